@@ -1,0 +1,315 @@
+// The CPU backend: worker threads that make passes by bands of rows.
+//
+// Each executor has its own workers. A frame is a sequence of phases (each pass, for each field);
+// a phase is done when all its bands are, and the next begins. Workers take the oldest frame with
+// a band left, so that frames finish in the order they came.
+#define _GNU_SOURCE
+#include "stages/backend.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/host.h"
+#include "cpu/rows.h"
+#include "cpu/stream.h"
+
+struct cpu_backend {
+    struct backend base;
+    const struct log *log;
+    const struct row_kernels *rows;
+    int threads;
+};
+
+// A slot belongs to the submitting thread until submit_async(), then to the workers until `done`,
+// then to the waiting thread.
+struct cpu_slot {
+    struct work work;
+    uint8_t **buffer; // the plan's, of this slot
+    long long ticket; // the order of submission
+    // ---- guarded by lock ----
+    bool running;
+    int phase;      // the one whose bands are being made
+    int next_band;  // of it
+    int bands_left; // of it, not yet finished
+    long long busy_ns;
+};
+
+struct worker {
+    struct cpu_executor *executor;
+    pthread_t thread;
+    bool started;
+    struct stream **stream; // one per pass
+};
+
+struct cpu_executor {
+    struct executor base;
+    const struct plan *plan;
+    const struct cpu_backend *backend;
+    int slots, bands, workers;
+    struct cpu_slot *slot;
+    struct worker *worker;
+    ptrdiff_t *buffer_stride;
+    pthread_mutex_t lock;
+    pthread_cond_t work_there, frame_done;
+    // ---- guarded by lock ----
+    long long tickets;
+    bool closing;
+};
+
+// ---- frames ----
+
+static int phases(const struct cpu_executor *self, const struct cpu_slot *slot)
+{
+    return self->plan->passes * (slot->work.fields ? 2 : 1);
+}
+
+static void run_band(const struct cpu_executor *self, const struct worker *worker,
+                     const struct cpu_slot *slot, int phase, int band)
+{
+    struct image source = slot->work.source, target = slot->work.target;
+    int number = phase % self->plan->passes;
+    if (slot->work.fields) {
+        source = image_field(&source, phase / self->plan->passes);
+        target = image_field(&target, phase / self->plan->passes);
+    }
+    struct stream_memory memory = {&source, &target, slot->buffer, self->buffer_stride};
+    long long rows = subsampled(source.height, self->plan->pass[number].grid.shift_y);
+    stream_run(worker->stream[number], &memory, (int)(rows * band / self->bands),
+               (int)(rows * (band + 1) / self->bands));
+}
+
+// The oldest frame with a band that nobody has taken.
+static struct cpu_slot *find_work_locked(struct cpu_executor *self)
+{
+    struct cpu_slot *oldest = NULL;
+    for (int k = 0; k < self->slots; k++) {
+        struct cpu_slot *slot = &self->slot[k];
+        if (slot->running && slot->next_band < self->bands &&
+            (!oldest || slot->ticket < oldest->ticket))
+            oldest = slot;
+    }
+    return oldest;
+}
+
+static void finish_band_locked(struct cpu_executor *self, struct cpu_slot *slot)
+{
+    if (--slot->bands_left > 0)
+        return;
+    if (++slot->phase < phases(self, slot)) {
+        slot->next_band = 0;
+        slot->bands_left = self->bands;
+        pthread_cond_broadcast(&self->work_there);
+    } else {
+        slot->running = false;
+        pthread_cond_broadcast(&self->frame_done);
+    }
+}
+
+static void *worker_run(void *argument)
+{
+    struct worker *worker = argument;
+    struct cpu_executor *self = worker->executor;
+    pthread_mutex_lock(&self->lock);
+    while (!self->closing) {
+        struct cpu_slot *slot = find_work_locked(self);
+        if (!slot) {
+            pthread_cond_wait(&self->work_there, &self->lock);
+            continue;
+        }
+        int band = slot->next_band++, phase = slot->phase;
+        pthread_mutex_unlock(&self->lock);
+        long long start = host_now_ns();
+        run_band(self, worker, slot, phase, band);
+        long long busy = host_now_ns() - start;
+        pthread_mutex_lock(&self->lock);
+        slot->busy_ns += busy;
+        finish_band_locked(self, slot);
+    }
+    pthread_mutex_unlock(&self->lock);
+    return NULL;
+}
+
+static enum status submit_async(struct executor *executor, int number, const struct work *work)
+{
+    struct cpu_executor *self = (struct cpu_executor *)executor;
+    struct cpu_slot *slot = &self->slot[number];
+    slot->work = *work;
+    pthread_mutex_lock(&self->lock);
+    slot->ticket = self->tickets++;
+    slot->phase = slot->next_band = 0;
+    slot->bands_left = self->bands;
+    slot->busy_ns = 0;
+    slot->running = phases(self, slot) > 0;
+    pthread_cond_broadcast(&self->work_there);
+    pthread_mutex_unlock(&self->lock);
+    return STATUS_OK;
+}
+
+static enum status wait(struct executor *executor, int number, struct work_times *times)
+{
+    struct cpu_executor *self = (struct cpu_executor *)executor;
+    struct cpu_slot *slot = &self->slot[number];
+    pthread_mutex_lock(&self->lock);
+    while (slot->running)
+        pthread_cond_wait(&self->frame_done, &self->lock);
+    if (times)
+        *times = (struct work_times){.compute_ns = slot->busy_ns};
+    pthread_mutex_unlock(&self->lock);
+    return STATUS_OK;
+}
+
+// ---- construction ----
+
+static void destroy(struct executor **executor)
+{
+    struct cpu_executor *self = (struct cpu_executor *)*executor;
+    pthread_mutex_lock(&self->lock);
+    self->closing = true;
+    pthread_cond_broadcast(&self->work_there);
+    pthread_mutex_unlock(&self->lock);
+    for (int k = 0; self->worker && k < self->workers; k++) {
+        struct worker *worker = &self->worker[k];
+        if (worker->started)
+            pthread_join(worker->thread, NULL);
+        for (int p = 0; worker->stream && p < self->plan->passes; p++)
+            stream_destroy(&worker->stream[p]);
+        free(worker->stream);
+    }
+    for (int k = 0; self->slot && k < self->slots; k++) {
+        for (int b = 0; self->slot[k].buffer && b < self->plan->buffers; b++)
+            free(self->slot[k].buffer[b]);
+        free(self->slot[k].buffer);
+    }
+    free(self->worker);
+    free(self->slot);
+    free(self->buffer_stride);
+    pthread_mutex_destroy(&self->lock);
+    pthread_cond_destroy(&self->work_there);
+    pthread_cond_destroy(&self->frame_done);
+    free(self);
+    *executor = NULL;
+}
+
+static enum status init_buffers(struct cpu_executor *self, struct cpu_slot *slot, int width,
+                                int height)
+{
+    slot->buffer = calloc((size_t)self->plan->buffers + 1, sizeof *slot->buffer);
+    if (!slot->buffer)
+        return STATUS_MEMORY;
+    for (int b = 0; b < self->plan->buffers; b++) {
+        struct program_plane grid = self->plan->buffer[b].grid;
+        size_t row = (size_t)subsampled(width, grid.shift_x) * (grid.depth > 8 ? 2 : 1);
+        self->buffer_stride[b] = (ptrdiff_t)((row + 63) / 64 * 64);
+        void *memory = NULL;
+        if (posix_memalign(
+                &memory, 64,
+                (size_t)self->buffer_stride[b] * (size_t)subsampled(height, grid.shift_y) + 64))
+            return STATUS_MEMORY;
+        slot->buffer[b] = memory;
+    }
+    return STATUS_OK;
+}
+
+static enum status start_worker(struct cpu_executor *self, struct worker *worker, int width)
+{
+    worker->executor = self;
+    worker->stream = calloc((size_t)self->plan->passes + 1, sizeof(struct stream *));
+    if (!worker->stream)
+        return STATUS_MEMORY;
+    for (int p = 0; p < self->plan->passes; p++) {
+        enum status status = stream_create(self->plan, &self->plan->pass[p], width,
+                                           self->backend->rows, &worker->stream[p]);
+        if (status)
+            return status;
+    }
+    if (pthread_create(&worker->thread, NULL, worker_run, worker)) {
+        log_print(self->backend->log, LOG_ERROR, "a CPU worker thread could not be started");
+        return STATUS_FAILED;
+    }
+    worker->started = true;
+    return STATUS_OK;
+}
+
+static enum status executor_create(struct backend *backend, const struct plan *plan, int width,
+                                   int height, int slots, bool frames_in_flight,
+                                   struct executor **executor)
+{
+    const struct cpu_backend *cpu = (struct cpu_backend *)backend;
+    struct cpu_executor *self = calloc(1, sizeof *self);
+    *executor = NULL;
+    if (!self)
+        return STATUS_MEMORY;
+    self->base = (struct executor){submit_async, wait, destroy};
+    self->plan = plan;
+    self->backend = cpu;
+    self->slots = slots;
+    self->workers = cpu->threads;
+    self->bands = frames_in_flight && slots >= cpu->threads ? 1 : cpu->threads;
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_cond_init(&self->work_there, NULL);
+    pthread_cond_init(&self->frame_done, NULL);
+    *executor = &self->base;
+    enum status status = STATUS_MEMORY;
+    self->slot = calloc((size_t)slots, sizeof *self->slot);
+    self->worker = calloc((size_t)self->workers, sizeof *self->worker);
+    self->buffer_stride = calloc((size_t)plan->buffers + 1, sizeof *self->buffer_stride);
+    if (!self->slot || !self->worker || !self->buffer_stride)
+        goto fail;
+    for (int k = 0; k < slots; k++)
+        if ((status = init_buffers(self, &self->slot[k], width, height)))
+            goto fail;
+    for (int k = 0; k < self->workers; k++)
+        if ((status = start_worker(self, &self->worker[k], width)))
+            goto fail;
+    return STATUS_OK;
+fail:
+    destroy(executor);
+    return status;
+}
+
+static void backend_free(struct backend **backend)
+{
+    free(*backend);
+    *backend = NULL;
+}
+
+static int usable_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set))
+        return 1;
+    return CPU_COUNT(&set);
+}
+
+enum status backend_cpu_create(int threads, const struct log *log, struct backend **backend)
+{
+    const char *level = getenv("SLUICE_CPU");
+    const struct row_kernels *rows = rows_select(level && *level ? level : NULL);
+    *backend = NULL;
+    if (!rows) {
+        log_print(log, LOG_ERROR,
+                  "SLUICE_CPU is '%s'; it can be v4, v3, v2 or base, as far as "
+                  "this processor goes",
+                  level);
+        return STATUS_USAGE;
+    }
+    struct cpu_backend *self = calloc(1, sizeof *self);
+    if (!self)
+        return STATUS_MEMORY;
+    self->base = (struct backend){.name = "cpu",
+                                  .limits = {.stencils = 16, .radius = 40},
+                                  .executor_create = executor_create,
+                                  .alloc = host_alloc,
+                                  .free = host_free,
+                                  .destroy = backend_free};
+    self->log = log;
+    self->rows = rows;
+    self->threads = threads > 0 ? threads : usable_cores();
+    snprintf(self->base.description, sizeof self->base.description,
+             "%d thread%s, row kernels for %s", self->threads, self->threads == 1 ? "" : "s",
+             rows->name);
+    *backend = &self->base;
+    return STATUS_OK;
+}

@@ -1,0 +1,11 @@
+// Host memory and the clock, as the backends that run on the CPU share them.
+#pragma once
+
+#include "stages/backend.h"
+
+// backend->alloc and backend->free for memory that no device reads: aligned to 64 bytes.
+void *host_alloc(struct backend *backend, size_t bytes);
+void host_free(struct backend *backend, void *memory, size_t bytes);
+
+// A clock that never jumps, in nanoseconds.
+long long host_now_ns(void);

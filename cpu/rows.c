@@ -1,0 +1,127 @@
+// Compiled once per instruction-set level with ROWS_TABLE naming the table and ROWS_NAME its level.
+#include "cpu/rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK 64
+
+static inline int clamp_int(int value, int low, int high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+// The largest integer whose square is at most `value` < 2^62, from the double root and a mend.
+static inline int64_t square_root(int64_t value)
+{
+    int64_t root = (int64_t)sqrt((double)value);
+    root -= root * root > value;
+    root += (root + 1) * (root + 1) <= value;
+    return root;
+}
+
+static void mix_add(const uint32_t *from, int from_width, int up, bool cosited, int weight,
+                    int64_t *sum, int width)
+{
+    if (up == 0) {
+        for (int x = 0; x < width; x++)
+            sum[x] += (int64_t)weight * (4 * (int64_t)from[x]);
+        return;
+    }
+    for (int x = 0; x < width; x++) {
+        int64_t v = 0;
+        if (up > 0) {
+            int position = (8 * x - (cosited ? 0 : 4 * ((1 << up) - 1))) >> (up + 1);
+            int m = position >> 2, f = position & 3;
+            v = (int64_t)(4 - f) * from[clamp_int(m, 0, from_width - 1)] +
+                (int64_t)f * from[clamp_int(m + 1, 0, from_width - 1)];
+        } else {
+            for (int k = 0; k < 1 << -up; k++)
+                v += (4 >> -up) * (int64_t)from[clamp_int((x << -up) + k, 0, from_width - 1)];
+        }
+        sum[x] += weight * v;
+    }
+}
+
+static void tent_finish(const uint32_t *sum, int decimate, int fraction, int shift, uint16_t *to,
+                        int width)
+{
+    int d = 1 << decimate;
+    uint64_t half = shift ? UINT64_C(1) << (shift - 1) : 0;
+    for (int m = 0; m < width; m++) {
+        const uint32_t *center = sum + (size_t)(m + 1) * (size_t)d;
+        uint64_t total = (uint64_t)d * center[0];
+        for (int a = 1; a < d; a++)
+            total += (uint64_t)(d - a) * ((uint64_t)center[-a] + center[a]);
+        to[m] = (uint16_t)(((total << fraction) + half) >> shift);
+    }
+}
+
+static void blend(const uint16_t *above, const uint16_t *below, uint32_t weight_above,
+                  uint32_t weight_below, uint32_t *to, int width)
+{
+    for (int x = 0; x < width; x++)
+        to[x] = weight_above * above[x] + weight_below * below[x];
+}
+
+// y of the unsharp mask, see OP_SEPARABLE.
+static inline int sharpened(int x, int64_t blurred, const struct op_separable *f, int depth)
+{
+    int fraction = 16 - depth;
+    int64_t sharp = ((int64_t)x << fraction) * (256 + f->amount) - blurred * f->amount;
+    int64_t y = (sharp + (INT64_C(1) << (7 + fraction))) >> (8 + fraction);
+    return y < f->low ? f->low : y > f->high ? f->high : (int)y;
+}
+
+#define SAMPLE uint8_t
+#define ROWS(name) name##_8
+#include "cpu/rows.inc"
+#undef SAMPLE
+#undef ROWS
+
+#define SAMPLE uint16_t
+#define ROWS(name) name##_16
+#include "cpu/rows.inc"
+#undef SAMPLE
+#undef ROWS
+
+#define TABLE(name, from_type, to_type)                                              \
+    static void name(const void *from_, const uint16_t *table, void *to_, int width) \
+    {                                                                                \
+        const from_type *from = from_;                                               \
+        to_type *to = to_;                                                           \
+        for (int x = 0; x < width; x++)                                              \
+            to[x] = (to_type)table[from[x]];                                         \
+    }
+TABLE(table_8_8, uint8_t, uint8_t)
+TABLE(table_8_16, uint8_t, uint16_t)
+TABLE(table_16_8, uint16_t, uint8_t)
+TABLE(table_16_16, uint16_t, uint16_t)
+
+#define BOTH(name)          \
+    {                       \
+        name##_8, name##_16 \
+    }
+extern const struct row_kernels ROWS_TABLE;
+const struct row_kernels ROWS_TABLE = {
+    .name = ROWS_NAME,
+    .load = BOTH(load),
+    .store = BOTH(store),
+    .table = {{table_8_8, table_8_16}, {table_16_8, table_16_16}},
+    .weigh = BOTH(weigh),
+    .mix_add = mix_add,
+    .mix_finish = BOTH(mix_finish),
+    .vertical = BOTH(vertical),
+    .horizontal = BOTH(horizontal),
+    .sharpen = BOTH(sharpen),
+    .tent_add = BOTH(tent_add),
+    .tent_finish = tent_finish,
+    .blend = blend,
+    .interpolate = BOTH(interpolate),
+    .box_slide = BOTH(box_slide),
+    .box_finish = BOTH(box_finish),
+    .convolve = BOTH(convolve),
+    .gradient_columns = BOTH(gradient_columns),
+    .gradient_finish = BOTH(gradient_finish),
+};

@@ -1,0 +1,76 @@
+// Row kernels: loops over one row of samples, without a branch inside.
+//
+// rows.c is compiled once for each level of the processor's instruction set, by the plain C
+// compiler, and each gives one table of functions; rows_select() picks the best that this processor
+// runs. Functions come in pairs for 8-bit samples in bytes [0] and deeper ones in 16 bits [1].
+//
+// All widths are in samples. Rows may overlap only where a comment says so; none needs alignment.
+#pragma once
+
+#include <stdint.h>
+
+#include "stages/op.h"
+
+struct row_kernels {
+    const char *name;
+
+    // Gather a component's samples from a row of its plane, native-endian and shifted down.
+    void (*load[2])(const uint8_t *from, const struct component *at, void *to, int width);
+
+    // Scatter samples into a row of a component's plane.
+    void (*store[2])(const void *from, const struct component *at, uint8_t *to, int width);
+
+    // to[x] = table[from[x]], [bytes of from - 1][bytes of to - 1]. In place when both are equal.
+    void (*table[2][2])(const void *from, const uint16_t *table, void *to, int width);
+
+    // to[x] = sum of weight[k] * row[k][x], k < count, weights 0 to 4, count up to 4.
+    void (*weigh[2])(const void *const *row, const int *weight, int count, uint32_t *to, int width);
+
+    // The horizontal half of a mix: sum[x] += weight * v, v from quarters of vertical sums. The
+    // source's grid is 2^up times coarser (finer when negative).
+    void (*mix_add)(const uint32_t *from, int from_width, int up, bool cosited, int weight,
+                    int64_t *sum, int width);
+    void (*mix_finish[2])(const int64_t *sum, const struct op_mix *mix, void *to, int width);
+
+    // t of OP_SEPARABLE: rows row[0 .. 2 radius] around the place; shift = bits - fraction.
+    void (*vertical[2])(const void *const *row, const int32_t *tap, int radius, int shift,
+                        uint16_t *to, int width);
+
+    // y of OP_SEPARABLE from t, which has `radius` samples on both sides.
+    void (*horizontal[2])(const uint16_t *from, const int32_t *tap, int radius, int shift, void *to,
+                          int width);
+
+    // The same, sharpening the row `center`. shift is that of the blurred value at 16 bits.
+    void (*sharpen[2])(const uint16_t *from, const struct op_separable *f, int depth,
+                       const void *center, void *to, int width);
+
+    // The coarse form: sum[x] += weight * row[x]; then grid samples by the horizontal tent, sum
+    // reaching from (first - 1) << decimate on; then the interpolation of a vertical blend back.
+    void (*tent_add[2])(const void *row, uint32_t weight, uint32_t *sum, int width);
+    void (*tent_finish)(const uint32_t *sum, int decimate, int fraction, int shift, uint16_t *to,
+                        int width);
+    void (*blend)(const uint16_t *above, const uint16_t *below, uint32_t weight_above,
+                  uint32_t weight_below, uint32_t *to, int width);
+    void (*interpolate[2])(const uint32_t *from, const struct op_separable *f, int depth,
+                           const void *center, void *to, int width);
+
+    // sum[x] += entering[x] - leaving[x]; a NULL row counts as zeros.
+    void (*box_slide[2])(const void *entering, const void *leaving, uint32_t *sum, int width);
+    // Means of (2 radius + 1) columns of sums, which have `radius` on both sides, over `count`
+    // samples in all.
+    void (*box_finish[2])(const uint32_t *sum, int radius, int64_t count, void *to, int width);
+
+    // Rows have width / 2 of the kernel on both sides.
+    void (*convolve[2])(const void *const *row, const struct op_convolve *f, void *to, int width);
+
+    // smooth = side a + center b + side c, difference = c - a of three rows; then the lengths, from
+    // sums that have one sample on both sides.
+    void (*gradient_columns[2])(const void *const *row, const struct op_gradient *f,
+                                int32_t *smooth, int32_t *difference, int width);
+    void (*gradient_finish[2])(const int32_t *smooth, const int32_t *difference,
+                               const struct op_gradient *f, void *to, int width);
+};
+
+// The kernels for this processor, or for the level that `name` asks for ("v2", "v3", "v4", "base"):
+// NULL if it is unknown or the processor lacks it. A NULL name asks for the best.
+const struct row_kernels *rows_select(const char *name);

@@ -1,0 +1,48 @@
+#include "cpu/rows.h"
+
+#include <stddef.h>
+#include <string.h>
+
+extern const struct row_kernels rows_base;
+#ifdef __x86_64__
+extern const struct row_kernels rows_v2, rows_v3, rows_v4;
+
+// The levels of the x86-64 psABI, each with the features that its compiler flag may use.
+static int runs_v2(void)
+{
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") &&
+           __builtin_cpu_supports("popcnt");
+}
+
+static int runs_v3(void)
+{
+    return runs_v2() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+}
+
+static int runs_v4(void)
+{
+    return runs_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+const struct row_kernels *rows_select(const char *name)
+{
+    const struct row_kernels *runnable[4];
+    int count = 0;
+#ifdef __x86_64__
+    if (runs_v4())
+        runnable[count++] = &rows_v4;
+    if (runs_v3())
+        runnable[count++] = &rows_v3;
+    if (runs_v2())
+        runnable[count++] = &rows_v2;
+#endif
+    runnable[count++] = &rows_base;
+    for (int k = 0; k < count; k++)
+        if (!name || !strcmp(name, runnable[k]->name))
+            return runnable[k];
+    return NULL;
+}

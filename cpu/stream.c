@@ -1,0 +1,686 @@
+#include "cpu/stream.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Rows of one level, held for the level above. Slot v mod `rows` holds row v of the extended plane.
+struct window {
+    int rows;
+    int *row;             // which row each slot holds, INT_MIN: none
+    const void **pointer; // to the sample of column 0
+    uint8_t *memory;      // NULL while rows are only pointed at
+    size_t stride;
+    int apron; // samples beyond both ends, filled by the border rule
+};
+
+// Rows that a stencil computes from its window, besides its result.
+struct coarse {
+    struct window grid;    // c of OP_SEPARABLE, 16 bits
+    struct window blurred; // u, two rows
+    uint32_t *sum;
+};
+
+struct box_state {
+    int row; // that `sum` is for; INT_MIN: none
+};
+
+struct level {
+    const struct plan_step *step; // NULL: the load
+    int bytes;                    // of a sample of the result
+    struct window window;         // of the level below; stencils only
+    const void **pointers;        // scratch: one per window row
+    void *scratch;                // aligned rows, laid out by the stencil
+    size_t apron;                 // of scratch rows, in samples
+    struct coarse coarse;
+    struct box_state box;
+};
+
+struct stream {
+    const struct plan *plan;
+    const struct plan_pass *pass;
+    const struct row_kernels *rows;
+    int columns; // of the result, at most
+    struct level *level;
+    int levels;
+    bool direct;        // level 0 points into memory
+    void *spare;        // a row of any sample type: results on their way to memory
+    uint32_t *vertical; // mix: a source row resampled vertically
+    int64_t *mixed;
+    void *mix_rows[4];
+    const void *constant_row;
+
+    // ---- set by stream_run() ----
+    const struct stream_memory *memory;
+    int width, height; // of the result
+};
+
+static const size_t row_alignment = 64;
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + row_alignment - 1) / row_alignment * row_alignment;
+}
+
+static void *row_alloc(size_t bytes)
+{
+    void *memory = NULL;
+    // Kernels read whole vectors: up to one beyond the last sample.
+    if (posix_memalign(&memory, row_alignment, aligned(bytes) + row_alignment))
+        return NULL;
+    memset(memory, 0, aligned(bytes) + row_alignment);
+    return memory;
+}
+
+static int sample_bytes(int depth)
+{
+    return depth > 8 ? 2 : 1;
+}
+
+// ---- windows ----
+
+static enum status window_init(struct window *window, int rows, int columns, int bytes, int apron,
+                               bool with_memory)
+{
+    window->rows = rows;
+    window->apron = apron;
+    window->row = malloc((size_t)rows * sizeof *window->row);
+    window->pointer = malloc((size_t)rows * sizeof *window->pointer);
+    if (!window->row || !window->pointer)
+        return STATUS_MEMORY;
+    if (!with_memory)
+        return STATUS_OK;
+    window->stride = aligned((size_t)(columns + 2 * apron) * (size_t)bytes);
+    window->memory = row_alloc(window->stride * (size_t)rows);
+    return window->memory ? STATUS_OK : STATUS_MEMORY;
+}
+
+static void window_finish(struct window *window)
+{
+    free(window->row);
+    free(window->pointer);
+    free(window->memory);
+}
+
+static void window_forget(struct window *window)
+{
+    for (int k = 0; k < window->rows; k++)
+        window->row[k] = INT_MIN;
+}
+
+static int window_slot(const struct window *window, int v)
+{
+    int slot = v % window->rows;
+    return slot < 0 ? slot + window->rows : slot;
+}
+
+static void *window_memory(const struct window *window, int slot, int bytes)
+{
+    return window->memory + (size_t)slot * window->stride + (size_t)window->apron * (size_t)bytes;
+}
+
+// Fill `apron` samples on both sides of a row by the border rule.
+static void extend_row(void *row_, int bytes, int width, int apron, enum border border, int value)
+{
+    uint8_t *row8 = row_;
+    uint16_t *row16 = row_;
+    for (int k = 0; k < 2 * apron; k++) {
+        int x = k < apron ? k - apron : width + k - apron;
+        int from = border_index(border, x, width);
+        if (bytes == 1)
+            row8[x] = from < 0 ? (uint8_t)value : row8[from];
+        else
+            row16[x] = from < 0 ? (uint16_t)value : row16[from];
+    }
+}
+
+static void fill_row(void *row, int bytes, int width, int value)
+{
+    uint16_t *row16 = row;
+    if (bytes == 1)
+        memset(row, value, (size_t)width);
+    else
+        for (int x = 0; x < width; x++)
+            row16[x] = (uint16_t)value;
+}
+
+// ---- level 0 ----
+
+static const uint8_t *operand_row(const struct stream *stream, struct operand operand, int y,
+                                  const struct component **at)
+{
+    const struct stream_memory *memory = stream->memory;
+    static const struct component bytes = {.step = 1, .bytes = 1};
+    static const struct component words = {
+        .step = 2, .bytes = 2, .big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__};
+    if (operand.place == PLACE_BUFFER) {
+        *at = stream->plan->buffer[operand.index].grid.depth > 8 ? &words : &bytes;
+        return memory->buffer[operand.index] + y * memory->buffer_stride[operand.index];
+    }
+    const struct image *image = operand.place == PLACE_INPUT ? memory->source : memory->target;
+    *at = &image->format->component[operand.index];
+    return image->data[(*at)->plane] + y * image->stride[(*at)->plane] + (*at)->offset;
+}
+
+// The shape that rows have between levels, so that they can be pointed at.
+static bool is_plain(const struct stream *stream, struct operand operand, int depth)
+{
+    const struct component *at;
+    switch (operand.place) {
+    case PLACE_BUFFER:
+        return (stream->plan->buffer[operand.index].grid.depth > 8) == (depth > 8);
+    case PLACE_INPUT:
+        at = &stream->plan->program->input.component[operand.index];
+        break;
+    case PLACE_OUTPUT:
+        at = &stream->plan->program->output.component[operand.index];
+        break;
+    default:
+        return false;
+    }
+    bool native = at->bytes == 1 || at->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+    return at->bytes == sample_bytes(depth) && at->step == at->bytes && at->shift == 0 && native;
+}
+
+static void load_row(const struct stream *stream, int s, int y, void *to, int width)
+{
+    const struct plan_pass *pass = stream->pass;
+    int bytes = sample_bytes(pass->source_grid[s].depth);
+    if (pass->source[s].place == PLACE_CONSTANT) {
+        fill_row(to, bytes, width, pass->source[s].index);
+        return;
+    }
+    const struct component *at;
+    const uint8_t *from = operand_row(stream, pass->source[s], y, &at);
+    stream->rows->load[bytes - 1](from, at, to, width);
+}
+
+static int clamp_row(int y, int height)
+{
+    return y < 0 ? 0 : y >= height ? height - 1 : y;
+}
+
+// One source of a mix: the rows that make result row y, weighted in quarters, then the columns.
+static void mix_source(struct stream *stream, int s, int y)
+{
+    const struct plan_pass *pass = stream->pass;
+    const struct op_mix *mix = &pass->mix->mix;
+    struct program_plane from = pass->source_grid[s], to = pass->grid;
+    int up_x = from.shift_x - to.shift_x, up_y = from.shift_y - to.shift_y;
+    const struct image *picture = stream->memory->source;
+    int width = subsampled(picture->width, from.shift_x);
+    int height = subsampled(picture->height, from.shift_y);
+    int bytes = sample_bytes(from.depth), count = 2, first, weight[4];
+    if (up_y >= 0) {
+        int siting = mix->siting == SITING_TOP_LEFT ? 0 : 4 * ((1 << up_y) - 1);
+        int position = (8 * y - siting) >> (up_y + 1);
+        first = position >> 2;
+        weight[0] = 4 - (position & 3);
+        weight[1] = position & 3;
+        count = weight[1] ? 2 : 1;
+    } else {
+        first = y << -up_y;
+        count = 1 << -up_y;
+        for (int k = 0; k < count; k++)
+            weight[k] = 4 >> -up_y;
+    }
+    const void *row[4];
+    for (int k = 0; k < count; k++) {
+        load_row(stream, s, clamp_row(first + k, height), stream->mix_rows[k], width);
+        row[k] = stream->mix_rows[k];
+    }
+    stream->rows->weigh[bytes - 1](row, weight, count, stream->vertical, width);
+    stream->rows->mix_add(stream->vertical, width, up_x, mix->siting != SITING_CENTER,
+                          mix->weight[s], stream->mixed, stream->width);
+}
+
+static void mix_row(struct stream *stream, int y, void *to)
+{
+    const struct plan_pass *pass = stream->pass;
+    memset(stream->mixed, 0, (size_t)stream->width * sizeof *stream->mixed);
+    for (int s = 0; s < pass->sources; s++)
+        mix_source(stream, s, y);
+    stream->rows->mix_finish[sample_bytes(pass->load_depth) - 1](stream->mixed, &pass->mix->mix, to,
+                                                                 stream->width);
+}
+
+// ---- levels ----
+
+static void make_row(struct stream *stream, int level, int y, void *to);
+
+// Row v of the extended result of the level below `level`, in the level's window.
+static const void *window_row(struct stream *stream, int level, int v)
+{
+    struct level *here = &stream->level[level];
+    struct window *window = &here->window;
+    const struct op *op = here->step->stencil;
+    int slot = window_slot(window, v), bytes = here->bytes;
+    if (window->row[slot] == v)
+        return window->pointer[slot];
+    window->row[slot] = v;
+    int y = border_index(op->border, v, stream->height);
+    if (!window->memory) {
+        const struct component *at;
+        window->pointer[slot] =
+            y < 0 ? stream->constant_row : operand_row(stream, stream->pass->source[0], y, &at);
+        return window->pointer[slot];
+    }
+    void *row = window_memory(window, slot, bytes);
+    window->pointer[slot] = row;
+    if (y < 0)
+        fill_row(row, bytes, stream->width, op->border_value);
+    else
+        make_row(stream, level - 1, y, row);
+    if (window->apron)
+        extend_row(row, bytes, stream->width, window->apron, op->border, op->border_value);
+    return row;
+}
+
+static void window_rows(struct stream *stream, int level, int first, int count)
+{
+    for (int k = 0; k < count; k++)
+        stream->level[level].pointers[k] = window_row(stream, level, first + k);
+}
+
+static void make_separable(struct stream *stream, int level, int y, void *to)
+{
+    struct level *here = &stream->level[level];
+    const struct op *op = here->step->stencil;
+    const struct op_separable *f = &op->separable;
+    const struct row_kernels *rows = stream->rows;
+    int b = here->bytes - 1, width = stream->width;
+    uint16_t *t = (uint16_t *)here->scratch + here->apron;
+    window_rows(stream, level, y - f->radius_y, 2 * f->radius_y + 1);
+    rows->vertical[b](here->pointers, f->tap_y, f->radius_y, f->bits - f->fraction, t, width);
+    extend_row(t, 2, width, f->radius_x, op->border, op->border_value << f->fraction);
+    if (f->amount)
+        rows->sharpen[b](t, f, here->step->depth_in, here->pointers[f->radius_y], to, width);
+    else
+        rows->horizontal[b](t, f->tap_x, f->radius_x, f->bits + f->fraction, to, width);
+}
+
+static int last_on_grid(int length, int decimate)
+{
+    int d = 1 << decimate;
+    return (length - 1 + d - 1) / d;
+}
+
+// Row n of the grid: tents around picture row n D. Its window begins at grid column -radius_x.
+static const uint16_t *coarse_row(struct stream *stream, int level, int n, int columns)
+{
+    struct level *here = &stream->level[level];
+    const struct op *op = here->step->stencil;
+    const struct op_separable *f = &op->separable;
+    struct window *grid = &here->coarse.grid;
+    int slot = window_slot(grid, n), dy = 1 << f->decimate_y, width = stream->width;
+    uint16_t *to = window_memory(grid, slot, 2);
+    if (grid->row[slot] == n)
+        return to;
+    grid->row[slot] = n;
+    // Columns from (-radius_x - 1) D on, which tent_finish() reads, to beyond the last one's tent.
+    int apron = (f->radius_x + 1) << f->decimate_x;
+    int reach = ((columns + 1) << f->decimate_x) - apron;
+    uint32_t *sum = here->coarse.sum + apron;
+    memset(sum, 0, (size_t)width * sizeof *sum);
+    for (int b = 1 - dy; b < dy; b++)
+        stream->rows->tent_add[here->bytes - 1](window_row(stream, level, n * dy + b),
+                                                (uint32_t)(dy - abs(b)), sum, width);
+    uint32_t beyond = (uint32_t)op->border_value * (uint32_t)(dy * dy);
+    for (int x = -apron; x < reach; x++) {
+        if (x == 0)
+            x = width;
+        if (x >= reach)
+            break;
+        int from = border_index(op->border, x, width);
+        sum[x] = from < 0 ? beyond : sum[from];
+    }
+    stream->rows->tent_finish(here->coarse.sum, f->decimate_x, f->fraction,
+                              2 * (f->decimate_x + f->decimate_y), to, columns);
+    return to;
+}
+
+// Row n of u, columns 0 to last_x.
+static const uint16_t *blurred_row(struct stream *stream, int level, int n)
+{
+    struct level *here = &stream->level[level];
+    const struct op_separable *f = &here->step->stencil->separable;
+    struct window *blurred = &here->coarse.blurred;
+    int slot = window_slot(blurred, n);
+    uint16_t *to = window_memory(blurred, slot, 2);
+    if (blurred->row[slot] == n)
+        return to;
+    blurred->row[slot] = n;
+    int last_x = last_on_grid(stream->width, f->decimate_x);
+    int columns = last_x + 2 * f->radius_x + 1;
+    for (int k = -f->radius_y; k <= f->radius_y; k++)
+        here->pointers[k + f->radius_y] = coarse_row(stream, level, n + k, columns);
+    uint16_t *t = here->scratch;
+    stream->rows->vertical[1](here->pointers, f->tap_y, f->radius_y, f->bits, t, columns);
+    stream->rows->horizontal[1](t + f->radius_x, f->tap_x, f->radius_x, f->bits, to, last_x + 1);
+    return to;
+}
+
+static void make_coarse(struct stream *stream, int level, int y, void *to)
+{
+    struct level *here = &stream->level[level];
+    const struct op_separable *f = &here->step->stencil->separable;
+    int n = y >> f->decimate_y, dy = 1 << f->decimate_y, fy = y & (dy - 1);
+    const uint16_t *above = blurred_row(stream, level, n);
+    const uint16_t *below = fy ? blurred_row(stream, level, n + 1) : above;
+    int columns = last_on_grid(stream->width, f->decimate_x) + 1;
+    uint32_t *blended = here->coarse.sum;
+    stream->rows->blend(above, below, (uint32_t)(dy - fy), (uint32_t)fy, blended, columns);
+    const void *center = f->amount ? window_row(stream, level, y) : NULL;
+    stream->rows->interpolate[here->bytes - 1](blended, f, here->step->depth_in, center, to,
+                                               stream->width);
+}
+
+static void make_box(struct stream *stream, int level, int y, void *to)
+{
+    struct level *here = &stream->level[level];
+    const struct op *op = here->step->stencil;
+    int rx = op->box.radius_x, ry = op->box.radius_y, width = stream->width;
+    uint32_t *sum = (uint32_t *)here->scratch + here->apron;
+    void (*slide)(const void *, const void *, uint32_t *, int) =
+        stream->rows->box_slide[here->bytes - 1];
+    if (here->box.row == y - 1) {
+        const void *leaving = window_row(stream, level, y - ry - 1);
+        slide(window_row(stream, level, y + ry), leaving, sum, width);
+    } else {
+        memset(sum, 0, (size_t)width * sizeof *sum);
+        for (int v = y - ry; v <= y + ry; v++)
+            slide(window_row(stream, level, v), NULL, sum, width);
+    }
+    here->box.row = y;
+    uint32_t beyond = (uint32_t)op->border_value * (uint32_t)(2 * ry + 1);
+    for (int k = 0; k < 2 * rx; k++) {
+        int x = k < rx ? k - rx : width + k - rx;
+        int from = border_index(op->border, x, width);
+        sum[x] = from < 0 ? beyond : sum[from];
+    }
+    stream->rows->box_finish[here->bytes - 1](
+        sum, rx, (2 * (int64_t)rx + 1) * (2 * (int64_t)ry + 1), to, width);
+}
+
+static void make_convolve(struct stream *stream, int level, int y, void *to)
+{
+    struct level *here = &stream->level[level];
+    const struct op_convolve *f = &here->step->stencil->convolve;
+    window_rows(stream, level, y - f->height / 2, f->height);
+    stream->rows->convolve[here->bytes - 1](here->pointers, f, to, stream->width);
+}
+
+static void extend_sums(int32_t *row, int width, enum border border, int32_t beyond)
+{
+    int left = border_index(border, -1, width), right = border_index(border, width, width);
+    row[-1] = left < 0 ? beyond : row[left];
+    row[width] = right < 0 ? beyond : row[right];
+}
+
+static void make_gradient(struct stream *stream, int level, int y, void *to)
+{
+    struct level *here = &stream->level[level];
+    const struct op *op = here->step->stencil;
+    const struct op_gradient *f = &op->gradient;
+    int32_t *smooth = (int32_t *)here->scratch + here->apron;
+    int32_t *difference = smooth + stream->columns + 2 * here->apron;
+    window_rows(stream, level, y - 1, 3);
+    stream->rows->gradient_columns[here->bytes - 1](here->pointers, f, smooth, difference,
+                                                    stream->width);
+    extend_sums(smooth, stream->width, op->border, (2 * f->side + f->center) * op->border_value);
+    extend_sums(difference, stream->width, op->border, 0);
+    stream->rows->gradient_finish[here->bytes - 1](smooth, difference, f, to, stream->width);
+}
+
+static void make_stencil(struct stream *stream, int level, int y, void *to)
+{
+    const struct op *op = stream->level[level].step->stencil;
+    switch (op->kind) {
+    case OP_SEPARABLE:
+        if (op->separable.decimate_x || op->separable.decimate_y)
+            make_coarse(stream, level, y, to);
+        else
+            make_separable(stream, level, y, to);
+        break;
+    case OP_BOX:
+        make_box(stream, level, y, to);
+        break;
+    case OP_CONVOLVE:
+        make_convolve(stream, level, y, to);
+        break;
+    default:
+        make_gradient(stream, level, y, to);
+        break;
+    }
+}
+
+// Make row y (within the picture) of a level's result.
+static void make_row(struct stream *stream, int level, int y, void *to)
+{
+    const struct plan_pass *pass = stream->pass;
+    if (level == 0) {
+        if (pass->mix)
+            mix_row(stream, y, to);
+        else
+            load_row(stream, 0, y, to, stream->width);
+        return;
+    }
+    struct level *here = &stream->level[level];
+    if (here->step->stencil) {
+        make_stencil(stream, level, y, to);
+        return;
+    }
+    int from_bytes = sample_bytes(here->step->depth_in);
+    void *from = here->bytes == from_bytes ? to : here->scratch;
+    make_row(stream, level - 1, y, from);
+    stream->rows->table[from_bytes - 1][here->bytes - 1](from, here->step->table, to,
+                                                         stream->width);
+}
+
+static void store_row(struct stream *stream, const void *row, int y)
+{
+    const struct plan_pass *pass = stream->pass;
+    int bytes = sample_bytes(pass->grid.depth);
+    for (int t = 0; t < pass->targets; t++) {
+        const struct component *at;
+        uint8_t *to = (uint8_t *)operand_row(stream, pass->target[t], y, &at);
+        stream->rows->store[bytes - 1](row, at, to, stream->width);
+    }
+}
+
+void stream_run(struct stream *stream, const struct stream_memory *memory, int first, int last)
+{
+    const struct plan_pass *pass = stream->pass;
+    stream->memory = memory;
+    stream->width = subsampled(memory->source->width, pass->grid.shift_x);
+    stream->height = subsampled(memory->source->height, pass->grid.shift_y);
+    for (int k = 0; k < stream->levels; k++) {
+        window_forget(&stream->level[k].window);
+        window_forget(&stream->level[k].coarse.grid);
+        window_forget(&stream->level[k].coarse.blurred);
+        stream->level[k].box.row = INT_MIN;
+    }
+    bool in_place = pass->targets == 1 && is_plain(stream, pass->target[0], pass->grid.depth);
+    for (int y = first; y < last; y++) {
+        const struct component *at;
+        void *row = stream->spare;
+        if (in_place)
+            row = (void *)operand_row(stream, pass->target[0], y, &at);
+        make_row(stream, stream->levels - 1, y, row);
+        if (!in_place)
+            store_row(stream, row, y);
+    }
+}
+
+// ---- construction ----
+
+static enum status init_separable(struct stream *stream, struct level *here)
+{
+    const struct op_separable *f = &here->step->stencil->separable;
+    here->apron = aligned((size_t)f->radius_x);
+    here->scratch = row_alloc(((size_t)stream->columns + 2 * here->apron) * sizeof(uint16_t));
+    return here->scratch ? STATUS_OK : STATUS_MEMORY;
+}
+
+static enum status init_coarse(struct stream *stream, struct level *here)
+{
+    const struct op_separable *f = &here->step->stencil->separable;
+    int columns = last_on_grid(stream->columns, f->decimate_x) + 2 * f->radius_x + 1;
+    size_t sums = ((size_t)columns + 2) << f->decimate_x;
+    if (sums < (size_t)stream->columns)
+        sums = (size_t)stream->columns;
+    sums += (size_t)(f->radius_x + 1) << f->decimate_x;
+    here->coarse.sum = row_alloc(sums * sizeof *here->coarse.sum);
+    here->scratch = row_alloc((size_t)columns * sizeof(uint16_t));
+    if (!here->coarse.sum || !here->scratch)
+        return STATUS_MEMORY;
+    enum status status = window_init(&here->coarse.grid, 2 * f->radius_y + 1, columns, 2, 0, true);
+    return status ? status : window_init(&here->coarse.blurred, 2, columns, 2, 0, true);
+}
+
+static enum status init_box(struct stream *stream, struct level *here)
+{
+    here->apron = aligned((size_t)here->step->stencil->box.radius_x);
+    here->scratch = row_alloc(((size_t)stream->columns + 2 * here->apron) * sizeof(uint32_t));
+    return here->scratch ? STATUS_OK : STATUS_MEMORY;
+}
+
+static enum status init_gradient(struct stream *stream, struct level *here)
+{
+    here->apron = row_alignment;
+    here->scratch = row_alloc(2 * ((size_t)stream->columns + 2 * here->apron) * sizeof(int32_t));
+    return here->scratch ? STATUS_OK : STATUS_MEMORY;
+}
+
+// How many rows of the level below a stencil holds at once.
+static int window_height(const struct op *op)
+{
+    switch (op->kind) {
+    case OP_SEPARABLE:
+        if (op->separable.decimate_x || op->separable.decimate_y)
+            return 2 << op->separable.decimate_y;
+        return 2 * op->separable.radius_y + 1;
+    case OP_BOX:
+        return 2 * op->box.radius_y + 2;
+    default:
+        return 2 * op_radius_y(op) + 1;
+    }
+}
+
+static enum status init_stencil(struct stream *stream, int level)
+{
+    struct level *here = &stream->level[level];
+    const struct op *op = here->step->stencil;
+    bool points = level == 1 && stream->direct && op->kind != OP_CONVOLVE;
+    int apron = op->kind == OP_CONVOLVE ? op->convolve.width / 2 : 0;
+    int pointers = window_height(op);
+    bool coarse =
+        op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
+    if (coarse && 2 * op->separable.radius_y + 1 > pointers)
+        pointers = 2 * op->separable.radius_y + 1;
+    here->pointers = malloc((size_t)pointers * sizeof *here->pointers);
+    if (!here->pointers ||
+        window_init(&here->window, window_height(op), stream->columns, here->bytes, apron, !points))
+        return STATUS_MEMORY;
+    switch (op->kind) {
+    case OP_SEPARABLE:
+        return coarse ? init_coarse(stream, here) : init_separable(stream, here);
+    case OP_BOX:
+        return init_box(stream, here);
+    case OP_GRADIENT:
+        return init_gradient(stream, here);
+    default:
+        return STATUS_OK;
+    }
+}
+
+static enum status init_levels(struct stream *stream)
+{
+    const struct plan_pass *pass = stream->pass;
+    stream->level[0].bytes = sample_bytes(pass->load_depth);
+    for (int k = 1; k < stream->levels; k++) {
+        struct level *here = &stream->level[k];
+        here->step = &pass->step[k - 1];
+        here->bytes = sample_bytes(here->step->depth_out);
+        enum status status = STATUS_OK;
+        if (here->step->stencil)
+            status = init_stencil(stream, k);
+        else if (!(here->scratch = row_alloc((size_t)stream->columns * 2)))
+            status = STATUS_MEMORY;
+        if (status)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+static enum status init_mix(struct stream *stream, int width)
+{
+    stream->vertical = row_alloc((size_t)width * sizeof *stream->vertical);
+    stream->mixed = row_alloc((size_t)width * sizeof *stream->mixed);
+    if (!stream->vertical || !stream->mixed)
+        return STATUS_MEMORY;
+    for (int k = 0; k < 4; k++)
+        if (!(stream->mix_rows[k] = row_alloc((size_t)width * 2)))
+            return STATUS_MEMORY;
+    return STATUS_OK;
+}
+
+// A row of the border value of the first stencil, for windows that only point.
+static enum status init_constant_row(struct stream *stream)
+{
+    const struct plan_step *step = stream->levels > 1 ? stream->level[1].step : NULL;
+    void *row = row_alloc((size_t)stream->columns * 2);
+    if (!row)
+        return STATUS_MEMORY;
+    if (step && step->stencil)
+        fill_row(row, sample_bytes(step->depth_in), stream->columns, step->stencil->border_value);
+    stream->constant_row = row;
+    return STATUS_OK;
+}
+
+enum status stream_create(const struct plan *plan, const struct plan_pass *pass, int width,
+                          const struct row_kernels *rows, struct stream **stream)
+{
+    *stream = calloc(1, sizeof **stream);
+    if (!*stream)
+        return STATUS_MEMORY;
+    struct stream *made = *stream;
+    made->plan = plan;
+    made->pass = pass;
+    made->rows = rows;
+    made->columns = subsampled(width, pass->grid.shift_x);
+    made->levels = pass->steps + 1;
+    made->direct = !pass->mix && is_plain(made, pass->source[0], pass->load_depth);
+    made->level = calloc((size_t)made->levels, sizeof *made->level);
+    made->spare = row_alloc((size_t)made->columns * 2);
+    if (!made->level || !made->spare || init_levels(made) || init_constant_row(made) ||
+        (pass->mix && init_mix(made, width))) {
+        stream_destroy(stream);
+        return STATUS_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+void stream_destroy(struct stream **stream)
+{
+    if (!*stream)
+        return;
+    for (int k = 0; (*stream)->level && k < (*stream)->levels; k++) {
+        struct level *level = &(*stream)->level[k];
+        window_finish(&level->window);
+        window_finish(&level->coarse.grid);
+        window_finish(&level->coarse.blurred);
+        free(level->pointers);
+        free(level->scratch);
+        free(level->coarse.sum);
+    }
+    free((*stream)->level);
+    free((*stream)->spare);
+    free((*stream)->vertical);
+    free((*stream)->mixed);
+    for (int k = 0; k < 4; k++)
+        free((*stream)->mix_rows[k]);
+    free((void *)(*stream)->constant_row);
+    free(*stream);
+    *stream = NULL;
+}

@@ -1,0 +1,30 @@
+// A pass made row by row: no plane between its steps, only as many rows as the stencils ask for.
+//
+// Level 0 loads a row of the source (or mixes several); level k applies step k to rows of level
+// k - 1. A stencil keeps a window of rows of the level below, by the row's place in the extended
+// picture: row -1 is a row of its own, whatever the border makes it. So a window never has to care
+// about edges, and asking for rows in order computes each one once. A level that reads rows exactly
+// as they lie in memory copies nothing and points at them.
+#pragma once
+
+#include "cpu/rows.h"
+#include "stages/plan.h"
+
+// Where the operands of a plan are for one frame. Buffers are planes as plan_buffer describes.
+struct stream_memory {
+    const struct image *source, *target;
+    uint8_t *const *buffer;
+    const ptrdiff_t *buffer_stride;
+};
+
+struct stream;
+
+// Prepare a pass of `plan` for pictures up to `width` columns. Windows and rows are allocated here,
+// nothing later. `plan` and `rows` must outlive it. STATUS_MEMORY is the only failure.
+enum status stream_create(const struct plan *plan, const struct plan_pass *pass, int width,
+                          const struct row_kernels *rows, struct stream **stream);
+void stream_destroy(struct stream **stream);
+
+// Make rows first .. last - 1 of the pass's result. Thread-safety: a stream serves one thread at a
+// time; several streams of one pass may make different rows of one picture at once.
+void stream_run(struct stream *stream, const struct stream_memory *memory, int first, int last);

@@ -1,0 +1,20 @@
+// Stands in for the CUDA backend in builds without nvcc.
+#include "stages/backend.h"
+
+enum status backend_cuda_create(int device, const struct log *log, struct backend **backend,
+                                char *reason, size_t reason_size)
+{
+    (void)device, (void)log;
+    *backend = NULL;
+    if (reason)
+        snprintf(reason, reason_size, "this build has no CUDA backend");
+    return STATUS_DEVICE;
+}
+
+int backend_cuda_describe(int device, char *line, size_t size)
+{
+    (void)device;
+    if (line)
+        snprintf(line, size, "this build has no CUDA backend");
+    return 0;
+}

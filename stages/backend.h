@@ -1,0 +1,106 @@
+// What runs a plan: the border between the engine, which moves frames and knows no sample, and the
+// three backends, which know samples and no file.
+//
+//   backend    a device: the scalar definition, the CPU, one GPU
+//   executor   one plan, for one picture size, with a number of slots on that device
+//   slot       one frame's seat: everything it needs was allocated when the executor was made
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "stages/format.h"
+#include "stages/log.h"
+#include "stages/plan.h"
+#include "stages/status.h"
+
+// One frame's work.
+//
+// The source has the format of the program's input; its memory is the host's, or the device's when
+// `source_on_device`, where it becomes valid on `source_stream` (the backend's kind of stream). The
+// target has the format of the program's output and is host memory from the backend's alloc().
+// Planes that the plan computes are written; so are referenced planes when the source is on the
+// device. A target plane with a NULL pointer is not wanted: constant planes, and referenced ones
+// that the engine shares with the source frame.
+struct work {
+    struct image source;
+    struct image target;
+    bool source_on_device;
+    void *source_stream;
+    bool fields; // filter each field by itself; has image_has_fields()
+};
+
+// How long a slot's frame kept each engine busy, in nanoseconds.
+struct work_times {
+    long long upload_ns, compute_ns, download_ns;
+};
+
+struct executor {
+    // Begin the work and return without waiting for it. Its memory must stay until wait() has
+    // returned. `slot` counts from 0 and must be idle. One thread at a time.
+    enum status (*submit_async)(struct executor *executor, int slot, const struct work *work);
+
+    // Wait until the slot's frame is done, and say how it went. *times (optional) is set on
+    // success. Another thread than the submitting one may call this, one at a time per slot.
+    enum status (*wait)(struct executor *executor, int slot, struct work_times *times);
+
+    // Free everything. All slots must be idle. Accepts NULL behind the pointer.
+    void (*destroy)(struct executor **executor);
+};
+
+struct backend {
+    const char *name;     // "scalar", "cpu", "cuda"
+    char description[96]; // "NVIDIA H200, compute capability 9.0", "16 threads, AVX2"
+    struct plan_limits limits;
+    bool has_device_memory; // can read sources on the device
+
+    // Make an executor with `slots` seats for pictures of width x height. `plan` must outlive it.
+    // `frames_in_flight` is false when single pictures matter more than throughput: the CPU then
+    // splits a picture between its threads instead of giving each its own.
+    enum status (*executor_create)(struct backend *backend, const struct plan *plan, int width,
+                                   int height, int slots, bool frames_in_flight,
+                                   struct executor **executor);
+
+    // Host memory from which and into which this backend copies fastest, aligned to at least 64
+    // bytes; NULL when there is none left. Thread-safe.
+    void *(*alloc)(struct backend *backend, size_t bytes);
+    void (*free)(struct backend *backend, void *memory, size_t bytes);
+
+    // For decoders on the device: its context, and a new stream on which they deliver. NULL where
+    // has_device_memory is false.
+    void *(*device_context)(struct backend *backend);
+    enum status (*stream_create)(struct backend *backend, void **stream);
+    void (*stream_destroy)(struct backend *backend, void **stream);
+
+    void (*destroy)(struct backend **backend);
+};
+
+static inline void executor_destroy(struct executor **executor)
+{
+    if (*executor)
+        (*executor)->destroy(executor);
+}
+
+static inline void backend_destroy(struct backend **backend)
+{
+    if (*backend)
+        (*backend)->destroy(backend);
+}
+
+// Each backend's constructor. The caller owns *backend, and *log must outlive it.
+//
+// scalar: work is done within submit_async, on the calling thread.
+enum status backend_scalar_create(const struct log *log, struct backend **backend);
+
+// cpu: `threads` workers, 0 for one per core that this process may use.
+enum status backend_cpu_create(int threads, const struct log *log, struct backend **backend);
+
+// cuda: GPU number `device`. STATUS_DEVICE with *backend NULL, and nothing logged, when there is no
+// usable GPU; `reason` (optional) then says why in one sentence. A build without CUDA always says
+// so.
+enum status backend_cuda_create(int device, const struct log *log, struct backend **backend,
+                                char *reason, size_t reason_size);
+
+// A line about each GPU, for people. Returns how many there are; `line` (optional) describes number
+// `device`. 0 with the reason in `line` when there is no driver.
+int backend_cuda_describe(int device, char *line, size_t size);

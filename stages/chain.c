@@ -1,0 +1,334 @@
+#include "stages/chain.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A part of the text: [begin, end).
+struct span {
+    const char *begin, *end;
+};
+
+struct parser {
+    const char *text;
+    struct chain_error *error;
+};
+
+static int span_length(struct span span)
+{
+    return (int)(span.end - span.begin);
+}
+
+static bool span_is(struct span span, const char *word)
+{
+    return strlen(word) == (size_t)span_length(span) &&
+           !memcmp(word, span.begin, (size_t)span_length(span));
+}
+
+static struct span trimmed(struct span span)
+{
+    while (span.begin < span.end && isspace((unsigned char)*span.begin))
+        span.begin++;
+    while (span.end > span.begin && isspace((unsigned char)span.end[-1]))
+        span.end--;
+    return span;
+}
+
+// Cut off and return what stands before the first `separator`, or all. `rest` begins after it, or
+// is NULL at its begin when there was none.
+static struct span cut(struct span *rest, char separator)
+{
+    const char *at = memchr(rest->begin, separator, (size_t)span_length(*rest));
+    struct span part = {rest->begin, at ? at : rest->end};
+    rest->begin = at ? at + 1 : NULL;
+    return part;
+}
+
+__attribute__((format(printf, 3, 4))) static enum status refuse(struct parser *parser,
+                                                                struct span span,
+                                                                const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(parser->error->message, sizeof parser->error->message, format, arguments);
+    va_end(arguments);
+    parser->error->position = (int)(span.begin - parser->text);
+    parser->error->length = span_length(span);
+    return STATUS_USAGE;
+}
+
+// ---- the nearest match ----
+
+static int minimum(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+// Levenshtein's distance, of words up to 31 letters; longer ones are far from everything.
+static int distance(struct span a, const char *b)
+{
+    int la = span_length(a), lb = (int)strlen(b), row[32];
+    if (la > 31 || lb > 31)
+        return 99;
+    for (int j = 0; j <= lb; j++)
+        row[j] = j;
+    for (int i = 1; i <= la; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= lb; j++) {
+            int above = row[j];
+            bool same = tolower((unsigned char)a.begin[i - 1]) == b[j - 1];
+            row[j] = minimum(minimum(row[j] + 1, row[j - 1] + 1), diagonal + !same);
+            diagonal = above;
+        }
+    }
+    return row[lb];
+}
+
+struct nearest {
+    const char *word;
+    int distance;
+};
+
+static void nearest_offer(struct nearest *best, struct span wrong, const char *word)
+{
+    int d = distance(wrong, word);
+    bool begins =
+        span_length(wrong) >= 3 && !strncmp(word, wrong.begin, (size_t)span_length(wrong));
+    if (begins)
+        d = 1;
+    if (d <= 1 + span_length(wrong) / 3 && (!best->word || d < best->distance))
+        *best = (struct nearest){word, d};
+}
+
+// "did you mean 'x'? " or nothing.
+static const char *suggestion(struct nearest best, char *buffer, size_t size)
+{
+    buffer[0] = 0;
+    if (best.word)
+        snprintf(buffer, size, "did you mean '%s'? ", best.word);
+    return buffer;
+}
+
+// ---- values ----
+
+void stage_option_range(const struct stage_option *option, char *buffer, size_t size)
+{
+    if (option->type == OPTION_CHOICE)
+        snprintf(buffer, size, "%s", option->choices);
+    else
+        snprintf(buffer, size, "%g .. %g", option->min, option->max);
+}
+
+static enum status parse_choice(struct parser *parser, struct span span,
+                                const struct stage_option *option, double *value)
+{
+    struct span choices = {option->choices, option->choices + strlen(option->choices)};
+    for (int index = 0; choices.begin; index++) {
+        struct span choice = cut(&choices, '|');
+        if (span_length(choice) == span_length(span) &&
+            !memcmp(choice.begin, span.begin, (size_t)span_length(span))) {
+            *value = index;
+            return STATUS_OK;
+        }
+    }
+    return refuse(parser, span, "%s is '%.*s'; it can be %s", option->name, span_length(span),
+                  span.begin, option->choices);
+}
+
+static enum status parse_number(struct parser *parser, struct span span,
+                                const struct stage_option *option, double *value)
+{
+    char digits[64], range[64], *end;
+    snprintf(digits, sizeof digits, "%.*s", span_length(span), span.begin);
+    *value = strtod(digits, &end);
+    stage_option_range(option, range, sizeof range);
+    const char *unit = *option->unit ? " " : "";
+    if (end == digits || *end || !isfinite(*value))
+        return refuse(parser, span, "%s is '%.*s'; it takes a number, %s%s%s", option->name,
+                      span_length(span), span.begin, range, unit, option->unit);
+    if (option->type == OPTION_INT && *value != floor(*value))
+        return refuse(parser, span, "%s is %s; it takes a whole number, %s%s%s", option->name,
+                      digits, range, unit, option->unit);
+    if (*value < option->min || *value > option->max)
+        return refuse(parser, span, "%s is %s; the range is %s%s%s", option->name, digits, range,
+                      unit, option->unit);
+    return STATUS_OK;
+}
+
+// ---- options ----
+
+static int options_count(const struct stage *stage)
+{
+    int count = 0;
+    while (count < STAGE_OPTIONS && stage->option[count].name)
+        count++;
+    return count;
+}
+
+static enum status unknown_option(struct parser *parser, struct span key, const struct stage *stage)
+{
+    char hint[64], names[256] = "";
+    struct nearest best = {0};
+    for (int k = 0; k < options_count(stage); k++) {
+        nearest_offer(&best, key, stage->option[k].name);
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", k ? ", " : "", stage->option[k].name);
+    }
+    return refuse(parser, key, "%s has no option '%.*s'; %sit has: %s", stage->name,
+                  span_length(key), key.begin, suggestion(best, hint, sizeof hint),
+                  *names ? names : "none");
+}
+
+// Find the option that an argument is for: the one it names, or the next of the table.
+static enum status find_option(struct parser *parser, const struct stage *stage,
+                               struct span argument, struct span key, bool named, int position,
+                               int *index)
+{
+    int count = options_count(stage);
+    if (!named) {
+        if (position >= count)
+            return refuse(parser, argument, "%s takes %d value%s, this is one more", stage->name,
+                          count, count == 1 ? "" : "s");
+        *index = position;
+        return STATUS_OK;
+    }
+    for (*index = 0; *index < count; ++*index)
+        if (span_is(key, stage->option[*index].name))
+            return STATUS_OK;
+    return unknown_option(parser, key, stage);
+}
+
+static enum status parse_arguments(struct parser *parser, struct span arguments,
+                                   struct chain_link *link, bool *given)
+{
+    const struct stage *stage = link->stage;
+    bool names_began = false;
+    for (int position = 0; arguments.begin; position++) {
+        struct span argument = cut(&arguments, ':'), value = argument;
+        struct span key = cut(&value, '=');
+        bool named = value.begin != NULL;
+        if (!named)
+            value = argument;
+        key = trimmed(key);
+        value = trimmed(value);
+        if (value.begin == value.end)
+            return refuse(parser, argument, "a value is missing here");
+        if (!named && names_began)
+            return refuse(parser, argument, "values without a name come before those with one");
+        names_began |= named;
+        int index = 0;
+        enum status status =
+            find_option(parser, stage, trimmed(argument), key, named, position, &index);
+        if (status)
+            return status;
+        const struct stage_option *option = &stage->option[index];
+        if (given[index])
+            return refuse(parser, trimmed(argument), "%s is given twice", option->name);
+        given[index] = true;
+        status = option->type == OPTION_CHOICE
+                     ? parse_choice(parser, value, option, &link->value[index])
+                     : parse_number(parser, value, option, &link->value[index]);
+        if (status)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+// ---- stages ----
+
+static enum status unknown_stage(struct parser *parser, struct span name)
+{
+    char hint[64], names[384] = "";
+    struct nearest best = {0};
+    for (const struct stage *const *stage = stages; *stage; stage++) {
+        nearest_offer(&best, name, (*stage)->name);
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", (*stage)->name);
+    }
+    return refuse(parser, name, "there is no stage '%.*s'; %sthe stages are: %s", span_length(name),
+                  name.begin, suggestion(best, hint, sizeof hint), names);
+}
+
+static enum status parse_link(struct parser *parser, struct span span, struct chain_link *link)
+{
+    struct span arguments = span, name = trimmed(cut(&arguments, '='));
+    if (name.begin == name.end)
+        return refuse(parser, span, "a stage's name is missing here");
+    link->stage = stage_find(name.begin, (size_t)span_length(name));
+    if (!link->stage)
+        return unknown_stage(parser, name);
+    for (int k = 0; k < options_count(link->stage); k++)
+        link->value[k] = link->stage->option[k].initial;
+    bool given[STAGE_OPTIONS] = {false};
+    enum status status = parse_arguments(parser, arguments, link, given);
+    if (status)
+        return status;
+    for (int k = 0; k < options_count(link->stage); k++) {
+        const struct stage_option *option = &link->stage->option[k];
+        char range[64];
+        stage_option_range(option, range, sizeof range);
+        if (isnan(option->initial) && !option->derived && !given[k])
+            return refuse(parser, name, "%s needs a value: %s=%s, %s%s%s", link->stage->name,
+                          link->stage->name, option->name, range, *option->unit ? " " : "",
+                          option->unit);
+    }
+    return STATUS_OK;
+}
+
+enum status chain_parse(const char *text, struct chain *chain, struct chain_error *error)
+{
+    struct parser parser = {text, error};
+    struct span rest = {text, text + strlen(text)};
+    *chain = (struct chain){0};
+    *error = (struct chain_error){0};
+    struct span all = trimmed(rest);
+    if (all.begin == all.end)
+        return STATUS_OK;
+    int most = 1;
+    for (const char *at = text; *at; at++)
+        most += *at == ',';
+    chain->link = calloc((size_t)most, sizeof *chain->link);
+    if (!chain->link) {
+        snprintf(error->message, sizeof error->message, "out of memory");
+        return STATUS_MEMORY;
+    }
+    while (rest.begin) {
+        struct span part = cut(&rest, ',');
+        enum status status = parse_link(&parser, part, &chain->link[chain->links]);
+        if (status) {
+            chain_free(chain);
+            return status;
+        }
+        chain->links++;
+    }
+    return STATUS_OK;
+}
+
+void chain_free(struct chain *chain)
+{
+    free(chain->link);
+    *chain = (struct chain){0};
+}
+
+void chain_error_describe(const struct chain_error *error, const char *text, char *buffer,
+                          size_t size)
+{
+    char marks[256];
+    int length = error->length > 0 ? error->length : 1;
+    if (length > (int)sizeof marks - 1)
+        length = (int)sizeof marks - 1;
+    memset(marks, '^', (size_t)length);
+    marks[length] = 0;
+    snprintf(buffer, size, "%s\n  %s\n  %*s%s", error->message, text, error->position, "", marks);
+}
+
+enum status chain_lower(const struct chain *chain, struct program *program)
+{
+    for (int k = 0; k < chain->links && !program->status; k++)
+        chain->link[k].stage->lower(chain->link[k].value, program);
+    return program->status;
+}

@@ -1,0 +1,39 @@
+// Chain text, as ffmpeg users know it: name=value:value:key=value,name,...
+//
+// Values come in the order of the stage's option table, or by name after those. Spaces around
+// names, values and separators mean nothing. An empty chain has no stages.
+#pragma once
+
+#include "stages/stage.h"
+
+struct chain_link {
+    const struct stage *stage;
+    double value[STAGE_OPTIONS]; // NAN where derived and not given
+};
+
+struct chain {
+    struct chain_link *link;
+    int links;
+};
+
+// Why a text is no chain: a sentence, and the part of the text that it is about.
+struct chain_error {
+    char message[512];
+    int position, length; // bytes
+};
+
+// Read `text`. On success the caller owns *chain; on STATUS_USAGE *error says why, STATUS_MEMORY
+// says itself. `error` is not optional.
+enum status chain_parse(const char *text, struct chain *chain, struct chain_error *error);
+void chain_free(struct chain *chain);
+
+// The message with the text below it and the part marked, three lines without a last newline. Cut
+// to `size` bytes.
+void chain_error_describe(const struct chain_error *error, const char *text, char *buffer,
+                          size_t size);
+
+// Lower every link in order.
+enum status chain_lower(const struct chain *chain, struct program *program);
+
+// "0 .. 255", "luma|mean", "any number": what an option takes, for help and messages.
+void stage_option_range(const struct stage_option *option, char *buffer, size_t size);

@@ -1,0 +1,50 @@
+#include "stages/stage.h"
+
+#include <math.h>
+
+enum { NEIGHBOURS, SCALE, SIGNED, BORDER };
+
+static const int32_t four[9] = {0, 1, 0, 1, -4, 1, 0, 1, 0};
+static const int32_t eight[9] = {1, 1, 1, 1, -8, 1, 1, 1, 1};
+
+static void lower(const double *value, struct program *program)
+{
+    enum { BITS = 8 };
+    const int32_t *kernel = value[NEIGHBOURS] == 0 ? four : eight;
+    program_keep_luma(program);
+    const struct format *meaning = &program->picture.meaning;
+    int32_t *weight = program_alloc(program, 9 * sizeof *weight);
+    if (!weight)
+        return;
+    for (int k = 0; k < 9; k++)
+        weight[k] = (int32_t)lround(kernel[k] * value[SCALE] * (1 << BITS));
+    for (int c = 0; c < format_colors(meaning); c++) {
+        struct levels levels = format_levels(meaning, c);
+        int middle = (int)lround(levels.zero + 127.5 * levels.scale);
+        struct op_convolve convolve = {.weight = weight,
+                                       .width = 3,
+                                       .height = 3,
+                                       .bits = BITS,
+                                       .absolute = value[SIGNED] == 0,
+                                       .base = value[SIGNED] == 0 ? levels.low : middle,
+                                       .low = levels.low,
+                                       .high = levels.high};
+        program_stencil(program, c, (enum border)value[BORDER],
+                        (struct op){.kind = OP_CONVOLVE, .convolve = convolve});
+    }
+}
+
+const struct stage stage_laplacian = {
+    .name = "laplacian",
+    .summary = "second derivative: fine detail and zero crossings",
+    .formula = "l = sum of the 4 or 8 neighbours - 4 or 8 times x; y = min(255, |scale * l|), or "
+               "128 + scale * l clamped with sign=signed; Y'CbCr becomes gray",
+    .source = "R. C. Gonzalez, R. E. Woods, Digital Image Processing, 4th ed., section 3.6",
+    .option = {{"neighbours", OPTION_CHOICE, "", 0, 0, 1, "4|8", NULL, "which of them take part"},
+               {"scale", OPTION_REAL, "", 1, 0.01, 8, NULL, NULL,
+                "what the result is multiplied by"},
+               {"sign", OPTION_CHOICE, "", 0, 0, 1, "absolute|signed", NULL,
+                "the size alone, or about mid-gray"},
+               STAGE_BORDER},
+    .lower = lower,
+};

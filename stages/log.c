@@ -1,0 +1,16 @@
+#include "stages/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void log_print(const struct log *log, enum log_level level, const char *format, ...)
+{
+    if (!log || !log->print)
+        return;
+    char sentence[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    log->print(log->opaque, level, sentence);
+}

@@ -1,0 +1,15 @@
+// Sentences for people, through the callback that the caller gave. Libraries never print.
+#pragma once
+
+enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
+
+// Where messages go. A zeroed log swallows them. `print` gets one sentence without a newline and
+// may be called by any thread, by several at once.
+struct log {
+    void (*print)(void *opaque, enum log_level level, const char *sentence);
+    void *opaque;
+};
+
+// Format one sentence, cut to 1 KiB, and hand it over. Thread-safety: as safe as log->print.
+__attribute__((format(printf, 3, 4))) void log_print(const struct log *log, enum log_level level,
+                                                     const char *format, ...);

@@ -1,0 +1,109 @@
+#include "stages/op.h"
+
+#include <assert.h>
+
+static int64_t clamp(int64_t value, int low, int high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+int op_apply(const struct op *op, int x)
+{
+    switch (op->kind) {
+    case OP_AFFINE:
+        return (int)clamp((x * op->affine.gain + op->affine.offset + 32768) >> 16, op->affine.low,
+                          op->affine.high);
+    case OP_THRESHOLD:
+        return x < op->threshold.low    ? op->threshold.below
+               : x > op->threshold.high ? op->threshold.above
+                                        : x;
+    case OP_TABLE:
+        return op->table.entry[x];
+    default:
+        assert(!"pointwise");
+        return 0;
+    }
+}
+
+// The reach of a separable filter along one axis. On a grid D apart, the taps reach radius * D from
+// a grid point, a grid point is less than D from the place, and its tent less than D wide.
+static int separable_reach(int radius, int decimate)
+{
+    return decimate ? ((radius + 2) << decimate) - 2 : radius;
+}
+
+int op_radius_x(const struct op *op)
+{
+    switch (op->kind) {
+    case OP_SEPARABLE:
+        return separable_reach(op->separable.radius_x, op->separable.decimate_x);
+    case OP_BOX:
+        return op->box.radius_x;
+    case OP_CONVOLVE:
+        return op->convolve.width / 2;
+    case OP_GRADIENT:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+int op_radius_y(const struct op *op)
+{
+    switch (op->kind) {
+    case OP_SEPARABLE:
+        return separable_reach(op->separable.radius_y, op->separable.decimate_y);
+    case OP_BOX:
+        return op->box.radius_y;
+    case OP_CONVOLVE:
+        return op->convolve.height / 2;
+    case OP_GRADIENT:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static int modulo(int i, int length)
+{
+    int rest = i % length;
+    return rest < 0 ? rest + length : rest;
+}
+
+int border_index(enum border border, int i, int length)
+{
+    if (i >= 0 && i < length)
+        return i;
+    switch (border) {
+    case BORDER_REPLICATE:
+        return i < 0 ? 0 : length - 1;
+    case BORDER_REFLECT:
+        i = modulo(i, 2 * length);
+        return i < length ? i : 2 * length - 1 - i;
+    case BORDER_MIRROR:
+        if (length == 1)
+            return 0;
+        i = modulo(i, 2 * length - 2);
+        return i < length ? i : 2 * length - 2 - i;
+    case BORDER_WRAP:
+        return modulo(i, length);
+    default:
+        return -1;
+    }
+}
+
+const char *op_name(const struct op *op)
+{
+    static const char *const names[] = {
+        [OP_AFFINE] = "affine",     [OP_THRESHOLD] = "threshold", [OP_TABLE] = "table",
+        [OP_MIX] = "mix",           [OP_SEPARABLE] = "separable", [OP_BOX] = "box",
+        [OP_CONVOLVE] = "convolve", [OP_GRADIENT] = "gradient",
+    };
+    return names[op->kind];
+}
+
+const char *border_name(enum border border)
+{
+    static const char *const names[] = {"replicate", "zero", "reflect", "mirror", "wrap"};
+    return names[border];
+}

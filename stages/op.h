@@ -1,0 +1,194 @@
+// Operations: the small vocabulary that every stage lowers to, and the exact arithmetic of each.
+//
+// An operation makes one plane from one plane (mix: from up to three). Samples are unsigned
+// integers of the plane's depth, 8 to 16 bits. Everything below is integer arithmetic that no
+// implementation may round differently: the scalar, cpu and cuda backends agree to the bit.
+//
+// Notation: x is a sample of the source, y of the result, x(i, j) the source at column i, row j,
+// extended beyond its edges by the operation's border rule. `>>` is an arithmetic shift, so
+// (v + half) >> n rounds to nearest with ties upward. clamp(v, low, high) limits v.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stages/format.h"
+
+// What lies beyond the edge, for a row of samples a b c d:
+enum border {
+    BORDER_REPLICATE, // a a a | a b c d | d d d    the edge sample, for ever
+    BORDER_ZERO,      // z z z | a b c d | z z z    black (neutral for chroma)
+    BORDER_REFLECT,   // c b a | a b c d | d c b    mirrored between two samples
+    BORDER_MIRROR,    // d c b | a b c d | c b a    mirrored on the edge sample
+    BORDER_WRAP,      // b c d | a b c d | a b c    the other side
+    BORDER_COUNT,
+};
+
+enum op_kind {
+    // Pointwise: y depends on the sample at the same place only.
+    OP_AFFINE,
+    OP_THRESHOLD,
+    OP_TABLE,
+    // Several planes into one, resampled to the result's size.
+    OP_MIX,
+    // Stencils: y depends on a neighbourhood.
+    OP_SEPARABLE,
+    OP_BOX,
+    OP_CONVOLVE,
+    OP_GRADIENT,
+};
+
+// y = clamp((x * gain + offset + 2^15) >> 16, low, high), in 64 bits. The result may have another
+// depth than the source: this is also how depth and range change.
+struct op_affine {
+    int64_t gain, offset; // 1.0 = 65536
+    int low, high;
+};
+
+// y = below if x < low, above if x > high, else x.
+struct op_threshold {
+    int low, high;
+    int below, above;
+};
+
+// y = entry[x]; 2^depth entries.
+struct op_table {
+    const uint16_t *entry; // the program's
+};
+
+// y = clamp((sum_k weight[k] * v_k + offset + 2^19) >> 20, low, high), in 64 bits, where v_k is 16
+// times source k resampled to the result's grid (weights are Q16, samples Q4). Along each axis by
+// itself, in quarters, the picture's last samples repeating beyond its edges:
+//
+//   source coarser by w = 2, 4   linear between two samples: 4 - f of x(m) and f of x(m + 1), where
+//   or equal, w = 1              4 m + f is the place (i - s) / w in quarters, rounded down; s = 0
+//                                where chroma is co-sited, (w - 1) / 2 where it is centred
+//   source finer by w = 2, 4     the mean: 4 / w of each of the w samples from x(i w) on
+struct op_mix {
+    int weight[3];
+    int64_t offset;
+    int low, high;
+    enum siting siting;
+};
+
+// Two one-dimensional symmetric filters, first down the columns, then along the rows:
+//
+//   t(i, j) = (sum_k tap_y[|k|] x(i, j + k) + half) >> (bits - fraction)        |k| <= radius_y
+//   y(i, j) = (sum_k tap_x[|k|] t(i + k, j) + half) >> (bits + fraction)        |k| <= radius_x
+//
+// Taps are 2^bits times the real weights and sum to 2^bits exactly, so t has `fraction` bits
+// below the sample and neither can overflow its range: no clamp.
+//
+// A large filter runs on a coarser grid. With decimate_x = dx > 0 (alike in y) and D = 2^dx, the
+// taps act on samples D apart, made by a tent and put back by linear interpolation:
+//
+//   s(m, n) = sum_{|a| < Dx, |b| < Dy} (Dx - |a|) (Dy - |b|) x(m Dx + a, n Dy + b)
+//   c       = (s * 2^fraction + half) >> (2 dx + 2 dy)
+//   t, u    = as t and y above on the grid c, both keeping `fraction` bits (shifts of `bits`)
+//   y(i, j) = (sum over the four grid samples around (i, j) of
+//                (Dx - |i - m Dx|) (Dy - |j - n Dy|) u(m, n)) + half) >> (fraction + dx + dy)
+//
+// with fraction = 16 - depth. The grid reaches past the picture as far as the taps ask; there c is
+// made from the extended x. Where D = 1 the tent is the sample itself. The tent is the linear
+// B-spline; filtering a decimated signal this way: P. J. Burt, "Fast filter transforms for image
+// processing", CGIP 16 (1981).
+//
+// With amount > 0 the result sharpens instead (unsharp mask), from the blurred value at 16 bits,
+// b = y's sum shifted to keep 16 - depth fraction bits:
+//
+//   y = clamp((x * 2^(16 - depth) * (256 + amount) - b * amount + half) >> (24 - depth), low, high)
+struct op_separable {
+    const int32_t *tap_x, *tap_y; // the program's; index 0 is the centre
+    int radius_x, radius_y;
+    int bits;
+    int fraction;
+    int decimate_x, decimate_y;
+    int amount; // 256 = 1.0; 0 for a plain filter
+    int low, high;
+};
+
+// The mean of n = (2 radius_x + 1)(2 radius_y + 1) samples, rounded exactly:
+// y = (2 sum + n) / (2 n), in 64 bits.
+struct op_box {
+    int radius_x, radius_y;
+};
+
+// s = sum over the kernel of weight[row][column] x(i + column - width / 2, j + row - height / 2):
+// correlation, the kernel lies on the picture as it is written. Odd sizes up to 15.
+// y = clamp(base + ((s or |s| if absolute) + half >> bits), low, high); the sum stays in 32 bits.
+struct op_convolve {
+    const int32_t *weight; // the program's, row by row
+    int width, height;
+    int bits;
+    bool absolute;
+    int base;
+    int low, high;
+};
+
+enum norm {
+    NORM_L1, // |gx| + |gy|
+    NORM_L2, // sqrt(gx^2 + gy^2)
+    NORM_X,  // |gx|
+    NORM_Y,  // |gy|
+};
+
+// The length of the gradient by a 3x3 pair of derivative filters,
+//
+//        -side   0  side              -side -center -side
+//   gx = -center 0  center       gy =   0      0      0
+//        -side   0  side               side  center  side
+//
+//   L1, X, Y:  y = base + min(limit, (m * scale + 2^15) >> 16),        m the norm above
+//   L2:        y = base + min(limit, (r * scale + 2^23) >> 24),        r = floor(256 sqrt(m)),
+//                                                                      m = gx^2 + gy^2
+struct op_gradient {
+    int side, center;
+    enum norm norm;
+    int64_t scale; // 1.0 = 65536
+    int base, limit;
+};
+
+// One operation. Sources and result are plane numbers of the program.
+struct op {
+    enum op_kind kind;
+    int sources;
+    int source[3];
+    int result;
+    enum border border; // stencils only
+    int border_value;   // BORDER_ZERO: the code of black or neutral
+    union {
+        struct op_affine affine;
+        struct op_threshold threshold;
+        struct op_table table;
+        struct op_mix mix;
+        struct op_separable separable;
+        struct op_box box;
+        struct op_convolve convolve;
+        struct op_gradient gradient;
+    };
+};
+
+static inline bool op_is_pointwise(const struct op *op)
+{
+    return op->kind <= OP_TABLE;
+}
+
+static inline bool op_is_stencil(const struct op *op)
+{
+    return op->kind >= OP_SEPARABLE;
+}
+
+// How many columns (rows) around a place the result depends on.
+int op_radius_x(const struct op *op);
+int op_radius_y(const struct op *op);
+
+// The value of a pointwise operation at sample `x`: its definition, and how tables are folded.
+int op_apply(const struct op *op, int x);
+
+// The index in 0 .. length - 1 that stands for index `i` of a row of `length` samples, any distance
+// outside; -1 where the border value stands.
+int border_index(enum border border, int i, int length);
+
+// Short names for messages and plans ("separable", "replicate").
+const char *op_name(const struct op *op);
+const char *border_name(enum border border);

@@ -1,0 +1,572 @@
+#include "stages/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct plan_block {
+    struct plan_block *next;
+    max_align_t bytes[];
+};
+
+// What the build needs to know besides the plan itself.
+struct builder {
+    struct plan *plan;
+    const struct program *program;
+    struct plan_limits limits;
+    int *uses;      // of each program plane: by operations, and once by the output
+    int *buffer_of; // of each program plane: its buffer, -1 while it has none
+    enum status status;
+};
+
+static void *plan_alloc(struct builder *builder, size_t bytes)
+{
+    struct plan_block *block = calloc(1, sizeof *block + bytes);
+    if (!block) {
+        builder->status = STATUS_MEMORY;
+        return NULL;
+    }
+    block->next = builder->plan->blocks;
+    builder->plan->blocks = block;
+    return block->bytes;
+}
+
+static const struct op *definition(const struct program *program, int plane)
+{
+    return plane < FORMAT_COMPONENTS ? NULL : &program->op[plane - FORMAT_COMPONENTS];
+}
+
+// ---- passes ----
+
+static struct plan_pass *append_pass(struct builder *builder)
+{
+    struct plan *plan = builder->plan;
+    struct plan_pass *passes = realloc(plan->pass, (size_t)(plan->passes + 1) * sizeof *passes);
+    if (!passes) {
+        builder->status = STATUS_MEMORY;
+        return NULL;
+    }
+    plan->pass = passes;
+    passes[plan->passes] = (struct plan_pass){0};
+    return &passes[plan->passes++];
+}
+
+static int append_buffer(struct builder *builder, struct program_plane grid)
+{
+    struct plan *plan = builder->plan;
+    struct plan_buffer *buffers =
+        realloc(plan->buffer, (size_t)(plan->buffers + 1) * sizeof *buffers);
+    if (!buffers) {
+        builder->status = STATUS_MEMORY;
+        return 0;
+    }
+    plan->buffer = buffers;
+    buffers[plan->buffers] = (struct plan_buffer){grid};
+    return plan->buffers++;
+}
+
+// Fold `count` pointwise operations into one step, unless they come to nothing.
+static void append_table(struct builder *builder, struct plan_pass *pass,
+                         const struct op *const *ops, int count, int depth_in)
+{
+    size_t entries = (size_t)1 << depth_in;
+    int depth_out = builder->program->plane[ops[count - 1]->result].depth;
+    uint16_t *table = plan_alloc(builder, entries * sizeof *table);
+    const struct op **folded = plan_alloc(builder, (size_t)count * sizeof(struct op *));
+    if (!table || !folded)
+        return;
+    bool identity = depth_in == depth_out;
+    for (size_t x = 0; x < entries; x++) {
+        int y = (int)x;
+        for (int k = 0; k < count; k++)
+            y = op_apply(ops[k], y);
+        table[x] = (uint16_t)y;
+        identity = identity && table[x] == x;
+    }
+    if (identity)
+        return;
+    memcpy(folded, ops, (size_t)count * sizeof *folded);
+    pass->step[pass->steps++] = (struct plan_step){.table = table,
+                                                   .depth_in = depth_in,
+                                                   .depth_out = depth_out,
+                                                   .folded = folded,
+                                                   .folded_count = count};
+}
+
+// The steps of one pass: the operations ops[0 .. count - 1].
+static void append_steps(struct builder *builder, struct plan_pass *pass,
+                         const struct op *const *ops, int count)
+{
+    pass->step = plan_alloc(builder, (size_t)(count + 1) * sizeof *pass->step);
+    int depth = pass->load_depth;
+    for (int k = 0; k < count && !builder->status;) {
+        int run = k;
+        while (run < count && op_is_pointwise(ops[run]))
+            run++;
+        if (run > k) {
+            append_table(builder, pass, ops + k, run - k, depth);
+        } else {
+            run = k + 1;
+            pass->halo_x += op_radius_x(ops[k]);
+            pass->halo_y += op_radius_y(ops[k]);
+            pass->step[pass->steps++] =
+                (struct plan_step){.stencil = ops[k], .depth_in = depth, .depth_out = depth};
+        }
+        depth = builder->program->plane[ops[run - 1]->result].depth;
+        k = run;
+    }
+}
+
+// How many of the operations fit one pass. None, if a mix precedes a stencil too large to follow
+// anything: such a one reads memory, where all its rows are.
+static int fitting(const struct builder *builder, const struct op *mix, const struct op *const *ops,
+                   int count)
+{
+    int stencils = 0, sum = 0;
+    for (int k = 0; k < count; k++) {
+        if (!op_is_stencil(ops[k]))
+            continue;
+        int rx = op_radius_x(ops[k]), ry = op_radius_y(ops[k]);
+        int radius = rx > ry ? rx : ry;
+        sum += radius;
+        if (radius > builder->limits.radius && (k > 0 || mix))
+            return k;
+        if (++stencils > 1 && (stencils > builder->limits.stencils || sum > builder->limits.radius))
+            return k;
+    }
+    return count;
+}
+
+static struct operand materialised(struct builder *builder, int plane);
+
+// The source of a chain of operations: a plane that is in memory, or a mix of such.
+static void set_source(struct builder *builder, struct plan_pass *pass, const struct op *mix,
+                       const struct operand *source, const int *plane, int sources)
+{
+    pass->mix = mix;
+    pass->sources = sources;
+    for (int k = 0; k < sources; k++) {
+        pass->source[k] = source[k];
+        pass->source_grid[k] = builder->program->plane[plane[k]];
+    }
+    pass->load_depth = builder->program->plane[mix ? mix->result : plane[0]].depth;
+}
+
+// Whether a walk back from program plane `plane` ends at `from`, because that is in memory anyway.
+static bool is_in_memory(const struct builder *builder, int from, int plane, struct operand target)
+{
+    if (from < FORMAT_COMPONENTS)
+        return true;
+    bool made_here = from == plane && target.place == PLACE_BUFFER;
+    return builder->uses[from] > 1 && !made_here;
+}
+
+// Append the passes that make program plane `plane` and put it into the targets.
+static void make(struct builder *builder, int plane, const struct operand *target, int targets)
+{
+    const struct program *program = builder->program;
+    // Walk back to what is in memory, collecting operations last to first.
+    const struct op **ops = plan_alloc(builder, (size_t)(program->ops + 1) * sizeof(struct op *));
+    if (!ops)
+        return;
+    int count = 0, from = plane;
+    const struct op *mix = NULL;
+    while (!is_in_memory(builder, from, plane, target[0]) && !mix) {
+        const struct op *op = definition(program, from);
+        if (op->kind == OP_MIX) {
+            mix = op;
+        } else {
+            ops[program->ops - ++count] = op;
+            from = op->source[0];
+        }
+    }
+    ops += program->ops - count;
+    struct operand source[3];
+    int source_plane[3] = {from}, sources = 1;
+    if (mix) {
+        sources = mix->sources;
+        memcpy(source_plane, mix->source, sizeof source_plane);
+    }
+    for (int k = 0; k < sources; k++)
+        source[k] = materialised(builder, source_plane[k]);
+    // Cut into passes.
+    do {
+        int run = fitting(builder, mix, ops, count);
+        int result = run ? ops[run - 1]->result : mix ? mix->result : from;
+        struct plan_pass *pass = append_pass(builder);
+        if (builder->status)
+            return;
+        set_source(builder, pass, mix, source, source_plane, sources);
+        append_steps(builder, pass, ops, run);
+        pass->grid = program->plane[result];
+        ops += run;
+        count -= run;
+        if (count == 0) {
+            memcpy(pass->target, target, (size_t)targets * sizeof *target);
+            pass->targets = targets;
+        } else {
+            source[0] = (struct operand){PLACE_BUFFER, append_buffer(builder, pass->grid)};
+            pass->target[0] = source[0];
+            pass->targets = 1;
+            mix = NULL;
+            source_plane[0] = result;
+            sources = 1;
+        }
+    } while (count && !builder->status);
+}
+
+// Where a plane that several read, or a mix reads, is in memory; made on first demand.
+static struct operand materialised(struct builder *builder, int plane)
+{
+    if (plane < FORMAT_COMPONENTS)
+        return (struct operand){PLACE_INPUT, plane};
+    if (builder->buffer_of[plane] < 0) {
+        int buffer = append_buffer(builder, builder->program->plane[plane]);
+        struct operand target = {PLACE_BUFFER, buffer};
+        builder->buffer_of[plane] = buffer;
+        if (!builder->status)
+            make(builder, plane, &target, 1);
+    }
+    return (struct operand){PLACE_BUFFER, builder->buffer_of[plane]};
+}
+
+// ---- output planes ----
+
+static bool stored_in(const struct format *format, int c, int plane)
+{
+    bool stored = format_has(format, c) || (c == COMPONENT_ALPHA && format->filler);
+    return stored && format->component[c].plane == plane;
+}
+
+// Whether output plane `p` has the same bytes as some plane of the input, and which.
+static bool is_reference(const struct program *program, int p, int *source)
+{
+    const struct format *in = &program->input, *out = &program->output;
+    *source = -1;
+    for (int c = 0; c < FORMAT_COMPONENTS; c++) {
+        if (!stored_in(out, c, p))
+            continue;
+        bool filler = !format_has(out, c);
+        if (!filler && program->out[c].plane != c)
+            return false;
+        if (filler && !in->filler)
+            return false;
+        struct component a = in->component[c], b = out->component[c];
+        if (*source >= 0 && *source != a.plane)
+            return false;
+        *source = a.plane;
+        if (a.offset != b.offset || a.step != b.step || a.bytes != b.bytes || a.shift != b.shift ||
+            a.big_endian != b.big_endian || in->depth != out->depth)
+            return false;
+    }
+    return true;
+}
+
+static bool is_constant(const struct program *program, int p)
+{
+    for (int c = 0; c < FORMAT_COMPONENTS; c++)
+        if (stored_in(&program->output, c, p) && format_has(&program->output, c) &&
+            program->out[c].plane >= 0)
+            return false;
+    return true;
+}
+
+// Append the passes of one computed component, and of all others that hold the same plane.
+static void make_component(struct builder *builder, int c, bool *done)
+{
+    const struct program *program = builder->program;
+    const struct format *out = &program->output;
+    int plane = program->out[c].plane;
+    struct operand target[FORMAT_COMPONENTS];
+    int targets = 0;
+    bool filler = !format_has(out, c);
+    if (filler || plane < 0) {
+        struct plan_pass *pass = append_pass(builder);
+        if (!pass)
+            return;
+        int value = filler ? (1 << out->depth) - 1 : program->out[c].value;
+        pass->source[0] = (struct operand){PLACE_CONSTANT, value};
+        pass->sources = 1;
+        pass->target[0] = (struct operand){PLACE_OUTPUT, c};
+        pass->targets = 1;
+        pass->grid =
+            (struct program_plane){format_shift_x(out, c), format_shift_y(out, c), out->depth};
+        pass->source_grid[0] = pass->grid;
+        pass->load_depth = out->depth;
+        done[c] = true;
+        return;
+    }
+    for (int k = c; k < FORMAT_COMPONENTS; k++) {
+        bool computed = format_has(out, k) &&
+                        builder->plan->plane[out->component[k].plane].origin == PLANE_COMPUTED;
+        if (computed && program->out[k].plane == plane) {
+            target[targets++] = (struct operand){PLACE_OUTPUT, k};
+            done[k] = true;
+        }
+    }
+    make(builder, plane, target, targets);
+}
+
+static void make_output(struct builder *builder)
+{
+    const struct format *out = &builder->program->output;
+    bool done[FORMAT_COMPONENTS] = {false};
+    for (int p = 0; p < out->planes; p++) {
+        struct plan_plane *plane = &builder->plan->plane[p];
+        if (is_reference(builder->program, p, &plane->source))
+            plane->origin = PLANE_REFERENCE;
+        else if (is_constant(builder->program, p))
+            plane->origin = PLANE_CONSTANT;
+    }
+    for (int c = 0; c < FORMAT_COMPONENTS && !builder->status; c++) {
+        bool stored = format_has(out, c) || (c == COMPONENT_ALPHA && out->filler);
+        if (stored && !done[c] &&
+            builder->plan->plane[out->component[c].plane].origin == PLANE_COMPUTED)
+            make_component(builder, c, done);
+    }
+}
+
+static void count_uses(struct builder *builder)
+{
+    const struct program *program = builder->program;
+    for (int k = 0; k < program->ops; k++)
+        for (int s = 0; s < program->op[k].sources; s++)
+            builder->uses[program->op[k].source[s]]++;
+    for (int c = 0; c < FORMAT_COMPONENTS; c++) {
+        bool first = format_has(&program->output, c) && program->out[c].plane >= 0;
+        for (int k = 0; k < c; k++)
+            if (program->out[k].plane == program->out[c].plane)
+                first = false;
+        if (first)
+            builder->uses[program->out[c].plane]++;
+    }
+}
+
+// ---- buffers that are never alive together share memory ----
+
+static int last_read(const struct plan *plan, int buffer)
+{
+    int last = -1;
+    for (int k = 0; k < plan->passes; k++)
+        for (int s = 0; s < plan->pass[k].sources; s++)
+            if (plan->pass[k].source[s].place == PLACE_BUFFER &&
+                plan->pass[k].source[s].index == buffer)
+                last = k;
+    return last;
+}
+
+static void rename_buffers(struct plan *plan, const int *name)
+{
+    for (int k = 0; k < plan->passes; k++) {
+        struct plan_pass *pass = &plan->pass[k];
+        for (int s = 0; s < pass->sources; s++)
+            if (pass->source[s].place == PLACE_BUFFER)
+                pass->source[s].index = name[pass->source[s].index];
+        for (int t = 0; t < pass->targets; t++)
+            if (pass->target[t].place == PLACE_BUFFER)
+                pass->target[t].index = name[pass->target[t].index];
+    }
+}
+
+static void share_buffers(struct builder *builder)
+{
+    struct plan *plan = builder->plan;
+    size_t count = (size_t)plan->buffers;
+    int *name = plan_alloc(builder, (count + 1) * sizeof *name);
+    int *busy_until = plan_alloc(builder, (count + 1) * sizeof *busy_until);
+    struct plan_buffer *kept = plan_alloc(builder, (count + 1) * sizeof *kept);
+    int keeps = 0;
+    if (builder->status)
+        return;
+    for (int k = 0; k < plan->passes; k++) {
+        if (plan->pass[k].target[0].place != PLACE_BUFFER)
+            continue;
+        int buffer = plan->pass[k].target[0].index, slot = 0;
+        struct program_plane grid = plan->buffer[buffer].grid;
+        while (slot < keeps && (busy_until[slot] >= k || kept[slot].grid.shift_x != grid.shift_x ||
+                                kept[slot].grid.shift_y != grid.shift_y ||
+                                (kept[slot].grid.depth > 8) != (grid.depth > 8)))
+            slot++;
+        if (slot == keeps)
+            kept[keeps++] = plan->buffer[buffer];
+        if (grid.depth > kept[slot].grid.depth)
+            kept[slot].grid.depth = grid.depth;
+        busy_until[slot] = last_read(plan, buffer);
+        name[buffer] = slot;
+    }
+    rename_buffers(plan, name);
+    if (keeps)
+        memcpy(plan->buffer, kept, (size_t)keeps * sizeof *kept);
+    plan->buffers = keeps;
+}
+
+// ---- the whole ----
+
+static void note_reads(struct plan *plan)
+{
+    for (int k = 0; k < plan->passes; k++)
+        for (int s = 0; s < plan->pass[k].sources; s++)
+            if (plan->pass[k].source[s].place == PLACE_INPUT)
+                plan->reads |=
+                    1u << plan->program->input.component[plan->pass[k].source[s].index].plane;
+}
+
+enum status plan_create(const struct program *program, struct plan_limits limits,
+                        struct plan **plan)
+{
+    *plan = calloc(1, sizeof **plan);
+    if (!*plan)
+        return STATUS_MEMORY;
+    (*plan)->program = program;
+    struct builder builder = {.plan = *plan, .program = program, .limits = limits};
+    builder.uses = plan_alloc(&builder, (size_t)program->planes * sizeof(int));
+    builder.buffer_of = plan_alloc(&builder, (size_t)program->planes * sizeof(int));
+    if (!builder.status) {
+        memset(builder.buffer_of, -1, (size_t)program->planes * sizeof(int));
+        count_uses(&builder);
+        make_output(&builder);
+    }
+    if (!builder.status)
+        share_buffers(&builder);
+    if (builder.status)
+        plan_destroy(plan);
+    else
+        note_reads(*plan);
+    return builder.status;
+}
+
+void plan_destroy(struct plan **plan)
+{
+    if (!*plan)
+        return;
+    while ((*plan)->blocks) {
+        struct plan_block *block = (*plan)->blocks;
+        (*plan)->blocks = block->next;
+        free(block);
+    }
+    free((*plan)->pass);
+    free((*plan)->buffer);
+    free(*plan);
+    *plan = NULL;
+}
+
+// ---- text ----
+
+static size_t operand_bytes(const struct plan *plan, struct operand operand,
+                            struct program_plane grid, int width, int height)
+{
+    size_t samples =
+        (size_t)subsampled(width, grid.shift_x) * (size_t)subsampled(height, grid.shift_y);
+    switch (operand.place) {
+    case PLACE_INPUT:
+        return samples * (size_t)plan->program->input.component[operand.index].bytes;
+    case PLACE_OUTPUT:
+        return samples * (size_t)plan->program->output.component[operand.index].bytes;
+    case PLACE_BUFFER:
+        return samples * (grid.depth > 8 ? 2 : 1);
+    case PLACE_CONSTANT:
+        return 0;
+    }
+    return 0;
+}
+
+size_t plan_pass_bytes(const struct plan *plan, const struct plan_pass *pass, int width, int height)
+{
+    size_t bytes = 0;
+    for (int s = 0; s < pass->sources; s++)
+        bytes += operand_bytes(plan, pass->source[s], pass->source_grid[s], width, height);
+    for (int t = 0; t < pass->targets; t++)
+        bytes += operand_bytes(plan, pass->target[t], pass->grid, width, height);
+    return bytes;
+}
+
+static const char *component_name(const struct format *format, int c)
+{
+    static const char *const names[][4] = {
+        [MODEL_GRAY] = {"Y", "", "", "A"},
+        [MODEL_YUV] = {"Y", "Cb", "Cr", "A"},
+        [MODEL_RGB] = {"R", "G", "B", "A"},
+    };
+    return c == COMPONENT_ALPHA && !format->alpha ? "filler" : names[format->model][c];
+}
+
+static void print_operand(const struct plan *plan, struct operand operand, FILE *to)
+{
+    if (operand.place == PLACE_INPUT)
+        fprintf(to, "input %s", component_name(&plan->program->input, operand.index));
+    else if (operand.place == PLACE_OUTPUT)
+        fprintf(to, "output %s", component_name(&plan->program->output, operand.index));
+    else if (operand.place == PLACE_BUFFER)
+        fprintf(to, "buffer %d", operand.index);
+    else
+        fprintf(to, "constant %d", operand.index);
+}
+
+static void print_stencil(const struct op *op, FILE *to)
+{
+    fprintf(to, "%s %dx%d", op_name(op), 2 * op_radius_x(op) + 1, 2 * op_radius_y(op) + 1);
+    if (op->kind == OP_SEPARABLE) {
+        const struct op_separable *f = &op->separable;
+        fprintf(to, " (%d + %d taps of %d bits", 2 * f->radius_y + 1, 2 * f->radius_x + 1, f->bits);
+        if (f->decimate_x || f->decimate_y)
+            fprintf(to, ", on every %dth column and %dth row", 1 << f->decimate_x,
+                    1 << f->decimate_y);
+        fprintf(to, ")");
+    }
+    fprintf(to, ", border %s", border_name(op->border));
+}
+
+static void print_table(const struct plan_step *step, FILE *to)
+{
+    fprintf(to, "table of");
+    for (int k = 0; k < step->folded_count; k++)
+        fprintf(to, "%s %s", k ? "," : "", op_name(step->folded[k]));
+    if (step->depth_in != step->depth_out)
+        fprintf(to, ", %d to %d bits", step->depth_in, step->depth_out);
+}
+
+static void print_pass(const struct plan *plan, const struct plan_pass *pass, int number, int width,
+                       int height, FILE *to)
+{
+    fprintf(to, "pass %d: ", number);
+    for (int s = 0; s < pass->sources; s++) {
+        fprintf(to, "%s", s ? " + " : "");
+        print_operand(plan, pass->source[s], to);
+    }
+    fprintf(to, " -> ");
+    for (int t = 0; t < pass->targets; t++) {
+        fprintf(to, "%s", t ? ", " : "");
+        print_operand(plan, pass->target[t], to);
+    }
+    fprintf(to, "  %dx%d, %d bits, halo %dx%d, %zu bytes\n", subsampled(width, pass->grid.shift_x),
+            subsampled(height, pass->grid.shift_y), pass->grid.depth, pass->halo_x, pass->halo_y,
+            plan_pass_bytes(plan, pass, width, height));
+    if (pass->mix)
+        fprintf(to, "    convert: mix of %d component%s\n", pass->sources,
+                pass->sources == 1 ? "" : "s");
+    for (int k = 0; k < pass->steps; k++) {
+        fprintf(to, "    ");
+        if (pass->step[k].stencil)
+            print_stencil(pass->step[k].stencil, to);
+        else
+            print_table(&pass->step[k], to);
+        fprintf(to, "\n");
+    }
+}
+
+void plan_print(const struct plan *plan, int width, int height, FILE *to)
+{
+    size_t bytes = 0;
+    for (int k = 0; k < plan->passes; k++) {
+        print_pass(plan, &plan->pass[k], k + 1, width, height, to);
+        bytes += plan_pass_bytes(plan, &plan->pass[k], width, height);
+    }
+    for (int p = 0; p < plan->program->output.planes; p++) {
+        if (plan->plane[p].origin == PLANE_REFERENCE)
+            fprintf(to, "output plane %d: plane %d of the input, untouched\n", p,
+                    plan->plane[p].source);
+        else if (plan->plane[p].origin == PLANE_CONSTANT)
+            fprintf(to, "output plane %d: constant, filled once\n", p);
+    }
+    fprintf(to, "%d pass%s, %d buffer%s, %zu bytes moved a frame\n", plan->passes,
+            plan->passes == 1 ? "" : "es", plan->buffers, plan->buffers == 1 ? "" : "s", bytes);
+}

@@ -1,0 +1,54 @@
+// A stage: what users name in a chain (`gaussian=1.4`). Its table is the one source of the parser,
+// the help, the documentation and the tests; `lower` says what it means, in operations.
+//
+// A stage file holds one `const struct stage`, listed in stages.c, and nothing else is needed.
+#pragma once
+
+#include <math.h>
+
+#include "stages/program.h"
+
+enum { STAGE_OPTIONS = 8 };
+
+enum option_type {
+    OPTION_REAL,   // any number in min .. max
+    OPTION_INT,    // a whole number in min .. max
+    OPTION_CHOICE, // one of `choices`; the value is its index
+};
+
+// One row of a stage's option table. Values are doubles whatever the type.
+struct stage_option {
+    const char *name; // NULL ends the table
+    enum option_type type;
+    const char *unit;    // "code values", "pixels", or "" for a plain number
+    double initial;      // when not given; NAN: required, or derived if `derived` says how
+    double min, max;     // inclusive
+    const char *choices; // "luma|mean"
+    const char *derived; // what stands for the initial value when it follows from other options
+    const char *help;    // one sentence without a full stop
+};
+
+struct stage {
+    const char *name;
+    const char *summary; // one line for the list of stages
+    const char *formula; // what it computes, in full-range 8-bit code values
+    const char *source;  // paper, standard or book; NULL when the formula says all
+    struct stage_option option[STAGE_OPTIONS + 1];
+
+    // Append the operations that the stage stands for. `value` holds one number per option, in the
+    // order of the table, valid by it; a derived one that was not given is NAN.
+    void (*lower)(const double *value, struct program *program);
+};
+
+// Every stage, in the order of the help, ended by NULL.
+extern const struct stage *const stages[];
+
+// The stage of this name, or NULL.
+const struct stage *stage_find(const char *name, size_t length);
+
+// The last row of every stage with a neighbourhood.
+#define STAGE_BORDER                                                                 \
+    {                                                                                \
+        "border", OPTION_CHOICE, "", BORDER_REPLICATE, 0, BORDER_COUNT - 1,          \
+            "replicate|zero|reflect|mirror|wrap", NULL, "what lies beyond the edges" \
+    }

@@ -1,0 +1,35 @@
+#include "stages/stage.h"
+
+#include <string.h>
+
+extern const struct stage stage_null, stage_brightness, stage_contrast, stage_gamma, stage_invert,
+    stage_gray, stage_gaussian, stage_box, stage_sharpen, stage_sobel, stage_prewitt, stage_scharr,
+    stage_laplacian, stage_emboss, stage_threshold, stage_binarize;
+
+const struct stage *const stages[] = {
+    &stage_brightness,
+    &stage_contrast,
+    &stage_gamma,
+    &stage_invert,
+    &stage_gray,
+    &stage_gaussian,
+    &stage_box,
+    &stage_sharpen,
+    &stage_sobel,
+    &stage_prewitt,
+    &stage_scharr,
+    &stage_laplacian,
+    &stage_emboss,
+    &stage_threshold,
+    &stage_binarize,
+    &stage_null,
+    NULL,
+};
+
+const struct stage *stage_find(const char *name, size_t length)
+{
+    for (const struct stage *const *stage = stages; *stage; stage++)
+        if (strlen((*stage)->name) == length && !memcmp((*stage)->name, name, length))
+            return *stage;
+    return NULL;
+}

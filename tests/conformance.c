@@ -1,0 +1,589 @@
+// Every operation and random plans on a backend, against the scalar definition, to the bit.
+//
+//   conformance [--backend cpu|cuda] [--threads N] [--cases N] [--case K] [--large]
+//
+// A case is a number: format, chain, picture size, strides, alignment and content all follow from
+// it, so that `--case K` replays one. Two executors are always busy at once, each with all its
+// slots, so that parameters of one cannot reach the other unseen. The bytes around and between the
+// rows of the target are compared too. The last line is "N passed, N failed".
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/scalar.h"
+#include "stages/backend.h"
+#include "stages/chain.h"
+
+// ---- random numbers: splitmix64, the same everywhere ----
+
+static uint64_t random_next(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static int random_below(uint64_t *state, int bound)
+{
+    return (int)(random_next(state) % (uint64_t)bound);
+}
+
+// ---- formats ----
+
+static struct format planar(enum model model, int depth, int chroma_x, int chroma_y, bool alpha,
+                            enum range range)
+{
+    struct format meaning = {.range = range, .kr = 0.2126, .kb = 0.0722};
+    return format_planar(model, depth, chroma_x, chroma_y, alpha, &meaning);
+}
+
+// Packed: components c at the given byte offsets of a pixel, -1 for none.
+static struct format packed(enum model model, int bytes, int step, const int *offset, bool alpha)
+{
+    struct format format = {.model = model,
+                            .depth = 8 * bytes,
+                            .planes = 1,
+                            .alpha = alpha,
+                            .filler = !alpha && offset[3] >= 0,
+                            .kr = 0.299,
+                            .kb = 0.114};
+    for (int c = 0; c < FORMAT_COMPONENTS; c++)
+        if (offset[c] >= 0)
+            format.component[c] =
+                (struct component){.offset = offset[c], .step = step, .bytes = bytes};
+    return format;
+}
+
+static struct format semi_planar(int depth, int shift)
+{
+    struct format format = planar(MODEL_YUV, depth, 1, 1, false, RANGE_LIMITED);
+    int bytes = depth > 8 ? 2 : 1;
+    format.planes = 2;
+    for (int c = 0; c < 3; c++)
+        format.component[c].shift = shift;
+    for (int c = 1; c < 3; c++) {
+        format.component[c].plane = 1;
+        format.component[c].offset = (c - 1) * bytes;
+        format.component[c].step = 2 * bytes;
+    }
+    return format;
+}
+
+enum { FORMATS = 24 };
+
+static struct format test_format(int index)
+{
+    static const int rgb24[4] = {0, 1, 2, -1}, bgra[4] = {2, 1, 0, 3}, rgb0[4] = {0, 1, 2, 3};
+    static const int rgb48[4] = {0, 2, 4, -1}, rgba64[4] = {0, 2, 4, 6}, ya8[4] = {0, -1, -1, 1};
+    struct format format;
+    switch (index) {
+    case 1:
+        return planar(MODEL_GRAY, 8, 0, 0, false, RANGE_LIMITED);
+    case 2:
+        return planar(MODEL_GRAY, 10, 0, 0, false, RANGE_FULL);
+    case 3:
+        return planar(MODEL_GRAY, 16, 0, 0, false, RANGE_FULL);
+    case 4:
+        return planar(MODEL_YUV, 8, 1, 1, false, RANGE_LIMITED);
+    case 5:
+        return planar(MODEL_YUV, 8, 1, 0, false, RANGE_FULL);
+    case 6:
+        return planar(MODEL_YUV, 8, 0, 0, true, RANGE_LIMITED);
+    case 7:
+        return planar(MODEL_YUV, 8, 0, 1, false, RANGE_LIMITED);
+    case 8:
+        return planar(MODEL_YUV, 8, 2, 0, false, RANGE_LIMITED);
+    case 9:
+        return planar(MODEL_YUV, 10, 1, 1, false, RANGE_LIMITED);
+    case 10:
+        return planar(MODEL_YUV, 12, 1, 0, true, RANGE_LIMITED);
+    case 11:
+        return planar(MODEL_YUV, 16, 0, 0, false, RANGE_FULL);
+    case 12:
+        return semi_planar(8, 0);
+    case 13:
+        return semi_planar(10, 6);
+    case 14:
+        return packed(MODEL_RGB, 1, 3, rgb24, false);
+    case 15:
+        return packed(MODEL_RGB, 1, 4, bgra, true);
+    case 16:
+        return packed(MODEL_RGB, 1, 4, rgb0, false);
+    case 17:
+        format = packed(MODEL_RGB, 2, 6, rgb48, false);
+        for (int c = 0; c < 3; c++)
+            format.component[c].big_endian = true;
+        return format;
+    case 18:
+        return packed(MODEL_RGB, 2, 8, rgba64, true);
+    case 19:
+        return packed(MODEL_GRAY, 1, 2, ya8, true);
+    case 20:
+        return planar(MODEL_RGB, 8, 0, 0, false, RANGE_FULL);
+    case 21:
+        return planar(MODEL_RGB, 10, 0, 0, true, RANGE_FULL);
+    case 22:
+        format = planar(MODEL_YUV, 8, 1, 1, false, RANGE_FULL);
+        format.siting = SITING_CENTER;
+        return format;
+    case 23:
+        return planar(MODEL_YUV, 9, 2, 2, false, RANGE_LIMITED);
+    default:
+        return planar(MODEL_GRAY, 8, 0, 0, false, RANGE_FULL);
+    }
+}
+
+// ---- chains ----
+
+static const char *const fixed_chains[] = {
+    "null",
+    "brightness=20",
+    "brightness=-255",
+    "brightness=0.5",
+    "contrast=1.5",
+    "contrast=0",
+    "gamma=2.2",
+    "gamma=0.45",
+    "invert",
+    "gray",
+    "gray=mean",
+    "gaussian=0.3",
+    "gaussian=1.4",
+    "gaussian=1.4:2",
+    "gaussian=2.7:border=zero",
+    "gaussian=5:border=reflect",
+    "gaussian=5:border=mirror",
+    "gaussian=5:border=wrap",
+    "gaussian=9",
+    "gaussian=11:border=wrap",
+    "gaussian=20:border=zero",
+    "gaussian=20:border=mirror",
+    "gaussian=60",
+    "gaussian=250:300:wrap",
+    "gaussian=250:100:reflect",
+    "gaussian=250:750:reflect",
+    "box=1",
+    "box=7:zero",
+    "box=20:reflect",
+    "box=40:mirror",
+    "box=300:wrap",
+    "sharpen",
+    "sharpen=2.5:4:border=zero",
+    "sharpen=16:0.5",
+    "sharpen=0.7:25:border=wrap",
+    "sobel",
+    "sobel=l2:border=zero",
+    "sobel=x:2:reflect",
+    "sobel=y:0.3:mirror",
+    "sobel=l2:0.37:wrap",
+    "prewitt",
+    "prewitt=l2",
+    "scharr",
+    "scharr=l2:16",
+    "laplacian",
+    "laplacian=8:0.4:border=wrap",
+    "laplacian=4:8:signed:zero",
+    "emboss",
+    "emboss=3:30:mirror",
+    "threshold=20:240",
+    "threshold=0:-1",
+    "threshold=100.5",
+    "binarize",
+    "binarize=256",
+    "gray,gaussian=1.4,sobel,threshold=20:240",
+    "brightness=10,gray=mean,sobel=l2:border=zero,threshold=30:200",
+    "gamma=2,box=3:wrap,contrast=2,sharpen=1:2:border=reflect,invert",
+    "gaussian=1:border=wrap,gaussian=2:border=wrap,sobel=border=wrap",
+    "invert,gaussian=30,invert",
+    "gaussian=25,gaussian=1,emboss,gaussian=25:border=zero",
+};
+
+enum { FIXED = sizeof fixed_chains / sizeof *fixed_chains };
+
+// Append a random value of an option, in text.
+static void random_value(uint64_t *state, const struct stage_option *option, FILE *to)
+{
+    if (option->type == OPTION_CHOICE) {
+        int pick = random_below(state, (int)option->max + 1);
+        const char *choice = option->choices;
+        while (pick--)
+            choice = strchr(choice, '|') + 1;
+        fprintf(to, "%s=%.*s", option->name, (int)strcspn(choice, "|"), choice);
+        return;
+    }
+    // Small values mostly: neighbourhoods of thousands on a 33 x 33 picture teach nothing more.
+    double most = random_below(state, 4) ? 12 : 120;
+    double high = option->max < most ? option->max : most;
+    double low = option->min > -most ? option->min : -most;
+    double value = low + (high - low) * (double)(random_next(state) >> 11) / 9007199254740992.0;
+    if (option->type == OPTION_INT || !random_below(state, 3))
+        value = (double)(long)value;
+    if (value < option->min)
+        value = option->min;
+    fprintf(to, "%s=%.6g", option->name, value);
+}
+
+static void random_chain(uint64_t *state, char *text, size_t size)
+{
+    FILE *to = fmemopen(text, size, "w");
+    int count = 0, links = 1 + random_below(state, 5);
+    while (stages[count])
+        count++;
+    for (int k = 0; k < links; k++) {
+        const struct stage *stage = stages[random_below(state, count)];
+        fprintf(to, "%s%s", k ? "," : "", stage->name);
+        int given = 0;
+        for (const struct stage_option *option = stage->option; option->name; option++) {
+            bool required = isnan(option->initial) && !option->derived;
+            if (required || random_below(state, 2)) {
+                fputc(given++ ? ':' : '=', to);
+                random_value(state, option, to);
+            }
+        }
+    }
+    fclose(to);
+}
+
+// ---- pictures with guards around ----
+
+enum { GUARD = 0xa5, MARGIN = 512 };
+
+struct picture_memory {
+    struct image image;
+    uint8_t *memory;
+    size_t size;
+};
+
+static void picture_init(struct picture_memory *picture, const struct format *format, int width,
+                         int height, uint64_t *state, const struct backend *backend_)
+{
+    struct backend *backend = (struct backend *)backend_;
+    *picture =
+        (struct picture_memory){.image = {.format = format, .width = width, .height = height}};
+    size_t offset[FORMAT_PLANES];
+    picture->size = MARGIN;
+    for (int p = 0; p < format->planes; p++) {
+        size_t unit = format->depth > 8 ? 2 : 1;
+        size_t row = format_row_bytes(format, p, width) + unit * (size_t)random_below(state, 40);
+        offset[p] = picture->size + unit * (size_t)random_below(state, 33);
+        picture->image.stride[p] = (ptrdiff_t)row;
+        picture->size = offset[p] + row * (size_t)format_rows(format, p, height) + MARGIN;
+    }
+    picture->memory = backend->alloc(backend, picture->size);
+    if (!picture->memory) {
+        fprintf(stderr, "out of memory\n");
+        exit(1);
+    }
+    memset(picture->memory, GUARD, picture->size);
+    bool upside_down = !random_below(state, 5);
+    for (int p = 0; p < format->planes; p++) {
+        picture->image.data[p] = picture->memory + offset[p];
+        if (upside_down) {
+            int last = format_rows(format, p, height) - 1;
+            picture->image.data[p] += last * picture->image.stride[p];
+            picture->image.stride[p] = -picture->image.stride[p];
+        }
+    }
+}
+
+static void picture_free(struct picture_memory *picture, struct backend *backend)
+{
+    backend->free(backend, picture->memory, picture->size);
+}
+
+static void write_sample(const struct image *image, int c, int x, int y, int value)
+{
+    const struct component *at = &image->format->component[c];
+    uint8_t *to = image->data[at->plane] + y * image->stride[at->plane] + at->offset + x * at->step;
+    unsigned unit = (unsigned)value << at->shift;
+    if (at->bytes == 1)
+        to[0] = (uint8_t)unit;
+    else
+        to[at->big_endian] = (uint8_t)unit, to[!at->big_endian] = (uint8_t)(unit >> 8);
+}
+
+// Contents that are hard on arithmetic, not likely ones.
+static int fill_value(int pattern, int x, int y, int maximum, uint64_t *state)
+{
+    switch (pattern) {
+    case 0:
+        return 0;
+    case 1:
+        return maximum;
+    case 2:
+        return (x + y) % 2 * maximum;
+    case 3:
+        return x / 3 % 2 * maximum;
+    case 4:
+        return (int)((int64_t)x * 7 + y * 3) % (maximum + 1);
+    case 5:
+        return x == 4 && y == 2 ? maximum : 0;
+    case 6:
+        return random_below(state, 2) * maximum;
+    default:
+        return random_below(state, maximum + 1);
+    }
+}
+
+static void picture_fill(const struct picture_memory *picture, uint64_t *state)
+{
+    const struct format *format = picture->image.format;
+    int pattern = random_below(state, 12), maximum = (1 << format->depth) - 1;
+    for (int c = 0; c < FORMAT_COMPONENTS; c++) {
+        if (!format_has(format, c))
+            continue;
+        int width = subsampled(picture->image.width, format_shift_x(format, c));
+        int height = subsampled(picture->image.height, format_shift_y(format, c));
+        for (int y = 0; y < height; y++)
+            for (int x = 0; x < width; x++)
+                write_sample(&picture->image, c, x, y, fill_value(pattern, x, y, maximum, state));
+    }
+}
+
+// ---- cases ----
+
+enum { SLOTS = 3 };
+
+struct test_case {
+    int number;
+    char chain[512];
+    int width, height;
+    bool fields;
+    struct format format, wanted;
+    bool convert;
+    struct program program;
+    struct plan *plan;
+    struct executor *executor;
+    struct picture_memory source[SLOTS], target[SLOTS], expected[SLOTS];
+};
+
+static void describe(const struct test_case *test)
+{
+    printf("case %d: '%s' on %s%s %d bits, %d planes, chroma %d %d%s, %dx%d%s\n", test->number,
+           test->chain,
+           test->format.model == MODEL_GRAY  ? "gray"
+           : test->format.model == MODEL_YUV ? "yuv"
+                                             : "rgb",
+           test->format.alpha ? " + alpha" : "", test->format.depth, test->format.planes,
+           test->format.chroma_x, test->format.chroma_y, test->convert ? ", converted" : "",
+           test->width, test->height, test->fields ? ", by fields" : "");
+}
+
+static int ugly_size(uint64_t *state, bool large)
+{
+    static const int sizes[] = {1, 2, 3, 5, 8, 16, 31, 32, 33, 63, 64, 65, 100, 127, 255, 257};
+    static const int large_sizes[] = {480, 641, 1023, 1080, 1920, 2049};
+    if (large)
+        return large_sizes[random_below(state, 6)];
+    return sizes[random_below(state, sizeof sizes / sizeof *sizes)];
+}
+
+static void fatal(const struct test_case *test, const char *what)
+{
+    describe(test);
+    printf("    %s\n", what);
+    exit(1);
+}
+
+static void case_prepare(struct test_case *test, int number, bool large, struct backend *backend)
+{
+    uint64_t state = (uint64_t)number * 1000003 + 17;
+    *test = (struct test_case){.number = number};
+    bool fixed = number < FIXED * FORMATS;
+    test->format = test_format(fixed ? number / FIXED : random_below(&state, FORMATS));
+    if (fixed)
+        snprintf(test->chain, sizeof test->chain, "%s", fixed_chains[number % FIXED]);
+    else
+        random_chain(&state, test->chain, sizeof test->chain);
+    test->width = ugly_size(&state, large);
+    test->height = ugly_size(&state, large);
+    test->convert = !random_below(&state, 3);
+    test->wanted = test_format(random_below(&state, FORMATS));
+
+    struct chain chain;
+    struct chain_error error;
+    if (chain_parse(test->chain, &chain, &error))
+        fatal(test, error.message);
+    if (program_init(&test->program, &test->format) || chain_lower(&chain, &test->program) ||
+        program_finish(&test->program, test->convert ? &test->wanted : NULL) ||
+        plan_create(&test->program, backend->limits, &test->plan))
+        fatal(test, "no plan");
+    chain_free(&chain);
+    if (backend->executor_create(backend, test->plan, test->width, test->height, SLOTS, number % 2,
+                                 &test->executor))
+        fatal(test, "no executor");
+    for (int k = 0; k < SLOTS; k++) {
+        uint64_t shape = random_next(&state), again = shape;
+        picture_init(&test->source[k], &test->program.input, test->width, test->height, &state,
+                     backend);
+        picture_fill(&test->source[k], &state);
+        picture_init(&test->target[k], &test->program.output, test->width, test->height, &shape,
+                     backend);
+        picture_init(&test->expected[k], &test->program.output, test->width, test->height, &again,
+                     backend);
+    }
+    test->fields = !random_below(&state, 4) && image_has_fields(&test->source[0].image) &&
+                   image_has_fields(&test->target[0].image);
+}
+
+// Leave out, in a copy, the planes that no pass writes.
+static struct image wanted_planes(const struct test_case *test, const struct image *image)
+{
+    struct image wanted = *image;
+    for (int p = 0; p < FORMAT_PLANES; p++)
+        if (test->plan->plane[p].origin != PLANE_COMPUTED)
+            wanted.data[p] = NULL;
+    return wanted;
+}
+
+static void case_submit(struct test_case *test)
+{
+    for (int k = 0; k < SLOTS; k++) {
+        struct work work = {.source = test->source[k].image,
+                            .target = wanted_planes(test, &test->target[k].image),
+                            .fields = test->fields};
+        if (test->executor->submit_async(test->executor, k, &work))
+            fatal(test, "submit failed");
+    }
+}
+
+static void first_difference(const struct test_case *test, int slot)
+{
+    const struct picture_memory *got = &test->target[slot], *want = &test->expected[slot];
+    size_t at = 0;
+    while (got->memory[at] == want->memory[at])
+        at++;
+    printf("    slot %d: ", slot);
+    for (int p = 0; p < got->image.format->planes; p++) {
+        ptrdiff_t stride = got->image.stride[p];
+        int rows = format_rows(got->image.format, p, test->height);
+        const uint8_t *begin =
+            stride < 0 ? got->image.data[p] + (rows - 1) * stride : got->image.data[p];
+        size_t size = (size_t)labs(stride) * (size_t)rows;
+        if (got->memory + at >= begin && got->memory + at < begin + size) {
+            size_t offset = (size_t)(got->memory + at - begin);
+            size_t row = offset / (size_t)labs(stride);
+            printf("plane %d, row %zu, byte %zu of %zu: ", p,
+                   stride < 0 ? (size_t)rows - 1 - row : row, offset % (size_t)labs(stride),
+                   format_row_bytes(got->image.format, p, test->width));
+        }
+    }
+    printf("got %d, scalar says %d\n", got->memory[at], want->memory[at]);
+}
+
+static bool case_finish(struct test_case *test, struct backend *backend)
+{
+    bool equal = true;
+    for (int k = 0; k < SLOTS; k++) {
+        if (test->executor->wait(test->executor, k, NULL))
+            fatal(test, "wait failed");
+        struct image expected = wanted_planes(test, &test->expected[k].image);
+        if (scalar_run_fields(&test->program, &test->source[k].image, &expected, test->fields))
+            fatal(test, "scalar failed");
+        if (equal &&
+            memcmp(test->target[k].memory, test->expected[k].memory, test->target[k].size)) {
+            equal = false;
+            describe(test);
+            first_difference(test, k);
+            printf("    replay: conformance --backend %s --case %d\n", backend->name, test->number);
+        }
+        picture_free(&test->source[k], backend);
+        picture_free(&test->target[k], backend);
+        picture_free(&test->expected[k], backend);
+    }
+    executor_destroy(&test->executor);
+    plan_destroy(&test->plan);
+    program_free(&test->program);
+    return equal;
+}
+
+// ---- the whole ----
+
+struct settings {
+    const char *backend;
+    int threads, first, count;
+    bool large;
+};
+
+static void print_message(void *opaque, enum log_level level, const char *sentence)
+{
+    (void)opaque;
+    if (level <= LOG_WARNING)
+        fprintf(stderr, "%s\n", sentence);
+}
+
+static int run(const struct settings *settings)
+{
+    struct log log = {print_message, NULL};
+    struct backend *backend = NULL;
+    char reason[256] = "";
+    enum status status = strcmp(settings->backend, "cuda")
+                             ? backend_cpu_create(settings->threads, &log, &backend)
+                             : backend_cuda_create(0, &log, &backend, reason, sizeof reason);
+    if (status) {
+        printf("conformance %s: skipped, %s\n0 passed, 0 failed\n", settings->backend, reason);
+        return 0;
+    }
+    printf("conformance %s (%s) against scalar\n", backend->name, backend->description);
+    int passed = 0, failed = 0;
+    static struct test_case test[2];
+    for (int k = 0; k <= settings->count; k++) {
+        if (k < settings->count) {
+            case_prepare(&test[k % 2], settings->first + k, settings->large, backend);
+            case_submit(&test[k % 2]);
+        }
+        if (k > 0) {
+            if (case_finish(&test[(k - 1) % 2], backend))
+                passed++;
+            else
+                failed++;
+        }
+    }
+    backend_destroy(&backend);
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"backend", required_argument, NULL, 'b'},
+        {"threads", required_argument, NULL, 't'},
+        {"cases", required_argument, NULL, 'n'},
+        {"case", required_argument, NULL, 'c'},
+        {"first", required_argument, NULL, 'f'},
+        {"large", no_argument, NULL, 'l'},
+        {NULL, 0, NULL, 0},
+    };
+    struct settings settings = {.backend = "cpu", .threads = 3, .count = FIXED * FORMATS + 1500};
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (option) {
+        case 'b':
+            settings.backend = optarg;
+            break;
+        case 't':
+            settings.threads = atoi(optarg);
+            break;
+        case 'n':
+            settings.count = atoi(optarg);
+            break;
+        case 'c':
+            settings.first = atoi(optarg);
+            settings.count = 1;
+            break;
+        case 'f':
+            settings.first = atoi(optarg);
+            break;
+        case 'l':
+            settings.large = true;
+            break;
+        default:
+            return 2;
+        }
+    }
+    return run(&settings);
+}
