@@ -307,6 +307,7 @@ enum status backend_cpu_create(int threads, const struct log *log, struct backen
     self->log = log;
     self->rows = rows;
     self->threads = threads > 0 ? threads : usable_cores();
+    self->base.parallel = self->threads;
     snprintf(self->base.description, sizeof self->base.description,
              "%d thread%s, row kernels for %s", self->threads, self->threads == 1 ? "" : "s",
              rows->name);

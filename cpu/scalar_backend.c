@@ -71,6 +71,7 @@ enum status backend_scalar_create(const struct log *log, struct backend **backen
         return STATUS_MEMORY;
     **backend = (struct backend){.name = "scalar",
                                  .description = "the definition, one thread",
+                                 .parallel = 1,
                                  .executor_create = executor_create,
                                  .alloc = host_alloc,
                                  .free = host_free,

@@ -18,3 +18,8 @@ int backend_cuda_describe(int device, char *line, size_t size)
         snprintf(line, size, "this build has no CUDA backend");
     return 0;
 }
+
+const char *backend_cuda_version(void)
+{
+    return "built without CUDA";
+}

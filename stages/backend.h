@@ -53,6 +53,7 @@ struct backend {
     char description[96]; // "NVIDIA H200, compute capability 9.0", "16 threads, AVX2"
     struct plan_limits limits;
     bool has_device_memory; // can read sources on the device
+    int parallel;           // frames that it works on at the same time, about
 
     // Make an executor with `slots` seats for pictures of width x height. `plan` must outlive it.
     // `frames_in_flight` is false when single pictures matter more than throughput: the CPU then
@@ -104,3 +105,6 @@ enum status backend_cuda_create(int device, const struct log *log, struct backen
 // A line about each GPU, for people. Returns how many there are; `line` (optional) describes number
 // `device`. 0 with the reason in `line` when there is no driver.
 int backend_cuda_describe(int device, char *line, size_t size);
+
+// "CUDA 13.0", "no CUDA". Static.
+const char *backend_cuda_version(void);

@@ -308,6 +308,19 @@ enum status chain_parse(const char *text, struct chain *chain, struct chain_erro
     return STATUS_OK;
 }
 
+enum status chain_parse_logged(const char *text, const struct log *log, struct chain *chain)
+{
+    struct chain_error error;
+    char described[1024];
+    text = text ? text : CHAIN_DEFAULT;
+    enum status status = chain_parse(text, chain, &error);
+    if (status) {
+        chain_error_describe(&error, text, described, sizeof described);
+        log_print(log, LOG_ERROR, "%s", described);
+    }
+    return status;
+}
+
 void chain_free(struct chain *chain)
 {
     free(chain->link);

@@ -4,7 +4,11 @@
 // names, values and separators mean nothing. An empty chain has no stages.
 #pragma once
 
+#include "stages/log.h"
 #include "stages/stage.h"
+
+// What filters when no chain is given: an edge video.
+#define CHAIN_DEFAULT "gray,gaussian=1.4,sobel,threshold=20:240"
 
 struct chain_link {
     const struct stage *stage;
@@ -26,6 +30,9 @@ struct chain_error {
 // says itself. `error` is not optional.
 enum status chain_parse(const char *text, struct chain *chain, struct chain_error *error);
 void chain_free(struct chain *chain);
+
+// The same, with CHAIN_DEFAULT for a NULL text and a described error in the log.
+enum status chain_parse_logged(const char *text, const struct log *log, struct chain *chain);
 
 // The message with the text below it and the part marked, three lines without a last newline. Cut
 // to `size` bytes.

@@ -126,6 +126,30 @@ bool image_has_fields(const struct image *frame)
     return frame->height >= 2 && (chroma_y == 0 || frame->height % (2 << chroma_y) == 0);
 }
 
+static void fill_component(const struct image *image, int c, int value)
+{
+    const struct component *at = &image->format->component[c];
+    int width = subsampled(image->width, format_shift_x(image->format, c));
+    int height = subsampled(image->height, format_shift_y(image->format, c));
+    unsigned unit = (unsigned)value << at->shift;
+    uint8_t low = (uint8_t)unit, high = (uint8_t)(unit >> 8);
+    for (int y = 0; y < height; y++) {
+        uint8_t *to = image->data[at->plane] + y * image->stride[at->plane] + at->offset;
+        for (int x = 0; x < width; x++, to += at->step) {
+            to[at->bytes == 2 && at->big_endian] = low;
+            if (at->bytes == 2)
+                to[!at->big_endian] = high;
+        }
+    }
+}
+
+void image_fill_plane(const struct image *image, int p, const int value[FORMAT_COMPONENTS])
+{
+    for (int c = 0; c < FORMAT_COMPONENTS; c++)
+        if (format_has(image->format, c) && image->format->component[c].plane == p)
+            fill_component(image, c, value[c]);
+}
+
 struct levels format_levels(const struct format *format, int c)
 {
     int maximum = (1 << format->depth) - 1;

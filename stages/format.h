@@ -94,6 +94,9 @@ struct image image_field(const struct image *frame, int parity);
 // chroma row belongs to both fields (4:2:0 of a height that four does not divide) is one picture.
 bool image_has_fields(const struct image *frame);
 
+// Write one value per component into every sample of plane `p` that a component has there.
+void image_fill_plane(const struct image *image, int p, const int value[FORMAT_COMPONENTS]);
+
 // ---- what a sample's code value stands for ----
 
 // The line between code values and a colour's value: 0 is black and 255 white for luma, R, G, B;

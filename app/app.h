@@ -1,0 +1,60 @@
+// What the files of the program share.
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "pipeline/sluice.h"
+
+// Exit codes; signals add 128. README has the table.
+enum {
+    EXIT_WHOLE = 0,
+    EXIT_OTHER = 1,
+    EXIT_USAGE = 2,
+    EXIT_DAMAGED = 3,
+    EXIT_INPUT = 4,
+    EXIT_OUTPUT = 5,
+    EXIT_DEVICE = 6,
+    EXIT_SIGNAL = 128,
+};
+
+int exit_code_of(enum sluice_status status);
+
+// What the command line asks for.
+struct settings {
+    struct sluice_config config;
+    const char *json; // NULL: none
+    bool quiet, verbose, strict;
+    const char *topic; // of `sluice stages`: one stage's name
+    const char **options;
+    int option_count;
+};
+
+// The commands. Each returns the exit code.
+enum command { COMMAND_FILTER, COMMAND_STAGES, COMMAND_PLAN, COMMAND_DOCTOR };
+int filter_command(const struct settings *settings);
+int stages_command(const struct settings *settings);
+int plan_command(const struct settings *settings);
+int doctor_command(const struct settings *settings);
+
+// Read the command line. Returns -1 to go on, else the exit code: after --help, --version and
+// mistakes everything is said already. settings_finish() frees.
+int settings_parse(int argc, char **argv, enum command *command, struct settings *settings);
+void settings_finish(struct settings *settings);
+
+// ---- the terminal ----
+
+// The log callback; `opaque` is a struct settings. Also clears a progress line that stands there.
+void terminal_log(void *opaque, enum sluice_log_level level, const char *sentence);
+
+// A line about a running job on standard error, from a thread of its own: every half second in
+// place on a terminal, every second as a new line elsewhere. NULL settings->quiet: none.
+struct progress;
+struct progress *progress_start(const struct sluice_job *job, const struct settings *settings);
+void progress_stop(struct progress **progress);
+
+// The closing summary, for people and for machines. write_json() returns false, with a sentence on
+// standard error, if the file cannot be written.
+void print_summary(const struct sluice_summary *summary, FILE *to);
+bool write_json(const struct sluice_summary *summary, enum sluice_status status, int exit_code,
+                const char *chain, const char *file);

@@ -1,0 +1,102 @@
+// `sluice INPUT OUTPUT`: run one job, with signals, progress and summary.
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "app/app.h"
+
+// Signals that end a job come to a thread of their own: the first asks the job to stop and leave a
+// whole output, the second ends the process at once.
+struct watcher {
+    sigset_t set;
+    pthread_t thread;
+    _Atomic(struct sluice_job *) job; // NULL: nothing to stop yet
+    atomic_int signal;                // the first that came
+};
+
+static void *watcher_run(void *argument)
+{
+    struct watcher *watcher = argument;
+    for (;;) {
+        int number;
+        if (sigwait(&watcher->set, &number))
+            continue;
+        if (number == SIGUSR1) // our own: there is nothing more to watch
+            return NULL;
+        struct sluice_job *job = watcher->job;
+        if (watcher->signal || !job)
+            _exit(EXIT_SIGNAL + number);
+        watcher->signal = number;
+        sluice_job_stop(job);
+    }
+}
+
+static bool watcher_start(struct watcher *watcher)
+{
+    *watcher = (struct watcher){0};
+    sigemptyset(&watcher->set);
+    const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1};
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+        sigaddset(&watcher->set, numbers[k]);
+    // Blocked here, and so in every thread that comes after.
+    return !pthread_sigmask(SIG_BLOCK, &watcher->set, NULL) &&
+           !pthread_create(&watcher->thread, NULL, watcher_run, watcher);
+}
+
+static void watcher_stop(struct watcher *watcher)
+{
+    pthread_kill(watcher->thread, SIGUSR1);
+    pthread_join(watcher->thread, NULL);
+}
+
+static int code_of(const struct sluice_summary *summary, enum sluice_status status,
+                   const struct settings *settings, int signal)
+{
+    bool damaged = summary->frames_damaged || summary->packets_damaged || summary->truncated;
+    if (status == SLUICE_STOPPED)
+        return EXIT_SIGNAL + signal;
+    if (status == SLUICE_OK && damaged)
+        return settings->strict ? EXIT_OTHER : EXIT_DAMAGED;
+    return exit_code_of(status);
+}
+
+static int run_job(struct sluice_job *job, const struct settings *settings,
+                   const struct watcher *watcher)
+{
+    struct sluice_summary summary;
+    struct progress *progress = progress_start(job, settings);
+    enum sluice_status status = sluice_job_run(job);
+    progress_stop(&progress);
+    sluice_job_summary(job, &summary);
+    int code = code_of(&summary, status, settings, watcher->signal);
+    bool whole = status == SLUICE_OK || status == SLUICE_STOPPED;
+    if (!settings->quiet && whole)
+        print_summary(&summary, stderr);
+    const char *chain = settings->config.chain;
+    if (settings->json &&
+        !write_json(&summary, status, code, chain ? chain : "default", settings->json) && whole)
+        code = EXIT_OUTPUT;
+    return code;
+}
+
+int filter_command(const struct settings *settings)
+{
+    struct watcher watcher;
+    struct sluice_job *job;
+    if (!watcher_start(&watcher)) {
+        fprintf(stderr, "sluice: no thread could be started\n");
+        return EXIT_OTHER;
+    }
+    enum sluice_status status = sluice_job_create(&settings->config, &job);
+    int code = exit_code_of(status);
+    if (!status) {
+        watcher.job = job;
+        code = run_job(job, settings, &watcher);
+        watcher_stop(&watcher);
+        sluice_job_destroy(&job);
+    } else {
+        watcher_stop(&watcher);
+    }
+    return code;
+}

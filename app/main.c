@@ -1,0 +1,40 @@
+// sluice: the program. See pipeline/sluice.h for what it does, options.c for how it is asked.
+#include <signal.h>
+
+#include "app/app.h"
+
+int exit_code_of(enum sluice_status status)
+{
+    switch (status) {
+    case SLUICE_OK:
+        return EXIT_WHOLE;
+    case SLUICE_USAGE:
+        return EXIT_USAGE;
+    case SLUICE_INPUT:
+        return EXIT_INPUT;
+    case SLUICE_OUTPUT:
+        return EXIT_OUTPUT;
+    case SLUICE_DEVICE:
+        return EXIT_DEVICE;
+    default:
+        return EXIT_OTHER;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct settings settings;
+    enum command command;
+    // Writes that fail say so themselves.
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    int code = settings_parse(argc, argv, &command, &settings);
+    if (code < 0) {
+        sluice_ffmpeg_log(settings.verbose ? 16 : -8);
+        int (*const run[])(const struct settings *) = {filter_command, stages_command, plan_command,
+                                                       doctor_command};
+        code = run[command](&settings);
+    }
+    settings_finish(&settings);
+    return code;
+}

@@ -1,0 +1,438 @@
+// The command line: one table for the parser and the help.
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/app.h"
+
+enum id {
+    ID_CHAIN = 256,
+    ID_BACKEND,
+    ID_HWDEC,
+    ID_DEVICE,
+    ID_THREADS,
+    ID_RING,
+    ID_VERIFY,
+    ID_FORMAT,
+    ID_SIZE,
+    ID_RATE,
+    ID_PIXFMT,
+    ID_START,
+    ID_DURATION,
+    ID_FRAMES,
+    ID_STREAM,
+    ID_MAX_PIXELS,
+    ID_ENCODER,
+    ID_CRF,
+    ID_PRESET,
+    ID_BITRATE,
+    ID_OPTION,
+    ID_OVERWRITE,
+    ID_NEVER,
+    ID_STRICT,
+    ID_JSON,
+    ID_QUIET,
+    ID_VERBOSE,
+    ID_HELP,
+    ID_VERSION,
+    ID_LAST,
+};
+
+struct row {
+    enum id id;
+    char letter;      // 0: none
+    const char *name; // after -- (or - alone)
+    const char *argument;
+    const char *help;
+};
+
+static const struct row rows[] = {
+    {0, 0, NULL, NULL, "Filtering"},
+    {ID_CHAIN, 'f', "filter", "CHAIN", "stages, as in 'gray,gaussian=1.4,sobel'; 'null' for none"},
+    {ID_BACKEND, 0, "backend", "NAME", "auto, cuda, cpu or scalar (the definition)"},
+    {ID_HWDEC, 0, "hwdec", "WHEN", "decode on the GPU: auto, require or off"},
+    {ID_DEVICE, 0, "device", "N", "which GPU (0)"},
+    {ID_THREADS, 0, "threads", "N", "of the CPU backend (one a core)"},
+    {ID_RING, 0, "ring", "N", "frames in flight, 1 to 64"},
+    {ID_VERIFY, 0, "verify", "[N]", "recompute every Nth frame by the definition (1)"},
+    {0, 0, NULL, NULL, "Input"},
+    {ID_FORMAT, 'F', "format", "FORMAT", "before INPUT its format, after it the output's"},
+    {ID_SIZE, 0, "size", "WxH", "of raw video"},
+    {ID_RATE, 0, "rate", "FPS", "of raw video and image sequences"},
+    {ID_PIXFMT, 0, "pixfmt", "NAME", "of raw video, as ffmpeg calls it"},
+    {ID_START, 0, "start", "TIME", "begin there; seconds or [HH:]MM:SS"},
+    {ID_DURATION, 0, "duration", "TIME", "end so much later"},
+    {ID_FRAMES, 0, "frames", "N", "end after N frames"},
+    {ID_STREAM, 0, "stream", "N", "filter this stream (the best video)"},
+    {ID_MAX_PIXELS, 0, "max-pixels", "N", "refuse larger pictures (2^28)"},
+    {0, 0, NULL, NULL, "Output"},
+    {ID_ENCODER, 0, "c:v", "ENCODER", "as ffmpeg calls it (what suits the container)"},
+    {ID_CRF, 0, "crf", "N", "quality, of encoders that have it"},
+    {ID_PRESET, 0, "preset", "NAME", "speed, of encoders that have it"},
+    {ID_BITRATE, 0, "b:v", "RATE", "bits a second, as in 2M"},
+    {ID_OPTION, 'o', "option", "KEY=VALUE", "for the encoder or the container; may be repeated"},
+    {ID_OVERWRITE, 'y', "overwrite", NULL, "replace an existing output, once the new one is whole"},
+    {ID_NEVER, 'n', "no-overwrite", NULL, "do not (the default)"},
+    {ID_STRICT, 0, "strict", NULL, "damaged input is a failure: exit 1 instead of 3"},
+    {0, 0, NULL, NULL, "Messages"},
+    {ID_JSON, 0, "json", "FILE", "write the summary for machines"},
+    {ID_QUIET, 'q', "quiet", NULL, "only errors"},
+    {ID_VERBOSE, 'v', "verbose", NULL, "more, FFmpeg's own messages included"},
+    {ID_HELP, 'h', "help", NULL, "this"},
+    {ID_VERSION, 0, "version", NULL, "of sluice and its libraries"},
+};
+
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static const char usage[] =
+    "usage: sluice INPUT OUTPUT [-f CHAIN] [options]\n"
+    "       sluice stages [NAME]         what each stage does\n"
+    "       sluice plan [INPUT] [-f CHAIN]\n"
+    "       sluice doctor [INPUT [OUTPUT]]   what would run where, and why\n";
+
+static void print_help(void)
+{
+    printf(
+        "%s\nFilters video: INPUT is decoded, every frame goes through CHAIN (an edge filter by\n"
+        "default), OUTPUT is encoded. INPUT is a file, a sequence ('in%%04d.png', '*.png') or -;\n"
+        "OUTPUT is a file, a sequence, -, null: (discard) or hash:FILE.\n",
+        usage);
+    for (int k = 0; k < ROWS; k++) {
+        const struct row *row = &rows[k];
+        char names[64], letter[8] = "    ";
+        if (!row->name) {
+            printf("\n%s\n", row->help);
+            continue;
+        }
+        if (row->letter)
+            snprintf(letter, sizeof letter, "-%c, ", row->letter);
+        bool optional = row->argument && row->argument[0] == '[';
+        snprintf(names, sizeof names, "%s%s%s%s%s", letter, strchr(row->name, ':') ? "-" : "--",
+                 row->name,
+                 !row->argument ? ""
+                 : optional     ? "[=N]"
+                                : " ",
+                 row->argument && !optional ? row->argument : "");
+        printf("  %-28s %s\n", names, row->help);
+    }
+    printf(
+        "\nExit codes: 0 whole, 1 failed, 2 usage, 3 finished but the input was damaged, 4 input,\n"
+        "5 output, 6 device, 129/130/143 stopped by a signal with a whole output.\n");
+}
+
+// ---- getopt's tables, from ours ----
+
+struct tables {
+    struct option option[ROWS + 1];
+    char letters[2 * ROWS + 3];
+};
+
+static void make_tables(struct tables *tables)
+{
+    int count = 0, length = 0;
+    *tables = (struct tables){0};
+    tables->letters[length++] = '-'; // names come in order, for -F
+    tables->letters[length++] = ':';
+    for (int k = 0; k < ROWS; k++) {
+        const struct row *row = &rows[k];
+        if (!row->name)
+            continue;
+        int argument = !row->argument            ? no_argument
+                       : row->argument[0] == '[' ? optional_argument
+                                                 : required_argument;
+        tables->option[count++] = (struct option){row->name, argument, NULL, row->id};
+        if (row->letter) {
+            tables->letters[length++] = row->letter;
+            if (argument == required_argument)
+                tables->letters[length++] = ':';
+        }
+    }
+}
+
+static int id_of_letter(int letter)
+{
+    for (int k = 0; k < ROWS; k++)
+        if (rows[k].letter && rows[k].letter == letter)
+            return rows[k].id;
+    return letter;
+}
+
+// ---- values ----
+
+static int complain(const char *option, const char *value, const char *wanted)
+{
+    fprintf(stderr, "sluice: --%s is '%s'; it takes %s\n", option, value, wanted);
+    return EXIT_USAGE;
+}
+
+static bool parse_whole(const char *text, double low, double high, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return end != text && !*end && *value >= low && *value <= high && *value == floor(*value);
+}
+
+// Seconds, MM:SS or HH:MM:SS, each with a fraction.
+static bool parse_time(const char *text, double *seconds)
+{
+    *seconds = 0;
+    for (int parts = 0; parts < 3; parts++) {
+        char *end;
+        double part = strtod(text, &end);
+        if (end == text || !(part >= 0) || part > 1e9)
+            return false;
+        *seconds = *seconds * 60 + part;
+        if (!*end)
+            return true;
+        if (*end != ':')
+            return false;
+        text = end + 1;
+    }
+    return false;
+}
+
+static bool parse_word(const char *text, const char *const *words, int *index)
+{
+    for (*index = 0; words[*index]; ++*index)
+        if (!strcmp(text, words[*index]))
+            return true;
+    return false;
+}
+
+static int set_number(enum id id, const char *name, const char *text, struct sluice_config *config)
+{
+    double value, high = id == ID_RING ? 64 : id == ID_THREADS || id == ID_DEVICE ? 1024 : 1e15;
+    double low = id == ID_DEVICE ? 0 : 1;
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "a whole number, %g .. %g", low, high);
+    if (!parse_whole(text, low, high, &value) || (id == ID_VERIFY && value > 1e9))
+        return complain(name, text, wanted);
+    switch (id) {
+    case ID_DEVICE:
+        config->device = (int)value;
+        break;
+    case ID_THREADS:
+        config->threads = (int)value;
+        break;
+    case ID_RING:
+        config->ring = (int)value;
+        break;
+    case ID_VERIFY:
+        config->verify = (int)value;
+        break;
+    case ID_FRAMES:
+        config->frames = (int64_t)value;
+        break;
+    default:
+        config->max_pixels = (int64_t)value;
+        break;
+    }
+    return -1;
+}
+
+static int set_choice(enum id id, const char *name, const char *text, struct sluice_config *config)
+{
+    static const char *const backends[] = {"auto", "cuda", "cpu", "scalar", NULL};
+    static const char *const hwdecs[] = {"auto", "off", "require", NULL};
+    int index;
+    if (id == ID_BACKEND) {
+        if (!parse_word(text, backends, &index))
+            return complain(name, text, "auto, cuda, cpu or scalar");
+        config->backend = (enum sluice_backend)index;
+    } else {
+        if (!parse_word(text, hwdecs, &index))
+            return complain(name, text, "auto, require or off");
+        config->hwdec = (enum sluice_hwdec)index;
+    }
+    return -1;
+}
+
+static int set_time(const char *name, const char *text, bool zero, double *seconds)
+{
+    if (!parse_time(text, seconds) || (!zero && *seconds == 0))
+        return complain(name, text, "seconds, MM:SS or HH:MM:SS");
+    return -1;
+}
+
+static void add_option(struct settings *settings, const char *text)
+{
+    settings->options[settings->option_count++] = text;
+    settings->options[settings->option_count] = NULL;
+    settings->config.options = settings->options;
+}
+
+// One option. -1: go on; else the exit code.
+static int set(struct settings *settings, enum id id, const char *name, const char *text)
+{
+    struct sluice_config *config = &settings->config;
+    switch (id) {
+    case ID_CHAIN:
+        config->chain = text;
+        return -1;
+    case ID_BACKEND:
+    case ID_HWDEC:
+        return set_choice(id, name, text, config);
+    case ID_VERIFY:
+        return set_number(id, name, text ? text : "1", config);
+    case ID_DEVICE:
+    case ID_THREADS:
+    case ID_RING:
+    case ID_FRAMES:
+    case ID_MAX_PIXELS:
+        return set_number(id, name, text, config);
+    case ID_FORMAT:
+        *(config->input ? &config->output_format : &config->input_format) = text;
+        return -1;
+    case ID_SIZE:
+        config->input_size = text;
+        return -1;
+    case ID_RATE:
+        config->input_rate = text;
+        return -1;
+    case ID_PIXFMT:
+        config->input_pixfmt = text;
+        return -1;
+    case ID_START:
+        return set_time(name, text, true, &config->start);
+    case ID_DURATION:
+        return set_time(name, text, false, &config->duration);
+    case ID_STREAM:
+        config->stream = text;
+        return -1;
+    case ID_ENCODER:
+        config->encoder = text;
+        return -1;
+    case ID_CRF:
+        config->crf = text;
+        return -1;
+    case ID_PRESET:
+        config->preset = text;
+        return -1;
+    case ID_BITRATE:
+        config->bitrate = text;
+        return -1;
+    case ID_OPTION:
+        add_option(settings, text);
+        return -1;
+    case ID_OVERWRITE:
+        config->overwrite = true;
+        return -1;
+    case ID_NEVER:
+        config->overwrite = false;
+        return -1;
+    case ID_STRICT:
+        settings->strict = true;
+        return -1;
+    case ID_JSON:
+        settings->json = text;
+        return -1;
+    case ID_QUIET:
+        settings->quiet = true;
+        return -1;
+    case ID_VERBOSE:
+        settings->verbose = true;
+        return -1;
+    case ID_VERSION:
+        printf("%s\n", sluice_version());
+        return EXIT_WHOLE;
+    default:
+        print_help();
+        return EXIT_WHOLE;
+    }
+}
+
+// ---- names and commands ----
+
+static int add_name(struct settings *settings, enum command command, const char *name)
+{
+    struct sluice_config *config = &settings->config;
+    const char **place = command == COMMAND_STAGES ? &settings->topic
+                         : !config->input          ? &config->input
+                         : !config->output         ? &config->output
+                                                   : NULL;
+    if (!place || *place) {
+        fprintf(stderr, "sluice: '%s' is one name too many; 'sluice --help' shows the usage\n",
+                name);
+        return EXIT_USAGE;
+    }
+    *place = name;
+    return -1;
+}
+
+static enum command find_command(int *argc, char ***argv)
+{
+    static const char *const names[] = {"stages", "plan", "doctor", NULL};
+    int index;
+    if (*argc < 2 || !parse_word((*argv)[1], names, &index))
+        return COMMAND_FILTER;
+    ++*argv, --*argc;
+    return (enum command)(COMMAND_STAGES + index);
+}
+
+static int unknown_option(const char *text)
+{
+    const char *name = text + strspn(text, "-"), *near = NULL;
+    size_t length = strcspn(name, "=");
+    for (int k = 0; k < ROWS && length; k++)
+        if (rows[k].name && (strstr(rows[k].name, name) || !strncmp(rows[k].name, name, 3)))
+            near = rows[k].name;
+    fprintf(stderr, "sluice: there is no option '%s'; ", text);
+    if (near)
+        fprintf(stderr, "did you mean '--%s'? ", near);
+    fprintf(stderr, "'sluice --help' lists them\n");
+    return EXIT_USAGE;
+}
+
+static int missing_names(const struct settings *settings, enum command command)
+{
+    const struct sluice_config *config = &settings->config;
+    if (command != COMMAND_FILTER || (config->input && config->output))
+        return -1;
+    if (config->input)
+        fprintf(stderr, "sluice: an output is missing; 'sluice %s out.mp4'\n", config->input);
+    else
+        fprintf(stderr, "%s'sluice --help' says more\n", usage);
+    return EXIT_USAGE;
+}
+
+int settings_parse(int argc, char **argv, enum command *command, struct settings *settings)
+{
+    struct tables tables;
+    make_tables(&tables);
+    *settings = (struct settings){.options = calloc((size_t)argc + 1, sizeof(char *))};
+    settings->config.log = terminal_log;
+    settings->config.opaque = settings;
+    *command = find_command(&argc, &argv);
+    if (!settings->options)
+        return EXIT_OTHER;
+    int code = -1, found, index = 0;
+    opterr = 0;
+    while (code < 0 &&
+           (found = getopt_long_only(argc, argv, tables.letters, tables.option, &index)) != -1) {
+        if (found == '?') {
+            code = unknown_option(argv[optind - 1]);
+        } else if (found == ':') {
+            fprintf(stderr, "sluice: %s needs a value; 'sluice --help' says which\n",
+                    argv[optind - 1]);
+            code = EXIT_USAGE;
+        } else if (found == 1) {
+            code = add_name(settings, *command, optarg);
+        } else {
+            enum id id = (enum id)id_of_letter(found);
+            const char *name = "";
+            for (int k = 0; k < ROWS; k++)
+                if (rows[k].id == id && rows[k].name)
+                    name = rows[k].name;
+            code = set(settings, id, name, optarg);
+        }
+    }
+    for (; code < 0 && optind < argc; optind++) // after --
+        code = add_name(settings, *command, argv[optind]);
+    return code < 0 ? missing_names(settings, *command) : code;
+}
+
+void settings_finish(struct settings *settings)
+{
+    free(settings->options);
+}

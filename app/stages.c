@@ -1,0 +1,64 @@
+// `sluice stages [NAME]`: the help for every stage, from the library's tables.
+#include <string.h>
+
+#include "app/app.h"
+
+static void print_default(const struct sluice_option_info *option)
+{
+    if (option->required)
+        printf("required");
+    else if (option->derived)
+        printf("default %s", option->derived);
+    else if (option->type != SLUICE_CHOICE)
+        printf("default %g", option->initial);
+    else {
+        const char *choice = option->choices;
+        for (int k = 0; k < (int)option->initial; k++)
+            choice = strchr(choice, '|') + 1;
+        printf("default %.*s", (int)strcspn(choice, "|"), choice);
+    }
+}
+
+static void print_option(const struct sluice_option_info *option)
+{
+    printf("    %-10s %s; ", option->name, option->help);
+    if (option->type == SLUICE_CHOICE)
+        printf("%s, ", option->choices);
+    else
+        printf("%g .. %g%s%s, ", option->min, option->max, *option->unit ? " " : "", option->unit);
+    print_default(option);
+    printf("\n");
+}
+
+static void print_stage(int index, const struct sluice_stage_info *stage)
+{
+    struct sluice_option_info option;
+    printf("%s", stage->name);
+    for (int k = 0; !sluice_stage_option(index, k, &option); k++)
+        printf("%s%s%s%s", k ? ":" : "=", option.required ? "" : "[", option.name,
+               option.required ? "" : "]");
+    printf("\n    %s\n    %s\n", stage->summary, stage->formula);
+    if (stage->source)
+        printf("    source: %s\n", stage->source);
+    for (int k = 0; !sluice_stage_option(index, k, &option); k++)
+        print_option(&option);
+}
+
+int stages_command(const struct settings *settings)
+{
+    struct sluice_stage_info stage;
+    bool found = false;
+    for (int index = 0; !sluice_stage(index, &stage); index++) {
+        if (settings->topic && strcmp(settings->topic, stage.name))
+            continue;
+        if (found)
+            printf("\n");
+        print_stage(index, &stage);
+        found = true;
+    }
+    if (found)
+        return EXIT_WHOLE;
+    fprintf(stderr, "sluice: there is no stage '%s'; 'sluice stages' lists them\n",
+            settings->topic);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,47 @@
+#include "pipeline/choose.h"
+
+#include <stdio.h>
+
+#include "pipeline/check.h"
+
+enum { CUDA_SLOTS = 4 };
+
+static enum status create_cpu(const struct sluice_config *config, const struct log *log,
+                              struct backend **backend)
+{
+    return config->backend == SLUICE_SCALAR ? backend_scalar_create(log, backend)
+                                            : backend_cpu_create(config->threads, log, backend);
+}
+
+enum status backend_choose(const struct sluice_config *config, bool still, const struct log *log,
+                           struct backend **backend, char *reason, size_t reason_size)
+{
+    bool named = config->backend == SLUICE_CPU || config->backend == SLUICE_SCALAR;
+    bool wants_gpu =
+        config->backend == SLUICE_CUDA || (!named && config->hwdec == SLUICE_HWDEC_REQUIRE);
+    snprintf(reason, reason_size, "%s",
+             named ? "it was asked for" : "a single picture is done before a GPU is ready");
+    if (named || (still && !wants_gpu))
+        return create_cpu(config, log, backend);
+    enum status status = backend_cuda_create(config->device, log, backend, reason, reason_size);
+    if (status != STATUS_DEVICE) {
+        if (!status)
+            *reason = 0;
+        return status;
+    }
+    if (wants_gpu)
+        return fail(log, STATUS_DEVICE, "the GPU was asked for and cannot be used: %s", reason);
+    return create_cpu(config, log, backend);
+}
+
+int backend_slots(const struct sluice_config *config, const struct backend *backend, bool still)
+{
+    if (config->ring)
+        return config->ring;
+    if (still || config->backend == SLUICE_SCALAR)
+        return 1;
+    if (backend->has_device_memory)
+        return CUDA_SLOTS;
+    int slots = backend->parallel + 1;
+    return slots < SLOTS_MOST ? slots : SLOTS_MOST;
+}

@@ -1,0 +1,107 @@
+// The decode thread: packets to frames, and which of them are wanted.
+#include <libavutil/mathematics.h>
+
+#include "pipeline/compat.h"
+#include "pipeline/job.h"
+
+// The output has all its frames: say where it ends, so that other streams end there too.
+static void end_here(struct sluice_job *job, int64_t end_us)
+{
+    job->last_end = end_us < job->end ? end_us : job->end;
+    job->ends = true;
+}
+
+// Whether the frame lies before what is wanted. STATUS_EOF if it lies behind.
+static enum status check_range(struct sluice_job *job, const AVFrame *frame, bool *early)
+{
+    AVRational base = source_video(job->source)->time_base;
+    int64_t at = av_rescale_q(frame->pts, base, AV_TIME_BASE_Q);
+    *early = job->source->start != AV_NOPTS_VALUE && at < job->source->start;
+    if (!*early && at >= job->end) {
+        end_here(job, job->end);
+        return STATUS_EOF;
+    }
+    return STATUS_OK;
+}
+
+enum status decode_next(struct sluice_job *job, AVFrame **frame)
+{
+    *frame = NULL;
+    if (job->frames_in - job->dropped_range >= job->frame_limit)
+        return STATUS_EOF;
+    AVFrame *next = av_frame_alloc();
+    if (!next)
+        return STATUS_MEMORY;
+    for (;;) {
+        bool got = false, early = false;
+        int64_t start = meter_now_ns();
+        enum status status = decoder_receive(job->decoder, next, &got);
+        meter_add(&job->meter[SLUICE_PART_DECODE], start);
+        if (got) {
+            job->frames_in++;
+            status = check_range(job, next, &early);
+            job->dropped_range += early || status;
+        }
+        if (status || !got) {
+            av_frame_free(&next);
+            return status;
+        }
+        if (!early)
+            break;
+        av_frame_unref(next);
+    }
+    if (job->frames_in - job->dropped_range == job->frame_limit) {
+        AVRational base = source_video(job->source)->time_base;
+        end_here(job, av_rescale_q(next->pts + frame_duration(next), base, AV_TIME_BASE_Q));
+    }
+    *frame = next;
+    return STATUS_OK;
+}
+
+// Hand on every frame that the decoder has by now.
+static enum status deliver(struct sluice_job *job)
+{
+    for (;;) {
+        AVFrame *frame;
+        enum status status = decode_next(job, &frame);
+        if (status || !frame)
+            return status;
+        status = queue_push(job->frames, &frame);
+        if (status && frame) // nobody takes frames any more
+            job->dropped_stop++;
+        av_frame_free(&frame);
+        if (status)
+            return status;
+    }
+}
+
+static enum status send(struct sluice_job *job, const AVPacket *packet)
+{
+    int64_t start = meter_now_ns();
+    enum status status = decoder_send(job->decoder, packet);
+    meter_add(&job->meter[SLUICE_PART_DECODE], start);
+    return status;
+}
+
+enum status decode_run(struct sluice_job *job)
+{
+    enum status status = deliver(job); // those behind the first, which is under way already
+    while (!status) {
+        AVPacket *packet = NULL;
+        status = queue_pop(job->packets, &packet);
+        if (status == STATUS_EOF && !job->stop) {
+            status = send(job, NULL);
+            if (!status)
+                status = deliver(job);
+            break;
+        }
+        if (!status)
+            status = send(job, packet);
+        av_packet_free(&packet);
+        if (!status)
+            status = deliver(job);
+    }
+    queue_abandon(job->packets);
+    queue_finish(job->frames);
+    return status;
+}

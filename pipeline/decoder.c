@@ -1,0 +1,419 @@
+#include "pipeline/decoder.h"
+
+#include <libavutil/hwcontext.h>
+#include <libavutil/imgutils.h>
+#include <libavutil/pixdesc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/check.h"
+#include "pipeline/compat.h"
+#include "pipeline/memory.h"
+
+// libavutil's header wants two types of cuda.h, which a machine without CUDA has not.
+#define CUDA_VERSION 0
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+#include <libavutil/hwcontext_cuda.h>
+
+struct decoder {
+    const struct source *source;
+    const struct log *log;
+    struct backend *backend;
+    struct decoder_request request;
+    AVCodecContext *codec;
+    void *stream;          // of the GPU
+    AVBufferRef *hardware; // NULL: software
+    char name[64];
+    int64_t next_pts; // for frames without a timestamp
+
+    // Packets sent before the first frame: should the GPU turn out unable, software gets them
+    // again.
+    AVPacket **early;
+    int earlies, replayed;
+    bool began, draining, replaying;
+
+    // Frames for software decoding into the backend's memory. Frame threads ask at once.
+    pthread_mutex_t pool_lock;
+    AVBufferPool *pool;
+    size_t pool_size;
+
+    _Atomic int64_t damaged_packets, damaged_frames;
+};
+
+// ---- memory ----
+
+static AVBufferRef *pool_get(struct decoder *decoder, size_t size)
+{
+    pthread_mutex_lock(&decoder->pool_lock);
+    if (decoder->pool_size != size) {
+        av_buffer_pool_uninit(&decoder->pool);
+        decoder->pool = av_buffer_pool_init2(size, decoder->backend, memory_alloc, NULL);
+        decoder->pool_size = size;
+    }
+    AVBufferRef *buffer = decoder->pool ? av_buffer_pool_get(decoder->pool) : NULL;
+    pthread_mutex_unlock(&decoder->pool_lock);
+    return buffer;
+}
+
+// Lay out a frame as libavcodec's own allocator does (get_buffer.c): dimensions and strides as the
+// codec wants them, all planes in one block with some bytes between.
+static int get_buffer(AVCodecContext *codec, AVFrame *frame, int flags)
+{
+    struct decoder *decoder = codec->opaque;
+    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(frame->format);
+    if (!about || about->flags & (AV_PIX_FMT_FLAG_HWACCEL | AV_PIX_FMT_FLAG_PAL) ||
+        !(codec->codec->capabilities & AV_CODEC_CAP_DR1))
+        return avcodec_default_get_buffer2(codec, frame, flags);
+    int width = frame->width, height = frame->height, align[AV_NUM_DATA_POINTERS], unaligned;
+    avcodec_align_dimensions2(codec, &width, &height, align);
+    do {
+        int error = av_image_fill_linesizes(frame->linesize, frame->format, width);
+        if (error < 0)
+            return error;
+        width += width & ~(width - 1);
+        unaligned = 0;
+        for (int p = 0; p < 4; p++)
+            unaligned |= frame->linesize[p] % (align[p] ? align[p] : 1);
+    } while (unaligned);
+    size_t size[4], total = 0;
+    ptrdiff_t linesize[4];
+    for (int p = 0; p < 4; p++)
+        linesize[p] = frame->linesize[p];
+    int error = av_image_fill_plane_sizes(size, frame->format, height, linesize);
+    if (error < 0)
+        return error;
+    for (int p = 0; p < 4; p++)
+        total += size[p] ? (size[p] + 64 + 63) / 64 * 64 : 0;
+    frame->buf[0] = pool_get(decoder, total);
+    if (!frame->buf[0])
+        return AVERROR(ENOMEM);
+    uint8_t *at = frame->buf[0]->data;
+    for (int p = 0; p < 4 && size[p]; p++) {
+        frame->data[p] = at;
+        at += (size[p] + 64 + 63) / 64 * 64;
+    }
+    frame->extended_data = frame->data;
+    return 0;
+}
+
+// ---- opening ----
+
+static enum AVPixelFormat choose_format(AVCodecContext *codec, const enum AVPixelFormat *formats)
+{
+    const struct decoder *decoder = codec->opaque;
+    for (int k = 0; decoder->hardware && formats[k] != AV_PIX_FMT_NONE; k++)
+        if (formats[k] == AV_PIX_FMT_CUDA)
+            return formats[k];
+    for (; *formats != AV_PIX_FMT_NONE; formats++)
+        if (!(av_pix_fmt_desc_get(*formats)->flags & AV_PIX_FMT_FLAG_HWACCEL))
+            return *formats;
+    return AV_PIX_FMT_NONE;
+}
+
+static bool codec_has_hardware(const AVCodec *codec)
+{
+    const AVCodecHWConfig *config;
+    for (int k = 0; (config = avcodec_get_hw_config(codec, k)); k++)
+        if (config->device_type == AV_HWDEVICE_TYPE_CUDA &&
+            config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX)
+            return true;
+    return false;
+}
+
+bool decoder_has_hardware(enum AVCodecID id)
+{
+    const AVCodec *codec = avcodec_find_decoder(id);
+    return codec && codec_has_hardware(codec);
+}
+
+// A device context over the backend's, with a stream of its own.
+static enum status open_hardware(struct decoder *decoder)
+{
+    struct backend *backend = decoder->backend;
+    enum status status = backend->stream_create(backend, &decoder->stream);
+    if (status)
+        return status;
+    decoder->hardware = av_hwdevice_ctx_alloc(AV_HWDEVICE_TYPE_CUDA);
+    if (!decoder->hardware)
+        return STATUS_DEVICE;
+    AVCUDADeviceContext *device = ((AVHWDeviceContext *)decoder->hardware->data)->hwctx;
+    device->cuda_ctx = backend->device_context(backend);
+    device->stream = decoder->stream;
+    if (av_hwdevice_ctx_init(decoder->hardware) < 0) {
+        av_buffer_unref(&decoder->hardware);
+        return STATUS_DEVICE;
+    }
+    return STATUS_OK;
+}
+
+static enum status open_codec(struct decoder *decoder)
+{
+    const AVStream *video = source_video(decoder->source);
+    const AVCodec *codec = avcodec_find_decoder(video->codecpar->codec_id);
+    avcodec_free_context(&decoder->codec);
+    decoder->codec = avcodec_alloc_context3(codec);
+    if (!decoder->codec || avcodec_parameters_to_context(decoder->codec, video->codecpar) < 0)
+        return STATUS_MEMORY;
+    AVCodecContext *context = decoder->codec;
+    context->opaque = decoder;
+    context->pkt_timebase = video->time_base;
+    context->max_pixels = decoder->request.max_pixels;
+    context->get_format = choose_format;
+    if (decoder->hardware) {
+        context->hw_device_ctx = av_buffer_ref(decoder->hardware);
+        context->extra_hw_frames = decoder->request.frames_held + 2;
+        context->thread_count = 1; // more would take surfaces, not time
+    } else {
+        context->thread_count = 0;
+        if (decoder->backend->has_device_memory)
+            context->get_buffer2 = get_buffer;
+    }
+    int error = avcodec_open2(context, codec, NULL);
+    if (error < 0)
+        return check_failed(decoder->log, STATUS_INPUT, error,
+                            "the %s decoder does not take the video of %s", codec->name,
+                            decoder->source->name);
+    snprintf(decoder->name, sizeof decoder->name, "%s%s", codec->name,
+             decoder->hardware ? " on the GPU" : "");
+    return STATUS_OK;
+}
+
+static enum status check_stream(const struct decoder *decoder)
+{
+    const AVStream *video = source_video(decoder->source);
+    const AVCodecParameters *about = video->codecpar;
+    const char *name = decoder->source->name;
+    if (!avcodec_find_decoder(about->codec_id)) {
+        char tag[AV_FOURCC_MAX_STRING_SIZE];
+        av_fourcc_make_string(tag, about->codec_tag);
+        return fail(decoder->log, STATUS_INPUT,
+                    "%s holds video that this FFmpeg (libavcodec %d) cannot decode: %s, tag %s; a "
+                    "newer FFmpeg may",
+                    name, LIBAVCODEC_VERSION_MAJOR, avcodec_get_name(about->codec_id), tag);
+    }
+    if (stream_data(video, AV_PKT_DATA_ENCRYPTION_INIT_INFO))
+        return fail(decoder->log, STATUS_INPUT,
+                    "%s is encrypted; sluice needs the video in the clear", name);
+    if ((int64_t)about->width * about->height > decoder->request.max_pixels)
+        return fail(decoder->log, STATUS_INPUT,
+                    "%s has pictures of %dx%d, %lld pixels; the limit is %lld: raise --max-pixels "
+                    "if the memory is there",
+                    name, about->width, about->height, (long long)about->width * about->height,
+                    (long long)decoder->request.max_pixels);
+    return STATUS_OK;
+}
+
+static enum status hardware_or_not(struct decoder *decoder)
+{
+    const AVCodecParameters *about = source_video(decoder->source)->codecpar;
+    const char *why = NULL;
+    if (decoder->request.hwdec == HWDEC_OFF)
+        return STATUS_OK;
+    if (!decoder->backend->has_device_memory)
+        why = "the filters do not run on a GPU";
+    else if (!decoder_has_hardware(about->codec_id))
+        why = "this FFmpeg has no GPU decoder for it";
+    else if (open_hardware(decoder))
+        why = "the GPU's decoder could not be opened";
+    if (why && decoder->request.hwdec == HWDEC_REQUIRE)
+        return fail(decoder->log, STATUS_DEVICE,
+                    "--hwdec require: %s cannot be decoded on the GPU: %s",
+                    avcodec_get_name(about->codec_id), why);
+    return STATUS_OK;
+}
+
+enum status decoder_create(const struct decoder_request *request, const struct source *source,
+                           struct backend *backend, struct decoder **decoder)
+{
+    *decoder = calloc(1, sizeof **decoder);
+    struct decoder *made = *decoder;
+    if (!made)
+        return STATUS_MEMORY;
+    made->source = source;
+    made->log = source->log;
+    made->backend = backend;
+    made->request = *request;
+    pthread_mutex_init(&made->pool_lock, NULL);
+    enum status status = check_stream(made);
+    if (!status)
+        status = hardware_or_not(made);
+    if (!status)
+        status = open_codec(made);
+    if (status)
+        decoder_destroy(decoder);
+    return status;
+}
+
+static void forget_early(struct decoder *decoder)
+{
+    for (int k = 0; k < decoder->earlies; k++)
+        av_packet_free(&decoder->early[k]);
+    free(decoder->early);
+    decoder->early = NULL;
+    decoder->earlies = decoder->replayed = 0;
+}
+
+void decoder_destroy(struct decoder **decoder)
+{
+    if (!*decoder)
+        return;
+    struct decoder *old = *decoder;
+    avcodec_free_context(&old->codec);
+    av_buffer_unref(&old->hardware);
+    if (old->stream)
+        old->backend->stream_destroy(old->backend, &old->stream);
+    av_buffer_pool_uninit(&old->pool);
+    forget_early(old);
+    pthread_mutex_destroy(&old->pool_lock);
+    free(old);
+    *decoder = NULL;
+}
+
+// ---- decoding ----
+
+static enum status keep_early(struct decoder *decoder, const AVPacket *packet)
+{
+    if (decoder->began || !decoder->hardware || !packet)
+        return STATUS_OK;
+    AVPacket **list =
+        realloc(decoder->early, (size_t)(decoder->earlies + 1) * sizeof *decoder->early);
+    if (!list)
+        return STATUS_MEMORY;
+    decoder->early = list;
+    list[decoder->earlies] = av_packet_clone(packet);
+    return list[decoder->earlies++] ? STATUS_OK : STATUS_MEMORY;
+}
+
+static enum status send(struct decoder *decoder, const AVPacket *packet)
+{
+    int error = avcodec_send_packet(decoder->codec, packet);
+    if (error == AVERROR(ENOMEM))
+        return STATUS_MEMORY;
+    if (error < 0 && error != AVERROR_EOF)
+        decoder->damaged_packets++;
+    return STATUS_OK;
+}
+
+static enum status check_encryption(const struct decoder *decoder, const AVPacket *packet)
+{
+    if (packet && av_packet_get_side_data(packet, AV_PKT_DATA_ENCRYPTION_INFO, NULL))
+        return fail(decoder->log, STATUS_INPUT,
+                    "%s is encrypted; sluice needs the video in the clear", decoder->source->name);
+    return STATUS_OK;
+}
+
+enum status decoder_send(struct decoder *decoder, const AVPacket *packet)
+{
+    enum status status = check_encryption(decoder, packet);
+    if (status)
+        return status;
+    if (!packet)
+        decoder->draining = true;
+    status = keep_early(decoder, packet);
+    return status ? status : send(decoder, packet);
+}
+
+// The GPU was to decode and does not: begin again in software, with all packets so far.
+static enum status fall_back(struct decoder *decoder)
+{
+    const char *codec = decoder->codec->codec->name;
+    if (decoder->request.hwdec == HWDEC_REQUIRE)
+        return fail(decoder->log, STATUS_DEVICE,
+                    "--hwdec require: the GPU does not decode this %s stream", codec);
+    log_print(decoder->log, LOG_INFO, "the GPU does not decode this %s stream: the CPU does",
+              codec);
+    av_buffer_unref(&decoder->hardware);
+    decoder->replaying = true;
+    return open_codec(decoder);
+}
+
+static void finish_frame(struct decoder *decoder, AVFrame *frame)
+{
+    if (frame->decode_error_flags || frame->flags & AV_FRAME_FLAG_CORRUPT)
+        decoder->damaged_frames++;
+    int64_t duration = frame_duration(frame);
+    if (duration <= 0) {
+        const AVStream *video = source_video(decoder->source);
+        AVRational rate = video->avg_frame_rate.num ? video->avg_frame_rate : video->r_frame_rate;
+        duration = rate.num ? av_rescale_q(1, av_inv_q(rate), video->time_base) : 1;
+    }
+    frame->pts = frame->best_effort_timestamp;
+    if (frame->pts == AV_NOPTS_VALUE)
+        frame->pts = decoder->next_pts;
+    decoder->next_pts = frame->pts + (duration > 0 ? duration : 1);
+}
+
+// Send the next of the packets that the GPU had first, then the end if it had come. Returns whether
+// there was anything to send.
+static bool replay(struct decoder *decoder, enum status *status)
+{
+    if (decoder->hardware || !decoder->replaying)
+        return false;
+    if (decoder->replayed < decoder->earlies) {
+        *status = send(decoder, decoder->early[decoder->replayed++]);
+        return true;
+    }
+    decoder->replaying = false;
+    if (decoder->draining)
+        *status = send(decoder, NULL);
+    return decoder->draining;
+}
+
+enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
+{
+    enum status status = STATUS_OK;
+    *got = false;
+    while (!status) {
+        int error = avcodec_receive_frame(decoder->codec, frame);
+        bool unable = decoder->hardware && !decoder->began &&
+                      (error == AVERROR_EOF || (error >= 0 && frame->format != AV_PIX_FMT_CUDA));
+        if (unable) {
+            av_frame_unref(frame);
+            status = fall_back(decoder);
+        } else if (error >= 0) {
+            decoder->began = true;
+            if (!decoder->replaying)
+                forget_early(decoder);
+            finish_frame(decoder, frame);
+            *got = true;
+            return STATUS_OK;
+        } else if (error == AVERROR(EAGAIN)) {
+            if (!replay(decoder, &status))
+                return STATUS_OK;
+        } else if (error == AVERROR_EOF) {
+            return STATUS_EOF;
+        } else if (error == AVERROR(ENOMEM)) {
+            return STATUS_MEMORY;
+        } else {
+            decoder->damaged_packets++;
+        }
+    }
+    return status;
+}
+
+int64_t decoder_damaged_packets(const struct decoder *decoder)
+{
+    return decoder->damaged_packets;
+}
+
+int64_t decoder_damaged_frames(const struct decoder *decoder)
+{
+    return decoder->damaged_frames;
+}
+
+const char *decoder_name(const struct decoder *decoder)
+{
+    return decoder->name;
+}
+
+enum AVPixelFormat decoder_pixel(const struct decoder *decoder)
+{
+    return decoder->hardware ? decoder->codec->sw_pix_fmt : decoder->codec->pix_fmt;
+}
+
+void *decoder_stream(const struct decoder *decoder)
+{
+    return decoder->hardware ? decoder->stream : NULL;
+}

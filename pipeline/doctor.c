@@ -1,0 +1,283 @@
+// Reports about this machine and about plans, as text.
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/pixdesc.h>
+#include <libswscale/swscale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/check.h"
+#include "pipeline/choose.h"
+#include "pipeline/decoder.h"
+#include "pipeline/filter.h"
+#include "pipeline/pixel.h"
+#include "pipeline/sink.h"
+#include "pipeline/source.h"
+
+// What both reports begin with. Everything may be missing, and is freed by subject_finish().
+struct subject {
+    struct log log;
+    struct chain chain;
+    struct source *source; // NULL: no input was named
+    struct sink *sink;     // NULL: no output was named
+    struct backend *backend;
+    char reason[256]; // why the CPU
+    atomic_bool stop;
+};
+
+static void subject_finish(struct subject *subject)
+{
+    chain_free(&subject->chain);
+    source_close(&subject->source);
+    sink_destroy(&subject->sink);
+    backend_destroy(&subject->backend);
+}
+
+static enum status open_source(struct subject *subject, const struct sluice_config *config)
+{
+    struct source_request request = {config->input,
+                                     config->input_format,
+                                     config->input_size,
+                                     config->input_rate,
+                                     config->input_pixfmt,
+                                     config->stream,
+                                     0};
+    return config->input ? source_open(&request, &subject->log, &subject->stop, &subject->source)
+                         : STATUS_OK;
+}
+
+static enum status subject_init(struct subject *subject, const struct sluice_config *config)
+{
+    *subject = (struct subject){
+        .log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque}};
+    struct sink_request sink = {config->output, config->output_format, config->encoder, config->crf,
+                                config->preset, config->bitrate,       config->options, true};
+    enum status status = chain_parse_logged(config->chain, &subject->log, &subject->chain);
+    if (!status)
+        status = open_source(subject, config);
+    if (!status && config->output)
+        status = sink_create(&sink, &subject->log, &subject->sink);
+    if (!status)
+        status = backend_choose(config, subject->source && subject->source->is_still, &subject->log,
+                                &subject->backend, subject->reason, sizeof subject->reason);
+    return status;
+}
+
+// A frame without samples, shaped like those of the input, or 4:2:0 of 1920x1080.
+static enum status shape_frame(const struct subject *subject, AVFrame *frame)
+{
+    frame->format = AV_PIX_FMT_YUV420P;
+    frame->width = 1920;
+    frame->height = 1080;
+    if (!subject->source)
+        return STATUS_OK;
+    const AVCodecParameters *about = source_video(subject->source)->codecpar;
+    frame->format = about->format;
+    frame->width = about->width;
+    frame->height = about->height;
+    frame->color_range = about->color_range;
+    frame->colorspace = about->color_space;
+    frame->color_primaries = about->color_primaries;
+    frame->color_trc = about->color_trc;
+    frame->chroma_location = about->chroma_location;
+    struct color_tags tags = color_tags_of(frame);
+    struct format format;
+    if (about->format == AV_PIX_FMT_NONE)
+        return fail(&subject->log, STATUS_INPUT,
+                    "the pixel format of %s is not known before decoding", subject->source->name);
+    if (!pixel_describe(about->format, &tags, 1, 1, &format))
+        frame->format = pixel_nearest(about->format);
+    return STATUS_OK;
+}
+
+// ---- plan ----
+
+static const char *range_name(const struct format *format)
+{
+    return format->range == RANGE_FULL ? "full range" : "limited range";
+}
+
+static enum status print_plan(const struct subject *subject, FILE *to)
+{
+    static const struct sink_formats any = {.natural = true};
+    AVFrame *frame = av_frame_alloc();
+    struct program program = {0};
+    struct plan *plan = NULL;
+    enum AVPixelFormat output;
+    enum status status = frame ? shape_frame(subject, frame) : STATUS_MEMORY;
+    if (!status)
+        status = filter_lower(&subject->chain, subject->sink ? &subject->sink->formats : &any,
+                              frame, frame->format, &program, &output);
+    if (!status)
+        status = plan_create(&program, subject->backend->limits, &plan);
+    if (!status) {
+        enum AVPixelFormat decoded =
+            subject->source ? (enum AVPixelFormat)source_video(subject->source)->codecpar->format
+                            : (enum AVPixelFormat)frame->format;
+        if (decoded != frame->format)
+            fprintf(to, "libswscale converts %s to %s first\n", av_get_pix_fmt_name(decoded),
+                    av_get_pix_fmt_name(frame->format));
+        fprintf(to, "%s %s -> %s %s, %dx%d, on %s\n", av_get_pix_fmt_name(frame->format),
+                range_name(&program.input), av_get_pix_fmt_name(output),
+                range_name(&program.output), frame->width, frame->height, subject->backend->name);
+        plan_print(plan, frame->width, frame->height, to);
+    }
+    plan_destroy(&plan);
+    program_free(&program);
+    av_frame_free(&frame);
+    return status;
+}
+
+// ---- doctor ----
+
+static void print_gpus(FILE *to)
+{
+    char line[256];
+    int count = backend_cuda_describe(0, line, sizeof line);
+    if (!count)
+        fprintf(to, "GPU       none: %s\n", line);
+    for (int device = 0; device < count; device++) {
+        backend_cuda_describe(device, line, sizeof line);
+        fprintf(to, "GPU %-5d %s\n", device, line);
+    }
+}
+
+static void print_codecs(FILE *to)
+{
+    static const enum AVCodecID decoders[] = {
+        AV_CODEC_ID_H264, AV_CODEC_ID_HEVC,       AV_CODEC_ID_VP8,   AV_CODEC_ID_VP9,
+        AV_CODEC_ID_AV1,  AV_CODEC_ID_MPEG2VIDEO, AV_CODEC_ID_MJPEG, AV_CODEC_ID_PRORES,
+        AV_CODEC_ID_FFV1, AV_CODEC_ID_VVC};
+    static const char *const encoders[] = {"libx264",    "libx265", "libvpx-vp9", "libsvtav1",
+                                           "h264_nvenc", "mpeg4",   "ffv1",       "mjpeg",
+                                           "png",        "gif"};
+    fprintf(to, "decoders ");
+    for (size_t k = 0; k < sizeof decoders / sizeof *decoders; k++) {
+        const AVCodec *codec = avcodec_find_decoder(decoders[k]);
+        fprintf(to, " %s%s", avcodec_get_name(decoders[k]),
+                !codec                              ? " (missing)"
+                : decoder_has_hardware(decoders[k]) ? " (GPU too)"
+                                                    : "");
+    }
+    fprintf(to, "\nencoders ");
+    for (size_t k = 0; k < sizeof encoders / sizeof *encoders; k++)
+        fprintf(to, " %s%s", encoders[k],
+                avcodec_find_encoder_by_name(encoders[k]) ? "" : " (missing)");
+    fprintf(to, "\n");
+}
+
+static void print_choice(const struct subject *subject, const struct sluice_config *config,
+                         FILE *to)
+{
+    const struct backend *backend = subject->backend;
+    bool still = subject->source && subject->source->is_still;
+    fprintf(to, "filters   on %s: %s", backend->name, backend->description);
+    fprintf(to, *subject->reason ? ", because %s\n" : "\n", subject->reason);
+    fprintf(to, "ring      %d frames in flight\n", backend_slots(config, backend, still));
+}
+
+static void print_input(const struct subject *subject, const struct sluice_config *config, FILE *to)
+{
+    const AVStream *video = source_video(subject->source);
+    const AVCodecParameters *about = video->codecpar;
+    const AVCodec *codec = avcodec_find_decoder(about->codec_id);
+    const char *pixel = av_get_pix_fmt_name(about->format);
+    fprintf(to, "input     %s: %s, stream %d of %u: %s %dx%d %s, about %lld frames\n",
+            subject->source->name, subject->source->format->iformat->name, subject->source->video,
+            subject->source->format->nb_streams, avcodec_get_name(about->codec_id), about->width,
+            about->height, pixel ? pixel : "of a format known after decoding",
+            (long long)source_frames(subject->source));
+    const char *why = config->hwdec == SLUICE_HWDEC_OFF      ? "--hwdec off"
+                      : !subject->backend->has_device_memory ? "the filters do not run on a GPU"
+                      : !decoder_has_hardware(about->codec_id)
+                          ? "this FFmpeg has no GPU decoder for it"
+                          : NULL;
+    if (!codec)
+        fprintf(to, "decoding  impossible: this FFmpeg has no decoder for %s\n",
+                avcodec_get_name(about->codec_id));
+    else if (why)
+        fprintf(to, "decoding  by %s on the CPU: %s\n", codec->name, why);
+    else
+        fprintf(to, "decoding  by %s on the GPU, if the driver takes this stream\n", codec->name);
+}
+
+static void print_output(const struct subject *subject, FILE *to)
+{
+    if (subject->sink->encoder)
+        fprintf(to, "output    %s, encoded by %s\n", subject->sink->container,
+                subject->sink->encoder);
+    else
+        fprintf(to, "output    %s\n", subject->sink->container);
+}
+
+static enum status print_doctor(const struct subject *subject, const struct sluice_config *config,
+                                FILE *to)
+{
+    fprintf(to, "%s\n", sluice_version());
+    print_gpus(to);
+    print_codecs(to);
+    if (subject->source)
+        print_input(subject, config, to);
+    print_choice(subject, config, to);
+    if (subject->sink)
+        print_output(subject, to);
+    return subject->source &&
+                   avcodec_find_decoder(source_video(subject->source)->codecpar->codec_id)
+               ? print_plan(subject, to)
+               : STATUS_OK;
+}
+
+// ---- the public side ----
+
+static enum sluice_status report(const struct sluice_config *config, bool doctor, char **text)
+{
+    struct subject subject;
+    size_t size;
+    *text = NULL;
+    enum status status = subject_init(&subject, config);
+    FILE *to = status ? NULL : open_memstream(text, &size);
+    if (!status && !to)
+        status = STATUS_MEMORY;
+    if (!status)
+        status = doctor ? print_doctor(&subject, config, to) : print_plan(&subject, to);
+    if (to)
+        fclose(to);
+    if (status) {
+        free(*text);
+        *text = NULL;
+    }
+    subject_finish(&subject);
+    return (enum sluice_status)status;
+}
+
+enum sluice_status sluice_plan(const struct sluice_config *config, char **text)
+{
+    return report(config, false, text);
+}
+
+enum sluice_status sluice_doctor(const struct sluice_config *config, char **text)
+{
+    return report(config, true, text);
+}
+
+const char *sluice_version(void)
+{
+    static char version[256];
+    if (!*version) {
+        unsigned format = avformat_version(), codec = avcodec_version(), scale = swscale_version();
+        snprintf(version, sizeof version,
+                 "sluice %s (libavformat %u.%u, libavcodec %u.%u, libswscale %u.%u, %s)",
+                 SLUICE_VERSION, format >> 16, format >> 8 & 255, codec >> 16, codec >> 8 & 255,
+                 scale >> 16, scale >> 8 & 255, backend_cuda_version());
+    }
+    return version;
+}
+
+const char *sluice_status_name(enum sluice_status status)
+{
+    static const char *const names[] = {"done",         "end",           "stopped",
+                                        "failed",       "out of memory", "wrong usage",
+                                        "input failed", "output failed", "device failed"};
+    return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
+}

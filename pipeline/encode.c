@@ -1,0 +1,80 @@
+// The encode thread: filtered frames out of the ring, in order, to the sink.
+#include <libavutil/mathematics.h>
+
+#include "pipeline/compat.h"
+#include "pipeline/job.h"
+
+// The muxing thread's queue, as sinks see it.
+struct job_packets {
+    struct packet_queue base;
+    struct sluice_job *job;
+};
+
+static enum status push_packet(struct packet_queue *queue, AVPacket **packet)
+{
+    return queue_push(((struct job_packets *)queue)->job->muxing, packet);
+}
+
+static void note_times(struct sluice_job *job, const struct work_times *times)
+{
+    job->meter[SLUICE_PART_UPLOAD].busy_ns += times->upload_ns;
+    job->meter[SLUICE_PART_FILTER].busy_ns += times->compute_ns;
+    job->meter[SLUICE_PART_DOWNLOAD].busy_ns += times->download_ns;
+}
+
+static void note_frame(struct sluice_job *job, const AVFrame *frame)
+{
+    int64_t end = frame->pts + frame_duration(frame) - job->video.first->pts;
+    int64_t us = av_rescale_q(end, job->video.time_base, AV_TIME_BASE_Q);
+    if (us > job->media_us)
+        job->media_us = us;
+    job->frames_out++;
+}
+
+static enum status write_frame(struct sluice_job *job, AVFrame *frame, struct job_packets *packets)
+{
+    int64_t start = meter_now_ns();
+    enum status status = job->sink->write(job->sink, frame, &packets->base);
+    meter_add(&job->meter[SLUICE_PART_ENCODE], start);
+    return status;
+}
+
+static enum status finish_slot(struct sluice_job *job, struct slot *slot,
+                               struct job_packets *packets)
+{
+    int64_t index = job->frames_out;
+    enum status status = STATUS_OK;
+    if (job->verify && index % job->verify == 0) {
+        status = filter_verify(slot->filter, slot->in, slot->out, index);
+        job->verified += !status;
+    }
+    av_frame_unref(slot->in); // the decoder may have it back while the encoder works
+    if (!status)
+        status = write_frame(job, slot->out, packets);
+    if (!status)
+        note_frame(job, slot->out);
+    return status;
+}
+
+enum status encode_run(struct sluice_job *job)
+{
+    struct job_packets packets = {{push_packet}, job};
+    enum status status = STATUS_OK;
+    struct slot *slot;
+    while (!ring_take(job->ring, &slot)) {
+        struct work_times times;
+        enum status done = filter_wait(slot->filter, slot->number, &times);
+        if (!done)
+            note_times(job, &times);
+        if (!status)
+            status = done ? done : finish_slot(job, slot, &packets);
+        if (status)
+            ring_abandon(job->ring); // go on waiting: no slot may be freed while it runs
+        ring_release(job->ring, slot);
+    }
+    if (!status)
+        status = write_frame(job, NULL, &packets);
+    if (job->muxing)
+        queue_finish(job->muxing);
+    return status;
+}

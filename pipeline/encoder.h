@@ -1,0 +1,53 @@
+// Encoders: which one suits a container, its options, frames in and packets out.
+#pragma once
+
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <stdbool.h>
+
+#include "pipeline/sink.h"
+#include "stages/log.h"
+#include "stages/status.h"
+
+// The encoder of this name, or the best that the container has and this build knows: libx264 or
+// MPEG-4 in mp4, libvpx-vp9 in webm, the image's own in images. NULL with a sentence in the log if
+// there is none, or if the container does not take the one that was named.
+const AVCodec *encoder_find(const char *name, const AVOutputFormat *muxer, const char *file,
+                            const struct log *log);
+
+// Which ranges of Y'CbCr survive this codec: all, where streams say which they have.
+enum sink_range encoder_range(const AVCodec *codec);
+
+// Whether viewers expect 4:2:0 from this codec.
+bool encoder_is_for_playback(const AVCodec *codec);
+
+// Whether the encoder, by itself or by generic options, knows this option.
+bool encoder_has_option(const AVCodec *codec, const char *key);
+
+// What the video is like that will be encoded.
+struct encoder_video {
+    const AVFrame *frame; // size, pixel format, tags; of the first frame
+    AVRational time_base; // of the frames' timestamps
+    AVRational rate;      // frames a second; {0} if unknown
+    bool constant_rate;   // the container has no other
+    bool global_header;   // the container wants the headers apart
+    bool still;           // one picture: latency and threads gain nothing
+};
+
+struct encoder;
+
+// Open the encoder. *options (av_dict) holds what encoder_has_option() knows; entries that are used
+// are taken out. STATUS_OUTPUT with a sentence if it refuses.
+enum status encoder_create(const AVCodec *codec, const struct encoder_video *video,
+                           AVDictionary **options, const struct log *log, struct encoder **encoder);
+void encoder_destroy(struct encoder **encoder);
+
+// Encode a frame, its pts in video.time_base; NULL: there are no more. The frame stays the
+// caller's.
+enum status encoder_send(struct encoder *encoder, const AVFrame *frame);
+
+// Take the next packet if there is one: *got says so. STATUS_EOF after the last.
+enum status encoder_receive(struct encoder *encoder, AVPacket *packet, bool *got);
+
+// The codec context: for stream parameters and the time base of packets.
+const AVCodecContext *encoder_context(const struct encoder *encoder);

@@ -1,0 +1,297 @@
+#define _GNU_SOURCE
+#include "pipeline/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libavutil/error.h>
+#include <libavutil/mem.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pipeline/check.h"
+
+enum { IO_BUFFER = 1 << 18 };
+
+struct file {
+    const struct log *log;
+    char *name;      // for messages and the rename
+    char *temporary; // NULL: written in place
+    char *url;       // "file:" and the temporary
+    bool overwrite;
+    int fd;
+    AVIOContext *io;
+    int64_t end;
+    int error; // errno of the first write that failed
+};
+
+// libavformat 61 made the data const.
+#if LIBAVFORMAT_VERSION_MAJOR >= 61
+static int io_write(void *opaque, const uint8_t *data, int size)
+#else
+static int io_write(void *opaque, uint8_t *data, int size)
+#endif
+{
+    struct file *file = opaque;
+    int left = size;
+    while (left > 0) {
+        ssize_t written = write(file->fd, data, (size_t)left);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0) {
+            if (!file->error)
+                file->error = errno;
+            return AVERROR(errno);
+        }
+        data += written;
+        left -= (int)written;
+    }
+    off_t at = file->temporary ? lseek(file->fd, 0, SEEK_CUR) : -1;
+    file->end = at < 0 ? file->end + size : at > file->end ? at : file->end;
+    return size;
+}
+
+static int64_t io_seek(void *opaque, int64_t offset, int whence)
+{
+    const struct file *file = opaque;
+    if (whence == AVSEEK_SIZE)
+        return file->end;
+    off_t at = lseek(file->fd, offset, whence & ~AVSEEK_FORCE);
+    return at < 0 ? AVERROR(errno) : at;
+}
+
+static bool is_stdout(const char *name)
+{
+    return !strcmp(name, "-");
+}
+
+// A name that is there and is no regular file: a pipe, a device.
+static bool is_special(const char *name)
+{
+    struct stat about;
+    return !stat(name, &about) && !S_ISREG(about.st_mode);
+}
+
+static void folder_of(const char *name, char *folder, size_t size)
+{
+    char copy[4096];
+    snprintf(copy, sizeof copy, "%s", name);
+    snprintf(folder, size, "%s", dirname(copy));
+}
+
+enum status file_check(const char *name, bool overwrite, const struct log *log)
+{
+    struct stat about;
+    char folder[4096];
+    if (is_stdout(name))
+        return STATUS_OK;
+    if (!stat(name, &about)) {
+        if (S_ISDIR(about.st_mode))
+            return fail(log, STATUS_OUTPUT, "%s is a folder; name a file in it", name);
+        if (S_ISREG(about.st_mode) && !overwrite)
+            return fail(log, STATUS_OUTPUT, "%s exists; -y replaces it", name);
+        return STATUS_OK;
+    }
+    folder_of(name, folder, sizeof folder);
+    if (stat(folder, &about))
+        return fail(log, STATUS_OUTPUT, "%s cannot be written: the folder %s: %s", name, folder,
+                    strerror(errno));
+    if (!S_ISDIR(about.st_mode))
+        return fail(log, STATUS_OUTPUT, "%s cannot be written: %s is no folder", name, folder);
+    return STATUS_OK;
+}
+
+// A new file with a name that nobody can have guessed or taken.
+static int create_unique(const char *folder, const char *base, char **name)
+{
+    for (int attempt = 0; attempt < 100; attempt++) {
+        uint64_t random;
+        if (getrandom(&random, sizeof random, 0) != sizeof random)
+            random = (uint64_t)getpid() * 1000003 + (uint64_t)attempt;
+        if (asprintf(name, "%s/.%s.%010llx", folder, base,
+                     (unsigned long long)(random & 0xffffffffff)) < 0) {
+            *name = NULL;
+            errno = ENOMEM;
+            return -1;
+        }
+        int fd = open(*name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+        free(*name);
+        *name = NULL;
+    }
+    return -1;
+}
+
+static enum status open_temporary(struct file *file)
+{
+    char folder[4096], base[4096];
+    struct stat old;
+    snprintf(base, sizeof base, "%s", file->name);
+    folder_of(file->name, folder, sizeof folder);
+    file->fd = create_unique(folder, basename(base), &file->temporary);
+    if (file->fd < 0) {
+        enum status status = fail(file->log, STATUS_OUTPUT, "%s cannot be written in %s: %s",
+                                  basename(base), folder, strerror(errno));
+        free(file->temporary);
+        file->temporary = NULL;
+        return status;
+    }
+    // The permissions of the file that it will replace. Not vital.
+    if (!stat(file->name, &old) && fchmod(file->fd, old.st_mode & 07777))
+        log_print(file->log, LOG_DEBUG, "%s: permissions could not be kept", file->name);
+    return STATUS_OK;
+}
+
+static enum status open_fd(struct file *file)
+{
+    if (is_stdout(file->name)) {
+        file->fd = STDOUT_FILENO;
+        return STATUS_OK;
+    }
+    if (!is_special(file->name))
+        return open_temporary(file);
+    file->fd = open(file->name, O_WRONLY | O_CLOEXEC);
+    if (file->fd < 0)
+        return fail(file->log, STATUS_OUTPUT, "%s cannot be opened for writing: %s", file->name,
+                    strerror(errno));
+    return STATUS_OK;
+}
+
+enum status file_create(const char *name, bool overwrite, const struct log *log, struct file **file)
+{
+    *file = calloc(1, sizeof **file);
+    struct file *made = *file;
+    if (!made)
+        return STATUS_MEMORY;
+    made->log = log;
+    made->overwrite = overwrite;
+    made->fd = -1;
+    made->name = strdup(name);
+    enum status status = made->name ? open_fd(made) : STATUS_MEMORY;
+    unsigned char *buffer = status ? NULL : av_malloc(IO_BUFFER);
+    if (buffer) {
+        made->io = avio_alloc_context(buffer, IO_BUFFER, 1, made, NULL, io_write,
+                                      made->temporary ? io_seek : NULL);
+        if (!made->io)
+            av_free(buffer);
+    }
+    if (!status && made->temporary && asprintf(&made->url, "file:%s", made->temporary) < 0)
+        made->url = NULL;
+    if (!status && (!made->io || (made->temporary && !made->url)))
+        status = STATUS_MEMORY;
+    if (status)
+        file_discard(file);
+    return status;
+}
+
+AVIOContext *file_io(const struct file *file)
+{
+    return file->io;
+}
+
+const char *file_temporary(const struct file *file)
+{
+    return file->url ? file->url : "";
+}
+
+int64_t file_size(const struct file *file)
+{
+    return file->end;
+}
+
+int file_error(const struct file *file)
+{
+    return file->error;
+}
+
+static void free_all(struct file **file)
+{
+    if ((*file)->io)
+        av_freep(&(*file)->io->buffer);
+    avio_context_free(&(*file)->io);
+    free((*file)->name);
+    free((*file)->temporary);
+    free((*file)->url);
+    free(*file);
+    *file = NULL;
+}
+
+void file_discard(struct file **file)
+{
+    if (!*file)
+        return;
+    if ((*file)->fd >= 0 && (*file)->fd != STDOUT_FILENO)
+        close((*file)->fd);
+    if ((*file)->temporary)
+        unlink((*file)->temporary);
+    free_all(file);
+}
+
+// Give the temporary its name, without replacing a file that has appeared meanwhile unless that was
+// allowed. Returns an errno.
+static int take_name(const struct file *file)
+{
+    if (file->overwrite)
+        return rename(file->temporary, file->name) ? errno : 0;
+    if (!renameat2(AT_FDCWD, file->temporary, AT_FDCWD, file->name, RENAME_NOREPLACE))
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    // File systems that do not know the flag.
+    if (link(file->temporary, file->name))
+        return errno;
+    unlink(file->temporary);
+    return 0;
+}
+
+static void sync_folder(const char *name)
+{
+    char folder[4096];
+    folder_of(name, folder, sizeof folder);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    fsync(fd); // some file systems cannot; the file itself is safe
+    close(fd);
+}
+
+enum status file_commit(struct file **file)
+{
+    struct file *whole = *file;
+    avio_flush(whole->io);
+    int error = whole->error;
+    if (whole->temporary) {
+        if (!error && fsync(whole->fd))
+            error = errno;
+        if (close(whole->fd) && !error)
+            error = errno;
+        whole->fd = -1;
+        if (!error)
+            error = take_name(whole);
+    } else if (whole->fd != STDOUT_FILENO) {
+        if (close(whole->fd) && !error)
+            error = errno;
+        whole->fd = -1;
+    }
+    enum status status = STATUS_OK;
+    if (error == EPIPE)
+        status = STATUS_OUTPUT; // the reader has seen enough; nobody is there to be told
+    else if (error)
+        status = fail(whole->log, STATUS_OUTPUT, "%s could not be written: %s%s", whole->name,
+                      strerror(error), error == EEXIST ? "; -y replaces it" : "");
+    if (status) {
+        file_discard(file);
+        return status;
+    }
+    if (whole->temporary)
+        sync_folder(whole->name);
+    free(whole->temporary);
+    whole->temporary = NULL;
+    free_all(file);
+    return STATUS_OK;
+}

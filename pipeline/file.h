@@ -1,0 +1,39 @@
+// An output file that is whole or absent.
+//
+// Bytes go to a temporary name in the same folder. file_commit() checks every write, syncs, and
+// gives the file its name; until then what stood there still stands. Pipes, devices and standard
+// output have no name to give and are written in place.
+#pragma once
+
+#include <libavformat/avio.h>
+#include <stdbool.h>
+
+#include "stages/log.h"
+#include "stages/status.h"
+
+struct file;
+
+// Whether `name` may be written: its folder exists, it is no folder, and no file of that name is
+// there unless `overwrite`. STATUS_OUTPUT with a sentence otherwise. Creates nothing.
+enum status file_check(const char *name, bool overwrite, const struct log *log);
+
+// Begin to write `name`; "-" is standard output. On success the caller owns *file.
+enum status file_create(const char *name, bool overwrite, const struct log *log,
+                        struct file **file);
+
+// The bytes' way into the file; the file's, seekable when the file is.
+AVIOContext *file_io(const struct file *file);
+
+// What to call the unfinished file when it has to be opened again for reading.
+const char *file_temporary(const struct file *file);
+
+// Finish: STATUS_OUTPUT and nothing under the name unless every byte is safely stored. Frees *file
+// either way.
+enum status file_commit(struct file **file);
+
+// Give up: the temporary is removed. Frees *file; accepts NULL behind it.
+void file_discard(struct file **file);
+
+// Bytes written so far, and whether a write has failed: its errno, 0 if none.
+int64_t file_size(const struct file *file);
+int file_error(const struct file *file);

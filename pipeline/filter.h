@@ -1,0 +1,60 @@
+// A chain bound to one kind of frame: its program, plan and executor, and the frames they fill.
+#pragma once
+
+#include <libavutil/frame.h>
+
+#include "pipeline/sink.h"
+#include "stages/backend.h"
+#include "stages/chain.h"
+
+struct filter_request {
+    const struct chain *chain;
+    const struct sink_formats *formats;
+    struct backend *backend;
+    int slots;
+    bool frames_in_flight;
+    // Of frames on the GPU: the stream on which they become valid, and the software format that
+    // stands for theirs.
+    void *device_stream;
+    enum AVPixelFormat software_pixel;
+    const struct log *log;
+};
+
+struct filter;
+
+// Bind the chain to frames like `frame`. The request's pointers must outlive the filter.
+enum status filter_create(const struct filter_request *request, const AVFrame *frame,
+                          struct filter **filter);
+
+// Free the filter; frames that it gave out stay valid. No slot may be busy. Leaves NULL.
+void filter_destroy(struct filter **filter);
+
+// Whether frames like this one are what the filter was made for.
+bool filter_accepts(const struct filter *filter, const AVFrame *frame);
+
+// Begin to filter `in` in slot `slot` (0 to slots - 1), into `out`, an empty frame. Planes that no
+// stage touches, and those that are constant, are shared, not copied. Both frames must stay until
+// filter_wait(). *in may be replaced by a converted picture of the same frame.
+enum status filter_submit(struct filter *filter, int slot, AVFrame *in, AVFrame *out);
+
+// Wait until the slot's frame is filtered; *times (optional) says how long it took.
+enum status filter_wait(struct filter *filter, int slot, struct work_times *times);
+
+// Recompute `in` by the scalar definition and compare with `out`. STATUS_FAILED, with a sentence
+// that names the first differing byte, if they differ.
+enum status filter_verify(struct filter *filter, const AVFrame *in, const AVFrame *out,
+                          int64_t index);
+
+// The pixel format of filtered frames.
+enum AVPixelFormat filter_pixel(const struct filter *filter);
+
+// The plan, or NULL when frames go through as they are.
+const struct plan *filter_plan(const struct filter *filter);
+
+// ---- for reports, without a backend ----
+
+// Lower `chain` for frames of `pixel` and find the output format as filter_create() does. On
+// success program_free() is the caller's.
+enum status filter_lower(const struct chain *chain, const struct sink_formats *formats,
+                         const AVFrame *frame, enum AVPixelFormat software_pixel,
+                         struct program *program, enum AVPixelFormat *output);

@@ -1,0 +1,407 @@
+#include "pipeline/job.h"
+
+#include <libavutil/avutil.h>
+#include <libavutil/log.h>
+#include <libavutil/mathematics.h>
+#include <libavutil/pixdesc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pipeline/check.h"
+#include "pipeline/choose.h"
+
+_Static_assert((int)SLUICE_DEVICE == (int)STATUS_DEVICE, "sluice_status mirrors enum status");
+_Static_assert((int)SLUICE_USAGE == (int)STATUS_USAGE, "sluice_status mirrors enum status");
+_Static_assert((int)SLUICE_STOPPED == (int)STATUS_STOPPED, "sluice_status mirrors enum status");
+
+enum {
+    PACKETS_QUEUED = 32,
+    FRAMES_QUEUED = 2,
+    MUXING_QUEUED = 64,
+};
+
+// How much of other streams may come before the first frame of video.
+static const int64_t early_bytes_most = 256 << 20;
+
+int64_t meter_now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+void drop_packet(void *packet_)
+{
+    AVPacket *packet = packet_;
+    av_packet_free(&packet);
+}
+
+void drop_frame(void *frame_)
+{
+    AVFrame *frame = frame_;
+    av_frame_free(&frame);
+}
+
+// ---- creation ----
+
+static enum status check_numbers(const struct sluice_job *job, const struct sluice_config *config)
+{
+    const struct {
+        const char *name;
+        double value, most;
+    } numbers[] = {
+        {"start", config->start, 1e9},
+        {"duration", config->duration, 1e9},
+        {"frames", (double)config->frames, 1e15},
+        {"max_pixels", (double)config->max_pixels, 1e12},
+        {"threads", config->threads, 1024},
+        {"ring", config->ring, SLOTS_MOST},
+        {"verify", config->verify, 1e9},
+        {"device", config->device, 1024},
+    };
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+        if (!(numbers[k].value >= 0 && numbers[k].value <= numbers[k].most))
+            return fail(&job->log, STATUS_USAGE, "%s is %g; the range is 0 .. %g", numbers[k].name,
+                        numbers[k].value, numbers[k].most);
+    if (!config->input || !*config->input)
+        return fail(&job->log, STATUS_USAGE, "no input is named");
+    if (!config->output || !*config->output)
+        return fail(&job->log, STATUS_USAGE, "no output is named");
+    return STATUS_OK;
+}
+
+// Whether both names lead to one file.
+static bool is_same_file(const char *a, const char *b)
+{
+    char real_a[4096], real_b[4096];
+    return realpath(a, real_a) && realpath(b, real_b) && !strcmp(real_a, real_b);
+}
+
+static enum status check_distinct(const struct sluice_job *job, const struct sluice_config *config)
+{
+    const char *output = config->output;
+    if (!strncmp(output, "hash:", 5))
+        output += 5;
+    if (strcmp(config->input, "-") && strcmp(output, "-") && is_same_file(config->input, output) &&
+        strncmp(config->input, "/dev/", 5))
+        return fail(&job->log, STATUS_USAGE,
+                    "input and output are the same file, %s; name another output", config->input);
+    return STATUS_OK;
+}
+
+static void set_range(struct sluice_job *job, const struct sluice_config *config)
+{
+    int64_t begin = job->source->format->start_time;
+    if (job->source->start != AV_NOPTS_VALUE)
+        begin = job->source->start;
+    else if (begin == AV_NOPTS_VALUE)
+        begin = 0;
+    job->end =
+        config->duration > 0 ? begin + (int64_t)(config->duration * AV_TIME_BASE) : INT64_MAX;
+    job->frame_limit = config->frames > 0 ? config->frames : INT64_MAX;
+    if (!job->sink->one_frame || job->frame_limit == 1)
+        return;
+    job->frame_limit = 1;
+    if (source_frames(job->source) > 1)
+        log_print(&job->log, LOG_INFO,
+                  "%s holds one picture: the first frame is written; a name with %%04d takes all",
+                  job->output_name);
+}
+
+static enum status create(struct sluice_job *job, const struct sluice_config *config)
+{
+    struct sink_request output = {config->output,  config->output_format, config->encoder,
+                                  config->crf,     config->preset,        config->bitrate,
+                                  config->options, config->overwrite};
+    struct source_request input = {config->input,      config->input_format, config->input_size,
+                                   config->input_rate, config->input_pixfmt, config->stream,
+                                   config->start};
+    char reason[256];
+    job->output_name = strdup(config->output ? config->output : "");
+    job->verify = config->verify;
+    enum status status = job->output_name ? check_numbers(job, config) : STATUS_MEMORY;
+    if (!status)
+        status = chain_parse_logged(config->chain, &job->log, &job->chain);
+    if (!status)
+        status = check_distinct(job, config);
+    if (!status)
+        status = sink_create(&output, &job->log, &job->sink);
+    if (!status)
+        status = source_open(&input, &job->log, &job->stop, &job->source);
+    if (!status)
+        status = backend_choose(config, job->source->is_still, &job->log, &job->backend, reason,
+                                sizeof reason);
+    if (status)
+        return status;
+    if (*reason)
+        log_print(&job->log, LOG_DEBUG, "the CPU filters: %s", reason);
+    job->slots = backend_slots(config, job->backend, job->source->is_still);
+    struct decoder_request decoder = {
+        .hwdec = (enum hwdec)config->hwdec,
+        .max_pixels = config->max_pixels ? config->max_pixels : INT64_C(1) << 28,
+        .frames_held = job->slots + FRAMES_QUEUED + 2,
+    };
+    set_range(job, config);
+    return decoder_create(&decoder, job->source, job->backend, &job->decoder);
+}
+
+enum sluice_status sluice_job_create(const struct sluice_config *config, struct sluice_job **job)
+{
+    *job = calloc(1, sizeof **job);
+    if (!*job)
+        return SLUICE_MEMORY;
+    (*job)->log =
+        (struct log){(void (*)(void *, enum log_level, const char *))config->log, config->opaque};
+    enum status status = create(*job, config);
+    if (status == STATUS_MEMORY)
+        log_print(&(*job)->log, LOG_ERROR, "out of memory");
+    if (status)
+        sluice_job_destroy(job);
+    return (enum sluice_status)status;
+}
+
+void sluice_job_destroy(struct sluice_job **job)
+{
+    if (!*job)
+        return;
+    struct sluice_job *old = *job;
+    // What holds frames goes before what made them.
+    sink_destroy(&old->sink);
+    av_frame_free((AVFrame **)&old->video.first);
+    queue_destroy(&old->frames);
+    queue_destroy(&old->packets);
+    queue_destroy(&old->muxing);
+    ring_destroy(&old->ring);
+    filter_destroy(&old->filter);
+    decoder_destroy(&old->decoder);
+    source_close(&old->source);
+    backend_destroy(&old->backend);
+    for (int k = 0; k < old->earlies; k++)
+        av_packet_free(&old->early[k]);
+    free(old->early);
+    chain_free(&old->chain);
+    free(old->output_name);
+    free(old);
+    *job = NULL;
+}
+
+// ---- the first frame ----
+
+static enum status keep_early(struct sluice_job *job, AVPacket **packet, int64_t *bytes)
+{
+    *bytes += (*packet)->size;
+    if (*bytes > early_bytes_most)
+        return fail(&job->log, STATUS_INPUT,
+                    "%s has no frame of video within its first %lld MiB of other streams",
+                    job->source->name, (long long)early_bytes_most >> 20);
+    AVPacket **list = realloc(job->early, (size_t)(job->earlies + 1) * sizeof *list);
+    if (!list)
+        return STATUS_MEMORY;
+    job->early = list;
+    list[job->earlies++] = *packet;
+    *packet = NULL;
+    return STATUS_OK;
+}
+
+// Read until the decoder has something to say. STATUS_EOF: there is no more to read.
+static enum status feed(struct sluice_job *job, int64_t *early_bytes)
+{
+    AVPacket *packet = av_packet_alloc();
+    enum status status = packet ? source_read(job->source, packet) : STATUS_MEMORY;
+    if (!status && packet->stream_index == job->source->video)
+        status = decoder_send(job->decoder, packet);
+    else if (!status && job->sink->has_packets)
+        status = keep_early(job, &packet, early_bytes);
+    av_packet_free(&packet);
+    return status;
+}
+
+static enum status first_frame(struct sluice_job *job, AVFrame **frame)
+{
+    int64_t early_bytes = 0;
+    bool at_end = false;
+    enum status status = STATUS_OK;
+    while (!status) {
+        status = decode_next(job, frame);
+        if (status || *frame)
+            break;
+        status = feed(job, &early_bytes);
+        if (status == STATUS_EOF && !at_end) {
+            at_end = true;
+            status = decoder_send(job->decoder, NULL);
+        }
+    }
+    if (status != STATUS_EOF)
+        return status;
+    if (job->frames_in)
+        return fail(&job->log, STATUS_INPUT, "%s has no frame in the range that was asked for",
+                    job->source->name);
+    int64_t damaged = decoder_damaged_packets(job->decoder);
+    return fail(&job->log, STATUS_INPUT, "%s has no frame that can be decoded%s", job->source->name,
+                damaged ? ": its video is damaged" : ": it is only a header");
+}
+
+// The output, opened when the first filtered frame is under way and so is known in shape.
+static enum status open_sink(struct sluice_job *job, const struct slot *slot)
+{
+    AVStream *video = source_video(job->source);
+    AVFrame *shape = av_frame_clone(slot->out);
+    if (!shape)
+        return STATUS_MEMORY;
+    int64_t start = job->source->start;
+    job->video = (struct sink_video){
+        .source = job->source,
+        .first = shape,
+        .time_base = video->time_base,
+        .frame_rate = av_guess_frame_rate(job->source->format, video, NULL),
+        .shift = start == AV_NOPTS_VALUE ? 0 : start,
+    };
+    job->width = shape->width;
+    job->height = shape->height;
+    snprintf(job->output_format, sizeof job->output_format, "%s",
+             av_get_pix_fmt_name(shape->format));
+    return job->sink->open(job->sink, &job->video);
+}
+
+static enum status begin(struct sluice_job *job)
+{
+    enum status status = ring_create(job->slots, &job->ring);
+    if (!status)
+        status = queue_create(PACKETS_QUEUED, 1, drop_packet, &job->packets);
+    if (!status)
+        status = queue_create(FRAMES_QUEUED, 1, drop_frame, &job->frames);
+    if (!status && job->sink->has_packets)
+        status = queue_create(MUXING_QUEUED, 2, drop_packet, &job->muxing);
+    AVFrame *first = NULL;
+    if (!status)
+        status = first_frame(job, &first);
+    if (!status) {
+        const char *pixel = av_get_pix_fmt_name(decoder_pixel(job->decoder));
+        snprintf(job->input_format, sizeof job->input_format, "%s", pixel ? pixel : "unknown");
+        status = submit_frame(job, &first, open_sink);
+    }
+    av_frame_free(&first);
+    return status;
+}
+
+// ---- threads ----
+
+struct thread {
+    struct sluice_job *job;
+    enum status (*run)(struct sluice_job *job);
+    pthread_t thread;
+    bool started;
+    enum status status;
+};
+
+static void *thread_main(void *argument)
+{
+    struct thread *thread = argument;
+    thread->status = thread->run(thread->job);
+    return NULL;
+}
+
+// What to do for a thread that could not be started, so that the others end.
+static void never_ran(struct sluice_job *job, enum status (*run)(struct sluice_job *job))
+{
+    if (run == demux_run)
+        queue_finish(job->packets);
+    if (run == decode_run)
+        queue_abandon(job->packets), queue_finish(job->frames);
+    if (run == submit_run)
+        queue_abandon(job->frames), ring_finish(job->ring);
+    if (run == mux_run)
+        queue_abandon(job->muxing);
+    if (job->muxing && (run == demux_run || run == encode_run))
+        queue_finish(job->muxing);
+}
+
+// Run all threads to their end. Encoding stays on this one, so that it is always there to empty the
+// ring.
+static enum status run_threads(struct sluice_job *job)
+{
+    struct thread threads[] = {
+        {job, demux_run}, {job, decode_run}, {job, submit_run}, {job, mux_run}};
+    int count = job->muxing ? 4 : 3;
+    enum status status = STATUS_OK;
+    for (int k = 0; k < count; k++) {
+        struct thread *thread = &threads[k];
+        thread->started = !pthread_create(&thread->thread, NULL, thread_main, thread);
+        if (!thread->started) {
+            status = fail(&job->log, STATUS_FAILED, "a thread could not be started");
+            never_ran(job, thread->run);
+        }
+    }
+    status = status_join(status, encode_run(job));
+    for (int k = 0; k < count; k++) {
+        if (!threads[k].started)
+            continue;
+        pthread_join(threads[k].thread, NULL);
+        status = status_join(status, threads[k].status);
+    }
+    return status_is_failure(status) ? status : STATUS_OK;
+}
+
+// A failure before the threads: the one frame that may be under way has to be waited for.
+static void wait_for_first(struct sluice_job *job)
+{
+    struct slot *slot;
+    if (!job->ring)
+        return;
+    ring_finish(job->ring);
+    while (!ring_take(job->ring, &slot)) {
+        filter_wait(slot->filter, slot->number, NULL);
+        ring_release(job->ring, slot);
+    }
+}
+
+static enum status check_ledger(struct sluice_job *job)
+{
+    int64_t accounted = job->frames_out + job->dropped_range + job->dropped_stop;
+    if (accounted == job->frames_in)
+        return STATUS_OK;
+    return fail(&job->log, STATUS_FAILED,
+                "the frame ledger does not add up: %lld in, %lld out, %lld out of range, %lld "
+                "stopped; please report this",
+                (long long)job->frames_in, (long long)job->frames_out,
+                (long long)job->dropped_range, (long long)job->dropped_stop);
+}
+
+enum sluice_status sluice_job_run(struct sluice_job *job)
+{
+    job->began_ns = meter_now_ns();
+    enum status status = begin(job);
+    if (status) {
+        wait_for_first(job);
+    } else {
+        status = run_threads(job);
+        if (!status)
+            status = check_ledger(job);
+        if (!status)
+            status = job->sink->finish(job->sink);
+        job->bytes_out = job->sink->size(job->sink);
+        job->truncated = !job->stop && !job->ends && source_is_truncated(job->source);
+    }
+    if (status == STATUS_MEMORY)
+        log_print(&job->log, LOG_ERROR, "out of memory");
+    if (status_is_failure(status))
+        sink_destroy(&job->sink); // nothing half-done stays
+    job->seconds = (double)(meter_now_ns() - job->began_ns) * 1e-9;
+    job->ran = true;
+    report_verdict(job);
+    if (!status && job->stop)
+        status = STATUS_STOPPED;
+    return (enum sluice_status)status;
+}
+
+void sluice_job_stop(struct sluice_job *job)
+{
+    job->stop = true;
+}
+
+void sluice_ffmpeg_log(int level)
+{
+    av_log_set_level(level);
+}

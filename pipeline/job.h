@@ -1,0 +1,101 @@
+// A job from the inside: what its threads share.
+//
+//   demux --packets--> decode --frames--> submit ==ring==> encode --muxing--> mux
+//     \________________________ packets of other streams _____________________/
+//
+// Each thread is one file with one loop. A thread that ends finishes what it writes to and abandons
+// what it reads from, so that an end or a failure anywhere reaches everyone; the first real failure
+// is the job's. sluice_job_run() itself decodes and submits the first frame, because only then is
+// the output's geometry known, and starts the threads when the output is open.
+#pragma once
+
+#include <stdatomic.h>
+
+#include "pipeline/decoder.h"
+#include "pipeline/filter.h"
+#include "pipeline/queue.h"
+#include "pipeline/ring.h"
+#include "pipeline/sink.h"
+#include "pipeline/sluice.h"
+#include "pipeline/source.h"
+
+// Nanoseconds that a part has been busy; see sluice_summary.busy.
+struct meter {
+    _Atomic int64_t busy_ns;
+};
+
+struct sluice_job {
+    // ---- set at creation, constant afterwards ----
+    struct log log;
+    struct chain chain;
+    struct source *source;
+    struct sink *sink;
+    struct backend *backend;
+    struct decoder *decoder;
+    char *output_name;
+    int slots, verify;
+    int64_t frame_limit; // INT64_MAX: none
+    int64_t end;         // in microseconds of the input; INT64_MAX: none
+
+    // ---- built by sluice_job_run() before the threads start ----
+    struct ring *ring;
+    struct queue *packets; // AVPacket, of the filtered stream
+    struct queue *frames;  // AVFrame, decoded and wanted
+    struct queue *muxing;  // AVPacket, encoded ones and those of other streams; NULL: none
+    AVPacket **early;      // packets of other streams read before the first frame
+    int earlies;
+    struct sink_video video;
+    char input_format[32], output_format[32];
+    int width, height; // of the first frame
+    int64_t began_ns;
+
+    // ---- the submit thread's ----
+    struct filter *filter;
+
+    // ---- any thread's ----
+    atomic_bool stop;         // asked for from outside
+    atomic_bool ends;         // enough frames: what follows is not wanted
+    _Atomic int64_t last_end; // where the last wanted frame ends, in microseconds
+    _Atomic int64_t frames_in, frames_out, dropped_range, dropped_stop, verified;
+    _Atomic int64_t media_us; // of video handed to the sink, since its first frame
+    struct meter meter[SLUICE_PARTS];
+
+    // ---- after sluice_job_run() ----
+    double seconds;
+    int64_t bytes_out;
+    bool ran, truncated;
+    char verdict[256];
+};
+
+// The threads' bodies. Each returns its failure, STATUS_OK or STATUS_EOF.
+enum status demux_run(struct sluice_job *job);
+enum status decode_run(struct sluice_job *job);
+enum status submit_run(struct sluice_job *job);
+enum status encode_run(struct sluice_job *job);
+enum status mux_run(struct sluice_job *job);
+
+// What sluice_job_run() shares with the threads that go on with its work.
+
+// Take the decoder's next frame that is wanted, if it has one: *frame is the caller's then, else
+// NULL. STATUS_EOF after the last, or the last wanted.
+enum status decode_next(struct sluice_job *job, AVFrame **frame);
+
+// Claim a slot, begin to filter *frame (taken over) in it, and publish it. `before` (optional) is
+// called with the filled slot before it is published.
+enum status submit_frame(struct sluice_job *job, AVFrame **frame,
+                         enum status (*before)(struct sluice_job *job, const struct slot *slot));
+
+// Work out the verdict.
+void report_verdict(struct sluice_job *job);
+
+int64_t meter_now_ns(void);
+
+// Add the time since `start` to a part's meter.
+static inline void meter_add(struct meter *meter, int64_t start)
+{
+    meter->busy_ns += meter_now_ns() - start;
+}
+
+// Queue callbacks.
+void drop_packet(void *packet);
+void drop_frame(void *frame);

@@ -1,0 +1,500 @@
+#include "pipeline/output.h"
+
+#include <errno.h>
+#include <libavcodec/avcodec.h>
+#include <libavutil/avstring.h>
+#include <libavutil/display.h>
+#include <libavutil/mastering_display_metadata.h>
+#include <libavutil/mem.h>
+#include <libavutil/opt.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/check.h"
+#include "pipeline/compat.h"
+#include "pipeline/file.h"
+
+// Where packets of a source's stream go.
+struct route {
+    int stream; // of the output; -1: nowhere
+    AVRational time_base;
+    int64_t shift; // of timestamps, in time_base
+    int64_t last_dts;
+};
+
+enum { OPEN_FILES = 4 };
+
+struct output {
+    const struct log *log;
+    char *name;
+    bool overwrite;
+    AVFormatContext *format;
+    struct file *file[OPEN_FILES]; // open now: one, but a sequence may be about to open the next
+    struct route *route;           // one per stream of the source
+    unsigned routes;
+    bool begun, failed;
+    _Atomic int64_t closed_bytes, open_bytes;
+};
+
+// ---- choice ----
+
+const AVOutputFormat *output_find(const char *format, const char *file, const struct log *log)
+{
+    if (!format && !strcmp(file, "-")) {
+        log_print(log, LOG_ERROR, "standard output needs a format: -F y4m, -F matroska, ...");
+        return NULL;
+    }
+    if (format && !strcmp(format, "y4m"))
+        format = "yuv4mpegpipe";
+    if (format && !strcmp(format, "mkv"))
+        format = "matroska";
+    const AVOutputFormat *muxer = av_guess_format(format, format ? NULL : file, NULL);
+    if (!muxer && format)
+        log_print(log, LOG_ERROR, "there is no output format '%s'; 'ffmpeg -muxers' lists them",
+                  format);
+    else if (!muxer)
+        log_print(log, LOG_ERROR,
+                  "the extension of %s says no format that this FFmpeg writes; "
+                  "name one by -F, as in -F matroska",
+                  file);
+    return muxer;
+}
+
+bool output_has_option(const AVOutputFormat *muxer, const char *key)
+{
+    const AVClass *generic = avformat_get_class(), *own = muxer->priv_class;
+    const AVOption *option = av_opt_find(&generic, key, NULL, 0, AV_OPT_SEARCH_FAKE_OBJ);
+    if (option && option->flags & AV_OPT_FLAG_ENCODING_PARAM)
+        return true;
+    return own && av_opt_find(&own, key, NULL, 0, AV_OPT_SEARCH_FAKE_OBJ);
+}
+
+bool output_is_images(const AVOutputFormat *muxer)
+{
+    return !strcmp(muxer->name, "image2");
+}
+
+bool output_is_sequence(const char *file)
+{
+    char first[4096];
+    return av_get_frame_filename2(first, sizeof first, file, 1, AV_FRAME_FILENAME_FLAGS_MULTIPLE) >=
+           0;
+}
+
+// ---- files ----
+
+static int open_file(AVFormatContext *format, AVIOContext **io, const char *url, int flags,
+                     AVDictionary **options)
+{
+    (void)options;
+    struct output *output = format->opaque;
+    const char *name = url;
+    av_strstart(url, "file:", &name);
+    if (!(flags & AVIO_FLAG_WRITE)) // a second look at what was written, as faststart takes it
+        return avio_open2(io, url, flags, &format->interrupt_callback, NULL);
+    for (int k = 0; k < OPEN_FILES; k++) {
+        if (output->file[k])
+            continue;
+        if (file_create(name, output->overwrite, output->log, &output->file[k]))
+            return AVERROR(EIO);
+        *io = file_io(output->file[k]);
+        return 0;
+    }
+    return AVERROR(EMFILE);
+}
+
+static struct file **file_of(struct output *output, const AVIOContext *io)
+{
+    for (int k = 0; k < OPEN_FILES; k++)
+        if (output->file[k] && file_io(output->file[k]) == io)
+            return &output->file[k];
+    return NULL;
+}
+
+// A file of a sequence is complete when the muxer closes it.
+static int close_file(AVFormatContext *format, AVIOContext *io)
+{
+    struct output *output = format->opaque;
+    struct file **file = file_of(output, io);
+    if (!file)
+        return avio_close(io);
+    avio_flush(io);
+    output->closed_bytes += file_size(*file);
+    return file_commit(file) ? AVERROR(EIO) : 0;
+}
+
+#if LIBAVFORMAT_VERSION_MAJOR < 60
+static void close_file_silently(AVFormatContext *format, AVIOContext *io)
+{
+    close_file(format, io);
+}
+#endif
+
+static enum status open_container(struct output *output)
+{
+    AVFormatContext *format = output->format;
+    format->opaque = output;
+    format->io_open = open_file;
+    format->io_close2 = close_file;
+#if LIBAVFORMAT_VERSION_MAJOR < 60
+    format->io_close = close_file_silently;
+#endif
+    // Formats that FFmpeg calls experimental (deep y4m) are what the user asked for.
+    format->strict_std_compliance = FF_COMPLIANCE_EXPERIMENTAL;
+    if (format->oformat->flags & AVFMT_NOFILE)
+        return STATUS_OK;
+    enum status status =
+        file_create(output->name, output->overwrite, output->log, &output->file[0]);
+    if (status)
+        return status;
+    format->pb = file_io(output->file[0]);
+    format->flags |= AVFMT_FLAG_CUSTOM_IO;
+    const char *temporary = file_temporary(output->file[0]);
+    av_freep(&format->url);
+    format->url = av_strdup(*temporary ? temporary : output->name);
+    return format->url ? STATUS_OK : STATUS_MEMORY;
+}
+
+enum status output_create(const AVOutputFormat *muxer, const char *file, bool overwrite,
+                          const struct log *log, struct output **output)
+{
+    *output = calloc(1, sizeof **output);
+    struct output *made = *output;
+    if (!made)
+        return STATUS_MEMORY;
+    made->log = log;
+    made->overwrite = overwrite;
+    made->name = strdup(file);
+    enum status status = STATUS_MEMORY;
+    if (made->name &&
+        avformat_alloc_output_context2(&made->format, (AVOutputFormat *)muxer, NULL, file) >= 0)
+        status = open_container(made);
+    if (status)
+        output_destroy(output);
+    return status;
+}
+
+void output_destroy(struct output **output)
+{
+    if (!*output)
+        return;
+    struct output *old = *output;
+    old->failed = true;
+    avformat_free_context(old->format);
+    for (int k = 0; k < OPEN_FILES; k++)
+        file_discard(&old->file[k]);
+    free(old->route);
+    free(old->name);
+    free(old);
+    *output = NULL;
+}
+
+// ---- streams ----
+
+// Try the header of a container that holds nothing but this stream.
+static bool header_takes(const AVOutputFormat *muxer, const AVStream *stream)
+{
+    AVFormatContext *trial = NULL;
+    uint8_t *bytes = NULL;
+    bool takes = false;
+    if (avformat_alloc_output_context2(&trial, (AVOutputFormat *)muxer, NULL, NULL) < 0)
+        return false;
+    AVStream *copy = avformat_new_stream(trial, NULL);
+    if (copy && avcodec_parameters_copy(copy->codecpar, stream->codecpar) >= 0 &&
+        avio_open_dyn_buf(&trial->pb) >= 0) {
+        copy->codecpar->codec_tag = 0;
+        copy->time_base = stream->time_base;
+        av_dict_copy(&copy->metadata, stream->metadata, 0);
+        takes = avformat_write_header(trial, NULL) >= 0;
+        avio_close_dyn_buf(trial->pb, &bytes);
+        trial->pb = NULL;
+        av_free(bytes);
+    }
+    avformat_free_context(trial);
+    return takes;
+}
+
+static bool container_takes(const AVOutputFormat *muxer, const AVStream *stream)
+{
+    const AVCodecParameters *about = stream->codecpar;
+    if (muxer->flags & AVFMT_NOFILE || about->codec_id == AV_CODEC_ID_NONE)
+        return false;
+    int known = avformat_query_codec(muxer, about->codec_id, FF_COMPLIANCE_NORMAL);
+    if (known == 0)
+        return false;
+    bool carries = about->codec_type == AVMEDIA_TYPE_AUDIO ? muxer->audio_codec != AV_CODEC_ID_NONE
+                   : about->codec_type == AVMEDIA_TYPE_SUBTITLE
+                       ? muxer->subtitle_codec != AV_CODEC_ID_NONE
+                       : true;
+    return (known == 1 || carries) && header_takes(muxer, stream);
+}
+
+// The tag that the container knows the codec by, or 0: it finds its own.
+static uint32_t fitting_tag(const AVOutputFormat *muxer, const AVCodecParameters *about)
+{
+    if (!muxer->codec_tag)
+        return about->codec_tag;
+    return av_codec_get_id(muxer->codec_tag, about->codec_tag) == about->codec_id ? about->codec_tag
+                                                                                  : 0;
+}
+
+static enum status copy_stream(struct output *output, const AVStream *from, struct route *route)
+{
+    AVStream *to = avformat_new_stream(output->format, NULL);
+    if (!to || avcodec_parameters_copy(to->codecpar, from->codecpar) < 0 ||
+        stream_data_copy(to, from) < 0 || av_dict_copy(&to->metadata, from->metadata, 0) < 0)
+        return STATUS_MEMORY;
+    to->codecpar->codec_tag = fitting_tag(output->format->oformat, from->codecpar);
+    to->time_base = from->time_base;
+    to->disposition = from->disposition;
+    to->sample_aspect_ratio = from->sample_aspect_ratio;
+    to->avg_frame_rate = from->avg_frame_rate;
+    to->r_frame_rate = from->r_frame_rate;
+    route->stream = to->index;
+    return STATUS_OK;
+}
+
+// What a frame knows of its light goes into the container too.
+static enum status add_light(AVStream *stream, const AVFrame *first)
+{
+    static const struct {
+        enum AVFrameSideDataType frame;
+        enum AVPacketSideDataType stream;
+    } kinds[] = {
+        {AV_FRAME_DATA_MASTERING_DISPLAY_METADATA, AV_PKT_DATA_MASTERING_DISPLAY_METADATA},
+        {AV_FRAME_DATA_CONTENT_LIGHT_LEVEL, AV_PKT_DATA_CONTENT_LIGHT_LEVEL},
+    };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const AVFrameSideData *data = av_frame_get_side_data(first, kinds[k].frame);
+        if (!data || stream_data(stream, kinds[k].stream))
+            continue;
+        uint8_t *room = stream_data_add(stream, kinds[k].stream, data->size);
+        if (!room)
+            return STATUS_MEMORY;
+        memcpy(room, data->data, data->size);
+    }
+    return STATUS_OK;
+}
+
+// Side data that says how to show the picture, which filtering does not change.
+static enum status copy_picture_data(AVStream *to, const AVStream *from)
+{
+    static const struct {
+        enum AVPacketSideDataType type;
+        size_t size;
+    } kinds[] = {
+        {AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof(int32_t)},
+        {AV_PKT_DATA_CONTENT_LIGHT_LEVEL, sizeof(AVContentLightMetadata)},
+        {AV_PKT_DATA_MASTERING_DISPLAY_METADATA, sizeof(AVMasteringDisplayMetadata)},
+    };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const uint8_t *data = stream_data(from, kinds[k].type);
+        if (!data || stream_data(to, kinds[k].type))
+            continue;
+        uint8_t *room = stream_data_add(to, kinds[k].type, kinds[k].size);
+        if (!room)
+            return STATUS_MEMORY;
+        memcpy(room, data, kinds[k].size);
+    }
+    return STATUS_OK;
+}
+
+static enum status add_video(struct output *output, const struct source *source,
+                             const AVCodecContext *codec, const AVFrame *first, struct route *route)
+{
+    const AVStream *from = source_video(source);
+    AVStream *to = avformat_new_stream(output->format, NULL);
+    if (!to || avcodec_parameters_from_context(to->codecpar, codec) < 0 ||
+        av_dict_copy(&to->metadata, from->metadata, 0) < 0)
+        return STATUS_MEMORY;
+    av_dict_set(&to->metadata, "encoder", NULL, 0); // of the input
+    to->time_base = codec->time_base;
+    to->avg_frame_rate = codec->framerate;
+    to->sample_aspect_ratio = codec->sample_aspect_ratio;
+    to->disposition = from->disposition;
+    *route = (struct route){.stream = to->index,
+                            .time_base = codec->time_base,
+                            .shift = route->shift,
+                            .last_dts = AV_NOPTS_VALUE};
+    enum status status = copy_picture_data(to, from);
+    return status ? status : add_light(to, first);
+}
+
+static void say_dropped(const struct output *output, const AVStream *stream)
+{
+    const char *type = av_get_media_type_string(stream->codecpar->codec_type);
+    bool unknown = stream->codecpar->codec_id == AV_CODEC_ID_NONE;
+    log_print(output->log, LOG_INFO, "stream %d (%s, %s) is left out: %s", stream->index,
+              type ? type : "unknown", avcodec_get_name(stream->codecpar->codec_id),
+              unknown ? "this FFmpeg does not know what it is"
+                      : "the output's format does not take it");
+}
+
+static enum status copy_chapters(struct output *output, const AVFormatContext *from, int64_t shift)
+{
+    AVFormatContext *to = output->format;
+    if (!from->nb_chapters)
+        return STATUS_OK;
+    to->chapters = av_calloc(from->nb_chapters, sizeof *to->chapters);
+    if (!to->chapters)
+        return STATUS_MEMORY;
+    for (unsigned k = 0; k < from->nb_chapters; k++) {
+        const AVChapter *old = from->chapters[k];
+        int64_t back = av_rescale_q(shift, AV_TIME_BASE_Q, old->time_base);
+        if (old->end <= back)
+            continue;
+        AVChapter *chapter = av_mallocz(sizeof *chapter);
+        if (!chapter)
+            return STATUS_MEMORY;
+        chapter->id = old->id;
+        chapter->time_base = old->time_base;
+        chapter->start = old->start > back ? old->start - back : 0;
+        chapter->end = old->end - back;
+        to->chapters[to->nb_chapters++] = chapter;
+        if (av_dict_copy(&chapter->metadata, old->metadata, 0) < 0)
+            return STATUS_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+static enum status copy_metadata(struct output *output, const AVFormatContext *from)
+{
+    // What describes the input file itself, not its content.
+    static const char *const of_the_file[] = {"major_brand", "minor_version", "compatible_brands",
+                                              "encoder",     "creation_time", "duration"};
+    if (av_dict_copy(&output->format->metadata, from->metadata, 0) < 0)
+        return STATUS_MEMORY;
+    for (size_t k = 0; k < sizeof of_the_file / sizeof *of_the_file; k++)
+        av_dict_set(&output->format->metadata, of_the_file[k], NULL, 0);
+    return STATUS_OK;
+}
+
+enum status output_add_streams(struct output *output, const struct source *source,
+                               const AVCodecContext *codec, const AVFrame *first, int64_t shift)
+{
+    const AVFormatContext *from = source->format;
+    output->routes = from->nb_streams;
+    output->route = calloc(from->nb_streams, sizeof *output->route);
+    if (!output->route)
+        return STATUS_MEMORY;
+    enum status status = STATUS_OK;
+    for (unsigned k = 0; k < from->nb_streams && !status; k++) {
+        const AVStream *stream = from->streams[k];
+        struct route *route = &output->route[k];
+        *route = (struct route){.stream = -1,
+                                .time_base = stream->time_base,
+                                .shift = av_rescale_q(shift, AV_TIME_BASE_Q, stream->time_base),
+                                .last_dts = AV_NOPTS_VALUE};
+        if ((int)k == source->video) {
+            route->shift = av_rescale_q(shift, AV_TIME_BASE_Q, codec->time_base);
+            status = add_video(output, source, codec, first, route);
+        } else if (container_takes(output->format->oformat, stream)) {
+            status = copy_stream(output, stream, route);
+        } else {
+            say_dropped(output, stream);
+        }
+    }
+    if (!status)
+        status = copy_chapters(output, from, shift);
+    return status ? status : copy_metadata(output, from);
+}
+
+bool output_wants(const struct output *output, int stream)
+{
+    return (unsigned)stream < output->routes && output->route[stream].stream >= 0;
+}
+
+// ---- writing ----
+
+// The sentence for a write that failed: what the file system said, if it was that.
+static enum status write_failed(struct output *output, int error, const char *what)
+{
+    output->failed = true;
+    for (int k = 0; k < OPEN_FILES; k++) {
+        int cause = output->file[k] ? file_error(output->file[k]) : 0;
+        if (cause == EPIPE)
+            return STATUS_OUTPUT; // the reader has seen enough
+        if (cause)
+            return fail(output->log, STATUS_OUTPUT, "%s could not be written: %s", output->name,
+                        strerror(cause));
+    }
+    return check_failed(output->log, STATUS_OUTPUT, error, "%s: %s", output->name, what);
+}
+
+static bool is_isobmff(const AVOutputFormat *muxer)
+{
+    return av_match_name(muxer->name, "mp4,mov,ipod,3gp,3g2,psp,ismv,f4v");
+}
+
+enum status output_begin(struct output *output, AVDictionary **options)
+{
+    const AVOutputFormat *muxer = output->format->oformat;
+    bool seekable = output->format->pb && output->format->pb->seekable;
+    // What cannot be gone back to is written in fragments.
+    if (is_isobmff(muxer) && !seekable)
+        av_dict_set(options, "movflags", "frag_keyframe+empty_moov+default_base_moof",
+                    AV_DICT_DONT_OVERWRITE);
+    if (output_is_images(muxer) && !output_is_sequence(output->name))
+        av_dict_set(options, "update", "1", AV_DICT_DONT_OVERWRITE);
+    // MPEG-TS moves all timestamps by its buffering delay unless told to keep them.
+    if (!strcmp(muxer->name, "mpegts"))
+        av_dict_set(options, "mpegts_copyts", "1", AV_DICT_DONT_OVERWRITE);
+    int error = avformat_write_header(output->format, options);
+    if (error < 0)
+        return write_failed(output, error, "the header could not be written");
+    output->begun = true;
+    return STATUS_OK;
+}
+
+// Most containers want decoding times to grow; damaged sources do not always oblige.
+static void mend_dts(const struct output *output, AVPacket *packet, struct route *route)
+{
+    bool strict = !(output->format->oformat->flags & AVFMT_TS_NONSTRICT);
+    if (output->format->oformat->flags & AVFMT_NOTIMESTAMPS || packet->dts == AV_NOPTS_VALUE)
+        return;
+    if (route->last_dts != AV_NOPTS_VALUE && packet->dts < route->last_dts + strict) {
+        packet->dts = route->last_dts + strict;
+        if (packet->pts != AV_NOPTS_VALUE && packet->pts < packet->dts)
+            packet->pts = packet->dts;
+    }
+    route->last_dts = packet->dts;
+}
+
+enum status output_write(struct output *output, AVPacket *packet, int stream)
+{
+    struct route *route = &output->route[stream];
+    AVStream *to = output->format->streams[route->stream];
+    if (packet->pts != AV_NOPTS_VALUE)
+        packet->pts -= route->shift;
+    if (packet->dts != AV_NOPTS_VALUE)
+        packet->dts -= route->shift;
+    packet->stream_index = route->stream;
+    packet->pos = -1;
+    av_packet_rescale_ts(packet, route->time_base, to->time_base);
+    mend_dts(output, packet, route);
+    int error = av_interleaved_write_frame(output->format, packet);
+    if (output->file[0])
+        output->open_bytes = file_size(output->file[0]);
+    return error < 0 ? write_failed(output, error, "a packet could not be written") : STATUS_OK;
+}
+
+enum status output_finish(struct output *output)
+{
+    int error = av_write_trailer(output->format);
+    if (error >= 0 && output->format->pb && output->format->pb->error < 0)
+        error = output->format->pb->error;
+    if (error < 0)
+        return write_failed(output, error, "the end could not be written");
+    if (!output->file[0])
+        return STATUS_OK;
+    avio_flush(file_io(output->file[0]));
+    output->open_bytes = file_size(output->file[0]);
+    output->format->pb = NULL;
+    return file_commit(&output->file[0]);
+}
+
+int64_t output_size(const struct output *output)
+{
+    return output->closed_bytes + output->open_bytes;
+}

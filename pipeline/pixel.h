@@ -1,0 +1,48 @@
+// FFmpeg's pixel formats and colour tags in the terms of stages/format.h, and back.
+#pragma once
+
+#include <libavutil/frame.h>
+#include <libavutil/pixfmt.h>
+
+#include "stages/format.h"
+
+// The colour tags of a picture, as FFmpeg carries them.
+struct color_tags {
+    enum AVColorRange range;
+    enum AVColorSpace matrix;
+    enum AVColorPrimaries primaries;
+    enum AVColorTransferCharacteristic transfer;
+    enum AVChromaLocation location;
+};
+
+struct color_tags color_tags_of(const AVFrame *frame);
+void color_tags_apply(const struct color_tags *tags, AVFrame *frame);
+
+// Describe `pixel`, with the meaning that the tags give it. What is not tagged is taken as: limited
+// range for Y'CbCr, full for the others and the yuvj formats; the matrix of BT.709 from 1280
+// columns or 577 rows on, else BT.601, as players guess it; BT.601 for the luma of RGB; chroma
+// sited left. Returns false for formats that sluice's loads do not know (palettes, fewer than 8
+// bits, floating point, hardware frames); libswscale has to convert those first.
+bool pixel_describe(enum AVPixelFormat pixel, const struct color_tags *tags, int width, int height,
+                    struct format *format);
+
+// The pixel format with this storage, or AV_PIX_FMT_NONE.
+enum AVPixelFormat pixel_find(const struct format *format);
+
+// The tags of a picture that was made as `format` from one of format `from` tagged `source`: those
+// that the formats decide are set, the others stay.
+struct color_tags pixel_tags(const struct format *from, const struct format *format,
+                             const struct color_tags *source);
+
+// Of the formats in `candidates` (ended by AV_PIX_FMT_NONE; NULL: all), the one into which `from`
+// goes with the least loss, then the least work. `playable` prefers what every player decodes:
+// 4:2:0 instead of monochrome or 4:4:4 made from RGB. AV_PIX_FMT_NONE if there is none that sluice
+// can store to without losing the colours.
+enum AVPixelFormat pixel_choose(const struct format *from, const enum AVPixelFormat *candidates,
+                                bool playable);
+
+// The nearest describable format for one that is not: what libswscale converts to.
+enum AVPixelFormat pixel_nearest(enum AVPixelFormat pixel);
+
+// Point at a frame's planes. `format` must describe the frame's pixel format and outlive the image.
+struct image pixel_image(const AVFrame *frame, const struct format *format);

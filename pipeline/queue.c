@@ -1,0 +1,105 @@
+#include "pipeline/queue.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct queue {
+    int capacity;
+    void (*drop)(void *item);
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    // ---- guarded by lock ----
+    void **item; // a ring: `count` items from `first` on
+    int first, count;
+    int writers;
+    bool abandoned;
+};
+
+enum status queue_create(int capacity, int writers, void (*drop)(void *item), struct queue **queue)
+{
+    *queue = calloc(1, sizeof **queue);
+    if (!*queue)
+        return STATUS_MEMORY;
+    (*queue)->capacity = capacity;
+    (*queue)->writers = writers;
+    (*queue)->drop = drop;
+    pthread_mutex_init(&(*queue)->lock, NULL);
+    pthread_cond_init(&(*queue)->changed, NULL);
+    (*queue)->item = calloc((size_t)capacity, sizeof *(*queue)->item);
+    if (!(*queue)->item) {
+        queue_destroy(queue);
+        return STATUS_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+static void drop_all_locked(struct queue *queue)
+{
+    for (; queue->count; queue->count--) {
+        queue->drop(queue->item[queue->first]);
+        queue->first = (queue->first + 1) % queue->capacity;
+    }
+}
+
+void queue_destroy(struct queue **queue)
+{
+    if (!*queue)
+        return;
+    drop_all_locked(*queue);
+    pthread_mutex_destroy(&(*queue)->lock);
+    pthread_cond_destroy(&(*queue)->changed);
+    free((*queue)->item);
+    free(*queue);
+    *queue = NULL;
+}
+
+enum status queue_push(struct queue *queue, void *item)
+{
+    pthread_mutex_lock(&queue->lock);
+    while (queue->count == queue->capacity && !queue->abandoned)
+        pthread_cond_wait(&queue->changed, &queue->lock);
+    enum status status = queue->abandoned ? STATUS_EOF : STATUS_OK;
+    if (!status) {
+        void *none = NULL;
+        memcpy(&queue->item[(queue->first + queue->count++) % queue->capacity], item, sizeof none);
+        memcpy(item, &none, sizeof none);
+        pthread_cond_broadcast(&queue->changed);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
+
+enum status queue_pop(struct queue *queue, void *item)
+{
+    pthread_mutex_lock(&queue->lock);
+    while (!queue->count && queue->writers > 0)
+        pthread_cond_wait(&queue->changed, &queue->lock);
+    enum status status = queue->count ? STATUS_OK : STATUS_EOF;
+    if (!status) {
+        memcpy(item, &queue->item[queue->first], sizeof queue->item[0]);
+        queue->first = (queue->first + 1) % queue->capacity;
+        queue->count--;
+        pthread_cond_broadcast(&queue->changed);
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
+
+void queue_finish(struct queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->writers--;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void queue_abandon(struct queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->abandoned = true;
+    drop_all_locked(queue);
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+}

@@ -1,0 +1,108 @@
+// What a job says about itself: progress, summary, verdict.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/job.h"
+
+void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *progress)
+{
+    int64_t total = source_frames(job->source);
+    double media = source_seconds(job->source);
+    if (job->source->start != AV_NOPTS_VALUE || job->end != INT64_MAX) {
+        double end = job->end == INT64_MAX ? media : (double)job->end / AV_TIME_BASE;
+        double begin =
+            job->source->start == AV_NOPTS_VALUE ? 0 : (double)job->source->start / AV_TIME_BASE;
+        double wanted = end - begin < media ? end - begin : media;
+        total = media > 0 ? (int64_t)((double)total * wanted / media) : 0;
+        media = wanted;
+    }
+    *progress = (struct sluice_progress){
+        .frames = job->frames_out,
+        .frames_total = total < job->frame_limit ? total : job->frame_limit,
+        .seconds = job->ran        ? job->seconds
+                   : job->began_ns ? (double)(meter_now_ns() - job->began_ns) * 1e-9
+                                   : 0,
+        .media_seconds = (double)job->media_us * 1e-6,
+        .media_total = media,
+        .damaged = decoder_damaged_frames(job->decoder) + decoder_damaged_packets(job->decoder),
+    };
+}
+
+// The share of the time that a part was working. The CPU's threads are one part.
+static double busy_share(const struct sluice_job *job, enum sluice_part part)
+{
+    double seconds = (double)job->meter[part].busy_ns * 1e-9;
+    if (part == SLUICE_PART_FILTER && job->backend->parallel > 1)
+        seconds /= job->backend->parallel;
+    double share = job->seconds > 0 ? seconds / job->seconds : 0;
+    return share < 1 ? share : 1;
+}
+
+static enum sluice_part bottleneck(const struct sluice_job *job)
+{
+    enum sluice_part most = SLUICE_PART_DEMUX;
+    for (int part = 0; part < SLUICE_PARTS; part++)
+        if (busy_share(job, (enum sluice_part)part) > busy_share(job, most))
+            most = (enum sluice_part)part;
+    return most;
+}
+
+void report_verdict(struct sluice_job *job)
+{
+    static const struct {
+        const char *name, *advice;
+    } parts[] = {
+        [SLUICE_PART_DEMUX] = {"reading", "a faster disk or network would"},
+        [SLUICE_PART_DECODE] = {"decoding", "a GPU that decodes (--hwdec) or more cores would"},
+        [SLUICE_PART_UPLOAD] = {"uploading", "decoding on the GPU (--hwdec require) would"},
+        [SLUICE_PART_FILTER] = {"filtering", "a shorter chain, a GPU or more cores would"},
+        [SLUICE_PART_DOWNLOAD] = {"downloading", "a smaller result (gray first) would"},
+        [SLUICE_PART_ENCODE] = {"encoding", "a faster --preset or another -c:v would"},
+        [SLUICE_PART_MUX] = {"writing", "a faster disk would"},
+    };
+    enum sluice_part part = bottleneck(job);
+    double share = busy_share(job, part);
+    if (share < 0.5)
+        snprintf(job->verdict, sizeof job->verdict,
+                 "no part was busy for even half of the time: the job is too short to say what "
+                 "sets its pace");
+    else
+        snprintf(job->verdict, sizeof job->verdict,
+                 "%s set the pace, busy %.0f %% of the time; %s change it", parts[part].name,
+                 100 * share, parts[part].advice);
+}
+
+void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *summary)
+{
+    *summary = (struct sluice_summary){
+        .frames_in = job->frames_in,
+        .frames_out = job->frames_out,
+        .dropped_range = job->dropped_range,
+        .dropped_stop = job->dropped_stop,
+        .frames_damaged = decoder_damaged_frames(job->decoder),
+        .packets_damaged = decoder_damaged_packets(job->decoder),
+        .truncated = job->truncated,
+        .verified = job->verified,
+        .seconds = job->seconds,
+        .media_seconds = (double)job->media_us * 1e-6,
+        .bytes_out = job->bytes_out,
+        .input = job->source->name,
+        .input_codec = avcodec_get_name(source_video(job->source)->codecpar->codec_id),
+        .input_format = job->input_format,
+        .output = job->output_name,
+        .encoder = job->sink ? job->sink->encoder : NULL,
+        .output_format = job->output_format,
+        .backend = job->backend->name,
+        .device = job->backend->description,
+        .decoder = decoder_name(job->decoder),
+        .width = job->width,
+        .height = job->height,
+        .ring_occupancy = job->ring ? ring_occupancy(job->ring) : 0,
+        .ring = job->slots,
+        .bottleneck = bottleneck(job),
+        .verdict = job->verdict,
+    };
+    for (int part = 0; part < SLUICE_PARTS; part++)
+        summary->busy[part] = busy_share(job, (enum sluice_part)part);
+}

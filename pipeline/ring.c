@@ -1,0 +1,133 @@
+#include "pipeline/ring.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+struct ring {
+    int slots;
+    struct slot *slot;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    // ---- guarded by lock ----
+    // Counts since the beginning; slot n % slots is meant by count n.
+    long long claimed, published, taken, released;
+    long long occupied; // sum over claims of the slots in use
+    bool finished, abandoned;
+};
+
+enum status ring_create(int slots, struct ring **ring)
+{
+    *ring = calloc(1, sizeof **ring);
+    if (!*ring)
+        return STATUS_MEMORY;
+    pthread_mutex_init(&(*ring)->lock, NULL);
+    pthread_cond_init(&(*ring)->changed, NULL);
+    (*ring)->slots = slots;
+    (*ring)->slot = calloc((size_t)slots, sizeof *(*ring)->slot);
+    for (int k = 0; (*ring)->slot && k < slots; k++) {
+        struct slot *slot = &(*ring)->slot[k];
+        slot->number = k;
+        slot->in = av_frame_alloc();
+        slot->out = av_frame_alloc();
+        if (slot->in && slot->out && k == slots - 1)
+            return STATUS_OK;
+    }
+    ring_destroy(ring);
+    return STATUS_MEMORY;
+}
+
+void ring_destroy(struct ring **ring)
+{
+    if (!*ring)
+        return;
+    for (int k = 0; (*ring)->slot && k < (*ring)->slots; k++) {
+        av_frame_free(&(*ring)->slot[k].in);
+        av_frame_free(&(*ring)->slot[k].out);
+    }
+    pthread_mutex_destroy(&(*ring)->lock);
+    pthread_cond_destroy(&(*ring)->changed);
+    free((*ring)->slot);
+    free(*ring);
+    *ring = NULL;
+}
+
+enum status ring_claim(struct ring *ring, struct slot **slot)
+{
+    pthread_mutex_lock(&ring->lock);
+    while (ring->claimed - ring->released == ring->slots && !ring->abandoned)
+        pthread_cond_wait(&ring->changed, &ring->lock);
+    enum status status = ring->abandoned ? STATUS_EOF : STATUS_OK;
+    if (!status) {
+        ring->occupied += ring->claimed - ring->released;
+        *slot = &ring->slot[ring->claimed++ % ring->slots];
+    }
+    pthread_mutex_unlock(&ring->lock);
+    return status;
+}
+
+void ring_publish(struct ring *ring, struct slot *slot)
+{
+    pthread_mutex_lock(&ring->lock);
+    assert(slot == &ring->slot[ring->published % ring->slots]);
+    (void)slot;
+    ring->published++;
+    pthread_cond_broadcast(&ring->changed);
+    pthread_mutex_unlock(&ring->lock);
+}
+
+enum status ring_drain(struct ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    while (ring->published != ring->released)
+        pthread_cond_wait(&ring->changed, &ring->lock);
+    enum status status = ring->abandoned ? STATUS_EOF : STATUS_OK;
+    pthread_mutex_unlock(&ring->lock);
+    return status;
+}
+
+void ring_finish(struct ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    ring->finished = true;
+    pthread_cond_broadcast(&ring->changed);
+    pthread_mutex_unlock(&ring->lock);
+}
+
+enum status ring_take(struct ring *ring, struct slot **slot)
+{
+    pthread_mutex_lock(&ring->lock);
+    while (ring->taken == ring->published && !ring->finished)
+        pthread_cond_wait(&ring->changed, &ring->lock);
+    enum status status = ring->taken < ring->published ? STATUS_OK : STATUS_EOF;
+    if (!status)
+        *slot = &ring->slot[ring->taken++ % ring->slots];
+    pthread_mutex_unlock(&ring->lock);
+    return status;
+}
+
+void ring_release(struct ring *ring, struct slot *slot)
+{
+    av_frame_unref(slot->in);
+    av_frame_unref(slot->out);
+    pthread_mutex_lock(&ring->lock);
+    ring->released++;
+    pthread_cond_broadcast(&ring->changed);
+    pthread_mutex_unlock(&ring->lock);
+}
+
+void ring_abandon(struct ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    ring->abandoned = true;
+    pthread_cond_broadcast(&ring->changed);
+    pthread_mutex_unlock(&ring->lock);
+}
+
+double ring_occupancy(struct ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    double mean = ring->claimed ? (double)ring->occupied / (double)ring->claimed / ring->slots : 0;
+    pthread_mutex_unlock(&ring->lock);
+    return mean;
+}

@@ -1,0 +1,16 @@
+// libswscale, for what the plan's own loads and stores do not know: palettes, 5-bit and floating
+// formats, and pictures whose size changes under an encoder that cannot follow.
+#pragma once
+
+#include <libavutil/frame.h>
+
+#include "stages/status.h"
+
+struct scaler;
+
+// Convert `from` to `pixel` at width x height into `to`, an empty frame that gets buffers and the
+// properties of `from`. *scaler is NULL at first and keeps what can be used again; colours keep
+// their matrix and range. STATUS_FAILED if libswscale cannot.
+enum status scaler_convert(struct scaler **scaler, const AVFrame *from, enum AVPixelFormat pixel,
+                           int width, int height, AVFrame *to);
+void scaler_destroy(struct scaler **scaler);

@@ -1,0 +1,129 @@
+// One line a frame: index, pts, bytes, MD5 of the samples, planes in order without padding. The
+// numbers are those of `ffmpeg -f framemd5` for the same frames.
+#include <inttypes.h>
+#include <libavutil/imgutils.h>
+#include <libavutil/md5.h>
+#include <libavutil/mem.h>
+#include <libavutil/pixdesc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/check.h"
+#include "pipeline/file.h"
+#include "pipeline/sink.h"
+
+struct hash_sink {
+    struct sink base;
+    const struct log *log;
+    char *name;
+    bool overwrite;
+    struct file *file;
+    struct AVMD5 *md5;
+    int64_t frames;
+};
+
+static enum status open(struct sink *sink, const struct sink_video *video)
+{
+    struct hash_sink *self = (struct hash_sink *)sink;
+    enum status status = file_create(self->name, self->overwrite, self->log, &self->file);
+    if (status)
+        return status;
+    avio_printf(file_io(self->file),
+                "#MD5 of each frame's samples, planes in order, no padding\n"
+                "#time base %d/%d\n#%s %dx%d\n#index, pts, bytes, md5\n",
+                video->time_base.num, video->time_base.den,
+                av_get_pix_fmt_name(video->first->format), video->first->width,
+                video->first->height);
+    return STATUS_OK;
+}
+
+// Feed the rows of one plane. Returns its bytes.
+static int64_t hash_plane(struct hash_sink *self, const AVFrame *frame, int p)
+{
+    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(frame->format);
+    if (p == 1 && about->flags & AV_PIX_FMT_FLAG_PAL) {
+        av_md5_update(self->md5, frame->data[1], 1024);
+        return 1024;
+    }
+    int bytes = av_image_get_linesize(frame->format, frame->width, p);
+    int rows =
+        p == 1 || p == 2 ? AV_CEIL_RSHIFT(frame->height, about->log2_chroma_h) : frame->height;
+    for (int y = 0; y < rows; y++)
+        av_md5_update(self->md5, frame->data[p] + (ptrdiff_t)y * frame->linesize[p], (size_t)bytes);
+    return (int64_t)bytes * rows;
+}
+
+static enum status write(struct sink *sink, AVFrame *frame, struct packet_queue *queue)
+{
+    struct hash_sink *self = (struct hash_sink *)sink;
+    (void)queue;
+    if (!frame)
+        return STATUS_OK;
+    uint8_t digest[16];
+    char text[33];
+    int64_t bytes = 0;
+    av_md5_init(self->md5);
+    for (int p = 0; p < 4 && frame->data[p]; p++)
+        bytes += hash_plane(self, frame, p);
+    av_md5_final(self->md5, digest);
+    for (int k = 0; k < 16; k++)
+        snprintf(text + 2 * k, 3, "%02x", digest[k]);
+    avio_printf(file_io(self->file), "%" PRId64 ", %" PRId64 ", %" PRId64 ", %s\n", self->frames++,
+                frame->pts, bytes, text);
+    return file_error(self->file) ? fail(self->log, STATUS_OUTPUT, "%s could not be written: %s",
+                                         self->name, strerror(file_error(self->file)))
+                                  : STATUS_OK;
+}
+
+static enum status finish(struct sink *sink)
+{
+    return file_commit(&((struct hash_sink *)sink)->file);
+}
+
+static int64_t size(const struct sink *sink)
+{
+    const struct hash_sink *self = (const struct hash_sink *)sink;
+    return self->file ? file_size(self->file) : 0;
+}
+
+static void destroy(struct sink **sink)
+{
+    struct hash_sink *self = (struct hash_sink *)*sink;
+    file_discard(&self->file);
+    av_free(self->md5);
+    free(self->name);
+    free(self);
+    *sink = NULL;
+}
+
+enum status sink_hash_create(const char *file, bool overwrite, const struct log *log,
+                             struct sink **sink)
+{
+    *sink = NULL;
+    if (!*file)
+        return fail(log, STATUS_USAGE, "hash: needs a file, as in hash:frames.txt, or hash:-");
+    enum status status = file_check(file, overwrite, log);
+    if (status)
+        return status;
+    struct hash_sink *self = calloc(1, sizeof *self);
+    if (!self)
+        return STATUS_MEMORY;
+    self->base = (struct sink){
+        .formats = {.natural = true},
+        .container = "hash",
+        .open = open,
+        .write = write,
+        .finish = finish,
+        .size = size,
+        .destroy = destroy,
+    };
+    self->log = log;
+    self->overwrite = overwrite;
+    self->name = strdup(file);
+    self->md5 = av_md5_alloc();
+    *sink = &self->base;
+    if (self->name && self->md5)
+        return STATUS_OK;
+    destroy(sink);
+    return STATUS_MEMORY;
+}

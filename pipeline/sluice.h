@@ -1,0 +1,222 @@
+// libsluice: filter video files at the speed of the hardware.
+//
+// A job reads one video, runs a chain of stages over every frame and writes the result; all that is
+// not the video (audio, subtitles, chapters, tags) goes along untouched. This header is all there
+// is to know:
+//
+//     struct sluice_config config = {
+//         .input = "in.mp4", .output = "out.mp4", .chain = "gray,gaussian=1.4,sobel",
+//     };
+//     struct sluice_job *job;
+//     enum sluice_status status = sluice_job_create(&config, &job);
+//     if (!status)
+//         status = sluice_job_run(job);
+//     sluice_job_destroy(&job);
+//
+// In every struct zero or NULL means the default. Several jobs may run in one process; the library
+// has no state of its own, never exits, never prints and installs no signal handler. (FFmpeg's log
+// level is the process's; see sluice_ffmpeg_log().)
+//
+// Text is UTF-8. Times are seconds unless a name says otherwise.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What came of a call. Zero is success; the log has the sentence that says why.
+enum sluice_status {
+    SLUICE_OK = 0,
+    SLUICE_END,     // no more of what was asked for; not a failure
+    SLUICE_STOPPED, // sluice_job_stop() ended it; the output is whole up to there
+    SLUICE_FAILED,  // none of the others
+    SLUICE_MEMORY,  // out of memory
+    SLUICE_USAGE,   // the configuration is wrong; nothing was opened for writing
+    SLUICE_INPUT,   // the input cannot be read or decoded
+    SLUICE_OUTPUT,  // the output cannot be encoded or written
+    SLUICE_DEVICE,  // the GPU that was required failed or is not there
+};
+
+enum sluice_log_level { SLUICE_ERROR, SLUICE_WARNING, SLUICE_INFO, SLUICE_DEBUG };
+
+// What filters: the GPU where there is one that pays, else the CPU; or one of them by name. Scalar
+// is the definition of all results, slow and exact.
+enum sluice_backend { SLUICE_AUTO, SLUICE_CUDA, SLUICE_CPU, SLUICE_SCALAR };
+
+// Whether the GPU decodes: where it can, or not at all, or nothing else will do.
+enum sluice_hwdec { SLUICE_HWDEC_AUTO, SLUICE_HWDEC_OFF, SLUICE_HWDEC_REQUIRE };
+
+// ---- a job ----
+
+// What to do. Strings are read by sluice_job_create() only and may go afterwards; so may the
+// struct.
+struct sluice_config {
+    // A file; a numbered or globbed sequence of images ("in%04d.png", "*.png"); "-" for standard
+    // input. A name that exists as it stands is always that file.
+    const char *input;
+    // A file, its container by the extension; a numbered sequence of images; "-" for standard
+    // output (needs output_format); "null:" to filter and discard; "hash:FILE" for one line a
+    // frame (index, pts, bytes, MD5 of the samples), "hash:-" to standard output.
+    const char *output;
+    // The stages; NULL: "gray,gaussian=1.4,sobel,threshold=20:240". "" or "null": none.
+    const char *chain;
+
+    const char *input_format; // FFmpeg's name of a demuxer, when the content cannot tell
+    const char *input_size;   // "1920x1080", of raw video
+    const char *input_rate;   // "30000/1001", of raw video and image sequences
+    const char *input_pixfmt; // FFmpeg's name of a pixel format, of raw video
+    const char *stream;       // index of the video stream to filter; NULL: the best
+    double start;             // begin there
+    double duration;          // end so much later
+    int64_t frames;           // end after so many frames
+    int64_t max_pixels;       // refuse larger pictures; 0: 2^28
+
+    const char *output_format;  // FFmpeg's name of a muxer
+    const char *encoder;        // FFmpeg's name of an encoder
+    const char *crf;            // quality of encoders that have this option
+    const char *preset;         // likewise
+    const char *bitrate;        // "2M"
+    const char *const *options; // "key=value" for encoder or muxer, ended by NULL
+    bool overwrite;             // replace an existing output
+
+    enum sluice_backend backend;
+    enum sluice_hwdec hwdec;
+    int device;  // which GPU
+    int threads; // of the CPU backend; 0: one per usable core
+    int ring;    // frames in flight; 0: as many as the backend likes, at most 64
+    int verify;  // recompute every Nth frame with scalar and fail on a difference; 0: none
+
+    // Called with one sentence at a time, from any thread. NULL: silence.
+    void (*log)(void *opaque, enum sluice_log_level level, const char *sentence);
+    void *opaque;
+};
+
+struct sluice_job;
+
+// Check the configuration, open the input, find out how to write the output. On success the caller
+// owns *job; on failure it is NULL. Blocks as long as opening the input takes.
+enum sluice_status sluice_job_create(const struct sluice_config *config, struct sluice_job **job);
+
+// Do it, once. Blocks until the output is whole or has failed. A failed file output is removed, and
+// what stood under its name before still stands. Damaged input is no failure: see the summary.
+enum sluice_status sluice_job_run(struct sluice_job *job);
+
+// Ask a running job to end early: what was filtered so far becomes a whole output, within two
+// seconds whatever the source does, and sluice_job_run() returns SLUICE_STOPPED. Returns at once.
+// Any thread, any time between create and destroy; not a signal handler.
+void sluice_job_stop(struct sluice_job *job);
+
+// Free everything. Not while sluice_job_run() is running. Leaves NULL, accepts NULL behind it.
+void sluice_job_destroy(struct sluice_job **job);
+
+// ---- how it goes ----
+
+// A snapshot, from any thread while the job exists.
+struct sluice_progress {
+    int64_t frames;       // filtered and handed to the encoder
+    int64_t frames_total; // about how many there will be; 0: unknown
+    double seconds;       // since sluice_job_run() began
+    double media_seconds; // of video written
+    double media_total;   // 0: unknown
+    int64_t damaged;      // so far
+};
+
+void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *progress);
+
+// The parts of a job that can be the one that all others wait for.
+enum sluice_part {
+    SLUICE_PART_DEMUX,
+    SLUICE_PART_DECODE,
+    SLUICE_PART_UPLOAD,
+    SLUICE_PART_FILTER,
+    SLUICE_PART_DOWNLOAD,
+    SLUICE_PART_ENCODE,
+    SLUICE_PART_MUX,
+    SLUICE_PARTS,
+};
+
+// Everything about a job that has run, whatever came of it. Strings live as long as the job.
+struct sluice_summary {
+    // The ledger: frames_in = frames_out + dropped_range + dropped_stop, or the job has failed.
+    int64_t frames_in;       // decoded
+    int64_t frames_out;      // written
+    int64_t dropped_range;   // outside start, duration or frames
+    int64_t dropped_stop;    // decoded but not yet filtered when the job was stopped
+    int64_t frames_damaged;  // of frames_in: decoded with errors, shown as the decoder left them
+    int64_t packets_damaged; // could not be decoded at all
+    bool truncated;          // the file ends before its own index says so
+    int64_t verified;        // frames recomputed and found equal
+
+    double seconds;       // wall time of sluice_job_run()
+    double media_seconds; // of video written
+    int64_t bytes_out;    // of the output, 0 if it has none
+
+    const char *input, *input_codec, *input_format; // name, codec, pixel format
+    const char *output, *encoder, *output_format;   // encoder NULL when there is none
+    const char *backend, *device, *decoder;         // names, for people
+    int width, height;
+
+    double busy[SLUICE_PARTS]; // share of the time that each part was working, 0 to 1
+    double ring_occupancy;     // mean share of the ring's slots in use
+    int ring;                  // slots
+    enum sluice_part bottleneck;
+    const char *verdict; // one or two sentences: what set the pace, and what would change it
+};
+
+void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *summary);
+
+// ---- stages ----
+
+enum sluice_option_type { SLUICE_REAL, SLUICE_INT, SLUICE_CHOICE };
+
+// One option of a stage. Strings are static.
+struct sluice_option_info {
+    const char *name;
+    enum sluice_option_type type;
+    const char *unit;    // "" for a plain number
+    const char *choices; // "luma|mean", of SLUICE_CHOICE
+    const char *derived; // how the default follows from other options; NULL: it does not
+    bool required;
+    double initial; // the default; of SLUICE_CHOICE its index
+    double min, max;
+    const char *help;
+};
+
+struct sluice_stage_info {
+    const char *name, *summary, *formula;
+    const char *source; // literature; NULL: none
+    int options;
+};
+
+// Stage number `index` from 0, and option `option` of it. SLUICE_END past the last.
+enum sluice_status sluice_stage(int index, struct sluice_stage_info *info);
+enum sluice_status sluice_stage_option(int index, int option, struct sluice_option_info *info);
+
+// ---- reports ----
+
+// What a chain comes to, as text: passes, halos, bytes, conversions. With config->input the plan is
+// for that file, and without it for 8-bit 4:2:0 of 1920x1080. On success the caller frees *text
+// with free().
+enum sluice_status sluice_plan(const struct sluice_config *config, char **text);
+
+// What this machine has and what a job would use, with the reason for each choice; with
+// config->input for that file. On success the caller frees *text with free().
+enum sluice_status sluice_doctor(const struct sluice_config *config, char **text);
+
+// "sluice 0.1.0 (libavformat 59.27.100, ..., CUDA 13.0)". Static.
+const char *sluice_version(void);
+
+// What a status is called in a sentence.
+const char *sluice_status_name(enum sluice_status status);
+
+// Let FFmpeg write its own messages to standard error from this level on (AV_LOG_QUIET -8 ..
+// AV_LOG_DEBUG 48). This is the one setting that holds for the whole process; jobs do not touch it.
+void sluice_ffmpeg_log(int level);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,412 @@
+#include "pipeline/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <libavcodec/avcodec.h>
+#include <libavutil/avstring.h>
+#include <libavutil/mem.h>
+#include <libavutil/opt.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pipeline/check.h"
+
+enum { IO_BUFFER = 1 << 16, POLL_MS = 100 };
+
+// ---- reading bytes ----
+
+// Whether something has arrived. Regular files always answer at once.
+static bool readable_soon(int fd)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+    return poll(&poll_fd, 1, POLL_MS) != 0;
+}
+
+static int io_read(void *opaque, uint8_t *buffer, int size)
+{
+    struct source *source = opaque;
+    while (!atomic_load(source->stop)) {
+        if (!readable_soon(source->fd))
+            continue;
+        ssize_t got = read(source->fd, buffer, (size_t)size);
+        if (got > 0)
+            return (int)got;
+        if (got == 0)
+            return AVERROR_EOF;
+        if (errno != EINTR && errno != EAGAIN)
+            return AVERROR(errno);
+    }
+    return AVERROR_EXIT;
+}
+
+static int64_t io_seek(void *opaque, int64_t offset, int whence)
+{
+    const struct source *source = opaque;
+    if (whence == AVSEEK_SIZE) {
+        struct stat about;
+        return fstat(source->fd, &about) ? AVERROR(errno) : about.st_size;
+    }
+    off_t at = lseek(source->fd, offset, whence & ~AVSEEK_FORCE);
+    return at < 0 ? AVERROR(errno) : at;
+}
+
+static int interrupted(void *opaque)
+{
+    return atomic_load(((struct source *)opaque)->stop);
+}
+
+// Demuxers open further files through this.
+static int refuse_open(AVFormatContext *format, AVIOContext **io, const char *url, int flags,
+                       AVDictionary **options)
+{
+    (void)io, (void)flags, (void)options;
+    const struct source *source = format->opaque;
+    log_print(source->log, LOG_ERROR,
+              "%s names another file or address (%.200s); sluice opens only the file it is given",
+              source->name, url);
+    return AVERROR(EACCES);
+}
+
+// ---- what a name means ----
+
+static bool exists(const char *name)
+{
+    struct stat about;
+    return !stat(name, &about);
+}
+
+// "scheme:..." that is no file of that name.
+static bool is_url(const char *name)
+{
+    size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789+-.");
+    return letters > 1 && !strncmp(name + letters, "://", 3) && !exists(name);
+}
+
+static bool is_numbered(const char *name)
+{
+    char first[4096];
+    return !exists(name) && av_get_frame_filename(first, sizeof first, name, 1) >= 0;
+}
+
+static bool is_globbed(const char *name)
+{
+    return !exists(name) && strpbrk(name, "*?[");
+}
+
+// ---- opening ----
+
+static enum status open_fd(struct source *source, const char *name)
+{
+    struct stat about;
+    if (source->is_stdin) {
+        source->fd = STDIN_FILENO;
+        return STATUS_OK;
+    }
+    source->fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (source->fd < 0)
+        return fail(source->log, STATUS_INPUT, "%s cannot be opened: %s", name, strerror(errno));
+    if (fstat(source->fd, &about))
+        return fail(source->log, STATUS_INPUT, "%s cannot be examined: %s", name, strerror(errno));
+    if (S_ISDIR(about.st_mode))
+        return fail(source->log, STATUS_INPUT,
+                    "%s is a folder; name a video, or its pictures as in '%s/*.png'", name, name);
+    if (S_ISREG(about.st_mode) && about.st_size == 0)
+        return fail(source->log, STATUS_INPUT, "%s is empty (0 bytes); a video was expected", name);
+    return STATUS_OK;
+}
+
+static bool is_seekable(int fd)
+{
+    struct stat about;
+    return !fstat(fd, &about) && S_ISREG(about.st_mode) && lseek(fd, 0, SEEK_CUR) >= 0;
+}
+
+static enum status open_io(struct source *source, const char *name)
+{
+    enum status status = open_fd(source, name);
+    if (status)
+        return status;
+    unsigned char *buffer = av_malloc(IO_BUFFER);
+    if (!buffer)
+        return STATUS_MEMORY;
+    source->io = avio_alloc_context(buffer, IO_BUFFER, 0, source, io_read, NULL,
+                                    is_seekable(source->fd) ? io_seek : NULL);
+    if (!source->io) {
+        av_free(buffer);
+        return STATUS_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+// Demuxers whose "file" is a list of other files.
+static bool is_playlist(const AVInputFormat *format)
+{
+    return av_match_name(format->name,
+                         "hls,applehttp,dash,concat,sdp,imf,webm_dash_manifest,vobsub,"
+                         "rtsp,rtp,sap,tedcaptions,ffmetadata");
+}
+
+static enum status probe(struct source *source, const char *name, const AVInputFormat **format)
+{
+    int error = av_probe_input_buffer2(source->io, format, name, source->format, 0, 0);
+    // By its extension alone an image is a sequence of one; its content knows better.
+    const AVInputFormat *by_name = error >= 0 ? *format : NULL;
+    if (by_name && !strcmp(by_name->name, "image2")) {
+        *format = NULL;
+        error = av_probe_input_buffer2(source->io, format, "", source->format, 0, 0);
+    }
+    if (atomic_load(source->stop))
+        return STATUS_STOPPED;
+    if (error < 0 || !*format)
+        return fail(source->log, STATUS_INPUT,
+                    "%s is in no format that this FFmpeg recognises; a video or an image was "
+                    "expected (raw video needs -F rawvideo --size WxH)",
+                    source->name);
+    if (is_playlist(*format))
+        return fail(source->log, STATUS_INPUT,
+                    "%s is a playlist (%s), a list of other files; sluice opens only the file it "
+                    "is given: join or name the video itself",
+                    source->name, (*format)->name);
+    return STATUS_OK;
+}
+
+static void set_option(AVDictionary **options, const char *key, const char *value)
+{
+    if (value)
+        av_dict_set(options, key, value, 0);
+}
+
+static const char *option_flag(const char *key)
+{
+    return !strcmp(key, "video_size")     ? "--size"
+           : !strcmp(key, "framerate")    ? "--rate"
+           : !strcmp(key, "pixel_format") ? "--pixfmt"
+                                          : key;
+}
+
+static enum status open_container(struct source *source, const struct source_request *request)
+{
+    const AVInputFormat *demuxer = NULL;
+    AVDictionary *options = NULL;
+    const char *name = request->name;
+    char url[4200];
+    enum status status = STATUS_OK;
+    if (request->format && !(demuxer = av_find_input_format(request->format)))
+        return fail(source->log, STATUS_USAGE,
+                    "there is no input format '%s'; 'ffmpeg -demuxers' lists them",
+                    request->format);
+    snprintf(url, sizeof url, "%s", name);
+    if (source->is_sequence) {
+        demuxer = av_find_input_format("image2");
+        set_option(&options, "pattern_type", is_numbered(name) ? "sequence" : "glob");
+        set_option(&options, "protocol_whitelist", "file");
+    } else if (!is_url(name)) {
+        snprintf(url, sizeof url, "file:%s", name);
+        set_option(&options, "protocol_whitelist", "file");
+        status = open_io(source, name);
+        if (!status && demuxer && is_playlist(demuxer))
+            status = fail(source->log, STATUS_INPUT, "the format %s is a list of other files",
+                          demuxer->name);
+        source->format->pb = source->io;
+        source->format->flags |= AVFMT_FLAG_CUSTOM_IO;
+        source->format->io_open = refuse_open;
+        if (!status && !demuxer)
+            status = probe(source, url, &demuxer);
+    }
+    set_option(&options, "video_size", request->size);
+    set_option(&options, "framerate", request->rate);
+    set_option(&options, "pixel_format", request->pixfmt);
+    if (!status) {
+        // FFmpeg frees the context when this fails; the pointer is NULL then.
+        int error = avformat_open_input(&source->format, url, demuxer, &options);
+        if (error == AVERROR_EXIT)
+            status = STATUS_STOPPED;
+        else if (error < 0)
+            status =
+                check_failed(source->log, STATUS_INPUT, error, "%s cannot be read%s%s",
+                             source->name, demuxer ? " as " : "", demuxer ? demuxer->name : "");
+    }
+    const AVDictionaryEntry *left = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
+    if (!status && left)
+        status = fail(source->log, STATUS_USAGE, "%s is for raw video; %s is %s",
+                      option_flag(left->key), source->name, source->format->iformat->name);
+    av_dict_free(&options);
+    return status;
+}
+
+// ---- streams ----
+
+static bool is_picture(const AVStream *stream)
+{
+    return stream->disposition & AV_DISPOSITION_ATTACHED_PIC;
+}
+
+// "2 audio (aac, mp3), 1 subtitle (ass)", for messages.
+static void describe_streams(const AVFormatContext *format, char *text, size_t size)
+{
+    snprintf(text, size, "%s", format->nb_streams ? "" : "no streams at all");
+    for (unsigned k = 0; k < format->nb_streams; k++) {
+        const AVCodecParameters *parameters = format->streams[k]->codecpar;
+        const char *type = av_get_media_type_string(parameters->codec_type);
+        size_t used = strlen(text);
+        snprintf(text + used, size - used, "%s%s (%s)", k ? ", " : "", type ? type : "unknown",
+                 avcodec_get_name(parameters->codec_id));
+    }
+}
+
+static enum status choose_stream(struct source *source, const char *wanted)
+{
+    AVFormatContext *format = source->format;
+    char found[512];
+    describe_streams(format, found, sizeof found);
+    if (wanted) {
+        char *end;
+        long index = strtol(wanted, &end, 10);
+        if (end == wanted || *end || index < 0 || index >= (long)format->nb_streams)
+            return fail(source->log, STATUS_USAGE, "--stream is '%s'; %s has streams 0 to %d",
+                        wanted, source->name, (int)format->nb_streams - 1);
+        if (format->streams[index]->codecpar->codec_type != AVMEDIA_TYPE_VIDEO)
+            return fail(source->log, STATUS_USAGE, "stream %ld of %s is no video; it has: %s",
+                        index, source->name, found);
+        source->video = (int)index;
+        return STATUS_OK;
+    }
+    source->video = av_find_best_stream(format, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
+    if (source->video < 0 || is_picture(source_video(source)))
+        return fail(source->log, STATUS_INPUT, "%s has no video; it has: %s", source->name, found);
+    return STATUS_OK;
+}
+
+static bool is_still(const struct source *source)
+{
+    const char *name = source->format->iformat->name;
+    size_t length = strlen(name);
+    bool pipe = length > 5 && !strcmp(name + length - 5, "_pipe");
+    return pipe && !source->is_stdin && !source->is_sequence;
+}
+
+static enum status seek_to_start(struct source *source, double start)
+{
+    source->start = AV_NOPTS_VALUE;
+    if (start <= 0)
+        return STATUS_OK;
+    int64_t begin = source->format->start_time;
+    source->start = (int64_t)(start * AV_TIME_BASE) + (begin == AV_NOPTS_VALUE ? 0 : begin);
+    // A little before: the keyframe that is needed. What cannot seek is read from the beginning.
+    avformat_seek_file(source->format, -1, INT64_MIN, source->start, source->start, 0);
+    return STATUS_OK;
+}
+
+enum status source_open(const struct source_request *request, const struct log *log,
+                        atomic_bool *stop, struct source **source)
+{
+    *source = calloc(1, sizeof **source);
+    struct source *made = *source;
+    if (!made)
+        return STATUS_MEMORY;
+    made->log = log;
+    made->stop = stop;
+    made->fd = -1;
+    made->video = -1;
+    made->is_stdin = !strcmp(request->name, "-");
+    made->is_sequence = !made->is_stdin && !is_url(request->name) && !request->format &&
+                        (is_numbered(request->name) || is_globbed(request->name));
+    made->name = strdup(made->is_stdin ? "standard input" : request->name);
+    made->format = avformat_alloc_context();
+    enum status status = STATUS_MEMORY;
+    if (!made->name || !made->format)
+        goto fail;
+    made->format->opaque = made;
+    made->format->interrupt_callback = (AVIOInterruptCB){interrupted, made};
+    status = open_container(made, request);
+    if (status)
+        goto fail;
+    int error = avformat_find_stream_info(made->format, NULL);
+    status = atomic_load(stop) ? STATUS_STOPPED : STATUS_OK;
+    if (!status && error < 0)
+        status =
+            check_failed(log, STATUS_INPUT, error, "the streams of %s cannot be read", made->name);
+    if (!status)
+        status = choose_stream(made, request->stream);
+    if (!status)
+        status = seek_to_start(made, request->start);
+    made->is_still = !status && is_still(made);
+fail:
+    if (status)
+        source_close(source);
+    return status;
+}
+
+void source_close(struct source **source)
+{
+    if (!*source)
+        return;
+    struct source *old = *source;
+    avformat_close_input(&old->format);
+    if (old->io)
+        av_freep(&old->io->buffer);
+    avio_context_free(&old->io);
+    if (old->fd >= 0 && !old->is_stdin)
+        close(old->fd);
+    free(old->name);
+    free(old);
+    *source = NULL;
+}
+
+// ---- packets ----
+
+enum status source_read(struct source *source, AVPacket *packet)
+{
+    int error = av_read_frame(source->format, packet);
+    if (atomic_load(source->stop)) {
+        av_packet_unref(packet);
+        return STATUS_STOPPED;
+    }
+    if (error == AVERROR(ENOMEM))
+        return STATUS_MEMORY;
+    if (error == AVERROR_EOF)
+        return STATUS_EOF;
+    if (error < 0) {
+        char words[AV_ERROR_MAX_STRING_SIZE];
+        av_strerror(error, words, sizeof words);
+        log_print(source->log, LOG_WARNING, "%s breaks off: %s", source->name, words);
+        return STATUS_EOF;
+    }
+    return STATUS_OK;
+}
+
+bool source_is_truncated(const struct source *source)
+{
+    struct stat about;
+    AVStream *video = source_video(source);
+    if (source->fd < 0 || fstat(source->fd, &about) || !S_ISREG(about.st_mode))
+        return false;
+    int entries = avformat_index_get_entries_count(video);
+    const AVIndexEntry *last = entries ? avformat_index_get_entry(video, entries - 1) : NULL;
+    return last && last->pos + last->size > about.st_size;
+}
+
+int64_t source_frames(const struct source *source)
+{
+    const AVStream *video = source_video(source);
+    if (source->is_still)
+        return 1;
+    if (video->nb_frames > 0)
+        return video->nb_frames;
+    AVRational rate = video->avg_frame_rate;
+    return rate.num > 0 && rate.den > 0 ? (int64_t)(source_seconds(source) * av_q2d(rate) + 0.5)
+                                        : 0;
+}
+
+double source_seconds(const struct source *source)
+{
+    const AVStream *video = source_video(source);
+    if (video->duration > 0)
+        return (double)video->duration * av_q2d(video->time_base);
+    return source->format->duration > 0 ? (double)source->format->duration / AV_TIME_BASE : 0;
+}

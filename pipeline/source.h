@@ -1,0 +1,60 @@
+// The input: a container opened, its video stream chosen, packets read.
+//
+// Local files are opened by us and read through our own AVIOContext; whatever a demuxer then tries
+// to open besides (the segments of a playlist, files that a script names) is refused, so a file
+// from a stranger reaches nothing but itself.
+#pragma once
+
+#include <libavformat/avformat.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "stages/log.h"
+#include "stages/status.h"
+
+struct source_request {
+    const char *name;
+    const char *format, *size, *rate, *pixfmt; // (optional)
+    const char *stream;                        // (optional) index of the video stream
+    double start;                              // seconds after the beginning; 0: the beginning
+};
+
+struct source {
+    const struct log *log;
+    char *name; // for messages
+    AVFormatContext *format;
+    AVIOContext *io; // ours, or NULL where libavformat opens things itself
+    int fd;          // -1: none
+    bool is_stdin;
+    bool is_still;     // one picture, as far as can be told before decoding
+    bool is_sequence;  // numbered or globbed images
+    atomic_bool *stop; // the job's
+    int video;         // the stream to filter
+    int64_t start;     // request.start as a timestamp of the file, in microseconds; or AV_NOPTS
+};
+
+// Open what the request names. `stop` ends any blocking call when it becomes true and must outlive
+// the source. On failure *source is NULL and the log says why: STATUS_INPUT, STATUS_USAGE for
+// options that do not fit, STATUS_STOPPED.
+enum status source_open(const struct source_request *request, const struct log *log,
+                        atomic_bool *stop, struct source **source);
+void source_close(struct source **source);
+
+// Read the next packet of any stream. STATUS_EOF at the end; a file that breaks off ends there, and
+// source_is_truncated() tells.
+//
+// Thread-safety: one reading thread.
+enum status source_read(struct source *source, AVPacket *packet);
+
+// Whether the file is shorter than its own index says. After the end was read.
+bool source_is_truncated(const struct source *source);
+
+// The video stream, for brevity.
+static inline AVStream *source_video(const struct source *source)
+{
+    return source->format->streams[source->video];
+}
+
+// About how many frames the video has and how long it lasts, 0 where the file does not say.
+int64_t source_frames(const struct source *source);
+double source_seconds(const struct source *source);

@@ -1,0 +1,52 @@
+// The stage tables, as the public header shows them.
+#include "pipeline/sluice.h"
+#include "stages/stage.h"
+
+_Static_assert((int)SLUICE_CHOICE == (int)OPTION_CHOICE, "sluice_option_type mirrors option_type");
+
+static const struct stage *stage_at(int index)
+{
+    for (int k = 0; stages[k]; k++)
+        if (k == index)
+            return stages[k];
+    return NULL;
+}
+
+static int options_of(const struct stage *stage)
+{
+    int count = 0;
+    while (stage->option[count].name)
+        count++;
+    return count;
+}
+
+enum sluice_status sluice_stage(int index, struct sluice_stage_info *info)
+{
+    const struct stage *stage = stage_at(index);
+    if (!stage)
+        return SLUICE_END;
+    *info = (struct sluice_stage_info){stage->name, stage->summary, stage->formula, stage->source,
+                                       options_of(stage)};
+    return SLUICE_OK;
+}
+
+enum sluice_status sluice_stage_option(int index, int option, struct sluice_option_info *info)
+{
+    const struct stage *stage = stage_at(index);
+    if (!stage || option < 0 || option >= options_of(stage))
+        return SLUICE_END;
+    const struct stage_option *row = &stage->option[option];
+    *info = (struct sluice_option_info){
+        .name = row->name,
+        .type = (enum sluice_option_type)row->type,
+        .unit = row->unit,
+        .choices = row->choices,
+        .derived = row->derived,
+        .required = isnan(row->initial) && !row->derived,
+        .initial = row->initial,
+        .min = row->min,
+        .max = row->max,
+        .help = row->help,
+    };
+    return SLUICE_OK;
+}

@@ -1,0 +1,63 @@
+// The submit thread: frames into slots of the ring, their filtering begun.
+#include "pipeline/check.h"
+#include "pipeline/job.h"
+
+// Another kind of frame than before: finish those under way, then begin with a new filter.
+static enum status change_filter(struct sluice_job *job, const AVFrame *frame)
+{
+    enum status status = ring_drain(job->ring);
+    if (status)
+        return status;
+    struct filter_request request = {
+        .chain = &job->chain,
+        .formats = &job->sink->formats,
+        .backend = job->backend,
+        .slots = job->slots,
+        .frames_in_flight = !job->source->is_still,
+        .device_stream = decoder_stream(job->decoder),
+        .software_pixel = decoder_pixel(job->decoder),
+        .log = &job->log,
+    };
+    filter_destroy(&job->filter);
+    return filter_create(&request, frame, &job->filter);
+}
+
+enum status submit_frame(struct sluice_job *job, AVFrame **frame,
+                         enum status (*before)(struct sluice_job *job, const struct slot *slot))
+{
+    struct slot *slot = NULL;
+    enum status status = STATUS_OK;
+    if (!job->filter || !filter_accepts(job->filter, *frame))
+        status = change_filter(job, *frame);
+    if (!status)
+        status = ring_claim(job->ring, &slot);
+    if (status)
+        return status;
+    av_frame_move_ref(slot->in, *frame);
+    av_frame_free(frame);
+    slot->filter = job->filter;
+    status = filter_submit(slot->filter, slot->number, slot->in, slot->out);
+    if (!status) {
+        enum status opened = before ? before(job, slot) : STATUS_OK;
+        ring_publish(job->ring, slot); // it is running in any case, and must be waited for
+        status = opened;
+    }
+    return status;
+}
+
+enum status submit_run(struct sluice_job *job)
+{
+    enum status status = STATUS_OK;
+    while (!status) {
+        AVFrame *frame = NULL;
+        status = queue_pop(job->frames, &frame);
+        if (!status && !job->stop)
+            status = submit_frame(job, &frame, NULL);
+        if (frame)
+            job->dropped_stop++;
+        av_frame_free(&frame);
+    }
+    queue_abandon(job->frames);
+    ring_finish(job->ring);
+    return status;
+}
