@@ -3,32 +3,35 @@
 BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
+VERSION = 0.1.0
+SOVERSION = 0
 
 CC ?= cc
 CFLAGS ?= -O2 -g
 WARNINGS = -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wstrict-prototypes -Wundef
-VERSION = 0.1.0
+PYTHON ?= /usr/bin/python3
 
 # ---- what this machine has ----
 
+# Asked for when a recipe runs, not before: `make test` may have to install them first.
 FFMPEG = libavformat libavcodec libswscale libavutil
-FFMPEG_CFLAGS = $(shell pkg-config --cflags $(FFMPEG))
+FFMPEG_CFLAGS = $(shell pkg-config --cflags $(FFMPEG) jansson)
 FFMPEG_LIBS = $(shell pkg-config --libs $(FFMPEG))
-JANSSON_CFLAGS = $(shell pkg-config --cflags jansson)
 JANSSON_LIBS = $(shell pkg-config --libs jansson)
 
-# nvcc on PATH, in CUDA_HOME or in its usual place. CUDA=no builds without it.
+# nvcc on PATH, in CUDA_HOME, or in its usual place. CUDA=no builds without it.
 ifneq ($(CUDA),no)
 NVCC := $(firstword $(shell command -v nvcc 2>/dev/null) \
           $(wildcard $(CUDA_HOME)/bin/nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 endif
 ifneq ($(NVCC),)
-NVCC_CODES := $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
-CUDA_ARCHS ?= $(filter $(NVCC_CODES),75 80 86 89 90 100 120)
+CUDA_ROOT := $(realpath $(dir $(realpath $(NVCC)))..)
+CUDA_KNOWN := $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
+CUDA_ARCHS ?= $(filter 75 80 86 89 90 100 120,$(CUDA_KNOWN))
 CUDA_NEWEST = $(lastword $(CUDA_ARCHS))
 GENCODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
           -gencode arch=compute_$(CUDA_NEWEST),code=compute_$(CUDA_NEWEST)
-CUDA_LIBS = -L$(dir $(realpath $(NVCC)))../lib64 -L$(dir $(realpath $(NVCC)))../lib \
+CUDA_LIBS = $(addprefix -L,$(wildcard $(CUDA_ROOT)/lib64 $(CUDA_ROOT)/lib)) \
             -lcudart_static -ldl -lrt -lstdc++
 endif
 
@@ -40,26 +43,38 @@ LIBRARY_C = $(wildcard stages/*.c) $(filter-out cpu/rows.c,$(wildcard cpu/*.c)) 
 LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows_%.o) \
             $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard kernels/*.cu)))
 APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c))
+UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 HEADERS = $(wildcard stages/*.h cpu/*.h cpu/*.inc kernels/*.h kernels/*.cuh pipeline/*.h app/*.h)
 
-all: $(BUILD)/sluice $(BUILD)/conformance
+all: $(BUILD)/sluice $(BUILD)/conformance $(BUILD)/libsluice.so.$(SOVERSION)
+ifeq ($(NVCC),)
+	@echo "No nvcc was found: this build filters on the CPU only."
+endif
 
 $(BUILD)/sluice: $(APP_O) $(BUILD)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(FFMPEG_LIBS) $(JANSSON_LIBS) $(CUDA_LIBS) -lm -lpthread
-
-$(BUILD)/conformance: $(BUILD)/tests/conformance.o $(BUILD)/libsluice.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
 
 $(BUILD)/libsluice.a: $(LIBRARY_O)
 	@rm -f $@
 	$(AR) rcs $@ $^
 
+$(BUILD)/libsluice.so.$(SOVERSION): $(LIBRARY_O)
+	@echo '{ global: sluice_*; local: *; };' > $(BUILD)/exports
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,libsluice.so.$(SOVERSION) \
+	    -Wl,--version-script,$(BUILD)/exports -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lm -lpthread
+
+$(BUILD)/conformance: $(BUILD)/tests/conformance.o $(BUILD)/libsluice.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
+
+$(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/libsluice.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lcmocka -lm -lpthread
+
 $(BUILD)/%.o: %.c $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) -fPIC $(WARNINGS) -I. $(FFMPEG_CFLAGS) $(JANSSON_CFLAGS) \
+	$(CC) -std=gnu11 $(CFLAGS) -fPIC $(WARNINGS) -I. $(FFMPEG_CFLAGS) \
 	    -DSLUICE_VERSION='"$(VERSION)"' -c -o $@ $<
 
-ROWS_base =
+# The row kernels, once for each level of the instruction set.
 ROWS_v2 = -march=x86-64-v2
 ROWS_v3 = -march=x86-64-v3
 ROWS_v4 = -march=x86-64-v4
@@ -72,7 +87,81 @@ $(BUILD)/kernels/%.o: kernels/%.cu $(HEADERS)
 	@mkdir -p $(@D)
 	$(NVCC) -std=c++17 -O3 -lineinfo $(GENCODE) --threads 0 -Xcompiler -fPIC -I. -c -o $@ $<
 
+# ---- what a fresh machine lacks ----
+
+# "shell test|Debian package": installed when the test fails.
+NEED_BUILD = 'command -v cc|gcc' 'test -f /usr/include/stdio.h|libc6-dev' \
+    'command -v pkg-config|pkg-config' 'pkg-config --exists libavformat|libavformat-dev' \
+    'pkg-config --exists libavcodec|libavcodec-dev' 'pkg-config --exists libavutil|libavutil-dev' \
+    'pkg-config --exists libswscale|libswscale-dev' 'pkg-config --exists jansson|libjansson-dev' \
+    'command -v ffmpeg|ffmpeg'
+NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
+    '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import numpy"|python3-numpy' \
+    '$(PYTHON) -c "import cv2"|python3-opencv'
+NEED_CHECK = 'command -v clang|clang' 'command -v clang-format|clang-format' \
+    'command -v cppcheck|cppcheck'
+
+setup = @sh tests/setup.sh
+
+setup-build:
+	$(setup) $(NEED_BUILD)
+setup-test:
+	$(setup) $(NEED_BUILD) $(NEED_TEST)
+setup-check:
+	$(setup) $(NEED_BUILD) $(NEED_TEST) $(NEED_CHECK)
+
+# ---- the two commands of the README ----
+
+demo: setup-build
+	@$(MAKE) --no-print-directory demo-run
+demo-run: $(BUILD)/sluice
+	@mkdir -p out
+	@sh media/make-sample.sh media/sample.mp4
+	$(BUILD)/sluice media/sample.mp4 out/demo.mp4 -y
+	@sh media/side-by-side.sh media/sample.mp4 out/demo.mp4 out/demo.png
+	@echo "out/demo.mp4 is the filtered clip, out/demo.png shows a frame before and after."
+
+test: setup-test
+	@$(MAKE) --no-print-directory test-run
+test-run: all $(UNITS)
+	@PYTHON=$(PYTHON) BUILD=$(BUILD) sh tests/run.sh
+
+# ---- checks ----
+
+C_FILES = $(wildcard stages/*.c cpu/*.c pipeline/*.c app/*.c tests/*.c kernels/*.c)
+H_FILES = $(wildcard stages/*.h cpu/*.h pipeline/*.h app/*.h kernels/*.h)
+CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh)
+check: setup-check
+	@$(MAKE) --no-print-directory check-run
+check-run:
+	@BUILD=$(BUILD) FLAGS="$(FFMPEG_CFLAGS)" WARNINGS="$(WARNINGS)" \
+	    sh tests/check.sh "$(C_FILES)" "$(H_FILES)" "$(CU_FILES)"
+
+# ---- the rest ----
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install -m 755 $(BUILD)/sluice $(DESTDIR)$(PREFIX)/bin/sluice
+	install -m 644 pipeline/sluice.h $(DESTDIR)$(PREFIX)/include/sluice.h
+	install -m 644 $(BUILD)/libsluice.a $(DESTDIR)$(PREFIX)/lib/libsluice.a
+	install -m 755 $(BUILD)/libsluice.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/
+	ln -sf libsluice.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libsluice.so
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
+	    -e 's|@LIBS@|$(strip $(CUDA_LIBS)) -lm -lpthread|' pipeline/sluice.pc.in \
+	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/sluice.pc
+
 clean:
 	rm -rf $(BUILD) out
 
-.PHONY: all clean
+help:
+	@echo "make              build $(BUILD)/sluice, with CUDA where nvcc is found"
+	@echo "make demo         set up, build, filter a sample clip into out/"
+	@echo "make test         set up, build, run all tests"
+	@echo "make check        format, warnings of two compilers, static analysis, layers"
+	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
+	@echo "make clean"
+	@echo "CUDA=no builds for the CPU only; CUDA_ARCHS=90 builds for one GPU only."
+
+.PHONY: all setup-build setup-test setup-check demo demo-run test test-run check check-run install \
+        clean help
+.DELETE_ON_ERROR:

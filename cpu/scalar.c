@@ -138,8 +138,8 @@ static int64_t interpolated(const struct op_separable *f, const struct grid *gri
     int dx = 1 << f->decimate_x, dy = 1 << f->decimate_y;
     int m = x >> f->decimate_x, n = y >> f->decimate_y, fx = x & (dx - 1), fy = y & (dy - 1);
     int64_t sum = 0;
-    for (int b = 0; b <= (fy > 0); b++)
-        for (int a = 0; a <= (fx > 0); a++)
+    for (int b = 0; b < (fy ? 2 : 1); b++)
+        for (int a = 0; a < (fx ? 2 : 1); a++)
             sum += (int64_t)(a ? fx : dx - fx) * (b ? fy : dy - fy) * *grid_at(grid, m + a, n + b);
     return sum;
 }

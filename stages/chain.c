@@ -310,7 +310,7 @@ enum status chain_parse(const char *text, struct chain *chain, struct chain_erro
 
 enum status chain_parse_logged(const char *text, const struct log *log, struct chain *chain)
 {
-    struct chain_error error;
+    struct chain_error error = {0};
     char described[1024];
     text = text ? text : CHAIN_DEFAULT;
     enum status status = chain_parse(text, chain, &error);

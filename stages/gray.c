@@ -22,17 +22,19 @@ static void mean_weights(const struct format *yuv, double weight[3])
 static void lower(const double *value, struct program *program)
 {
     const struct format *meaning = &program->picture.meaning;
+    bool mean = value[MODE] == MODE_MEAN;
     double weight[3] = {1 / 3.0, 1 / 3.0, 1 / 3.0};
-    if (meaning->model == MODEL_RGB && value[MODE] == MODE_LUMA) {
-        weight[COMPONENT_R] = meaning->kr;
-        weight[COMPONENT_G] = 1 - meaning->kr - meaning->kb;
-        weight[COMPONENT_B] = meaning->kb;
-    } else if (meaning->model == MODEL_YUV && value[MODE] == MODE_MEAN) {
-        mean_weights(meaning, weight);
-    } else {
+    if (meaning->model == MODEL_GRAY || (meaning->model == MODEL_YUV && !mean)) {
         program_keep_luma(program);
         expand_range(program);
         return;
+    }
+    if (meaning->model == MODEL_YUV) {
+        mean_weights(meaning, weight);
+    } else if (!mean) {
+        weight[COMPONENT_R] = meaning->kr;
+        weight[COMPONENT_G] = 1 - meaning->kr - meaning->kb;
+        weight[COMPONENT_B] = meaning->kb;
     }
     program_weigh(program, weight);
 }

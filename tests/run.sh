@@ -1,0 +1,48 @@
+#!/bin/sh
+# Run every test and close with "N passed, N failed". The exit status says whether all passed.
+set -u
+: "${BUILD:=build}" "${PYTHON:=/usr/bin/python3}"
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+passed=0
+failed=0
+
+# count NAME PASSED FAILED STATUS: a run that died without saying so is a failure.
+count() {
+    passed=$((passed + $2))
+    failed=$((failed + $3))
+    if [ "$4" != 0 ] && [ "$3" = 0 ]; then failed=$((failed + 1)); fi
+    if [ "$4" != 0 ]; then echo "FAILED: $1 (status $4)"; fi
+}
+
+number() { # PATTERN: the last number before it in the log
+    n=$(grep -oE "[0-9]+ $1" "$log" | tail -1 | grep -oE '^[0-9]+')
+    echo "${n:-0}"
+}
+
+for unit in "$BUILD"/unit_*; do
+    case $unit in *.o) continue ;; esac
+    "$unit" >"$log" 2>&1
+    status=$?
+    [ $status = 0 ] || cat "$log"
+    ok=$(grep -c '^\[       OK \]' "$log")
+    bad=$(grep -c '^\[  FAILED  \] [a-z_]*$' "$log")
+    echo "$(basename "$unit"): $ok passed"
+    count "$unit" "$ok" "$bad" $status
+done
+
+for backend in cpu cuda; do
+    "$BUILD/conformance" --backend $backend >"$log" 2>&1
+    status=$?
+    if [ $status = 0 ]; then head -1 "$log"; else cat "$log"; fi
+    count "conformance $backend" "$(number passed)" "$(number failed)" $status
+done
+
+SLUICE=$(realpath "$BUILD/sluice") "$PYTHON" -m pytest -q -p no:cacheprovider tests >"$log" 2>&1
+status=$?
+cat "$log"
+count pytest "$(number passed)" "$(($(number failed) + $(number error)))" $status
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

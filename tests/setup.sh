@@ -1,0 +1,27 @@
+#!/bin/sh
+# Install what is missing. Each argument is "test|package": the Debian package is wanted when the
+# shell test fails.
+set -u
+
+missing=
+for need in "$@"; do
+    sh -c "${need%%|*}" >/dev/null 2>&1 || missing="$missing ${need##*|}"
+done
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+    echo "sluice needs packages that this system calls by names of its own; in Debian they are:"
+    echo "   $missing"
+    exit 1
+fi
+
+sudo=
+if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || { echo "As root: apt-get install$missing"; exit 1; }
+    sudo=sudo
+fi
+echo "Installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+$sudo apt-get update -qq || echo "apt-get update failed; trying with the lists there are"
+# shellcheck disable=SC2086
+$sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null

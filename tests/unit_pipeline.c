@@ -1,0 +1,323 @@
+// The engine's parts: queue, ring, files, pixel formats.
+#include "tests/unit.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <libavutil/pixdesc.h>
+
+#include "pipeline/file.h"
+#include "pipeline/pixel.h"
+#include "pipeline/queue.h"
+#include "pipeline/ring.h"
+
+// ---- queue ----
+
+static atomic_int dropped;
+
+static void drop(void *item)
+{
+    free(item);
+    dropped++;
+}
+
+static int *make_item(int value)
+{
+    int *item = malloc(sizeof *item);
+    *item = value;
+    return item;
+}
+
+enum { ITEMS = 2000 };
+
+static void *write_items(void *argument)
+{
+    struct queue *queue = argument;
+    for (int k = 0; k < ITEMS; k++) {
+        int *item = make_item(k);
+        if (queue_push(queue, &item)) {
+            free(item);
+            break;
+        }
+    }
+    queue_finish(queue);
+    return NULL;
+}
+
+static void queues_keep_order_and_everything(void **state)
+{
+    (void)state;
+    struct queue *queue;
+    pthread_t writer[2];
+    assert_int_equal(queue_create(3, 2, drop, &queue), STATUS_OK);
+    for (int k = 0; k < 2; k++)
+        pthread_create(&writer[k], NULL, write_items, queue);
+    int count = 0, *item;
+    int64_t sum = 0;
+    while (!queue_pop(queue, &item)) {
+        sum += *item;
+        count++;
+        free(item);
+    }
+    assert_int_equal(count, 2 * ITEMS);
+    assert_int_equal(sum, (int64_t)ITEMS * (ITEMS - 1));
+    for (int k = 0; k < 2; k++)
+        pthread_join(writer[k], NULL);
+    queue_destroy(&queue);
+    assert_null(queue);
+}
+
+static void an_abandoned_queue_frees_writers_and_items(void **state)
+{
+    (void)state;
+    struct queue *queue;
+    pthread_t writer;
+    dropped = 0;
+    assert_int_equal(queue_create(4, 1, drop, &queue), STATUS_OK);
+    pthread_create(&writer, NULL, write_items, queue);
+    int *item;
+    assert_int_equal(queue_pop(queue, &item), STATUS_OK);
+    free(item);
+    queue_abandon(queue);
+    pthread_join(writer, NULL); // it would wait for ever on a full queue
+    assert_int_equal(queue_pop(queue, &item), STATUS_EOF);
+    item = make_item(1);
+    assert_int_equal(queue_push(queue, &item), STATUS_EOF);
+    assert_non_null(item); // still ours
+    free(item);
+    queue_destroy(&queue);
+    assert_in_range(dropped, 0, 4);
+}
+
+// ---- ring ----
+
+static void *fill_ring(void *argument)
+{
+    struct ring *ring = argument;
+    struct slot *slot;
+    for (int k = 0; k < 100 && !ring_claim(ring, &slot); k++) {
+        slot->out->width = k; // a mark
+        ring_publish(ring, slot);
+    }
+    ring_finish(ring);
+    return NULL;
+}
+
+static void rings_never_reorder(void **state)
+{
+    (void)state;
+    struct ring *ring;
+    struct slot *slot;
+    pthread_t submitter;
+    assert_int_equal(ring_create(3, &ring), STATUS_OK);
+    pthread_create(&submitter, NULL, fill_ring, ring);
+    int count = 0;
+    while (!ring_take(ring, &slot)) {
+        assert_int_equal(slot->out->width, count);
+        assert_int_equal(slot->number, count % 3);
+        count++;
+        ring_release(ring, slot);
+    }
+    assert_int_equal(count, 100);
+    pthread_join(submitter, NULL);
+    assert_true(ring_occupancy(ring) >= 0 && ring_occupancy(ring) <= 1);
+    ring_destroy(&ring);
+}
+
+static void an_abandoned_ring_frees_the_submitter(void **state)
+{
+    (void)state;
+    struct ring *ring;
+    struct slot *slot;
+    pthread_t submitter;
+    assert_int_equal(ring_create(2, &ring), STATUS_OK);
+    pthread_create(&submitter, NULL, fill_ring, ring);
+    assert_int_equal(ring_take(ring, &slot), STATUS_OK);
+    ring_abandon(ring);
+    ring_release(ring, slot);
+    while (!ring_take(ring, &slot)) // what was published is still to be taken
+        ring_release(ring, slot);
+    pthread_join(submitter, NULL);
+    ring_destroy(&ring);
+}
+
+// ---- files ----
+
+static char folder[] = "/tmp/sluice-unit-XXXXXX";
+static char name[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(name, sizeof name, "%s/out.bin", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    unlink(name);
+    return rmdir(folder); // fails if a temporary was left behind
+}
+
+static void write_text(struct file *file, const char *text)
+{
+    avio_write(file_io(file), (const unsigned char *)text, (int)strlen(text));
+}
+
+static void read_text(char *text, size_t size)
+{
+    FILE *from = fopen(name, "r");
+    assert_non_null(from);
+    text[fread(text, 1, size - 1, from)] = 0;
+    fclose(from);
+}
+
+static void files_appear_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    struct log silent = {0};
+    struct file *file;
+    char text[32];
+    assert_int_equal(file_create(name, false, &silent, &file), STATUS_OK);
+    write_text(file, "first");
+    assert_int_equal(access(name, F_OK), -1); // not before the commit
+    assert_int_equal(file_commit(&file), STATUS_OK);
+    assert_null(file);
+    read_text(text, sizeof text);
+    assert_string_equal(text, "first");
+
+    assert_int_equal(file_check(name, false, &silent), STATUS_OUTPUT);
+    assert_int_equal(file_create(name, true, &silent, &file), STATUS_OK);
+    write_text(file, "second");
+    avio_flush(file_io(file));
+    file_discard(&file);
+    read_text(text, sizeof text);
+    assert_string_equal(text, "first"); // untouched
+
+    assert_int_equal(file_create(name, true, &silent, &file), STATUS_OK);
+    write_text(file, "third");
+    assert_int_equal(file_commit(&file), STATUS_OK);
+    read_text(text, sizeof text);
+    assert_string_equal(text, "third");
+}
+
+static void a_file_that_appeared_meanwhile_is_not_replaced(void **state)
+{
+    (void)state;
+    struct log silent = {0};
+    struct file *file;
+    char text[32];
+    unlink(name);
+    assert_int_equal(file_create(name, false, &silent, &file), STATUS_OK);
+    write_text(file, "mine");
+    FILE *other = fopen(name, "w");
+    fputs("theirs", other);
+    fclose(other);
+    assert_int_equal(file_commit(&file), STATUS_OUTPUT);
+    read_text(text, sizeof text);
+    assert_string_equal(text, "theirs");
+}
+
+static void failed_writes_are_noticed(void **state)
+{
+    (void)state;
+    struct log silent = {0};
+    struct file *file;
+    if (access("/dev/full", W_OK))
+        skip();
+    assert_int_equal(file_create("/dev/full", true, &silent, &file), STATUS_OK);
+    write_text(file, "anything");
+    assert_int_equal(file_commit(&file), STATUS_OUTPUT);
+}
+
+// ---- pixel formats ----
+
+// Each format that can be described is found again by its description.
+static void pixel_formats_go_both_ways(void **state)
+{
+    (void)state;
+    const struct color_tags none = {0};
+    int described = 0;
+    for (const AVPixFmtDescriptor *at = NULL; (at = av_pix_fmt_desc_next(at));) {
+        enum AVPixelFormat pixel = av_pix_fmt_desc_get_id(at);
+        struct format format;
+        if (!pixel_describe(pixel, &none, 64, 64, &format))
+            continue;
+        described++;
+        enum AVPixelFormat found = pixel_find(&format);
+        struct format again;
+        assert_true(pixel_describe(found, &none, 64, 64, &again));
+        if (!format_same_storage(&format, &again))
+            fail_msg("%s is found as %s", at->name, av_get_pix_fmt_name(found));
+    }
+    assert_true(described > 100);
+}
+
+static void outputs_take_the_least_loss(void **state)
+{
+    (void)state;
+    static const enum AVPixelFormat x264[] = {
+        AV_PIX_FMT_YUV420P, AV_PIX_FMT_YUVJ420P,  AV_PIX_FMT_YUV422P,   AV_PIX_FMT_YUV444P,
+        AV_PIX_FMT_NV12,    AV_PIX_FMT_YUV420P10, AV_PIX_FMT_YUV422P10, AV_PIX_FMT_YUV444P10,
+        AV_PIX_FMT_GRAY8,   AV_PIX_FMT_GRAY10,    AV_PIX_FMT_NONE};
+    static const enum AVPixelFormat png[] = {
+        AV_PIX_FMT_RGB24, AV_PIX_FMT_RGBA,  AV_PIX_FMT_RGB48BE,  AV_PIX_FMT_RGBA64BE,
+        AV_PIX_FMT_PAL8,  AV_PIX_FMT_GRAY8, AV_PIX_FMT_GRAY16BE, AV_PIX_FMT_NONE};
+    static const enum AVPixelFormat gif[] = {AV_PIX_FMT_RGB8, AV_PIX_FMT_GRAY8, AV_PIX_FMT_PAL8,
+                                             AV_PIX_FMT_NONE};
+    static const struct {
+        enum AVPixelFormat from;
+        const enum AVPixelFormat *candidates;
+        bool playable;
+        enum AVPixelFormat chosen;
+    } rows[] = {
+        {AV_PIX_FMT_YUV420P, x264, true, AV_PIX_FMT_YUV420P},
+        {AV_PIX_FMT_YUVJ420P, x264, true, AV_PIX_FMT_YUVJ420P},
+        {AV_PIX_FMT_NV12, x264, true, AV_PIX_FMT_NV12},
+        {AV_PIX_FMT_GRAY8, x264, true, AV_PIX_FMT_YUVJ420P}, // gray is full range
+        {AV_PIX_FMT_GRAY8, x264, false, AV_PIX_FMT_GRAY8},
+        {AV_PIX_FMT_GRAY16, x264, true, AV_PIX_FMT_YUV420P10},
+        {AV_PIX_FMT_YUV420P10, x264, true, AV_PIX_FMT_YUV420P10},
+        {AV_PIX_FMT_YUV411P, x264, true, AV_PIX_FMT_YUV422P},
+        {AV_PIX_FMT_RGB24, x264, true, AV_PIX_FMT_YUV420P},
+        {AV_PIX_FMT_BGRA, png, false, AV_PIX_FMT_RGBA},
+        {AV_PIX_FMT_YUV420P, png, false, AV_PIX_FMT_RGB24},
+        {AV_PIX_FMT_GRAY16, png, false, AV_PIX_FMT_GRAY16BE},
+        {AV_PIX_FMT_YUV420P10, png, false, AV_PIX_FMT_RGB48BE},
+        {AV_PIX_FMT_GRAY8, gif, false, AV_PIX_FMT_GRAY8},
+        {AV_PIX_FMT_RGB24, gif, false, AV_PIX_FMT_NONE}, // palettes are libswscale's
+    };
+    const struct color_tags none = {0};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct format from;
+        assert_true(pixel_describe(rows[k].from, &none, 64, 64, &from));
+        enum AVPixelFormat chosen = pixel_choose(&from, rows[k].candidates, rows[k].playable);
+        if (chosen != rows[k].chosen)
+            fail_msg("%s goes into %s, not %s", av_get_pix_fmt_name(rows[k].from),
+                     av_get_pix_fmt_name(chosen), av_get_pix_fmt_name(rows[k].chosen));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queues_keep_order_and_everything),
+        cmocka_unit_test(an_abandoned_queue_frees_writers_and_items),
+        cmocka_unit_test(rings_never_reorder),
+        cmocka_unit_test(an_abandoned_ring_frees_the_submitter),
+        cmocka_unit_test(files_appear_whole_or_not_at_all),
+        cmocka_unit_test(a_file_that_appeared_meanwhile_is_not_replaced),
+        cmocka_unit_test(failed_writes_are_noticed),
+        cmocka_unit_test(pixel_formats_go_both_ways),
+        cmocka_unit_test(outputs_take_the_least_loss),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,315 @@
+// Chains, borders, filter design and plans.
+#include "tests/unit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "stages/chain.h"
+#include "stages/plan.h"
+#include "stages/separable.h"
+
+static const struct format full = {.range = RANGE_FULL, .kr = 0.299, .kb = 0.114};
+
+// ---- chain text ----
+
+static void chains_that_are_none(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int position, length;
+        const char *says; // part of the message
+    } wrong[] = {
+        {"gausian=1.4", 0, 7, "did you mean 'gaussian'"},
+        {"gray,sobell", 5, 6, "did you mean 'sobel'"},
+        {"xyz", 0, 3, "the stages are: brightness"},
+        {"brightness=300", 11, 3, "-255 .. 255"},
+        {"brightness=abc", 11, 3, "takes a number"},
+        {"brightness=1e", 11, 2, "takes a number"},
+        {"brightness=nan", 11, 3, "takes a number"},
+        {"brightness", 0, 10, "needs a value"},
+        {"brightness=", 11, 0, "missing"},
+        {"brightness=1:2", 13, 1, "one more"},
+        {"brightness=offset=1:offset=2", 20, 8, "given twice"},
+        {"gaussian=1.4:radius=2.5", 20, 3, "whole number"},
+        {"gaussian=1.4:raduis=2", 13, 6, "did you mean 'radius'"},
+        {"gaussian=sigma=1.4:2", 19, 1, "come before"},
+        {"gray=lume", 5, 4, "luma|mean"},
+        {"gray,,sobel", 5, 0, "name is missing"},
+        {"gray,", 5, 0, "name is missing"},
+        {"sobel=border=clamp", 13, 5, "replicate|zero|reflect|mirror|wrap"},
+    };
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        struct chain chain;
+        struct chain_error error;
+        assert_int_equal(chain_parse(wrong[k].text, &chain, &error), STATUS_USAGE);
+        if (error.position != wrong[k].position || error.length != wrong[k].length ||
+            !strstr(error.message, wrong[k].says))
+            fail_msg("'%s': at %d + %d: %s", wrong[k].text, error.position, error.length,
+                     error.message);
+    }
+}
+
+static void chains_that_are(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int links;
+        double value; // the first link's first
+    } right[] = {
+        {"", 0, 0},
+        {"   ", 0, 0},
+        {"gray", 1, 0},
+        {"gray=mean", 1, 1},
+        {"gray=mode=mean", 1, 1},
+        {" gaussian = 1.4 : radius = 3 , sobel ", 2, 1.4},
+        {"gaussian=border=wrap:sigma=2", 1, 2},
+        {"brightness=-255,brightness=255", 2, -255},
+        {"brightness=+1e1", 1, 10},
+    };
+    for (size_t k = 0; k < sizeof right / sizeof *right; k++) {
+        struct chain chain;
+        struct chain_error error;
+        if (chain_parse(right[k].text, &chain, &error))
+            fail_msg("'%s': %s", right[k].text, error.message);
+        assert_int_equal(chain.links, right[k].links);
+        if (chain.links)
+            assert_true(chain.link[0].value[0] == right[k].value);
+        chain_free(&chain);
+    }
+}
+
+static void errors_are_marked_in_the_text(void **state)
+{
+    (void)state;
+    struct chain chain;
+    struct chain_error error;
+    char text[512];
+    assert_int_equal(chain_parse("gray,gausian=1", &chain, &error), STATUS_USAGE);
+    chain_error_describe(&error, "gray,gausian=1", text, sizeof text);
+    assert_non_null(strstr(text, "\n  gray,gausian=1\n       ^^^^^^^"));
+}
+
+static void tables_are_sound(void **state)
+{
+    (void)state;
+    for (int k = 0; stages[k]; k++) {
+        assert_ptr_equal(stage_find(stages[k]->name, strlen(stages[k]->name)), stages[k]);
+        assert_true(stages[k]->summary && stages[k]->formula && stages[k]->lower);
+        for (const struct stage_option *option = stages[k]->option; option->name; option++) {
+            assert_true(option->unit && option->help && option->min < option->max);
+            assert_true(isnan(option->initial) ||
+                        (option->initial >= option->min && option->initial <= option->max));
+            if (option->type != OPTION_CHOICE)
+                continue;
+            int choices = 1;
+            for (const char *at = option->choices; *at; at++)
+                choices += *at == '|';
+            assert_int_equal(choices, (int)option->max + 1);
+        }
+    }
+}
+
+// ---- borders ----
+
+static void borders_reach_any_distance(void **state)
+{
+    (void)state;
+    static const struct {
+        enum border border;
+        int index[13]; // of -5 .. 7 in a row of 3
+    } rows[] = {
+        {BORDER_REPLICATE, {0, 0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2, 2}},
+        {BORDER_ZERO, {-1, -1, -1, -1, -1, 0, 1, 2, -1, -1, -1, -1, -1}},
+        {BORDER_REFLECT, {1, 2, 2, 1, 0, 0, 1, 2, 2, 1, 0, 0, 1}},
+        {BORDER_MIRROR, {1, 0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2, 1}},
+        {BORDER_WRAP, {1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1}},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        for (int i = -5; i <= 7; i++)
+            assert_int_equal(border_index(rows[k].border, i, 3), rows[k].index[i + 5]);
+}
+
+// ---- filter design ----
+
+static double ideal[4096];
+
+// The truncated, normalised Gaussian, zero from radius + 1 on.
+static void ideal_weights(double sigma, int radius, double *weight)
+{
+    double sum = 0;
+    memset(weight, 0, sizeof ideal);
+    for (int i = -radius; i <= radius; i++)
+        sum += exp(-(double)i * i / (2 * sigma * sigma));
+    for (int i = 0; i <= radius; i++)
+        weight[i] = exp(-(double)i * i / (2 * sigma * sigma)) / sum;
+}
+
+// What a row of zeros with one sample of a million becomes: the filter's effect, exact enough.
+static double effect_at(const struct op_separable *f, int i, int impulse)
+{
+    int d = 1 << f->decimate_x, m = i >> f->decimate_x, phase = i & (d - 1);
+    double sum = 0;
+    for (int side = 0; side < 2; side++)
+        for (int k = -f->radius_x; k <= f->radius_x; k++) {
+            int from = abs(impulse - (m + side + k) * d);
+            double tent = from < d ? (d - from) / ((double)d * d) : 0;
+            sum +=
+                (side ? phase : d - phase) / (double)d * ldexp(f->tap_x[abs(k)], -f->bits) * tent;
+        }
+    return sum;
+}
+
+// The contract of stages/separable.h: no picture can differ by more than 1 code value. The worst
+// picture is white where the effect is too large and black where it is too small.
+static void gaussians_stay_within_one_code(void **state)
+{
+    (void)state;
+    struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
+    for (double sigma = 0.1; sigma <= 250; sigma *= sigma > 30 ? 1.5 : 1.15) {
+        int radii[] = {-1, 1, (int)ceil(sigma), (int)(2 * sigma) + 1, 5000};
+        for (int r = 0; r < 5; r++) {
+            struct program program;
+            assert_int_equal(program_init(&program, &gray), STATUS_OK);
+            program_gaussian(&program, 0, sigma, radii[r], BORDER_REPLICATE, 0);
+            int radius = radii[r] < 0 ? gaussian_radius(sigma) : radii[r];
+            radius = radius < 1700 ? radius : 1700;
+            if (program.ops) {
+                const struct op_separable *f = &program.op[0].separable;
+                int64_t sum = f->tap_x[0];
+                for (int k = 1; k <= f->radius_x; k++)
+                    sum += 2 * (int64_t)f->tap_x[k];
+                assert_int_equal(sum, INT64_C(1) << f->bits);
+                int d = 1 << f->decimate_x, reach = radius + 3 * d;
+                double worst = 0;
+                ideal_weights(sigma, radius, ideal);
+                for (int i = 0; i<d; i += d> 4 ? d / 4 : 1) {
+                    double half = 0;
+                    for (int k = -reach; k <= reach; k++)
+                        half += 127.5 * fabs(effect_at(f, i, i + k) - ideal[abs(k)]);
+                    worst = half > worst ? half : worst;
+                }
+                double rounding = 0.5 + ldexp(0.5, -f->fraction);
+                if (2 * worst + rounding > 1)
+                    fail_msg("sigma %g radius %d: error %g", sigma, radii[r], 2 * worst + rounding);
+            } else {
+                ideal_weights(sigma, radius, ideal);
+                assert_true(127.5 * 2 * (1 - ideal[0]) < 0.25);
+            }
+            program_free(&program);
+        }
+    }
+}
+
+// ---- plans ----
+
+static void plan_of(const char *text, const struct format *format, struct plan_limits limits,
+                    struct program *program, struct plan **plan)
+{
+    struct chain chain;
+    struct chain_error error;
+    assert_int_equal(chain_parse(text, &chain, &error), STATUS_OK);
+    assert_int_equal(program_init(program, format), STATUS_OK);
+    assert_int_equal(chain_lower(&chain, program), STATUS_OK);
+    assert_int_equal(program_finish(program, NULL), STATUS_OK);
+    assert_int_equal(plan_create(program, limits, plan), STATUS_OK);
+    chain_free(&chain);
+}
+
+static void the_default_chain_is_one_pass_of_luma(void **state)
+{
+    (void)state;
+    struct format limited = {.range = RANGE_LIMITED, .kr = 0.2126, .kb = 0.0722};
+    struct format yuv = format_planar(MODEL_YUV, 8, 1, 1, false, &limited);
+    struct program program;
+    struct plan *plan;
+    plan_of(CHAIN_DEFAULT, &yuv, (struct plan_limits){16, 40}, &program, &plan);
+    assert_int_equal(plan->passes, 1);
+    assert_int_equal(plan->pass[0].steps, 4); // range, gaussian, sobel, threshold
+    assert_int_equal(plan->reads, 1);         // luma only
+    assert_int_equal(plan->buffers, 0);
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
+static void untouched_planes_are_referenced(void **state)
+{
+    (void)state;
+    struct format yuv = format_planar(MODEL_YUV, 8, 1, 1, true, &full);
+    struct program program;
+    struct plan *plan;
+    plan_of("brightness=3", &yuv, (struct plan_limits){16, 40}, &program, &plan);
+    assert_int_equal(plan->plane[0].origin, PLANE_COMPUTED);
+    for (int p = 1; p < 4; p++) {
+        assert_int_equal(plan->plane[p].origin, PLANE_REFERENCE);
+        assert_int_equal(plan->plane[p].source, p);
+    }
+    assert_false(program_is_identity(&program));
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
+static void limits_cut_passes_and_buffers_are_shared(void **state)
+{
+    (void)state;
+    struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
+    struct program program;
+    struct plan *plan;
+    plan_of("sobel,sobel,sobel,sobel,sobel", &gray, (struct plan_limits){1, 32}, &program, &plan);
+    assert_int_equal(plan->passes, 5);
+    assert_int_equal(plan->buffers, 2); // back and forth
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
+static void pointwise_runs_fold_into_one_table(void **state)
+{
+    (void)state;
+    struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
+    struct program program;
+    struct plan *plan;
+    plan_of("brightness=10,contrast=2,gamma=1.2,threshold=5:200", &gray,
+            (struct plan_limits){1, 32}, &program, &plan);
+    assert_int_equal(plan->passes, 1);
+    assert_int_equal(plan->pass[0].steps, 1);
+    assert_int_equal(plan->pass[0].step[0].folded_count, 4);
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
+static void chains_that_do_nothing_are_the_identity(void **state)
+{
+    (void)state;
+    static const char *const chains[] = {"",        "null",         "brightness=0", "contrast=1",
+                                         "gamma=1", "gaussian=0.1", "null,null"};
+    struct format yuv = format_planar(MODEL_YUV, 8, 1, 1, false, &full);
+    for (size_t k = 0; k < sizeof chains / sizeof *chains; k++) {
+        struct program program;
+        struct plan *plan;
+        plan_of(chains[k], &yuv, (struct plan_limits){16, 40}, &program, &plan);
+        assert_true(program_is_identity(&program));
+        assert_int_equal(plan->passes, 0);
+        plan_destroy(&plan);
+        program_free(&program);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chains_that_are_none),
+        cmocka_unit_test(chains_that_are),
+        cmocka_unit_test(errors_are_marked_in_the_text),
+        cmocka_unit_test(tables_are_sound),
+        cmocka_unit_test(borders_reach_any_distance),
+        cmocka_unit_test(gaussians_stay_within_one_code),
+        cmocka_unit_test(the_default_chain_is_one_pass_of_luma),
+        cmocka_unit_test(untouched_planes_are_referenced),
+        cmocka_unit_test(limits_cut_passes_and_buffers_are_shared),
+        cmocka_unit_test(pointwise_runs_fold_into_one_table),
+        cmocka_unit_test(chains_that_do_nothing_are_the_identity),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
