@@ -34,7 +34,8 @@ void print_summary(const struct sluice_summary *summary, FILE *to)
     for (int part = 0; part < SLUICE_PARTS; part++)
         if (summary->busy[part] >= 0.005)
             fprintf(to, " %s %.0f %%", part_names[part], 100 * summary->busy[part]);
-    fprintf(to, "; ring of %d %.0f %% full\n", summary->ring, 100 * summary->ring_occupancy);
+    fprintf(to, "; cores %.0f %%; ring of %d %.0f %% full\n", 100 * summary->cores_busy,
+            summary->ring, 100 * summary->ring_occupancy);
     fprintf(to, "verdict   %s\n", summary->verdict);
     fprintf(to, "ledger    %lld in = %lld out", (long long)summary->frames_in,
             (long long)summary->frames_out);
@@ -62,7 +63,7 @@ bool write_json(const struct sluice_summary *summary, enum sluice_status status,
     json_t *root = json_pack(
         "{s:s, s:s, s:i, s:{s:o, s:o, s:o, s:i, s:i}, s:{s:o, s:o, s:o, s:I}, s:o,"
         " s:{s:o, s:o, s:o, s:i}, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I},"
-        " s:{s:f, s:f, s:f}, s:{s:o, s:f, s:s, s:o}}",
+        " s:{s:f, s:f, s:f}, s:{s:o, s:f, s:f, s:s, s:o}}",
         "version", sluice_version(), "status", sluice_status_name(status), "exit", exit_code,
         "input", "name", text_or_null(summary->input), "codec", text_or_null(summary->input_codec),
         "pixel_format", text_or_null(summary->input_format), "width", summary->width, "height",

@@ -120,9 +120,10 @@ static void *worker_run(void *argument)
         }
         int band = slot->next_band++, phase = slot->phase;
         pthread_mutex_unlock(&self->lock);
-        long long start = host_now_ns();
+        // Processor time: the cores are shared with codecs, and waiting for one is not work.
+        long long start = host_thread_ns();
         run_band(self, worker, slot, phase, band);
-        long long busy = host_now_ns() - start;
+        long long busy = host_thread_ns() - start;
         pthread_mutex_lock(&self->lock);
         slot->busy_ns += busy;
         finish_band_locked(self, slot);

@@ -16,9 +16,19 @@ void host_free(struct backend *backend, void *memory, size_t bytes)
     free(memory);
 }
 
-long long host_now_ns(void)
+static long long clock_ns(clockid_t clock)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+long long host_now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+long long host_thread_ns(void)
+{
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }

@@ -7,5 +7,6 @@
 void *host_alloc(struct backend *backend, size_t bytes);
 void host_free(struct backend *backend, void *memory, size_t bytes);
 
-// A clock that never jumps, in nanoseconds.
+// A clock that never jumps, and the processor time of the calling thread, in nanoseconds.
 long long host_now_ns(void);
+long long host_thread_ns(void);

@@ -8,6 +8,7 @@
 #include <libavutil/mastering_display_metadata.h>
 #include <libavutil/version.h>
 #include <stdbool.h>
+#include <string.h>
 
 static inline bool frame_is_interlaced(const AVFrame *frame)
 {
@@ -87,6 +88,14 @@ static inline const uint8_t *stream_data(const AVStream *stream, enum AVPacketSi
 #else
     return av_stream_get_side_data(stream, type, NULL);
 #endif
+}
+
+// How the picture is to be turned for showing, by the stream or by the frame itself (EXIF); NULL: as
+// it is.
+static inline const int32_t *display_matrix(const AVStream *stream, const AVFrame *frame)
+{
+    const AVFrameSideData *own = av_frame_get_side_data(frame, AV_FRAME_DATA_DISPLAYMATRIX);
+    return (const int32_t *)(own ? own->data : stream_data(stream, AV_PKT_DATA_DISPLAYMATRIX));
 }
 
 // Room for side data of a stream; NULL if memory ran out.

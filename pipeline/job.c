@@ -1,6 +1,7 @@
 #include "pipeline/job.h"
 
 #include <libavutil/avutil.h>
+#include <libavutil/cpu.h>
 #include <libavutil/log.h>
 #include <libavutil/mathematics.h>
 #include <libavutil/pixdesc.h>
@@ -25,11 +26,21 @@ enum {
 // How much of other streams may come before the first frame of video.
 static const int64_t early_bytes_most = 256 << 20;
 
-int64_t meter_now_ns(void)
+static int64_t clock_ns(clockid_t clock)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+int64_t meter_now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+int64_t meter_process_ns(void)
+{
+    return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void drop_packet(void *packet_)
@@ -372,6 +383,7 @@ static enum status check_ledger(struct sluice_job *job)
 enum sluice_status sluice_job_run(struct sluice_job *job)
 {
     job->began_ns = meter_now_ns();
+    job->began_cpu_ns = meter_process_ns();
     enum status status = begin(job);
     if (status) {
         wait_for_first(job);
@@ -389,6 +401,8 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
     if (status_is_failure(status))
         sink_destroy(&job->sink); // nothing half-done stays
     job->seconds = (double)(meter_now_ns() - job->began_ns) * 1e-9;
+    job->cores_busy = (double)(meter_process_ns() - job->began_cpu_ns) * 1e-9 / job->seconds /
+                      (double)av_cpu_count();
     job->ran = true;
     report_verdict(job);
     if (!status && job->stop)

@@ -47,7 +47,7 @@ struct sluice_job {
     struct sink_video video;
     char input_format[32], output_format[32];
     int width, height; // of the first frame
-    int64_t began_ns;
+    int64_t began_ns, began_cpu_ns;
 
     // ---- the submit thread's ----
     struct filter *filter;
@@ -61,7 +61,7 @@ struct sluice_job {
     struct meter meter[SLUICE_PARTS];
 
     // ---- after sluice_job_run() ----
-    double seconds;
+    double seconds, cores_busy;
     int64_t bytes_out;
     bool ran, truncated;
     char verdict[256];
@@ -89,6 +89,7 @@ enum status submit_frame(struct sluice_job *job, AVFrame **frame,
 void report_verdict(struct sluice_job *job);
 
 int64_t meter_now_ns(void);
+int64_t meter_process_ns(void); // of processor time, all threads
 
 // Add the time since `start` to a part's meter.
 static inline void meter_add(struct meter *meter, int64_t start)

@@ -82,6 +82,16 @@ bool output_is_sequence(const char *file)
            0;
 }
 
+static bool is_isobmff(const AVOutputFormat *muxer)
+{
+    return av_match_name(muxer->name, "mp4,mov,ipod,3gp,3g2,psp,ismv,f4v");
+}
+
+bool output_carries_rotation(const AVOutputFormat *muxer)
+{
+    return is_isobmff(muxer);
+}
+
 // ---- files ----
 
 static int open_file(AVFormatContext *format, AVIOContext **io, const char *url, int flags,
@@ -278,7 +288,7 @@ static enum status add_light(AVStream *stream, const AVFrame *first)
 }
 
 // Side data that says how to show the picture, which filtering does not change.
-static enum status copy_picture_data(AVStream *to, const AVStream *from)
+static enum status copy_picture_data(AVStream *to, const AVStream *from, bool upright)
 {
     static const struct {
         enum AVPacketSideDataType type;
@@ -290,7 +300,8 @@ static enum status copy_picture_data(AVStream *to, const AVStream *from)
     };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         const uint8_t *data = stream_data(from, kinds[k].type);
-        if (!data || stream_data(to, kinds[k].type))
+        bool rotation = kinds[k].type == AV_PKT_DATA_DISPLAYMATRIX;
+        if (!data || stream_data(to, kinds[k].type) || (rotation && upright))
             continue;
         uint8_t *room = stream_data_add(to, kinds[k].type, kinds[k].size);
         if (!room)
@@ -301,7 +312,8 @@ static enum status copy_picture_data(AVStream *to, const AVStream *from)
 }
 
 static enum status add_video(struct output *output, const struct source *source,
-                             const AVCodecContext *codec, const AVFrame *first, struct route *route)
+                             const AVCodecContext *codec, const AVFrame *first, bool upright,
+                             struct route *route)
 {
     const AVStream *from = source_video(source);
     AVStream *to = avformat_new_stream(output->format, NULL);
@@ -317,7 +329,7 @@ static enum status add_video(struct output *output, const struct source *source,
                             .time_base = codec->time_base,
                             .shift = route->shift,
                             .last_dts = AV_NOPTS_VALUE};
-    enum status status = copy_picture_data(to, from);
+    enum status status = copy_picture_data(to, from, upright);
     return status ? status : add_light(to, first);
 }
 
@@ -371,7 +383,8 @@ static enum status copy_metadata(struct output *output, const AVFormatContext *f
 }
 
 enum status output_add_streams(struct output *output, const struct source *source,
-                               const AVCodecContext *codec, const AVFrame *first, int64_t shift)
+                               const AVCodecContext *codec, const AVFrame *first, int64_t shift,
+                               bool upright)
 {
     const AVFormatContext *from = source->format;
     output->routes = from->nb_streams;
@@ -388,7 +401,7 @@ enum status output_add_streams(struct output *output, const struct source *sourc
                                 .last_dts = AV_NOPTS_VALUE};
         if ((int)k == source->video) {
             route->shift = av_rescale_q(shift, AV_TIME_BASE_Q, codec->time_base);
-            status = add_video(output, source, codec, first, route);
+            status = add_video(output, source, codec, first, upright, route);
         } else if (container_takes(output->format->oformat, stream)) {
             status = copy_stream(output, stream, route);
         } else {
@@ -420,11 +433,6 @@ static enum status write_failed(struct output *output, int error, const char *wh
                         strerror(cause));
     }
     return check_failed(output->log, STATUS_OUTPUT, error, "%s: %s", output->name, what);
-}
-
-static bool is_isobmff(const AVOutputFormat *muxer)
-{
-    return av_match_name(muxer->name, "mp4,mov,ipod,3gp,3g2,psp,ismv,f4v");
 }
 
 enum status output_begin(struct output *output, AVDictionary **options)

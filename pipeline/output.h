@@ -22,6 +22,9 @@ bool output_has_option(const AVOutputFormat *muxer, const char *key);
 bool output_is_images(const AVOutputFormat *muxer);
 bool output_is_sequence(const char *file);
 
+// Whether the container says how a picture is to be turned for showing.
+bool output_carries_rotation(const AVOutputFormat *muxer);
+
 struct output;
 
 enum status output_create(const AVOutputFormat *muxer, const char *file, bool overwrite,
@@ -32,7 +35,8 @@ enum status output_create(const AVOutputFormat *muxer, const char *file, bool ov
 // dispositions, rotation and HDR data; `first` (a filtered frame) has the latter where only the
 // bitstream did. Timestamps will be moved back by `shift` microseconds.
 enum status output_add_streams(struct output *output, const struct source *source,
-                               const AVCodecContext *codec, const AVFrame *first, int64_t shift);
+                               const AVCodecContext *codec, const AVFrame *first, int64_t shift,
+                               bool upright);
 
 // Write the header. *options (av_dict) holds what output_has_option() knows.
 enum status output_begin(struct output *output, AVDictionary **options);

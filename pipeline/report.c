@@ -1,5 +1,6 @@
 // What a job says about itself: progress, summary, verdict.
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,24 +54,29 @@ void report_verdict(struct sluice_job *job)
     static const struct {
         const char *name, *advice;
     } parts[] = {
-        [SLUICE_PART_DEMUX] = {"reading", "a faster disk or network would"},
-        [SLUICE_PART_DECODE] = {"decoding", "a GPU that decodes (--hwdec) or more cores would"},
-        [SLUICE_PART_UPLOAD] = {"uploading", "decoding on the GPU (--hwdec require) would"},
-        [SLUICE_PART_FILTER] = {"filtering", "a shorter chain, a GPU or more cores would"},
-        [SLUICE_PART_DOWNLOAD] = {"downloading", "a smaller result (gray first) would"},
-        [SLUICE_PART_ENCODE] = {"encoding", "a faster --preset or another -c:v would"},
-        [SLUICE_PART_MUX] = {"writing", "a faster disk would"},
+        [SLUICE_PART_DEMUX] = {"reading", "a faster disk or network"},
+        [SLUICE_PART_DECODE] = {"decoding", "a GPU that decodes (--hwdec) or more cores"},
+        [SLUICE_PART_UPLOAD] = {"uploading", "decoding on the GPU (--hwdec require)"},
+        [SLUICE_PART_FILTER] = {"filtering", "a shorter chain, a GPU or more cores"},
+        [SLUICE_PART_DOWNLOAD] = {"downloading", "a smaller result (gray first)"},
+        [SLUICE_PART_ENCODE] = {"encoding", "a faster --preset or another -c:v"},
+        [SLUICE_PART_MUX] = {"writing", "a faster disk"},
     };
     enum sluice_part part = bottleneck(job);
     double share = busy_share(job, part);
-    if (share < 0.5)
+    if (job->cores_busy >= 0.85)
+        snprintf(job->verdict, sizeof job->verdict,
+                 "the processor set the pace: its cores were busy %.0f %% of the time, and %s "
+                 "waited for the longest; %s would help",
+                 100 * fmin(job->cores_busy, 1), parts[part].name, parts[part].advice);
+    else if (share >= 0.5)
+        snprintf(job->verdict, sizeof job->verdict,
+                 "%s set the pace, busy %.0f %% of the time; %s would help", parts[part].name,
+                 100 * share, parts[part].advice);
+    else
         snprintf(job->verdict, sizeof job->verdict,
                  "no part was busy for even half of the time: the job is too short to say what "
                  "sets its pace");
-    else
-        snprintf(job->verdict, sizeof job->verdict,
-                 "%s set the pace, busy %.0f %% of the time; %s change it", parts[part].name,
-                 100 * share, parts[part].advice);
 }
 
 void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *summary)
@@ -98,6 +104,7 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .decoder = decoder_name(job->decoder),
         .width = job->width,
         .height = job->height,
+        .cores_busy = job->cores_busy < 1 ? job->cores_busy : 1,
         .ring_occupancy = job->ring ? ring_occupancy(job->ring) : 0,
         .ring = job->slots,
         .bottleneck = bottleneck(job),

@@ -10,8 +10,10 @@
 #include "pipeline/compat.h"
 #include "pipeline/file.h"
 #include "pipeline/output.h"
+#include "pipeline/pixel.h"
 #include "pipeline/scaler.h"
 #include "pipeline/sink.h"
+#include "stages/turn.h"
 
 struct file_sink {
     struct sink base;
@@ -27,6 +29,7 @@ struct file_sink {
     int stream; // of the source: the filtered one
     struct scaler *scaler;
     bool said_scaled;
+    struct turn turn; // of every frame, because the container cannot ask for it
     // The encoder's geometry.
     int width, height;
     enum AVPixelFormat pixel;
@@ -168,27 +171,70 @@ static enum AVPixelFormat encodable(const struct file_sink *self, enum AVPixelFo
     return candidates ? avcodec_find_best_pix_fmt_of_list(candidates, pixel, alpha, NULL) : pixel;
 }
 
+// The pixel format that the encoder gets for frames of `pixel`.
+static enum status choose_pixel(struct file_sink *self, enum AVPixelFormat from,
+                                enum AVPixelFormat *pixel)
+{
+    *pixel = encodable(self, from);
+    if (*pixel == AV_PIX_FMT_NONE)
+        return fail(self->log, STATUS_OUTPUT, "the encoder %s takes no format like %s",
+                    self->codec->name, av_get_pix_fmt_name(from));
+    if (*pixel != from)
+        log_print(self->log, LOG_INFO, "libswscale converts %s to %s for the encoder %s",
+                  av_get_pix_fmt_name(from), av_get_pix_fmt_name(*pixel), self->codec->name);
+    return STATUS_OK;
+}
+
+// Decide whether pictures have to be turned, and what they are then like: `shown`, a view of the
+// first.
+static void choose_turn(struct file_sink *self, AVFrame *shown)
+{
+    const int32_t *matrix = display_matrix(source_video(self->video.source), self->video.first);
+    struct color_tags tags = color_tags_of(shown);
+    struct format format;
+    if (!matrix || output_carries_rotation(self->muxer))
+        return;
+    struct turn turn = turn_of_matrix(matrix);
+    if (turn_is_none(turn))
+        return;
+    enum AVPixelFormat turned = AV_PIX_FMT_NONE;
+    if (pixel_describe(shown->format, &tags, 1, 1, &format)) {
+        format = format_turned(&format, turn);
+        turned = pixel_find(&format);
+    }
+    if (turned == AV_PIX_FMT_NONE) {
+        log_print(self->log, LOG_WARNING,
+                  "the picture should be turned for showing; %s cannot say "
+                  "so, and %s pictures cannot be turned",
+                  self->muxer->name, av_get_pix_fmt_name(shown->format));
+        return;
+    }
+    self->turn = turn;
+    shown->format = turned;
+    if (turn.transpose) {
+        FFSWAP(int, shown->width, shown->height);
+        shown->sample_aspect_ratio = av_inv_q(shown->sample_aspect_ratio);
+    }
+}
+
 static enum status open(struct sink *sink, const struct sink_video *video)
 {
     struct file_sink *self = (struct file_sink *)sink;
     self->video = *video;
     self->stream = video->source->video;
     AVFrame shown = *video->first; // a view, to open the encoder by
-    shown.format = encodable(self, video->first->format);
-    if (shown.format == AV_PIX_FMT_NONE)
-        return fail(self->log, STATUS_OUTPUT, "the encoder %s takes no format like %s",
-                    self->codec->name, av_get_pix_fmt_name(video->first->format));
-    if (shown.format != video->first->format)
-        log_print(self->log, LOG_INFO, "libswscale converts %s to %s for the encoder %s",
-                  av_get_pix_fmt_name(video->first->format), av_get_pix_fmt_name(shown.format),
-                  self->codec->name);
-    enum status status =
-        output_create(self->muxer, self->name, self->overwrite, self->log, &self->output);
+    choose_turn(self, &shown);
+    enum AVPixelFormat pixel;
+    enum status status = choose_pixel(self, shown.format, &pixel);
+    if (status)
+        return status;
+    shown.format = pixel;
+    status = output_create(self->muxer, self->name, self->overwrite, self->log, &self->output);
     if (!status)
         status = open_encoder(self, &shown);
     if (!status)
         status = output_add_streams(self->output, video->source, encoder_context(self->encoder),
-                                    video->first, video->shift);
+                                    video->first, video->shift, !turn_is_none(self->turn));
     if (!status)
         status = output_begin(self->output, &self->muxer_options);
     return status;
@@ -243,9 +289,29 @@ static enum status fit(struct file_sink *self, const AVFrame *frame, AVFrame *fi
                : status;
 }
 
-static enum status write(struct sink *sink, AVFrame *frame, struct packet_queue *queue)
+// Turn a picture upright into `to`, an empty frame.
+static enum status turn_frame(const struct file_sink *self, const AVFrame *frame, AVFrame *to)
 {
-    struct file_sink *self = (struct file_sink *)sink;
+    struct color_tags tags = color_tags_of(frame);
+    struct format from, turned, stored;
+    if (!pixel_describe(frame->format, &tags, 1, 1, &from) || av_frame_copy_props(to, frame) < 0)
+        return STATUS_FAILED;
+    turned = format_turned(&from, self->turn);
+    to->format = pixel_find(&turned);
+    to->width = self->turn.transpose ? frame->height : frame->width;
+    to->height = self->turn.transpose ? frame->width : frame->height;
+    if (self->turn.transpose)
+        to->sample_aspect_ratio = av_inv_q(frame->sample_aspect_ratio);
+    av_frame_remove_side_data(to, AV_FRAME_DATA_DISPLAYMATRIX);
+    if (!pixel_describe(to->format, &tags, 1, 1, &stored) || av_frame_get_buffer(to, 0) < 0)
+        return STATUS_MEMORY;
+    struct image source = pixel_image(frame, &from), target = pixel_image(to, &stored);
+    image_turn(&source, self->turn, &target);
+    return STATUS_OK;
+}
+
+static enum status write_upright(struct file_sink *self, AVFrame *frame, struct packet_queue *queue)
+{
     AVFrame *fitted = NULL;
     enum status status = STATUS_OK;
     if (frame && (frame->width != self->width || frame->height != self->height ||
@@ -258,6 +324,19 @@ static enum status write(struct sink *sink, AVFrame *frame, struct packet_queue 
     if (!status)
         status = pass_packets(self, queue);
     av_frame_free(&fitted);
+    return status;
+}
+
+static enum status write(struct sink *sink, AVFrame *frame, struct packet_queue *queue)
+{
+    struct file_sink *self = (struct file_sink *)sink;
+    if (!frame || turn_is_none(self->turn))
+        return write_upright(self, frame, queue);
+    AVFrame *upright = av_frame_alloc();
+    enum status status = upright ? turn_frame(self, frame, upright) : STATUS_MEMORY;
+    if (!status)
+        status = write_upright(self, upright, queue);
+    av_frame_free(&upright);
     return status;
 }
 

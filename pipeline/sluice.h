@@ -161,6 +161,7 @@ struct sluice_summary {
     int width, height;
 
     double busy[SLUICE_PARTS]; // share of the time that each part was working, 0 to 1
+    double cores_busy;         // share of the processor's time that the process used, 0 to 1
     double ring_occupancy;     // mean share of the ring's slots in use
     int ring;                  // slots
     enum sluice_part bottleneck;
