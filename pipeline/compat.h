@@ -90,8 +90,8 @@ static inline const uint8_t *stream_data(const AVStream *stream, enum AVPacketSi
 #endif
 }
 
-// How the picture is to be turned for showing, by the stream or by the frame itself (EXIF); NULL: as
-// it is.
+// How the picture is to be turned for showing, by the stream or by the frame itself (EXIF); NULL:
+// as it is.
 static inline const int32_t *display_matrix(const AVStream *stream, const AVFrame *frame)
 {
     const AVFrameSideData *own = av_frame_get_side_data(frame, AV_FRAME_DATA_DISPLAYMATRIX);

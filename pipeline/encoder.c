@@ -108,19 +108,20 @@ enum sink_range encoder_range(const AVCodec *codec)
     }
 }
 
-bool encoder_is_for_playback(const AVCodec *codec)
+struct pixel_wishes encoder_wishes(const AVCodec *codec)
 {
     switch (codec->id) {
-    case AV_CODEC_ID_H264:
+    case AV_CODEC_ID_H264: // their encoders refuse 4:2:0 of odd sizes
     case AV_CODEC_ID_HEVC:
+        return (struct pixel_wishes){.playable = true, .whole_chroma = true};
     case AV_CODEC_ID_VP8:
     case AV_CODEC_ID_VP9:
     case AV_CODEC_ID_AV1:
     case AV_CODEC_ID_MPEG4:
     case AV_CODEC_ID_MJPEG:
-        return true;
+        return (struct pixel_wishes){.playable = true};
     default:
-        return false;
+        return (struct pixel_wishes){0};
     }
 }
 

@@ -18,8 +18,8 @@ const AVCodec *encoder_find(const char *name, const AVOutputFormat *muxer, const
 // Which ranges of Y'CbCr survive this codec: all, where streams say which they have.
 enum sink_range encoder_range(const AVCodec *codec);
 
-// Whether viewers expect 4:2:0 from this codec.
-bool encoder_is_for_playback(const AVCodec *codec);
+// What viewers expect of the codec, and what its encoders insist on.
+struct pixel_wishes encoder_wishes(const AVCodec *codec);
 
 // Whether the encoder, by itself or by generic options, knows this option.
 bool encoder_has_option(const AVCodec *codec, const char *key);

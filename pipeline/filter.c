@@ -76,20 +76,24 @@ bool filter_accepts(const struct filter *filter, const AVFrame *frame)
 
 // Which pixel format the chain's result takes on its way out.
 static enum AVPixelFormat choose_output(const struct sink_formats *formats,
-                                        const struct format *natural, enum AVPixelFormat kept)
+                                        const struct format *natural, const AVFrame *frame,
+                                        enum AVPixelFormat kept)
 {
     if (!formats->natural) {
         struct format wanted = *natural;
         if (formats->range != SINK_RANGE_ANY)
             wanted.range = formats->range == SINK_RANGE_FULL ? RANGE_FULL : RANGE_LIMITED;
-        enum AVPixelFormat pixel = pixel_choose(&wanted, formats->candidates, formats->playable);
+        enum AVPixelFormat pixel = pixel_choose(&wanted, frame->width, frame->height,
+                                                formats->candidates, formats->wishes);
         if (pixel != AV_PIX_FMT_NONE)
             return pixel;
     }
     if (kept != AV_PIX_FMT_NONE)
         return kept;
     enum AVPixelFormat same = pixel_find(natural);
-    return same != AV_PIX_FMT_NONE ? same : pixel_choose(natural, NULL, false);
+    return same != AV_PIX_FMT_NONE
+               ? same
+               : pixel_choose(natural, frame->width, frame->height, NULL, (struct pixel_wishes){0});
 }
 
 static bool is_j(enum AVPixelFormat pixel)
@@ -136,7 +140,7 @@ enum status filter_lower(const struct chain *chain, const struct sink_formats *f
         enum AVPixelFormat kept = AV_PIX_FMT_NONE;
         if (format_same_storage(&natural, &input))
             kept = frame->hw_frames_ctx ? software_pixel : frame->format;
-        *output = choose_output(formats, &natural, kept);
+        *output = choose_output(formats, &natural, frame, kept);
         describe_output(formats, &natural, *output, frame, &format);
         status = program_finish(program, &format);
     }

@@ -226,8 +226,8 @@ static int conversion_cost(const struct format *from, const struct format *to, b
     return 10 * cost + (format_same_storage(from, to) ? 0 : to->planes > 1 ? 1 : 2);
 }
 
-enum AVPixelFormat pixel_choose(const struct format *from, const enum AVPixelFormat *candidates,
-                                bool playable)
+enum AVPixelFormat pixel_choose(const struct format *from, int width, int height,
+                                const enum AVPixelFormat *candidates, struct pixel_wishes wishes)
 {
     const struct color_tags none = {0};
     enum AVPixelFormat best = AV_PIX_FMT_NONE;
@@ -238,7 +238,9 @@ enum AVPixelFormat pixel_choose(const struct format *from, const enum AVPixelFor
         if (!pixel_describe(pixel, &none, 1, 1, &to) ||
             (from->model != MODEL_GRAY && to.model == MODEL_GRAY))
             continue;
-        int cost = 2 * conversion_cost(from, &to, playable);
+        int cost = 2 * conversion_cost(from, &to, wishes.playable);
+        if (wishes.whole_chroma && (width % (1 << to.chroma_x) || height % (1 << to.chroma_y)))
+            cost += 2000000;
         // Of a yuvj format and its twin the one that says what is true.
         if (from->model == MODEL_YUV || from->model == MODEL_GRAY)
             cost += is_j(pixel) != (from->range == RANGE_FULL && to.model == MODEL_YUV);

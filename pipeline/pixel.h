@@ -34,12 +34,17 @@ enum AVPixelFormat pixel_find(const struct format *format);
 struct color_tags pixel_tags(const struct format *from, const struct format *format,
                              const struct color_tags *source);
 
-// Of the formats in `candidates` (ended by AV_PIX_FMT_NONE; NULL: all), the one into which `from`
-// goes with the least loss, then the least work. `playable` prefers what every player decodes:
-// 4:2:0 instead of monochrome or 4:4:4 made from RGB. AV_PIX_FMT_NONE if there is none that sluice
-// can store to without losing the colours.
-enum AVPixelFormat pixel_choose(const struct format *from, const enum AVPixelFormat *candidates,
-                                bool playable);
+// What an output wants of pixel formats besides being among its candidates.
+struct pixel_wishes {
+    bool playable;     // what every player decodes: 4:2:0, not monochrome nor 4:4:4 made from RGB
+    bool whole_chroma; // chroma planes that divide the picture without a rest
+};
+
+// Of the formats in `candidates` (ended by AV_PIX_FMT_NONE; NULL: all), the one into which pictures
+// of format `from` and width x height go with the least loss, then the least work. AV_PIX_FMT_NONE
+// if there is none that sluice can store to without losing the colours.
+enum AVPixelFormat pixel_choose(const struct format *from, int width, int height,
+                                const enum AVPixelFormat *candidates, struct pixel_wishes wishes);
 
 // The nearest describable format for one that is not: what libswscale converts to.
 enum AVPixelFormat pixel_nearest(enum AVPixelFormat pixel);

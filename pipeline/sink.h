@@ -4,6 +4,7 @@
 #include <libavcodec/avcodec.h>
 #include <stdbool.h>
 
+#include "pipeline/pixel.h"
 #include "pipeline/source.h"
 #include "stages/log.h"
 #include "stages/status.h"
@@ -16,8 +17,8 @@ enum sink_range { SINK_RANGE_ANY, SINK_RANGE_LIMITED, SINK_RANGE_FULL };
 struct sink_formats {
     const enum AVPixelFormat *candidates; // ended by AV_PIX_FMT_NONE; NULL: any
     bool natural;                         // as the chain leaves them
-    bool playable;                        // see pixel_choose()
-    enum sink_range range;                // of Y'CbCr
+    struct pixel_wishes wishes;
+    enum sink_range range; // of Y'CbCr
 };
 
 // What is known when the first frame has been filtered.

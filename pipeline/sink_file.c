@@ -132,7 +132,7 @@ static void choose_formats(struct file_sink *self)
     if (!strcmp(self->muxer->name, "yuv4mpegpipe"))
         formats->candidates = y4m_formats;
     formats->natural = !formats->candidates;
-    formats->playable = encoder_is_for_playback(self->codec);
+    formats->wishes = encoder_wishes(self->codec);
     formats->range = encoder_range(self->codec);
 }
 

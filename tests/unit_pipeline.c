@@ -278,6 +278,7 @@ static void outputs_take_the_least_loss(void **state)
         const enum AVPixelFormat *candidates;
         bool playable;
         enum AVPixelFormat chosen;
+        bool odd;
     } rows[] = {
         {AV_PIX_FMT_YUV420P, x264, true, AV_PIX_FMT_YUV420P},
         {AV_PIX_FMT_YUVJ420P, x264, true, AV_PIX_FMT_YUVJ420P},
@@ -288,6 +289,7 @@ static void outputs_take_the_least_loss(void **state)
         {AV_PIX_FMT_YUV420P10, x264, true, AV_PIX_FMT_YUV420P10},
         {AV_PIX_FMT_YUV411P, x264, true, AV_PIX_FMT_YUV422P},
         {AV_PIX_FMT_RGB24, x264, true, AV_PIX_FMT_YUV420P},
+        {AV_PIX_FMT_YUV420P, x264, true, AV_PIX_FMT_YUV444P, .odd = true},
         {AV_PIX_FMT_BGRA, png, false, AV_PIX_FMT_RGBA},
         {AV_PIX_FMT_YUV420P, png, false, AV_PIX_FMT_RGB24},
         {AV_PIX_FMT_GRAY16, png, false, AV_PIX_FMT_GRAY16BE},
@@ -299,7 +301,10 @@ static void outputs_take_the_least_loss(void **state)
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         struct format from;
         assert_true(pixel_describe(rows[k].from, &none, 64, 64, &from));
-        enum AVPixelFormat chosen = pixel_choose(&from, rows[k].candidates, rows[k].playable);
+        int size = rows[k].odd ? 63 : 64;
+        enum AVPixelFormat chosen =
+            pixel_choose(&from, size, size, rows[k].candidates,
+                         (struct pixel_wishes){rows[k].playable, rows[k].playable});
         if (chosen != rows[k].chosen)
             fail_msg("%s goes into %s, not %s", av_get_pix_fmt_name(rows[k].from),
                      av_get_pix_fmt_name(chosen), av_get_pix_fmt_name(rows[k].chosen));
