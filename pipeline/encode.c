@@ -10,9 +10,26 @@ struct job_packets {
     struct sluice_job *job;
 };
 
+// How long after a stop packets are still waited for that an encoder holds back. What it has not
+// given by then is dropped, so that the file is finished within the two seconds that are promised.
+static const int64_t flush_ns = 1200 * INT64_C(1000000);
+
 static enum status push_packet(struct packet_queue *queue, AVPacket **packet)
 {
-    return queue_push(((struct job_packets *)queue)->job->muxing, packet);
+    struct sluice_job *job = ((struct job_packets *)queue)->job;
+    if (job->stop && meter_now_ns() > job->stop_ns + flush_ns)
+        return STATUS_STOPPED;
+    enum status status = queue_push(job->muxing, packet);
+    job->packets_out += !status;
+    return status;
+}
+
+// Frames that a stopped job's encoder was not given the time for.
+static void drop_unfinished(struct sluice_job *job)
+{
+    int64_t lost = job->frames_out - job->packets_out;
+    job->frames_out -= lost;
+    job->dropped_stop += lost;
 }
 
 static void note_times(struct sluice_job *job, const struct work_times *times)
@@ -51,7 +68,7 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot,
     av_frame_unref(slot->in); // the decoder may have it back while the encoder works
     if (!status)
         status = write_frame(job, slot->out, packets);
-    if (!status)
+    if (!status || status == STATUS_STOPPED) // the encoder has it, even if it may not keep it
         note_frame(job, slot->out);
     return status;
 }
@@ -66,7 +83,9 @@ enum status encode_run(struct sluice_job *job)
         enum status done = filter_wait(slot->filter, slot->number, &times);
         if (!done)
             note_times(job, &times);
-        if (!status)
+        if (status == STATUS_STOPPED)
+            job->dropped_stop++;
+        else if (!status)
             status = done ? done : finish_slot(job, slot, &packets);
         if (status)
             ring_abandon(job->ring); // go on waiting: no slot may be freed while it runs
@@ -74,6 +93,8 @@ enum status encode_run(struct sluice_job *job)
     }
     if (!status)
         status = write_frame(job, NULL, &packets);
+    if (status == STATUS_STOPPED)
+        drop_unfinished(job);
     if (job->muxing)
         queue_finish(job->muxing);
     return status;

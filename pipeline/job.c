@@ -412,6 +412,7 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
 
 void sluice_job_stop(struct sluice_job *job)
 {
+    job->stop_ns = meter_now_ns();
     job->stop = true;
 }
 

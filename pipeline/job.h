@@ -53,9 +53,11 @@ struct sluice_job {
     struct filter *filter;
 
     // ---- any thread's ----
-    atomic_bool stop;         // asked for from outside
-    atomic_bool ends;         // enough frames: what follows is not wanted
-    _Atomic int64_t last_end; // where the last wanted frame ends, in microseconds
+    atomic_bool stop;            // asked for from outside
+    _Atomic int64_t stop_ns;     // when
+    atomic_bool ends;            // enough frames: what follows is not wanted
+    _Atomic int64_t last_end;    // where the last wanted frame ends, in microseconds
+    _Atomic int64_t packets_out; // of video, handed to the muxer
     _Atomic int64_t frames_in, frames_out, dropped_range, dropped_stop, verified;
     _Atomic int64_t media_us; // of video handed to the sink, since its first frame
     struct meter meter[SLUICE_PARTS];

@@ -353,6 +353,8 @@ struct test_case {
     char chain[512];
     int width, height;
     bool fields;
+    bool on_device; // the source is given as device memory, which may be any that the device reaches
+    void *stream;
     struct format format, wanted;
     bool convert;
     struct program program;
@@ -363,14 +365,15 @@ struct test_case {
 
 static void describe(const struct test_case *test)
 {
-    printf("case %d: '%s' on %s%s %d bits, %d planes, chroma %d %d%s, %dx%d%s\n", test->number,
+    printf("case %d: '%s' on %s%s %d bits, %d planes, chroma %d %d%s, %dx%d%s%s\n", test->number,
            test->chain,
            test->format.model == MODEL_GRAY  ? "gray"
            : test->format.model == MODEL_YUV ? "yuv"
                                              : "rgb",
            test->format.alpha ? " + alpha" : "", test->format.depth, test->format.planes,
            test->format.chroma_x, test->format.chroma_y, test->convert ? ", converted" : "",
-           test->width, test->height, test->fields ? ", by fields" : "");
+           test->width, test->height, test->fields ? ", by fields" : "",
+           test->on_device ? ", on the device" : "");
 }
 
 static int ugly_size(uint64_t *state, bool large)
@@ -428,15 +431,22 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
     }
     test->fields = !random_below(&state, 4) && image_has_fields(&test->source[0].image) &&
                    image_has_fields(&test->target[0].image);
+    // A filler that is taken over keeps its bytes, the scalar definition writes its own.
+    test->on_device = backend->has_device_memory && !test->program.output.filler &&
+                      !random_below(&state, 4);
+    if (test->on_device && backend->stream_create(backend, &test->stream))
+        fatal(test, "no stream");
 }
 
-// Leave out, in a copy, the planes that no pass writes.
+// Leave out, in a copy, the planes that the backend does not write.
 static struct image wanted_planes(const struct test_case *test, const struct image *image)
 {
     struct image wanted = *image;
-    for (int p = 0; p < FORMAT_PLANES; p++)
-        if (test->plan->plane[p].origin != PLANE_COMPUTED)
+    for (int p = 0; p < FORMAT_PLANES; p++) {
+        enum plane_origin origin = test->plan->plane[p].origin;
+        if (origin == PLANE_CONSTANT || (origin == PLANE_REFERENCE && !test->on_device))
             wanted.data[p] = NULL;
+    }
     return wanted;
 }
 
@@ -445,6 +455,8 @@ static void case_submit(struct test_case *test)
     for (int k = 0; k < SLOTS; k++) {
         struct work work = {.source = test->source[k].image,
                             .target = wanted_planes(test, &test->target[k].image),
+                            .source_on_device = test->on_device,
+                            .source_stream = test->stream,
                             .fields = test->fields};
         if (test->executor->submit_async(test->executor, k, &work))
             fatal(test, "submit failed");
@@ -496,6 +508,8 @@ static bool case_finish(struct test_case *test, struct backend *backend)
         picture_free(&test->expected[k], backend);
     }
     executor_destroy(&test->executor);
+    if (test->stream)
+        backend->stream_destroy(backend, &test->stream);
     plan_destroy(&test->plan);
     program_free(&test->program);
     return equal;
