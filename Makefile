@@ -98,7 +98,7 @@ NEED_BUILD = 'command -v cc|gcc' 'test -f /usr/include/stdio.h|libc6-dev' \
 NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
     '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import numpy"|python3-numpy' \
     '$(PYTHON) -c "import cv2"|python3-opencv'
-NEED_CHECK = 'command -v clang|clang' 'command -v clang-format|clang-format' \
+NEED_CHECK = 'command -v g++|g++' 'command -v clang|clang' 'command -v clang-format|clang-format' \
     'command -v cppcheck|cppcheck'
 
 setup = @sh tests/setup.sh
@@ -134,7 +134,7 @@ CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh)
 check: setup-check
 	@$(MAKE) --no-print-directory check-run
 check-run:
-	@BUILD=$(BUILD) FLAGS="$(FFMPEG_CFLAGS)" WARNINGS="$(WARNINGS)" \
+	@BUILD=$(BUILD) FLAGS="$(FFMPEG_CFLAGS)" WARNINGS="$(WARNINGS)" CUDA_ROOT="$(CUDA_ROOT)" \
 	    sh tests/check.sh "$(C_FILES)" "$(H_FILES)" "$(CU_FILES)"
 
 # ---- the rest ----
