@@ -17,12 +17,12 @@ static void emboss_weights(double amount, double angle, double one, int32_t *wei
 
 static void lower(const double *value, struct program *program)
 {
-    enum { BITS = 10 };
+    int bits = program_convolve_bits(program, 1 + 2 * value[AMOUNT]);
     const struct format *meaning = &program->picture.meaning;
     int32_t *weight = program_alloc(program, 9 * sizeof *weight);
     if (!weight)
         return;
-    emboss_weights(value[AMOUNT], value[ANGLE], 1 << BITS, weight);
+    emboss_weights(value[AMOUNT], value[ANGLE], ldexp(1, bits), weight);
     for (int c = 0; c < format_colors(meaning); c++) {
         if (format_is_chroma(meaning, c))
             continue;
@@ -30,7 +30,7 @@ static void lower(const double *value, struct program *program)
         struct op_convolve convolve = {.weight = weight,
                                        .width = 3,
                                        .height = 3,
-                                       .bits = BITS,
+                                       .bits = bits,
                                        .low = levels.low,
                                        .high = levels.high};
         program_stencil(program, c, (enum border)value[BORDER],

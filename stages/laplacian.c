@@ -9,22 +9,23 @@ static const int32_t eight[9] = {1, 1, 1, 1, -8, 1, 1, 1, 1};
 
 static void lower(const double *value, struct program *program)
 {
-    enum { BITS = 8 };
     const int32_t *kernel = value[NEIGHBOURS] == 0 ? four : eight;
     program_keep_luma(program);
+    int bits = program_convolve_bits(program, 16 * value[SCALE]);
     const struct format *meaning = &program->picture.meaning;
     int32_t *weight = program_alloc(program, 9 * sizeof *weight);
     if (!weight)
         return;
+    // One rounding for all, so that flat parts stay at zero.
     for (int k = 0; k < 9; k++)
-        weight[k] = (int32_t)lround(kernel[k] * value[SCALE] * (1 << BITS));
+        weight[k] = kernel[k] * (int32_t)lround(ldexp(value[SCALE], bits));
     for (int c = 0; c < format_colors(meaning); c++) {
         struct levels levels = format_levels(meaning, c);
         int middle = (int)lround(levels.zero + 127.5 * levels.scale);
         struct op_convolve convolve = {.weight = weight,
                                        .width = 3,
                                        .height = 3,
-                                       .bits = BITS,
+                                       .bits = bits,
                                        .absolute = value[SIGNED] == 0,
                                        .base = value[SIGNED] == 0 ? levels.low : middle,
                                        .low = levels.low,

@@ -168,6 +168,13 @@ void program_stencil(struct program *program, int c, enum border border, struct 
     program_unary(program, c, op);
 }
 
+int program_convolve_bits(const struct program *program, double weights)
+{
+    double room = 2147483647.0 / (ldexp(1, program->picture.meaning.depth) * (weights + 1));
+    int bits = (int)floor(log2(room));
+    return bits < 0 ? 0 : bits > 20 ? 20 : bits;
+}
+
 void program_keep_luma(struct program *program)
 {
     struct format *meaning = &program->picture.meaning;

@@ -91,6 +91,10 @@ void program_binarize(struct program *program, int c, double level);
 // A stencil on component `c`: sets the source and the border value.
 void program_stencil(struct program *program, int c, enum border border, struct op op);
 
+// As many fraction bits for the weights of OP_CONVOLVE as its 32-bit sums leave room for, when
+// their absolute values sum to `weights` at most.
+int program_convolve_bits(const struct program *program, double weights);
+
 // Y'CbCr becomes gray by leaving its chroma behind; gray and RGB stay as they are.
 void program_keep_luma(struct program *program);
 

@@ -9,7 +9,7 @@ enum {
     NARROW_BITS = 13,
     NARROW_FRACTION = 3,
     WIDE_BITS = 15,
-    EXACT_BITS = 20,
+    EXACT_BITS = 22,
 };
 
 // Of the 1/2 code value that the final rounding leaves, what the taps of both axes and the rounding
@@ -199,13 +199,15 @@ static bool init_axis(struct program *program, struct axis *axis, double sigma, 
     return true;
 }
 
-// Try one form for both axes. Returns whether its error is within the budget.
-static bool fit(struct axis axis[2], int bits, int fraction, double *scratch)
+// Try one form for both axes, of a blur whose errors the result shows `magnified`. Returns whether
+// they are within the budget.
+static bool fit(struct axis axis[2], int bits, int fraction, double magnified, double *scratch)
 {
     double between = ldexp(0.5, -fraction); // the rounding of the vertical pass
+    double allowed = (budget / magnified - between) / 2;
     for (int a = 0; a < 2; a++) {
-        double error = fit_axis(&axis[a], bits, (budget - between) / 2, scratch);
-        if (error < 0 || error > (budget - between) / 2)
+        double error = fit_axis(&axis[a], bits, allowed, scratch);
+        if (error < 0 || error > allowed)
             return false;
     }
     return true;
@@ -226,12 +228,13 @@ void program_gaussian(struct program *program, int c, double sigma, int radius, 
         return;
     int bits = NARROW_BITS, fraction = NARROW_FRACTION;
     bool narrow = meaning->depth == 8 && amount == 0 && longest <= DIRECT_RADIUS;
-    if (!narrow || !fit(axis, bits, fraction, scratch)) {
+    double magnified = fmax(amount, 1);
+    if (!narrow || !fit(axis, bits, fraction, magnified, scratch)) {
         bits = WIDE_BITS;
         fraction = 16 - meaning->depth;
         // The budget is in 8-bit code values: of deeper samples the fraction is no part of it.
-        if (!fit(axis, bits, 8, scratch))
-            fit(axis, bits = EXACT_BITS, 8, scratch);
+        if (!fit(axis, bits, 8, magnified, scratch))
+            fit(axis, bits = EXACT_BITS, 8, magnified, scratch);
     }
     if (axis[0].tap_radius == 0 && axis[1].tap_radius == 0)
         return;

@@ -10,7 +10,8 @@
 //            half precision arithmetic all give the same exact sums.
 //   wide     15-bit taps on 16-bit samples: sums fit 32 bits. Past radius 32 on a grid 2, 4, ...
 //            columns apart while the error allows it, which makes the cost independent of sigma.
-//   exact    20-bit taps where 15 are too few (a large radius with a larger sigma).
+//   exact    22-bit taps where 15 are too few: a large radius with a larger sigma, or a sharpening
+//            that magnifies the blur's error.
 //
 // The error of taps is the worst over all pictures: half the sum of |effective - ideal weight|,
 // times 255, as both sum to 1. The rounding of the result takes 1/2, and the two passes share the
