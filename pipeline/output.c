@@ -228,6 +228,8 @@ static bool header_takes(const AVOutputFormat *muxer, const AVStream *stream)
 static bool container_takes(const AVOutputFormat *muxer, const AVStream *stream)
 {
     const AVCodecParameters *about = stream->codecpar;
+    if (about->codec_type == AVMEDIA_TYPE_ATTACHMENT) // files within the file: fonts, pictures
+        return av_match_name(muxer->name, "matroska");
     if (muxer->flags & AVFMT_NOFILE || about->codec_id == AV_CODEC_ID_NONE)
         return false;
     int known = avformat_query_codec(muxer, about->codec_id, FF_COMPLIANCE_NORMAL);

@@ -140,12 +140,13 @@ static void choose_formats(struct file_sink *self)
 
 static enum status open_encoder(struct file_sink *self, const AVFrame *frame)
 {
-    bool rate_rules = !(self->muxer->flags & (AVFMT_VARIABLE_FPS | AVFMT_NOTIMESTAMPS));
+    // Containers that count frames instead of timing them. Their flags do not tell.
+    bool counts = av_match_name(self->muxer->name, "avi,dv,gxf,mxf,mxf_d10,mxf_opatom,roq,swf");
     struct encoder_video video = {
         .frame = frame,
         .time_base = self->video.time_base,
         .rate = self->video.frame_rate,
-        .constant_rate = rate_rules && !output_is_images(self->muxer),
+        .constant_rate = counts,
         .global_header = self->muxer->flags & AVFMT_GLOBALHEADER,
         .still = self->base.one_frame,
     };

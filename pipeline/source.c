@@ -353,12 +353,58 @@ void source_close(struct source **source)
     avio_context_free(&old->io);
     if (old->fd >= 0 && !old->is_stdin)
         close(old->fd);
+    free(old->next_us);
     free(old->name);
     free(old);
     *source = NULL;
 }
 
 // ---- packets ----
+
+static enum status know_streams(struct source *source)
+{
+    unsigned count = source->format->nb_streams;
+    if (source->clocks >= count)
+        return STATUS_OK;
+    int64_t *next = realloc(source->next_us, count * sizeof *next);
+    if (!next)
+        return STATUS_MEMORY;
+    source->next_us = next;
+    while (source->clocks < count)
+        next[source->clocks++] = AV_NOPTS_VALUE;
+    return STATUS_OK;
+}
+
+// Join the clock after a jump to the one before it.
+static enum status mend_clock(struct source *source, AVPacket *packet)
+{
+    const int64_t back_most = AV_TIME_BASE / 10, ahead_most = 10 * (int64_t)AV_TIME_BASE;
+    const AVStream *stream = source->format->streams[packet->stream_index];
+    enum AVMediaType type = stream->codecpar->codec_type;
+    if (!(source->format->iformat->flags & AVFMT_TS_DISCONT))
+        return STATUS_OK;
+    if (know_streams(source))
+        return STATUS_MEMORY;
+    int64_t *next = &source->next_us[packet->stream_index];
+    if (packet->dts != AV_NOPTS_VALUE &&
+        (type == AVMEDIA_TYPE_VIDEO || type == AVMEDIA_TYPE_AUDIO)) {
+        int64_t at = av_rescale_q(packet->dts, stream->time_base, AV_TIME_BASE_Q);
+        int64_t jump = *next == AV_NOPTS_VALUE ? 0 : at + source->clock_offset - *next;
+        if (jump < -back_most || jump > ahead_most) {
+            log_print(source->log, LOG_INFO, "the clock of %s jumps by %.1f s; it goes on evenly",
+                      source->name, (double)jump / AV_TIME_BASE);
+            source->clock_offset -= jump;
+        }
+        *next = at + source->clock_offset +
+                av_rescale_q(packet->duration, stream->time_base, AV_TIME_BASE_Q);
+    }
+    int64_t offset = av_rescale_q(source->clock_offset, AV_TIME_BASE_Q, stream->time_base);
+    if (packet->dts != AV_NOPTS_VALUE)
+        packet->dts += offset;
+    if (packet->pts != AV_NOPTS_VALUE)
+        packet->pts += offset;
+    return STATUS_OK;
+}
 
 enum status source_read(struct source *source, AVPacket *packet)
 {
@@ -377,7 +423,7 @@ enum status source_read(struct source *source, AVPacket *packet)
         log_print(source->log, LOG_WARNING, "%s breaks off: %s", source->name, words);
         return STATUS_EOF;
     }
-    return STATUS_OK;
+    return mend_clock(source, packet);
 }
 
 bool source_is_truncated(const struct source *source)

@@ -31,6 +31,10 @@ struct source {
     atomic_bool *stop; // the job's
     int video;         // the stream to filter
     int64_t start;     // request.start as a timestamp of the file, in microseconds; or AV_NOPTS
+    // Streams that were joined byte for byte restart their clock; see source_read().
+    int64_t clock_offset; // what has been added so far, in microseconds
+    int64_t *next_us;     // of each stream: where its next packet should begin
+    unsigned clocks;
 };
 
 // Open what the request names. `stop` ends any blocking call when it becomes true and must outlive
@@ -41,7 +45,8 @@ enum status source_open(const struct source_request *request, const struct log *
 void source_close(struct source **source);
 
 // Read the next packet of any stream. STATUS_EOF at the end; a file that breaks off ends there, and
-// source_is_truncated() tells.
+// source_is_truncated() tells. In formats whose clock may jump (MPEG-TS) packets after a jump back,
+// or ahead by over ten seconds, go on where those before ended.
 //
 // Thread-safety: one reading thread.
 enum status source_read(struct source *source, AVPacket *packet);

@@ -1,0 +1,38 @@
+"""Options and fixtures of the Python tests. They need Debian's python3-pytest and python3-numpy,
+ffmpeg, and a built sluice (the environment's SLUICE, or build/sluice)."""
+
+import functools
+import os
+
+import pytest
+
+import tools
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true",
+                     help="write tests/golden/*.txt anew, by the scalar backend")
+
+
+def pytest_report_header():
+    if not os.access(tools.SLUICE, os.X_OK):
+        pytest.exit(f"{tools.SLUICE} is missing: run make, or set SLUICE", returncode=2)
+    return [tools.sluice("--version").text.strip() + " at " + tools.SLUICE,
+            f"real media: {tools.media_folder() or 'none, generated clips only'}"]
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run sluice in a folder of the test's own: run(*args, input=, timeout=, cwd=, env=)."""
+    return functools.partial(tools.sluice, cwd=tmp_path)
+
+
+@pytest.fixture(scope="session")
+def clips(tmp_path_factory):
+    """Generated clips by name: clips["film.mkv"] is a path."""
+    return tools.Clips(tmp_path_factory.mktemp("clips"))
+
+
+@pytest.fixture(scope="session")
+def cuda():
+    return tools.has_cuda()

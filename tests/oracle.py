@@ -1,0 +1,170 @@
+"""The stages in double precision, from their documented formulas and nothing else.
+
+Pictures are float64 arrays in full-range 8-bit code values, 0 black and 255 white; results are
+real-valued, limited to 0..255, not rounded.
+"""
+
+import functools
+
+import numpy as np
+
+BORDERS = ("replicate", "zero", "reflect", "mirror", "wrap")
+
+
+def source_index(border, i, length):
+    """Which of `length` samples stands at index i (an array); -1 where there is only black."""
+    if border == "replicate":
+        return np.clip(i, 0, length - 1)
+    if border == "zero":
+        return np.where((i < 0) | (i >= length), -1, i)
+    if border == "wrap":
+        return i % length
+    if border == "reflect":
+        i = i % (2 * length)
+        return np.where(i < length, i, 2 * length - 1 - i)
+    if length == 1:
+        return np.zeros_like(i)
+    i = i % (2 * length - 2)
+    return np.where(i < length, i, 2 * length - 2 - i)
+
+
+@functools.lru_cache(maxsize=64)
+def axis_matrix(weights, length, border):
+    """The square matrix that correlates `length` samples with centred weights (doubles' bytes)."""
+    weights = np.frombuffer(weights)
+    radius = len(weights) // 2
+    row = np.arange(length)[:, None]
+    at = source_index(border, row + np.arange(-radius, radius + 1), length)
+    flat = np.where(at < 0, length * length, row * length + at)
+    sums = np.bincount(flat.ravel(), np.tile(weights, length), length * length + 1)
+    return sums[:-1].reshape(length, length)
+
+
+def separable(x, column, row, border):
+    """Correlate with column * row', both of odd length."""
+    column, row = (np.asarray(weights, float).tobytes() for weights in (column, row))
+    return (axis_matrix(column, x.shape[0], border) @ x @
+            axis_matrix(row, x.shape[1], border).T)
+
+
+def limit(y):
+    return np.clip(y, 0, 255)
+
+
+# ---- Gaussians ----
+
+
+def gaussian_radius(sigma):
+    return int(np.floor(6 * sigma + 1 + 0.5)) // 2
+
+
+def gaussian_weights(sigma, radius):
+    k = np.arange(-radius, radius + 1)
+    weights = np.exp(-k**2 / (2 * sigma**2))
+    return weights / weights.sum()
+
+
+def gaussian(x, sigma, radius=None, border="replicate"):
+    weights = gaussian_weights(sigma, gaussian_radius(sigma) if radius is None else radius)
+    return separable(x, weights, weights, border)
+
+
+def sharpen(x, amount=1, sigma=1, radius=None, border="replicate"):
+    return limit(x + amount * (x - gaussian(x, sigma, radius, border)))
+
+
+def box(x, radius, border="replicate"):
+    weights = np.full(2 * radius + 1, 1 / (2 * radius + 1))
+    return separable(x, weights, weights, border)
+
+
+# ---- derivatives ----
+
+DIFFERENCE = np.array([-1.0, 0, 1])
+SMOOTH = {"sobel": (1, 2, 1), "prewitt": (1, 1, 1), "scharr": (3, 10, 3)}
+
+
+def derivatives(x, name, border):
+    smooth = np.array(SMOOTH[name], float)
+    return separable(x, smooth, DIFFERENCE, border), separable(x, DIFFERENCE, smooth, border)
+
+
+def edges(x, name, mode="l1", scale=None, border="replicate"):
+    scale = scale if scale is not None else 0.25 if name == "scharr" else 1
+    gx, gy = derivatives(x, name, border)
+    norm = {"l1": abs(gx) + abs(gy), "l2": np.hypot(gx, gy), "x": abs(gx), "y": abs(gy)}[mode]
+    return limit(scale * norm)
+
+
+def laplacian(x, neighbours=4, scale=1, sign="absolute", border="replicate"):
+    one, three = np.array([0, 1.0, 0]), np.ones(3)
+    if neighbours == 4:
+        total = separable(x, one, three, border) + separable(x, three, one, border) - 2 * x
+    else:
+        total = separable(x, three, three, border) - x
+    value = scale * (total - neighbours * x)
+    return limit(abs(value) if sign == "absolute" else 128 + value)
+
+
+def emboss(x, amount=1, angle=135, border="replicate"):
+    gx, gy = derivatives(x, "prewitt", border)
+    turn = np.radians(angle)
+    return limit(x - amount * (gx / 3 * np.cos(turn) - gy / 3 * np.sin(turn)))
+
+
+# ---- points ----
+
+
+def brightness(x, offset):
+    return limit(x + offset)
+
+
+def contrast(x, gain):
+    return limit((x - 127.5) * gain + 127.5)
+
+
+def gamma(x, gamma):
+    return 255 * (x / 255)**(1 / gamma)
+
+
+def invert(x):
+    return 255 - x
+
+
+def threshold(x, t1, t2=255):
+    return np.where(x < t1, 0, np.where(x > t2, 255, x))
+
+
+def binarize(x, level=128):
+    return np.where(x >= level, 255.0, 0)
+
+
+# ---- colours ----
+
+MATRIX = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722), "bt2020nc": (0.2627, 0.0593)}
+
+
+def luma_of_rgb(r, g, b, matrix="bt601"):
+    kr, kb = MATRIX[matrix]
+    return kr * r + (1 - kr - kb) * g + kb * b
+
+
+def mean_of_yuv(y, cb, cr, matrix):
+    """(R + G + B) / 3 of full-range values, chroma about 0 (ITU-R BT.601, BT.709)."""
+    kr, kb = MATRIX[matrix]
+    r = y + 2 * (1 - kr) * cr
+    b = y + 2 * (1 - kb) * cb
+    g = (y - kr * r - kb * b) / (1 - kr - kb)
+    return limit((r + g + b) / 3)
+
+
+def upsample(chroma, factor, length, axis, centred):
+    """Chroma at every luma place along an axis: linear, the last samples repeating."""
+    place = (np.arange(length) - ((factor - 1) / 2 if centred else 0)) / factor
+    below = np.floor(place).astype(int)
+    part = place - below
+    last = chroma.shape[axis] - 1
+    a = np.take(chroma, np.clip(below, 0, last), axis)
+    b = np.take(chroma, np.clip(below + 1, 0, last), axis)
+    part = part.reshape((-1, 1) if axis == 0 else (1, -1))
+    return a * (1 - part) + b * part

@@ -1,0 +1,784 @@
+"""The command line: what each option does, and what is refused and how."""
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import tools
+
+STAGES = ["brightness", "contrast", "gamma", "invert", "gray", "gaussian", "box", "sharpen",
+          "sobel", "prewitt", "scharr", "laplacian", "emboss", "threshold", "binarize", "null"]
+
+
+def packets(file, select="v:0"):
+    return tools.probe(file, "-show_packets", "-select_streams", select)["packets"]
+
+
+def video(file):
+    return next(s for s in tools.probe(file, "-show_streams")["streams"]
+                if s["codec_type"] == "video")
+
+
+def refused(result, folder, *words):
+    """Exit 2, a sentence with these words, and nothing written."""
+    assert result.code == 2, f"exit {result.code}: {result.stderr}"
+    assert not result.stdout
+    for word in words:
+        assert word in result.stderr
+    assert not list(folder.iterdir())
+
+
+# ---- the reports ----
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_lists_every_option(run, option):
+    result = run(option)
+    assert result.code == 0 and not result.stderr
+    for name in ("--filter", "--backend", "--hwdec", "--device", "--threads", "--ring", "--verify",
+                 "--format", "--size", "--rate", "--pixfmt", "--start", "--duration", "--frames",
+                 "--stream", "--max-pixels", "-c:v", "--crf", "--preset", "-b:v", "--option",
+                 "--overwrite", "--strict", "--json", "--quiet", "--verbose", "--version",
+                 "Exit codes"):
+        assert name in result.text
+
+
+def test_no_arguments_show_the_usage(run):
+    result = run()
+    assert result.code == 2 and "usage: sluice INPUT OUTPUT" in result.stderr
+
+
+def test_version_names_sluice_and_its_libraries(run):
+    result = run("--version")
+    assert result.code == 0
+    assert re.match(r"sluice \d+\.\d+\.\d+ \(libavformat \d+.*libavcodec \d+.*CUDA", result.text)
+
+
+def test_stages_describes_every_stage(run):
+    text = run("stages").text
+    assert re.findall(r"^([a-z]+)(?:=.*)?$", text, re.M) == STAGES
+    assert "0.1 .. 250 pixels" in text and "replicate|zero|reflect|mirror|wrap" in text
+
+
+def test_stages_describes_one_stage(run):
+    text = run("stages", "gaussian").text
+    assert text.startswith("gaussian=sigma:") and "sobel" not in text
+    assert run("stages", "gausian").code == 2
+
+
+def test_plan_shows_passes(run, clips):
+    text = run("plan", "-f", "gray,gaussian=2,sobel").text
+    assert "pass 1" in text and "halo" in text and "bytes" in text
+    assert "160x120" in run("plan", clips["plain.mp4"]).text
+
+
+def test_plan_refuses_what_filtering_refuses(run, clips, tmp_path):
+    assert run("plan", "-f", "gausian").code == 2
+    assert run("plan", tmp_path / "missing.mp4").code == 4
+
+
+def test_doctor_says_what_would_run(run, clips):
+    assert all(word in run("doctor").text for word in ("GPU", "decoders", "encoders", "filters on"
+                                                       .replace(" on", ""), "ring"))
+    text = run("doctor", clips["film.mkv"], "out.mp4").text
+    assert "h264 160x120" in text and "libx264" in text and "film.mkv" in text
+    assert run("doctor", "missing.mp4").code == 4
+
+
+# ---- wrong chains ----
+
+WRONG_CHAINS = [
+    # chain, what is marked, words of the sentence
+    ("gausian=1.4", "gausian", ["gausian", "gaussian"]),
+    ("gray,sobl", "sobl", ["sobl", "did you mean 'sobel'"]),
+    ("gray, tresh=20,invert", "tresh", ["did you mean 'threshold'", "brightness, contrast"]),
+    ("GRAY", "GRAY", ["did you mean 'gray'"]),
+    ("frobnicate", "frobnicate", ["brightness", "binarize"]),
+    ("gaussian=sgima=2", "sgima", ["did you mean 'sigma'", "radius", "border"]),
+    ("gaussian=2:boarder=zero", "boarder", ["did you mean 'border'"]),
+    ("gaussian=0", "0", ["0.1 .. 250"]),
+    ("gray,gaussian=250.5", "250.5", ["0.1 .. 250"]),
+    ("gaussian=-1", "-1", ["0.1 .. 250"]),
+    ("gaussian=1e999", "1e999", ["0.1 .. 250"]),
+    ("gaussian=nan", "nan", ["number"]),
+    ("gaussian=2px", "2px", ["number"]),
+    ("gaussian=2:2.5", "2.5", ["whole number"]),
+    ("box=0", "0", ["1 .. 16384"]),
+    ("box=99999", "99999", ["1 .. 16384"]),
+    ("brightness=256", "256", ["-255 .. 255"]),
+    ("threshold=257", "257", ["0 .. 256"]),
+    ("gray=chroma", "chroma", ["luma|mean"]),
+    ("sobel=border=black", "black", ["replicate|zero|reflect|mirror|wrap"]),
+    ("gaussian", "gaussian", ["needs a value", "sigma", "0.1 .. 250"]),
+    ("gray,threshold", "threshold", ["t1"]),
+    ("gaussian=radius=3", "gaussian", ["needs a value", "sigma"]),
+    ("gaussian=2::zero", "", ["missing"]),
+    ("gaussian=", "", ["missing"]),
+    ("gaussian=sigma=", "sigma=", ["missing"]),
+    ("gaussian=2:sigma=3", "sigma=3", ["twice"]),
+    ("gaussian=1:2:zero:4", "4", ["one more"]),
+    ("invert=1", "1", ["one more"]),
+    ("sobel=mode=l1:zero", "zero", ["before"]),
+    ("gray,,sobel", "", ["missing"]),
+    (",gray", "", ["missing"]),
+    ("gray,", "", ["missing"]),
+]
+
+
+@pytest.mark.parametrize("chain, marked, words", WRONG_CHAINS, ids=[row[0] for row in WRONG_CHAINS])
+def test_wrong_chain_is_refused_with_its_place_marked(run, tmp_path, chain, marked, words):
+    """Before anything is opened: the input does not even exist."""
+    result = run("missing.mp4", "out.mp4", "-f", chain)
+    refused(result, tmp_path, *words)
+    lines = result.stderr.splitlines()
+    shown = next(k for k, line in enumerate(lines) if line == f"  {chain}")
+    marks = lines[shown + 1]
+    begin = marks.index("^") - 2
+    assert chain[begin:begin + marks.count("^")].strip() == marked or (
+        not marked and marks.count("^") <= 1)
+
+
+def test_chain_tolerates_spaces_and_order_of_names(run, clips):
+    plain = run("-q", clips["plain.mp4"], "hash:-", "-f", "gray,gaussian=2:5:zero,sobel").text
+    loose = run("-q", clips["plain.mp4"], "hash:-", "-f",
+                " gray , gaussian = border=zero : sigma=2.0 : radius=5 ,sobel ").text
+    assert loose == plain and len(tools.read_hashes(plain)) == 50
+
+
+# ---- wrong options ----
+
+WRONG_OPTIONS = [
+    # arguments behind "missing.mp4 out.mp4", words
+    (["--frmaes", "5"], ["--frmaes"]),
+    (["--crff=20"], ["--crff=20", "crf"]),
+    (["-Z"], ["-Z"]),
+    (["--thread-count", "2"], ["--thread-count"]),
+    (["extra.mp4"], ["extra.mp4"]),
+    (["--frames"], ["--frames", "value"]),
+    (["-f"], ["-f", "value"]),
+    (["--frames", "0"], ["--frames", "'0'"]),
+    (["--frames", "-1"], ["--frames"]),
+    (["--frames", "1.5"], ["--frames", "whole number"]),
+    (["--frames", "many"], ["--frames", "many"]),
+    (["--frames", ""], ["--frames"]),
+    (["--threads", "0"], ["--threads"]),
+    (["--threads", "2000"], ["--threads", "1024"]),
+    (["--ring", "0"], ["--ring", "64"]),
+    (["--ring", "65"], ["--ring", "64"]),
+    (["--device", "-1"], ["--device"]),
+    (["--verify=0"], ["--verify"]),
+    (["--verify=x"], ["--verify"]),
+    (["--max-pixels", "0"], ["--max-pixels"]),
+    (["--start", "-1"], ["--start"]),
+    (["--start", "1:2:3:4"], ["--start", "HH:MM:SS"]),
+    (["--start", "soon"], ["--start", "soon"]),
+    (["--start", "nan"], ["--start"]),
+    (["--duration", "0"], ["--duration"]),
+    (["--duration", "1s"], ["--duration"]),
+    (["--backend", "gpu"], ["--backend", "cuda, cpu or scalar"]),
+    (["--hwdec", "maybe"], ["--hwdec", "require"]),
+    (["-c:v", "nope"], ["nope", "encoder"]),
+    (["-c:v", "aac"], ["aac", "video"]),
+    (["-c:v", "libvpx"], ["mp4", "vp8"]),
+    (["--crf", "abc"], ["crf", "abc"]),
+    (["-c:v", "mpeg4", "--crf", "20"], ["--crf", "mpeg4"]),
+    (["-c:v", "mpeg4", "--preset", "fast"], ["--preset", "mpeg4"]),
+    (["-b:v", "fast"], ["fast"]),
+    (["-o", "g"], ["'g'", "key=value"]),
+    (["-o", "=3"], ["key=value"]),
+    (["-o", "nope=1"], ["nope", "libx264", "mp4"]),
+    (["-o", "g=abc"], ["g=abc"]),
+    (["-o", "g=99999999999"], ["g=99999999999"]),
+    (["-o", "movflags=nope"], ["movflags=nope"]),
+    (["-F", "nope"], ["nope", "format"]),
+]
+
+
+@pytest.mark.parametrize("arguments, words", WRONG_OPTIONS,
+                         ids=[" ".join(row[0]) for row in WRONG_OPTIONS])
+def test_wrong_option_is_refused_before_anything_is_opened(run, tmp_path, arguments, words):
+    refused(run("missing.mp4", "out.mp4", *arguments), tmp_path, *words)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--preset", "warp"], ["warp"]),
+    (["-o", "tune=nope"], ["nope"]),
+    (["-o", "profile=nope"], ["nope"]),
+    (["--stream", "9"], ["--stream", "0 to 3"]),
+    (["--stream", "1"], ["stream 1", "audio"]),
+    (["--stream", "x"], ["--stream", "'x'"]),
+    (["--size", "10x10"], ["--size", "raw video"]),
+    (["--pixfmt", "gray"], ["--pixfmt", "raw video"]),
+], ids=lambda value: " ".join(value))
+def test_option_that_does_not_fit_the_file_is_refused(run, tmp_path, clips, arguments, words):
+    refused(run(clips["film.mp4"], "out.mp4", *arguments), tmp_path, *words)
+
+
+@pytest.mark.parametrize("arguments, word", [
+    (["--size", "10"], "10"), (["--size", "0x0"], "0x0"), (["--pixfmt", "puce"], "puce"),
+    (["--rate", "often"], "often"), (["--rate", "0"], "rate")])
+def test_wrong_description_of_raw_video_is_refused(run, tmp_path, clips, arguments, word):
+    source = clips.folder / "noise.raw"
+    source.write_bytes(bytes(10000))
+    given = {"--size": "10x10", "--pixfmt": "gray", "--rate": "25", arguments[0]: arguments[1]}
+    flat = [text for pair in given.items() for text in pair]
+    refused(run("-F", "rawvideo", *flat, source, "out.mkv"), tmp_path, word)
+
+
+@pytest.mark.parametrize("arguments", [
+    ["-", "-"], ["missing.mp4"], ["missing.mp4", "out.unknown"], ["missing.mp4", "out"],
+    ["missing.mp4", "hash:"], ["missing.mp4", "null:", "-c:v", "libx264"],
+    ["missing.mp4", "hash:x.txt", "--crf", "20"], ["missing.mp4", "null:", "-F", "mp4"],
+    ["", "out.mp4"], ["missing.mp4", ""], ["-F", "nope", "missing.mp4", "out.mp4"],
+    ["missing.mp4", "out.mp3"], ["missing.mp4", "out.srt"],
+], ids=" ".join)
+def test_names_that_cannot_be_meant_are_refused(run, tmp_path, arguments):
+    refused(run(*arguments), tmp_path, "sluice: ")
+
+
+def test_unknown_option_names_the_option_itself(run, tmp_path):
+    """Also in the middle of others, where the next word is innocent."""
+    for arguments in (["--nope", "in.mp4", "out.mp4"], ["in.mp4", "--nope", "out.mp4"],
+                      ["in.mp4", "out.mp4", "--nope", "5"], ["in.mp4", "out.mp4", "-q", "--nope=5"]):
+        assert "'--nope" in run(*arguments).stderr
+
+
+# ---- the output ----
+
+
+def test_existing_output_is_kept(run, tmp_path, clips):
+    output = tmp_path / "out.mp4"
+    output.write_text("precious")
+    result = run(clips["plain.mp4"], output)
+    assert result.code == 5 and "out.mp4 exists" in result.stderr and "-y" in result.stderr
+    assert output.read_text() == "precious"
+    assert run(clips["plain.mp4"], output, "-y", "-n").code == 5
+    assert output.read_text() == "precious"
+
+
+def test_existing_output_is_replaced_when_allowed(run, tmp_path, clips):
+    output = tmp_path / "out.mp4"
+    output.write_text("old")
+    output.chmod(0o640)
+    assert run("-q", clips["plain.mp4"], output, "-y").code == 0
+    assert len(packets(output)) == 50
+    assert output.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("kind", ["hash:old", "old.png", "old.mkv"])
+def test_every_kind_of_output_is_kept(run, tmp_path, clips, kind):
+    (tmp_path / kind.replace("hash:", "")).write_text("precious")
+    assert run(clips["still.png"], kind).code == 5
+    assert (tmp_path / kind.replace("hash:", "")).read_text() == "precious"
+
+
+def test_output_appears_only_when_whole(run, tmp_path, clips):
+    """A run that fails in the middle leaves the old file; the encoder refuses the second picture."""
+    output = tmp_path / "out.mp4"
+    output.write_text("old")
+    (tmp_path / "header.mp4").write_bytes(clips["plain.mp4"].read_bytes()[:3000])
+    assert run("header.mp4", output, "-y").code == 4
+    assert output.read_text() == "old"
+
+
+@pytest.mark.parametrize("output", ["in.mkv", "./in.mkv", "link.mkv", "sub/../in.mkv",
+                                    "hash:in.mkv"])
+def test_output_onto_the_input_is_refused(run, tmp_path, clips, output):
+    data = clips["plain.mkv"].read_bytes()
+    (tmp_path / "in.mkv").write_bytes(data)
+    (tmp_path / "link.mkv").symlink_to("in.mkv")
+    (tmp_path / "sub").mkdir()
+    result = run("in.mkv", output, "-y")
+    assert result.code == 2 and "same file" in result.stderr
+    assert (tmp_path / "in.mkv").read_bytes() == data
+
+
+def test_a_sequence_onto_itself_is_refused(run, tmp_path, clips):
+    for file in clips.sequence().iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    result = run("in%04d.png", "in%04d.png", "-y", "-q")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    assert result.code == 2
+
+
+@pytest.mark.parametrize("name", ["in.mkv", "out.mp4"])
+def test_json_over_input_or_output_is_refused(run, tmp_path, clips, name):
+    data = clips["plain.mkv"].read_bytes()
+    (tmp_path / "in.mkv").write_bytes(data)
+    result = run("-q", "in.mkv", "out.mp4", "--json", name)
+    assert (tmp_path / "in.mkv").read_bytes() == data
+    assert result.code == 2
+
+
+STRANGE = ["-in", "a:b", "c[d]", "e'f\"g", "h i", "100%", "50%d", "%", "new\nline", "tab\t", "ünï",
+           "#x?y=1&z", "file:y", "http:z", "pipe:1", "*", "$(x)", "a|b", "back\\slash", ".hidden",
+           "hash:x", "null:", "x" * 250, "concat:a", "-", "~"]
+
+
+@pytest.mark.parametrize("suffix", [".mkv", ".png"])
+@pytest.mark.parametrize("name", STRANGE)
+def test_strange_file_names_are_plain_files(run, tmp_path, clips, name, suffix):
+    """Input and output, in the current folder, after `--`."""
+    source = tmp_path / "in" / (name + suffix)
+    source.parent.mkdir()
+    source.write_bytes(clips["still.png" if suffix == ".png" else "plain.mkv"].read_bytes())
+    target = tmp_path / "out" / (name + suffix)
+    target.parent.mkdir()
+    assert run("-q", "-f", "invert", "--", source.name, "../got" + suffix, cwd=source.parent).code == 0
+    assert (tmp_path / ("got" + suffix)).exists()
+    if name.startswith(("hash:", "null:")):
+        return  # as an output these have a meaning; ./hash:x is the file
+    result = run("-q", "--", source, target.name, cwd=target.parent)
+    assert result.code == 0, result.stderr
+    names = sorted(file.name for file in target.parent.iterdir())
+    assert names == ([target.name] if "%d" not in name or suffix == ".mkv" else ["501.png"])
+
+
+def test_a_folder_before_a_strange_name_keeps_its_meaning_away(run, tmp_path, clips):
+    assert run("-q", clips["plain.mkv"], "./hash:x.mkv").code == 0
+    assert run("-q", clips["plain.mkv"], "./null:.mkv").code == 0
+    assert (tmp_path / "hash:x.mkv").exists() and (tmp_path / "null:.mkv").exists()
+
+
+# ---- pipes ----
+
+
+def test_y4m_goes_in_and_out_through_pipes(run, clips):
+    y4m = tools.ffmpeg("-i", clips["plain.mp4"], "-f", "yuv4mpegpipe", "-").stdout
+    result = run("-q", "-", "-", "-F", "y4m", "-f", "null", input=y4m)
+    assert result.code == 0 and result.stdout.startswith(b"YUV4MPEG2 W160 H120 F25:1")
+    again = run("-q", "-", "hash:-", "-f", "null", input=result.stdout)
+    assert ([row[2:] for row in tools.read_hashes(again.text)] ==
+            tools.decode_hashes(clips["plain.mp4"]))
+
+
+@pytest.mark.parametrize("format", ["matroska", "mkv", "mpegts", "mp4", "mov", "nut", "avi", "webm"])
+def test_containers_go_out_through_a_pipe(run, clips, tmp_path, format):
+    result = run("-q", "--preset" if format not in ("nut", "webm") else "-n",
+                 *(["ultrafast"] if format not in ("nut", "webm") else []),
+                 clips["sound.ts"], "-", "-F", format, "--frames", "20")
+    assert result.code == 0, result.stderr
+    (tmp_path / "got").write_bytes(result.stdout)
+    assert len(packets(tmp_path / "got")) == 20
+    if format in ("mp4", "mov"):
+        assert b"moof" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["sound.ts", "film.mkv", "animated.gif", "still.png", "resized.h264",
+                                  "still.jpg"])
+def test_containers_come_in_through_a_pipe(run, clips, name):
+    piped = run("-q", "-", "hash:-", "-f", "null", input=clips[name].read_bytes())
+    assert piped.code == 0, piped.stderr
+    named = run("-q", clips[name], "hash:-", "-f", "null")
+    assert [row[2:] for row in tools.read_hashes(piped.text)] == [
+        row[2:] for row in tools.read_hashes(named.text)]
+
+
+def test_raw_video_comes_in_and_goes_out(run):
+    data = tools.random_picture(30, 40, 1).tobytes()
+    result = run("-q", "-F", "rawvideo", "--size", "20x20", "--pixfmt", "gray", "-", "-", "-F",
+                 "rawvideo", "-f", "invert", input=data)
+    assert result.code == 0
+    assert result.stdout == bytes(255 - byte for byte in data)
+
+
+def test_devices_and_fifos_are_written_in_place(run, tmp_path, clips):
+    assert run("-q", clips["plain.mkv"], "/dev/null", "-F", "matroska").code == 0
+    fifo = tmp_path / "fifo.mkv"
+    os.mkfifo(fifo)
+    with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE) as reader:
+        assert run("-q", clips["plain.mkv"], fifo).code == 0
+        data = reader.communicate(timeout=20)[0]
+    assert data.startswith(b"\x1a\x45\xdf\xa3") and fifo.is_fifo()
+
+
+# ---- a part of the input ----
+
+
+@pytest.mark.parametrize("name", ["film.mkv", "film.mp4", "sound.ts", "late.mkv", "late.mp4",
+                                  "late.ts", "vfr.mp4", "sound.avi", "animated.gif"])
+@pytest.mark.parametrize("start, duration, frames", [
+    (None, None, 7), (0.2, None, None), (None, 0.3, None), (0.1, 0.22, None), (0.13, None, 3),
+    (0, None, None)])
+def test_parts_are_cut_by_time_and_count(run, clips, name, start, duration, frames):
+    """Times count from the file's first timestamp."""
+    rows = tools.read_hashes(run("-q", "-f", "null", clips[name], "hash:-").text)
+    about = tools.probe(clips[name], "-show_streams", "-show_format")
+    stream = next(s for s in about["streams"] if s["codec_type"] == "video")
+    over, under = map(int, stream["time_base"].split("/"))
+    first = float(about["format"]["start_time"])
+    begin = first + (start or 0)
+    end = begin + duration if duration else float("inf")
+    wanted = [row[1:] for row in rows if begin - 1e-6 <= row[1] * over / under < end - 1e-6
+              or (start is None and row[1] * over / under < end - 1e-6)][:frames]
+    given = [*(["--start", start] if start is not None else []),
+             *(["--duration", duration] if duration else []),
+             *(["--frames", frames] if frames else [])]
+    got = tools.read_hashes(run("-q", "-f", "null", *given, clips[name], "hash:-").text)
+    assert [row[1:] for row in got] == wanted
+    assert len(got) < len(rows) or not start
+
+
+def test_times_are_seconds_or_clock(run, clips):
+    texts = {run("-q", "--start", text, clips["film.mkv"], "hash:-").text
+             for text in ("1.2", "00:01.2", "0:0:1.2", "0:00:01.20")}
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("suffix", [".mkv", ".mp4", ".ts"])
+def test_a_part_begins_at_zero_with_its_sound(run, tmp_path, clips, suffix):
+    output = tmp_path / f"out{suffix}"
+    assert run("-q", "--start", 1, "--duration", 0.6, clips["film.mp4"], output).code == 0
+    frames = [float(p["pts_time"]) for p in packets(output)]
+    sounds = [float(p["pts_time"]) for p in packets(output, "a:0")]
+    offset = 1.4 if suffix == ".ts" and min(frames) > 1 else 0
+    assert len(frames) == 15
+    assert min(frames) == pytest.approx(offset, abs=0.03)
+    assert min(sounds) == pytest.approx(offset, abs=0.06)
+    assert max(sounds) == pytest.approx(offset + 0.6, abs=0.08)
+
+
+def test_nothing_in_the_range_is_an_input_error(run, tmp_path, clips):
+    result = run("--start", "1:00", clips["film.mkv"], "out.mkv")
+    assert result.code == 4 and "film.mkv" in result.stderr and "range" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_stream_chooses_what_is_filtered(run, tmp_path, clips):
+    assert run("-q", "--stream", 0, clips["two.mkv"], "a.mkv", "-f", "gray").code == 0
+    assert run("-q", clips["two.mkv"], "b.mkv", "-f", "gray").code == 0
+    for file, filtered, other in (("a.mkv", 0, 2), ("b.mkv", 2, 0)):
+        before = packets(clips["two.mkv"], str(other))
+        after = packets(tmp_path / file, str(other))
+        assert [p["size"] for p in before] == [p["size"] for p in after]
+        streams = tools.probe(tmp_path / file, "-show_streams")["streams"]
+        assert [s["width"] for s in streams if s["codec_type"] == "video"] == [96, 160]
+        assert streams[filtered]["color_range"] == "pc"
+
+
+# ---- images ----
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "tiff", "webp", "bmp", "gif", "apng"])
+@pytest.mark.parametrize("name", ["still.png", "still.jpg", "still-alpha.png", "still-gray16.png",
+                                  "still-palette.png", "still-bit.png"])
+def test_images_go_in_and_out(run, tmp_path, clips, name, suffix):
+    output = tmp_path / f"out.{suffix}"
+    result = run("-q", clips[name], output, "-f", "invert")
+    assert result.code == 0, result.stderr
+    about = video(output)
+    assert (about["width"], about["height"]) == (161, 121)
+    tools.ffmpeg("-i", clips[name], "-vf", "format=gray,negate", "-f", "rawvideo", "-frames:v", "1",
+                 tmp_path / "a")
+    tools.ffmpeg("-i", output, "-vf", "format=gray", "-f", "rawvideo", "-frames:v", "1",
+                 tmp_path / "b")
+    a, b = (np.fromfile(tmp_path / n, "u1").astype(int) for n in "ab")
+    if "alpha" not in name:
+        assert abs(a - b).mean() < 8
+
+
+def test_lossless_images_keep_every_sample(run, tmp_path, clips):
+    for name, suffix in (("still.png", "png"), ("still.png", "bmp"), ("still.png", "tiff"),
+                         ("still-deep.png", "png"), ("still-deep.png", "tiff"),
+                         ("still-gray16.png", "png"), ("still-alpha.png", "png")):
+        output = tmp_path / f"{name}.{suffix}"
+        assert run("-q", clips[name], output, "-f", "null").code == 0
+        seen = []
+        for file in (clips[name], output):
+            tools.ffmpeg("-i", file, "-pix_fmt", "rgba64le", "-f", "rawvideo", tmp_path / "seen")
+            seen.append((tmp_path / "seen").read_bytes())
+        assert seen[0] == seen[1], f"{name} to {suffix}"
+
+
+def test_image_sequences_come_in_by_number_and_by_glob(run, clips, tmp_path):
+    folder = clips.sequence()
+    single = [tools.read_hashes(run("-q", "-f", "sobel", file, "hash:-").text)[0][3]
+              for file in sorted(folder.iterdir())]
+    for pattern in ("in%04d.png", "*.png", "in000?.png", "in000[1-6].png"):
+        rows = tools.read_hashes(run("-q", "-f", "sobel", folder / pattern, "hash:-").text)
+        assert [row[3] for row in rows] == single, pattern
+
+
+def test_sequence_of_images_gets_its_rate(run, clips, tmp_path):
+    run("-q", "--rate", "10", clips.sequence() / "in%04d.png", "out.mkv")
+    assert [float(p["pts_time"]) for p in packets(tmp_path / "out.mkv")] == pytest.approx(
+        [0, 0.1, 0.2, 0.3, 0.4, 0.5])
+
+
+def test_video_goes_out_as_numbered_images(run, clips, tmp_path):
+    assert run("-q", "--frames", 5, clips["plain.mkv"], "f%03d.png").code == 0
+    assert sorted(f.name for f in tmp_path.iterdir()) == [f"f00{k}.png" for k in range(1, 6)]
+    hashes = [tools.decode_hashes(f)[0] for f in sorted(tmp_path.iterdir())]
+    assert hashes == [row[2:] for row in tools.read_hashes(
+        run("-q", "--frames", 5, clips["plain.mkv"], "hash:-").text)]
+
+
+def test_an_existing_image_of_a_sequence_is_kept(run, clips, tmp_path):
+    for name in ("f001.png", "f003.png"):
+        (tmp_path / name).write_text("precious")
+        result = run("-q", "--frames", 5, clips["plain.mkv"], "f%03d.png")
+        assert result.code == 5 and name in result.stderr
+        assert (tmp_path / name).read_text() == "precious"
+        (tmp_path / name).unlink()
+        for file in tmp_path.glob("f*.png"):
+            file.unlink()
+
+
+def test_one_image_of_a_video_is_its_first_frame(run, clips, tmp_path):
+    result = run(clips["plain.mkv"], "out.png")
+    assert result.code == 0 and "first frame" in result.stderr and "%04d" in result.stderr
+    assert tools.decode_hashes(tmp_path / "out.png") == [
+        tools.read_hashes(run("-q", "--frames", 1, clips["plain.mkv"], "hash:-").text)[0][2:]]
+
+
+@pytest.mark.parametrize("suffix", ["gif", "apng"])
+def test_animations_go_out(run, clips, tmp_path, suffix):
+    output = tmp_path / f"out.{suffix}"
+    assert run("-q", "--frames", 10, clips["plain.mkv"], output).code == 0
+    assert len(tools.decode_hashes(output)) == 10
+
+
+@pytest.mark.parametrize("pattern", ["no%04d.png", "no*.png"])
+def test_a_sequence_without_files_is_an_input_error(run, tmp_path, pattern):
+    result = run(pattern, "out.mkv")
+    assert result.code == 4 and pattern in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+# ---- encoding ----
+
+
+@pytest.mark.parametrize("output, codec, pixel", [
+    ("out.mp4", "h264", "yuvj420p"), ("out.mov", "h264", "yuvj420p"),
+    ("out.mkv", "h264", "yuvj420p"), ("out.ts", "h264", "yuvj420p"), ("out.webm", "vp9", None),
+    ("out.avi", "h264", None), ("out.gif", "gif", None), ("out.y4m", "rawvideo", "gray"),
+    ("out.png", "png", "gray"), ("out.nut", "ffv1", "gray"), ("out.jpg", "mjpeg", None)])
+def test_default_encoder_suits_the_container(run, tmp_path, clips, output, codec, pixel):
+    assert run("-q", "--frames", 5, clips["plain.mp4"], output).code == 0
+    about = video(tmp_path / output)
+    assert about["codec_name"] == codec
+    assert pixel is None or about["pix_fmt"] == pixel
+
+
+@pytest.mark.parametrize("name, output, pixel", [
+    ("deep.mp4", "out.mp4", "yuv420p10le"), ("deep.mp4", "out.mkv", "yuv420p10le"),
+    ("deep.mp4", "out.y4m", "yuv420p10le"), ("deep.mp4", "out.nut", "yuv420p10le"),
+    ("deep.mp4", "out.png", "rgb48be"), ("deep.mp4", "out.tiff", "rgb48le"),
+    ("format-gray10le.mkv", "out.png", "gray16be"), ("format-gbrp10le.mkv", "out.png", "rgb48be"),
+    ("format-yuv422p10le.mkv", "out.mov", "yuv422p10le"),
+    ("format-yuv444p.mkv", "out.mp4", "yuv444p"), ("format-gray16le.mkv", "out.nut", "gray16le"),
+    ("hdr.mp4", "out.mp4", "yuv420p10le")])
+def test_depth_is_kept_where_the_encoder_can(run, tmp_path, clips, name, output, pixel):
+    encoder = ["-c:v", "prores_ks"] if output.endswith(".mov") else []
+    assert run("-q", "--frames", 2, "-f", "brightness=1", clips[name], output, *encoder).code == 0
+    assert video(tmp_path / output)["pix_fmt"] == pixel
+
+
+def test_encoder_options_reach_the_encoder(run, tmp_path, clips):
+    source = clips["plain.mp4"]
+    sizes = {}
+    for name, options in {"good": ["--crf", 10], "bad": ["--crf", 45],
+                          "tight": ["-b:v", "50k"], "named": ["-c:v", "libx264", "-o", "crf=45"],
+                          "mpeg4": ["-c:v", "mpeg4", "-o", "qscale=2", "-o", "flags=+qscale"],
+                          }.items():
+        assert run("-q", source, f"{name}.mkv", *options).code == 0, name
+        sizes[name] = (tmp_path / f"{name}.mkv").stat().st_size
+    assert sizes["bad"] < sizes["tight"] < sizes["good"]
+    assert sizes["named"] == sizes["bad"]
+    assert video(tmp_path / "mpeg4.mkv")["codec_name"] == "mpeg4"
+
+
+def test_preset_and_generic_options_reach_the_encoder(run, tmp_path, clips):
+    assert run("-q", clips["plain.mp4"], "out.mkv", "--preset", "ultrafast", "-o", "g=10").code == 0
+    keys = [k for k, p in enumerate(packets(tmp_path / "out.mkv")) if "K" in p["flags"]]
+    assert keys == [0, 10, 20, 30, 40]
+    assert run("-q", clips["plain.mp4"], "x.mkv", "-o", "x264-params=keyint=7:scenecut=0").code == 0
+    assert "K" in packets(tmp_path / "x.mkv")[7]["flags"]
+
+
+def test_container_options_reach_the_container(run, tmp_path, clips):
+    for options, first in (([], b"mdat"), (["-o", "movflags=+faststart"], b"moov")):
+        assert run("-q", clips["plain.mp4"], "out.mp4", "-y", *options).code == 0
+        data = (tmp_path / "out.mp4").read_bytes()
+        assert min((b"moov", b"mdat"), key=data.index) == first
+        assert len(packets(tmp_path / "out.mp4")) == 50
+
+
+# ---- messages ----
+
+
+def test_quiet_run_says_nothing(run, clips):
+    result = run("-q", clips["film.mkv"], "out.mp4")
+    assert result == (0, b"", "")
+
+
+def test_quiet_run_still_says_what_failed(run):
+    result = run("--quiet", "missing.mp4", "out.mp4")
+    assert result.code == 4 and result.stderr.count("\n") == 1 and "missing.mp4" in result.stderr
+
+
+def test_summary_has_verdict_and_ledger(run, clips):
+    result = run(clips["plain.mp4"], "out.mp4")
+    assert not result.stdout
+    assert re.search(r"^out\.mp4  50 frames of 160x120 in [\d.]+ s: [\d.]+ fps", result.stderr, re.M)
+    assert re.search(r"^verdict +\w", result.stderr, re.M)
+    assert re.search(r"^ledger +50 in = 50 out$", result.stderr, re.M)
+
+
+def test_what_is_left_out_is_said_once(run, clips):
+    result = run(clips["film.mp4"], "out.avi")
+    assert len(re.findall(r"stream \d+ \(subtitle, mov_text\) is left out: \w", result.stderr)) == 1
+
+
+def test_streams_that_the_container_takes_are_not_left_out(run, clips):
+    for name, output in (("film.mkv", "a.mkv"), ("film.mp4", "b.mp4"), ("film.mov", "c.mov"),
+                         ("sound.ts", "d.ts"), ("sound.webm", "e.webm")):
+        assert "left out" not in run(clips[name], output, "--frames", 5).stderr
+
+
+def slow_run(clips, arguments, stderr, seconds=2.6, env=None):
+    """Feed raw frames slowly, so that progress shows."""
+    process = subprocess.Popen([tools.SLUICE, "-F", "rawvideo", "--size", "64x48", "--pixfmt",
+                                "gray", "-", "null:", *arguments], stdin=subprocess.PIPE,
+                               stderr=stderr, env=tools.environment(env))
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        process.stdin.write(bytes(64 * 48))
+        process.stdin.flush()
+        time.sleep(0.02)
+    process.stdin.close()
+    return process
+
+
+def test_progress_off_a_terminal_is_a_line_a_second(clips, tmp_path):
+    with open(tmp_path / "log", "w") as log:
+        assert slow_run(clips, [], log).wait(10) == 0
+    text = (tmp_path / "log").read_text()
+    lines = re.findall(r"^frame \d+  [\d.]+ fps  [\d.]+x  \d\d:\d\d:\d\d.*$", text, re.M)
+    assert len(lines) == 2
+    assert "\r" not in text and "\033" not in text
+
+
+def on_terminal(command, env):
+    """Run under a pseudo-terminal; returns what it would show."""
+    ours, theirs = pty.openpty()
+    process = command(theirs, env)
+    os.close(theirs)
+    shown = b""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        ready, _, _ = select.select([ours], [], [], 0.2)
+        if ready:
+            try:
+                data = os.read(ours, 65536)
+            except OSError:
+                break
+            if not data:
+                break
+            shown += data
+    os.close(ours)
+    assert process.wait(10) is not None
+    return shown.decode()
+
+
+def test_progress_on_a_terminal_stays_in_place(clips):
+    shown = on_terminal(lambda to, env: slow_run(clips, [], to, 1.6, env), {"TERM": "xterm"})
+    assert len(re.findall(r"\r\033\[Kframe \d+", shown)) >= 2
+    assert not re.search(r"frame \d+  [^\r]*\n", shown)
+    assert "verdict" in shown
+
+
+@pytest.mark.parametrize("env, coloured", [
+    ({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+    ({"TERM": "dumb"}, False)])
+def test_colour_only_where_it_is_wanted(env, coloured):
+    def command(to, env):
+        return subprocess.Popen([tools.SLUICE, "missing.mp4", "out.mp4"], stderr=to,
+                                stdin=subprocess.DEVNULL, env=tools.environment(env))
+
+    assert ("\033[31m" in on_terminal(command, env)) == coloured
+
+
+def test_json_tells_machines_everything(run, tmp_path, clips):
+    assert run("-q", clips["film.mkv"], "out.mp4", "--json", "out.json", "--threads", 2).code == 0
+    told = json.loads((tmp_path / "out.json").read_text())
+    assert told["exit"] == 0 and told["status"] == "done" and told["version"].startswith("sluice ")
+    assert told["input"]["name"] == str(clips["film.mkv"]) and told["input"]["codec"] == "h264"
+    assert (told["input"]["width"], told["input"]["height"]) == (160, 120)
+    assert told["output"]["name"] == "out.mp4" and told["output"]["encoder"] == "libx264"
+    assert told["output"]["bytes"] == (tmp_path / "out.mp4").stat().st_size
+    assert told["frames"]["in"] == told["frames"]["out"] == 50
+    assert told["frames"]["damaged_frames"] == 0 and told["frames"]["truncated"] is False
+    assert told["time"]["wall_s"] > 0 and told["time"]["media_s"] == pytest.approx(2, abs=0.1)
+    assert told["pace"]["bottleneck"] in told["pace"]["busy"] and told["pace"]["verdict"]
+    assert told["run"]["backend"] in ("cpu", "cuda")
+
+
+def test_json_goes_to_standard_output(run, clips):
+    result = run("-q", clips["plain.mp4"], "null:", "--json", "-")
+    assert json.loads(result.text)["frames"]["out"] == 50
+
+
+def test_json_is_text_whatever_the_name(run, tmp_path, clips):
+    name = os.fsencode(tmp_path) + b"/\xff\xfe.mkv"
+    with open(name, "wb") as file:
+        file.write(clips["plain.mkv"].read_bytes())
+    result = tools.execute([tools.SLUICE, "-q", os.fsdecode(name), "null:", "--json", "out.json"],
+                           cwd=tmp_path)
+    assert result.code == 0, result.stderr
+    assert json.loads((tmp_path / "out.json").read_text())["frames"]["out"] == 50
+
+
+def test_json_of_an_earlier_run_does_not_speak_for_a_failed_one(run, tmp_path, clips):
+    assert run("-q", clips["plain.mp4"], "out.mkv", "--json", "out.json").code == 0
+    for arguments in (["missing.mp4", "new.mkv"], [clips["sound.wav"], "new.mkv"],
+                      [clips["plain.mp4"], "no/such/folder.mkv"]):
+        code = run("-q", *arguments, "--json", "out.json").code
+        file = tmp_path / "out.json"
+        assert code != 0
+        assert not file.exists() or json.loads(file.read_text())["exit"] == code
+
+
+def test_json_that_cannot_be_written_is_an_output_error(run, clips):
+    result = run("-q", clips["plain.mp4"], "null:", "--json", "no/such/folder.json")
+    assert result.code == 5 and "no/such/folder.json" in result.stderr
+
+
+# ---- strictness ----
+
+
+def test_damage_is_exit_3_and_with_strict_1(run, tmp_path, clips):
+    damaged = tools.flipped(clips["film.mp4"], tmp_path / "damaged.mp4")
+    result = run(damaged, "out.mkv")
+    assert result.code == 3 and "damaged" in result.stderr
+    assert len(packets(tmp_path / "out.mkv")) > 10
+    assert run("-q", damaged, "strict.mkv", "--strict").code == 1
+
+
+def test_strict_does_not_mind_whole_input(run, clips):
+    assert run("-q", clips["film.mp4"], "out.mkv", "--strict").code == 0
+
+
+@pytest.mark.parametrize("option, count", [("--verify", 50), ("--verify=1", 50), ("--verify=7", 8),
+                                           ("--verify=100", 1)])
+def test_verify_recomputes_every_nth_frame(run, clips, option, count):
+    result = run("-q", clips["plain.mp4"], "null:", option, "--json", "-")
+    assert result.code == 0
+    assert json.loads(result.text)["frames"]["verified"] == count
+
+
+@pytest.mark.parametrize("arguments", [["--backend", "cuda"], ["--hwdec", "require"]])
+def test_a_gpu_that_is_not_there_is_a_device_error(run, tmp_path, clips, cuda, arguments):
+    if cuda:
+        pytest.skip("there is a GPU")
+    result = run(clips["plain.mp4"], "out.mp4", *arguments)
+    assert result.code == 6 and "GPU" in result.stderr
+    assert not list(tmp_path.iterdir())
