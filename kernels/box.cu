@@ -1,0 +1,183 @@
+// Means of a rectangle by running sums: down the columns into a plane of 32-bit sums, then along
+// its rows. The cost of a result does not grow with the radius, except for the first one of each
+// stretch that a thread or warp goes along.
+#include "kernels/device.cuh"
+
+// Sums fit 32 bits: of a column of 32769 samples, 2^31.
+struct box {
+    struct source source;
+    uint32_t *sums;
+    int stride; // in sums
+    int radius_x, radius_y;
+    int rows;    // that a thread makes
+    int columns; // that a warp makes
+    struct sink sink;
+    // The mean of n = (2 radius_x + 1)(2 radius_y + 1): see mean_of() below.
+    int64_t n;
+    uint32_t reciprocal;
+    int shift;
+};
+
+enum { BOX_ROWS = 16, BOX_COLUMNS = 1024, BOX_WARPS = 2 };
+
+// ---- device helpers ----
+
+// (2 sum + n) / (2 n). n is odd, so that this is (sum + (n - 1) / 2) / n, and a quotient of 32-bit
+// numbers is a product with reciprocal = floor(2^(32 + shift) / n) + 1: exact while the dividend
+// times n is below 2^(32 + shift). T. Granlund, P. L. Montgomery, "Division by invariant integers
+// using multiplication", PLDI 1994.
+static __device__ inline int mean_of(const struct box *b, uint32_t sum)
+{
+    return (int)(__umulhi(sum + (uint32_t)(b->n / 2), b->reciprocal) >> b->shift);
+}
+
+// Of larger sums in double precision: dividends stay below 2^48, and the true quotient is never
+// nearer than 1 / (2 n) > 2^-32 to a whole number, 2 sum + n being odd.
+static __device__ inline int mean_of(const struct box *b, uint64_t sum)
+{
+    return (int)((double)(2 * sum + (uint64_t)b->n) / (double)(2 * b->n));
+}
+
+static __device__ inline uint32_t column_sum(const struct box *b, const uint32_t *row, int x)
+{
+    x = extended_index(b->source.border, x, b->source.width);
+    return x < 0 ? (uint32_t)b->source.border_value * (uint32_t)(2 * b->radius_y + 1) : row[x];
+}
+
+template <typename Sum> static __device__ inline Sum warp_sum(Sum value)
+{
+    for (int distance = LANES / 2; distance > 0; distance /= 2)
+        value += __shfl_xor_sync(0xffffffff, value, distance);
+    return value;
+}
+
+// The sum of the values of this lane and those before it.
+template <typename Sum> static __device__ inline Sum warp_scan(Sum value)
+{
+    for (int distance = 1; distance < LANES; distance *= 2) {
+        Sum before = __shfl_up_sync(0xffffffff, value, distance);
+        if ((int)threadIdx.x >= distance)
+            value += before;
+    }
+    return value;
+}
+
+// ---- kernels ----
+
+// A thread owns four columns and goes down `rows` rows: it adds up the 2 radius + 1 rows around the
+// first, then adds one that enters and takes away one that leaves, two rows at a time. A warp reads
+// 128 samples side by side and writes 512 bytes. Such threads are few: blocks of two warps spread
+// them over the GPU.
+static __global__ void __launch_bounds__(LANES *BOX_WARPS)
+    box_columns(const __grid_constant__ struct box b)
+{
+    int x = (blockIdx.x * LANES + threadIdx.x) * FOUR;
+    int first = (blockIdx.y * BOX_WARPS + threadIdx.y) * b.rows;
+    int last = min(first + b.rows, b.source.height);
+    if (x >= b.source.width || first >= last)
+        return;
+    uint32_t sum[FOUR] = {0};
+    int row[FOUR], value[FOUR][FOUR];
+    for (int k = -b.radius_y; k <= b.radius_y; k += FOUR) {
+        for (int j = 0; j < FOUR; j++)
+            row[j] = first + k + j;
+        source_read_rows<FOUR>(&b.source, x, row, value);
+        for (int j = 0; j < FOUR && k + j <= b.radius_y; j++)
+            for (int i = 0; i < FOUR; i++)
+                sum[i] += (uint32_t)value[j][i];
+    }
+    for (int y = first; y < last; y += 2) {
+        for (int k = 0; k < 2; k++) {
+            row[2 * k] = y + k + b.radius_y + 1;
+            row[2 * k + 1] = y + k - b.radius_y;
+        }
+        source_read_rows<FOUR>(&b.source, x, row, value);
+        for (int k = 0; k < 2 && y + k < last; k++) {
+            *(uint4 *)&b.sums[(int64_t)(y + k) * b.stride + x] =
+                make_uint4(sum[0], sum[1], sum[2], sum[3]);
+            for (int i = 0; i < FOUR; i++)
+                sum[i] += (uint32_t)(value[2 * k][i] - value[2 * k + 1][i]);
+        }
+    }
+}
+
+// A warp owns `columns` columns of a row and goes along them, 128 at a time. It knows the sum
+// before the first, at the beginning by adding up 2 radius + 1 columns together; each lane finds
+// out how the sum changes along its four, a scan over the lanes turns changes into sums, and the
+// last lane's is where the next 128 begin. Unsigned sums may wrap on the way, the result fits.
+template <typename Sum>
+static __global__ void __launch_bounds__(LANES *WARPS)
+    box_rows(const __grid_constant__ struct box b)
+{
+    int lane = threadIdx.x, y = blockIdx.y * WARPS + threadIdx.y;
+    int first = blockIdx.x * b.columns, last = min(first + b.columns, b.sink.width);
+    if (y >= b.sink.height)
+        return;
+    const uint32_t *row = b.sums + (int64_t)y * b.stride;
+    Sum before = 0;
+    for (int k = lane - b.radius_x; k <= b.radius_x; k += LANES)
+        before += column_sum(&b, row, first - 1 + k);
+    before = warp_sum(before);
+    for (int x = first + lane * FOUR; x - lane * FOUR < last; x += LANES * FOUR) {
+        Sum sum[FOUR], change = 0;
+        for (int i = 0; i < FOUR; i++) {
+            change += (Sum)column_sum(&b, row, x + i + b.radius_x) -
+                      (Sum)column_sum(&b, row, x + i - 1 - b.radius_x);
+            sum[i] = change;
+        }
+        Sum lanes = warp_scan(change), others = before + lanes - change;
+        before += __shfl_sync(0xffffffff, lanes, LANES - 1);
+        int value[FOUR];
+        for (int i = 0; i < FOUR; i++)
+            value[i] = mean_of(&b, (Sum)(others + sum[i]));
+        if (x < last)
+            sink_put(&b.sink, x, y, value);
+    }
+}
+
+// ---- launchers ----
+
+// Whether sums of n samples of `depth` bits fit 32 bits, and means of them the fast division.
+static bool set_reciprocal(struct box *box, int depth)
+{
+    int64_t n = box->n, most = ((INT64_C(1) << depth) - 1) * n + n / 2;
+    if (most >> 32 || n == 1)
+        return false;
+    box->shift = 0;
+    while (INT64_C(2) << box->shift <= n)
+        box->shift++;
+    box->reciprocal = (uint32_t)((UINT64_C(1) << (32 + box->shift)) / (uint64_t)n + 1);
+    return (double)most * (double)n < (double)(UINT64_C(1) << (32 + box->shift));
+}
+
+size_t box_scratch(const struct op *op, int width, int height)
+{
+    (void)op;
+    return scratch_bytes(width, height, sizeof(uint32_t));
+}
+
+cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream)
+{
+    const struct op_box *op = &stencil->op->box;
+    int width = stencil->source.width, height = stencil->source.height;
+    struct box box = {
+        .source = stencil->source,
+        .sums = (uint32_t *)stencil->scratch,
+        .stride = scratch_stride(width, sizeof(uint32_t)) / (int)sizeof(uint32_t),
+        .radius_x = op->radius_x,
+        .radius_y = op->radius_y,
+        .rows = op->radius_y > BOX_ROWS ? op->radius_y : BOX_ROWS,
+        .columns = BOX_COLUMNS,
+        .sink = stencil->sink,
+        .n = (2 * (int64_t)op->radius_x + 1) * (2 * (int64_t)op->radius_y + 1),
+    };
+    bool narrow = set_reciprocal(&box, stencil->depth);
+    dim3 columns = grid_shape(width, height, LANES * FOUR, BOX_WARPS * box.rows);
+    dim3 rows = grid_shape(width, height, box.columns, WARPS);
+    box_columns<<<columns, dim3(LANES, BOX_WARPS), 0, stream>>>(box);
+    if (narrow)
+        box_rows<uint32_t><<<rows, block_shape(), 0, stream>>>(box);
+    else
+        box_rows<uint64_t><<<rows, block_shape(), 0, stream>>>(box);
+    return cudaGetLastError();
+}

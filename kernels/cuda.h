@@ -1,0 +1,32 @@
+// What the two halves of the CUDA backend share: the device (cuda.cu) and the executor, which runs
+// a plan on it (executor.cu).
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cuda_runtime_api.h>
+
+// The C headers of stages/ know nothing of C++.
+extern "C" {
+#include "stages/backend.h"
+}
+
+struct cuda_backend {
+    struct backend base;
+    const struct log *log;
+    int device;
+    bool failed; // atomic; a failure was logged
+};
+
+// Turn a CUDA error into a status. The first is logged with the name of the call that met it; a GPU
+// that failed once fails in every later call, and those stay silent.
+#define CUDA_CHECK(backend, call) cuda_check(backend, call, #call)
+enum status cuda_check(struct cuda_backend *backend, cudaError_t error, const char *call);
+
+// backend->executor_create.
+enum status cuda_executor_create(struct backend *backend, const struct plan *plan, int width,
+                                 int height, int slots, bool frames_in_flight,
+                                 struct executor **executor);

@@ -1,0 +1,281 @@
+// What all kernels share: samples in and out of memory, borders, tables.
+//
+// Blocks are 32 x 8 threads, a warp to a row, and a thread deals with four neighbouring samples
+// ("a four"): one 4-byte word of 8-bit samples, so that a warp reads 128 bytes side by side, or
+// 8 bytes of deeper ones.
+#pragma once
+
+#include "kernels/job.h"
+
+enum { LANES = 32, WARPS = 8, FOUR = 4 };
+
+static inline dim3 block_shape(void)
+{
+    return dim3(LANES, WARPS);
+}
+
+// Blocks for a picture, each of `columns` x `rows` results.
+static inline dim3 grid_shape(int width, int height, int columns, int rows)
+{
+    return dim3((unsigned)((width + columns - 1) / columns),
+                (unsigned)((height + rows - 1) / rows));
+}
+
+// ---- fours as they lie in memory ----
+
+template <typename T> struct four;
+
+template <> struct four<uint8_t> {
+    uint32_t word;
+};
+
+template <> struct alignas(8) four<uint16_t> {
+    uint32_t low, high;
+};
+
+static __device__ inline int four_get(four<uint8_t> from, int i)
+{
+    return from.word >> 8 * i & 0xff;
+}
+
+static __device__ inline int four_get(four<uint16_t> from, int i)
+{
+    return (i < 2 ? from.low : from.high) >> 16 * (i % 2) & 0xffff;
+}
+
+static __device__ inline void four_set(four<uint8_t> *to, const int value[FOUR])
+{
+    uint32_t low = __byte_perm((uint32_t)value[0], (uint32_t)value[1], 0x0040);
+    uint32_t high = __byte_perm((uint32_t)value[2], (uint32_t)value[3], 0x0040);
+    to->word = __byte_perm(low, high, 0x5410);
+}
+
+static __device__ inline void four_set(four<uint16_t> *to, const int value[FOUR])
+{
+    to->low = __byte_perm((uint32_t)value[0], (uint32_t)value[1], 0x5410);
+    to->high = __byte_perm((uint32_t)value[2], (uint32_t)value[3], 0x5410);
+}
+
+template <typename T> static __device__ inline four<T> four_load(const void *at);
+
+template <> __device__ inline four<uint8_t> four_load(const void *at)
+{
+    return {__ldg((const uint32_t *)at)};
+}
+
+template <> __device__ inline four<uint16_t> four_load(const void *at)
+{
+    uint2 words = __ldg((const uint2 *)at);
+    return {words.x, words.y};
+}
+
+// ---- views ----
+
+static __device__ inline uint8_t *view_at(const struct view *view, int x, int y)
+{
+    return view->data + (int64_t)y * view->stride + (int64_t)x * view->step;
+}
+
+static __device__ inline int unit_sample(const struct view *view, int unit)
+{
+    if (view->swapped)
+        unit = (int)__byte_perm((uint32_t)unit, 0, 0x4401);
+    return unit >> view->shift;
+}
+
+static __device__ inline int view_read(const struct view *view, int x, int y)
+{
+    const uint8_t *at = view_at(view, x, y);
+    return unit_sample(view, view->bytes == 1 ? __ldg(at) : __ldg((const uint16_t *)at));
+}
+
+static __device__ inline void view_write(const struct view *view, int x, int y, int value)
+{
+    uint8_t *at = view_at(view, x, y);
+    int unit = value << view->shift;
+    if (view->bytes == 1)
+        *at = (uint8_t)unit;
+    else
+        *(uint16_t *)at = (uint16_t)(view->swapped ? __byte_perm((uint32_t)unit, 0, 0x4401) : unit);
+}
+
+template <typename T, int ROWS>
+static __device__ inline void view_load_rows(const struct view *view, int x, const int y[ROWS],
+                                             int value[ROWS][FOUR])
+{
+    four<T> units[ROWS];
+    for (int k = 0; k < ROWS; k++)
+        units[k] = four_load<T>(view_at(view, x, y[k]));
+    for (int k = 0; k < ROWS; k++)
+        for (int i = 0; i < FOUR; i++)
+            value[k][i] = unit_sample(view, four_get(units[k], i));
+}
+
+// Samples x .. x + 3 of some rows, x being a multiple of four; zeros from column `width` on. All
+// are asked for before the first is needed.
+template <int ROWS>
+static __device__ inline void view_read_rows(const struct view *view, int x, const int y[ROWS],
+                                             int width, int value[ROWS][FOUR])
+{
+    if (view->adjacent && x + FOUR <= width) {
+        if (view->bytes == 1)
+            view_load_rows<uint8_t, ROWS>(view, x, y, value);
+        else
+            view_load_rows<uint16_t, ROWS>(view, x, y, value);
+        return;
+    }
+    for (int k = 0; k < ROWS; k++)
+        for (int i = 0; i < FOUR; i++)
+            value[k][i] = x + i < width ? view_read(view, x + i, y[k]) : 0;
+}
+
+static __device__ inline void view_read_four(const struct view *view, int x, int y, int width,
+                                             int value[FOUR])
+{
+    view_read_rows<1>(view, x, &y, width, (int(*)[FOUR])value);
+}
+
+// ---- tables ----
+
+// Tables of 256 entries are looked up in a copy in shared memory where that pays, others through
+// the read-only cache.
+static __device__ inline int look_up(const uint16_t *table, int value)
+{
+    return __ldg(table + value);
+}
+
+static __device__ inline void look_up_four(const uint16_t *table, int value[FOUR])
+{
+    if (table)
+        for (int i = 0; i < FOUR; i++)
+            value[i] = look_up(table, value[i]);
+}
+
+// All threads of a block copy the table that 8-bit samples go through, if there is one.
+static __device__ inline void table_share(uint16_t shared[256], const uint16_t *table)
+{
+    int thread = threadIdx.y * LANES + threadIdx.x;
+    if (table)
+        shared[thread] = __ldg(table + thread);
+}
+
+// ---- sources ----
+
+// border_index() of stages/op.h: the index that stands for `i`, -1 for the border value.
+static __device__ inline int extended_index(enum border border, int i, int length)
+{
+    if ((unsigned)i < (unsigned)length)
+        return i;
+    if (border == BORDER_ZERO)
+        return -1;
+    if (border == BORDER_REPLICATE)
+        return i < 0 ? 0 : length - 1;
+    int period = border == BORDER_WRAP      ? length
+                 : border == BORDER_REFLECT ? 2 * length
+                                            : max(2 * length - 2, 1);
+    i %= period;
+    if (i < 0)
+        i += period;
+    return i < length ? i : period - (border == BORDER_REFLECT) - i;
+}
+
+// Samples x .. x + 3 of row y of the plane itself.
+static __device__ inline void source_read(const struct source *source, int x, int y,
+                                          int value[FOUR])
+{
+    view_read_four(&source->view, x, y, source->width, value);
+    look_up_four(source->table, value);
+}
+
+// The same of some rows of the extended plane.
+template <int ROWS>
+static __device__ inline void source_read_rows(const struct source *source, int x,
+                                               const int y[ROWS], int value[ROWS][FOUR])
+{
+    int row[ROWS], within[ROWS];
+    for (int k = 0; k < ROWS; k++) {
+        row[k] = extended_index(source->border, y[k], source->height);
+        within[k] = max(row[k], 0);
+    }
+    view_read_rows<ROWS>(&source->view, x, within, source->width, value);
+    for (int k = 0; k < ROWS; k++) {
+        look_up_four(source->table, value[k]);
+        for (int i = 0; i < FOUR; i++)
+            if (row[k] < 0)
+                value[k][i] = source->border_value;
+    }
+}
+
+// ---- sinks ----
+
+// One by one, as far as they lie within the picture: across the right edge, into several views, and
+// into units that do not lie side by side. Seldom taken, so it is kept small.
+static __device__ inline void sink_scatter(const struct sink *sink, int x, int y,
+                                           const int value[FOUR])
+{
+#pragma unroll 1
+    for (int k = 0; k < sink->views; k++) {
+        int4 next = make_int4(value[0], value[1], value[2], value[3]);
+#pragma unroll 1
+        for (int i = 0; i < FOUR && x + i < sink->width; i++) {
+            view_write(&sink->view[k], x + i, y, next.x);
+            next = make_int4(next.y, next.z, next.w, 0);
+        }
+    }
+}
+
+// A thread's four columns of a sink, for rows of samples of element T.
+template <typename T> struct outlet {
+    const struct sink *sink;
+    int x;
+    int whole;   // four samples go to memory at once ...
+    uint8_t *at; // ... here, in row 0
+};
+
+template <typename T> static __device__ inline outlet<T> outlet_of(const struct sink *sink, int x)
+{
+    const struct view *view = &sink->view[0];
+    int whole =
+        sink->views == 1 && view->plain && view->bytes == sizeof(T) && x + FOUR <= sink->width;
+    uint8_t *at = view->data + x * (int)sizeof(T);
+    // Worked out once: without this, the compiler does it again for every row.
+    asm volatile("" : "+r"(whole), "+l"(at));
+    return {sink, x, whole, at};
+}
+
+// Write four samples of row y as they are.
+template <typename T>
+static __device__ inline void outlet_store(const outlet<T> *outlet, int y, const int value[FOUR])
+{
+    if (outlet->whole)
+        four_set((four<T> *)(outlet->at + (int64_t)y * outlet->sink->view[0].stride), value);
+    else
+        sink_scatter(outlet->sink, outlet->x, y, value);
+}
+
+// Write four results of row y through the sink's table, of which `shared` is the copy that 8-bit
+// results use.
+template <typename T>
+static __device__ inline void outlet_put(const outlet<T> *outlet, const uint16_t *shared, int y,
+                                         int value[FOUR])
+{
+    if (sizeof(T) > 1)
+        look_up_four(outlet->sink->table, value);
+    else if (outlet->sink->table)
+        for (int i = 0; i < FOUR; i++)
+            value[i] = shared[value[i]];
+    outlet_store(outlet, y, value);
+}
+
+// Write results x .. x + 3 of row y through the sink's table.
+static __device__ inline void sink_put(const struct sink *sink, int x, int y, int value[FOUR])
+{
+    look_up_four(sink->table, value);
+    if (sink->view[0].bytes == 1) {
+        outlet<uint8_t> outlet = outlet_of<uint8_t>(sink, x);
+        outlet_store(&outlet, y, value);
+    } else {
+        outlet<uint16_t> outlet = outlet_of<uint16_t>(sink, x);
+        outlet_store(&outlet, y, value);
+    }
+}

@@ -1,0 +1,225 @@
+// Results that depend on one place only: tables, gathers and scatters, mixes, constants.
+#include "kernels/device.cuh"
+
+// ---- device helpers ----
+
+enum { COPY_ROWS = 4 };
+
+// Fours in sixteen bytes of the wider side.
+template <typename From, typename To>
+constexpr int copy_fours = sizeof(From) == 1 && sizeof(To) == 1 ? 4 : 2;
+
+template <typename T, int FOURS> struct alignas(sizeof(four<T>) * FOURS) stretch {
+    four<T> part[FOURS];
+};
+
+template <typename From, typename To, int FOURS>
+static __device__ inline void copy_stretch(stretch<To, FOURS> *to, const stretch<From, FOURS> *from,
+                                           const uint16_t *table, const uint16_t *shared)
+{
+    stretch<To, FOURS> made;
+    for (int k = 0; k < FOURS; k++) {
+        int value[FOUR];
+        for (int i = 0; i < FOUR; i++) {
+            value[i] = four_get(from->part[k], i);
+            if (table)
+                value[i] = sizeof(From) == 1 ? shared[value[i]] : look_up(table, value[i]);
+        }
+        four_set(&made.part[k], value);
+    }
+    *to = made;
+}
+
+// ---- copies ----
+
+// Plain samples in, plain samples out. Each thread takes 16 bytes of four rows, eight rows apart,
+// which it asks for before it needs any: a warp reads 512 bytes side by side, and a block of 256
+// threads has 16 KiB under way. The table is copied to shared memory once for those 16,384 samples.
+template <typename From, typename To>
+static __global__ void __launch_bounds__(LANES *WARPS)
+    copy_plain(const __grid_constant__ struct source source,
+               const __grid_constant__ struct sink sink)
+{
+    constexpr int fours = copy_fours<From, To>, columns = FOUR * fours;
+    __shared__ uint16_t shared[256];
+    if (sizeof(From) == 1) {
+        table_share(shared, sink.table);
+        __syncthreads();
+    }
+    int x = (blockIdx.x * LANES + threadIdx.x) * columns;
+    int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
+    if (x + columns <= sink.width) {
+        stretch<From, fours> from[COPY_ROWS];
+        for (int k = 0; k < COPY_ROWS; k++) {
+            int y = min(first + k * WARPS, sink.height - 1);
+            from[k] = *(const stretch<From, fours> *)view_at(&source.view, x, y);
+        }
+        for (int k = 0; k < COPY_ROWS; k++) {
+            int y = first + k * WARPS;
+            if (y < sink.height)
+                copy_stretch((stretch<To, fours> *)view_at(&sink.view[0], x, y), &from[k],
+                             sink.table, shared);
+        }
+        return;
+    }
+    for (int y = first; y < min(first + WARPS * COPY_ROWS, sink.height); y += WARPS)
+        for (int i = x; i < sink.width; i += FOUR) {
+            int value[FOUR];
+            source_read(&source, i, y, value);
+            sink_put(&sink, i, y, value);
+        }
+}
+
+// Samples from and to anywhere: a thread gathers four neighbours and scatters them.
+static __global__ void __launch_bounds__(LANES *WARPS)
+    copy_any(const __grid_constant__ struct source source, const __grid_constant__ struct sink sink)
+{
+    int x = (blockIdx.x * LANES + threadIdx.x) * FOUR, y = blockIdx.y * WARPS + threadIdx.y;
+    if (x >= sink.width || y >= sink.height)
+        return;
+    int value[FOUR];
+    source_read(&source, x, y, value);
+    sink_put(&sink, x, y, value);
+}
+
+// One value everywhere: a thread writes four neighbours.
+static __global__ void __launch_bounds__(LANES *WARPS)
+    fill(int value, const __grid_constant__ struct sink sink)
+{
+    int x = (blockIdx.x * LANES + threadIdx.x) * FOUR, y = blockIdx.y * WARPS + threadIdx.y;
+    if (x >= sink.width || y >= sink.height)
+        return;
+    int values[FOUR] = {value, value, value, value};
+    sink_put(&sink, x, y, values);
+}
+
+// ---- mix ----
+
+// Along one axis: the source samples that make result sample i, and how many quarters the first and
+// each of the others count.
+struct quarters {
+    int first, count;
+    int of_first, of_others;
+};
+
+static __device__ inline struct quarters resampling(int i, int up, bool cosited)
+{
+    if (up < 0)
+        return {i << -up, 1 << -up, 4 >> -up, 4 >> -up};
+    int position = (8 * i - (cosited ? 0 : 4 * ((1 << up) - 1))) >> (up + 1);
+    int rest = position & 3;
+    return {position >> 2, rest ? 2 : 1, 4 - rest, rest};
+}
+
+// v_k of OP_MIX at result column x; `rows` are the quarters of its row.
+static __device__ inline int resampled(const struct mix *mix, int k, int x, struct quarters rows)
+{
+    struct quarters columns = resampling(x, mix->up_x[k], mix->op.siting != SITING_CENTER);
+    int sum = 0;
+    for (int j = 0; j < rows.count; j++) {
+        int y = extended_index(BORDER_REPLICATE, rows.first + j, mix->height[k]), row = 0;
+        for (int i = 0; i < columns.count; i++) {
+            int column = extended_index(BORDER_REPLICATE, columns.first + i, mix->width[k]);
+            int weight = i ? columns.of_others : columns.of_first;
+            row += weight * view_read(&mix->view[k], column, y);
+        }
+        sum += (j ? rows.of_others : rows.of_first) * row;
+    }
+    return sum;
+}
+
+// v_k of four neighbouring results.
+static __device__ inline void resampled_four(const struct mix *mix, int k, int x, int y, int width,
+                                             int value[FOUR])
+{
+    if (mix->up_x[k] == 0 && mix->up_y[k] == 0) {
+        view_read_four(&mix->view[k], x, y, width, value);
+        for (int i = 0; i < FOUR; i++)
+            value[i] *= 16;
+        return;
+    }
+    struct quarters rows = resampling(y, mix->up_y[k], mix->op.siting == SITING_TOP_LEFT);
+    for (int i = 0; i < FOUR; i++)
+        value[i] = resampled(mix, k, min(x + i, width - 1), rows);
+}
+
+// A thread makes four neighbouring results. Of every source it reads their four samples if the
+// grids are the same, else up to four samples (sixteen of a finer grid) for each; neighbours share
+// them in the cache. Sums take 64 bits as OP_MIX demands.
+static __global__ void __launch_bounds__(LANES *WARPS, 4)
+    mix_any(const __grid_constant__ struct mix mix, const __grid_constant__ struct sink sink)
+{
+    int x = (blockIdx.x * LANES + threadIdx.x) * FOUR, y = blockIdx.y * WARPS + threadIdx.y;
+    if (x >= sink.width || y >= sink.height)
+        return;
+    int64_t sum[FOUR];
+    for (int i = 0; i < FOUR; i++)
+        sum[i] = mix.op.offset + (1 << 19);
+    int value[FOUR];
+    for (int k = 0; k < mix.sources; k++) {
+        resampled_four(&mix, k, x, y, sink.width, value);
+        for (int i = 0; i < FOUR; i++)
+            sum[i] += (int64_t)mix.op.weight[k] * value[i];
+    }
+    for (int i = 0; i < FOUR; i++)
+        value[i] = (int)min(max(sum[i] >> 20, (int64_t)mix.op.low), (int64_t)mix.op.high);
+    sink_put(&sink, x, y, value);
+}
+
+// ---- launchers ----
+
+// Whether `columns` samples side by side may be read or written at once.
+static bool is_plain(const struct view *view, int columns)
+{
+    int unit = columns * view->bytes;
+    return view->plain && view->stride % unit == 0 && (uintptr_t)view->data % (uintptr_t)unit == 0;
+}
+
+// Launches nothing, and says so, if source and sink are not of this kind.
+template <typename From, typename To>
+static bool copy_plain_async(const struct source *source, const struct sink *sink,
+                             cudaStream_t stream)
+{
+    constexpr int columns = FOUR * copy_fours<From, To>;
+    if (source->view.bytes != sizeof(From) || sink->view[0].bytes != sizeof(To) ||
+        sink->views > 1 || source->table || !is_plain(&source->view, columns) ||
+        !is_plain(&sink->view[0], columns))
+        return false;
+    dim3 grid = grid_shape(sink->width, sink->height, LANES * columns, WARPS * COPY_ROWS);
+    copy_plain<From, To><<<grid, block_shape(), 0, stream>>>(*source, *sink);
+    return true;
+}
+
+static dim3 grid_of_fours(const struct sink *sink)
+{
+    return grid_shape(sink->width, sink->height, LANES * FOUR, WARPS);
+}
+
+cudaError_t pointwise_copy_async(const struct source *source, const struct sink *sink,
+                                 cudaStream_t stream)
+{
+    if (!copy_plain_async<uint8_t, uint8_t>(source, sink, stream) &&
+        !copy_plain_async<uint8_t, uint16_t>(source, sink, stream) &&
+        !copy_plain_async<uint16_t, uint8_t>(source, sink, stream) &&
+        !copy_plain_async<uint16_t, uint16_t>(source, sink, stream))
+        copy_any<<<grid_of_fours(sink), block_shape(), 0, stream>>>(*source, *sink);
+    return cudaGetLastError();
+}
+
+cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink, cudaStream_t stream)
+{
+    mix_any<<<grid_of_fours(sink), block_shape(), 0, stream>>>(*mix, *sink);
+    return cudaGetLastError();
+}
+
+cudaError_t pointwise_fill_async(int value, const struct sink *sink, cudaStream_t stream)
+{
+    fill<<<grid_of_fours(sink), block_shape(), 0, stream>>>(value, *sink);
+    return cudaGetLastError();
+}
+
+cudaError_t pointwise_probe(void)
+{
+    struct cudaFuncAttributes attributes;
+    return cudaFuncGetAttributes(&attributes, copy_any);
+}

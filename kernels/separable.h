@@ -1,0 +1,66 @@
+// The forms of OP_SEPARABLE that go through memory between their parts.
+//
+//   axis     one axis at a time, any radius, sums of 32 or 64 bits
+//   coarse   the decimated form: tents down, axes on the grid, interpolation up
+#pragma once
+
+#include "kernels/job.h"
+
+// How sums become samples: shifted with rounding, or where amount > 0 sharpened, as stages/op.h
+// says. `depth` is that of the samples sharpened.
+struct rounding {
+    int shift; // of the sum, to the result or to b
+    int amount, depth, low, high;
+};
+
+// The end of `op`, whose sum has `bits_below` bits below the sample.
+static inline struct rounding separable_rounding(const struct op_separable *op, int depth,
+                                                 int bits_below)
+{
+    return {op->amount ? bits_below - (16 - depth) : bits_below, op->amount, depth, op->low,
+            op->high};
+}
+
+// Result i of a column (row) is made of the samples i + first .. i + first + 2 radius of `source`.
+struct axis {
+    struct source source; // for rows: plain 16-bit samples without a table
+    const int32_t *tap;   // the first of 2 radius + 1, with margins of zeros
+    int radius, first;
+    bool exact; // sums may need more than 32 bits
+    struct rounding rounding;
+    struct source center; // what is sharpened: rows with an amount only
+    struct sink sink;     // for columns: plain 16-bit samples
+};
+
+// Whether the sums of this filter may need more than 32 bits.
+static inline bool axis_is_exact(const struct op_separable *op)
+{
+    return op->bits > 15;
+}
+
+// A plane of 16-bit samples in scratch memory, as the place of results and as a source.
+static inline struct sink scratch_sink(void *memory, int width, int height)
+{
+    struct sink sink = {};
+    sink.view[0] = view_plain(memory, scratch_stride(width, 2), 2);
+    sink.views = 1;
+    sink.width = width;
+    sink.height = height;
+    return sink;
+}
+
+static inline struct source scratch_source(const struct sink *sink, enum border border,
+                                           int border_value)
+{
+    return {sink->view[0], NULL, sink->width, sink->height, border, border_value};
+}
+
+extern "C" {
+
+// Down the columns into 16-bit samples; along the rows into anything.
+cudaError_t axis_columns_async(const struct axis *axis, cudaStream_t stream);
+cudaError_t axis_rows_async(const struct axis *axis, cudaStream_t stream);
+
+size_t coarse_scratch(const struct op *op, int width, int height);
+cudaError_t coarse_async(const struct stencil *stencil, cudaStream_t stream);
+}
