@@ -128,6 +128,23 @@ bool decoder_has_hardware(enum AVCodecID id)
     return codec && codec_has_hardware(codec);
 }
 
+// Standards before H.264 leave the inverse transform's rounding open: two decoders differ by a code
+// value here and there, and where a job runs must not change its result.
+static bool is_exact(enum AVCodecID id)
+{
+    return id == AV_CODEC_ID_H264 || id == AV_CODEC_ID_HEVC || id == AV_CODEC_ID_VP8 ||
+           id == AV_CODEC_ID_VP9 || id == AV_CODEC_ID_AV1;
+}
+
+const char *decoder_stays_on_cpu(enum AVCodecID id)
+{
+    if (!decoder_has_hardware(id))
+        return "this FFmpeg has no GPU decoder for it";
+    if (!is_exact(id))
+        return "the GPU rounds it differently; --hwdec require uses it all the same";
+    return NULL;
+}
+
 // A device context over the backend's, with a stream of its own.
 static enum status open_hardware(struct decoder *decoder)
 {
@@ -214,7 +231,9 @@ static enum status hardware_or_not(struct decoder *decoder)
     if (!decoder->backend->has_device_memory)
         why = "the filters do not run on a GPU";
     else if (!decoder_has_hardware(about->codec_id))
-        why = "this FFmpeg has no GPU decoder for it";
+        why = decoder_stays_on_cpu(about->codec_id);
+    else if (decoder->request.hwdec == HWDEC_AUTO && !is_exact(about->codec_id))
+        return STATUS_OK;
     else if (open_hardware(decoder))
         why = "the GPU's decoder could not be opened";
     if (why && decoder->request.hwdec == HWDEC_REQUIRE)

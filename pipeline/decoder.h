@@ -46,5 +46,8 @@ enum AVPixelFormat decoder_pixel(const struct decoder *decoder);
 // The stream on which surfaces of the GPU become valid; NULL in software.
 void *decoder_stream(const struct decoder *decoder);
 
+// Why AUTO leaves this codec to the CPU, whatever the GPU; NULL: it need not.
+const char *decoder_stays_on_cpu(enum AVCodecID id);
+
 // Whether some GPU of NVIDIA's could decode this codec through this FFmpeg.
 bool decoder_has_hardware(enum AVCodecID id);

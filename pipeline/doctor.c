@@ -190,9 +190,8 @@ static void print_input(const struct subject *subject, const struct sluice_confi
             (long long)source_frames(subject->source));
     const char *why = config->hwdec == SLUICE_HWDEC_OFF      ? "--hwdec off"
                       : !subject->backend->has_device_memory ? "the filters do not run on a GPU"
-                      : !decoder_has_hardware(about->codec_id)
-                          ? "this FFmpeg has no GPU decoder for it"
-                          : NULL;
+                      : config->hwdec == SLUICE_HWDEC_AUTO   ? decoder_stays_on_cpu(about->codec_id)
+                                                             : NULL;
     if (!codec)
         fprintf(to, "decoding  impossible: this FFmpeg has no decoder for %s\n",
                 avcodec_get_name(about->codec_id));

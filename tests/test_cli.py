@@ -85,8 +85,8 @@ def test_plan_refuses_what_filtering_refuses(run, clips, tmp_path):
 
 
 def test_doctor_says_what_would_run(run, clips):
-    assert all(word in run("doctor").text for word in ("GPU", "decoders", "encoders", "filters on"
-                                                       .replace(" on", ""), "ring"))
+    assert all(word in run("doctor").text for word in ("GPU", "decoders", "encoders", "filters",
+                                                       "ring"))
     text = run("doctor", clips["film.mkv"], "out.mp4").text
     assert "h264 160x120" in text and "libx264" in text and "film.mkv" in text
     assert run("doctor", "missing.mp4").code == 4
@@ -98,7 +98,7 @@ WRONG_CHAINS = [
     # chain, what is marked, words of the sentence
     ("gausian=1.4", "gausian", ["gausian", "gaussian"]),
     ("gray,sobl", "sobl", ["sobl", "did you mean 'sobel'"]),
-    ("gray, tresh=20,invert", "tresh", ["did you mean 'threshold'", "brightness, contrast"]),
+    ("gray, treshold=20,invert", "treshold", ["did you mean 'threshold'", "brightness, contrast"]),
     ("GRAY", "GRAY", ["did you mean 'gray'"]),
     ("frobnicate", "frobnicate", ["brightness", "binarize"]),
     ("gaussian=sgima=2", "sgima", ["did you mean 'sigma'", "radius", "border"]),
@@ -211,7 +211,7 @@ def test_wrong_option_is_refused_before_anything_is_opened(run, tmp_path, argume
     (["--preset", "warp"], ["warp"]),
     (["-o", "tune=nope"], ["nope"]),
     (["-o", "profile=nope"], ["nope"]),
-    (["--stream", "9"], ["--stream", "0 to 3"]),
+    (["--stream", "9"], ["--stream", "streams 0 to"]),
     (["--stream", "1"], ["stream 1", "audio"]),
     (["--stream", "x"], ["--stream", "'x'"]),
     (["--size", "10x10"], ["--size", "raw video"]),
@@ -237,7 +237,7 @@ def test_wrong_description_of_raw_video_is_refused(run, tmp_path, clips, argumen
     ["missing.mp4", "hash:"], ["missing.mp4", "null:", "-c:v", "libx264"],
     ["missing.mp4", "hash:x.txt", "--crf", "20"], ["missing.mp4", "null:", "-F", "mp4"],
     ["", "out.mp4"], ["missing.mp4", ""], ["-F", "nope", "missing.mp4", "out.mp4"],
-    ["missing.mp4", "out.mp3"], ["missing.mp4", "out.srt"],
+    ["missing.mp4", "out.srt"],
 ], ids=" ".join)
 def test_names_that_cannot_be_meant_are_refused(run, tmp_path, arguments):
     refused(run(*arguments), tmp_path, "sluice: ")
@@ -360,14 +360,15 @@ def test_y4m_goes_in_and_out_through_pipes(run, clips):
             tools.decode_hashes(clips["plain.mp4"]))
 
 
+@pytest.mark.parametrize("name", ["film.mkv", "sound.ts"])
 @pytest.mark.parametrize("format", ["matroska", "mkv", "mpegts", "mp4", "mov", "nut", "avi", "webm"])
-def test_containers_go_out_through_a_pipe(run, clips, tmp_path, format):
-    result = run("-q", "--preset" if format not in ("nut", "webm") else "-n",
-                 *(["ultrafast"] if format not in ("nut", "webm") else []),
-                 clips["sound.ts"], "-", "-F", format, "--frames", "20")
+def test_containers_go_out_through_a_pipe(run, clips, tmp_path, format, name):
+    result = run("-q", clips[name], "-", "-F", format, "--frames", "10")
     assert result.code == 0, result.stderr
     (tmp_path / "got").write_bytes(result.stdout)
-    assert len(packets(tmp_path / "got")) == 20
+    assert len(packets(tmp_path / "got")) == 10
+    if format != "webm":
+        assert len(packets(tmp_path / "got", "a:0")) > 10
     if format in ("mp4", "mov"):
         assert b"moof" in result.stdout
 
@@ -439,11 +440,10 @@ def test_a_part_begins_at_zero_with_its_sound(run, tmp_path, clips, suffix):
     assert run("-q", "--start", 1, "--duration", 0.6, clips["film.mp4"], output).code == 0
     frames = [float(p["pts_time"]) for p in packets(output)]
     sounds = [float(p["pts_time"]) for p in packets(output, "a:0")]
-    offset = 1.4 if suffix == ".ts" and min(frames) > 1 else 0
     assert len(frames) == 15
-    assert min(frames) == pytest.approx(offset, abs=0.03)
-    assert min(sounds) == pytest.approx(offset, abs=0.06)
-    assert max(sounds) == pytest.approx(offset + 0.6, abs=0.08)
+    assert 0 <= min(frames) <= 0.1  # room for frames that are decoded before they are shown
+    assert min(sounds) == pytest.approx(min(frames), abs=0.06)
+    assert max(sounds) == pytest.approx(max(frames), abs=0.08)
 
 
 def test_nothing_in_the_range_is_an_input_error(run, tmp_path, clips):
@@ -453,15 +453,14 @@ def test_nothing_in_the_range_is_an_input_error(run, tmp_path, clips):
 
 
 def test_stream_chooses_what_is_filtered(run, tmp_path, clips):
-    assert run("-q", "--stream", 0, clips["two.mkv"], "a.mkv", "-f", "gray").code == 0
-    assert run("-q", clips["two.mkv"], "b.mkv", "-f", "gray").code == 0
-    for file, filtered, other in (("a.mkv", 0, 2), ("b.mkv", 2, 0)):
-        before = packets(clips["two.mkv"], str(other))
-        after = packets(tmp_path / file, str(other))
+    for filtered, other in ((0, 2), (2, 0)):
+        output = tmp_path / f"{filtered}.mkv"
+        assert run("-q", "--stream", filtered, clips["two.mkv"], output, "-f", "gray").code == 0
+        before, after = packets(clips["two.mkv"], str(other)), packets(output, str(other))
         assert [p["size"] for p in before] == [p["size"] for p in after]
-        streams = tools.probe(tmp_path / file, "-show_streams")["streams"]
+        streams = tools.probe(output, "-show_streams")["streams"]
         assert [s["width"] for s in streams if s["codec_type"] == "video"] == [96, 160]
-        assert streams[filtered]["color_range"] == "pc"
+        assert streams[filtered]["color_range"] == "pc" != streams[other].get("color_range")
 
 
 # ---- images ----

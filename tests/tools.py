@@ -181,7 +181,7 @@ def filter_raw(folder, pictures, pixfmt, chain, result=None, *more):
 
 VIDEO = ["-f", "lavfi", "-i", "testsrc2=size=160x120:rate=25:duration=2"]
 SHORT = ["-f", "lavfi", "-i", "testsrc2=size=160x120:rate=25:duration=0.4"]
-ODD = ["-f", "lavfi", "-i", "testsrc2=size=161x121:rate=25:duration=0.4"]
+ODD = ["-f", "lavfi", "-i", "testsrc2=size=161x121:rate=25:duration=0.4,format=rgb24"]
 SOUND = ["-f", "lavfi", "-i", "sine=440:duration=2"]
 X264 = ["-c:v", "libx264", "-preset", "ultrafast", "-threads", "1"]
 FFV1 = ["-c:v", "ffv1", "-level", "3"]
@@ -303,7 +303,7 @@ RECIPES = {
     "still-gray16.png": make(*ODD, "-frames:v", "1", "-pix_fmt", "gray16be"),
     "still-palette.png": make(*ODD, "-frames:v", "1", "-pix_fmt", "pal8"),
     "still-bit.png": make(*ODD, "-frames:v", "1", "-pix_fmt", "monob"),
-    "still-alpha.png": make(*ODD, "-frames:v", "1", "-vf", "format=rgba,colorchannelmixer=aa=0.5"),
+    "still-alpha.png": make(*ODD, "-frames:v", "1", "-vf", "format=rgba,geq=a=X:r='r(X,Y)':g='g(X,Y)':b='b(X,Y)'"),
     "still.jpg": make(*ODD, "-frames:v", "1", "-pix_fmt", "yuvj420p"),
     "still.tiff": make(*ODD, "-frames:v", "1"),
     "still.webp": make(*ODD, "-frames:v", "1"),
