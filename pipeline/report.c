@@ -64,15 +64,18 @@ void report_verdict(struct sluice_job *job)
     };
     enum sluice_part part = bottleneck(job);
     double share = busy_share(job, part);
+    const char *advice = parts[part].advice;
+    if (part == SLUICE_PART_DECODE && decoder_stream(job->decoder))
+        advice = "the CPU's decoder, if cores are idle (--hwdec off),";
     if (job->cores_busy >= 0.85)
         snprintf(job->verdict, sizeof job->verdict,
                  "the processor set the pace: its cores were busy %.0f %% of the time, and %s "
                  "waited for the longest; %s would help",
-                 100 * fmin(job->cores_busy, 1), parts[part].name, parts[part].advice);
+                 100 * fmin(job->cores_busy, 1), parts[part].name, advice);
     else if (share >= 0.5)
         snprintf(job->verdict, sizeof job->verdict,
                  "%s set the pace, busy %.0f %% of the time; %s would help", parts[part].name,
-                 100 * share, parts[part].advice);
+                 100 * share, advice);
     else
         snprintf(job->verdict, sizeof job->verdict,
                  "no part was busy for even half of the time: the job is too short to say what "

@@ -353,7 +353,8 @@ struct test_case {
     char chain[512];
     int width, height;
     bool fields;
-    bool on_device; // the source is given as device memory, which may be any that the device reaches
+    bool
+        on_device; // the source is given as device memory, which may be any that the device reaches
     void *stream;
     struct format format, wanted;
     bool convert;
@@ -432,8 +433,8 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
     test->fields = !random_below(&state, 4) && image_has_fields(&test->source[0].image) &&
                    image_has_fields(&test->target[0].image);
     // A filler that is taken over keeps its bytes, the scalar definition writes its own.
-    test->on_device = backend->has_device_memory && !test->program.output.filler &&
-                      !random_below(&state, 4);
+    test->on_device =
+        backend->has_device_memory && !test->program.output.filler && !random_below(&state, 4);
     if (test->on_device && backend->stream_create(backend, &test->stream))
         fatal(test, "no stream");
 }
