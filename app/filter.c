@@ -37,8 +37,12 @@ static bool watcher_start(struct watcher *watcher)
     *watcher = (struct watcher){0};
     sigemptyset(&watcher->set);
     const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1};
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
-        sigaddset(&watcher->set, numbers[k]);
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+        struct sigaction old;
+        // What was ignored from the start (nohup) stays so.
+        if (sigaction(numbers[k], NULL, &old) || old.sa_handler != SIG_IGN)
+            sigaddset(&watcher->set, numbers[k]);
+    }
     // Blocked here, and so in every thread that comes after.
     return !pthread_sigmask(SIG_BLOCK, &watcher->set, NULL) &&
            !pthread_create(&watcher->thread, NULL, watcher_run, watcher);

@@ -396,6 +396,11 @@ static int missing_names(const struct settings *settings, enum command command)
     return EXIT_USAGE;
 }
 
+static bool is_name(const char *name, const char *other)
+{
+    return name && !strcmp(name, other);
+}
+
 int settings_parse(int argc, char **argv, enum command *command, struct settings *settings)
 {
     struct tables tables;
@@ -429,6 +434,13 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
     }
     for (; code < 0 && optind < argc; optind++) // after --
         code = add_name(settings, *command, argv[optind]);
+    if (code < 0 && settings->json && strcmp(settings->json, "-") &&
+        (is_name(settings->config.input, settings->json) ||
+         is_name(settings->config.output, settings->json))) {
+        fprintf(stderr, "sluice: --json %s would overwrite the video of that name\n",
+                settings->json);
+        code = EXIT_USAGE;
+    }
     return code < 0 ? missing_names(settings, *command) : code;
 }
 

@@ -79,8 +79,8 @@ bool write_json(const struct sluice_summary *summary, enum sluice_status status,
         (json_int_t)summary->verified, "time", "wall_s", summary->seconds, "media_s",
         summary->media_seconds, "fps",
         summary->seconds > 0 ? (double)summary->frames_out / summary->seconds : 0.0, "pace", "busy",
-        busy, "ring_occupancy", summary->ring_occupancy, "bottleneck",
-        part_names[summary->bottleneck], "verdict", text_or_null(summary->verdict));
+        busy, "cores_busy", summary->cores_busy, "ring_occupancy", summary->ring_occupancy,
+        "bottleneck", part_names[summary->bottleneck], "verdict", text_or_null(summary->verdict));
     int flags = JSON_INDENT(2) | JSON_PRESERVE_ORDER;
     bool written = root && (strcmp(file, "-") ? !json_dump_file(root, file, flags)
                                               : !json_dumpf(root, stdout, flags) && puts("") >= 0);

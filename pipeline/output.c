@@ -21,6 +21,7 @@ struct route {
     AVRational time_base;
     int64_t shift; // of timestamps, in time_base
     int64_t last_dts;
+    bool copied; // from the source, as it is
 };
 
 enum { OPEN_FILES = 4 };
@@ -131,7 +132,9 @@ static int close_file(AVFormatContext *format, AVIOContext *io)
         return avio_close(io);
     avio_flush(io);
     output->closed_bytes += file_size(*file);
-    return file_commit(file) ? AVERROR(EIO) : 0;
+    if (file_commit(file))
+        output->failed = true; // not every muxer passes the error on
+    return output->failed ? AVERROR(EIO) : 0;
 }
 
 #if LIBAVFORMAT_VERSION_MAJOR < 60
@@ -264,6 +267,7 @@ static enum status copy_stream(struct output *output, const AVStream *from, stru
     to->avg_frame_rate = from->avg_frame_rate;
     to->r_frame_rate = from->r_frame_rate;
     route->stream = to->index;
+    route->copied = true;
     return STATUS_OK;
 }
 
@@ -443,7 +447,7 @@ enum status output_begin(struct output *output, AVDictionary **options)
     bool seekable = output->format->pb && output->format->pb->seekable;
     // What cannot be gone back to is written in fragments.
     if (is_isobmff(muxer) && !seekable)
-        av_dict_set(options, "movflags", "frag_keyframe+empty_moov+default_base_moof",
+        av_dict_set(options, "movflags", "frag_keyframe+delay_moov+default_base_moof",
                     AV_DICT_DONT_OVERWRITE);
     if (output_is_images(muxer) && !output_is_sequence(output->name))
         av_dict_set(options, "update", "1", AV_DICT_DONT_OVERWRITE);
@@ -486,6 +490,12 @@ enum status output_write(struct output *output, AVPacket *packet, int stream)
     int error = av_interleaved_write_frame(output->format, packet);
     if (output->file[0])
         output->open_bytes = file_size(output->file[0]);
+    if (output->failed) // said where it happened
+        return STATUS_OUTPUT;
+    if (error == AVERROR_INVALIDDATA && route->copied) {
+        log_print(output->log, LOG_WARNING, "a damaged packet of stream %d is left out", stream);
+        return STATUS_OK;
+    }
     return error < 0 ? write_failed(output, error, "a packet could not be written") : STATUS_OK;
 }
 
@@ -497,7 +507,7 @@ enum status output_finish(struct output *output)
     if (error < 0)
         return write_failed(output, error, "the end could not be written");
     if (!output->file[0])
-        return STATUS_OK;
+        return output->failed ? STATUS_OUTPUT : STATUS_OK;
     avio_flush(file_io(output->file[0]));
     output->open_bytes = file_size(output->file[0]);
     output->format->pb = NULL;

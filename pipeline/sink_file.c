@@ -92,9 +92,8 @@ static enum status add_options(struct file_sink *self, const struct sink_request
             continue;
         if (!encoder_has_option(self->codec, named[k].key))
             return fail(self->log, STATUS_USAGE,
-                        "%s: the encoder %s has no such option; it may "
-                        "have -b:v or -o qscale=N",
-                        named[k].flag, self->codec->name);
+                        "%s: the encoder %s has no such option; -b:v may do", named[k].flag,
+                        self->codec->name);
         enum status status = add_option(self, named[k].key, named[k].value);
         if (status)
             return status;

@@ -193,6 +193,7 @@ static enum status open_container(struct source *source, const struct source_req
 {
     const AVInputFormat *demuxer = NULL;
     AVDictionary *options = NULL;
+    bool described = request->size || request->rate || request->pixfmt;
     const char *name = request->name;
     char url[4200];
     enum status status = STATUS_OK;
@@ -227,9 +228,10 @@ static enum status open_container(struct source *source, const struct source_req
         if (error == AVERROR_EXIT)
             status = STATUS_STOPPED;
         else if (error < 0)
-            status =
-                check_failed(source->log, STATUS_INPUT, error, "%s cannot be read%s%s",
-                             source->name, demuxer ? " as " : "", demuxer ? demuxer->name : "");
+            status = check_failed(
+                source->log, described && error == AVERROR(EINVAL) ? STATUS_USAGE : STATUS_INPUT,
+                error, "%s cannot be read%s%s", source->name, demuxer ? " as " : "",
+                demuxer ? demuxer->name : "");
     }
     const AVDictionaryEntry *left = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
     if (!status && left)
@@ -297,8 +299,12 @@ static enum status seek_to_start(struct source *source, double start)
         return STATUS_OK;
     int64_t begin = source->format->start_time;
     source->start = (int64_t)(start * AV_TIME_BASE) + (begin == AV_NOPTS_VALUE ? 0 : begin);
-    // A little before: the keyframe that is needed. What cannot seek is read from the beginning.
-    avformat_seek_file(source->format, -1, INT64_MIN, source->start, source->start, 0);
+    // To the keyframe before, and further where seeking is by estimate. What cannot seek, and what
+    // begins within the estimate's error, is read from the beginning.
+    bool estimates = source->format->iformat->flags & AVFMT_TS_DISCONT;
+    int64_t target = source->start - (estimates ? 3 * (int64_t)AV_TIME_BASE : 0);
+    if (begin == AV_NOPTS_VALUE || target > begin)
+        avformat_seek_file(source->format, -1, INT64_MIN, target, target, 0);
     return STATUS_OK;
 }
 

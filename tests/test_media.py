@@ -215,7 +215,7 @@ def test_other_streams_are_copied_byte_for_byte(name, done):
         assert other.get("codec_name") == stream.get("codec_name")
         was, now = ([p["data_hash"] for p in s["packets"]] for s in (stream, other))
         assert now == (was[:len(now)] if it.part else was), stream["index"]
-        assert len(now) > 0.2 * len(was)
+        assert len(now) >= 0.2 * len(was)
         for one, two in zip(packet_times(stream), packet_times(other)):
             assert abs(one - two) <= max(tick(stream), tick(other), 0.0045), stream["index"]
 
@@ -261,22 +261,29 @@ def test_colour_and_rotation_say_what_the_result_is(name, done):
     it = done(name)
     was = it.before["streams"][filtered_index(name, it.before)]
     assert it.video["color_range"] == "pc"
+    frame = first_frame(it.source, stream_of(name)[1])
     for key in ("color_primaries", "color_transfer"):
-        assert it.video.get(key) == was.get(key), key
+        assert it.video.get(key) == was.get(key, frame.get(key)), key
     if was["pix_fmt"].startswith(("yuv", "gray")):
-        assert it.video.get("color_space") == was.get("color_space")
+        assert it.video.get("color_space") == was.get("color_space", frame.get("color_space"))
     assert rotation(it.video) == rotation(was)
+
+
+def first_frame(file, select):
+    return tools.probe(file, "-select_streams", select, "-read_intervals", "%+#20",
+                       "-show_frames")["frames"][0]
 
 
 @pytest.mark.parametrize("name", ["made/hdr.mp4", "made/hdr.mkv"] + [
     name for name in REAL and ["real/hdr10-video-with-sdr-container.mp4"]])
 def test_hdr_side_data_comes_along(name, done):
     it = done(name)
-    frame = tools.probe(it.source, "-select_streams", "v:0", "-read_intervals", "%+#1",
-                        "-show_entries", "frame=side_data_list", "-show_frames")["frames"][0]
+    frame = first_frame(it.source, "v:0")
     kinds = {data["side_data_type"]: data for data in it.video["side_data_list"]}
     for kind in ("Mastering display metadata", "Content light level metadata"):
         was, = (data for data in frame["side_data_list"] if data["side_data_type"] == kind)
+        if kind.startswith("Mastering") and "max_luminance" not in was:
+            continue  # values out of range, which newer FFmpeg does not pass on
         for key, value in was.items():
             assert number(kinds[kind][key]) == pytest.approx(number(value), abs=1e-4), key
     assert it.video["pix_fmt"] == "yuv420p10le"

@@ -421,9 +421,10 @@ def tagged_clip(folder, pixfmt, matrix, full):
     """One random frame as FFV1 in Matroska, which keeps the tags."""
     picture = yuv_picture(pixfmt, seed=11)
     tools.write_raw(folder / "source.raw", [picture])
+    space = {"bt601": "smpte170m"}.get(matrix, matrix)
     tools.ffmpeg("-f", "rawvideo", "-video_size", f"{WIDTH}x{HEIGHT}", "-pixel_format", pixfmt,
-                 "-i", folder / "source.raw", "-c:v", "ffv1", "-colorspace",
-                 {"bt601": "smpte170m"}.get(matrix, matrix), "-color_range", "pc" if full else "tv",
+                 "-i", folder / "source.raw", "-c:v", "ffv1", "-vf",
+                 f"setparams=colorspace={space}:range={'pc' if full else 'tv'}",
                  folder / "source.mkv")
     return picture, folder / "source.mkv"
 

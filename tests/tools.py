@@ -96,9 +96,10 @@ def has_cuda():
 def decode_hashes(file, stream="0:v:0", frames=None, upright=False):
     """FFmpeg's own decode: a list of (bytes, md5) a frame."""
     limit = ["-frames:v", str(frames)] if frames else []
-    result = execute(["ffmpeg", "-v", "error", "-nostdin", "-autorotate", str(int(upright)), "-i",
-                      f"file:{file}", "-autoscale", "0", "-fps_mode", "passthrough", "-copyts",
-                      "-map", stream, *limit, "-f", "framemd5", "-"], timeout=120)
+    turn = [] if upright else ["-noautorotate"]
+    result = execute(["ffmpeg", "-v", "error", "-nostdin", *turn, "-i", f"file:{file}",
+                      "-noautoscale", "-fps_mode", "passthrough", "-copyts", "-map", stream, *limit,
+                      "-f", "framemd5", "-"], timeout=120)
     rows = [line.split(",") for line in result.text.splitlines() if not line.startswith("#")]
     return [(int(row[4]), row[5].strip()) for row in rows]
 
@@ -256,11 +257,10 @@ def make_encrypted(clips, file):
            "-encryption_kid", "a7e61c373e219033c21091fa607bf3b8", file)
 
 
-TAGS_709 = ["-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709",
-            "-color_range", "tv"]
-HDR = ["-pix_fmt", "yuv420p10le", "-c:v", "libx265", "-preset", "ultrafast", "-color_range", "tv",
-       "-colorspace", "bt2020nc", "-color_primaries", "bt2020", "-color_trc", "smpte2084",
-       "-x265-params", "log-level=none:hdr10=1:max-cll=1000,400:master-display="
+TAGS_709 = ["-vf", "format=yuv420p,setparams=colorspace=bt709:color_primaries=bt709:"
+            "color_trc=bt709:range=tv"]
+HDR = ["-vf", "format=yuv420p10le,setparams=colorspace=bt2020nc:color_primaries=bt2020:"
+       "color_trc=smpte2084:range=tv", "-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none:hdr10=1:max-cll=1000,400:master-display="
        "G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(10000000,50)"]
 INTERLACED = ["-f", "lavfi", "-i", "testsrc2=size=160x128:rate=25:duration=0.4", "-vf",
               "setfield=tff", "-flags", "+ilme+ildct"]
@@ -285,7 +285,7 @@ RECIPES = {
     "rotated.mp4": make_rotated,
     "anamorphic.mp4": make(*VIDEO, "-vf", "setsar=64/45", *X264),
     "tagged.mp4": make(*VIDEO, *X264, *TAGS_709),
-    "full.mp4": make(*VIDEO, "-vf", "scale=out_range=full", *X264, "-color_range", "pc"),
+    "full.mp4": make(*VIDEO, "-vf", "format=yuv420p,scale=out_range=full", *X264),
     "deep.mp4": make(*VIDEO, *X264, "-pix_fmt", "yuv420p10le"),
     "hdr.mp4": make(*SHORT, *HDR, "-tag:v", "hvc1"),
     "hdr.mkv": make(*SHORT, *HDR),
