@@ -158,6 +158,15 @@ def test_flipped_bytes_are_counted(run, tmp_path, clips, name):
     assert not tools.leftovers(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["film.mp4", "film.mkv", "sound.ts", "sound.avi", "sound.webm"])
+def test_a_hole_in_the_file_is_noticed(run, tmp_path, clips, name):
+    """Whatever is lost by it, be it frames or only bytes, the run is not called whole."""
+    source = tools.holed(clips[name], tmp_path / name)
+    result = run(source, "o.mkv")
+    assert result.code == 3, result.stderr
+    assert len(packets(tmp_path / "o.mkv")) == len(tools.decode_hashes(source)) > 5
+
+
 def test_a_damaged_image_of_a_sequence_is_counted(run, tmp_path, clips):
     for file in clips.sequence().iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
@@ -313,9 +322,10 @@ def test_file_size_limit(tmp_path, out, clips, name):
 
 
 @pytest.mark.parametrize("format", ["matroska", "mp4", "mpegts", "yuv4mpegpipe", "rawvideo"])
-def test_reader_of_the_pipe_leaves(clips, format):
-    """Quiet, and not success."""
-    process = subprocess.Popen([tools.SLUICE, "-f", "null", clips["plain.mkv"], "-", "-F", format],
+def test_reader_of_the_pipe_leaves(format):
+    """Quiet, and not success. The input never ends, so only the reader can end the run."""
+    process = subprocess.Popen([tools.SLUICE, "-q", "-F", "rawvideo", "--size", "320x240",
+                                "--pixfmt", "gray", "/dev/urandom", "-", "-F", format],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                stdin=subprocess.DEVNULL, env=tools.environment())
     process.stdout.read(100)

@@ -186,6 +186,7 @@ ODD = ["-f", "lavfi", "-i", "testsrc2=size=161x121:rate=25:duration=0.4,format=r
 SOUND = ["-f", "lavfi", "-i", "sine=440:duration=2"]
 X264 = ["-c:v", "libx264", "-preset", "ultrafast", "-threads", "1"]
 FFV1 = ["-c:v", "ffv1", "-level", "3"]
+EXACT = ["-fflags", "+bitexact"]  # the same bytes each time: no random numbers in headers
 SUBTITLES = "1\n00:00:00,200 --> 00:00:00,900\nfirst\n\n2\n00:00:01,000 --> 00:00:01,800\nsecond\n"
 CHAPTERS = (";FFMETADATA1\ntitle=The film\n[CHAPTER]\nTIMEBASE=1/1000\nSTART=0\nEND=900\n"
             "title=One\n[CHAPTER]\nTIMEBASE=1/1000\nSTART=900\nEND=2000\ntitle=Two\n")
@@ -211,7 +212,7 @@ def full_film(folder, subtitle_codec):
 
 
 def make_film(subtitle_codec, *more):
-    return lambda clips, file: ffmpeg(*full_film(file.parent, subtitle_codec), *more, file)
+    return lambda clips, file: ffmpeg(*full_film(file.parent, subtitle_codec), *more, *EXACT, file)
 
 
 def make_mkv(clips, file):
@@ -220,11 +221,11 @@ def make_mkv(clips, file):
     font.write_bytes(bytes(range(256)))
     ffmpeg(*full_film(file.parent, "subrip"), "-metadata:s:v:0", "title=Picture", "-attach", font,
            "-metadata:s:t:0", "mimetype=application/x-truetype-font", "-attach", note,
-           "-metadata:s:t:1", "mimetype=text/plain", file)
+           "-metadata:s:t:1", "mimetype=text/plain", *EXACT, file)
 
 
 def make(*args):
-    return lambda clips, file: ffmpeg(*args, file)
+    return lambda clips, file: ffmpeg(*args, *EXACT, file)
 
 
 def make_rotated(clips, file):
@@ -341,6 +342,15 @@ class Clips:
 
 def random_picture(height, width, seed, levels=256, sample="u1"):
     return np.random.default_rng(seed).integers(0, levels, (height, width)).astype(sample)
+
+
+def holed(source, target, size=3000):
+    """A copy with zeros in the middle: what a bad sector leaves."""
+    data = bytearray(source.read_bytes())
+    at = len(data) // 2
+    data[at:at + size] = bytes(size)
+    target.write_bytes(data)
+    return target
 
 
 def flipped(source, target, every=997):
