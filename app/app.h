@@ -28,6 +28,7 @@ struct settings {
     const char *topic; // of `sluice stages`: one stage's name
     const char **options;
     int option_count;
+    char error[1024]; // the first that terminal_log() was told; "": none
 };
 
 // The commands. Each returns the exit code.
@@ -44,7 +45,8 @@ void settings_finish(struct settings *settings);
 
 // ---- the terminal ----
 
-// The log callback; `opaque` is a struct settings. Also clears a progress line that stands there.
+// The log callback; `opaque` is a struct settings. Also clears a progress line that stands there,
+// and remembers the first error.
 void terminal_log(void *opaque, enum sluice_log_level level, const char *sentence);
 
 // A line about a running job on standard error, from a thread of its own: every half second in
@@ -53,8 +55,9 @@ struct progress;
 struct progress *progress_start(const struct sluice_job *job, const struct settings *settings);
 void progress_stop(struct progress **progress);
 
-// The closing summary, for people and for machines. write_json() returns false, with a sentence on
-// standard error, if the file cannot be written.
+// The closing summary, for people and, into settings->json, for machines; `summary` is NULL if the
+// job never began. write_json() returns false, with a sentence on standard error, if the file
+// cannot be written.
 void print_summary(const struct sluice_summary *summary, FILE *to);
-bool write_json(const struct sluice_summary *summary, enum sluice_status status, int exit_code,
-                const char *chain, const char *file);
+bool write_json(const struct settings *settings, const struct sluice_summary *summary,
+                enum sluice_status status, int exit_code);

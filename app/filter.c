@@ -77,9 +77,7 @@ static int run_job(struct sluice_job *job, const struct settings *settings,
     bool whole = status == SLUICE_OK || status == SLUICE_STOPPED;
     if (!settings->quiet && whole)
         print_summary(&summary, stderr);
-    const char *chain = settings->config.chain;
-    if (settings->json &&
-        !write_json(&summary, status, code, chain ? chain : "default", settings->json) && whole)
+    if (settings->json && !write_json(settings, &summary, status, code) && whole)
         code = EXIT_OUTPUT;
     return code;
 }
@@ -101,6 +99,8 @@ int filter_command(const struct settings *settings)
         sluice_job_destroy(&job);
     } else {
         watcher_stop(&watcher);
+        if (settings->json) // an earlier run's must not speak for this one
+            write_json(settings, NULL, status, code);
     }
     return code;
 }

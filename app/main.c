@@ -1,5 +1,7 @@
 // sluice: the program. See pipeline/sluice.h for what it does, options.c for how it is asked.
+#include <errno.h>
 #include <signal.h>
+#include <string.h>
 
 #include "app/app.h"
 
@@ -21,6 +23,15 @@ int exit_code_of(enum sluice_status status)
     }
 }
 
+// What was printed has to arrive. A reader that left has seen enough, and needs no sentence.
+static int finish_output(int code)
+{
+    bool failed = fflush(stdout) || ferror(stdout);
+    if (failed && errno != EPIPE)
+        fprintf(stderr, "sluice: standard output could not be written: %s\n", strerror(errno));
+    return failed && code == EXIT_WHOLE ? EXIT_OUTPUT : code;
+}
+
 int main(int argc, char **argv)
 {
     struct settings settings;
@@ -36,5 +47,5 @@ int main(int argc, char **argv)
         code = run[command](&settings);
     }
     settings_finish(&settings);
-    return code;
+    return finish_output(code);
 }

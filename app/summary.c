@@ -1,5 +1,6 @@
 // The closing summary, for people and for machines.
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/app.h"
@@ -49,43 +50,109 @@ void print_summary(const struct sluice_summary *summary, FILE *to)
     print_damage(summary, to);
 }
 
-static json_t *text_or_null(const char *text)
+// Text that is no UTF-8, as file names may be, keeps its ASCII; other bytes become "\\xff".
+static json_t *escaped(const char *text)
 {
-    return text ? json_string(text) : json_null();
+    char *copy = malloc(4 * strlen(text) + 1), *to = copy;
+    if (!copy)
+        return json_null();
+    for (; *text; text++)
+        to += sprintf(to, (unsigned char)*text < 0x80 ? "%c" : "\\x%02x", (unsigned char)*text);
+    *to = 0;
+    json_t *value = json_string(copy);
+    free(copy);
+    return value;
 }
 
-bool write_json(const struct sluice_summary *summary, enum sluice_status status, int exit_code,
-                const char *chain, const char *file)
+static json_t *text_or_null(const char *text)
+{
+    json_t *value = text ? json_string(text) : json_null();
+    return value ? value : escaped(text);
+}
+
+// ---- JSON: one function a section; a job that never began has no more than its names ----
+
+static json_t *input_json(const struct settings *settings, const struct sluice_summary *summary)
+{
+    if (!summary)
+        return json_pack("{s:o}", "name", text_or_null(settings->config.input));
+    return json_pack("{s:o, s:o, s:o, s:i, s:i}", "name", text_or_null(summary->input), "codec",
+                     text_or_null(summary->input_codec), "pixel_format",
+                     text_or_null(summary->input_format), "width", summary->width, "height",
+                     summary->height);
+}
+
+static json_t *output_json(const struct settings *settings, const struct sluice_summary *summary)
+{
+    if (!summary)
+        return json_pack("{s:o}", "name", text_or_null(settings->config.output));
+    return json_pack("{s:o, s:o, s:o, s:I}", "name", text_or_null(summary->output), "encoder",
+                     text_or_null(summary->encoder), "pixel_format",
+                     text_or_null(summary->output_format), "bytes", (json_int_t)summary->bytes_out);
+}
+
+static json_t *run_json(const struct sluice_summary *summary)
+{
+    return json_pack("{s:o, s:o, s:o, s:i}", "backend", text_or_null(summary->backend), "device",
+                     text_or_null(summary->device), "decoder", text_or_null(summary->decoder),
+                     "ring", summary->ring);
+}
+
+static json_t *frames_json(const struct sluice_summary *summary)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I}", "in",
+                     (json_int_t)summary->frames_in, "out", (json_int_t)summary->frames_out,
+                     "dropped_range", (json_int_t)summary->dropped_range, "dropped_stop",
+                     (json_int_t)summary->dropped_stop, "damaged_frames",
+                     (json_int_t)summary->frames_damaged, "damaged_packets",
+                     (json_int_t)summary->packets_damaged, "truncated", summary->truncated,
+                     "verified", (json_int_t)summary->verified);
+}
+
+static json_t *time_json(const struct sluice_summary *summary)
+{
+    double rate = summary->seconds > 0 ? (double)summary->frames_out / summary->seconds : 0;
+    return json_pack("{s:f, s:f, s:f}", "wall_s", summary->seconds, "media_s",
+                     summary->media_seconds, "fps", rate);
+}
+
+static json_t *pace_json(const struct sluice_summary *summary)
 {
     json_t *busy = json_object();
     for (int part = 0; part < SLUICE_PARTS; part++)
         json_object_set_new(busy, part_names[part], json_real(summary->busy[part]));
-    json_t *root = json_pack(
-        "{s:s, s:s, s:i, s:{s:o, s:o, s:o, s:i, s:i}, s:{s:o, s:o, s:o, s:I}, s:o,"
-        " s:{s:o, s:o, s:o, s:i}, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I},"
-        " s:{s:f, s:f, s:f}, s:{s:o, s:f, s:f, s:s, s:o}}",
-        "version", sluice_version(), "status", sluice_status_name(status), "exit", exit_code,
-        "input", "name", text_or_null(summary->input), "codec", text_or_null(summary->input_codec),
-        "pixel_format", text_or_null(summary->input_format), "width", summary->width, "height",
-        summary->height, "output", "name", text_or_null(summary->output), "encoder",
-        text_or_null(summary->encoder), "pixel_format", text_or_null(summary->output_format),
-        "bytes", (json_int_t)summary->bytes_out, "chain", text_or_null(chain), "run", "backend",
-        text_or_null(summary->backend), "device", text_or_null(summary->device), "decoder",
-        text_or_null(summary->decoder), "ring", summary->ring, "frames", "in",
-        (json_int_t)summary->frames_in, "out", (json_int_t)summary->frames_out, "dropped_range",
-        (json_int_t)summary->dropped_range, "dropped_stop", (json_int_t)summary->dropped_stop,
-        "damaged_frames", (json_int_t)summary->frames_damaged, "damaged_packets",
-        (json_int_t)summary->packets_damaged, "truncated", summary->truncated, "verified",
-        (json_int_t)summary->verified, "time", "wall_s", summary->seconds, "media_s",
-        summary->media_seconds, "fps",
-        summary->seconds > 0 ? (double)summary->frames_out / summary->seconds : 0.0, "pace", "busy",
-        busy, "cores_busy", summary->cores_busy, "ring_occupancy", summary->ring_occupancy,
-        "bottleneck", part_names[summary->bottleneck], "verdict", text_or_null(summary->verdict));
+    return json_pack("{s:o, s:f, s:f, s:s, s:o}", "busy", busy, "cores_busy", summary->cores_busy,
+                     "ring_occupancy", summary->ring_occupancy, "bottleneck",
+                     part_names[summary->bottleneck], "verdict", text_or_null(summary->verdict));
+}
+
+static bool dump(const json_t *root, const char *file)
+{
     int flags = JSON_INDENT(2) | JSON_PRESERVE_ORDER;
-    bool written = root && (strcmp(file, "-") ? !json_dump_file(root, file, flags)
-                                              : !json_dumpf(root, stdout, flags) && puts("") >= 0);
+    if (strcmp(file, "-"))
+        return !json_dump_file(root, file, flags);
+    return !json_dumpf(root, stdout, flags) && puts("") >= 0 && !fflush(stdout);
+}
+
+bool write_json(const struct settings *settings, const struct sluice_summary *summary,
+                enum sluice_status status, int exit_code)
+{
+    const char *chain = settings->config.chain, *error = settings->error;
+    json_t *root = json_pack(
+        "{s:s, s:s, s:i, s:o, s:o, s:o, s:o}", "version", sluice_version(), "status",
+        sluice_status_name(status), "exit", exit_code, "error", text_or_null(*error ? error : NULL),
+        "input", input_json(settings, summary), "output", output_json(settings, summary), "chain",
+        text_or_null(chain ? chain : "default"));
+    if (root && summary) {
+        json_object_set_new(root, "run", run_json(summary));
+        json_object_set_new(root, "frames", frames_json(summary));
+        json_object_set_new(root, "time", time_json(summary));
+        json_object_set_new(root, "pace", pace_json(summary));
+    }
+    bool written = root && dump(root, settings->json);
     json_decref(root);
     if (!written)
-        fprintf(stderr, "sluice: the summary could not be written to %s\n", file);
+        fprintf(stderr, "sluice: the summary could not be written to %s\n",
+                strcmp(settings->json, "-") ? settings->json : "standard output");
     return written;
 }

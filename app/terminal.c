@@ -19,18 +19,25 @@ static bool wants_color(void)
     return is_terminal() && !(no && *no) && term && strcmp(term, "dumb");
 }
 
-void terminal_log(void *opaque, enum sluice_log_level level, const char *sentence)
+static void print_sentence(enum sluice_log_level level, const char *sentence)
 {
-    const struct settings *settings = opaque;
-    if ((settings->quiet && level > SLUICE_ERROR) || (!settings->verbose && level > SLUICE_INFO))
-        return;
     const char *color = "", *plain = "";
     if (wants_color() && level <= SLUICE_WARNING) {
         color = level == SLUICE_ERROR ? "\033[31m" : "\033[33m";
         plain = "\033[0m";
     }
-    flockfile(stderr);
     fprintf(stderr, "%ssluice: %s%s%s\n", is_terminal() ? "\r\033[K" : "", color, sentence, plain);
+}
+
+void terminal_log(void *opaque, enum sluice_log_level level, const char *sentence)
+{
+    struct settings *settings = opaque;
+    bool quiet = settings->quiet && level > SLUICE_ERROR;
+    flockfile(stderr); // one thread at a time
+    if (level == SLUICE_ERROR && !*settings->error)
+        snprintf(settings->error, sizeof settings->error, "%s", sentence);
+    if (!quiet && (settings->verbose || level <= SLUICE_INFO))
+        print_sentence(level, sentence);
     funlockfile(stderr);
 }
 

@@ -176,7 +176,8 @@ static enum status open_codec(struct decoder *decoder)
     AVCodecContext *context = decoder->codec;
     context->opaque = decoder;
     context->pkt_timebase = video->time_base;
-    context->max_pixels = decoder->request.max_pixels;
+    // A decoder counts what it codes, whole blocks to 64x64; the exact limit is for what it shows.
+    context->max_pixels = decoder->request.max_pixels + INT64_C(64) * (2 * 65536 + 64);
     context->get_format = choose_format;
     if (decoder->hardware) {
         context->hw_device_ctx = av_buffer_ref(decoder->hardware);
@@ -197,6 +198,17 @@ static enum status open_codec(struct decoder *decoder)
     return STATUS_OK;
 }
 
+static enum status check_pixels(const struct decoder *decoder, int width, int height)
+{
+    int64_t pixels = (int64_t)width * height, most = decoder->request.max_pixels;
+    if (pixels <= most)
+        return STATUS_OK;
+    return fail(decoder->log, STATUS_INPUT,
+                "%s has pictures of %dx%d, %lld pixels; the limit is %lld: raise --max-pixels if "
+                "the memory is there",
+                decoder->source->name, width, height, (long long)pixels, (long long)most);
+}
+
 static enum status check_stream(const struct decoder *decoder)
 {
     const AVStream *video = source_video(decoder->source);
@@ -213,13 +225,7 @@ static enum status check_stream(const struct decoder *decoder)
     if (stream_data(video, AV_PKT_DATA_ENCRYPTION_INIT_INFO))
         return fail(decoder->log, STATUS_INPUT,
                     "%s is encrypted; sluice needs the video in the clear", name);
-    if ((int64_t)about->width * about->height > decoder->request.max_pixels)
-        return fail(decoder->log, STATUS_INPUT,
-                    "%s has pictures of %dx%d, %lld pixels; the limit is %lld: raise --max-pixels "
-                    "if the memory is there",
-                    name, about->width, about->height, (long long)about->width * about->height,
-                    (long long)decoder->request.max_pixels);
-    return STATUS_OK;
+    return check_pixels(decoder, about->width, about->height);
 }
 
 static enum status hardware_or_not(struct decoder *decoder)
@@ -395,9 +401,13 @@ enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
             decoder->began = true;
             if (!decoder->replaying)
                 forget_early(decoder);
-            finish_frame(decoder, frame);
-            *got = true;
-            return STATUS_OK;
+            status = check_pixels(decoder, frame->width, frame->height);
+            *got = !status;
+            if (status)
+                av_frame_unref(frame);
+            else
+                finish_frame(decoder, frame);
+            return status;
         } else if (error == AVERROR(EAGAIN)) {
             if (!replay(decoder, &status))
                 return STATUS_OK;

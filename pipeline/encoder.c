@@ -135,6 +135,43 @@ bool encoder_has_option(const AVCodec *codec, const char *key)
     return own && av_opt_find(&own, key, NULL, 0, AV_OPT_SEARCH_FAKE_OBJ);
 }
 
+// ---- trial ----
+
+static bool is_text(const AVCodec *codec, const char *key)
+{
+    const AVClass *own = codec->priv_class;
+    const AVOption *option = own ? av_opt_find(&own, key, NULL, 0, AV_OPT_SEARCH_FAKE_OBJ) : NULL;
+    return option && option->type == AV_OPT_TYPE_STRING;
+}
+
+// Open the encoder for a picture that all of them take, with one option or none.
+static bool opens(const AVCodec *codec, const char *key, const char *value)
+{
+    AVDictionary *options = NULL;
+    AVCodecContext *trial = avcodec_alloc_context3(codec);
+    const enum AVPixelFormat *formats = encoder_pixel_formats(codec);
+    const AVRational *rates = encoder_frame_rates(codec);
+    if (!trial)
+        return false;
+    trial->width = 640;
+    trial->height = 480;
+    trial->pix_fmt = formats ? *formats : AV_PIX_FMT_YUV420P;
+    trial->time_base = rates ? av_inv_q(*rates) : (AVRational){1, 25};
+    trial->thread_count = 1;
+    trial->strict_std_compliance = FF_COMPLIANCE_UNOFFICIAL;
+    if (key)
+        av_dict_set(&options, key, value, 0);
+    bool opened = avcodec_open2(trial, codec, &options) >= 0;
+    avcodec_free_context(&trial);
+    av_dict_free(&options);
+    return opened;
+}
+
+bool encoder_takes(const AVCodec *codec, const char *key, const char *value)
+{
+    return !is_text(codec, key) || opens(codec, key, value) || !opens(codec, NULL, NULL);
+}
+
 // ---- opening ----
 
 static AVRational nearest_rate(const AVRational *rates, AVRational wanted)

@@ -24,6 +24,10 @@ struct pixel_wishes encoder_wishes(const AVCodec *codec);
 // Whether the encoder, by itself or by generic options, knows this option.
 bool encoder_has_option(const AVCodec *codec, const char *key);
 
+// Whether the encoder takes this value of an option that is text, as names of presets are, which
+// only its library can judge. True for all other options, and where it cannot be tried.
+bool encoder_takes(const AVCodec *codec, const char *key, const char *value);
+
 // What the video is like that will be encoded.
 struct encoder_video {
     const AVFrame *frame; // size, pixel format, tags; of the first frame

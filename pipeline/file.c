@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pipeline/check.h"
@@ -19,9 +20,10 @@ enum { IO_BUFFER = 1 << 18 };
 
 struct file {
     const struct log *log;
-    char *name;      // for messages and the rename
-    char *temporary; // NULL: written in place
+    char *name;      // for messages and the end
+    char *temporary; // how to open the unfinished file; NULL: written in place
     char *url;       // "file:" and the temporary
+    bool nameless;   // no name leads to it yet, and `temporary` is its entry in /proc
     bool overwrite;
     int fd;
     AVIOContext *io;
@@ -76,6 +78,12 @@ static bool is_special(const char *name)
     return !stat(name, &about) && !S_ISREG(about.st_mode);
 }
 
+static bool is_link(const char *name)
+{
+    struct stat about;
+    return !lstat(name, &about) && S_ISLNK(about.st_mode);
+}
+
 static void folder_of(const char *name, char *folder, size_t size)
 {
     char copy[4096];
@@ -105,42 +113,72 @@ enum status file_check(const char *name, bool overwrite, const struct log *log)
     return STATUS_OK;
 }
 
-// A new file with a name that nobody can have guessed or taken.
-static int create_unique(const char *folder, const char *base, char **name)
+// A name beside `name` that nobody can have guessed or taken. The caller frees it; NULL: no memory.
+static char *unique_name(const char *name)
+{
+    enum { KEPT = 200 }; // of the name, so that the whole stays below NAME_MAX
+    char folder[4096], copy[4096], *made;
+    uint64_t random;
+    snprintf(copy, sizeof copy, "%s", name);
+    folder_of(name, folder, sizeof folder);
+    const char *base = basename(copy);
+    int kept = (int)strnlen(base, KEPT);
+    while (kept > 0 && (base[kept] & 0xc0) == 0x80) // no half of a UTF-8 character
+        kept--;
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        random = (uint64_t)getpid() * 1000003 + (uint64_t)time(NULL);
+    if (asprintf(&made, "%s/.%.*s.%010llx", folder, kept, base,
+                 (unsigned long long)(random & 0xffffffffff)) < 0)
+        return NULL;
+    return made;
+}
+
+// A file without a name in the folder of the output: whatever ends the process, nothing is left of
+// it. Some file systems have no such thing, and without /proc it could not be given a name.
+static bool open_nameless(struct file *file, const char *folder)
+{
+    file->fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
+    if (file->fd < 0)
+        return false;
+    if (asprintf(&file->temporary, "/proc/self/fd/%d", file->fd) < 0)
+        file->temporary = NULL;
+    file->nameless = file->temporary && !access(file->temporary, R_OK);
+    if (file->nameless)
+        return true;
+    free(file->temporary);
+    file->temporary = NULL;
+    close(file->fd);
+    file->fd = -1;
+    return false;
+}
+
+static bool open_named(struct file *file)
 {
     for (int attempt = 0; attempt < 100; attempt++) {
-        uint64_t random;
-        if (getrandom(&random, sizeof random, 0) != sizeof random)
-            random = (uint64_t)getpid() * 1000003 + (uint64_t)attempt;
-        if (asprintf(name, "%s/.%s.%010llx", folder, base,
-                     (unsigned long long)(random & 0xffffffffff)) < 0) {
-            *name = NULL;
+        file->temporary = unique_name(file->name);
+        if (!file->temporary) {
             errno = ENOMEM;
-            return -1;
+            return false;
         }
-        int fd = open(*name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
-        free(*name);
-        *name = NULL;
+        file->fd = open(file->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file->fd >= 0)
+            return true;
+        free(file->temporary);
+        file->temporary = NULL;
+        if (errno != EEXIST)
+            return false;
     }
-    return -1;
+    return false;
 }
 
 static enum status open_temporary(struct file *file)
 {
-    char folder[4096], base[4096];
+    char folder[4096];
     struct stat old;
-    snprintf(base, sizeof base, "%s", file->name);
     folder_of(file->name, folder, sizeof folder);
-    file->fd = create_unique(folder, basename(base), &file->temporary);
-    if (file->fd < 0) {
-        enum status status = fail(file->log, STATUS_OUTPUT, "%s cannot be written in %s: %s",
-                                  basename(base), folder, strerror(errno));
-        free(file->temporary);
-        file->temporary = NULL;
-        return status;
-    }
+    if (!open_nameless(file, folder) && !open_named(file))
+        return fail(file->log, STATUS_OUTPUT, "%s cannot be written in %s: %s", file->name, folder,
+                    strerror(errno));
     // The permissions of the file that it will replace. Not vital.
     if (!stat(file->name, &old) && fchmod(file->fd, old.st_mode & 07777))
         log_print(file->log, LOG_DEBUG, "%s: permissions could not be kept", file->name);
@@ -171,7 +209,10 @@ enum status file_create(const char *name, bool overwrite, const struct log *log,
     made->log = log;
     made->overwrite = overwrite;
     made->fd = -1;
-    made->name = strdup(name);
+    made->name =
+        is_link(name) ? realpath(name, NULL) : NULL; // its target is replaced, not the link
+    if (!made->name)
+        made->name = strdup(name);
     enum status status = made->name ? open_fd(made) : STATUS_MEMORY;
     unsigned char *buffer = status ? NULL : av_malloc(IO_BUFFER);
     if (buffer) {
@@ -227,14 +268,36 @@ void file_discard(struct file **file)
         return;
     if ((*file)->fd >= 0 && (*file)->fd != STDOUT_FILENO)
         close((*file)->fd);
-    if ((*file)->temporary)
+    if ((*file)->temporary && !(*file)->nameless)
         unlink((*file)->temporary);
     free_all(file);
 }
 
-// Give the temporary its name, without replacing a file that has appeared meanwhile unless that was
+// Give a file without a name its first one. A link replaces nothing, so what may be replaced takes
+// a rename from a second name. Returns an errno.
+static int link_nameless(const struct file *file, const char *name)
+{
+    return linkat(AT_FDCWD, file->temporary, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? errno : 0;
+}
+
+static int name_nameless(const struct file *file)
+{
+    int error = link_nameless(file, file->name);
+    if (error != EEXIST || !file->overwrite)
+        return error;
+    char *other = unique_name(file->name);
+    error = other ? link_nameless(file, other) : ENOMEM;
+    if (!error && rename(other, file->name)) {
+        error = errno;
+        unlink(other);
+    }
+    free(other);
+    return error;
+}
+
+// Rename a named temporary, without replacing a file that has appeared meanwhile unless that was
 // allowed. Returns an errno.
-static int take_name(const struct file *file)
+static int rename_named(const struct file *file)
 {
     if (file->overwrite)
         return rename(file->temporary, file->name) ? errno : 0;
@@ -265,19 +328,17 @@ enum status file_commit(struct file **file)
     struct file *whole = *file;
     avio_flush(whole->io);
     int error = whole->error;
-    if (whole->temporary) {
-        if (!error && fsync(whole->fd))
-            error = errno;
-        if (close(whole->fd) && !error)
-            error = errno;
-        whole->fd = -1;
-        if (!error)
-            error = take_name(whole);
-    } else if (whole->fd != STDOUT_FILENO) {
+    if (whole->temporary && !error && fsync(whole->fd))
+        error = errno;
+    if (whole->nameless && !error)
+        error = name_nameless(whole);
+    if (whole->fd != STDOUT_FILENO) {
         if (close(whole->fd) && !error)
             error = errno;
         whole->fd = -1;
     }
+    if (whole->temporary && !whole->nameless && !error)
+        error = rename_named(whole);
     enum status status = STATUS_OK;
     if (error == EPIPE)
         status = STATUS_OUTPUT; // the reader has seen enough; nobody is there to be told
@@ -290,8 +351,6 @@ enum status file_commit(struct file **file)
     }
     if (whole->temporary)
         sync_folder(whole->name);
-    free(whole->temporary);
-    whole->temporary = NULL;
     free_all(file);
     return STATUS_OK;
 }

@@ -1,8 +1,10 @@
 // An output file that is whole or absent.
 //
-// Bytes go to a temporary name in the same folder. file_commit() checks every write, syncs, and
-// gives the file its name; until then what stood there still stands. Pipes, devices and standard
-// output have no name to give and are written in place.
+// Bytes go to a file without a name in the same folder (O_TMPFILE of open(2)), which vanishes with
+// the process whatever ends it; where the file system has no such thing, to a hidden temporary
+// name. file_commit() checks every write, syncs, and gives the file its name; until then what stood
+// there still stands. Pipes, devices and standard output have no name to give and are written in
+// place.
 #pragma once
 
 #include <libavformat/avio.h>

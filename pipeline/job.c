@@ -12,6 +12,7 @@
 
 #include "pipeline/check.h"
 #include "pipeline/choose.h"
+#include "pipeline/names.h"
 
 _Static_assert((int)SLUICE_DEVICE == (int)STATUS_DEVICE, "sluice_status mirrors enum status");
 _Static_assert((int)SLUICE_USAGE == (int)STATUS_USAGE, "sluice_status mirrors enum status");
@@ -23,8 +24,9 @@ enum {
     MUXING_QUEUED = 64,
 };
 
-// How much of other streams may come before the first frame of video.
-static const int64_t early_bytes_most = 256 << 20;
+// How much of other streams may come before the first frame of video, and how much is read beyond
+// it for what only packets tell.
+static const int64_t early_bytes_most = 256 << 20, learning_bytes_most = 8 << 20;
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -83,20 +85,12 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
     return STATUS_OK;
 }
 
-// Whether both names lead to one file.
-static bool is_same_file(const char *a, const char *b)
-{
-    char real_a[4096], real_b[4096];
-    return realpath(a, real_a) && realpath(b, real_b) && !strcmp(real_a, real_b);
-}
-
 static enum status check_distinct(const struct sluice_job *job, const struct sluice_config *config)
 {
     const char *output = config->output;
     if (!strncmp(output, "hash:", 5))
         output += 5;
-    if (strcmp(config->input, "-") && strcmp(output, "-") && is_same_file(config->input, output) &&
-        strncmp(config->input, "/dev/", 5))
+    if (strcmp(config->input, "-") && strcmp(output, "-") && names_collide(config->input, output))
         return fail(&job->log, STATUS_USAGE,
                     "input and output are the same file, %s; name another output", config->input);
     return STATUS_OK;
@@ -200,10 +194,10 @@ void sluice_job_destroy(struct sluice_job **job)
 
 // ---- the first frame ----
 
-static enum status keep_early(struct sluice_job *job, AVPacket **packet, int64_t *bytes)
+static enum status keep_early(struct sluice_job *job, AVPacket **packet)
 {
-    *bytes += (*packet)->size;
-    if (*bytes > early_bytes_most)
+    job->early_bytes += (*packet)->size;
+    if (job->early_bytes > early_bytes_most)
         return fail(&job->log, STATUS_INPUT,
                     "%s has no frame of video within its first %lld MiB of other streams",
                     job->source->name, (long long)early_bytes_most >> 20);
@@ -217,28 +211,48 @@ static enum status keep_early(struct sluice_job *job, AVPacket **packet, int64_t
 }
 
 // Read until the decoder has something to say. STATUS_EOF: there is no more to read.
-static enum status feed(struct sluice_job *job, int64_t *early_bytes)
+static enum status feed(struct sluice_job *job)
 {
     AVPacket *packet = av_packet_alloc();
     enum status status = packet ? source_read(job->source, packet) : STATUS_MEMORY;
     if (!status && packet->stream_index == job->source->video)
         status = decoder_send(job->decoder, packet);
     else if (!status && job->sink->has_packets)
-        status = keep_early(job, &packet, early_bytes);
+        status = keep_early(job, &packet);
     av_packet_free(&packet);
     return status;
 }
 
+// Learn of the other streams what only their packets tell: from those that came already, then from
+// as many more as it takes, which wait for their turn.
+static enum status learn_streams(struct sluice_job *job)
+{
+    enum status status = STATUS_OK;
+    int64_t most = job->early_bytes + learning_bytes_most;
+    for (int k = 0; k < job->earlies && !status; k++)
+        status = source_learn(job->source, job->early[k]);
+    while (!status && job->sink->has_packets && !source_is_learned(job->source) &&
+           job->early_bytes < most) {
+        AVPacket *packet = av_packet_alloc();
+        status = packet ? source_read(job->source, packet) : STATUS_MEMORY;
+        if (!status)
+            status = source_learn(job->source, packet);
+        if (!status)
+            status = keep_early(job, &packet);
+        av_packet_free(&packet);
+    }
+    return status == STATUS_EOF ? STATUS_OK : status;
+}
+
 static enum status first_frame(struct sluice_job *job, AVFrame **frame)
 {
-    int64_t early_bytes = 0;
     bool at_end = false;
     enum status status = STATUS_OK;
     while (!status) {
         status = decode_next(job, frame);
         if (status || *frame)
             break;
-        status = feed(job, &early_bytes);
+        status = feed(job);
         if (status == STATUS_EOF && !at_end) {
             at_end = true;
             status = decoder_send(job->decoder, NULL);
@@ -288,6 +302,8 @@ static enum status begin(struct sluice_job *job)
     AVFrame *first = NULL;
     if (!status)
         status = first_frame(job, &first);
+    if (!status)
+        status = learn_streams(job);
     if (!status) {
         const char *pixel = av_get_pix_fmt_name(decoder_pixel(job->decoder));
         snprintf(job->input_format, sizeof job->input_format, "%s", pixel ? pixel : "unknown");

@@ -42,8 +42,9 @@ struct sluice_job {
     struct queue *packets; // AVPacket, of the filtered stream
     struct queue *frames;  // AVFrame, decoded and wanted
     struct queue *muxing;  // AVPacket, encoded ones and those of other streams; NULL: none
-    AVPacket **early;      // packets of other streams read before the first frame
+    AVPacket **early;      // packets read before the threads began and not dealt with yet
     int earlies;
+    int64_t early_bytes;
     struct sink_video video;
     char input_format[32], output_format[32];
     int width, height; // of the first frame

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <libavcodec/avcodec.h>
+#include <libavcodec/bsf.h>
 #include <libavutil/avstring.h>
 #include <libavutil/display.h>
 #include <libavutil/mastering_display_metadata.h>
@@ -21,7 +22,8 @@ struct route {
     AVRational time_base;
     int64_t shift; // of timestamps, in time_base
     int64_t last_dts;
-    bool copied; // from the source, as it is
+    bool copied;          // from the source, as it is
+    AVBSFContext *to_asc; // NULL: none
 };
 
 enum { OPEN_FILES = 4 };
@@ -144,6 +146,13 @@ static void close_file_silently(AVFormatContext *format, AVIOContext *io)
 }
 #endif
 
+static enum status set_url(struct output *output, const char *scheme, const char *name)
+{
+    av_freep(&output->format->url);
+    output->format->url = av_asprintf("%s%s", scheme, name);
+    return output->format->url ? STATUS_OK : STATUS_MEMORY;
+}
+
 static enum status open_container(struct output *output)
 {
     AVFormatContext *format = output->format;
@@ -155,18 +164,15 @@ static enum status open_container(struct output *output)
 #endif
     // Formats that FFmpeg calls experimental (deep y4m) are what the user asked for.
     format->strict_std_compliance = FF_COMPLIANCE_EXPERIMENTAL;
-    if (format->oformat->flags & AVFMT_NOFILE)
-        return STATUS_OK;
+    if (format->oformat->flags & AVFMT_NOFILE) // it opens its files by itself, through open_file()
+        return set_url(output, "file:", output->name);
     enum status status =
         file_create(output->name, output->overwrite, output->log, &output->file[0]);
     if (status)
         return status;
     format->pb = file_io(output->file[0]);
     format->flags |= AVFMT_FLAG_CUSTOM_IO;
-    const char *temporary = file_temporary(output->file[0]);
-    av_freep(&format->url);
-    format->url = av_strdup(*temporary ? temporary : output->name);
-    return format->url ? STATUS_OK : STATUS_MEMORY;
+    return set_url(output, "", file_temporary(output->file[0]));
 }
 
 enum status output_create(const AVOutputFormat *muxer, const char *file, bool overwrite,
@@ -197,6 +203,8 @@ void output_destroy(struct output **output)
     avformat_free_context(old->format);
     for (int k = 0; k < OPEN_FILES; k++)
         file_discard(&old->file[k]);
+    for (unsigned k = 0; k < old->routes && old->route; k++)
+        av_bsf_free(&old->route[k].to_asc);
     free(old->route);
     free(old->name);
     free(old);
@@ -254,6 +262,20 @@ static uint32_t fitting_tag(const AVOutputFormat *muxer, const AVCodecParameters
                                                                                   : 0;
 }
 
+// AAC from MPEG-TS has a header before every frame, which MP4 does without. Its muxer knows how,
+// but not when it writes fragments.
+static enum status add_to_asc(const AVStream *to, struct route *route)
+{
+    const AVBitStreamFilter *kind = av_bsf_get_by_name("aac_adtstoasc");
+    if (to->codecpar->codec_id != AV_CODEC_ID_AAC || !kind)
+        return STATUS_OK;
+    if (av_bsf_alloc(kind, &route->to_asc) < 0 ||
+        avcodec_parameters_copy(route->to_asc->par_in, to->codecpar) < 0 ||
+        av_bsf_init(route->to_asc) < 0)
+        return STATUS_MEMORY;
+    return STATUS_OK;
+}
+
 static enum status copy_stream(struct output *output, const AVStream *from, struct route *route)
 {
     AVStream *to = avformat_new_stream(output->format, NULL);
@@ -268,7 +290,7 @@ static enum status copy_stream(struct output *output, const AVStream *from, stru
     to->r_frame_rate = from->r_frame_rate;
     route->stream = to->index;
     route->copied = true;
-    return STATUS_OK;
+    return is_isobmff(output->format->oformat) ? add_to_asc(to, route) : STATUS_OK;
 }
 
 // What a frame knows of its light goes into the container too.
@@ -337,6 +359,16 @@ static enum status add_video(struct output *output, const struct source *source,
                             .last_dts = AV_NOPTS_VALUE};
     enum status status = copy_picture_data(to, from, upright);
     return status ? status : add_light(to, first);
+}
+
+// Tracks by which MOV stores what goes along as chapters and as metadata; its muxer makes them
+// anew.
+static bool is_bookkeeping(const AVFormatContext *from, const AVStream *stream)
+{
+    bool chapters = stream->codecpar->codec_tag == MKTAG('t', 'e', 'x', 't') && from->nb_chapters;
+    bool timecode = stream->codecpar->codec_tag == MKTAG('t', 'm', 'c', 'd') &&
+                    av_dict_get(stream->metadata, "timecode", NULL, 0);
+    return stream->codecpar->codec_type == AVMEDIA_TYPE_DATA && (chapters || timecode);
 }
 
 static void say_dropped(const struct output *output, const AVStream *stream)
@@ -410,7 +442,7 @@ enum status output_add_streams(struct output *output, const struct source *sourc
             status = add_video(output, source, codec, first, upright, route);
         } else if (container_takes(output->format->oformat, stream)) {
             status = copy_stream(output, stream, route);
-        } else {
+        } else if (!is_bookkeeping(from, stream)) {
             say_dropped(output, stream);
         }
     }
@@ -487,7 +519,11 @@ enum status output_write(struct output *output, AVPacket *packet, int stream)
     packet->pos = -1;
     av_packet_rescale_ts(packet, route->time_base, to->time_base);
     mend_dts(output, packet, route);
-    int error = av_interleaved_write_frame(output->format, packet);
+    int error = route->to_asc ? av_bsf_send_packet(route->to_asc, packet) : 0;
+    if (!error && route->to_asc)
+        error = av_bsf_receive_packet(route->to_asc, packet);
+    if (!error)
+        error = av_interleaved_write_frame(output->format, packet);
     if (output->file[0])
         output->open_bytes = file_size(output->file[0]);
     if (output->failed) // said where it happened

@@ -62,6 +62,9 @@ static enum status add_option(struct file_sink *self, const char *key, const cha
             return STATUS_MEMORY;
         status = try_option(self, trial, key, value, self->codec->name);
         avcodec_free_context(&trial);
+        if (!status && !encoder_takes(self->codec, key, value))
+            status = fail(self->log, STATUS_USAGE, "the encoder %s does not take %s=%s",
+                          self->codec->name, key, value);
         av_dict_set(&self->encoder_options, key, value, 0);
         return status;
     }

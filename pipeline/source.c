@@ -4,9 +4,12 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <libavcodec/avcodec.h>
+#include <libavcodec/bsf.h>
 #include <libavutil/avstring.h>
 #include <libavutil/mem.h>
 #include <libavutil/opt.h>
+#include <libavutil/parseutils.h>
+#include <libavutil/pixdesc.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +18,7 @@
 #include <unistd.h>
 
 #include "pipeline/check.h"
+#include "pipeline/names.h"
 
 enum { IO_BUFFER = 1 << 16, POLL_MS = 100 };
 
@@ -70,32 +74,6 @@ static int refuse_open(AVFormatContext *format, AVIOContext **io, const char *ur
               "%s names another file or address (%.200s); sluice opens only the file it is given",
               source->name, url);
     return AVERROR(EACCES);
-}
-
-// ---- what a name means ----
-
-static bool exists(const char *name)
-{
-    struct stat about;
-    return !stat(name, &about);
-}
-
-// "scheme:..." that is no file of that name.
-static bool is_url(const char *name)
-{
-    size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789+-.");
-    return letters > 1 && !strncmp(name + letters, "://", 3) && !exists(name);
-}
-
-static bool is_numbered(const char *name)
-{
-    char first[4096];
-    return !exists(name) && av_get_frame_filename(first, sizeof first, name, 1) >= 0;
-}
-
-static bool is_globbed(const char *name)
-{
-    return !exists(name) && strpbrk(name, "*?[");
 }
 
 // ---- opening ----
@@ -154,9 +132,10 @@ static bool is_playlist(const AVInputFormat *format)
 static enum status probe(struct source *source, const char *name, const AVInputFormat **format)
 {
     int error = av_probe_input_buffer2(source->io, format, name, source->format, 0, 0);
-    // By its extension alone an image is a sequence of one; its content knows better.
+    // By its extension alone an image is a sequence of one and any text a screen of characters; the
+    // content knows better.
     const AVInputFormat *by_name = error >= 0 ? *format : NULL;
-    if (by_name && !strcmp(by_name->name, "image2")) {
+    if (by_name && av_match_name(by_name->name, "image2,tty")) {
         *format = NULL;
         error = av_probe_input_buffer2(source->io, format, "", source->format, 0, 0);
     }
@@ -189,14 +168,35 @@ static const char *option_flag(const char *key)
                                           : key;
 }
 
+// What is said of raw video, before a demuxer says less about it.
+static enum status check_description(const struct source *source,
+                                     const struct source_request *request)
+{
+    int width, height;
+    AVRational rate;
+    if (request->size && av_parse_video_size(&width, &height, request->size) < 0)
+        return fail(source->log, STATUS_USAGE, "--size is '%s'; it takes WxH, as in 1920x1080",
+                    request->size);
+    if (request->rate && av_parse_video_rate(&rate, request->rate) < 0)
+        return fail(source->log, STATUS_USAGE,
+                    "--rate is '%s'; it takes frames a second, as in 25 or 30000/1001",
+                    request->rate);
+    if (request->pixfmt && av_get_pix_fmt(request->pixfmt) == AV_PIX_FMT_NONE)
+        return fail(source->log, STATUS_USAGE,
+                    "--pixfmt is '%s', which is no pixel format; 'ffmpeg -pix_fmts' lists them",
+                    request->pixfmt);
+    return STATUS_OK;
+}
+
 static enum status open_container(struct source *source, const struct source_request *request)
 {
     const AVInputFormat *demuxer = NULL;
     AVDictionary *options = NULL;
-    bool described = request->size || request->rate || request->pixfmt;
     const char *name = request->name;
     char url[4200];
-    enum status status = STATUS_OK;
+    enum status status = check_description(source, request);
+    if (status)
+        return status;
     if (request->format && !(demuxer = av_find_input_format(request->format)))
         return fail(source->log, STATUS_USAGE,
                     "there is no input format '%s'; 'ffmpeg -demuxers' lists them",
@@ -204,9 +204,9 @@ static enum status open_container(struct source *source, const struct source_req
     snprintf(url, sizeof url, "%s", name);
     if (source->is_sequence) {
         demuxer = av_find_input_format("image2");
-        set_option(&options, "pattern_type", is_numbered(name) ? "sequence" : "glob");
+        set_option(&options, "pattern_type", name_is_numbered(name) ? "sequence" : "glob");
         set_option(&options, "protocol_whitelist", "file");
-    } else if (!is_url(name)) {
+    } else if (!name_is_url(name)) {
         snprintf(url, sizeof url, "file:%s", name);
         set_option(&options, "protocol_whitelist", "file");
         status = open_io(source, name);
@@ -228,10 +228,9 @@ static enum status open_container(struct source *source, const struct source_req
         if (error == AVERROR_EXIT)
             status = STATUS_STOPPED;
         else if (error < 0)
-            status = check_failed(
-                source->log, described && error == AVERROR(EINVAL) ? STATUS_USAGE : STATUS_INPUT,
-                error, "%s cannot be read%s%s", source->name, demuxer ? " as " : "",
-                demuxer ? demuxer->name : "");
+            status =
+                check_failed(source->log, STATUS_INPUT, error, "%s cannot be read%s%s",
+                             source->name, demuxer ? " as " : "", demuxer ? demuxer->name : "");
     }
     const AVDictionaryEntry *left = av_dict_get(options, "", NULL, AV_DICT_IGNORE_SUFFIX);
     if (!status && left)
@@ -320,8 +319,8 @@ enum status source_open(const struct source_request *request, const struct log *
     made->fd = -1;
     made->video = -1;
     made->is_stdin = !strcmp(request->name, "-");
-    made->is_sequence = !made->is_stdin && !is_url(request->name) && !request->format &&
-                        (is_numbered(request->name) || is_globbed(request->name));
+    made->is_sequence = !made->is_stdin && !name_is_url(request->name) && !request->format &&
+                        (name_is_numbered(request->name) || name_is_globbed(request->name));
     made->name = strdup(made->is_stdin ? "standard input" : request->name);
     made->format = avformat_alloc_context();
     enum status status = STATUS_MEMORY;
@@ -430,6 +429,53 @@ enum status source_read(struct source *source, AVPacket *packet)
         return STATUS_EOF;
     }
     return mend_clock(source, packet);
+}
+
+// ---- what only packets tell ----
+
+static bool lacks_configuration(const AVStream *stream)
+{
+    return stream->codecpar->codec_id == AV_CODEC_ID_AAC && !stream->codecpar->extradata_size;
+}
+
+bool source_is_learned(const struct source *source)
+{
+    for (unsigned k = 0; k < source->format->nb_streams; k++)
+        if (lacks_configuration(source->format->streams[k]))
+            return false;
+    return true;
+}
+
+static enum status set_extradata(AVCodecParameters *about, const uint8_t *data, size_t size)
+{
+    about->extradata = av_mallocz(size + AV_INPUT_BUFFER_PADDING_SIZE);
+    if (!about->extradata)
+        return STATUS_MEMORY;
+    memcpy(about->extradata, data, size);
+    about->extradata_size = (int)size;
+    return STATUS_OK;
+}
+
+enum status source_learn(struct source *source, const AVPacket *packet)
+{
+    AVStream *stream = source->format->streams[packet->stream_index];
+    AVBSFContext *filter = NULL;
+    AVPacket *copy = NULL;
+    enum status status = STATUS_OK;
+    const AVBitStreamFilter *kind = av_bsf_get_by_name("aac_adtstoasc");
+    if (!lacks_configuration(stream) || !kind || av_bsf_alloc(kind, &filter) < 0)
+        return STATUS_OK;
+    if (avcodec_parameters_copy(filter->par_in, stream->codecpar) >= 0 && av_bsf_init(filter) >= 0)
+        copy = av_packet_clone(packet);
+    if (copy && av_bsf_send_packet(filter, copy) >= 0 && av_bsf_receive_packet(filter, copy) >= 0) {
+        size_t size;
+        const uint8_t *data = av_packet_get_side_data(copy, AV_PKT_DATA_NEW_EXTRADATA, &size);
+        if (data)
+            status = set_extradata(stream->codecpar, data, size);
+    }
+    av_packet_free(&copy);
+    av_bsf_free(&filter);
+    return status;
 }
 
 bool source_is_truncated(const struct source *source)

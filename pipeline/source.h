@@ -51,6 +51,12 @@ void source_close(struct source **source);
 // Thread-safety: one reading thread.
 enum status source_read(struct source *source, AVPacket *packet);
 
+// Containers other than MPEG-TS want AAC's configuration ahead of its packets, and MPEG-TS has it
+// in them only. source_learn() takes it from a packet; source_is_learned() says that no stream
+// lacks it.
+enum status source_learn(struct source *source, const AVPacket *packet);
+bool source_is_learned(const struct source *source);
+
 // Whether the file is shorter than its own index says. After the end was read.
 bool source_is_truncated(const struct source *source);
 

@@ -39,14 +39,7 @@ for backend in cpu cuda; do
     count "conformance $backend" "$(number passed)" "$(number failed)" $status
 done
 
-# Promises that are written down as tests and not kept yet: one test a line.
-set --
-while IFS= read -r open; do
-    set -- "$@" --deselect "$open"
-done <tests/open.txt
-echo "not kept yet: $(grep -c . tests/open.txt) of the promises in tests/, listed in tests/open.txt"
-
-SLUICE=$(realpath "$BUILD/sluice") "$PYTHON" -m pytest -q -p no:cacheprovider "$@" tests >"$log" 2>&1
+SLUICE=$(realpath "$BUILD/sluice") "$PYTHON" -m pytest -q -p no:cacheprovider tests >"$log" 2>&1
 status=$?
 cat "$log"
 count pytest "$(number passed)" "$(($(number failed) + $(number error)))" $status

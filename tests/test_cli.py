@@ -508,7 +508,7 @@ def test_image_sequences_come_in_by_number_and_by_glob(run, clips, tmp_path):
 
 def test_sequence_of_images_gets_its_rate(run, clips, tmp_path):
     run("-q", "--rate", "10", clips.sequence() / "in%04d.png", "out.mkv")
-    assert [float(p["pts_time"]) for p in packets(tmp_path / "out.mkv")] == pytest.approx(
+    assert sorted(float(p["pts_time"]) for p in packets(tmp_path / "out.mkv")) == pytest.approx(
         [0, 0.1, 0.2, 0.3, 0.4, 0.5])
 
 
@@ -586,7 +586,7 @@ def test_encoder_options_reach_the_encoder(run, tmp_path, clips):
     sizes = {}
     for name, options in {"good": ["--crf", 10], "bad": ["--crf", 45],
                           "tight": ["-b:v", "50k"], "named": ["-c:v", "libx264", "-o", "crf=45"],
-                          "mpeg4": ["-c:v", "mpeg4", "-o", "qscale=2", "-o", "flags=+qscale"],
+                          "mpeg4": ["-c:v", "mpeg4", "-o", "global_quality=236", "-o", "flags=+qscale"],
                           }.items():
         assert run("-q", source, f"{name}.mkv", *options).code == 0, name
         sizes[name] = (tmp_path / f"{name}.mkv").stat().st_size

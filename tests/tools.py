@@ -362,6 +362,15 @@ def flipped(source, target, every=997):
     return target
 
 
+def is_writing(process, folder):
+    """Whether the process has begun an output in the folder, under whatever name or none."""
+    try:
+        open_files = [os.readlink(fd) for fd in Path(f"/proc/{process.pid}/fd").iterdir()]
+    except FileNotFoundError:
+        return False
+    return any(name.startswith(f"{Path(folder).resolve()}/") for name in open_files)
+
+
 def leftovers(folder):
-    """Hidden files: what a temporary output is called."""
+    """Hidden files: what a temporary output is called where it needs a name."""
     return [str(path) for path in Path(folder).rglob(".*")]

@@ -1,0 +1,101 @@
+#include "pipeline/names.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fnmatch.h>
+#include <libavformat/avformat.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool exists(const char *name)
+{
+    struct stat about;
+    return !stat(name, &about);
+}
+
+bool name_is_url(const char *name)
+{
+    size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789+-.");
+    return letters > 1 && !strncmp(name + letters, "://", 3) && !exists(name);
+}
+
+bool name_is_numbered(const char *name)
+{
+    char first[4096];
+    return !exists(name) && av_get_frame_filename(first, sizeof first, name, 1) >= 0;
+}
+
+bool name_is_globbed(const char *name)
+{
+    return !exists(name) && strpbrk(name, "*?[");
+}
+
+// ---- collisions ----
+
+// Whether a file's name is one that "f%04d.png" makes for some number.
+static bool matches_number(const char *pattern, const char *name)
+{
+    while (*pattern && (*pattern != '%' || pattern[1] == '%')) {
+        pattern += *pattern == '%';
+        if (*pattern++ != *name++)
+            return false;
+    }
+    if (*pattern++ != '%')
+        return !*name;
+    pattern += strspn(pattern, "0123456789");
+    if (*pattern++ != 'd' || !isdigit((unsigned char)*name))
+        return false;
+    return matches_number(pattern, name + strspn(name, "0123456789"));
+}
+
+static bool matches(const char *pattern, const char *name)
+{
+    char first[4096];
+    if (av_get_frame_filename(first, sizeof first, pattern, 1) >= 0)
+        return matches_number(pattern, name);
+    return !fnmatch(pattern, name, FNM_PERIOD) || !strcmp(pattern, name);
+}
+
+// Whether the folder holds a file that both patterns mean.
+static bool share_a_file(const char *folder, const char *a, const char *b)
+{
+    DIR *list = opendir(folder);
+    bool found = false;
+    if (!list)
+        return false;
+    for (const struct dirent *entry; !found && (entry = readdir(list));)
+        found = matches(a, entry->d_name) && matches(b, entry->d_name);
+    closedir(list);
+    return found;
+}
+
+// The real folder of a name, and what follows it.
+struct place {
+    char folder[4096], copy[4096];
+    const char *base;
+};
+
+static bool find_place(const char *name, struct place *place)
+{
+    snprintf(place->copy, sizeof place->copy, "%s", name);
+    if (!realpath(dirname(place->copy), place->folder))
+        return false;
+    snprintf(place->copy, sizeof place->copy, "%s", name);
+    place->base = basename(place->copy);
+    return true;
+}
+
+bool names_collide(const char *input, const char *output)
+{
+    char real_input[4096], real_output[4096];
+    if (realpath(input, real_input) && realpath(output, real_output))
+        return !strcmp(real_input, real_output) && strncmp(input, "/dev/", 5);
+    struct place from, to;
+    if (!name_is_numbered(input) && !name_is_globbed(input))
+        return false;
+    return find_place(input, &from) && find_place(output, &to) && !strcmp(from.folder, to.folder) &&
+           share_a_file(from.folder, from.base, to.base);
+}
