@@ -1,4 +1,4 @@
-// FFmpeg 5.1 to 7.x: what one has and another has not, under one name. Nothing else in pipeline/
+// FFmpeg 4.3 to 7.x: what one has and another has not, under one name. Nothing else in pipeline/
 // asks for a version.
 #pragma once
 
@@ -9,6 +9,48 @@
 #include <libavutil/version.h>
 #include <stdbool.h>
 #include <string.h>
+
+// The size of a buffer, where its address is passed to FFmpeg.
+#if LIBAVUTIL_VERSION_MAJOR < 57
+typedef int buffer_size;
+#else
+typedef size_t buffer_size;
+#endif
+
+// ---- formats ----
+
+// av_probe_input_buffer2() and avformat_open_input(), whose formats libavformat 59 made const.
+static inline int probe_format(AVIOContext *io, const AVInputFormat **format, const char *name,
+                               AVFormatContext *context)
+{
+#if LIBAVFORMAT_VERSION_MAJOR < 59
+    AVInputFormat *found = (AVInputFormat *)*format;
+#else
+    const AVInputFormat *found = *format;
+#endif
+    int error = av_probe_input_buffer2(io, &found, name, context, 0, 0);
+    *format = found;
+    return error;
+}
+
+static inline int open_format(AVFormatContext **context, const char *name,
+                              const AVInputFormat *format, AVDictionary **options)
+{
+    return avformat_open_input(context, name, (AVInputFormat *)format, options);
+}
+
+// The last packet that the file's own index lists; NULL: it has none.
+static inline const AVIndexEntry *last_index_entry(AVStream *stream)
+{
+#if LIBAVFORMAT_VERSION_INT < AV_VERSION_INT(58, 75, 100)
+    return stream->nb_index_entries ? &stream->index_entries[stream->nb_index_entries - 1] : NULL;
+#else
+    int entries = avformat_index_get_entries_count(stream);
+    return entries ? avformat_index_get_entry(stream, entries - 1) : NULL;
+#endif
+}
+
+// ---- frames ----
 
 static inline bool frame_is_interlaced(const AVFrame *frame)
 {
@@ -47,6 +89,8 @@ static inline void frame_set_duration(AVFrame *frame, int64_t duration)
 #endif
 }
 
+// ---- encoders ----
+
 // The pixel formats that an encoder takes, ended by AV_PIX_FMT_NONE; NULL: it takes any.
 static inline const enum AVPixelFormat *encoder_pixel_formats(const AVCodec *codec)
 {
@@ -73,6 +117,8 @@ static inline const AVRational *encoder_frame_rates(const AVCodec *codec)
     return codec->supported_framerates;
 #endif
 }
+
+// ---- side data ----
 
 #if LIBAVFORMAT_VERSION_INT >= AV_VERSION_INT(60, 15, 100)
 #define STREAM_DATA_IN_PARAMETERS 1

@@ -49,7 +49,8 @@ static AVBufferRef *pool_get(struct decoder *decoder, size_t size)
     pthread_mutex_lock(&decoder->pool_lock);
     if (decoder->pool_size != size) {
         av_buffer_pool_uninit(&decoder->pool);
-        decoder->pool = av_buffer_pool_init2(size, decoder->backend, memory_alloc, NULL);
+        decoder->pool =
+            av_buffer_pool_init2((buffer_size)size, decoder->backend, memory_alloc, NULL);
         decoder->pool_size = size;
     }
     AVBufferRef *buffer = decoder->pool ? av_buffer_pool_get(decoder->pool) : NULL;
@@ -78,14 +79,11 @@ static int get_buffer(AVCodecContext *codec, AVFrame *frame, int flags)
             unaligned |= frame->linesize[p] % (align[p] ? align[p] : 1);
     } while (unaligned);
     size_t size[4], total = 0;
-    ptrdiff_t linesize[4];
-    for (int p = 0; p < 4; p++)
-        linesize[p] = frame->linesize[p];
-    int error = av_image_fill_plane_sizes(size, frame->format, height, linesize);
-    if (error < 0)
-        return error;
-    for (int p = 0; p < 4; p++)
+    for (int p = 0; p < 4; p++) {
+        int rows = p == 1 || p == 2 ? AV_CEIL_RSHIFT(height, about->log2_chroma_h) : height;
+        size[p] = (size_t)frame->linesize[p] * (size_t)rows;
         total += size[p] ? (size[p] + 64 + 63) / 64 * 64 : 0;
+    }
     frame->buf[0] = pool_get(decoder, total);
     if (!frame->buf[0])
         return AVERROR(ENOMEM);

@@ -146,9 +146,9 @@ static void print_gpus(FILE *to)
 static void print_codecs(FILE *to)
 {
     static const enum AVCodecID decoders[] = {
-        AV_CODEC_ID_H264, AV_CODEC_ID_HEVC,       AV_CODEC_ID_VP8,   AV_CODEC_ID_VP9,
-        AV_CODEC_ID_AV1,  AV_CODEC_ID_MPEG2VIDEO, AV_CODEC_ID_MJPEG, AV_CODEC_ID_PRORES,
-        AV_CODEC_ID_FFV1, AV_CODEC_ID_VVC};
+        AV_CODEC_ID_H264,  AV_CODEC_ID_HEVC,   AV_CODEC_ID_VP8,
+        AV_CODEC_ID_VP9,   AV_CODEC_ID_AV1,    AV_CODEC_ID_MPEG2VIDEO,
+        AV_CODEC_ID_MJPEG, AV_CODEC_ID_PRORES, AV_CODEC_ID_FFV1};
     static const char *const encoders[] = {"libx264",    "libx265", "libvpx-vp9", "libsvtav1",
                                            "h264_nvenc", "mpeg4",   "ffv1",       "mjpeg",
                                            "png",        "gif"};

@@ -81,7 +81,8 @@ const AVCodec *encoder_find(const char *name, const AVOutputFormat *muxer, const
         return find_named(name, muxer, log);
     const AVCodec *codec = favourite(muxer);
     if (!codec) {
-        enum AVCodecID id = av_guess_codec(muxer, NULL, file, NULL, AVMEDIA_TYPE_VIDEO);
+        enum AVCodecID id =
+            av_guess_codec((AVOutputFormat *)muxer, NULL, file, NULL, AVMEDIA_TYPE_VIDEO);
         codec = id == AV_CODEC_ID_NONE ? NULL : avcodec_find_encoder(id);
     }
     if (!codec)

@@ -222,7 +222,8 @@ static enum status lay_out(struct filter *filter)
     }
     if (!total)
         return STATUS_OK;
-    filter->pool = av_buffer_pool_init2(total, filter->request.backend, memory_alloc, NULL);
+    filter->pool =
+        av_buffer_pool_init2((buffer_size)total, filter->request.backend, memory_alloc, NULL);
     return filter->pool ? STATUS_OK : STATUS_MEMORY;
 }
 
@@ -286,7 +287,7 @@ void filter_destroy(struct filter **filter)
 
 // ---- frames ----
 
-static enum status add_reference(AVFrame *out, int *count, const AVBufferRef *buffer)
+static enum status add_reference(AVFrame *out, int *count, AVBufferRef *buffer)
 {
     for (int k = 0; k < *count; k++)
         if (out->buf[k]->buffer == buffer->buffer)
@@ -312,7 +313,7 @@ static enum status assemble(struct filter *filter, const AVFrame *in, AVFrame *o
         bool shared = filter->plan->plane[p].origin == PLANE_REFERENCE && !filter->input.on_device;
         out->linesize[p] = filter->linesize[p];
         if (shared) {
-            const AVBufferRef *theirs = av_frame_get_plane_buffer((AVFrame *)in, source);
+            AVBufferRef *theirs = av_frame_get_plane_buffer((AVFrame *)in, source);
             if (!theirs)
                 return fail(filter->request.log, STATUS_FAILED, "a decoded frame has no buffer");
             out->data[p] = in->data[source];

@@ -13,10 +13,10 @@ static void block_free(void *opaque, uint8_t *data)
     backend->free(backend, data - HEADER, size);
 }
 
-AVBufferRef *memory_alloc(void *opaque, size_t size)
+AVBufferRef *memory_alloc(void *opaque, buffer_size size)
 {
     struct backend *backend = opaque;
-    size_t whole = size + HEADER;
+    size_t whole = (size_t)size + HEADER;
     uint8_t *memory = backend->alloc(backend, whole);
     if (!memory)
         return NULL;

@@ -158,9 +158,11 @@ static enum status open_container(struct output *output)
     AVFormatContext *format = output->format;
     format->opaque = output;
     format->io_open = open_file;
+#if LIBAVFORMAT_VERSION_MAJOR >= 59
     format->io_close2 = close_file;
+#endif
 #if LIBAVFORMAT_VERSION_MAJOR < 60
-    format->io_close = close_file_silently;
+    format->io_close = close_file_silently; // output->failed tells
 #endif
     // Formats that FFmpeg calls experimental (deep y4m) are what the user asked for.
     format->strict_std_compliance = FF_COMPLIANCE_EXPERIMENTAL;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "pipeline/check.h"
+#include "pipeline/compat.h"
 #include "pipeline/names.h"
 
 enum { IO_BUFFER = 1 << 16, POLL_MS = 100 };
@@ -131,13 +132,13 @@ static bool is_playlist(const AVInputFormat *format)
 
 static enum status probe(struct source *source, const char *name, const AVInputFormat **format)
 {
-    int error = av_probe_input_buffer2(source->io, format, name, source->format, 0, 0);
+    int error = probe_format(source->io, format, name, source->format);
     // By its extension alone an image is a sequence of one and any text a screen of characters; the
     // content knows better.
     const AVInputFormat *by_name = error >= 0 ? *format : NULL;
     if (by_name && av_match_name(by_name->name, "image2,tty")) {
         *format = NULL;
-        error = av_probe_input_buffer2(source->io, format, "", source->format, 0, 0);
+        error = probe_format(source->io, format, "", source->format);
     }
     if (atomic_load(source->stop))
         return STATUS_STOPPED;
@@ -224,7 +225,7 @@ static enum status open_container(struct source *source, const struct source_req
     set_option(&options, "pixel_format", request->pixfmt);
     if (!status) {
         // FFmpeg frees the context when this fails; the pointer is NULL then.
-        int error = avformat_open_input(&source->format, url, demuxer, &options);
+        int error = open_format(&source->format, url, demuxer, &options);
         if (error == AVERROR_EXIT)
             status = STATUS_STOPPED;
         else if (error < 0)
@@ -468,10 +469,10 @@ enum status source_learn(struct source *source, const AVPacket *packet)
     if (avcodec_parameters_copy(filter->par_in, stream->codecpar) >= 0 && av_bsf_init(filter) >= 0)
         copy = av_packet_clone(packet);
     if (copy && av_bsf_send_packet(filter, copy) >= 0 && av_bsf_receive_packet(filter, copy) >= 0) {
-        size_t size;
+        buffer_size size;
         const uint8_t *data = av_packet_get_side_data(copy, AV_PKT_DATA_NEW_EXTRADATA, &size);
         if (data)
-            status = set_extradata(stream->codecpar, data, size);
+            status = set_extradata(stream->codecpar, data, (size_t)size);
     }
     av_packet_free(&copy);
     av_bsf_free(&filter);
@@ -481,11 +482,9 @@ enum status source_learn(struct source *source, const AVPacket *packet)
 bool source_is_truncated(const struct source *source)
 {
     struct stat about;
-    AVStream *video = source_video(source);
     if (source->fd < 0 || fstat(source->fd, &about) || !S_ISREG(about.st_mode))
         return false;
-    int entries = avformat_index_get_entries_count(video);
-    const AVIndexEntry *last = entries ? avformat_index_get_entry(video, entries - 1) : NULL;
+    const AVIndexEntry *last = last_index_entry(source_video(source));
     return last && last->pos + last->size > about.st_size;
 }
 
