@@ -264,8 +264,14 @@ static uint32_t fitting_tag(const AVOutputFormat *muxer, const AVCodecParameters
                                                                                   : 0;
 }
 
-// AAC from MPEG-TS has a header before every frame, which MP4 does without. Its muxer knows how,
-// but not when it writes fragments.
+// AAC from MPEG-TS has a header before every frame, which MP4 and Matroska do without. Their muxers
+// would see to it themselves, but MP4's not when it writes fragments, and Matroska's spoils its own
+// header by it (until FFmpeg 7.1).
+static bool wants_bare_aac(const AVOutputFormat *muxer)
+{
+    return is_isobmff(muxer) || av_match_name(muxer->name, "matroska");
+}
+
 static enum status add_to_asc(const AVStream *to, struct route *route)
 {
     const AVBitStreamFilter *kind = av_bsf_get_by_name("aac_adtstoasc");
@@ -292,7 +298,7 @@ static enum status copy_stream(struct output *output, const AVStream *from, stru
     to->r_frame_rate = from->r_frame_rate;
     route->stream = to->index;
     route->copied = true;
-    return is_isobmff(output->format->oformat) ? add_to_asc(to, route) : STATUS_OK;
+    return wants_bare_aac(output->format->oformat) ? add_to_asc(to, route) : STATUS_OK;
 }
 
 // What a frame knows of its light goes into the container too.
@@ -509,6 +515,23 @@ static void mend_dts(const struct output *output, AVPacket *packet, struct route
     route->last_dts = packet->dts;
 }
 
+// Make bare AAC of a packet. What the header has been told already is not told again.
+static int strip_adts(AVBSFContext *to_asc, AVPacket *packet)
+{
+    int error = av_bsf_send_packet(to_asc, packet);
+    if (error >= 0)
+        error = av_bsf_receive_packet(to_asc, packet);
+    for (int k = 0; k < packet->side_data_elems && to_asc->par_in->extradata_size; k++) {
+        AVPacketSideData *data = &packet->side_data[k];
+        if (data->type != AV_PKT_DATA_NEW_EXTRADATA)
+            continue;
+        av_freep(&data->data);
+        *data = packet->side_data[--packet->side_data_elems];
+        break;
+    }
+    return error;
+}
+
 enum status output_write(struct output *output, AVPacket *packet, int stream)
 {
     struct route *route = &output->route[stream];
@@ -521,9 +544,7 @@ enum status output_write(struct output *output, AVPacket *packet, int stream)
     packet->pos = -1;
     av_packet_rescale_ts(packet, route->time_base, to->time_base);
     mend_dts(output, packet, route);
-    int error = route->to_asc ? av_bsf_send_packet(route->to_asc, packet) : 0;
-    if (!error && route->to_asc)
-        error = av_bsf_receive_packet(route->to_asc, packet);
+    int error = route->to_asc ? strip_adts(route->to_asc, packet) : 0;
     if (!error)
         error = av_interleaved_write_frame(output->format, packet);
     if (output->file[0])
