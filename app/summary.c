@@ -17,7 +17,7 @@ static void print_damage(const struct sluice_summary *summary, FILE *to)
         fprintf(to, "damaged   %lld frame%s decoded with errors, kept as the decoder left them\n",
                 (long long)summary->frames_damaged, summary->frames_damaged == 1 ? "" : "s");
     if (summary->truncated)
-        fprintf(to, "damaged   %s ends before its own index says so\n", summary->input);
+        fprintf(to, "damaged   %s ends before its own header or index says so\n", summary->input);
 }
 
 void print_summary(const struct sluice_summary *summary, FILE *to)

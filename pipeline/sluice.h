@@ -148,7 +148,7 @@ struct sluice_summary {
     int64_t dropped_stop;    // decoded but not yet filtered when the job was stopped
     int64_t frames_damaged;  // of frames_in: decoded with errors, shown as the decoder left them
     int64_t packets_damaged; // could not be decoded at all
-    bool truncated;          // the file ends before its own index says so
+    bool truncated;          // the file ends before its own header or index says so
     int64_t verified;        // frames recomputed and found equal
 
     double seconds;       // wall time of sluice_job_run()

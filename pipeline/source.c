@@ -412,6 +412,16 @@ static enum status mend_clock(struct source *source, AVPacket *packet)
     return STATUS_OK;
 }
 
+static void note_end(struct source *source, const AVPacket *packet)
+{
+    AVRational base = source->format->streams[packet->stream_index]->time_base;
+    if (packet->pts == AV_NOPTS_VALUE)
+        return;
+    int64_t end = av_rescale_q(packet->pts + packet->duration, base, AV_TIME_BASE_Q);
+    if (end > source->end_us)
+        source->end_us = end;
+}
+
 enum status source_read(struct source *source, AVPacket *packet)
 {
     int error = av_read_frame(source->format, packet);
@@ -429,6 +439,7 @@ enum status source_read(struct source *source, AVPacket *packet)
         log_print(source->log, LOG_WARNING, "%s breaks off: %s", source->name, words);
         return STATUS_EOF;
     }
+    note_end(source, packet);
     return mend_clock(source, packet);
 }
 
@@ -479,13 +490,29 @@ enum status source_learn(struct source *source, const AVPacket *packet)
     return status;
 }
 
-bool source_is_truncated(const struct source *source)
+// Matroska's reader skips what it cannot parse without a word, but the header knows how long it
+// should be.
+static bool is_short(const struct source *source)
+{
+    const AVFormatContext *format = source->format;
+    return av_match_name("matroska", format->iformat->name) &&
+           format->duration_estimation_method == AVFMT_DURATION_FROM_STREAM &&
+           source->end_us < format->duration - AV_TIME_BASE / 2;
+}
+
+// The file's index points behind its end.
+static bool is_cut(const struct source *source)
 {
     struct stat about;
     if (source->fd < 0 || fstat(source->fd, &about) || !S_ISREG(about.st_mode))
         return false;
     const AVIndexEntry *last = last_index_entry(source_video(source));
     return last && last->pos + last->size > about.st_size;
+}
+
+bool source_is_truncated(const struct source *source)
+{
+    return is_cut(source) || is_short(source);
 }
 
 int64_t source_frames(const struct source *source)

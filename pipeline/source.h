@@ -35,6 +35,7 @@ struct source {
     int64_t clock_offset; // what has been added so far, in microseconds
     int64_t *next_us;     // of each stream: where its next packet should begin
     unsigned clocks;
+    int64_t end_us; // where the packets read so far end
 };
 
 // Open what the request names. `stop` ends any blocking call when it becomes true and must outlive
@@ -57,7 +58,7 @@ enum status source_read(struct source *source, AVPacket *packet);
 enum status source_learn(struct source *source, const AVPacket *packet);
 bool source_is_learned(const struct source *source);
 
-// Whether the file is shorter than its own index says. After the end was read.
+// Whether the file ends before its own index, or Matroska's header, says so. After the end was read.
 bool source_is_truncated(const struct source *source);
 
 // The video stream, for brevity.

@@ -153,8 +153,8 @@ def test_truncated_input_gives_every_frame_that_decodes(run, tmp_path, clips, na
     result = run(source, "o.mkv")
     assert result.code in (0, 3), result.stderr
     assert len(packets(tmp_path / "o.mkv")) == theirs > 3
-    if name == "faststart.mp4":
-        assert result.code == 3 and "ends before its own index says" in result.stderr
+    if name == "faststart.mp4" or (name == "film.mkv" and share < 0.5):
+        assert result.code == 3 and "ends before its own header or index says" in result.stderr
     assert not tools.leftovers(tmp_path)
 
 
@@ -170,10 +170,10 @@ def test_flipped_bytes_are_counted(run, tmp_path, clips, name):
 
 @pytest.mark.parametrize("name", ["film.mp4", "film.mkv", "sound.ts", "sound.avi", "sound.webm"])
 def test_a_hole_in_the_file_gives_every_frame_that_decodes(run, tmp_path, clips, name):
-    """FFmpeg's readers of AVI and Matroska may skip a hole without a word; what they tell, we tell."""
+    """FFmpeg's readers of AVI and Matroska skip a hole without a word, and only the length tells."""
     source = tools.holed(clips[name], tmp_path / name)
     result = run(source, "o.mkv")
-    assert result.code == 3 or (result.code == 0 and name.endswith(("avi", "webm"))), result.stderr
+    assert result.code == 3 or (result.code == 0 and name == "sound.avi"), result.stderr
     assert len(packets(tmp_path / "o.mkv")) == len(tools.decode_hashes(source)) > 5
 
 

@@ -423,9 +423,9 @@ def tagged_clip(folder, pixfmt, matrix, full):
     tools.write_raw(folder / "source.raw", [picture])
     space = {"bt601": "smpte170m"}.get(matrix, matrix)
     tools.ffmpeg("-f", "rawvideo", "-video_size", f"{WIDTH}x{HEIGHT}", "-pixel_format", pixfmt,
-                 "-i", folder / "source.raw", "-c:v", "ffv1", "-vf",
-                 f"setparams=colorspace={space}:range={'pc' if full else 'tv'}",
-                 folder / "source.mkv")
+                 "-color_range", "pc" if full else "tv", "-colorspace", space,
+                 "-i", folder / "source.raw", "-c:v", "ffv1", folder / "source.mkv")
+    assert tools.decode_hashes(folder / "source.mkv") == [tools.picture_hash(picture)]
     return picture, folder / "source.mkv"
 
 
@@ -485,7 +485,7 @@ def test_interlaced_frames_are_filtered_field_by_field(tmp_path, clips, clip, ch
     width, height = 160, 128
     source = clips[clip]
     pixfmt = tools.probe(source, "-show_streams")["streams"][0]["pix_fmt"]
-    tools.ffmpeg("-i", source, "-fps_mode", "passthrough", "-f", "rawvideo", tmp_path / "all.raw")
+    tools.ffmpeg("-i", source, tools.SYNC, "passthrough", "-f", "rawvideo", tmp_path / "all.raw")
     frames = tools.read_raw(tmp_path / "all.raw", pixfmt, width, height)
     fields = [[plane[parity::2] for plane in frame] for frame in frames for parity in (0, 1)]
     filtered = tools.filter_raw(tmp_path, fields, pixfmt, chain)

@@ -1,7 +1,9 @@
 """What the tests are made with: the program, FFmpeg's tools, raw pictures, clips made once."""
 
+import hashlib
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -76,6 +78,15 @@ def ffmpeg(*args, **more):
     return result
 
 
+def sync_option():
+    """What FFmpeg before 5.1 called -vsync."""
+    version = re.match(r"ffmpeg version n?(\d+)\.(\d+)", execute(["ffmpeg", "-version"]).text)
+    return "-vsync" if version and tuple(map(int, version.groups())) < (5, 1) else "-fps_mode"
+
+
+SYNC = sync_option()
+
+
 def probe(file, *args):
     """What ffprobe says, as JSON."""
     result = execute(["ffprobe", "-v", "error", "-of", "json", *args, f"file:{file}"])
@@ -98,10 +109,16 @@ def decode_hashes(file, stream="0:v:0", frames=None, upright=False):
     limit = ["-frames:v", str(frames)] if frames else []
     turn = [] if upright else ["-noautorotate"]
     result = execute(["ffmpeg", "-v", "error", "-nostdin", *turn, "-i", f"file:{file}",
-                      "-noautoscale", "-fps_mode", "passthrough", "-copyts", "-map", stream, *limit,
+                      "-noautoscale", SYNC, "passthrough", "-copyts", "-map", stream, *limit,
                       "-f", "framemd5", "-"], timeout=120)
     rows = [line.split(",") for line in result.text.splitlines() if not line.startswith("#")]
     return [(int(row[4]), row[5].strip()) for row in rows]
+
+
+def picture_hash(planes):
+    """The (bytes, md5) that decode_hashes() gives a frame of these planes."""
+    data = b"".join(np.ascontiguousarray(plane).tobytes() for plane in planes)
+    return len(data), hashlib.md5(data).hexdigest()
 
 
 def read_hashes(text):
@@ -191,7 +208,7 @@ SUBTITLES = "1\n00:00:00,200 --> 00:00:00,900\nfirst\n\n2\n00:00:01,000 --> 00:0
 CHAPTERS = (";FFMETADATA1\ntitle=The film\n[CHAPTER]\nTIMEBASE=1/1000\nSTART=0\nEND=900\n"
             "title=One\n[CHAPTER]\nTIMEBASE=1/1000\nSTART=900\nEND=2000\ntitle=Two\n")
 GAPS = "select='not(eq(mod(n,7),3))*not(eq(mod(n,5),1))'"
-UNEVEN = ["-vf", "settb=1/90000,setpts=N*3600+mod(N*7919\\,2500)", "-fps_mode", "passthrough",
+UNEVEN = ["-vf", "settb=1/90000,setpts=N*3600+mod(N*7919\\,2500)", SYNC, "passthrough",
           "-enc_time_base", "1/90000"]
 PIXEL_FORMATS = ["yuv420p", "yuv422p", "yuv444p", "yuv440p", "yuv411p", "yuv420p10le",
                  "yuv422p10le", "yuv444p12le", "yuv420p16le", "yuva420p", "yuva444p10le", "gray",
@@ -277,7 +294,7 @@ RECIPES = {
     "sound.webm": make(*VIDEO, *SOUND, "-c:v", "libvpx", "-deadline", "realtime", "-cpu-used",
                        "8", "-c:a", "libvorbis"),
     "sound.wav": make(*SOUND),
-    "gaps.mkv": make(*VIDEO, "-vf", GAPS, "-fps_mode", "vfr", *X264),
+    "gaps.mkv": make(*VIDEO, "-vf", GAPS, SYNC, "vfr", *X264),
     "vfr.mkv": make(*VIDEO, *UNEVEN, *X264),
     "vfr.mp4": make(*VIDEO, *UNEVEN, *X264, "-bf", "2", "-video_track_timescale", "90000"),
     "late.mkv": make(*VIDEO, *SOUND, *X264, "-c:a", "aac", "-output_ts_offset", "10"),
