@@ -58,7 +58,8 @@ enum status source_read(struct source *source, AVPacket *packet);
 enum status source_learn(struct source *source, const AVPacket *packet);
 bool source_is_learned(const struct source *source);
 
-// Whether the file ends before its own index, or Matroska's header, says so. After the end was read.
+// Whether the file ends before its own index, or Matroska's header, says so. After the end was
+// read.
 bool source_is_truncated(const struct source *source);
 
 // The video stream, for brevity.
