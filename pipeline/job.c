@@ -285,9 +285,11 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
     };
     job->width = shape->width;
     job->height = shape->height;
+    job->sink->pixel = shape->format;
+    enum status status = job->sink->open(job->sink, &job->video);
     snprintf(job->output_format, sizeof job->output_format, "%s",
-             av_get_pix_fmt_name(shape->format));
-    return job->sink->open(job->sink, &job->video);
+             av_get_pix_fmt_name(job->sink->pixel));
+    return status;
 }
 
 static enum status begin(struct sluice_job *job)

@@ -37,10 +37,11 @@ struct packet_queue {
 
 struct sink {
     struct sink_formats formats;
-    const char *encoder;   // NULL: none
-    const char *container; // "mp4", "hash", "null"
-    bool has_packets;      // frames become packets, and other streams may join them
-    bool one_frame;        // the output holds a single picture
+    const char *encoder;      // NULL: none
+    const char *container;    // "mp4", "hash", "null"
+    bool has_packets;         // frames become packets, and other streams may join them
+    bool one_frame;           // the output holds a single picture
+    enum AVPixelFormat pixel; // of what is written: of the frames, unless open() changes it
 
     // Open everything and write the header. Once.
     enum status (*open)(struct sink *sink, const struct sink_video *video);

@@ -32,7 +32,6 @@ struct file_sink {
     struct turn turn; // of every frame, because the container cannot ask for it
     // The encoder's geometry.
     int width, height;
-    enum AVPixelFormat pixel;
 };
 
 // ---- options ----
@@ -158,7 +157,7 @@ static enum status open_encoder(struct file_sink *self, const AVFrame *frame)
     av_dict_free(&options);
     self->width = frame->width;
     self->height = frame->height;
-    self->pixel = frame->format;
+    self->base.pixel = frame->format;
     return status;
 }
 
@@ -285,10 +284,10 @@ static enum status fit(struct file_sink *self, const AVFrame *frame, AVFrame *fi
                   frame->height, self->width, self->height);
     }
     enum status status =
-        scaler_convert(&self->scaler, frame, self->pixel, self->width, self->height, fitted);
+        scaler_convert(&self->scaler, frame, self->base.pixel, self->width, self->height, fitted);
     return status == STATUS_FAILED
                ? fail(self->log, STATUS_OUTPUT, "libswscale cannot convert %s to %s",
-                      av_get_pix_fmt_name(frame->format), av_get_pix_fmt_name(self->pixel))
+                      av_get_pix_fmt_name(frame->format), av_get_pix_fmt_name(self->base.pixel))
                : status;
 }
 
@@ -318,7 +317,7 @@ static enum status write_upright(struct file_sink *self, AVFrame *frame, struct 
     AVFrame *fitted = NULL;
     enum status status = STATUS_OK;
     if (frame && (frame->width != self->width || frame->height != self->height ||
-                  frame->format != self->pixel)) {
+                  frame->format != self->base.pixel)) {
         fitted = av_frame_alloc();
         status = fitted ? fit(self, frame, fitted, queue) : STATUS_MEMORY;
     }

@@ -78,13 +78,13 @@ def ffmpeg(*args, **more):
     return result
 
 
-def sync_option():
-    """What FFmpeg before 5.1 called -vsync."""
+def ffmpeg_version():
     version = re.match(r"ffmpeg version n?(\d+)\.(\d+)", execute(["ffmpeg", "-version"]).text)
-    return "-vsync" if version and tuple(map(int, version.groups())) < (5, 1) else "-fps_mode"
+    return tuple(map(int, version.groups())) if version else (99, 0)
 
 
-SYNC = sync_option()
+SYNC = "-vsync" if ffmpeg_version() < (5, 1) else "-fps_mode"
+AS_THEY_ARE = [] if ffmpeg_version() < (4, 4) else ["-noautoscale"]
 
 
 def probe(file, *args):
@@ -109,7 +109,7 @@ def decode_hashes(file, stream="0:v:0", frames=None, upright=False):
     limit = ["-frames:v", str(frames)] if frames else []
     turn = [] if upright else ["-noautorotate"]
     result = execute(["ffmpeg", "-v", "error", "-nostdin", *turn, "-i", f"file:{file}",
-                      "-noautoscale", SYNC, "passthrough", "-copyts", "-map", stream, *limit,
+                      *AS_THEY_ARE, SYNC, "passthrough", "-copyts", "-map", stream, *limit,
                       "-f", "framemd5", "-"], timeout=120)
     rows = [line.split(",") for line in result.text.splitlines() if not line.startswith("#")]
     return [(int(row[4]), row[5].strip()) for row in rows]
