@@ -32,6 +32,7 @@ enum id {
     ID_NEVER,
     ID_STRICT,
     ID_JSON,
+    ID_TRACE,
     ID_QUIET,
     ID_VERBOSE,
     ID_HELP,
@@ -77,6 +78,7 @@ static const struct row rows[] = {
     {ID_STRICT, 0, "strict", NULL, "damaged input is a failure: exit 1 instead of 3"},
     {0, 0, NULL, NULL, "Messages"},
     {ID_JSON, 0, "json", "FILE", "write the summary for machines"},
+    {ID_TRACE, 0, "trace", "FILE", "write a timeline of all threads and slots, for Perfetto"},
     {ID_QUIET, 'q', "quiet", NULL, "only errors"},
     {ID_VERBOSE, 'v', "verbose", NULL, "more, FFmpeg's own messages included"},
     {ID_HELP, 'h', "help", NULL, "this"},
@@ -327,6 +329,9 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
     case ID_JSON:
         settings->json = text;
         return -1;
+    case ID_TRACE:
+        config->trace = text;
+        return -1;
     case ID_QUIET:
         settings->quiet = true;
         return -1;
@@ -401,6 +406,25 @@ static bool is_name(const char *name, const char *other)
     return name && !strcmp(name, other);
 }
 
+// What a run writes besides must not be its video.
+static int check_reports(const struct settings *settings)
+{
+    const struct sluice_config *config = &settings->config;
+    const struct {
+        const char *option, *file;
+    } reports[] = {{"json", settings->json}, {"trace", config->trace}};
+    for (size_t k = 0; k < sizeof reports / sizeof *reports; k++) {
+        const char *file = reports[k].file;
+        if (!file || !strcmp(file, "-") ||
+            (!is_name(config->input, file) && !is_name(config->output, file)))
+            continue;
+        fprintf(stderr, "sluice: --%s %s would overwrite the video of that name\n",
+                reports[k].option, file);
+        return EXIT_USAGE;
+    }
+    return -1;
+}
+
 int settings_parse(int argc, char **argv, enum command *command, struct settings *settings)
 {
     struct tables tables;
@@ -434,13 +458,8 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
     }
     for (; code < 0 && optind < argc; optind++) // after --
         code = add_name(settings, *command, argv[optind]);
-    if (code < 0 && settings->json && strcmp(settings->json, "-") &&
-        (is_name(settings->config.input, settings->json) ||
-         is_name(settings->config.output, settings->json))) {
-        fprintf(stderr, "sluice: --json %s would overwrite the video of that name\n",
-                settings->json);
-        code = EXIT_USAGE;
-    }
+    if (code < 0)
+        code = check_reports(settings);
     return code < 0 ? missing_names(settings, *command) : code;
 }
 

@@ -33,7 +33,7 @@ struct cpu_slot {
     int phase;      // the one whose bands are being made
     int next_band;  // of it
     int bands_left; // of it, not yet finished
-    long long busy_ns;
+    struct work_span span;
 };
 
 struct worker {
@@ -103,6 +103,7 @@ static void finish_band_locked(struct cpu_executor *self, struct cpu_slot *slot)
         pthread_cond_broadcast(&self->work_there);
     } else {
         slot->running = false;
+        slot->span.end_ns = host_now_ns();
         pthread_cond_broadcast(&self->frame_done);
     }
 }
@@ -119,13 +120,15 @@ static void *worker_run(void *argument)
             continue;
         }
         int band = slot->next_band++, phase = slot->phase;
+        if (!slot->span.begin_ns)
+            slot->span.begin_ns = host_now_ns();
         pthread_mutex_unlock(&self->lock);
         // Processor time: the cores are shared with codecs, and waiting for one is not work.
         long long start = host_thread_ns();
         run_band(self, worker, slot, phase, band);
         long long busy = host_thread_ns() - start;
         pthread_mutex_lock(&self->lock);
-        slot->busy_ns += busy;
+        slot->span.busy_ns += busy;
         finish_band_locked(self, slot);
     }
     pthread_mutex_unlock(&self->lock);
@@ -141,7 +144,7 @@ static enum status submit_async(struct executor *executor, int number, const str
     slot->ticket = self->tickets++;
     slot->phase = slot->next_band = 0;
     slot->bands_left = self->bands;
-    slot->busy_ns = 0;
+    slot->span = (struct work_span){0};
     slot->running = phases(self, slot) > 0;
     pthread_cond_broadcast(&self->work_there);
     pthread_mutex_unlock(&self->lock);
@@ -156,7 +159,7 @@ static enum status wait(struct executor *executor, int number, struct work_times
     while (slot->running)
         pthread_cond_wait(&self->frame_done, &self->lock);
     if (times)
-        *times = (struct work_times){.compute_ns = slot->busy_ns};
+        *times = (struct work_times){.compute = slot->span};
     pthread_mutex_unlock(&self->lock);
     return STATUS_OK;
 }

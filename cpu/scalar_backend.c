@@ -9,30 +9,29 @@
 struct scalar_executor {
     struct executor base;
     const struct plan *plan;
-    long long *busy_ns; // of each slot's last frame
+    struct work_span *span; // of each slot's last frame
 };
 
 static enum status submit_async(struct executor *executor, int slot, const struct work *work)
 {
     struct scalar_executor *self = (struct scalar_executor *)executor;
-    long long start = host_now_ns();
+    long long begin = host_now_ns(), begin_busy = host_thread_ns();
     enum status status =
         scalar_run_fields(self->plan->program, &work->source, &work->target, work->fields);
-    self->busy_ns[slot] = host_now_ns() - start;
+    self->span[slot] = (struct work_span){begin, host_now_ns(), host_thread_ns() - begin_busy};
     return status;
 }
 
 static enum status wait(struct executor *executor, int slot, struct work_times *times)
 {
     if (times)
-        *times =
-            (struct work_times){.compute_ns = ((struct scalar_executor *)executor)->busy_ns[slot]};
+        *times = (struct work_times){.compute = ((struct scalar_executor *)executor)->span[slot]};
     return STATUS_OK;
 }
 
 static void destroy(struct executor **executor)
 {
-    free(((struct scalar_executor *)*executor)->busy_ns);
+    free(((struct scalar_executor *)*executor)->span);
     free(*executor);
     *executor = NULL;
 }
@@ -43,16 +42,16 @@ static enum status executor_create(struct backend *backend, const struct plan *p
 {
     (void)backend, (void)width, (void)height, (void)frames_in_flight;
     struct scalar_executor *self = calloc(1, sizeof *self);
-    long long *busy_ns = calloc((size_t)slots, sizeof *busy_ns);
+    struct work_span *span = calloc((size_t)slots, sizeof *span);
     *executor = NULL;
-    if (!self || !busy_ns) {
+    if (!self || !span) {
         free(self);
-        free(busy_ns);
+        free(span);
         return STATUS_MEMORY;
     }
     self->base = (struct executor){submit_async, wait, destroy};
     self->plan = plan;
-    self->busy_ns = busy_ns;
+    self->span = span;
     *executor = &self->base;
     return STATUS_OK;
 }

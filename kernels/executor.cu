@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "kernels/job.h"
 
@@ -51,6 +52,9 @@ struct cuda_executor {
     struct region *buffer; // of the plan
     size_t mixed;          // scratch: what a mix makes for a stencil
     size_t scratch;        // scratch: of stencils
+    // An event of the GPU's clock, and CLOCK_MONOTONIC when it happened.
+    cudaEvent_t epoch;
+    long long epoch_ns;
 };
 
 static struct cuda_executor *self_of(struct executor *executor)
@@ -299,6 +303,19 @@ static enum status fill_memory(struct cuda_executor *self)
     return status;
 }
 
+static enum status set_epoch(struct cuda_executor *self)
+{
+    struct timespec now;
+    enum status status = CUDA_CHECK(self->backend, cudaEventCreate(&self->epoch));
+    if (!status)
+        status = CUDA_CHECK(self->backend, cudaEventRecord(self->epoch, self->slot[0].stream));
+    if (!status)
+        status = CUDA_CHECK(self->backend, cudaEventSynchronize(self->epoch));
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    self->epoch_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
+    return status;
+}
+
 static void destroy(struct executor **executor)
 {
     struct cuda_executor *self = self_of(*executor);
@@ -313,6 +330,8 @@ static void destroy(struct executor **executor)
         if (slot->stream)
             cudaStreamDestroy(slot->stream);
     }
+    if (self->epoch)
+        cudaEventDestroy(self->epoch);
     cudaFree(self->memory);
     free(self->slot);
     free(self->constants);
@@ -674,24 +693,28 @@ static enum status submit_async(struct executor *executor, int number, const str
     return status ? status : record(self, slot->done, slot->stream);
 }
 
-static enum status elapsed(struct cuda_executor *self, cudaEvent_t from, cudaEvent_t to,
-                           long long *ns)
+// When an event happened.
+static enum status when(const struct cuda_executor *self, cudaEvent_t event, long long *ns)
 {
     float ms = 0;
-    enum status status = CUDA_CHECK(self->backend, cudaEventElapsedTime(&ms, from, to));
-    *ns = (long long)(ms * 1e6f);
+    enum status status = CUDA_CHECK(self->backend, cudaEventElapsedTime(&ms, self->epoch, event));
+    *ns = self->epoch_ns + (long long)(ms * 1e6);
     return status;
 }
 
-// A part's time runs from the end of the part before: where slots queue for one engine, it is the
-// waiting as well.
-static enum status read_times(struct cuda_executor *self, const struct cuda_slot *slot,
+static enum status read_times(const struct cuda_executor *self, const struct cuda_slot *slot,
                               struct work_times *times)
 {
-    enum status status = elapsed(self, slot->began, slot->uploaded, &times->upload_ns);
+    enum { BEGAN, UPLOADED, COMPUTED, DONE, EVENTS };
+    const cudaEvent_t events[EVENTS] = {slot->began, slot->uploaded, slot->computed, slot->done};
+    long long ns[EVENTS];
+    enum status status = STATUS_OK;
+    for (int k = 0; k < EVENTS && !status; k++)
+        status = when(self, events[k], &ns[k]);
     if (!status)
-        status = elapsed(self, slot->uploaded, slot->computed, &times->compute_ns);
-    return status ? status : elapsed(self, slot->computed, slot->done, &times->download_ns);
+        *times = {
+            {ns[BEGAN], ns[UPLOADED]}, {ns[UPLOADED], ns[COMPUTED]}, {ns[COMPUTED], ns[DONE]}};
+    return status;
 }
 
 static enum status wait(struct executor *executor, int number, struct work_times *times)
@@ -738,7 +761,7 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
         if ((status = create_slot(self, &self->slot[k])))
             goto fail;
     }
-    if ((status = fill_memory(self)))
+    if ((status = fill_memory(self)) || (status = set_epoch(self)))
         goto fail;
     return STATUS_OK;
 fail:

@@ -36,7 +36,7 @@ enum status decode_next(struct sluice_job *job, AVFrame **frame)
         bool got = false, early = false;
         int64_t start = meter_now_ns();
         enum status status = decoder_receive(job->decoder, next, &got);
-        meter_add(&job->meter[SLUICE_PART_DECODE], start);
+        job_span(job, SLUICE_PART_DECODE, start, got ? job->frames_in : -1);
         if (got) {
             job->frames_in++;
             status = check_range(job, next, &early);
@@ -79,7 +79,7 @@ static enum status send(struct sluice_job *job, const AVPacket *packet)
 {
     int64_t start = meter_now_ns();
     enum status status = decoder_send(job->decoder, packet);
-    meter_add(&job->meter[SLUICE_PART_DECODE], start);
+    job_span(job, SLUICE_PART_DECODE, start, -1);
     return status;
 }
 

@@ -54,7 +54,7 @@ enum status demux_run(struct sluice_job *job)
         AVPacket *packet = av_packet_alloc();
         int64_t start = meter_now_ns();
         status = packet ? source_read(job->source, packet) : STATUS_MEMORY;
-        meter_add(&job->meter[SLUICE_PART_DEMUX], start);
+        job_span(job, SLUICE_PART_DEMUX, start, -1);
         if (!status)
             status = route(job, &packet);
         av_packet_free(&packet);

@@ -32,11 +32,26 @@ static void drop_unfinished(struct sluice_job *job)
     job->dropped_stop += lost;
 }
 
-static void note_times(struct sluice_job *job, const struct work_times *times)
+// A part of a slot's work. Frames come in order, so what an engine did for the one before is known.
+static void note_span(struct sluice_job *job, enum sluice_part part, int track, const char *name,
+                      const struct work_span *span)
 {
-    job->meter[SLUICE_PART_UPLOAD].busy_ns += times->upload_ns;
-    job->meter[SLUICE_PART_FILTER].busy_ns += times->compute_ns;
-    job->meter[SLUICE_PART_DOWNLOAD].busy_ns += times->download_ns;
+    if (!span->begin_ns)
+        return;
+    int64_t begin = span->begin_ns > job->engine_end[part] ? span->begin_ns : job->engine_end[part];
+    int64_t busy = span->busy_ns ? span->busy_ns : span->end_ns > begin ? span->end_ns - begin : 0;
+    if (span->end_ns > job->engine_end[part])
+        job->engine_end[part] = span->end_ns;
+    job->meter[part].busy_ns += busy;
+    trace_span(job->trace, track, name, span->begin_ns, span->end_ns, job->frames_out);
+}
+
+static void note_times(struct sluice_job *job, int slot, const struct work_times *times)
+{
+    int track = TRACE_SLOTS + 3 * slot;
+    note_span(job, SLUICE_PART_UPLOAD, track, "upload", &times->upload);
+    note_span(job, SLUICE_PART_FILTER, track + 1, "filter", &times->compute);
+    note_span(job, SLUICE_PART_DOWNLOAD, track + 2, "download", &times->download);
 }
 
 static void note_frame(struct sluice_job *job, const AVFrame *frame)
@@ -52,7 +67,7 @@ static enum status write_frame(struct sluice_job *job, AVFrame *frame, struct jo
 {
     int64_t start = meter_now_ns();
     enum status status = job->sink->write(job->sink, frame, &packets->base);
-    meter_add(&job->meter[SLUICE_PART_ENCODE], start);
+    job_span(job, SLUICE_PART_ENCODE, start, frame ? job->frames_out : -1);
     return status;
 }
 
@@ -82,7 +97,7 @@ enum status encode_run(struct sluice_job *job)
         struct work_times times;
         enum status done = filter_wait(slot->filter, slot->number, &times);
         if (!done)
-            note_times(job, &times);
+            note_times(job, slot->number, &times);
         if (status == STATUS_STOPPED)
             job->dropped_stop++;
         else if (!status)

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "pipeline/check.h"
 #include "pipeline/choose.h"
@@ -28,21 +27,20 @@ enum {
 // it for what only packets tell.
 static const int64_t early_bytes_most = 256 << 20, learning_bytes_most = 8 << 20;
 
-static int64_t clock_ns(clockid_t clock)
+void job_span(struct sluice_job *job, enum sluice_part part, int64_t begin_ns, int64_t frame)
 {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
-int64_t meter_now_ns(void)
-{
-    return clock_ns(CLOCK_MONOTONIC);
-}
-
-int64_t meter_process_ns(void)
-{
-    return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    static const struct {
+        enum trace_track track;
+        const char *name;
+    } spans[SLUICE_PARTS] = {
+        [SLUICE_PART_DEMUX] = {TRACE_DEMUX, "read"},
+        [SLUICE_PART_DECODE] = {TRACE_DECODE, "decode"},
+        [SLUICE_PART_ENCODE] = {TRACE_ENCODE, "encode"},
+        [SLUICE_PART_MUX] = {TRACE_MUX, "write"},
+    };
+    int64_t end_ns = meter_now_ns();
+    job->meter[part].busy_ns += end_ns - begin_ns;
+    trace_span(job->trace, (int)spans[part].track, spans[part].name, begin_ns, end_ns, frame);
 }
 
 void drop_packet(void *packet_)
@@ -125,6 +123,7 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
                                    config->start};
     char reason[256];
     job->output_name = strdup(config->output ? config->output : "");
+    job->trace_name = config->trace ? strdup(config->trace) : NULL;
     job->verify = config->verify;
     enum status status = job->output_name ? check_numbers(job, config) : STATUS_MEMORY;
     if (!status)
@@ -187,6 +186,8 @@ void sluice_job_destroy(struct sluice_job **job)
         av_packet_free(&old->early[k]);
     free(old->early);
     chain_free(&old->chain);
+    trace_discard(&old->trace);
+    free(old->trace_name);
     free(old->output_name);
     free(old);
     *job = NULL;
@@ -295,6 +296,8 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
 static enum status begin(struct sluice_job *job)
 {
     enum status status = ring_create(job->slots, &job->ring);
+    if (!status && job->trace_name)
+        status = trace_create(job->trace_name, job->slots, &job->log, &job->trace);
     if (!status)
         status = queue_create(PACKETS_QUEUED, 1, drop_packet, &job->packets);
     if (!status)
@@ -412,6 +415,8 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
         if (!status)
             status = job->sink->finish(job->sink);
         job->bytes_out = job->sink->size(job->sink);
+        if (!status)
+            status = trace_finish(&job->trace);
         job->truncated = !job->stop && !job->ends && source_is_truncated(job->source);
     }
     if (status == STATUS_MEMORY)

@@ -13,16 +13,13 @@
 
 #include "pipeline/decoder.h"
 #include "pipeline/filter.h"
+#include "pipeline/meter.h"
 #include "pipeline/queue.h"
 #include "pipeline/ring.h"
 #include "pipeline/sink.h"
 #include "pipeline/sluice.h"
 #include "pipeline/source.h"
-
-// Nanoseconds that a part has been busy; see sluice_summary.busy.
-struct meter {
-    _Atomic int64_t busy_ns;
-};
+#include "pipeline/trace.h"
 
 struct sluice_job {
     // ---- set at creation, constant afterwards ----
@@ -32,12 +29,13 @@ struct sluice_job {
     struct sink *sink;
     struct backend *backend;
     struct decoder *decoder;
-    char *output_name;
+    char *output_name, *trace_name;
     int slots, verify;
     int64_t frame_limit; // INT64_MAX: none
     int64_t end;         // in microseconds of the input; INT64_MAX: none
 
     // ---- built by sluice_job_run() before the threads start ----
+    struct trace *trace; // NULL: none
     struct ring *ring;
     struct queue *packets; // AVPacket, of the filtered stream
     struct queue *frames;  // AVFrame, decoded and wanted
@@ -52,6 +50,10 @@ struct sluice_job {
 
     // ---- the submit thread's ----
     struct filter *filter;
+    int64_t submitted; // frames
+
+    // ---- the encode thread's ----
+    int64_t engine_end[SLUICE_PARTS]; // when each engine was last busy
 
     // ---- any thread's ----
     atomic_bool stop;            // asked for from outside
@@ -91,14 +93,8 @@ enum status submit_frame(struct sluice_job *job, AVFrame **frame,
 // Work out the verdict.
 void report_verdict(struct sluice_job *job);
 
-int64_t meter_now_ns(void);
-int64_t meter_process_ns(void); // of processor time, all threads
-
-// Add the time since `start` to a part's meter.
-static inline void meter_add(struct meter *meter, int64_t start)
-{
-    meter->busy_ns += meter_now_ns() - start;
-}
+// A part has been busy since `begin_ns`, with this frame or (below 0) with none in particular.
+void job_span(struct sluice_job *job, enum sluice_part part, int64_t begin_ns, int64_t frame);
 
 // Queue callbacks.
 void drop_packet(void *packet);

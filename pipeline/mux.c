@@ -11,7 +11,7 @@ enum status mux_run(struct sluice_job *job)
             break;
         int64_t start = meter_now_ns();
         status = job->sink->write_packet(job->sink, packet);
-        meter_add(&job->meter[SLUICE_PART_MUX], start);
+        job_span(job, SLUICE_PART_MUX, start, -1);
         av_packet_free(&packet);
     }
     queue_abandon(job->muxing);

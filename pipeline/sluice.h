@@ -85,10 +85,11 @@ struct sluice_config {
 
     enum sluice_backend backend;
     enum sluice_hwdec hwdec;
-    int device;  // which GPU
-    int threads; // of the CPU backend; 0: one per usable core
-    int ring;    // frames in flight; 0: as many as the backend likes, at most 64
-    int verify;  // recompute every Nth frame with scalar and fail on a difference; 0: none
+    int device;        // which GPU
+    int threads;       // of the CPU backend; 0: one per usable core
+    int ring;          // frames in flight; 0: as many as the backend likes, at most 64
+    const char *trace; // a file for a timeline that ui.perfetto.dev opens; NULL: none
+    int verify;        // recompute every Nth frame with scalar and fail on a difference; 0: none
 
     // Called with one sentence at a time, from any thread. NULL: silence.
     void (*log)(void *opaque, enum sluice_log_level level, const char *sentence);

@@ -36,7 +36,9 @@ enum status submit_frame(struct sluice_job *job, AVFrame **frame,
     av_frame_move_ref(slot->in, *frame);
     av_frame_free(frame);
     slot->filter = job->filter;
+    int64_t begin_ns = meter_now_ns();
     status = filter_submit(slot->filter, slot->number, slot->in, slot->out);
+    trace_span(job->trace, TRACE_SUBMIT, "submit", begin_ns, meter_now_ns(), job->submitted++);
     if (!status) {
         enum status opened = before ? before(job, slot) : STATUS_OK;
         ring_publish(job->ring, slot); // it is running in any case, and must be waited for

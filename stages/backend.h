@@ -30,9 +30,15 @@ struct work {
     bool fields; // filter each field by itself; has image_has_fields()
 };
 
-// How long a slot's frame kept each engine busy, in nanoseconds.
+// When a part of a frame's work ran, in nanoseconds of CLOCK_MONOTONIC, and how much processor time
+// it took. Engines that serve one frame after another leave `busy_ns` 0: they were busy from the
+// part's begin, or the end of the same part of the frame before if that was later.
+struct work_span {
+    long long begin_ns, end_ns, busy_ns;
+};
+
 struct work_times {
-    long long upload_ns, compute_ns, download_ns;
+    struct work_span upload, compute, download; // all 0: there was none
 };
 
 struct executor {

@@ -45,7 +45,7 @@ def test_help_lists_every_option(run, option):
     for name in ("--filter", "--backend", "--hwdec", "--device", "--threads", "--ring", "--verify",
                  "--format", "--size", "--rate", "--pixfmt", "--start", "--duration", "--frames",
                  "--stream", "--max-pixels", "-c:v", "--crf", "--preset", "-b:v", "--option",
-                 "--overwrite", "--strict", "--json", "--quiet", "--verbose", "--version",
+                 "--overwrite", "--strict", "--json", "--trace", "--quiet", "--verbose", "--version",
                  "Exit codes"):
         assert name in result.text
 
@@ -309,11 +309,12 @@ def test_a_sequence_onto_itself_is_refused(run, tmp_path, clips):
     assert result.code == 2
 
 
+@pytest.mark.parametrize("option", ["--json", "--trace"])
 @pytest.mark.parametrize("name", ["in.mkv", "out.mp4"])
-def test_json_over_input_or_output_is_refused(run, tmp_path, clips, name):
+def test_report_over_input_or_output_is_refused(run, tmp_path, clips, name, option):
     data = clips["plain.mkv"].read_bytes()
     (tmp_path / "in.mkv").write_bytes(data)
-    result = run("-q", "in.mkv", "out.mp4", "--json", name)
+    result = run("-q", "in.mkv", "out.mp4", option, name)
     assert (tmp_path / "in.mkv").read_bytes() == data
     assert result.code == 2
 
@@ -751,6 +752,30 @@ def test_json_of_an_earlier_run_does_not_speak_for_a_failed_one(run, tmp_path, c
 
 def test_json_that_cannot_be_written_is_an_output_error(run, clips):
     result = run("-q", clips["plain.mp4"], "null:", "--json", "no/such/folder.json")
+    assert result.code == 5 and "no/such/folder.json" in result.stderr
+
+
+def test_trace_is_a_timeline_of_every_thread_and_slot(run, tmp_path, clips):
+    assert run("-q", clips["film.mkv"], "out.mp4", "--trace", "t.json", "--ring", 3).code == 0
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert list(tracks.values())[:6] == ["demux", "decode", "submit", "encode", "mux",
+                                         "slot 0 upload"]
+    assert len(tracks) == 5 + 3 * 3
+    spans = [e for e in events if e["ph"] == "X"]
+    assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in spans)
+    for name, frames in (("decode", 50), ("submit", 50), ("encode", 50), ("filter", 50)):
+        seen = {e["args"]["frame"] for e in spans if e["name"] == name and "args" in e}
+        assert seen == set(range(frames)), name
+    filters = [e for e in spans if e["name"] == "filter"]
+    assert {tracks[e["tid"]] for e in filters} == {f"slot {k} filter" for k in range(3)}
+    for track in tracks:
+        own = sorted((e["ts"], e["ts"] + e["dur"]) for e in spans if e["tid"] == track)
+        assert all(a[1] <= b[0] + 0.002 for a, b in zip(own, own[1:])), tracks[track]
+
+
+def test_trace_that_cannot_be_written_is_an_output_error(run, clips):
+    result = run("-q", clips["plain.mp4"], "null:", "--trace", "no/such/folder.json")
     assert result.code == 5 and "no/such/folder.json" in result.stderr
 
 

@@ -1,0 +1,13 @@
+// Clocks, and how long a part has been busy.
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+int64_t meter_now_ns(void);     // CLOCK_MONOTONIC
+int64_t meter_process_ns(void); // of processor time, all threads
+
+// Nanoseconds that a part has been busy; see sluice_summary.busy.
+struct meter {
+    _Atomic int64_t busy_ns;
+};

@@ -1,0 +1,33 @@
+// A timeline of a job, in the trace event format that Perfetto (ui.perfetto.dev) and Chrome open:
+// one track per thread, three per slot of the ring (upload, filter, download), frames by number.
+#pragma once
+
+#include <stdint.h>
+
+#include "stages/log.h"
+#include "stages/status.h"
+
+struct trace;
+
+// The tracks, top to bottom; those of slot k are TRACE_SLOTS + 3 k and the two after it.
+enum trace_track {
+    TRACE_DEMUX,
+    TRACE_DECODE,
+    TRACE_SUBMIT,
+    TRACE_ENCODE,
+    TRACE_MUX,
+    TRACE_SLOTS,
+};
+
+// Begin a timeline that ends up in `file`, replacing what is there, for a ring of `slots`. Time
+// counts from now. On success the caller owns *trace.
+enum status trace_create(const char *file, int slots, const struct log *log, struct trace **trace);
+
+// Something that lasted from `begin_ns` to `end_ns` of CLOCK_MONOTONIC; `frame` below 0: of no
+// frame. Does nothing when `trace` is NULL. Any thread.
+void trace_span(struct trace *trace, int track, const char *name, int64_t begin_ns, int64_t end_ns,
+                int64_t frame);
+
+// Finish the file, or throw it away; frees *trace either way, and accepts NULL behind it.
+enum status trace_finish(struct trace **trace);
+void trace_discard(struct trace **trace);
