@@ -422,9 +422,9 @@ def tagged_clip(folder, pixfmt, matrix, full):
     picture = yuv_picture(pixfmt, seed=11)
     tools.write_raw(folder / "source.raw", [picture])
     space = {"bt601": "smpte170m"}.get(matrix, matrix)
+    tags = ["-color_range", "pc" if full else "tv", "-colorspace", space]
     tools.ffmpeg("-f", "rawvideo", "-video_size", f"{WIDTH}x{HEIGHT}", "-pixel_format", pixfmt,
-                 "-color_range", "pc" if full else "tv", "-colorspace", space,
-                 "-i", folder / "source.raw", "-c:v", "ffv1", folder / "source.mkv")
+                 *tags, "-i", folder / "source.raw", "-c:v", "ffv1", *tags, folder / "source.mkv")
     assert tools.decode_hashes(folder / "source.mkv") == [tools.picture_hash(picture)]
     return picture, folder / "source.mkv"
 
