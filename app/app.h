@@ -1,6 +1,7 @@
 // What the files of the program share.
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -23,8 +24,9 @@ int exit_code_of(enum sluice_status status);
 // What the command line asks for.
 struct settings {
     struct sluice_config config;
-    const char *json; // NULL: none
-    bool quiet, verbose, strict;
+    const char *json;  // NULL: none
+    const char *chart; // of `sluice bench`; NULL: none
+    bool quiet, verbose, strict, quick;
     const char *topic; // of `sluice stages`: one stage's name
     const char **options;
     int option_count;
@@ -32,11 +34,12 @@ struct settings {
 };
 
 // The commands. Each returns the exit code.
-enum command { COMMAND_FILTER, COMMAND_STAGES, COMMAND_PLAN, COMMAND_DOCTOR };
+enum command { COMMAND_FILTER, COMMAND_STAGES, COMMAND_PLAN, COMMAND_DOCTOR, COMMAND_BENCH };
 int filter_command(const struct settings *settings);
 int stages_command(const struct settings *settings);
 int plan_command(const struct settings *settings);
 int doctor_command(const struct settings *settings);
+int bench_command(const struct settings *settings);
 
 // Read the command line. Returns -1 to go on, else the exit code: after --help, --version and
 // mistakes everything is said already. settings_finish() frees.
@@ -61,3 +64,6 @@ void progress_stop(struct progress **progress);
 void print_summary(const struct sluice_summary *summary, FILE *to);
 bool write_json(const struct settings *settings, const struct sluice_summary *summary,
                 enum sluice_status status, int exit_code);
+
+// Write JSON to a file, "-" being standard output; false with a sentence if that fails.
+bool dump_json(const json_t *root, const char *file);

@@ -43,7 +43,7 @@ int main(int argc, char **argv)
     if (code < 0) {
         sluice_ffmpeg_log(settings.verbose ? 16 : -8);
         int (*const run[])(const struct settings *) = {filter_command, stages_command, plan_command,
-                                                       doctor_command};
+                                                       doctor_command, bench_command};
         code = run[command](&settings);
     }
     settings_finish(&settings);

@@ -32,6 +32,8 @@ enum id {
     ID_NEVER,
     ID_STRICT,
     ID_JSON,
+    ID_CHART,
+    ID_QUICK,
     ID_TRACE,
     ID_QUIET,
     ID_VERBOSE,
@@ -78,6 +80,8 @@ static const struct row rows[] = {
     {ID_STRICT, 0, "strict", NULL, "damaged input is a failure: exit 1 instead of 3"},
     {0, 0, NULL, NULL, "Messages"},
     {ID_JSON, 0, "json", "FILE", "write the summary for machines"},
+    {ID_CHART, 0, "chart", "FILE", "of bench: draw the figures, as SVG"},
+    {ID_QUICK, 0, "quick", NULL, "of bench: in seconds, less certain"},
     {ID_TRACE, 0, "trace", "FILE", "write a timeline of all threads and slots, for Perfetto"},
     {ID_QUIET, 'q', "quiet", NULL, "only errors"},
     {ID_VERBOSE, 'v', "verbose", NULL, "more, FFmpeg's own messages included"},
@@ -91,7 +95,8 @@ static const char usage[] =
     "usage: sluice INPUT OUTPUT [-f CHAIN] [options]\n"
     "       sluice stages [NAME]         what each stage does\n"
     "       sluice plan [INPUT] [-f CHAIN]\n"
-    "       sluice doctor [INPUT [OUTPUT]]   what would run where, and why\n";
+    "       sluice doctor [INPUT [OUTPUT]]   what would run where, and why\n"
+    "       sluice bench [INPUT] [-f CHAIN]  how fast this machine filters\n";
 
 static void print_help(void)
 {
@@ -329,6 +334,12 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
     case ID_JSON:
         settings->json = text;
         return -1;
+    case ID_CHART:
+        settings->chart = text;
+        return -1;
+    case ID_QUICK:
+        settings->quick = true;
+        return -1;
     case ID_TRACE:
         config->trace = text;
         return -1;
@@ -367,7 +378,7 @@ static int add_name(struct settings *settings, enum command command, const char 
 
 static enum command find_command(int *argc, char ***argv)
 {
-    static const char *const names[] = {"stages", "plan", "doctor", NULL};
+    static const char *const names[] = {"stages", "plan", "doctor", "bench", NULL};
     int index;
     if (*argc < 2 || !parse_word((*argv)[1], names, &index))
         return COMMAND_FILTER;
@@ -412,7 +423,7 @@ static int check_reports(const struct settings *settings)
     const struct sluice_config *config = &settings->config;
     const struct {
         const char *option, *file;
-    } reports[] = {{"json", settings->json}, {"trace", config->trace}};
+    } reports[] = {{"json", settings->json}, {"chart", settings->chart}, {"trace", config->trace}};
     for (size_t k = 0; k < sizeof reports / sizeof *reports; k++) {
         const char *file = reports[k].file;
         if (!file || !strcmp(file, "-") ||

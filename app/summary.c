@@ -126,12 +126,16 @@ static json_t *pace_json(const struct sluice_summary *summary)
                      part_names[summary->bottleneck], "verdict", text_or_null(summary->verdict));
 }
 
-static bool dump(const json_t *root, const char *file)
+bool dump_json(const json_t *root, const char *file)
 {
     int flags = JSON_INDENT(2) | JSON_PRESERVE_ORDER;
-    if (strcmp(file, "-"))
-        return !json_dump_file(root, file, flags);
-    return !json_dumpf(root, stdout, flags) && puts("") >= 0 && !fflush(stdout);
+    bool written = strcmp(file, "-")
+                       ? !json_dump_file(root, file, flags)
+                       : !json_dumpf(root, stdout, flags) && puts("") >= 0 && !fflush(stdout);
+    if (!written)
+        fprintf(stderr, "sluice: the summary could not be written to %s\n",
+                strcmp(file, "-") ? file : "standard output");
+    return written;
 }
 
 bool write_json(const struct settings *settings, const struct sluice_summary *summary,
@@ -149,10 +153,7 @@ bool write_json(const struct settings *settings, const struct sluice_summary *su
         json_object_set_new(root, "time", time_json(summary));
         json_object_set_new(root, "pace", pace_json(summary));
     }
-    bool written = root && dump(root, settings->json);
+    bool written = root && dump_json(root, settings->json);
     json_decref(root);
-    if (!written)
-        fprintf(stderr, "sluice: the summary could not be written to %s\n",
-                strcmp(settings->json, "-") ? settings->json : "standard output");
     return written;
 }

@@ -47,6 +47,24 @@ static void host_free(struct backend *backend, void *memory, size_t bytes)
     cudaFreeHost(memory);
 }
 
+static void *device_copy(struct backend *backend, const void *data, size_t bytes)
+{
+    void *memory = NULL;
+    cudaSetDevice(self_of(backend)->device);
+    if (cudaMalloc(&memory, bytes) == cudaSuccess &&
+        cudaMemcpy(memory, data, bytes, cudaMemcpyHostToDevice) == cudaSuccess)
+        return memory;
+    cudaGetLastError();
+    cudaFree(memory);
+    return NULL;
+}
+
+static void device_free(struct backend *backend, void *memory)
+{
+    cudaSetDevice(self_of(backend)->device);
+    cudaFree(memory);
+}
+
 static enum status stream_create(struct backend *backend, void **stream)
 {
     struct cuda_backend *self = self_of(backend);
@@ -186,6 +204,10 @@ static enum status create(int device, const struct log *log, struct backend **ba
         .device_context = device_context,
         .stream_create = stream_create,
         .stream_destroy = stream_destroy,
+        .device_copy = device_copy,
+        .device_free = device_free,
+        .measure_copy = cuda_measure_copy,
+        .measure_link = cuda_measure_link,
         .destroy = destroy,
     };
     snprintf(self->base.description, sizeof self->base.description,

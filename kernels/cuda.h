@@ -1,5 +1,5 @@
-// What the two halves of the CUDA backend share: the device (cuda.cu) and the executor, which runs
-// a plan on it (executor.cu).
+// What the parts of the CUDA backend share: the device (cuda.cu), the executor, which runs a plan
+// on it (executor.cu), and what it can do at best (measure.cu).
 #pragma once
 
 #include <stdbool.h>
@@ -30,3 +30,8 @@ enum status cuda_check(struct cuda_backend *backend, cudaError_t error, const ch
 enum status cuda_executor_create(struct backend *backend, const struct plan *plan, int width,
                                  int height, int slots, bool frames_in_flight,
                                  struct executor **executor);
+
+// backend->measure_copy, backend->measure_link.
+enum status cuda_measure_copy(struct backend *backend, size_t bytes, double seconds, double *rate);
+enum status cuda_measure_link(struct backend *backend, enum link_way way, double seconds,
+                              double *rate);

@@ -209,6 +209,29 @@ enum sluice_status sluice_plan(const struct sluice_config *config, char **text);
 // config->input for that file. On success the caller frees *text with free().
 enum sluice_status sluice_doctor(const struct sluice_config *config, char **text);
 
+// ---- measuring ----
+
+// One figure, from several repetitions.
+struct sluice_bench_row {
+    const char *group; // "link": host and GPU; "resident": frames that stay on the GPU; "memory":
+                       // from host memory to host memory; "file": a whole job
+    const char *name;  // the chain, or what was done
+    const char *size;  // "1080p", "4K", "8K"; NULL: none
+    const char *unit;  // "Gpx/s", "GB/s", "fps"
+    double median, low, high;
+    double reference; // what the figure is held against, of the same run; 0: nothing
+    const char *reference_name;
+    double ratio; // median / reference
+};
+
+// Measure the chain of `config` (NULL: several) on its backend, with frames in memory, and with
+// config->input the whole path over its first ten seconds, or config->duration. `quick` takes
+// seconds, and is less certain. row() is called with each figure once it is known, strings and all
+// gone when it returns.
+enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
+                                void (*row)(void *opaque, const struct sluice_bench_row *row),
+                                void *opaque);
+
 // "sluice 0.1.0 (libavformat 59.27.100, ..., CUDA 13.0)". Static.
 const char *sluice_version(void);
 

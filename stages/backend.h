@@ -54,6 +54,8 @@ struct executor {
     void (*destroy)(struct executor **executor);
 };
 
+enum link_way { LINK_UP, LINK_DOWN, LINK_BOTH, LINK_WAYS };
+
 struct backend {
     const char *name;     // "scalar", "cpu", "cuda"
     char description[96]; // "NVIDIA H200, compute capability 9.0", "16 threads, AVX2"
@@ -78,6 +80,17 @@ struct backend {
     void *(*device_context)(struct backend *backend);
     enum status (*stream_create)(struct backend *backend, void **stream);
     void (*stream_destroy)(struct backend *backend, void **stream);
+
+    // For measuring; NULL where has_device_memory is false. Device memory that holds a copy of host
+    // memory, NULL when there is none left; bytes a second that a plain copy of `bytes` within the
+    // device's memory moves, and that the link to the host does in each direction. They take about
+    // `seconds`.
+    void *(*device_copy)(struct backend *backend, const void *data, size_t bytes);
+    void (*device_free)(struct backend *backend, void *memory);
+    enum status (*measure_copy)(struct backend *backend, size_t bytes, double seconds,
+                                double *rate);
+    enum status (*measure_link)(struct backend *backend, enum link_way way, double seconds,
+                                double *rate);
 
     void (*destroy)(struct backend **backend);
 };

@@ -7,6 +7,7 @@ import re
 import select
 import subprocess
 import time
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -777,6 +778,25 @@ def test_trace_is_a_timeline_of_every_thread_and_slot(run, tmp_path, clips):
 def test_trace_that_cannot_be_written_is_an_output_error(run, clips):
     result = run("-q", clips["plain.mp4"], "null:", "--trace", "no/such/folder.json")
     assert result.code == 5 and "no/such/folder.json" in result.stderr
+
+
+def test_bench_measures_the_chain_in_memory_and_around_a_file(run, tmp_path, clips):
+    result = run("bench", clips["plain.mp4"], "-f", "invert", "--quick", "--json", "b.json",
+                 "--chart", "b.svg", "--backend", "cpu")
+    assert result.code == 0, result.stderr
+    rows = json.loads((tmp_path / "b.json").read_text())["rows"]
+    assert [(r["group"], r["size"]) for r in rows] == [
+        ("memory", "1080p"), ("memory", "4K"), ("memory", "8K")] + 4 * [("file", "")]
+    assert all(0 < r["low"] <= r["median"] <= r["high"] for r in rows)
+    assert rows[4]["ratio"] == pytest.approx(rows[4]["median"] / rows[3]["median"], rel=0.01)
+    assert "invert" in result.text and "Filtering costs" in result.text
+    bars = ElementTree.parse(tmp_path / "b.svg").getroot().findall("{*}rect")
+    assert len(bars) == 1 + len(rows)
+
+
+def test_bench_refuses_what_filtering_refuses(run):
+    assert run("bench", "-f", "gausian").code == 2
+    assert run("bench", "missing.mp4", "-f", "invert", "--quick").code == 4
 
 
 # ---- strictness ----

@@ -1,0 +1,384 @@
+// `sluice bench`: how fast this machine filters, without and with a file around it.
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/check.h"
+#include "pipeline/choose.h"
+#include "pipeline/meter.h"
+#include "pipeline/sluice.h"
+#include "stages/backend.h"
+#include "stages/chain.h"
+
+enum { REPETITIONS = 7, QUICK_REPETITIONS = 3 };
+
+// Frames of one measurement move at least so much, so that no cache holds them all.
+static const size_t working_set = 256 << 20;
+
+struct shape {
+    const char *name;
+    int width, height;
+};
+
+static const struct shape shapes[] = {
+    {"1080p", 1920, 1080}, {"4K", 3840, 2160}, {"8K", 7680, 4320}};
+
+static const char *const usual_chains[] = {
+    CHAIN_DEFAULT, "brightness=20", "gaussian=1.4", "sobel", "gaussian=2.7",
+    "gaussian=10", "gaussian=66.5", "box=20",       NULL,
+};
+
+struct bench {
+    const struct sluice_config *config;
+    struct log log;
+    struct backend *backend;
+    int repetitions;
+    int64_t repetition_ns;
+    void (*row)(void *opaque, const struct sluice_bench_row *row);
+    void *opaque;
+};
+
+// ---- statistics ----
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double difference = *(const double *)a - *(const double *)b;
+    return (difference > 0) - (difference < 0);
+}
+
+static void give_row(const struct bench *bench, struct sluice_bench_row row, double *value,
+                     int count)
+{
+    qsort(value, (size_t)count, sizeof *value, compare_doubles);
+    row.low = value[0];
+    row.median = value[count / 2];
+    row.high = value[count - 1];
+    row.ratio = row.reference > 0 ? row.median / row.reference : 0;
+    bench->row(bench->opaque, &row);
+}
+
+// ---- frames in memory ----
+
+// A chain ready to run on frames of one size: gray, full range, 8 bits.
+struct subject {
+    struct program program;
+    struct plan *plan;
+    struct executor *executor;
+    int slots;
+    void *stream;                  // of sources on the device; NULL: on the host
+    struct image *source, *target; // `frames` of each
+    int frames;
+    size_t bytes; // of a frame
+};
+
+static enum status plan_chain(const struct bench *bench, const char *text, struct subject *subject)
+{
+    const struct format full = {.range = RANGE_FULL};
+    const struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
+    struct chain chain;
+    enum status status = chain_parse_logged(text, &bench->log, &chain);
+    if (status)
+        return status;
+    status = program_init(&subject->program, &gray);
+    if (!status)
+        status = chain_lower(&chain, &subject->program);
+    if (!status)
+        status = program_finish(&subject->program, NULL);
+    if (!status)
+        status = plan_create(&subject->program, bench->backend->limits, &subject->plan);
+    chain_free(&chain);
+    return status;
+}
+
+// Noise: nothing that a table or a branch could profit from.
+static void fill(uint8_t *memory, size_t bytes)
+{
+    uint64_t state = 1;
+    for (size_t k = 0; k < bytes; k++) {
+        state = state * 6364136223846793005u + 1442695040888963407u; // Knuth, TAOCP 2, 3.3.4
+        memory[k] = (uint8_t)(state >> 56);
+    }
+}
+
+static enum status make_frames(const struct bench *bench, const struct shape *shape, bool resident,
+                               struct subject *subject)
+{
+    struct backend *backend = bench->backend;
+    subject->bytes = (size_t)shape->width * (size_t)shape->height;
+    subject->frames = (int)(working_set / 2 / subject->bytes) / subject->slots * subject->slots;
+    if (subject->frames < subject->slots)
+        subject->frames = subject->slots;
+    subject->source = calloc((size_t)subject->frames, sizeof *subject->source);
+    subject->target = calloc((size_t)subject->frames, sizeof *subject->target);
+    if (!subject->source || !subject->target)
+        return STATUS_MEMORY;
+    for (int k = 0; k < subject->frames; k++) {
+        struct image image = {.format = &subject->program.input,
+                              .width = shape->width,
+                              .height = shape->height,
+                              .stride = {shape->width}};
+        uint8_t *noise = backend->alloc(backend, subject->bytes);
+        if (!noise)
+            return STATUS_MEMORY;
+        fill(noise, subject->bytes);
+        subject->source[k] = subject->target[k] = image;
+        subject->target[k].format = &subject->program.output;
+        subject->source[k].data[0] = noise;
+        if (resident) {
+            subject->source[k].data[0] = backend->device_copy(backend, noise, subject->bytes);
+            backend->free(backend, noise, subject->bytes);
+        } else {
+            subject->target[k].data[0] = backend->alloc(backend, subject->bytes);
+        }
+        if (!subject->source[k].data[0] || (!resident && !subject->target[k].data[0]))
+            return STATUS_MEMORY;
+    }
+    return resident ? backend->stream_create(backend, &subject->stream) : STATUS_OK;
+}
+
+static void subject_free(const struct bench *bench, struct subject *subject)
+{
+    struct backend *backend = bench->backend;
+    executor_destroy(&subject->executor);
+    for (int k = 0; k < subject->frames && subject->source && subject->target; k++) {
+        uint8_t *source = subject->source[k].data[0], *target = subject->target[k].data[0];
+        if (source && subject->stream)
+            backend->device_free(backend, source);
+        else if (source)
+            backend->free(backend, source, subject->bytes);
+        if (target)
+            backend->free(backend, target, subject->bytes);
+    }
+    if (subject->stream)
+        backend->stream_destroy(backend, &subject->stream);
+    free(subject->source);
+    free(subject->target);
+    plan_destroy(&subject->plan);
+    program_free(&subject->program);
+}
+
+static enum status subject_init(const struct bench *bench, const char *chain,
+                                const struct shape *shape, bool resident, struct subject *subject)
+{
+    struct backend *backend = bench->backend;
+    *subject = (struct subject){0};
+    subject->slots = backend_slots(bench->config, backend, false);
+    enum status status = plan_chain(bench, chain, subject);
+    if (!status)
+        status = backend->executor_create(backend, subject->plan, shape->width, shape->height,
+                                          subject->slots, true, &subject->executor);
+    if (!status)
+        status = make_frames(bench, shape, resident, subject);
+    if (status)
+        subject_free(bench, subject);
+    return status;
+}
+
+// Filter frames, as many in flight as there are slots, for about `ns`. *seconds is what it took.
+static enum status run_subject(struct subject *subject, int64_t ns, int64_t *frames,
+                               double *seconds)
+{
+    struct executor *executor = subject->executor;
+    int64_t submitted = 0, begin = meter_now_ns();
+    enum status status = STATUS_OK;
+    while (!status && (submitted < subject->slots || meter_now_ns() - begin < ns)) {
+        int slot = (int)(submitted % subject->slots), frame = (int)(submitted % subject->frames);
+        if (submitted >= subject->slots)
+            status = executor->wait(executor, slot, NULL);
+        struct work work = {.source = subject->source[frame],
+                            .target = subject->target[frame],
+                            .source_on_device = subject->stream,
+                            .source_stream = subject->stream};
+        if (!status)
+            status = executor->submit_async(executor, slot, &work);
+        submitted += !status;
+    }
+    for (int slot = 0; slot < subject->slots && slot < submitted; slot++)
+        status = status_join(status, executor->wait(executor, slot, NULL));
+    *frames = submitted;
+    *seconds = (double)(meter_now_ns() - begin) * 1e-9;
+    return status;
+}
+
+static enum status measure_chain(const struct bench *bench, const char *chain,
+                                 const struct shape *shape, bool resident, double copy)
+{
+    struct subject subject;
+    double rate[REPETITIONS] = {0}, seconds;
+    int64_t frames;
+    enum status status = subject_init(bench, chain, shape, resident, &subject);
+    if (status)
+        return status;
+    status = run_subject(&subject, bench->repetition_ns, &frames, &seconds); // to warm up
+    for (int k = 0; k < bench->repetitions && !status; k++) {
+        status = run_subject(&subject, bench->repetition_ns, &frames, &seconds);
+        rate[k] = (double)frames * (double)subject.bytes / seconds * 1e-9;
+    }
+    subject_free(bench, &subject);
+    if (!status)
+        give_row(bench,
+                 (struct sluice_bench_row){.group = resident ? "resident" : "memory",
+                                           .name = chain,
+                                           .size = shape->name,
+                                           .unit = "Gpx/s",
+                                           .reference = copy,
+                                           .reference_name = copy > 0 ? "copy" : NULL},
+                 rate, bench->repetitions);
+    return status;
+}
+
+// What the device's memory can do: a plain copy of frames of this size, in pixels a second.
+static enum status measure_copy(const struct bench *bench, const struct shape *shape, double *copy)
+{
+    struct backend *backend = bench->backend;
+    size_t bytes = (size_t)shape->width * (size_t)shape->height;
+    double rate[REPETITIONS] = {0};
+    enum status status = STATUS_OK;
+    for (int k = 0; k < bench->repetitions && !status; k++) {
+        status =
+            backend->measure_copy(backend, bytes, (double)bench->repetition_ns * 1e-9, &rate[k]);
+        rate[k] *= 1e-9;
+    }
+    if (status)
+        return status;
+    give_row(bench,
+             (struct sluice_bench_row){
+                 .group = "resident", .name = "copy", .size = shape->name, .unit = "Gpx/s"},
+             rate, bench->repetitions);
+    *copy = rate[bench->repetitions / 2];
+    return STATUS_OK;
+}
+
+static enum status measure_link(const struct bench *bench)
+{
+    static const char *const names[LINK_WAYS] = {
+        [LINK_UP] = "to the GPU", [LINK_DOWN] = "from the GPU", [LINK_BOTH] = "both at once, each"};
+    double rate[LINK_WAYS][REPETITIONS] = {0};
+    enum status status = STATUS_OK;
+    for (int k = 0; k < bench->repetitions; k++)
+        for (int way = 0; way < LINK_WAYS && !status; way++)
+            status =
+                bench->backend->measure_link(bench->backend, (enum link_way)way,
+                                             (double)bench->repetition_ns * 1e-9, &rate[way][k]);
+    for (int way = 0; way < LINK_WAYS && !status; way++) {
+        for (int k = 0; k < bench->repetitions; k++)
+            rate[way][k] *= 1e-9;
+        give_row(bench,
+                 (struct sluice_bench_row){.group = "link", .name = names[way], .unit = "GB/s"},
+                 rate[way], bench->repetitions);
+    }
+    return status;
+}
+
+static enum status measure_memory(const struct bench *bench, bool resident)
+{
+    const char *const own[] = {bench->config->chain, NULL};
+    const char *const *chains = bench->config->chain ? own : usual_chains;
+    enum status status = STATUS_OK;
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes && !status; s++) {
+        double copy = 0;
+        if (resident)
+            status = measure_copy(bench, &shapes[s], &copy);
+        for (int k = 0; chains[k] && !status; k++)
+            status = measure_chain(bench, chains[k], &shapes[s], resident, copy);
+    }
+    return status;
+}
+
+// ---- a file around it ----
+
+static enum status open_file(const struct bench *bench, const char *chain, bool encodes,
+                             struct sluice_job **job)
+{
+    struct sluice_config config = *bench->config;
+    config.chain = chain;
+    config.output = encodes ? "/dev/null" : "null:";
+    config.output_format = encodes ? "matroska" : NULL;
+    if (!encodes) {
+        config.encoder = config.crf = config.preset = config.bitrate = NULL;
+        config.options = NULL;
+    }
+    if (config.duration <= 0)
+        config.duration = 10;
+    return (enum status)sluice_job_create(&config, job);
+}
+
+// One run of a job; *rate in frames a second.
+static enum status run_file(const struct bench *bench, const char *chain, bool encodes,
+                            double *rate)
+{
+    struct sluice_job *job;
+    struct sluice_summary summary;
+    enum status status = open_file(bench, chain, encodes, &job);
+    if (!status)
+        status = (enum status)sluice_job_run(job);
+    if (!status) {
+        sluice_job_summary(job, &summary);
+        *rate = (double)summary.frames_out / summary.seconds;
+    }
+    sluice_job_destroy(&job);
+    return status;
+}
+
+// What is wrong with the file is said before anything is measured.
+static enum status check_file(const struct bench *bench)
+{
+    struct sluice_job *job;
+    enum status status = open_file(bench, bench->config->chain, true, &job);
+    sluice_job_destroy(&job);
+    return status;
+}
+
+static enum status measure_file(const struct bench *bench)
+{
+    const struct {
+        const char *name, *chain;
+        bool encodes;
+    } runs[] = {{"decode", "null", false},
+                {"decode, filter", bench->config->chain, false},
+                {"decode, encode", "null", true},
+                {"decode, filter, encode", bench->config->chain, true}};
+    enum { RUNS = sizeof runs / sizeof *runs, TIMES = 3 };
+    double rate[RUNS][TIMES] = {0};
+    enum status status = STATUS_OK;
+    for (int k = 0; k < TIMES; k++)
+        for (int run = 0; run < RUNS && !status; run++)
+            status = run_file(bench, runs[run].chain, runs[run].encodes, &rate[run][k]);
+    for (int run = 0; run < RUNS && !status; run++)
+        give_row(bench,
+                 (struct sluice_bench_row){.group = "file",
+                                           .name = runs[run].name,
+                                           .unit = "fps",
+                                           .reference = run % 2 ? rate[run - 1][TIMES / 2] : 0,
+                                           .reference_name = run % 2 ? runs[run - 1].name : NULL},
+                 rate[run], TIMES);
+    return status;
+}
+
+enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
+                                void (*row)(void *opaque, const struct sluice_bench_row *row),
+                                void *opaque)
+{
+    char reason[256];
+    struct bench bench = {
+        .config = config,
+        .log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque},
+        .repetitions = quick ? QUICK_REPETITIONS : REPETITIONS,
+        .repetition_ns = (quick ? 40 : 200) * INT64_C(1000000),
+        .row = row,
+        .opaque = opaque,
+    };
+    enum status status = config->input ? check_file(&bench) : STATUS_OK;
+    if (!status)
+        status = backend_choose(config, false, &bench.log, &bench.backend, reason, sizeof reason);
+    if (!status && bench.backend->has_device_memory)
+        status = measure_link(&bench);
+    if (!status && bench.backend->has_device_memory)
+        status = measure_memory(&bench, true);
+    if (!status)
+        status = measure_memory(&bench, false);
+    if (bench.backend)
+        backend_destroy(&bench.backend);
+    if (!status && config->input)
+        status = measure_file(&bench);
+    return (enum sluice_status)status;
+}
