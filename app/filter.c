@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "app/app.h"
@@ -13,17 +14,19 @@ struct watcher {
     pthread_t thread;
     _Atomic(struct sluice_job *) job; // NULL: nothing to stop yet
     atomic_int signal;                // the first that came
+    atomic_bool done;                 // there is nothing more to watch
 };
 
 static void *watcher_run(void *argument)
 {
     struct watcher *watcher = argument;
     for (;;) {
-        int number;
-        if (sigwait(&watcher->set, &number))
-            continue;
-        if (number == SIGUSR1) // our own: there is nothing more to watch
+        const struct timespec moment = {.tv_nsec = 50 * 1000000};
+        int number = sigtimedwait(&watcher->set, NULL, &moment);
+        if (watcher->done)
             return NULL;
+        if (number < 0)
+            continue;
         struct sluice_job *job = watcher->job;
         if (watcher->signal || !job)
             _exit(EXIT_SIGNAL + number);
@@ -36,7 +39,7 @@ static bool watcher_start(struct watcher *watcher)
 {
     *watcher = (struct watcher){0};
     sigemptyset(&watcher->set);
-    const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1};
+    const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
         struct sigaction old;
         // What was ignored from the start (nohup) stays so.
@@ -50,14 +53,15 @@ static bool watcher_start(struct watcher *watcher)
 
 static void watcher_stop(struct watcher *watcher)
 {
-    pthread_kill(watcher->thread, SIGUSR1);
+    watcher->done = true;
     pthread_join(watcher->thread, NULL);
 }
 
 static int code_of(const struct sluice_summary *summary, enum sluice_status status,
                    const struct settings *settings, int signal)
 {
-    bool damaged = summary->frames_damaged || summary->packets_damaged || summary->truncated;
+    bool damaged = summary->frames_damaged || summary->packets_damaged || summary->truncated ||
+                   summary->dropped_clock;
     if (status == SLUICE_STOPPED)
         return EXIT_SIGNAL + signal;
     if (status == SLUICE_OK && damaged)
@@ -95,6 +99,11 @@ int filter_command(const struct settings *settings)
     if (!status) {
         watcher.job = job;
         code = run_job(job, settings, &watcher);
+        if (code > EXIT_SIGNAL) {
+            // The output is whole, and an encoder may still be deep in a frame that nobody wants.
+            fflush(NULL);
+            _exit(code);
+        }
         watcher_stop(&watcher);
         sluice_job_destroy(&job);
     } else {

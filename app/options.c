@@ -1,5 +1,6 @@
 // The command line: one table for the parser and the help.
 #include <getopt.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -412,9 +413,30 @@ static int missing_names(const struct settings *settings, enum command command)
     return EXIT_USAGE;
 }
 
-static bool is_name(const char *name, const char *other)
+// The real path of a file that is there, or of the folder it would be in with its name behind.
+static bool real_name(const char *name, char *real, size_t size)
 {
-    return name && !strcmp(name, other);
+    char folder[4096], copy[4096], path[4096];
+    if (realpath(name, path)) {
+        snprintf(real, size, "%s", path);
+        return true;
+    }
+    snprintf(folder, sizeof folder, "%s", name);
+    snprintf(copy, sizeof copy, "%s", name);
+    if (!realpath(dirname(folder), path))
+        return false;
+    snprintf(real, size, "%s/%s", path, basename(copy));
+    return true;
+}
+
+// Whether the name of an input or output leads to this file.
+static bool is_same_file(const char *name, const char *file)
+{
+    char real_name_of[8200], real_file[8200];
+    if (name && !strncmp(name, "hash:", 5))
+        name += 5;
+    return name && real_name(name, real_name_of, sizeof real_name_of) &&
+           real_name(file, real_file, sizeof real_file) && !strcmp(real_name_of, real_file);
 }
 
 // What a run writes besides must not be its video.
@@ -427,7 +449,7 @@ static int check_reports(const struct settings *settings)
     for (size_t k = 0; k < sizeof reports / sizeof *reports; k++) {
         const char *file = reports[k].file;
         if (!file || !strcmp(file, "-") ||
-            (!is_name(config->input, file) && !is_name(config->output, file)))
+            (!is_same_file(config->input, file) && !is_same_file(config->output, file)))
             continue;
         fprintf(stderr, "sluice: --%s %s would overwrite the video of that name\n",
                 reports[k].option, file);

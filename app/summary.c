@@ -44,6 +44,8 @@ void print_summary(const struct sluice_summary *summary, FILE *to)
         fprintf(to, " + %lld out of range", (long long)summary->dropped_range);
     if (summary->dropped_stop)
         fprintf(to, " + %lld dropped by the stop", (long long)summary->dropped_stop);
+    if (summary->dropped_clock)
+        fprintf(to, " + %lld too close for the output's clock", (long long)summary->dropped_clock);
     if (summary->verified)
         fprintf(to, "; %lld verified", (long long)summary->verified);
     fputc('\n', to);
@@ -100,13 +102,13 @@ static json_t *run_json(const struct sluice_summary *summary)
 
 static json_t *frames_json(const struct sluice_summary *summary)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I}", "in",
-                     (json_int_t)summary->frames_in, "out", (json_int_t)summary->frames_out,
-                     "dropped_range", (json_int_t)summary->dropped_range, "dropped_stop",
-                     (json_int_t)summary->dropped_stop, "damaged_frames",
-                     (json_int_t)summary->frames_damaged, "damaged_packets",
-                     (json_int_t)summary->packets_damaged, "truncated", summary->truncated,
-                     "verified", (json_int_t)summary->verified);
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I}", "in", (json_int_t)summary->frames_in,
+        "out", (json_int_t)summary->frames_out, "dropped_range", (json_int_t)summary->dropped_range,
+        "dropped_stop", (json_int_t)summary->dropped_stop, "dropped_clock",
+        (json_int_t)summary->dropped_clock, "damaged_frames", (json_int_t)summary->frames_damaged,
+        "damaged_packets", (json_int_t)summary->packets_damaged, "truncated", summary->truncated,
+        "verified", (json_int_t)summary->verified);
 }
 
 static json_t *time_json(const struct sluice_summary *summary)

@@ -9,6 +9,8 @@ static void end_here(struct sluice_job *job, int64_t end_us)
 {
     job->last_end = end_us < job->end ? end_us : job->end;
     job->ends = true;
+    if (job->alone) // nothing else is waited for
+        source_abandon(job->source);
 }
 
 // Whether the frame lies before what is wanted. STATUS_EOF if it lies behind.
@@ -89,7 +91,7 @@ enum status decode_run(struct sluice_job *job)
     while (!status) {
         AVPacket *packet = NULL;
         status = queue_pop(job->packets, &packet);
-        if (status == STATUS_EOF && !job->stop) {
+        if (status == STATUS_EOF && !job->stop.asked) {
             status = send(job, NULL);
             if (!status)
                 status = deliver(job);

@@ -163,10 +163,27 @@ static enum status open_hardware(struct decoder *decoder)
     return STATUS_OK;
 }
 
+// The decoder for a stream. FFmpeg's own for VP8 and VP9 pass over WebM's alpha.
+static const AVCodec *find_decoder(const AVStream *stream)
+{
+    enum AVCodecID id = stream->codecpar->codec_id;
+    const AVDictionaryEntry *alpha = av_dict_get(stream->metadata, "alpha_mode", NULL, 0);
+    const AVCodec *codec = NULL;
+    if (alpha && !strcmp(alpha->value, "1") && (id == AV_CODEC_ID_VP8 || id == AV_CODEC_ID_VP9))
+        codec = avcodec_find_decoder_by_name(id == AV_CODEC_ID_VP8 ? "libvpx" : "libvpx-vp9");
+    return codec ? codec : avcodec_find_decoder(id);
+}
+
+// Decoders whose frame threads race in some FFmpeg: 5.1 gives Theora other samples now and then.
+static bool is_racy(enum AVCodecID id)
+{
+    return id == AV_CODEC_ID_VP3 || id == AV_CODEC_ID_VP4 || id == AV_CODEC_ID_THEORA;
+}
+
 static enum status open_codec(struct decoder *decoder)
 {
     const AVStream *video = source_video(decoder->source);
-    const AVCodec *codec = avcodec_find_decoder(video->codecpar->codec_id);
+    const AVCodec *codec = find_decoder(video);
     avcodec_free_context(&decoder->codec);
     decoder->codec = avcodec_alloc_context3(codec);
     if (!decoder->codec || avcodec_parameters_to_context(decoder->codec, video->codecpar) < 0)
@@ -182,7 +199,7 @@ static enum status open_codec(struct decoder *decoder)
         context->extra_hw_frames = decoder->request.frames_held + 2;
         context->thread_count = 1; // more would take surfaces, not time
     } else {
-        context->thread_count = 0;
+        context->thread_count = is_racy(codec->id) ? 1 : 0;
         if (decoder->backend->has_device_memory)
             context->get_buffer2 = get_buffer;
     }
@@ -356,12 +373,14 @@ static void finish_frame(struct decoder *decoder, AVFrame *frame)
 {
     if (frame->decode_error_flags || frame->flags & AV_FRAME_FLAG_CORRUPT)
         decoder->damaged_frames++;
+    AVStream *video = source_video(decoder->source);
     int64_t duration = frame_duration(frame);
     if (duration <= 0) {
-        const AVStream *video = source_video(decoder->source);
         AVRational rate = video->avg_frame_rate.num ? video->avg_frame_rate : video->r_frame_rate;
         duration = rate.num ? av_rescale_q(1, av_inv_q(rate), video->time_base) : 1;
     }
+    frame->sample_aspect_ratio =
+        av_guess_sample_aspect_ratio(decoder->source->format, video, frame);
     frame->pts = frame->best_effort_timestamp;
     if (frame->pts == AV_NOPTS_VALUE)
         frame->pts = decoder->next_pts;

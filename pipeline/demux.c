@@ -32,7 +32,7 @@ static bool is_wanted(const struct sluice_job *job, const AVPacket *packet)
 static bool is_long_past_end(const struct sluice_job *job, const AVPacket *packet)
 {
     int64_t at = packet_us(job, packet);
-    return job->ends && at != AV_NOPTS_VALUE && at > end_us(job) + AV_TIME_BASE;
+    return job->ends && (at == AV_NOPTS_VALUE || at > end_us(job) + AV_TIME_BASE);
 }
 
 static enum status route(struct sluice_job *job, AVPacket **packet)
@@ -40,7 +40,7 @@ static enum status route(struct sluice_job *job, AVPacket **packet)
     if ((*packet)->stream_index != job->source->video)
         return is_wanted(job, *packet) ? queue_push(job->muxing, packet) : STATUS_OK;
     if (job->ends) // the decoder has had enough; audio may still be to come
-        return is_long_past_end(job, *packet) || !job->muxing ? STATUS_EOF : STATUS_OK;
+        return is_long_past_end(job, *packet) || job->alone ? STATUS_EOF : STATUS_OK;
     enum status status = queue_push(job->packets, packet);
     return status == STATUS_EOF && job->ends ? STATUS_OK : status;
 }
@@ -50,7 +50,7 @@ enum status demux_run(struct sluice_job *job)
     enum status status = STATUS_OK;
     for (int k = 0; k < job->earlies && !status; k++)
         status = route(job, &job->early[k]);
-    while (!status) {
+    while (!status && !(job->ends && job->alone)) {
         AVPacket *packet = av_packet_alloc();
         int64_t start = meter_now_ns();
         status = packet ? source_read(job->source, packet) : STATUS_MEMORY;

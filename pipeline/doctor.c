@@ -57,7 +57,7 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
     if (!status)
         status = open_source(subject, config);
     if (!status && config->output)
-        status = sink_create(&sink, &subject->log, &subject->sink);
+        status = sink_create(&sink, &subject->log, NULL, &subject->sink);
     if (!status)
         status = backend_choose(config, subject->source && subject->source->is_still, &subject->log,
                                 &subject->backend, subject->reason, sizeof subject->reason);

@@ -10,14 +10,10 @@ struct job_packets {
     struct sluice_job *job;
 };
 
-// How long after a stop packets are still waited for that an encoder holds back. What it has not
-// given by then is dropped, so that the file is finished within the two seconds that are promised.
-static const int64_t flush_ns = 1200 * INT64_C(1000000);
-
 static enum status push_packet(struct packet_queue *queue, AVPacket **packet)
 {
     struct sluice_job *job = ((struct job_packets *)queue)->job;
-    if (job->stop && meter_now_ns() > job->stop_ns + flush_ns)
+    if (stop_is_late(&job->stop))
         return STATUS_STOPPED;
     enum status status = queue_push(job->muxing, packet);
     job->packets_out += !status;
@@ -76,7 +72,7 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot,
 {
     int64_t index = job->frames_out;
     enum status status = STATUS_OK;
-    if (job->verify && index % job->verify == 0) {
+    if (job->verify && index % job->verify == 0 && filter_plan(slot->filter)) {
         status = filter_verify(slot->filter, slot->in, slot->out, index);
         job->verified += !status;
     }

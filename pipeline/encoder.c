@@ -191,7 +191,7 @@ static AVRational time_base(const AVCodec *codec, const struct encoder_video *vi
     AVRational rate = video->rate.num ? video->rate : (AVRational){25, 1};
     if (rates)
         return av_inv_q(nearest_rate(rates, rate));
-    if (video->constant_rate)
+    if (video->constant_rate || codec->id == AV_CODEC_ID_THEORA) // which counts frames, too
         return av_inv_q(rate);
     if (codec->id == AV_CODEC_ID_MPEG4 && video->time_base.den > 65535) {
         // The finest clock that MPEG-4 can write, in which frames of the usual rate lie exactly.
@@ -275,26 +275,36 @@ void encoder_destroy(struct encoder **encoder)
 
 // ---- encoding ----
 
-// Timestamps in the encoder's clock. Two frames in one tick, which encoders refuse, take the next.
-static int64_t encoder_pts(struct encoder *encoder, int64_t pts)
+// A timestamp in the encoder's clock. Two frames in one tick, which encoders refuse, are moved a
+// little apart: uneven frames may need it. Where they come faster than the clock ticks there is no
+// room for all; false then.
+static bool encoder_pts(struct encoder *encoder, int64_t *pts)
 {
-    pts = av_rescale_q_rnd(pts, encoder->from, encoder->codec->time_base,
-                           AV_ROUND_NEAR_INF | AV_ROUND_PASS_MINMAX);
-    if (pts <= encoder->last_pts)
-        pts = encoder->last_pts + 1;
-    return encoder->last_pts = pts;
+    const int64_t late_most = 2;
+    int64_t exact = av_rescale_q_rnd(*pts, encoder->from, encoder->codec->time_base,
+                                     AV_ROUND_NEAR_INF | AV_ROUND_PASS_MINMAX);
+    *pts = exact > encoder->last_pts ? exact : encoder->last_pts + 1;
+    if (*pts > exact + late_most && encoder->last_pts != INT64_MIN)
+        return false;
+    encoder->last_pts = *pts;
+    return true;
 }
 
-enum status encoder_send(struct encoder *encoder, const AVFrame *frame)
+enum status encoder_send(struct encoder *encoder, const AVFrame *frame, bool *sent)
 {
     int error;
+    *sent = true;
     if (!frame) {
         error = avcodec_send_frame(encoder->codec, NULL);
     } else {
+        int64_t pts = frame->pts;
+        *sent = encoder_pts(encoder, &pts);
+        if (!*sent)
+            return STATUS_OK;
         error = av_frame_ref(encoder->frame, frame);
         if (error < 0)
             return STATUS_MEMORY;
-        encoder->frame->pts = encoder_pts(encoder, frame->pts);
+        encoder->frame->pts = pts;
         frame_set_duration(encoder->frame, av_rescale_q(frame_duration(frame), encoder->from,
                                                         encoder->codec->time_base));
         encoder->frame->pict_type = AV_PICTURE_TYPE_NONE; // the input's choice is no advice

@@ -47,8 +47,8 @@ enum status encoder_create(const AVCodec *codec, const struct encoder_video *vid
 void encoder_destroy(struct encoder **encoder);
 
 // Encode a frame, its pts in video.time_base; NULL: there are no more. The frame stays the
-// caller's.
-enum status encoder_send(struct encoder *encoder, const AVFrame *frame);
+// caller's. *sent is false if it was left out, because the encoder's clock has no tick for it.
+enum status encoder_send(struct encoder *encoder, const AVFrame *frame, bool *sent);
 
 // Take the next packet if there is one: *got says so. STATUS_EOF after the last.
 enum status encoder_receive(struct encoder *encoder, AVPacket *packet, bool *got);

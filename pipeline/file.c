@@ -6,30 +6,56 @@
 #include <libavutil/error.h>
 #include <libavutil/mem.h>
 #include <libgen.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "pipeline/check.h"
 
-enum { IO_BUFFER = 1 << 18 };
+enum { IO_BUFFER = 1 << 18, POLL_MS = 100 };
 
 struct file {
     const struct log *log;
-    char *name;      // for messages and the end
-    char *temporary; // how to open the unfinished file; NULL: written in place
-    char *url;       // "file:" and the temporary
-    bool nameless;   // no name leads to it yet, and `temporary` is its entry in /proc
+    const struct stop *stop; // NULL: never
+    char *name;              // for messages and the end
+    char *temporary;         // how to open the unfinished file; NULL: written in place
+    char *url;               // "file:" and the temporary
+    bool nameless;           // no name leads to it yet, and `temporary` is its entry in /proc
     bool overwrite;
+    bool waits;    // a pipe or the like, whose reader may keep us waiting
+    bool stubborn; // and writes to it cannot be told not to
     int fd;
     AVIOContext *io;
     int64_t end;
     int error; // errno of the first write that failed
 };
+
+// Write some of the data where a reader may keep us waiting. EAGAIN: it did, for a moment.
+static ssize_t write_pipe(struct file *file, const uint8_t *data, size_t size)
+{
+    struct pollfd poll_fd = {.fd = file->fd, .events = POLLOUT};
+    struct iovec all = {(void *)data, size};
+    ssize_t written = -1;
+    if (!file->stubborn) {
+        written = pwritev2(file->fd, &all, 1, -1, RWF_NOWAIT);
+        if (written < 0 && errno != EAGAIN && errno != EINTR && errno != EPIPE)
+            file->stubborn = true; // this kind of file does not know the flag, or fails anyhow
+    }
+    if (!file->stubborn && (written >= 0 || errno == EPIPE))
+        return written;
+    if (poll(&poll_fd, 1, POLL_MS) > 0) // so much never blocks then
+        return file->stubborn ? write(file->fd, data, size < PIPE_BUF ? size : PIPE_BUF)
+                              : (errno = EAGAIN, -1);
+    errno = file->stop && stop_is_late(file->stop) ? ECANCELED : EAGAIN;
+    return -1;
+}
 
 // libavformat 61 made the data const.
 #if LIBAVFORMAT_VERSION_MAJOR >= 61
@@ -41,8 +67,9 @@ static int io_write(void *opaque, uint8_t *data, int size)
     struct file *file = opaque;
     int left = size;
     while (left > 0) {
-        ssize_t written = write(file->fd, data, (size_t)left);
-        if (written < 0 && errno == EINTR)
+        ssize_t written = file->waits ? write_pipe(file, data, (size_t)left)
+                                      : write(file->fd, data, (size_t)left);
+        if (written < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (written < 0) {
             if (!file->error)
@@ -185,6 +212,13 @@ static enum status open_temporary(struct file *file)
     return STATUS_OK;
 }
 
+// Whether a reader's pace decides how fast the file takes bytes.
+static bool may_wait(int fd)
+{
+    struct stat about;
+    return !fstat(fd, &about) && (S_ISFIFO(about.st_mode) || S_ISSOCK(about.st_mode) || isatty(fd));
+}
+
 static enum status open_fd(struct file *file)
 {
     if (is_stdout(file->name)) {
@@ -200,13 +234,15 @@ static enum status open_fd(struct file *file)
     return STATUS_OK;
 }
 
-enum status file_create(const char *name, bool overwrite, const struct log *log, struct file **file)
+enum status file_create(const char *name, bool overwrite, const struct log *log,
+                        const struct stop *stop, struct file **file)
 {
     *file = calloc(1, sizeof **file);
     struct file *made = *file;
     if (!made)
         return STATUS_MEMORY;
     made->log = log;
+    made->stop = stop;
     made->overwrite = overwrite;
     made->fd = -1;
     made->name =
@@ -214,6 +250,7 @@ enum status file_create(const char *name, bool overwrite, const struct log *log,
     if (!made->name)
         made->name = strdup(name);
     enum status status = made->name ? open_fd(made) : STATUS_MEMORY;
+    made->waits = !status && may_wait(made->fd);
     unsigned char *buffer = status ? NULL : av_malloc(IO_BUFFER);
     if (buffer) {
         made->io = avio_alloc_context(buffer, IO_BUFFER, 1, made, NULL, io_write,
@@ -340,7 +377,9 @@ enum status file_commit(struct file **file)
     if (whole->temporary && !whole->nameless && !error)
         error = rename_named(whole);
     enum status status = STATUS_OK;
-    if (error == EPIPE)
+    if (error == ECANCELED)
+        status = STATUS_STOPPED;
+    else if (error == EPIPE)
         status = STATUS_OUTPUT; // the reader has seen enough; nobody is there to be told
     else if (error)
         status = fail(whole->log, STATUS_OUTPUT, "%s could not be written: %s%s", whole->name,

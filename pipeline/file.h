@@ -10,6 +10,7 @@
 #include <libavformat/avio.h>
 #include <stdbool.h>
 
+#include "pipeline/stop.h"
 #include "stages/log.h"
 #include "stages/status.h"
 
@@ -20,8 +21,11 @@ struct file;
 enum status file_check(const char *name, bool overwrite, const struct log *log);
 
 // Begin to write `name`; "-" is standard output. On success the caller owns *file.
+//
+// `stop` (optional) must outlive the file: once it is late, writes to a pipe that is full fail with
+// ECANCELED instead of waiting for its reader.
 enum status file_create(const char *name, bool overwrite, const struct log *log,
-                        struct file **file);
+                        const struct stop *stop, struct file **file);
 
 // The bytes' way into the file; the file's, seekable when the file is.
 AVIOContext *file_io(const struct file *file);

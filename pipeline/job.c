@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "pipeline/check.h"
 #include "pipeline/choose.h"
@@ -131,9 +132,9 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     if (!status)
         status = check_distinct(job, config);
     if (!status)
-        status = sink_create(&output, &job->log, &job->sink);
+        status = sink_create(&output, &job->log, &job->stop, &job->sink);
     if (!status)
-        status = source_open(&input, &job->log, &job->stop, &job->source);
+        status = source_open(&input, &job->log, &job->stop.asked, &job->source);
     if (!status)
         status = backend_choose(config, job->source->is_still, &job->log, &job->backend, reason,
                                 sizeof reason);
@@ -156,6 +157,8 @@ enum sluice_status sluice_job_create(const struct sluice_config *config, struct 
     *job = calloc(1, sizeof **job);
     if (!*job)
         return SLUICE_MEMORY;
+    pthread_mutex_init(&(*job)->threads_lock, NULL);
+    pthread_cond_init(&(*job)->thread_ended, NULL);
     (*job)->log =
         (struct log){(void (*)(void *, enum log_level, const char *))config->log, config->opaque};
     enum status status = create(*job, config);
@@ -164,33 +167,6 @@ enum sluice_status sluice_job_create(const struct sluice_config *config, struct 
     if (status)
         sluice_job_destroy(job);
     return (enum sluice_status)status;
-}
-
-void sluice_job_destroy(struct sluice_job **job)
-{
-    if (!*job)
-        return;
-    struct sluice_job *old = *job;
-    // What holds frames goes before what made them.
-    sink_destroy(&old->sink);
-    av_frame_free((AVFrame **)&old->video.first);
-    queue_destroy(&old->frames);
-    queue_destroy(&old->packets);
-    queue_destroy(&old->muxing);
-    ring_destroy(&old->ring);
-    filter_destroy(&old->filter);
-    decoder_destroy(&old->decoder);
-    source_close(&old->source);
-    backend_destroy(&old->backend);
-    for (int k = 0; k < old->earlies; k++)
-        av_packet_free(&old->early[k]);
-    free(old->early);
-    chain_free(&old->chain);
-    trace_discard(&old->trace);
-    free(old->trace_name);
-    free(old->output_name);
-    free(old);
-    *job = NULL;
 }
 
 // ---- the first frame ----
@@ -269,6 +245,27 @@ static enum status first_frame(struct sluice_job *job, AVFrame **frame)
                 damaged ? ": its video is damaged" : ": it is only a header");
 }
 
+// Where the output will end before its input does, in microseconds; INT64_MAX: it will not, as far
+// as is known.
+static int64_t end_of_output(const struct sluice_job *job, const AVFrame *first)
+{
+    AVStream *video = source_video(job->source);
+    AVRational rate = av_guess_frame_rate(job->source->format, video, NULL);
+    if (job->frame_limit == INT64_MAX || rate.num <= 0)
+        return job->end;
+    int64_t end = av_rescale_q(first->pts, video->time_base, AV_TIME_BASE_Q) +
+                  av_rescale_q(job->frame_limit, av_inv_q(rate), AV_TIME_BASE_Q);
+    return end < job->end ? end : job->end;
+}
+
+static bool wants_others(const struct sluice_job *job)
+{
+    for (unsigned k = 0; job->muxing && k < job->source->format->nb_streams; k++)
+        if ((int)k != job->source->video && job->sink->wants(job->sink, (int)k))
+            return true;
+    return false;
+}
+
 // The output, opened when the first filtered frame is under way and so is known in shape.
 static enum status open_sink(struct sluice_job *job, const struct slot *slot)
 {
@@ -283,11 +280,13 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
         .time_base = video->time_base,
         .frame_rate = av_guess_frame_rate(job->source->format, video, NULL),
         .shift = start == AV_NOPTS_VALUE ? 0 : start,
+        .end = end_of_output(job, shape),
     };
     job->width = shape->width;
     job->height = shape->height;
     job->sink->pixel = shape->format;
     enum status status = job->sink->open(job->sink, &job->video);
+    job->alone = !status && !wants_others(job);
     snprintf(job->output_format, sizeof job->output_format, "%s",
              av_get_pix_fmt_name(job->sink->pixel));
     return status;
@@ -320,18 +319,17 @@ static enum status begin(struct sluice_job *job)
 
 // ---- threads ----
 
-struct thread {
-    struct sluice_job *job;
-    enum status (*run)(struct sluice_job *job);
-    pthread_t thread;
-    bool started;
-    enum status status;
-};
-
 static void *thread_main(void *argument)
 {
     struct thread *thread = argument;
-    thread->status = thread->run(thread->job);
+    struct sluice_job *job = thread->job;
+    enum status status = thread->run(job);
+    pthread_mutex_lock(&job->threads_lock);
+    thread->status = status;
+    thread->ended = true;
+    job->running--;
+    pthread_cond_broadcast(&job->thread_ended);
+    pthread_mutex_unlock(&job->threads_lock);
     return NULL;
 }
 
@@ -344,36 +342,74 @@ static void never_ran(struct sluice_job *job, enum status (*run)(struct sluice_j
         queue_abandon(job->packets), queue_finish(job->frames);
     if (run == submit_run)
         queue_abandon(job->frames), ring_finish(job->ring);
+    if (run == encode_run)
+        ring_abandon(job->ring), encode_run(job);
     if (run == mux_run)
         queue_abandon(job->muxing);
-    if (job->muxing && (run == demux_run || run == encode_run))
+    if (job->muxing && run == demux_run)
         queue_finish(job->muxing);
 }
 
-// Run all threads to their end. Encoding stays on this one, so that it is always there to empty the
-// ring.
-static enum status run_threads(struct sluice_job *job)
+static enum status start_threads(struct sluice_job *job)
 {
-    struct thread threads[] = {
-        {job, demux_run}, {job, decode_run}, {job, submit_run}, {job, mux_run}};
-    int count = job->muxing ? 4 : 3;
+    enum status (*const run[JOB_THREADS])(struct sluice_job *) = {mux_run, demux_run, decode_run,
+                                                                  submit_run, encode_run};
     enum status status = STATUS_OK;
-    for (int k = 0; k < count; k++) {
-        struct thread *thread = &threads[k];
+    job->running = 0;
+    for (int k = job->muxing ? 0 : 1; k < JOB_THREADS; k++) {
+        struct thread *thread = &job->thread[k];
+        *thread = (struct thread){.job = job, .run = run[k]};
+        pthread_mutex_lock(&job->threads_lock);
         thread->started = !pthread_create(&thread->thread, NULL, thread_main, thread);
+        job->running += thread->started;
+        pthread_mutex_unlock(&job->threads_lock);
         if (!thread->started) {
             status = fail(&job->log, STATUS_FAILED, "a thread could not be started");
             never_ran(job, thread->run);
         }
     }
-    status = status_join(status, encode_run(job));
-    for (int k = 0; k < count; k++) {
-        if (!threads[k].started)
-            continue;
-        pthread_join(threads[k].thread, NULL);
-        status = status_join(status, threads[k].status);
+    return status;
+}
+
+// Whether all that is still running is not waited for: the job was stopped, its time is over, and
+// the muxing thread, to which the output belongs, has ended.
+static bool is_left_alone_locked(const struct sluice_job *job)
+{
+    return job->muxing && job->thread[0].ended && stop_is_late(&job->stop) &&
+           meter_now_ns() > job->stop.at_ns + stop_flush_ns + stop_flush_ns / 4;
+}
+
+// Wait for the threads. Returns how many are left alone.
+static int await_threads(struct sluice_job *job)
+{
+    pthread_mutex_lock(&job->threads_lock);
+    while (job->running > 0 && !is_left_alone_locked(job)) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100 * 1000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&job->thread_ended, &job->threads_lock, &until);
+        if (job->muxing && stop_is_late(&job->stop))
+            queue_close(job->muxing);
     }
-    return status_is_failure(status) ? status : STATUS_OK;
+    int left = job->running;
+    pthread_mutex_unlock(&job->threads_lock);
+    return left;
+}
+
+static enum status join_threads(struct sluice_job *job)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; k < JOB_THREADS; k++) {
+        struct thread *thread = &job->thread[k];
+        if (!thread->started)
+            continue;
+        pthread_join(thread->thread, NULL);
+        thread->started = false;
+        status = status_join(status, thread->status);
+    }
+    return status;
 }
 
 // A failure before the threads: the one frame that may be under way has to be waited for.
@@ -389,54 +425,123 @@ static void wait_for_first(struct sluice_job *job)
     }
 }
 
-static enum status check_ledger(struct sluice_job *job)
+static void fill_ledger(struct sluice_job *job, bool left_alone)
 {
-    int64_t accounted = job->frames_out + job->dropped_range + job->dropped_stop;
-    if (accounted == job->frames_in)
+    struct ledger *ledger = &job->ledger;
+    *ledger = (struct ledger){
+        .frames_in = job->frames_in,
+        .frames_out = job->frames_out - job->sink->dropped,
+        .dropped_range = job->dropped_range,
+        .dropped_stop = job->dropped_stop,
+        .dropped_clock = job->sink->dropped,
+    };
+    if (left_alone) { // what has not come out by now never will
+        ledger->frames_out = job->packets_out;
+        ledger->dropped_stop =
+            ledger->frames_in - ledger->frames_out - ledger->dropped_range - ledger->dropped_clock;
+    }
+}
+
+static enum status check_ledger(const struct sluice_job *job)
+{
+    const struct ledger *ledger = &job->ledger;
+    int64_t accounted =
+        ledger->frames_out + ledger->dropped_range + ledger->dropped_stop + ledger->dropped_clock;
+    if (accounted == ledger->frames_in)
         return STATUS_OK;
     return fail(&job->log, STATUS_FAILED,
-                "the frame ledger does not add up: %lld in, %lld out, %lld out of range, %lld "
-                "stopped; please report this",
-                (long long)job->frames_in, (long long)job->frames_out,
-                (long long)job->dropped_range, (long long)job->dropped_stop);
+                "the frame ledger does not add up: %lld in, %lld accounted for; please report this",
+                (long long)ledger->frames_in, (long long)accounted);
+}
+
+// Run the threads to their end and make the output whole. *left_alone: some still run.
+static enum status run_threads(struct sluice_job *job, bool *left_alone)
+{
+    enum status status = start_threads(job);
+    *left_alone = await_threads(job) > 0;
+    if (!*left_alone)
+        status = status_join(status, join_threads(job));
+    fill_ledger(job, *left_alone);
+    if (!status_is_failure(status))
+        status = check_ledger(job);
+    if (status_is_failure(status))
+        return status;
+    if (job->stop.asked && job->muxing && !job->packets_out) {
+        log_print(&job->log, LOG_WARNING,
+                  "stopped before the encoder gave its first frame: there is no output");
+        if (!*left_alone)
+            sink_destroy(&job->sink);
+        return STATUS_STOPPED;
+    }
+    status = job->sink->finish(job->sink);
+    job->bytes_out = job->sink->size(job->sink);
+    if (!status && !*left_alone)
+        status = trace_finish(&job->trace);
+    job->truncated = !job->stop.asked && !job->ends && source_is_truncated(job->source);
+    return status;
 }
 
 enum sluice_status sluice_job_run(struct sluice_job *job)
 {
+    bool left_alone = false;
     job->began_ns = meter_now_ns();
     job->began_cpu_ns = meter_process_ns();
     enum status status = begin(job);
-    if (status) {
+    job->ledger.frames_in = job->frames_in;
+    if (status)
         wait_for_first(job);
-    } else {
-        status = run_threads(job);
-        if (!status)
-            status = check_ledger(job);
-        if (!status)
-            status = job->sink->finish(job->sink);
-        job->bytes_out = job->sink->size(job->sink);
-        if (!status)
-            status = trace_finish(&job->trace);
-        job->truncated = !job->stop && !job->ends && source_is_truncated(job->source);
-    }
+    else
+        status = run_threads(job, &left_alone);
     if (status == STATUS_MEMORY)
         log_print(&job->log, LOG_ERROR, "out of memory");
-    if (status_is_failure(status))
+    if (status_is_failure(status) && !left_alone)
         sink_destroy(&job->sink); // nothing half-done stays
     job->seconds = (double)(meter_now_ns() - job->began_ns) * 1e-9;
     job->cores_busy = (double)(meter_process_ns() - job->began_cpu_ns) * 1e-9 / job->seconds /
                       (double)av_cpu_count();
     job->ran = true;
     report_verdict(job);
-    if (!status && job->stop)
+    if (!status && job->stop.asked)
         status = STATUS_STOPPED;
     return (enum sluice_status)status;
 }
 
 void sluice_job_stop(struct sluice_job *job)
 {
-    job->stop_ns = meter_now_ns();
-    job->stop = true;
+    if (job->stop.asked)
+        return;
+    job->stop.at_ns = meter_now_ns();
+    job->stop.asked = true;
+}
+
+void sluice_job_destroy(struct sluice_job **job)
+{
+    if (!*job)
+        return;
+    struct sluice_job *old = *job;
+    join_threads(old);
+    // What holds frames goes before what made them.
+    sink_destroy(&old->sink);
+    av_frame_free((AVFrame **)&old->video.first);
+    queue_destroy(&old->frames);
+    queue_destroy(&old->packets);
+    queue_destroy(&old->muxing);
+    ring_destroy(&old->ring);
+    filter_destroy(&old->filter);
+    decoder_destroy(&old->decoder);
+    source_close(&old->source);
+    backend_destroy(&old->backend);
+    for (int k = 0; k < old->earlies; k++)
+        av_packet_free(&old->early[k]);
+    free(old->early);
+    chain_free(&old->chain);
+    trace_discard(&old->trace);
+    free(old->trace_name);
+    free(old->output_name);
+    pthread_mutex_destroy(&old->threads_lock);
+    pthread_cond_destroy(&old->thread_ended);
+    free(old);
+    *job = NULL;
 }
 
 void sluice_ffmpeg_log(int level)

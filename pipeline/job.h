@@ -6,9 +6,12 @@
 // Each thread is one file with one loop. A thread that ends finishes what it writes to and abandons
 // what it reads from, so that an end or a failure anywhere reaches everyone; the first real failure
 // is the job's. sluice_job_run() itself decodes and submits the first frame, because only then is
-// the output's geometry known, and starts the threads when the output is open.
+// the output's geometry known, starts the threads when the output is open, and waits for them.
+// After a stop it does not wait for an encoder that is deep in a frame: the output is finished
+// without it, and sluice_job_destroy() joins what is left.
 #pragma once
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "pipeline/decoder.h"
@@ -19,7 +22,23 @@
 #include "pipeline/sink.h"
 #include "pipeline/sluice.h"
 #include "pipeline/source.h"
+#include "pipeline/stop.h"
 #include "pipeline/trace.h"
+
+enum { JOB_THREADS = 5 };
+
+struct thread {
+    struct sluice_job *job;
+    enum status (*run)(struct sluice_job *job);
+    pthread_t thread;
+    bool started, ended; // ended: guarded by threads_lock
+    enum status status;
+};
+
+// Where the frames went; see sluice_summary.
+struct ledger {
+    int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_clock;
+};
 
 struct sluice_job {
     // ---- set at creation, constant afterwards ----
@@ -46,6 +65,7 @@ struct sluice_job {
     struct sink_video video;
     char input_format[32], output_format[32];
     int width, height; // of the first frame
+    bool alone;        // no other stream goes into the output
     int64_t began_ns, began_cpu_ns;
 
     // ---- the submit thread's ----
@@ -56,8 +76,7 @@ struct sluice_job {
     int64_t engine_end[SLUICE_PARTS]; // when each engine was last busy
 
     // ---- any thread's ----
-    atomic_bool stop;            // asked for from outside
-    _Atomic int64_t stop_ns;     // when
+    struct stop stop;            // asked for from outside
     atomic_bool ends;            // enough frames: what follows is not wanted
     _Atomic int64_t last_end;    // where the last wanted frame ends, in microseconds
     _Atomic int64_t packets_out; // of video, handed to the muxer
@@ -65,10 +84,19 @@ struct sluice_job {
     _Atomic int64_t media_us; // of video handed to the sink, since its first frame
     struct meter meter[SLUICE_PARTS];
 
+    // ---- the threads ----
+    struct thread thread[JOB_THREADS];
+    pthread_mutex_t threads_lock;
+    pthread_cond_t thread_ended;
+    int running; // guarded by threads_lock
+
     // ---- after sluice_job_run() ----
-    double seconds, cores_busy;
+    struct ledger ledger;
+    _Atomic double seconds;
+    double cores_busy;
     int64_t bytes_out;
-    bool ran, truncated;
+    atomic_bool ran;
+    bool truncated;
     char verdict[256];
 };
 

@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 #include <libavformat/avformat.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,29 +34,38 @@ bool name_is_globbed(const char *name)
     return !exists(name) && strpbrk(name, "*?[");
 }
 
-// ---- collisions ----
-
-// Whether a file's name is one that "f%04d.png" makes for some number.
-static bool matches_number(const char *pattern, const char *name)
+const char *name_of_format(const char *format)
 {
-    while (*pattern && (*pattern != '%' || pattern[1] == '%')) {
-        pattern += *pattern == '%';
-        if (*pattern++ != *name++)
-            return false;
-    }
-    if (*pattern++ != '%')
-        return !*name;
-    pattern += strspn(pattern, "0123456789");
-    if (*pattern++ != 'd' || !isdigit((unsigned char)*name))
-        return false;
-    return matches_number(pattern, name + strspn(name, "0123456789"));
+    if (format && !strcmp(format, "y4m"))
+        return "yuv4mpegpipe";
+    return format && !strcmp(format, "mkv") ? "matroska" : format;
 }
+
+// ---- numbers ----
+
+// The number for which "f%04d.png" makes this file's name; -1: none.
+static int number_in(const char *pattern, const char *name)
+{
+    char made[4096];
+    size_t before = 0; // of the name, up to the number
+    const char *at = pattern;
+    for (; *at && (*at != '%' || at[1] == '%'); at++, before++)
+        at += *at == '%';
+    if (strlen(name) < before || !isdigit((unsigned char)name[before]))
+        return -1;
+    long number = strtol(name + before, NULL, 10);
+    if (number > INT_MAX || av_get_frame_filename(made, sizeof made, pattern, (int)number) < 0)
+        return -1;
+    return strcmp(made, name) ? -1 : (int)number;
+}
+
+// ---- folders ----
 
 static bool matches(const char *pattern, const char *name)
 {
     char first[4096];
     if (av_get_frame_filename(first, sizeof first, pattern, 1) >= 0)
-        return matches_number(pattern, name);
+        return number_in(pattern, name) >= 0;
     return !fnmatch(pattern, name, FNM_PERIOD) || !strcmp(pattern, name);
 }
 
@@ -86,6 +96,26 @@ static bool find_place(const char *name, struct place *place)
     snprintf(place->copy, sizeof place->copy, "%s", name);
     place->base = basename(place->copy);
     return true;
+}
+
+int name_first_number(const char *name, int *count)
+{
+    struct place place;
+    int first = -1;
+    *count = 0;
+    DIR *list = find_place(name, &place) ? opendir(place.folder) : NULL;
+    if (!list)
+        return -1;
+    for (const struct dirent *entry; (entry = readdir(list));) {
+        int number = number_in(place.base, entry->d_name);
+        if (number < 0)
+            continue;
+        ++*count;
+        if (first < 0 || number < first)
+            first = number;
+    }
+    closedir(list);
+    return first;
 }
 
 bool names_collide(const char *input, const char *output)

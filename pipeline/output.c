@@ -8,6 +8,9 @@
 #include <libavutil/mastering_display_metadata.h>
 #include <libavutil/mem.h>
 #include <libavutil/opt.h>
+#include <libavutil/pixdesc.h>
+#include <libavutil/spherical.h>
+#include <libavutil/stereo3d.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +18,7 @@
 #include "pipeline/check.h"
 #include "pipeline/compat.h"
 #include "pipeline/file.h"
+#include "pipeline/names.h"
 
 // Where packets of a source's stream go.
 struct route {
@@ -30,13 +34,14 @@ enum { OPEN_FILES = 4 };
 
 struct output {
     const struct log *log;
+    const struct stop *stop;
     char *name;
     bool overwrite;
     AVFormatContext *format;
     struct file *file[OPEN_FILES]; // open now: one, but a sequence may be about to open the next
     struct route *route;           // one per stream of the source
     unsigned routes;
-    bool begun, failed;
+    bool failed;
     _Atomic int64_t closed_bytes, open_bytes;
 };
 
@@ -48,10 +53,7 @@ const AVOutputFormat *output_find(const char *format, const char *file, const st
         log_print(log, LOG_ERROR, "standard output needs a format: -F y4m, -F matroska, ...");
         return NULL;
     }
-    if (format && !strcmp(format, "y4m"))
-        format = "yuv4mpegpipe";
-    if (format && !strcmp(format, "mkv"))
-        format = "matroska";
+    format = name_of_format(format);
     const AVOutputFormat *muxer = av_guess_format(format, format ? NULL : file, NULL);
     if (!muxer && format)
         log_print(log, LOG_ERROR, "there is no output format '%s'; 'ffmpeg -muxers' lists them",
@@ -109,7 +111,7 @@ static int open_file(AVFormatContext *format, AVIOContext **io, const char *url,
     for (int k = 0; k < OPEN_FILES; k++) {
         if (output->file[k])
             continue;
-        if (file_create(name, output->overwrite, output->log, &output->file[k]))
+        if (file_create(name, output->overwrite, output->log, output->stop, &output->file[k]))
             return AVERROR(EIO);
         *io = file_io(output->file[k]);
         return 0;
@@ -169,7 +171,7 @@ static enum status open_container(struct output *output)
     if (format->oformat->flags & AVFMT_NOFILE) // it opens its files by itself, through open_file()
         return set_url(output, "file:", output->name);
     enum status status =
-        file_create(output->name, output->overwrite, output->log, &output->file[0]);
+        file_create(output->name, output->overwrite, output->log, output->stop, &output->file[0]);
     if (status)
         return status;
     format->pb = file_io(output->file[0]);
@@ -178,13 +180,14 @@ static enum status open_container(struct output *output)
 }
 
 enum status output_create(const AVOutputFormat *muxer, const char *file, bool overwrite,
-                          const struct log *log, struct output **output)
+                          const struct log *log, const struct stop *stop, struct output **output)
 {
     *output = calloc(1, sizeof **output);
     struct output *made = *output;
     if (!made)
         return STATUS_MEMORY;
     made->log = log;
+    made->stop = stop;
     made->overwrite = overwrite;
     made->name = strdup(file);
     enum status status = STATUS_MEMORY;
@@ -324,7 +327,8 @@ static enum status add_light(AVStream *stream, const AVFrame *first)
 }
 
 // Side data that says how to show the picture, which filtering does not change.
-static enum status copy_picture_data(AVStream *to, const AVStream *from, bool upright)
+static enum status copy_picture_data(AVStream *to, const AVStream *from, const AVFrame *first,
+                                     bool upright)
 {
     static const struct {
         enum AVPacketSideDataType type;
@@ -333,10 +337,13 @@ static enum status copy_picture_data(AVStream *to, const AVStream *from, bool up
         {AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof(int32_t)},
         {AV_PKT_DATA_CONTENT_LIGHT_LEVEL, sizeof(AVContentLightMetadata)},
         {AV_PKT_DATA_MASTERING_DISPLAY_METADATA, sizeof(AVMasteringDisplayMetadata)},
+        {AV_PKT_DATA_SPHERICAL, sizeof(AVSphericalMapping)},
+        {AV_PKT_DATA_STEREO3D, sizeof(AVStereo3D)},
     };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        const uint8_t *data = stream_data(from, kinds[k].type);
         bool rotation = kinds[k].type == AV_PKT_DATA_DISPLAYMATRIX;
+        const void *data =
+            rotation ? (const void *)display_matrix(from, first) : stream_data(from, kinds[k].type);
         if (!data || stream_data(to, kinds[k].type) || (rotation && upright))
             continue;
         uint8_t *room = stream_data_add(to, kinds[k].type, kinds[k].size);
@@ -345,6 +352,24 @@ static enum status copy_picture_data(AVStream *to, const AVStream *from, bool up
         memcpy(room, data, kinds[k].size);
     }
     return STATUS_OK;
+}
+
+// Tags that describe the input's own encoding.
+static void forget_tags(AVStream *to, const AVCodecContext *codec)
+{
+    static const char *const old[] = {"encoder", "BPS", "NUMBER_OF_FRAMES", "NUMBER_OF_BYTES",
+                                      "_STATISTICS_"};
+    const AVDictionaryEntry *tag = NULL;
+    bool alpha = av_pix_fmt_desc_get(codec->pix_fmt)->flags & AV_PIX_FMT_FLAG_ALPHA;
+    if (!alpha)
+        av_dict_set(&to->metadata, "alpha_mode", NULL, 0);
+    while ((tag = av_dict_get(to->metadata, "", tag, AV_DICT_IGNORE_SUFFIX)))
+        for (size_t k = 0; k < sizeof old / sizeof *old; k++)
+            if (!strncmp(tag->key, old[k], strlen(old[k]))) { // with a language behind, "BPS-eng"
+                av_dict_set(&to->metadata, tag->key, NULL, 0);
+                tag = NULL; // begin again: the list has changed
+                break;
+            }
 }
 
 static enum status add_video(struct output *output, const struct source *source,
@@ -356,7 +381,7 @@ static enum status add_video(struct output *output, const struct source *source,
     if (!to || avcodec_parameters_from_context(to->codecpar, codec) < 0 ||
         av_dict_copy(&to->metadata, from->metadata, 0) < 0)
         return STATUS_MEMORY;
-    av_dict_set(&to->metadata, "encoder", NULL, 0); // of the input
+    forget_tags(to, codec);
     to->time_base = codec->time_base;
     to->avg_frame_rate = codec->framerate;
     to->sample_aspect_ratio = codec->sample_aspect_ratio;
@@ -365,7 +390,7 @@ static enum status add_video(struct output *output, const struct source *source,
                             .time_base = codec->time_base,
                             .shift = route->shift,
                             .last_dts = AV_NOPTS_VALUE};
-    enum status status = copy_picture_data(to, from, upright);
+    enum status status = copy_picture_data(to, from, first, upright);
     return status ? status : add_light(to, first);
 }
 
@@ -382,14 +407,16 @@ static bool is_bookkeeping(const AVFormatContext *from, const AVStream *stream)
 static void say_dropped(const struct output *output, const AVStream *stream)
 {
     const char *type = av_get_media_type_string(stream->codecpar->codec_type);
-    bool unknown = stream->codecpar->codec_id == AV_CODEC_ID_NONE;
+    bool unknown = stream->codecpar->codec_id == AV_CODEC_ID_NONE &&
+                   stream->codecpar->codec_type != AVMEDIA_TYPE_ATTACHMENT;
     log_print(output->log, LOG_INFO, "stream %d (%s, %s) is left out: %s", stream->index,
               type ? type : "unknown", avcodec_get_name(stream->codecpar->codec_id),
               unknown ? "this FFmpeg does not know what it is"
                       : "the output's format does not take it");
 }
 
-static enum status copy_chapters(struct output *output, const AVFormatContext *from, int64_t shift)
+static enum status copy_chapters(struct output *output, const AVFormatContext *from, int64_t shift,
+                                 int64_t end)
 {
     AVFormatContext *to = output->format;
     if (!from->nb_chapters)
@@ -400,7 +427,9 @@ static enum status copy_chapters(struct output *output, const AVFormatContext *f
     for (unsigned k = 0; k < from->nb_chapters; k++) {
         const AVChapter *old = from->chapters[k];
         int64_t back = av_rescale_q(shift, AV_TIME_BASE_Q, old->time_base);
-        if (old->end <= back)
+        int64_t last =
+            end == INT64_MAX ? old->end : av_rescale_q(end, AV_TIME_BASE_Q, old->time_base);
+        if (old->end <= back || old->start >= last)
             continue;
         AVChapter *chapter = av_mallocz(sizeof *chapter);
         if (!chapter)
@@ -408,7 +437,7 @@ static enum status copy_chapters(struct output *output, const AVFormatContext *f
         chapter->id = old->id;
         chapter->time_base = old->time_base;
         chapter->start = old->start > back ? old->start - back : 0;
-        chapter->end = old->end - back;
+        chapter->end = (old->end < last ? old->end : last) - back;
         to->chapters[to->nb_chapters++] = chapter;
         if (av_dict_copy(&chapter->metadata, old->metadata, 0) < 0)
             return STATUS_MEMORY;
@@ -430,7 +459,7 @@ static enum status copy_metadata(struct output *output, const AVFormatContext *f
 
 enum status output_add_streams(struct output *output, const struct source *source,
                                const AVCodecContext *codec, const AVFrame *first, int64_t shift,
-                               bool upright)
+                               int64_t end, bool upright)
 {
     const AVFormatContext *from = source->format;
     output->routes = from->nb_streams;
@@ -455,7 +484,7 @@ enum status output_add_streams(struct output *output, const struct source *sourc
         }
     }
     if (!status)
-        status = copy_chapters(output, from, shift);
+        status = copy_chapters(output, from, shift, end);
     return status ? status : copy_metadata(output, from);
 }
 
@@ -474,6 +503,8 @@ static enum status write_failed(struct output *output, int error, const char *wh
         int cause = output->file[k] ? file_error(output->file[k]) : 0;
         if (cause == EPIPE)
             return STATUS_OUTPUT; // the reader has seen enough
+        if (cause == ECANCELED)
+            return STATUS_STOPPED; // the reader takes nothing, and it is time to go
         if (cause)
             return fail(output->log, STATUS_OUTPUT, "%s could not be written: %s", output->name,
                         strerror(cause));
@@ -487,8 +518,8 @@ enum status output_begin(struct output *output, AVDictionary **options)
     bool seekable = output->format->pb && output->format->pb->seekable;
     // What cannot be gone back to is written in fragments.
     if (is_isobmff(muxer) && !seekable)
-        av_dict_set(options, "movflags", "frag_keyframe+delay_moov+default_base_moof",
-                    AV_DICT_DONT_OVERWRITE);
+        av_dict_set(options, "movflags", "+frag_keyframe+delay_moov+default_base_moof",
+                    AV_DICT_APPEND);
     if (output_is_images(muxer) && !output_is_sequence(output->name))
         av_dict_set(options, "update", "1", AV_DICT_DONT_OVERWRITE);
     // MPEG-TS moves all timestamps by its buffering delay unless told to keep them.
@@ -497,7 +528,6 @@ enum status output_begin(struct output *output, AVDictionary **options)
     int error = avformat_write_header(output->format, options);
     if (error < 0)
         return write_failed(output, error, "the header could not be written");
-    output->begun = true;
     return STATUS_OK;
 }
 

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "pipeline/source.h"
+#include "pipeline/stop.h"
 #include "stages/log.h"
 #include "stages/status.h"
 
@@ -28,15 +29,16 @@ bool output_carries_rotation(const AVOutputFormat *muxer);
 struct output;
 
 enum status output_create(const AVOutputFormat *muxer, const char *file, bool overwrite,
-                          const struct log *log, struct output **output);
+                          const struct log *log, const struct stop *stop, struct output **output);
 
 // Add a stream for every one of the source that the container takes, in the source's order, the
 // filtered one described by `codec`; say which are left out and why. Copies chapters, metadata,
 // dispositions, rotation and HDR data; `first` (a filtered frame) has the latter where only the
-// bitstream did. Timestamps will be moved back by `shift` microseconds.
+// bitstream did. Timestamps will be moved back by `shift` microseconds; `end` is where the output
+// ends before that, INT64_MAX if it is not known.
 enum status output_add_streams(struct output *output, const struct source *source,
                                const AVCodecContext *codec, const AVFrame *first, int64_t shift,
-                               bool upright);
+                               int64_t end, bool upright);
 
 // Write the header. *options (av_dict) holds what output_has_option() knows.
 enum status output_begin(struct output *output, AVDictionary **options);

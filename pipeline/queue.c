@@ -14,7 +14,7 @@ struct queue {
     void **item; // a ring: `count` items from `first` on
     int first, count;
     int writers;
-    bool abandoned;
+    bool closed;
 };
 
 enum status queue_create(int capacity, int writers, void (*drop)(void *item), struct queue **queue)
@@ -58,9 +58,9 @@ void queue_destroy(struct queue **queue)
 enum status queue_push(struct queue *queue, void *item)
 {
     pthread_mutex_lock(&queue->lock);
-    while (queue->count == queue->capacity && !queue->abandoned)
+    while (queue->count == queue->capacity && !queue->closed)
         pthread_cond_wait(&queue->changed, &queue->lock);
-    enum status status = queue->abandoned ? STATUS_EOF : STATUS_OK;
+    enum status status = queue->closed ? STATUS_EOF : STATUS_OK;
     if (!status) {
         void *none = NULL;
         memcpy(&queue->item[(queue->first + queue->count++) % queue->capacity], item, sizeof none);
@@ -74,7 +74,7 @@ enum status queue_push(struct queue *queue, void *item)
 enum status queue_pop(struct queue *queue, void *item)
 {
     pthread_mutex_lock(&queue->lock);
-    while (!queue->count && queue->writers > 0)
+    while (!queue->count && queue->writers > 0 && !queue->closed)
         pthread_cond_wait(&queue->changed, &queue->lock);
     enum status status = queue->count ? STATUS_OK : STATUS_EOF;
     if (!status) {
@@ -95,11 +95,21 @@ void queue_finish(struct queue *queue)
     pthread_mutex_unlock(&queue->lock);
 }
 
-void queue_abandon(struct queue *queue)
+int queue_abandon(struct queue *queue)
 {
     pthread_mutex_lock(&queue->lock);
-    queue->abandoned = true;
+    int dropped = queue->count;
+    queue->closed = true;
     drop_all_locked(queue);
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+    return dropped;
+}
+
+void queue_close(struct queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->closed = true;
     pthread_cond_broadcast(&queue->changed);
     pthread_mutex_unlock(&queue->lock);
 }

@@ -30,4 +30,9 @@ enum status queue_pop(struct queue *queue, void *item);
 void queue_finish(struct queue *queue);
 
 // The reader wants no more: what is queued is dropped, and writers get STATUS_EOF from now on.
-void queue_abandon(struct queue *queue);
+// Returns how many items were dropped.
+int queue_abandon(struct queue *queue);
+
+// Nobody wants more: writers get STATUS_EOF from now on, the reader what is queued and then
+// STATUS_EOF. Any thread.
+void queue_close(struct queue *queue);

@@ -85,10 +85,11 @@ void report_verdict(struct sluice_job *job)
 void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *summary)
 {
     *summary = (struct sluice_summary){
-        .frames_in = job->frames_in,
-        .frames_out = job->frames_out,
-        .dropped_range = job->dropped_range,
-        .dropped_stop = job->dropped_stop,
+        .frames_in = job->ledger.frames_in,
+        .frames_out = job->ledger.frames_out,
+        .dropped_range = job->ledger.dropped_range,
+        .dropped_stop = job->ledger.dropped_stop,
+        .dropped_clock = job->ledger.dropped_clock,
         .frames_damaged = decoder_damaged_frames(job->decoder),
         .packets_damaged = decoder_damaged_packets(job->decoder),
         .truncated = job->truncated,

@@ -21,15 +21,16 @@ static enum status refuse_encoding(const struct sink_request *request, const str
 }
 
 enum status sink_create(const struct sink_request *request, const struct log *log,
-                        struct sink **sink)
+                        const struct stop *stop, struct sink **sink)
 {
     const char *file;
     *sink = NULL;
     bool null = !strcmp(request->output, "null:");
     if (!null && !av_strstart(request->output, "hash:", &file))
-        return sink_file_create(request, log, sink);
+        return sink_file_create(request, log, stop, sink);
     enum status status = refuse_encoding(request, log);
     if (status)
         return status;
-    return null ? sink_null_create(sink) : sink_hash_create(file, request->overwrite, log, sink);
+    return null ? sink_null_create(sink)
+                : sink_hash_create(file, request->overwrite, log, stop, sink);
 }

@@ -6,6 +6,7 @@
 
 #include "pipeline/pixel.h"
 #include "pipeline/source.h"
+#include "pipeline/stop.h"
 #include "stages/log.h"
 #include "stages/status.h"
 
@@ -28,6 +29,7 @@ struct sink_video {
     AVRational time_base;  // of frames
     AVRational frame_rate; // {0}: unknown
     int64_t shift;         // microseconds by which timestamps move back
+    int64_t end;           // where the video ends before its input does, before the shift
 };
 
 // What a sink passes packets to, when it makes any: the queue of the muxing thread.
@@ -41,6 +43,7 @@ struct sink {
     const char *container;    // "mp4", "hash", "null"
     bool has_packets;         // frames become packets, and other streams may join them
     bool one_frame;           // the output holds a single picture
+    _Atomic int64_t dropped;  // frames that the output's clock has no tick for
     enum AVPixelFormat pixel; // of what is written: of the frames, unless open() changes it
 
     // Open everything and write the header. Once.
@@ -74,15 +77,18 @@ struct sink_request {
 
 // Find out how to write the output; refuse what cannot be. Nothing is created. STATUS_USAGE for
 // names and options that do not exist, STATUS_OUTPUT for places that cannot be written.
+//
+// `stop` (optional) must outlive the sink: once it is late, writing to a pipe that nobody reads
+// ends.
 enum status sink_create(const struct sink_request *request, const struct log *log,
-                        struct sink **sink);
+                        const struct stop *stop, struct sink **sink);
 
 // The kinds of sink, which sink_create() chooses between. `file` is what follows "hash:".
 enum status sink_null_create(struct sink **sink);
 enum status sink_hash_create(const char *file, bool overwrite, const struct log *log,
-                             struct sink **sink);
+                             const struct stop *stop, struct sink **sink);
 enum status sink_file_create(const struct sink_request *request, const struct log *log,
-                             struct sink **sink);
+                             const struct stop *stop, struct sink **sink);
 
 static inline void sink_destroy(struct sink **sink)
 {

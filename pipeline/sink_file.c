@@ -18,6 +18,7 @@
 struct file_sink {
     struct sink base;
     const struct log *log;
+    const struct stop *stop;
     char *name;
     bool overwrite;
     const AVOutputFormat *muxer;
@@ -142,7 +143,8 @@ static void choose_formats(struct file_sink *self)
 static enum status open_encoder(struct file_sink *self, const AVFrame *frame)
 {
     // Containers that count frames instead of timing them. Their flags do not tell.
-    bool counts = av_match_name(self->muxer->name, "avi,dv,gxf,mxf,mxf_d10,mxf_opatom,roq,swf");
+    bool counts =
+        av_match_name(self->muxer->name, "avi,dv,gxf,mxf,mxf_d10,mxf_opatom,roq,swf,yuv4mpegpipe");
     struct encoder_video video = {
         .frame = frame,
         .time_base = self->video.time_base,
@@ -231,12 +233,14 @@ static enum status open(struct sink *sink, const struct sink_video *video)
     if (status)
         return status;
     shown.format = pixel;
-    status = output_create(self->muxer, self->name, self->overwrite, self->log, &self->output);
+    status = output_create(self->muxer, self->name, self->overwrite, self->log, self->stop,
+                           &self->output);
     if (!status)
         status = open_encoder(self, &shown);
     if (!status)
-        status = output_add_streams(self->output, video->source, encoder_context(self->encoder),
-                                    video->first, video->shift, !turn_is_none(self->turn));
+        status =
+            output_add_streams(self->output, video->source, encoder_context(self->encoder),
+                               video->first, video->shift, video->end, !turn_is_none(self->turn));
     if (!status)
         status = output_begin(self->output, &self->muxer_options);
     return status;
@@ -268,7 +272,8 @@ static enum status fit(struct file_sink *self, const AVFrame *frame, AVFrame *fi
                        struct packet_queue *queue)
 {
     if (output_is_images(self->muxer) && encodable(self, frame->format) == frame->format) {
-        enum status status = encoder_send(self->encoder, NULL);
+        bool sent;
+        enum status status = encoder_send(self->encoder, NULL, &sent);
         if (!status)
             status = pass_packets(self, queue);
         encoder_destroy(&self->encoder);
@@ -312,6 +317,14 @@ static enum status turn_frame(const struct file_sink *self, const AVFrame *frame
     return STATUS_OK;
 }
 
+static void note_dropped(struct file_sink *self, bool sent)
+{
+    if (!sent && !self->base.dropped++)
+        log_print(self->log, LOG_WARNING,
+                  "frames come faster than the clock of %s ticks: some are left out",
+                  self->muxer->name);
+}
+
 static enum status write_upright(struct file_sink *self, AVFrame *frame, struct packet_queue *queue)
 {
     AVFrame *fitted = NULL;
@@ -321,8 +334,10 @@ static enum status write_upright(struct file_sink *self, AVFrame *frame, struct 
         fitted = av_frame_alloc();
         status = fitted ? fit(self, frame, fitted, queue) : STATUS_MEMORY;
     }
+    bool sent = true;
     if (!status)
-        status = encoder_send(self->encoder, fitted ? fitted : frame);
+        status = encoder_send(self->encoder, fitted ? fitted : frame, &sent);
+    note_dropped(self, sent);
     if (!status)
         status = pass_packets(self, queue);
     av_frame_free(&fitted);
@@ -388,7 +403,7 @@ static enum status check_place(const struct file_sink *self)
 }
 
 enum status sink_file_create(const struct sink_request *request, const struct log *log,
-                             struct sink **sink)
+                             const struct stop *stop, struct sink **sink)
 {
     *sink = NULL;
     const AVOutputFormat *muxer = output_find(request->format, request->output, log);
@@ -414,6 +429,7 @@ enum status sink_file_create(const struct sink_request *request, const struct lo
         .destroy = destroy,
     };
     self->log = log;
+    self->stop = stop;
     self->overwrite = request->overwrite;
     self->muxer = muxer;
     self->codec = codec;

@@ -15,6 +15,7 @@
 struct hash_sink {
     struct sink base;
     const struct log *log;
+    const struct stop *stop;
     char *name;
     bool overwrite;
     struct file *file;
@@ -25,7 +26,8 @@ struct hash_sink {
 static enum status open(struct sink *sink, const struct sink_video *video)
 {
     struct hash_sink *self = (struct hash_sink *)sink;
-    enum status status = file_create(self->name, self->overwrite, self->log, &self->file);
+    enum status status =
+        file_create(self->name, self->overwrite, self->log, self->stop, &self->file);
     if (status)
         return status;
     avio_printf(file_io(self->file),
@@ -97,7 +99,7 @@ static void destroy(struct sink **sink)
 }
 
 enum status sink_hash_create(const char *file, bool overwrite, const struct log *log,
-                             struct sink **sink)
+                             const struct stop *stop, struct sink **sink)
 {
     *sink = NULL;
     if (!*file)
@@ -118,6 +120,7 @@ enum status sink_hash_create(const char *file, bool overwrite, const struct log 
         .destroy = destroy,
     };
     self->log = log;
+    self->stop = stop;
     self->overwrite = overwrite;
     self->name = strdup(file);
     self->md5 = av_md5_alloc();

@@ -107,8 +107,9 @@ enum sluice_status sluice_job_create(const struct sluice_config *config, struct 
 enum sluice_status sluice_job_run(struct sluice_job *job);
 
 // Ask a running job to end early: what was filtered so far becomes a whole output, within two
-// seconds whatever the source does, and sluice_job_run() returns SLUICE_STOPPED. Returns at once.
-// Any thread, any time between create and destroy; not a signal handler.
+// seconds whatever source and encoder do, and sluice_job_run() returns SLUICE_STOPPED. Returns at
+// once. Any thread, any time between create and destroy; not a signal handler. An encoder that was
+// deep in a frame may then still be at it: sluice_job_destroy() waits for that.
 void sluice_job_stop(struct sluice_job *job);
 
 // Free everything. Not while sluice_job_run() is running. Leaves NULL, accepts NULL behind it.
@@ -142,11 +143,13 @@ enum sluice_part {
 
 // Everything about a job that has run, whatever came of it. Strings live as long as the job.
 struct sluice_summary {
-    // The ledger: frames_in = frames_out + dropped_range + dropped_stop, or the job has failed.
+    // The ledger: frames_in = frames_out + dropped_range + dropped_stop + dropped_clock, or the job
+    // has failed.
     int64_t frames_in;       // decoded
     int64_t frames_out;      // written
     int64_t dropped_range;   // outside start, duration or frames
     int64_t dropped_stop;    // decoded but not yet filtered when the job was stopped
+    int64_t dropped_clock;   // two or more frames in one tick of the output's clock
     int64_t frames_damaged;  // of frames_in: decoded with errors, shown as the decoder left them
     int64_t packets_damaged; // could not be decoded at all
     bool truncated;          // the file ends before its own header or index says so

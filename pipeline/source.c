@@ -32,10 +32,15 @@ static bool readable_soon(int fd)
     return poll(&poll_fd, 1, POLL_MS) != 0;
 }
 
+static bool is_over(const struct source *source)
+{
+    return atomic_load(source->stop) || source->abandoned;
+}
+
 static int io_read(void *opaque, uint8_t *buffer, int size)
 {
     struct source *source = opaque;
-    while (!atomic_load(source->stop)) {
+    while (!is_over(source)) {
         if (!readable_soon(source->fd))
             continue;
         ssize_t got = read(source->fd, buffer, (size_t)size);
@@ -62,7 +67,7 @@ static int64_t io_seek(void *opaque, int64_t offset, int whence)
 
 static int interrupted(void *opaque)
 {
-    return atomic_load(((struct source *)opaque)->stop);
+    return is_over(opaque);
 }
 
 // Demuxers open further files through this.
@@ -198,14 +203,18 @@ static enum status open_container(struct source *source, const struct source_req
     enum status status = check_description(source, request);
     if (status)
         return status;
-    if (request->format && !(demuxer = av_find_input_format(request->format)))
+    if (request->format && !(demuxer = av_find_input_format(name_of_format(request->format))))
         return fail(source->log, STATUS_USAGE,
                     "there is no input format '%s'; 'ffmpeg -demuxers' lists them",
                     request->format);
     snprintf(url, sizeof url, "%s", name);
     if (source->is_sequence) {
         demuxer = av_find_input_format("image2");
-        set_option(&options, "pattern_type", name_is_numbered(name) ? "sequence" : "glob");
+        bool numbered = name_is_numbered(name);
+        int first = numbered ? name_first_number(name, &source->images) : -1;
+        set_option(&options, "pattern_type", numbered ? "sequence" : "glob");
+        if (first >= 0)
+            av_dict_set_int(&options, "start_number", first, 0);
         set_option(&options, "protocol_whitelist", "file");
     } else if (!name_is_url(name)) {
         snprintf(url, sizeof url, "file:%s", name);
@@ -309,7 +318,7 @@ static enum status seek_to_start(struct source *source, double start)
 }
 
 enum status source_open(const struct source_request *request, const struct log *log,
-                        atomic_bool *stop, struct source **source)
+                        const atomic_bool *stop, struct source **source)
 {
     *source = calloc(1, sizeof **source);
     struct source *made = *source;
@@ -320,7 +329,8 @@ enum status source_open(const struct source_request *request, const struct log *
     made->fd = -1;
     made->video = -1;
     made->is_stdin = !strcmp(request->name, "-");
-    made->is_sequence = !made->is_stdin && !name_is_url(request->name) && !request->format &&
+    bool may_be_sequence = !request->format || !strcmp(request->format, "image2");
+    made->is_sequence = !made->is_stdin && !name_is_url(request->name) && may_be_sequence &&
                         (name_is_numbered(request->name) || name_is_globbed(request->name));
     made->name = strdup(made->is_stdin ? "standard input" : request->name);
     made->format = avformat_alloc_context();
@@ -429,6 +439,10 @@ enum status source_read(struct source *source, AVPacket *packet)
         av_packet_unref(packet);
         return STATUS_STOPPED;
     }
+    if (source->abandoned) {
+        av_packet_unref(packet);
+        return STATUS_EOF;
+    }
     if (error == AVERROR(ENOMEM))
         return STATUS_MEMORY;
     if (error == AVERROR_EOF)
@@ -437,8 +451,10 @@ enum status source_read(struct source *source, AVPacket *packet)
         char words[AV_ERROR_MAX_STRING_SIZE];
         av_strerror(error, words, sizeof words);
         log_print(source->log, LOG_WARNING, "%s breaks off: %s", source->name, words);
+        source->broken = true;
         return STATUS_EOF;
     }
+    source->images_read += packet->stream_index == source->video;
     note_end(source, packet);
     return mend_clock(source, packet);
 }
@@ -495,7 +511,8 @@ enum status source_learn(struct source *source, const AVPacket *packet)
 static bool is_short(const struct source *source)
 {
     const AVFormatContext *format = source->format;
-    return av_match_name("matroska", format->iformat->name) &&
+    return (av_match_name("matroska", format->iformat->name) ||
+            av_match_name("flv", format->iformat->name)) &&
            format->duration_estimation_method == AVFMT_DURATION_FROM_STREAM &&
            source->end_us < format->duration - AV_TIME_BASE / 2;
 }
@@ -510,9 +527,25 @@ static bool is_cut(const struct source *source)
     return last && last->pos + last->size > about.st_size;
 }
 
+void source_abandon(struct source *source)
+{
+    source->abandoned = true;
+}
+
+// A number is missing: what comes behind it was not read.
+static bool has_gap(const struct source *source)
+{
+    if (!source->is_sequence || source->images_read >= source->images)
+        return false;
+    log_print(source->log, LOG_WARNING,
+              "%s has a gap: of %d images the first %d were read, up to the missing number",
+              source->name, source->images, source->images_read);
+    return true;
+}
+
 bool source_is_truncated(const struct source *source)
 {
-    return is_cut(source) || is_short(source);
+    return source->broken || is_cut(source) || is_short(source) || has_gap(source);
 }
 
 int64_t source_frames(const struct source *source)

@@ -26,23 +26,26 @@ struct source {
     AVIOContext *io; // ours, or NULL where libavformat opens things itself
     int fd;          // -1: none
     bool is_stdin;
-    bool is_still;     // one picture, as far as can be told before decoding
-    bool is_sequence;  // numbered or globbed images
-    atomic_bool *stop; // the job's
-    int video;         // the stream to filter
-    int64_t start;     // request.start as a timestamp of the file, in microseconds; or AV_NOPTS
+    bool is_still;           // one picture, as far as can be told before decoding
+    bool is_sequence;        // numbered or globbed images
+    const atomic_bool *stop; // the job's
+    atomic_bool abandoned;
+    bool broken;   // reading failed before the end
+    int video;     // the stream to filter
+    int64_t start; // request.start as a timestamp of the file, in microseconds; or AV_NOPTS
     // Streams that were joined byte for byte restart their clock; see source_read().
     int64_t clock_offset; // what has been added so far, in microseconds
     int64_t *next_us;     // of each stream: where its next packet should begin
     unsigned clocks;
-    int64_t end_us; // where the packets read so far end
+    int images, images_read; // of a numbered sequence: that are there, and so far
+    int64_t end_us;          // where the packets read so far end
 };
 
 // Open what the request names. `stop` ends any blocking call when it becomes true and must outlive
 // the source. On failure *source is NULL and the log says why: STATUS_INPUT, STATUS_USAGE for
 // options that do not fit, STATUS_STOPPED.
 enum status source_open(const struct source_request *request, const struct log *log,
-                        atomic_bool *stop, struct source **source);
+                        const atomic_bool *stop, struct source **source);
 void source_close(struct source **source);
 
 // Read the next packet of any stream. STATUS_EOF at the end; a file that breaks off ends there, and
@@ -57,6 +60,9 @@ enum status source_read(struct source *source, AVPacket *packet);
 // lacks it.
 enum status source_learn(struct source *source, const AVPacket *packet);
 bool source_is_learned(const struct source *source);
+
+// Nothing more is wanted: source_read() ends, also one that waits for bytes. Any thread.
+void source_abandon(struct source *source);
 
 // Whether the file ends before its own index, or Matroska's header, says so. After the end was
 // read.

@@ -53,13 +53,13 @@ enum status submit_run(struct sluice_job *job)
     while (!status) {
         AVFrame *frame = NULL;
         status = queue_pop(job->frames, &frame);
-        if (!status && !job->stop)
+        if (!status && !job->stop.asked)
             status = submit_frame(job, &frame, NULL);
         if (frame)
             job->dropped_stop++;
         av_frame_free(&frame);
     }
-    queue_abandon(job->frames);
+    job->dropped_stop += queue_abandon(job->frames);
     ring_finish(job->ring);
     return status;
 }

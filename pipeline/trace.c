@@ -49,7 +49,7 @@ enum status trace_create(const char *file, int slots, const struct log *log, str
         return STATUS_MEMORY;
     pthread_mutex_init(&(*trace)->lock, NULL);
     (*trace)->began_ns = meter_now_ns();
-    enum status status = file_create(file, true, log, &(*trace)->file);
+    enum status status = file_create(file, true, log, NULL, &(*trace)->file);
     if (status)
         trace_discard(trace);
     else

@@ -108,6 +108,8 @@ def decode_hashes(file, stream="0:v:0", frames=None, upright=False):
     """FFmpeg's own decode: a list of (bytes, md5) a frame."""
     limit = ["-frames:v", str(frames)] if frames else []
     turn = [] if upright else ["-noautorotate"]
+    if str(file).endswith(".ogv"):
+        turn += ["-threads", "1"]  # FFmpeg 5.1's Theora decoder races with itself
     result = execute(["ffmpeg", "-v", "error", "-nostdin", *turn, "-i", f"file:{file}",
                       *AS_THEY_ARE, SYNC, "passthrough", "-copyts", "-map", stream, *limit,
                       "-f", "framemd5", "-"], timeout=120)
