@@ -17,7 +17,7 @@ static enum status push_packet(struct packet_queue *queue, AVPacket **packet)
         return STATUS_STOPPED;
     enum status status = queue_push(job->muxing, packet);
     job->packets_out += !status;
-    return status;
+    return status == STATUS_EOF && job->stop.asked ? STATUS_STOPPED : status;
 }
 
 // Frames that a stopped job's encoder was not given the time for.

@@ -191,6 +191,8 @@ static AVRational time_base(const AVCodec *codec, const struct encoder_video *vi
     AVRational rate = video->rate.num ? video->rate : (AVRational){25, 1};
     if (rates)
         return av_inv_q(nearest_rate(rates, rate));
+    if (codec->id == AV_CODEC_ID_GIF) // delays are hundredths of a second
+        return (AVRational){1, 100};
     if (video->constant_rate || codec->id == AV_CODEC_ID_THEORA) // which counts frames, too
         return av_inv_q(rate);
     if (codec->id == AV_CODEC_ID_MPEG4 && video->time_base.den > 65535) {

@@ -311,10 +311,11 @@ def test_a_sequence_onto_itself_is_refused(run, tmp_path, clips):
 
 
 @pytest.mark.parametrize("option", ["--json", "--trace"])
-@pytest.mark.parametrize("name", ["in.mkv", "out.mp4"])
+@pytest.mark.parametrize("name", ["in.mkv", "out.mp4", "./in.mkv", "sub/../out.mp4"])
 def test_report_over_input_or_output_is_refused(run, tmp_path, clips, name, option):
     data = clips["plain.mkv"].read_bytes()
     (tmp_path / "in.mkv").write_bytes(data)
+    (tmp_path / "sub").mkdir()
     result = run("-q", "in.mkv", "out.mp4", option, name)
     assert (tmp_path / "in.mkv").read_bytes() == data
     assert result.code == 2
@@ -547,11 +548,80 @@ def test_animations_go_out(run, clips, tmp_path, suffix):
     assert len(tools.decode_hashes(output)) == 10
 
 
+def test_a_sequence_begins_at_its_first_number_and_ends_at_a_gap(run, clips, tmp_path):
+    for k, file in enumerate(sorted(clips.sequence().iterdir())):
+        (tmp_path / f"s{107 + k + (k > 3)}.png").write_bytes(file.read_bytes())
+    result = run("s%03d.png", "null:", "--json", "j.json")
+    assert result.code == 3 and "gap" in result.stderr and "s%03d.png" in result.stderr
+    told = json.loads((tmp_path / "j.json").read_text())
+    assert told["frames"]["out"] == 4 and told["frames"]["truncated"]
+    (tmp_path / "s111.png").write_bytes((tmp_path / "s110.png").read_bytes())
+    assert run("-q", "-F", "image2", "s%03d.png", "null:").code == 0
+
+
+def test_an_end_by_count_does_not_wait_for_more_input(clips, tmp_path):
+    """A pipe that stays open after the frames that are wanted."""
+    y4m = tools.ffmpeg("-i", clips["plain.mp4"], "-frames:v", 6, "-f", "yuv4mpegpipe", "-").stdout
+    process = subprocess.Popen([tools.SLUICE, "-q", "-F", "y4m", "-", tmp_path / "o.mkv",
+                                "--frames", "3"], stdin=subprocess.PIPE, env=tools.environment())
+    process.stdin.write(y4m)
+    process.stdin.flush()
+    assert process.wait(20) == 0
+    assert len(packets(tmp_path / "o.mkv")) == 3
+
+
+@pytest.mark.parametrize("name", ["plain.mp4", "sound.ts", "plain.mkv"])
+@pytest.mark.parametrize("output", ["o.y4m", "o.ogv"])
+def test_containers_that_count_frames_get_the_rate(run, clips, tmp_path, name, output):
+    assert run("-q", clips[name], output, "-f", "null").code == 0
+    assert video(tmp_path / output)["r_frame_rate"] == "25/1"
+    assert len(tools.decode_hashes(tmp_path / output)) == len(tools.decode_hashes(clips[name]))
+
+
+def test_frames_too_close_for_the_clock_are_dropped_and_counted(run, clips, tmp_path):
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x64:rate=400:duration=0.5", *tools.X264,
+                 tmp_path / "fast.mp4")
+    result = run("fast.mp4", "o.gif", "--json", "j.json")
+    assert result.code == 3 and "clock" in result.stderr
+    frames = json.loads((tmp_path / "j.json").read_text())["frames"]
+    assert frames["in"] == 200 == frames["out"] + frames["dropped_clock"]
+    assert len(packets(tmp_path / "o.gif")) == frames["out"] < 60
+
+
 @pytest.mark.parametrize("pattern", ["no%04d.png", "no*.png"])
 def test_a_sequence_without_files_is_an_input_error(run, tmp_path, pattern):
     result = run(pattern, "out.mkv")
     assert result.code == 4 and pattern in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+# ---- what only the container or the picture knows ----
+
+
+@pytest.mark.parametrize("output", ["o.mkv", "o.mp4"])
+def test_an_aspect_that_only_the_container_knows_is_kept(run, clips, tmp_path, output):
+    tools.ffmpeg("-i", clips["plain.mp4"], "-c:v", "libvpx-vp9", "-frames:v", 3, "-aspect", "16:9",
+                 tmp_path / "wide.mkv")
+    assert run("-q", "wide.mkv", output).code == 0
+    assert video(tmp_path / output)["display_aspect_ratio"] == "16:9"
+
+
+def test_chapters_end_with_the_output(run, clips, tmp_path):
+    assert run("-q", clips["film.mp4"], "o.mp4", "--duration", "0.5").code == 0
+    told = tools.probe(tmp_path / "o.mp4", "-show_chapters", "-show_format")
+    assert [float(c["end_time"]) for c in told["chapters"]] == [pytest.approx(0.5, abs=0.05)]
+    assert float(told["format"]["duration"]) < 1  # a subtitle lasts longer than the picture
+
+
+def test_alpha_of_webm_comes_through(run, tmp_path):
+    if not tools.has_encoder("libvpx-vp9"):
+        pytest.skip("no libvpx-vp9 here")
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=s=64x64:d=0.2,format=yuva420p,colorchannelmixer="
+                 "aa=0.5", "-c:v", "libvpx-vp9", tmp_path / "alpha.webm")
+    assert run("-q", "alpha.webm", "o.png", "-f", "invert").code == 0
+    assert video(tmp_path / "o.png")["pix_fmt"] == "rgba"
+    assert run("-q", "alpha.webm", "o.mkv", "-f", "gray").code == 0
+    assert "alpha_mode" not in {k.lower() for k in video(tmp_path / "o.mkv").get("tags", {})}
 
 
 # ---- encoding ----

@@ -547,6 +547,45 @@ def test_output_without_nameless_files(tmp_path, out, clips):
     assert len(packets(out / "o.mkv")) == 50
 
 
+@pytest.mark.parametrize("encoder", [["-c:v", "libaom-av1", "-o", "cpu-used=0"],
+                                     ["-c:v", "libx264", "--preset", "placebo"]])
+def test_signal_does_not_wait_for_a_slow_encoder(out, encoder):
+    """1080p: a whole file with what came out in time, or none and a sentence that says so."""
+    if not tools.has_encoder(encoder[1]):
+        pytest.skip(f"no {encoder[1]} here")
+    process = subprocess.Popen([tools.SLUICE, "-f", "null", "-F", "rawvideo", "--size", "1920x1080",
+                                "--pixfmt", "yuv420p", "/dev/urandom", out / "o.mkv", *encoder],
+                               stderr=subprocess.PIPE, env=tools.environment())
+    wait_for(lambda: tools.is_writing(process, out))
+    time.sleep(1)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    assert time.monotonic() - began < 2 + BUSY
+    said = process.stderr.read().decode()
+    assert "ledger" in said
+    if list(out.iterdir()):
+        assert len(packets(out / "o.mkv")) > 0
+    else:
+        assert "no output" in said
+
+
+def test_signal_does_not_wait_for_a_reader_that_takes_nothing(clips):
+    process = subprocess.Popen([tools.SLUICE, "-q", "-f", "null", "-F", "rawvideo", "--size",
+                                "640x480", "--pixfmt", "gray", "/dev/urandom", "-", "-F",
+                                "matroska", "-c:v", "rawvideo"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=tools.environment())
+    time.sleep(1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(2 + BUSY) == 143, process.stderr.read()
+
+
+def test_signals_work_whatever_was_ignored(clips, tmp_path):
+    """SIGUSR1 ignored from the start, or sent from outside, changes nothing."""
+    ignoring = ["sh", "-c", 'trap "" USR1; exec "$0" "$@"', tools.SLUICE]
+    assert tools.execute([*ignoring, "-q", clips["plain.mkv"], "null:"], timeout=20).code == 0
+
+
 def test_signal_during_a_pipe_leaves_a_playable_stream(tmp_path, out):
     with open(out / "got.mkv", "wb") as got:
         process = subprocess.Popen([tools.SLUICE, "-F", "rawvideo", "--size", "320x240", "--pixfmt",

@@ -186,7 +186,7 @@ static void files_appear_whole_or_not_at_all(void **state)
     struct log silent = {0};
     struct file *file;
     char text[32];
-    assert_int_equal(file_create(name, false, &silent, &file), STATUS_OK);
+    assert_int_equal(file_create(name, false, &silent, NULL, &file), STATUS_OK);
     write_text(file, "first");
     assert_int_equal(access(name, F_OK), -1); // not before the commit
     assert_int_equal(file_commit(&file), STATUS_OK);
@@ -195,14 +195,14 @@ static void files_appear_whole_or_not_at_all(void **state)
     assert_string_equal(text, "first");
 
     assert_int_equal(file_check(name, false, &silent), STATUS_OUTPUT);
-    assert_int_equal(file_create(name, true, &silent, &file), STATUS_OK);
+    assert_int_equal(file_create(name, true, &silent, NULL, &file), STATUS_OK);
     write_text(file, "second");
     avio_flush(file_io(file));
     file_discard(&file);
     read_text(text, sizeof text);
     assert_string_equal(text, "first"); // untouched
 
-    assert_int_equal(file_create(name, true, &silent, &file), STATUS_OK);
+    assert_int_equal(file_create(name, true, &silent, NULL, &file), STATUS_OK);
     write_text(file, "third");
     assert_int_equal(file_commit(&file), STATUS_OK);
     read_text(text, sizeof text);
@@ -216,7 +216,7 @@ static void a_file_that_appeared_meanwhile_is_not_replaced(void **state)
     struct file *file;
     char text[32];
     unlink(name);
-    assert_int_equal(file_create(name, false, &silent, &file), STATUS_OK);
+    assert_int_equal(file_create(name, false, &silent, NULL, &file), STATUS_OK);
     write_text(file, "mine");
     FILE *other = fopen(name, "w");
     fputs("theirs", other);
@@ -233,7 +233,7 @@ static void failed_writes_are_noticed(void **state)
     struct file *file;
     if (access("/dev/full", W_OK))
         skip();
-    assert_int_equal(file_create("/dev/full", true, &silent, &file), STATUS_OK);
+    assert_int_equal(file_create("/dev/full", true, &silent, NULL, &file), STATUS_OK);
     write_text(file, "anything");
     assert_int_equal(file_commit(&file), STATUS_OUTPUT);
 }
