@@ -32,8 +32,8 @@ static void add_row(void *opaque, const struct sluice_bench_row *from)
 {
     static const char *const titles[][2] = {
         {"link", "between host and GPU"},
-        {"resident", "frames that stay on the GPU, 8-bit gray"},
-        {"memory", "frames from host memory to host memory, 8-bit gray"},
+        {"resident", "frames that stay on the GPU, gray"},
+        {"memory", "frames from host memory to host memory, gray"},
         {"file", "the whole way of a file"},
     };
     struct table *table = opaque;

@@ -62,7 +62,7 @@ static const struct row rows[] = {
     {ID_VERIFY, 0, "verify", "[N]", "recompute every Nth frame by the definition (1)"},
     {0, 0, NULL, NULL, "Input"},
     {ID_FORMAT, 'F', "format", "FORMAT", "before INPUT its format, after it the output's"},
-    {ID_SIZE, 0, "size", "WxH", "of raw video"},
+    {ID_SIZE, 0, "size", "WxH", "of raw video, and of bench's frames"},
     {ID_RATE, 0, "rate", "FPS", "of raw video and image sequences"},
     {ID_PIXFMT, 0, "pixfmt", "NAME", "of raw video, as ffmpeg calls it"},
     {ID_START, 0, "start", "TIME", "begin there; seconds or [HH:]MM:SS"},

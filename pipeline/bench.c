@@ -1,4 +1,6 @@
 // `sluice bench`: how fast this machine filters, without and with a file around it.
+#include <libavutil/parseutils.h>
+#include <libavutil/pixdesc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +33,9 @@ struct bench {
     const struct sluice_config *config;
     struct log log;
     struct backend *backend;
+    struct shape own; // the one size that was asked for; no name: the usual ones
+    char own_name[32];
+    int depth; // of samples
     int repetitions;
     int64_t repetition_ns;
     void (*row)(void *opaque, const struct sluice_bench_row *row);
@@ -58,7 +63,7 @@ static void give_row(const struct bench *bench, struct sluice_bench_row row, dou
 
 // ---- frames in memory ----
 
-// A chain ready to run on frames of one size: gray, full range, 8 bits.
+// A chain ready to run on frames of one size: gray, full range.
 struct subject {
     struct program program;
     struct plan *plan;
@@ -73,7 +78,7 @@ struct subject {
 static enum status plan_chain(const struct bench *bench, const char *text, struct subject *subject)
 {
     const struct format full = {.range = RANGE_FULL};
-    const struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
+    const struct format gray = format_planar(MODEL_GRAY, bench->depth, 0, 0, false, &full);
     struct chain chain;
     enum status status = chain_parse_logged(text, &bench->log, &chain);
     if (status)
@@ -89,13 +94,18 @@ static enum status plan_chain(const struct bench *bench, const char *text, struc
     return status;
 }
 
+static size_t frame_bytes(const struct bench *bench, const struct shape *shape)
+{
+    return (size_t)shape->width * (size_t)shape->height * (bench->depth > 8 ? 2 : 1);
+}
+
 // Noise: nothing that a table or a branch could profit from.
-static void fill(uint8_t *memory, size_t bytes)
+static void fill(uint8_t *memory, size_t bytes, int depth)
 {
     uint64_t state = 1;
     for (size_t k = 0; k < bytes; k++) {
         state = state * 6364136223846793005u + 1442695040888963407u; // Knuth, TAOCP 2, 3.3.4
-        memory[k] = (uint8_t)(state >> 56);
+        memory[k] = (uint8_t)(state >> (depth > 8 && k % 2 ? 72 - depth : 56));
     }
 }
 
@@ -103,7 +113,7 @@ static enum status make_frames(const struct bench *bench, const struct shape *sh
                                struct subject *subject)
 {
     struct backend *backend = bench->backend;
-    subject->bytes = (size_t)shape->width * (size_t)shape->height;
+    subject->bytes = frame_bytes(bench, shape);
     subject->frames = (int)(working_set / 2 / subject->bytes) / subject->slots * subject->slots;
     if (subject->frames < subject->slots)
         subject->frames = subject->slots;
@@ -115,11 +125,11 @@ static enum status make_frames(const struct bench *bench, const struct shape *sh
         struct image image = {.format = &subject->program.input,
                               .width = shape->width,
                               .height = shape->height,
-                              .stride = {shape->width}};
+                              .stride = {(ptrdiff_t)(subject->bytes / (size_t)shape->height)}};
         uint8_t *noise = backend->alloc(backend, subject->bytes);
         if (!noise)
             return STATUS_MEMORY;
-        fill(noise, subject->bytes);
+        fill(noise, subject->bytes, bench->depth);
         subject->source[k] = subject->target[k] = image;
         subject->target[k].format = &subject->program.output;
         subject->source[k].data[0] = noise;
@@ -211,7 +221,7 @@ static enum status measure_chain(const struct bench *bench, const char *chain,
     status = run_subject(&subject, bench->repetition_ns, &frames, &seconds); // to warm up
     for (int k = 0; k < bench->repetitions && !status; k++) {
         status = run_subject(&subject, bench->repetition_ns, &frames, &seconds);
-        rate[k] = (double)frames * (double)subject.bytes / seconds * 1e-9;
+        rate[k] = (double)frames * (double)shape->width * (double)shape->height / seconds * 1e-9;
     }
     subject_free(bench, &subject);
     if (!status)
@@ -230,13 +240,13 @@ static enum status measure_chain(const struct bench *bench, const char *chain,
 static enum status measure_copy(const struct bench *bench, const struct shape *shape, double *copy)
 {
     struct backend *backend = bench->backend;
-    size_t bytes = (size_t)shape->width * (size_t)shape->height;
+    size_t bytes = frame_bytes(bench, shape);
     double rate[REPETITIONS] = {0};
     enum status status = STATUS_OK;
     for (int k = 0; k < bench->repetitions && !status; k++) {
         status =
             backend->measure_copy(backend, bytes, (double)bench->repetition_ns * 1e-9, &rate[k]);
-        rate[k] *= 1e-9;
+        rate[k] *= 1e-9 / (bench->depth > 8 ? 2 : 1);
     }
     if (status)
         return status;
@@ -274,12 +284,14 @@ static enum status measure_memory(const struct bench *bench, bool resident)
     const char *const own[] = {bench->config->chain, NULL};
     const char *const *chains = bench->config->chain ? own : usual_chains;
     enum status status = STATUS_OK;
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes && !status; s++) {
+    const struct shape *all = bench->own.name ? &bench->own : shapes;
+    int count = bench->own.name ? 1 : (int)(sizeof shapes / sizeof *shapes);
+    for (int s = 0; s < count && !status; s++) {
         double copy = 0;
         if (resident)
-            status = measure_copy(bench, &shapes[s], &copy);
+            status = measure_copy(bench, &all[s], &copy);
         for (int k = 0; chains[k] && !status; k++)
-            status = measure_chain(bench, chains[k], &shapes[s], resident, copy);
+            status = measure_chain(bench, chains[k], &all[s], resident, copy);
     }
     return status;
 }
@@ -354,6 +366,34 @@ static enum status measure_file(const struct bench *bench)
     return status;
 }
 
+// Without a file --size and --pixfmt are of the frames in memory.
+static enum status read_shape(struct bench *bench)
+{
+    const struct sluice_config *config = bench->config;
+    bench->depth = 8;
+    if (config->input)
+        return STATUS_OK;
+    if (config->input_size) {
+        if (av_parse_video_size(&bench->own.width, &bench->own.height, config->input_size) < 0 ||
+            (int64_t)bench->own.width * bench->own.height > INT64_C(1) << 28)
+            return fail(&bench->log, STATUS_USAGE, "--size is '%s'; it takes WxH, as in 1920x1080",
+                        config->input_size);
+        snprintf(bench->own_name, sizeof bench->own_name, "%dx%d", bench->own.width,
+                 bench->own.height);
+        bench->own.name = bench->own_name;
+    }
+    if (config->input_pixfmt) {
+        const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(av_get_pix_fmt(config->input_pixfmt));
+        if (!about || about->nb_components != 1 || about->comp[0].depth < 8 ||
+            about->comp[0].depth > 16)
+            return fail(&bench->log, STATUS_USAGE,
+                        "--pixfmt is '%s'; bench takes gray, gray10le, gray16le and the like",
+                        config->input_pixfmt);
+        bench->depth = about->comp[0].depth;
+    }
+    return STATUS_OK;
+}
+
 enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
                                 void (*row)(void *opaque, const struct sluice_bench_row *row),
                                 void *opaque)
@@ -367,7 +407,9 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
         .row = row,
         .opaque = opaque,
     };
-    enum status status = config->input ? check_file(&bench) : STATUS_OK;
+    enum status status = read_shape(&bench);
+    if (!status && config->input)
+        status = check_file(&bench);
     if (!status)
         status = backend_choose(config, false, &bench.log, &bench.backend, reason, sizeof reason);
     if (!status && bench.backend->has_device_memory)

@@ -864,6 +864,15 @@ def test_bench_measures_the_chain_in_memory_and_around_a_file(run, tmp_path, cli
     assert len(bars) == 1 + len(rows)
 
 
+@pytest.mark.parametrize("pixfmt", ["gray", "gray16le"])
+def test_bench_takes_one_size_and_depth(run, pixfmt):
+    result = run("bench", "-f", "sobel", "--quick", "--json", "-", "--backend", "cpu", "--size",
+                 "320x240", "--pixfmt", pixfmt)
+    (row,) = json.loads(result.text)["rows"]
+    assert row["size"] == "320x240" and row["median"] > 0
+    assert run("bench", "--size", "wide").code == run("bench", "--pixfmt", "rgb24").code == 2
+
+
 def test_bench_refuses_what_filtering_refuses(run):
     assert run("bench", "-f", "gausian").code == 2
     assert run("bench", "missing.mp4", "-f", "invert", "--quick").code == 4
