@@ -228,9 +228,9 @@ struct sluice_bench_row {
 };
 
 // Measure the chain of `config` (NULL: several) on its backend, with gray frames in memory (of
-// input_size and input_pixfmt, or of three sizes and 8 bits), and with config->input the whole path over its first ten seconds, or config->duration. `quick` takes
-// seconds, and is less certain. row() is called with each figure once it is known, strings and all
-// gone when it returns.
+// input_size and input_pixfmt, or of three sizes and 8 bits), and with config->input the whole path
+// over its first ten seconds, or config->duration. `quick` takes seconds, and is less certain.
+// row() is called with each figure once it is known, strings and all gone when it returns.
 enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
                                 void (*row)(void *opaque, const struct sluice_bench_row *row),
                                 void *opaque);
