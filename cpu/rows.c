@@ -2,10 +2,23 @@
 #include "cpu/rows.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 64
+#include "cpu/lanes.h"
+
+enum {
+    BLOCK = 64,
+// Sums that stay in registers: as many rows as these have room for.
+#if !defined(LANES)
+    VERTICAL_ROWS = 1,
+#elif LANES == 32
+    VERTICAL_ROWS = 4,
+#else
+    VERTICAL_ROWS = 2,
+#endif
+};
 
 static inline int clamp_int(int value, int low, int high)
 {
@@ -65,25 +78,32 @@ static void blend(const uint16_t *above, const uint16_t *below, uint32_t weight_
         to[x] = weight_above * above[x] + weight_below * below[x];
 }
 
-// y of the unsharp mask, see OP_SEPARABLE.
-static inline int sharpened(int x, int64_t blurred, const struct op_separable *f, int depth)
-{
-    int fraction = 16 - depth;
-    int64_t sharp = ((int64_t)x << fraction) * (256 + f->amount) - blurred * f->amount;
-    int64_t y = (sharp + (INT64_C(1) << (7 + fraction))) >> (8 + fraction);
-    return y < f->low ? f->low : y > f->high ? f->high : (int)y;
-}
-
 #define SAMPLE uint8_t
+#define DIFFERENCE int16_t
+#define ROOT float
+#define ROOT_OF(value) sqrtf(value)
 #define ROWS(name) name##_8
 #include "cpu/rows.inc"
+#include "cpu/separable.inc"
+#include "cpu/gradient.inc"
 #undef SAMPLE
+#undef DIFFERENCE
+#undef ROOT
+#undef ROOT_OF
 #undef ROWS
 
 #define SAMPLE uint16_t
+#define DIFFERENCE int32_t
+#define ROOT double
+#define ROOT_OF(value) sqrt(value)
 #define ROWS(name) name##_16
 #include "cpu/rows.inc"
+#include "cpu/separable.inc"
+#include "cpu/gradient.inc"
 #undef SAMPLE
+#undef DIFFERENCE
+#undef ROOT
+#undef ROOT_OF
 #undef ROWS
 
 #define TABLE(name, from_type, to_type)                                              \
@@ -112,6 +132,7 @@ const struct row_kernels ROWS_TABLE = {
     .weigh = BOTH(weigh),
     .mix_add = mix_add,
     .mix_finish = BOTH(mix_finish),
+    .vertical_rows = VERTICAL_ROWS,
     .vertical = BOTH(vertical),
     .horizontal = BOTH(horizontal),
     .sharpen = BOTH(sharpen),
@@ -122,6 +143,6 @@ const struct row_kernels ROWS_TABLE = {
     .box_slide = BOTH(box_slide),
     .box_finish = BOTH(box_finish),
     .convolve = BOTH(convolve),
-    .gradient_columns = BOTH(gradient_columns),
+    .gradient_row = BOTH(gradient_row),
     .gradient_finish = BOTH(gradient_finish),
 };

@@ -15,10 +15,23 @@ struct window {
 };
 
 // Rows that a stencil computes from its window, besides its result.
+struct separable {
+    struct row_taps taps_x, taps_y;
+    int16_t *lines;              // of both
+    int first;                   // of the rows in t; INT_MIN: none
+    int16_t *t[ROW_TAPS_MARGIN]; // of OP_SEPARABLE less 32768, as many as are made at once
+    uint16_t *blurred;           // what sharpening starts from
+};
+
 struct coarse {
     struct window grid;    // c of OP_SEPARABLE, 16 bits
     struct window blurred; // u, two rows
     uint32_t *sum;
+};
+
+// The sums of row v in slot v mod 3.
+struct gradient {
+    struct window sums;
 };
 
 struct box_state {
@@ -32,7 +45,9 @@ struct level {
     const void **pointers;        // scratch: one per window row
     void *scratch;                // aligned rows, laid out by the stencil
     size_t apron;                 // of scratch rows, in samples
+    struct separable separable;
     struct coarse coarse;
+    struct gradient gradient;
     struct box_state box;
 };
 
@@ -132,6 +147,11 @@ static void extend_row(void *row_, int bytes, int width, int apron, enum border 
         else
             row16[x] = from < 0 ? (uint16_t)value : row16[from];
     }
+}
+
+static int sample_in_row(const void *row, int bytes, int x)
+{
+    return bytes == 1 ? ((const uint8_t *)row)[x] : ((const uint16_t *)row)[x];
 }
 
 static void fill_row(void *row, int bytes, int width, int value)
@@ -282,21 +302,44 @@ static void window_rows(struct stream *stream, int level, int first, int count)
         stream->level[level].pointers[k] = window_row(stream, level, first + k);
 }
 
+// Row v of what the vertical filter reads: the window of the level below, or of the coarse grid.
+typedef const void *row_source(struct stream *stream, int level, int v);
+
+// t of OP_SEPARABLE for row y of a plane of `columns`, not extended. Rows are made several at once.
+static int16_t *column_row(struct stream *stream, int level, int y, row_source *source, int columns)
+{
+    struct level *here = &stream->level[level];
+    const struct op_separable *f = &here->step->stencil->separable;
+    struct separable *made = &here->separable;
+    bool coarse = f->decimate_x || f->decimate_y;
+    int count = stream->rows->vertical_rows, b = coarse ? 1 : here->bytes - 1;
+    if (y >= made->first && y - count < made->first)
+        return made->t[y - made->first];
+    for (int k = 0; k < 2 * f->radius_y + count; k++)
+        here->pointers[k] = source(stream, level, y - f->radius_y + k);
+    stream->rows->vertical[b](here->pointers, &made->taps_y,
+                              coarse ? f->bits : f->bits - f->fraction, made->t, columns);
+    made->first = y;
+    return made->t[0];
+}
+
 static void make_separable(struct stream *stream, int level, int y, void *to)
 {
     struct level *here = &stream->level[level];
     const struct op *op = here->step->stencil;
     const struct op_separable *f = &op->separable;
     const struct row_kernels *rows = stream->rows;
-    int b = here->bytes - 1, width = stream->width;
-    uint16_t *t = (uint16_t *)here->scratch + here->apron;
-    window_rows(stream, level, y - f->radius_y, 2 * f->radius_y + 1);
-    rows->vertical[b](here->pointers, f->tap_y, f->radius_y, f->bits - f->fraction, t, width);
-    extend_row(t, 2, width, f->radius_x, op->border, op->border_value << f->fraction);
-    if (f->amount)
-        rows->sharpen[b](t, f, here->step->depth_in, here->pointers[f->radius_y], to, width);
-    else
-        rows->horizontal[b](t, f->tap_x, f->radius_x, f->bits + f->fraction, to, width);
+    struct separable *made = &here->separable;
+    int b = here->bytes - 1, width = stream->width, depth = here->step->depth_in;
+    int16_t *t = column_row(stream, level, y, window_row, width);
+    extend_row(t, 2, width, f->radius_x, op->border, (op->border_value << f->fraction) - 32768);
+    if (!f->amount) {
+        rows->horizontal[b](t, &made->taps_x, f->bits + f->fraction, to, width);
+        return;
+    }
+    rows->horizontal[1](t, &made->taps_x, f->bits + f->fraction - (16 - depth), made->blurred,
+                        width);
+    rows->sharpen[b](made->blurred, f, depth, window_row(stream, level, y), to, width);
 }
 
 static int last_on_grid(int length, int decimate)
@@ -305,12 +348,19 @@ static int last_on_grid(int length, int decimate)
     return (length - 1 + d - 1) / d;
 }
 
+// Columns of the grid, from -radius_x to radius_x beyond the last one of the picture.
+static int grid_columns(const struct stream *stream, const struct op_separable *f)
+{
+    return last_on_grid(stream->width, f->decimate_x) + 2 * f->radius_x + 1;
+}
+
 // Row n of the grid: tents around picture row n D. Its window begins at grid column -radius_x.
-static const uint16_t *coarse_row(struct stream *stream, int level, int n, int columns)
+static const void *coarse_row(struct stream *stream, int level, int n)
 {
     struct level *here = &stream->level[level];
     const struct op *op = here->step->stencil;
     const struct op_separable *f = &op->separable;
+    int columns = grid_columns(stream, f);
     struct window *grid = &here->coarse.grid;
     int slot = window_slot(grid, n), dy = 1 << f->decimate_y, width = stream->width;
     uint16_t *to = window_memory(grid, slot, 2);
@@ -350,13 +400,9 @@ static const uint16_t *blurred_row(struct stream *stream, int level, int n)
     if (blurred->row[slot] == n)
         return to;
     blurred->row[slot] = n;
-    int last_x = last_on_grid(stream->width, f->decimate_x);
-    int columns = last_x + 2 * f->radius_x + 1;
-    for (int k = -f->radius_y; k <= f->radius_y; k++)
-        here->pointers[k + f->radius_y] = coarse_row(stream, level, n + k, columns);
-    uint16_t *t = here->scratch;
-    stream->rows->vertical[1](here->pointers, f->tap_y, f->radius_y, f->bits, t, columns);
-    stream->rows->horizontal[1](t + f->radius_x, f->tap_x, f->radius_x, f->bits, to, last_x + 1);
+    const int16_t *t = column_row(stream, level, n, coarse_row, grid_columns(stream, f));
+    stream->rows->horizontal[1](t + f->radius_x, &here->separable.taps_x, f->bits, to,
+                                last_on_grid(stream->width, f->decimate_x) + 1);
     return to;
 }
 
@@ -364,15 +410,22 @@ static void make_coarse(struct stream *stream, int level, int y, void *to)
 {
     struct level *here = &stream->level[level];
     const struct op_separable *f = &here->step->stencil->separable;
+    const struct row_kernels *rows = stream->rows;
     int n = y >> f->decimate_y, dy = 1 << f->decimate_y, fy = y & (dy - 1);
+    int b = here->bytes - 1, width = stream->width, depth = here->step->depth_in;
     const uint16_t *above = blurred_row(stream, level, n);
     const uint16_t *below = fy ? blurred_row(stream, level, n + 1) : above;
-    int columns = last_on_grid(stream->width, f->decimate_x) + 1;
     uint32_t *blended = here->coarse.sum;
-    stream->rows->blend(above, below, (uint32_t)(dy - fy), (uint32_t)fy, blended, columns);
-    const void *center = f->amount ? window_row(stream, level, y) : NULL;
-    stream->rows->interpolate[here->bytes - 1](blended, f, here->step->depth_in, center, to,
-                                               stream->width);
+    rows->blend(above, below, (uint32_t)(dy - fy), (uint32_t)fy, blended,
+                last_on_grid(width, f->decimate_x) + 1);
+    int shift = f->fraction + f->decimate_x + f->decimate_y;
+    if (!f->amount) {
+        rows->interpolate[b](blended, f->decimate_x, shift, to, width);
+        return;
+    }
+    uint16_t *blurred = here->separable.blurred;
+    rows->interpolate[1](blended, f->decimate_x, shift - (16 - depth), blurred, width);
+    rows->sharpen[b](blurred, f, depth, window_row(stream, level, y), to, width);
 }
 
 static void make_box(struct stream *stream, int level, int y, void *to)
@@ -410,26 +463,38 @@ static void make_convolve(struct stream *stream, int level, int y, void *to)
     stream->rows->convolve[here->bytes - 1](here->pointers, f, to, stream->width);
 }
 
-static void extend_sums(int32_t *row, int width, enum border border, int32_t beyond)
+// Put the sums of row v into `rows` at place k.
+static void gradient_sums(struct stream *stream, int level, int v, struct gradient_rows *rows,
+                          int k)
 {
-    int left = border_index(border, -1, width), right = border_index(border, width, width);
-    row[-1] = left < 0 ? beyond : row[left];
-    row[width] = right < 0 ? beyond : row[right];
+    struct level *here = &stream->level[level];
+    const struct op *op = here->step->stencil;
+    struct window *sums = &here->gradient.sums;
+    int slot = window_slot(sums, v), width = stream->width;
+    uint8_t *smooth = window_memory(sums, slot, 1), *difference = smooth + sums->stride / 2;
+    rows->smooth[k] = smooth;
+    rows->difference[k] = difference;
+    if (sums->row[slot] == v)
+        return;
+    sums->row[slot] = v;
+    const void *from = window_row(stream, level, v);
+    int ends[2] = {-1, width};
+    for (int e = 0; e < 2; e++) {
+        int x = border_index(op->border, ends[e], width);
+        ends[e] = x < 0 ? op->border_value : sample_in_row(from, here->bytes, x);
+    }
+    stream->rows->gradient_row[here->bytes - 1](from, ends[0], ends[1], &op->gradient, smooth,
+                                                difference, width);
 }
 
 static void make_gradient(struct stream *stream, int level, int y, void *to)
 {
     struct level *here = &stream->level[level];
-    const struct op *op = here->step->stencil;
-    const struct op_gradient *f = &op->gradient;
-    int32_t *smooth = (int32_t *)here->scratch + here->apron;
-    int32_t *difference = smooth + stream->columns + 2 * here->apron;
-    window_rows(stream, level, y - 1, 3);
-    stream->rows->gradient_columns[here->bytes - 1](here->pointers, f, smooth, difference,
-                                                    stream->width);
-    extend_sums(smooth, stream->width, op->border, (2 * f->side + f->center) * op->border_value);
-    extend_sums(difference, stream->width, op->border, 0);
-    stream->rows->gradient_finish[here->bytes - 1](smooth, difference, f, to, stream->width);
+    struct gradient_rows rows;
+    for (int k = 0; k < 3; k++)
+        gradient_sums(stream, level, y - 1 + k, &rows, k);
+    stream->rows->gradient_finish[here->bytes - 1](&rows, &here->step->stencil->gradient, to,
+                                                   stream->width);
 }
 
 static void make_stencil(struct stream *stream, int level, int y, void *to)
@@ -498,6 +563,8 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         window_forget(&stream->level[k].window);
         window_forget(&stream->level[k].coarse.grid);
         window_forget(&stream->level[k].coarse.blurred);
+        window_forget(&stream->level[k].gradient.sums);
+        stream->level[k].separable.first = INT_MIN;
         stream->level[k].box.row = INT_MIN;
     }
     bool in_place = pass->targets == 1 && is_plain(stream, pass->target[0], pass->grid.depth);
@@ -514,12 +581,44 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
 
 // ---- construction ----
 
+// Lay the taps out as a line, where they fit. Returns the end of its memory.
+static int16_t *init_taps(struct row_taps *taps, const int32_t *tap, int radius, int bits,
+                          int16_t *line)
+{
+    *taps = (struct row_taps){.tap = tap, .radius = radius, .bits = bits};
+    line += ROW_TAPS_MARGIN;
+    for (int k = -radius; k <= radius && bits <= 15; k++)
+        line[radius + k] = (int16_t)tap[abs(k)];
+    if (bits <= 15 && tap[0] <= INT16_MAX)
+        taps->line = line;
+    return line + 2 * radius + 1 + ROW_TAPS_MARGIN;
+}
+
+// `columns` of t, with `apron` samples on both sides and room for kernels that read whole vectors.
+static enum status init_columns(struct stream *stream, struct level *here, int columns,
+                                size_t apron)
+{
+    const struct op_separable *f = &here->step->stencil->separable;
+    struct separable *made = &here->separable;
+    size_t taps = 2 * (size_t)(f->radius_x + f->radius_y + 1 + 2 * ROW_TAPS_MARGIN);
+    size_t stride = aligned(((size_t)columns + 2 * apron + 1) * sizeof(int16_t));
+    int rows = stream->rows->vertical_rows;
+    made->lines = row_alloc(taps * sizeof(int16_t));
+    made->blurred = row_alloc((size_t)stream->columns * sizeof(uint16_t));
+    here->scratch = row_alloc(stride * (size_t)rows);
+    if (!made->lines || !made->blurred || !here->scratch)
+        return STATUS_MEMORY;
+    for (int k = 0; k < rows; k++)
+        made->t[k] = (int16_t *)((uint8_t *)here->scratch + (size_t)k * stride) + apron;
+    int16_t *rest = init_taps(&made->taps_x, f->tap_x, f->radius_x, f->bits, made->lines);
+    init_taps(&made->taps_y, f->tap_y, f->radius_y, f->bits, rest);
+    return STATUS_OK;
+}
+
 static enum status init_separable(struct stream *stream, struct level *here)
 {
     const struct op_separable *f = &here->step->stencil->separable;
-    here->apron = aligned((size_t)f->radius_x);
-    here->scratch = row_alloc(((size_t)stream->columns + 2 * here->apron) * sizeof(uint16_t));
-    return here->scratch ? STATUS_OK : STATUS_MEMORY;
+    return init_columns(stream, here, stream->columns, aligned((size_t)f->radius_x));
 }
 
 static enum status init_coarse(struct stream *stream, struct level *here)
@@ -531,11 +630,13 @@ static enum status init_coarse(struct stream *stream, struct level *here)
         sums = (size_t)stream->columns;
     sums += (size_t)(f->radius_x + 1) << f->decimate_x;
     here->coarse.sum = row_alloc(sums * sizeof *here->coarse.sum);
-    here->scratch = row_alloc((size_t)columns * sizeof(uint16_t));
-    if (!here->coarse.sum || !here->scratch)
+    if (!here->coarse.sum)
         return STATUS_MEMORY;
-    enum status status = window_init(&here->coarse.grid, 2 * f->radius_y + 1, columns, 2, 0, true);
-    return status ? status : window_init(&here->coarse.blurred, 2, columns, 2, 0, true);
+    int rows = 2 * f->radius_y + stream->rows->vertical_rows;
+    enum status status = window_init(&here->coarse.grid, rows, columns, 2, 0, true);
+    if (!status)
+        status = window_init(&here->coarse.blurred, 2, columns, 2, 0, true);
+    return status ? status : init_columns(stream, here, columns, 0);
 }
 
 static enum status init_box(struct stream *stream, struct level *here)
@@ -547,21 +648,22 @@ static enum status init_box(struct stream *stream, struct level *here)
 
 static enum status init_gradient(struct stream *stream, struct level *here)
 {
-    here->apron = row_alignment;
-    here->scratch = row_alloc(2 * ((size_t)stream->columns + 2 * here->apron) * sizeof(int32_t));
-    return here->scratch ? STATUS_OK : STATUS_MEMORY;
+    size_t bytes = aligned((size_t)stream->columns * 2 * (size_t)here->bytes);
+    return window_init(&here->gradient.sums, 3, (int)(2 * bytes), 1, 0, true);
 }
 
 // How many rows of the level below a stencil holds at once.
-static int window_height(const struct op *op)
+static int window_height(const struct stream *stream, const struct op *op)
 {
     switch (op->kind) {
     case OP_SEPARABLE:
         if (op->separable.decimate_x || op->separable.decimate_y)
             return 2 << op->separable.decimate_y;
-        return 2 * op->separable.radius_y + 1;
+        return 2 * op->separable.radius_y + stream->rows->vertical_rows;
     case OP_BOX:
         return 2 * op->box.radius_y + 2;
+    case OP_GRADIENT:
+        return 1;
     default:
         return 2 * op_radius_y(op) + 1;
     }
@@ -573,14 +675,14 @@ static enum status init_stencil(struct stream *stream, int level)
     const struct op *op = here->step->stencil;
     bool points = level == 1 && stream->direct && op->kind != OP_CONVOLVE;
     int apron = op->kind == OP_CONVOLVE ? op->convolve.width / 2 : 0;
-    int pointers = window_height(op);
+    int rows = window_height(stream, op), pointers = rows;
     bool coarse =
         op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
-    if (coarse && 2 * op->separable.radius_y + 1 > pointers)
-        pointers = 2 * op->separable.radius_y + 1;
+    if (coarse)
+        pointers = 2 * op->separable.radius_y + stream->rows->vertical_rows;
     here->pointers = malloc((size_t)pointers * sizeof *here->pointers);
     if (!here->pointers ||
-        window_init(&here->window, window_height(op), stream->columns, here->bytes, apron, !points))
+        window_init(&here->window, rows, stream->columns, here->bytes, apron, !points))
         return STATUS_MEMORY;
     switch (op->kind) {
     case OP_SEPARABLE:
@@ -670,6 +772,9 @@ void stream_destroy(struct stream **stream)
         window_finish(&level->window);
         window_finish(&level->coarse.grid);
         window_finish(&level->coarse.blurred);
+        window_finish(&level->gradient.sums);
+        free(level->separable.lines);
+        free(level->separable.blurred);
         free(level->pointers);
         free(level->scratch);
         free(level->coarse.sum);

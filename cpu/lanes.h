@@ -1,0 +1,102 @@
+// Vectors of 16-bit lanes, as wide as the level of the instruction set has them, for what compilers
+// do not find in plain loops: the sum of two products per 32-bit lane. The rest is GNU C. LANES,
+// how many there are, is defined where they exist; kernels have a plain form as well.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#if defined(__AVX512BW__)
+#define LANES 32
+#define LANES_CALL(name, a, b) _mm512_##name((__m512i)(a), (__m512i)(b))
+#elif defined(__AVX2__)
+#define LANES 16
+#define LANES_CALL(name, a, b) _mm256_##name((__m256i)(a), (__m256i)(b))
+#else
+#define LANES 8
+#define LANES_CALL(name, a, b) _mm_##name((__m128i)(a), (__m128i)(b))
+#endif
+
+typedef uint8_t lanes8 __attribute__((vector_size(LANES)));
+typedef uint16_t lanes16 __attribute__((vector_size(2 * LANES)));
+typedef uint32_t lanes32 __attribute__((vector_size(2 * LANES)));
+typedef int32_t lanes32s __attribute__((vector_size(2 * LANES)));
+
+// sum + (a's even lane times b's) + (a's odd lane times b's), of signed 16-bit lanes.
+static inline lanes32 lanes_madd(lanes32 sum, lanes16 a, lanes16 b)
+{
+#ifdef __AVX512VNNI__
+    return (lanes32)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
+#else
+    return sum + (lanes32)LANES_CALL(madd_epi16, a, b);
+#endif
+}
+
+// Lanes of a and b in turn, from the low (high) half of each 128 bits.
+static inline lanes16 lanes_low(lanes16 a, lanes16 b)
+{
+    return (lanes16)LANES_CALL(unpacklo_epi16, a, b);
+}
+
+static inline lanes16 lanes_high(lanes16 a, lanes16 b)
+{
+    return (lanes16)LANES_CALL(unpackhi_epi16, a, b);
+}
+
+// What undoes both, of signed 32-bit lanes that fit 16 bits.
+static inline lanes16 lanes_pack(lanes32s low, lanes32s high)
+{
+    return (lanes16)LANES_CALL(packs_epi32, low, high);
+}
+
+static inline lanes16 lanes_load(const void *from)
+{
+    lanes16 value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static inline void lanes_store(void *to, lanes16 value)
+{
+    memcpy(to, &value, sizeof value);
+}
+
+static inline lanes16 lanes_load_8(const uint8_t *from)
+{
+    lanes8 bytes;
+    memcpy(&bytes, from, sizeof bytes);
+#if LANES == 32
+    return (lanes16)_mm512_cvtepu8_epi16((__m256i)bytes);
+#elif LANES == 16
+    return (lanes16)_mm256_cvtepu8_epi16((__m128i)bytes);
+#else
+    return __builtin_convertvector(bytes, lanes16);
+#endif
+}
+
+static inline void lanes_store_8(uint8_t *to, lanes16 value)
+{
+#if LANES == 32
+    lanes8 bytes = (lanes8)_mm512_cvtepi16_epi8((__m512i)value);
+#else
+    lanes8 bytes = __builtin_convertvector(value, lanes8);
+#endif
+    memcpy(to, &bytes, sizeof bytes);
+}
+
+// The same value in every lane; the same two neighbours in every pair of lanes.
+static inline lanes32 lanes_all(uint32_t value)
+{
+    return (lanes32){0} + value;
+}
+
+static inline lanes16 lanes_pair(const int16_t *from)
+{
+    uint32_t pair;
+    memcpy(&pair, from, sizeof pair);
+    return (lanes16)lanes_all(pair);
+}
+#endif
