@@ -81,7 +81,7 @@ $(BUILD)/%.o: %.c $(HEADERS)
 ROWS_v2 = -march=x86-64-v2
 ROWS_v3 = -march=x86-64-v3
 ROWS_v4 = -march=x86-64-v4
-ROWS_vnni = -march=x86-64-v4 -mavx512vnni
+ROWS_vnni = -march=x86-64-v4 -mavx512vnni -mavx512vbmi
 $(BUILD)/cpu/rows_%.o: cpu/rows.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -O3 -fno-math-errno -fPIC $(WARNINGS) -I. $(ROWS_$*) \

@@ -99,4 +99,31 @@ static inline lanes16 lanes_pair(const int16_t *from)
     memcpy(&pair, from, sizeof pair);
     return (lanes16)lanes_all(pair);
 }
+
+#ifdef __AVX512VBMI__
+// Look 64 bytes up at once in a table of 256 bytes, given as 16-bit entries.
+#define LANES_TABLE 64
+
+struct lanes_table {
+    __m512i part[4];
+};
+
+static inline struct lanes_table lanes_table_load(const uint16_t *entry)
+{
+    struct lanes_table table;
+    uint8_t *byte = (uint8_t *)table.part;
+    for (int k = 0; k < 256; k++)
+        byte[k] = (uint8_t)entry[k];
+    return table;
+}
+
+static inline void lanes_table_store(uint8_t *to, const struct lanes_table *table,
+                                     const uint8_t *from)
+{
+    __m512i index = _mm512_loadu_si512(from);
+    __m512i low = _mm512_permutex2var_epi8(table->part[0], index, table->part[1]);
+    __m512i high = _mm512_permutex2var_epi8(table->part[2], index, table->part[3]);
+    _mm512_storeu_si512(to, _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high));
+}
+#endif
 #endif

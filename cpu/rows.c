@@ -20,6 +20,11 @@ enum {
 #endif
 };
 
+static inline int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 static inline int clamp_int(int value, int low, int high)
 {
     return value < low ? low : value > high ? high : value;
@@ -84,6 +89,7 @@ static void blend(const uint16_t *above, const uint16_t *below, uint32_t weight_
 #define ROOT_OF(value) sqrtf(value)
 #define ROWS(name) name##_8
 #include "cpu/rows.inc"
+#include "cpu/pointwise.inc"
 #include "cpu/separable.inc"
 #include "cpu/gradient.inc"
 #undef SAMPLE
@@ -98,6 +104,7 @@ static void blend(const uint16_t *above, const uint16_t *below, uint32_t weight_
 #define ROOT_OF(value) sqrt(value)
 #define ROWS(name) name##_16
 #include "cpu/rows.inc"
+#include "cpu/pointwise.inc"
 #include "cpu/separable.inc"
 #include "cpu/gradient.inc"
 #undef SAMPLE
@@ -106,18 +113,22 @@ static void blend(const uint16_t *above, const uint16_t *below, uint32_t weight_
 #undef ROOT_OF
 #undef ROWS
 
-#define TABLE(name, from_type, to_type)                                              \
-    static void name(const void *from_, const uint16_t *table, void *to_, int width) \
-    {                                                                                \
-        const from_type *from = from_;                                               \
-        to_type *to = to_;                                                           \
-        for (int x = 0; x < width; x++)                                              \
-            to[x] = (to_type)table[from[x]];                                         \
-    }
-TABLE(table_8_8, uint8_t, uint8_t)
-TABLE(table_8_16, uint8_t, uint16_t)
-TABLE(table_16_8, uint16_t, uint8_t)
-TABLE(table_16_16, uint16_t, uint16_t)
+// Between depths of different sample types.
+static void widen(const void *from_, const uint16_t *table, void *to_, int width)
+{
+    const uint8_t *from = from_;
+    uint16_t *restrict to = to_;
+    for (int x = 0; x < width; x++)
+        to[x] = table[from[x]];
+}
+
+static void narrow(const void *from_, const uint16_t *table, void *to_, int width)
+{
+    const uint16_t *from = from_;
+    uint8_t *restrict to = to_;
+    for (int x = 0; x < width; x++)
+        to[x] = (uint8_t)table[from[x]];
+}
 
 #define BOTH(name)          \
     {                       \
@@ -128,7 +139,9 @@ const struct row_kernels ROWS_TABLE = {
     .name = ROWS_NAME,
     .load = BOTH(load),
     .store = BOTH(store),
-    .table = {{table_8_8, table_8_16}, {table_16_8, table_16_16}},
+    .point = BOTH(point),
+    .widen = widen,
+    .narrow = narrow,
     .weigh = BOTH(weigh),
     .mix_add = mix_add,
     .mix_finish = BOTH(mix_finish),

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "cpu/point.h"
 #include "stages/op.h"
 
 // One axis of OP_SEPARABLE. Taps of at most 15 bits are also laid out as a line, tap[radius] ..
@@ -34,8 +35,10 @@ struct row_kernels {
     // Scatter samples into a row of a component's plane.
     void (*store[2])(const void *from, const struct component *at, uint8_t *to, int width);
 
-    // to[x] = table[from[x]], [bytes of from - 1][bytes of to - 1]. In place when both are equal.
-    void (*table[2][2])(const void *from, const uint16_t *table, void *to, int width);
+    // A pointwise step between samples of one size, and tables from 8 bits to more and back.
+    void (*point[2])(const void *from, const struct point *f, void *to, int width);
+    void (*widen)(const void *from, const uint16_t *table, void *to, int width);
+    void (*narrow)(const void *from, const uint16_t *table, void *to, int width);
 
     // to[x] = sum of weight[k] * row[k][x], k < count, weights 0 to 4, count up to 4.
     void (*weigh[2])(const void *const *row, const int *weight, int count, uint32_t *to, int width);

@@ -7,7 +7,7 @@ extern const struct row_kernels rows_base;
 #ifdef __x86_64__
 extern const struct row_kernels rows_v2, rows_v3, rows_v4, rows_vnni;
 
-// The levels of the x86-64 psABI, and one with products summed in one instruction, each with the
+// The levels of the x86-64 psABI, and what Ice Lake and Zen 4 have beyond, each with the
 // features that its compiler flag may use.
 static int runs_v2(void)
 {
@@ -30,7 +30,8 @@ static int runs_v4(void)
 
 static int runs_vnni(void)
 {
-    return runs_v4() && __builtin_cpu_supports("avx512vnni");
+    return runs_v4() && __builtin_cpu_supports("avx512vnni") &&
+           __builtin_cpu_supports("avx512vbmi");
 }
 #endif
 

@@ -45,6 +45,7 @@ struct level {
     const void **pointers;        // scratch: one per window row
     void *scratch;                // aligned rows, laid out by the stencil
     size_t apron;                 // of scratch rows, in samples
+    struct point point;           // steps that are tables
     struct separable separable;
     struct coarse coarse;
     struct gradient gradient;
@@ -536,10 +537,13 @@ static void make_row(struct stream *stream, int level, int y, void *to)
         return;
     }
     int from_bytes = sample_bytes(here->step->depth_in);
-    void *from = here->bytes == from_bytes ? to : here->scratch;
-    make_row(stream, level - 1, y, from);
-    stream->rows->table[from_bytes - 1][here->bytes - 1](from, here->step->table, to,
-                                                         stream->width);
+    const struct row_kernels *rows = stream->rows;
+    const uint16_t *table = here->step->table;
+    make_row(stream, level - 1, y, here->scratch);
+    if (from_bytes == here->bytes)
+        rows->point[here->bytes - 1](here->scratch, &here->point, to, stream->width);
+    else
+        (from_bytes == 1 ? rows->widen : rows->narrow)(here->scratch, table, to, stream->width);
 }
 
 static void store_row(struct stream *stream, const void *row, int y)
@@ -696,6 +700,13 @@ static enum status init_stencil(struct stream *stream, int level)
     }
 }
 
+static enum status init_point(struct stream *stream, struct level *here)
+{
+    here->point = point_of_step(here->step);
+    here->scratch = row_alloc((size_t)stream->columns * 2);
+    return here->scratch ? STATUS_OK : STATUS_MEMORY;
+}
+
 static enum status init_levels(struct stream *stream)
 {
     const struct plan_pass *pass = stream->pass;
@@ -707,8 +718,8 @@ static enum status init_levels(struct stream *stream)
         enum status status = STATUS_OK;
         if (here->step->stencil)
             status = init_stencil(stream, k);
-        else if (!(here->scratch = row_alloc((size_t)stream->columns * 2)))
-            status = STATUS_MEMORY;
+        else
+            status = init_point(stream, here);
         if (status)
             return status;
     }
