@@ -20,6 +20,13 @@
 #define LANES_CALL(name, a, b) _mm_##name((__m128i)(a), (__m128i)(b))
 #endif
 
+// Before a loop over sums that shall stay in registers.
+#ifdef __clang__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 4")
+#endif
+
 typedef uint8_t lanes8 __attribute__((vector_size(LANES)));
 typedef uint16_t lanes16 __attribute__((vector_size(2 * LANES)));
 typedef uint32_t lanes32 __attribute__((vector_size(2 * LANES)));

@@ -82,11 +82,11 @@ struct row_kernels {
     // Rows have width / 2 of the kernel on both sides.
     void (*convolve[2])(const void *const *row, const struct op_convolve *f, void *to, int width);
 
-    // What a gradient needs of one row: side l + center x + side r of each sample x between its
-    // neighbours, and r - l; 16 bits of bytes, 32 bits of deeper samples. `left` and `right` are
-    // the samples beyond both ends. Then the lengths, from three such rows.
-    void (*gradient_row[2])(const void *from, int left, int right, const struct op_gradient *f,
-                            void *smooth, void *difference, int width);
+    // What a gradient needs of one row, which has one sample on both sides: side l + center x +
+    // side r of each sample x between its neighbours, and r - l; 16 bits of bytes, 32 bits of
+    // deeper samples. Then the lengths, from three such rows.
+    void (*gradient_row[2])(const void *from, const struct op_gradient *f, void *smooth,
+                            void *difference, int width);
     void (*gradient_finish[2])(const struct gradient_rows *rows, const struct op_gradient *f,
                                void *to, int width);
 };

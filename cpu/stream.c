@@ -11,7 +11,8 @@ struct window {
     const void **pointer; // to the sample of column 0
     uint8_t *memory;      // NULL while rows are only pointed at
     size_t stride;
-    int apron; // samples beyond both ends, filled by the border rule
+    int reach;    // samples beyond both ends that the border rule fills
+    size_t apron; // room for them, in bytes
 };
 
 // Rows that a stencil computes from its window, besides its result.
@@ -95,18 +96,19 @@ static int sample_bytes(int depth)
 
 // ---- windows ----
 
-static enum status window_init(struct window *window, int rows, int columns, int bytes, int apron,
+static enum status window_init(struct window *window, int rows, int columns, int bytes, int reach,
                                bool with_memory)
 {
     window->rows = rows;
-    window->apron = apron;
+    window->reach = reach;
+    window->apron = aligned((size_t)(reach * bytes));
     window->row = malloc((size_t)rows * sizeof *window->row);
     window->pointer = malloc((size_t)rows * sizeof *window->pointer);
     if (!window->row || !window->pointer)
         return STATUS_MEMORY;
     if (!with_memory)
         return STATUS_OK;
-    window->stride = aligned((size_t)(columns + 2 * apron) * (size_t)bytes);
+    window->stride = aligned((size_t)columns * (size_t)bytes + 2 * window->apron);
     window->memory = row_alloc(window->stride * (size_t)rows);
     return window->memory ? STATUS_OK : STATUS_MEMORY;
 }
@@ -130,29 +132,24 @@ static int window_slot(const struct window *window, int v)
     return slot < 0 ? slot + window->rows : slot;
 }
 
-static void *window_memory(const struct window *window, int slot, int bytes)
+static void *window_memory(const struct window *window, int slot)
 {
-    return window->memory + (size_t)slot * window->stride + (size_t)window->apron * (size_t)bytes;
+    return window->memory + (size_t)slot * window->stride + window->apron;
 }
 
-// Fill `apron` samples on both sides of a row by the border rule.
-static void extend_row(void *row_, int bytes, int width, int apron, enum border border, int value)
+// Fill `reach` samples on both sides of a row by the border rule.
+static void extend_row(void *row_, int bytes, int width, int reach, enum border border, int value)
 {
     uint8_t *row8 = row_;
     uint16_t *row16 = row_;
-    for (int k = 0; k < 2 * apron; k++) {
-        int x = k < apron ? k - apron : width + k - apron;
+    for (int k = 0; k < 2 * reach; k++) {
+        int x = k < reach ? k - reach : width + k - reach;
         int from = border_index(border, x, width);
         if (bytes == 1)
             row8[x] = from < 0 ? (uint8_t)value : row8[from];
         else
             row16[x] = from < 0 ? (uint16_t)value : row16[from];
     }
-}
-
-static int sample_in_row(const void *row, int bytes, int x)
-{
-    return bytes == 1 ? ((const uint8_t *)row)[x] : ((const uint16_t *)row)[x];
 }
 
 static void fill_row(void *row, int bytes, int width, int value)
@@ -286,14 +283,13 @@ static const void *window_row(struct stream *stream, int level, int v)
             y < 0 ? stream->constant_row : operand_row(stream, stream->pass->source[0], y, &at);
         return window->pointer[slot];
     }
-    void *row = window_memory(window, slot, bytes);
+    void *row = window_memory(window, slot);
     window->pointer[slot] = row;
     if (y < 0)
         fill_row(row, bytes, stream->width, op->border_value);
     else
         make_row(stream, level - 1, y, row);
-    if (window->apron)
-        extend_row(row, bytes, stream->width, window->apron, op->border, op->border_value);
+    extend_row(row, bytes, stream->width, window->reach, op->border, op->border_value);
     return row;
 }
 
@@ -364,7 +360,7 @@ static const void *coarse_row(struct stream *stream, int level, int n)
     int columns = grid_columns(stream, f);
     struct window *grid = &here->coarse.grid;
     int slot = window_slot(grid, n), dy = 1 << f->decimate_y, width = stream->width;
-    uint16_t *to = window_memory(grid, slot, 2);
+    uint16_t *to = window_memory(grid, slot);
     if (grid->row[slot] == n)
         return to;
     grid->row[slot] = n;
@@ -397,7 +393,7 @@ static const uint16_t *blurred_row(struct stream *stream, int level, int n)
     const struct op_separable *f = &here->step->stencil->separable;
     struct window *blurred = &here->coarse.blurred;
     int slot = window_slot(blurred, n);
-    uint16_t *to = window_memory(blurred, slot, 2);
+    uint16_t *to = window_memory(blurred, slot);
     if (blurred->row[slot] == n)
         return to;
     blurred->row[slot] = n;
@@ -472,19 +468,13 @@ static void gradient_sums(struct stream *stream, int level, int v, struct gradie
     const struct op *op = here->step->stencil;
     struct window *sums = &here->gradient.sums;
     int slot = window_slot(sums, v), width = stream->width;
-    uint8_t *smooth = window_memory(sums, slot, 1), *difference = smooth + sums->stride / 2;
+    uint8_t *smooth = window_memory(sums, slot), *difference = smooth + sums->stride / 2;
     rows->smooth[k] = smooth;
     rows->difference[k] = difference;
     if (sums->row[slot] == v)
         return;
     sums->row[slot] = v;
-    const void *from = window_row(stream, level, v);
-    int ends[2] = {-1, width};
-    for (int e = 0; e < 2; e++) {
-        int x = border_index(op->border, ends[e], width);
-        ends[e] = x < 0 ? op->border_value : sample_in_row(from, here->bytes, x);
-    }
-    stream->rows->gradient_row[here->bytes - 1](from, ends[0], ends[1], &op->gradient, smooth,
+    stream->rows->gradient_row[here->bytes - 1](window_row(stream, level, v), &op->gradient, smooth,
                                                 difference, width);
 }
 
@@ -677,8 +667,9 @@ static enum status init_stencil(struct stream *stream, int level)
 {
     struct level *here = &stream->level[level];
     const struct op *op = here->step->stencil;
-    bool points = level == 1 && stream->direct && op->kind != OP_CONVOLVE;
-    int apron = op->kind == OP_CONVOLVE ? op->convolve.width / 2 : 0;
+    // Stencils that read neighbours along the row need its ends extended.
+    int reach = op->kind == OP_CONVOLVE || op->kind == OP_GRADIENT ? op_radius_x(op) : 0;
+    bool points = level == 1 && stream->direct && reach == 0;
     int rows = window_height(stream, op), pointers = rows;
     bool coarse =
         op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
@@ -686,7 +677,7 @@ static enum status init_stencil(struct stream *stream, int level)
         pointers = 2 * op->separable.radius_y + stream->rows->vertical_rows;
     here->pointers = malloc((size_t)pointers * sizeof *here->pointers);
     if (!here->pointers ||
-        window_init(&here->window, rows, stream->columns, here->bytes, apron, !points))
+        window_init(&here->window, rows, stream->columns, here->bytes, reach, !points))
         return STATUS_MEMORY;
     switch (op->kind) {
     case OP_SEPARABLE:
