@@ -16,43 +16,50 @@ import numpy
 WIDTH, HEIGHT, FRAMES = 1920, 1080, 4
 BORDER = cv2.BORDER_REPLICATE
 
+# Results go where the last ones went: fresh memory would cost OpenCV more than the filters do.
+BYTES = [numpy.empty((HEIGHT, WIDTH), numpy.uint8) for _ in range(4)]
+WORDS = [numpy.empty((HEIGHT, WIDTH), numpy.int16) for _ in range(2)]
+
 
 def blur(source, sigma, radius):
-    return cv2.GaussianBlur(source, (2 * radius + 1, 2 * radius + 1), sigma, borderType=BORDER)
+    side = 2 * radius + 1
+    return cv2.GaussianBlur(source, (side, side), sigma, BYTES[0], borderType=BORDER)
 
 
 def sobel(source):
     """|gx| + |gy| saturated, the cheapest way: 16-bit gradients, saturating sum of magnitudes."""
-    gx = cv2.Sobel(source, cv2.CV_16S, 1, 0, borderType=BORDER)
-    gy = cv2.Sobel(source, cv2.CV_16S, 0, 1, borderType=BORDER)
-    return cv2.add(cv2.convertScaleAbs(gx), cv2.convertScaleAbs(gy))
+    gx = cv2.Sobel(source, cv2.CV_16S, 1, 0, WORDS[0], borderType=BORDER)
+    gy = cv2.Sobel(source, cv2.CV_16S, 0, 1, WORDS[1], borderType=BORDER)
+    gx, gy = cv2.convertScaleAbs(gx, BYTES[1]), cv2.convertScaleAbs(gy, BYTES[2])
+    return cv2.add(gx, gy, BYTES[1])
 
 
 def double_threshold(source):
-    kept = cv2.threshold(source, 19, 0, cv2.THRESH_TOZERO)[1]
-    kept[kept > 240] = 255
-    return kept
+    white = cv2.threshold(source, 240, 255, cv2.THRESH_BINARY, BYTES[2])[1]
+    return cv2.max(cv2.threshold(source, 19, 0, cv2.THRESH_TOZERO, BYTES[3])[1], white, BYTES[3])
 
 
-def double_threshold_fast(source):
-    kept = cv2.threshold(source, 19, 0, cv2.THRESH_TOZERO)[1]
-    return cv2.max(kept, cv2.threshold(source, 240, 255, cv2.THRESH_BINARY)[1])
+def laplacian(source):
+    edges = cv2.Laplacian(source, cv2.CV_16S, WORDS[0], borderType=BORDER)
+    return cv2.convertScaleAbs(edges, BYTES[0])
 
+
+GAMMA = numpy.array([round(255 * (x / 255) ** (1 / 2.2)) for x in range(256)], numpy.uint8)
 
 CASES = [
     ("gray,gaussian=1.4,sobel,threshold=20:240",
-     lambda x: double_threshold_fast(sobel(blur(x, 1.4, 4)))),
+     lambda x: double_threshold(sobel(blur(x, 1.4, 4)))),
     ("gaussian=0.8:2", lambda x: blur(x, 0.8, 2)),
     ("gaussian=1.4:4", lambda x: blur(x, 1.4, 4)),
     ("gaussian=2.5:8", lambda x: blur(x, 2.5, 8)),
     ("gaussian=10:32", lambda x: blur(x, 10, 32)),
     ("gaussian=20:64", lambda x: blur(x, 20, 64)),
     ("sobel", sobel),
-    ("box=2", lambda x: cv2.blur(x, (5, 5), borderType=BORDER)),
-    ("box=20", lambda x: cv2.blur(x, (41, 41), borderType=BORDER)),
-    ("threshold=20:240", double_threshold_fast),
-    ("laplacian", lambda x: cv2.convertScaleAbs(
-        cv2.Laplacian(x, cv2.CV_16S, borderType=BORDER))),
+    ("laplacian", laplacian),
+    ("box=2", lambda x: cv2.blur(x, (5, 5), BYTES[0], borderType=BORDER)),
+    ("box=20", lambda x: cv2.blur(x, (41, 41), BYTES[0], borderType=BORDER)),
+    ("threshold=20:240", double_threshold),
+    ("gamma=2.2", lambda x: cv2.LUT(x, GAMMA, BYTES[0])),
 ]
 
 
