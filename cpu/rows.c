@@ -8,6 +8,9 @@
 
 #include "cpu/lanes.h"
 
+// What a row kernel is made of, and must be part of for its constants to be known.
+#define INLINE static inline __attribute__((always_inline))
+
 enum {
     BLOCK = 64,
     AHEAD = 512,

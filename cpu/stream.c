@@ -266,22 +266,19 @@ static void mix_row(struct stream *stream, int y, void *to)
 
 static void make_row(struct stream *stream, int level, int y, void *to);
 
-// Row v of the extended result of the level below `level`, in the level's window.
-static const void *window_row(struct stream *stream, int level, int v)
+// Put row v of the extended result of the level below into its slot.
+static void fill_slot(struct stream *stream, int level, int slot, int v)
 {
     struct level *here = &stream->level[level];
     struct window *window = &here->window;
     const struct op *op = here->step->stencil;
-    int slot = window_slot(window, v), bytes = here->bytes;
-    if (window->row[slot] == v)
-        return window->pointer[slot];
+    int bytes = here->bytes, y = border_index(op->border, v, stream->height);
     window->row[slot] = v;
-    int y = border_index(op->border, v, stream->height);
     if (!window->memory) {
         const struct component *at;
         window->pointer[slot] =
             y < 0 ? stream->constant_row : operand_row(stream, stream->pass->source[0], y, &at);
-        return window->pointer[slot];
+        return;
     }
     void *row = window_memory(window, slot);
     window->pointer[slot] = row;
@@ -290,17 +287,30 @@ static const void *window_row(struct stream *stream, int level, int v)
     else
         make_row(stream, level - 1, y, row);
     extend_row(row, bytes, stream->width, window->reach, op->border, op->border_value);
+}
+
+// Rows first .. first + count - 1 of the extended result of the level below, from the window.
+static void window_rows(struct stream *stream, int level, int first, int count, const void **row)
+{
+    struct window *window = &stream->level[level].window;
+    int slot = window_slot(window, first);
+    for (int k = 0; k < count; k++) {
+        if (window->row[slot] != first + k)
+            fill_slot(stream, level, slot, first + k);
+        row[k] = window->pointer[slot];
+        slot = slot + 1 == window->rows ? 0 : slot + 1;
+    }
+}
+
+static const void *window_row(struct stream *stream, int level, int v)
+{
+    const void *row;
+    window_rows(stream, level, v, 1, &row);
     return row;
 }
 
-static void window_rows(struct stream *stream, int level, int first, int count)
-{
-    for (int k = 0; k < count; k++)
-        stream->level[level].pointers[k] = window_row(stream, level, first + k);
-}
-
-// Row v of what the vertical filter reads: the window of the level below, or of the coarse grid.
-typedef const void *row_source(struct stream *stream, int level, int v);
+// Rows that a vertical filter reads: of the window of the level below, or of the coarse grid.
+typedef void row_source(struct stream *stream, int level, int first, int count, const void **row);
 
 // t of OP_SEPARABLE for row y of a plane of `columns`, not extended. Rows are made several at once.
 static int16_t *column_row(struct stream *stream, int level, int y, row_source *source, int columns)
@@ -312,8 +322,7 @@ static int16_t *column_row(struct stream *stream, int level, int y, row_source *
     int count = stream->rows->vertical_rows, b = coarse ? 1 : here->bytes - 1;
     if (y >= made->first && y - count < made->first)
         return made->t[y - made->first];
-    for (int k = 0; k < 2 * f->radius_y + count; k++)
-        here->pointers[k] = source(stream, level, y - f->radius_y + k);
+    source(stream, level, y - f->radius_y, 2 * f->radius_y + count, here->pointers);
     stream->rows->vertical[b](here->pointers, &made->taps_y,
                               coarse ? f->bits : f->bits - f->fraction, made->t, columns);
     made->first = y;
@@ -328,7 +337,7 @@ static void make_separable(struct stream *stream, int level, int y, void *to)
     const struct row_kernels *rows = stream->rows;
     struct separable *made = &here->separable;
     int b = here->bytes - 1, width = stream->width, depth = here->step->depth_in;
-    int16_t *t = column_row(stream, level, y, window_row, width);
+    int16_t *t = column_row(stream, level, y, window_rows, width);
     extend_row(t, 2, width, f->radius_x, op->border, (op->border_value << f->fraction) - 32768);
     if (!f->amount) {
         rows->horizontal[b](t, &made->taps_x, f->bits + f->fraction, to, width);
@@ -386,6 +395,12 @@ static const void *coarse_row(struct stream *stream, int level, int n)
     return to;
 }
 
+static void coarse_rows(struct stream *stream, int level, int first, int count, const void **row)
+{
+    for (int k = 0; k < count; k++)
+        row[k] = coarse_row(stream, level, first + k);
+}
+
 // Row n of u, columns 0 to last_x.
 static const uint16_t *blurred_row(struct stream *stream, int level, int n)
 {
@@ -397,7 +412,7 @@ static const uint16_t *blurred_row(struct stream *stream, int level, int n)
     if (blurred->row[slot] == n)
         return to;
     blurred->row[slot] = n;
-    const int16_t *t = column_row(stream, level, n, coarse_row, grid_columns(stream, f));
+    const int16_t *t = column_row(stream, level, n, coarse_rows, grid_columns(stream, f));
     stream->rows->horizontal[1](t + f->radius_x, &here->separable.taps_x, f->bits, to,
                                 last_on_grid(stream->width, f->decimate_x) + 1);
     return to;
@@ -456,7 +471,7 @@ static void make_convolve(struct stream *stream, int level, int y, void *to)
 {
     struct level *here = &stream->level[level];
     const struct op_convolve *f = &here->step->stencil->convolve;
-    window_rows(stream, level, y - f->height / 2, f->height);
+    window_rows(stream, level, y - f->height / 2, f->height, here->pointers);
     stream->rows->convolve[here->bytes - 1](here->pointers, f, to, stream->width);
 }
 
