@@ -12,12 +12,15 @@
 #if defined(__AVX512BW__)
 #define LANES 32
 #define LANES_CALL(name, a, b) _mm512_##name((__m512i)(a), (__m512i)(b))
+#define LANES_CALL_1(name, a) _mm512_##name((__m512i)(a))
 #elif defined(__AVX2__)
 #define LANES 16
 #define LANES_CALL(name, a, b) _mm256_##name((__m256i)(a), (__m256i)(b))
+#define LANES_CALL_1(name, a) _mm256_##name((__m256i)(a))
 #else
 #define LANES 8
 #define LANES_CALL(name, a, b) _mm_##name((__m128i)(a), (__m128i)(b))
+#define LANES_CALL_1(name, a) _mm_##name((__m128i)(a))
 #endif
 
 // Before a loop over sums that shall stay in registers.
@@ -57,6 +60,21 @@ static inline lanes16 lanes_high(lanes16 a, lanes16 b)
 static inline lanes16 lanes_pack(lanes32s low, lanes32s high)
 {
     return (lanes16)LANES_CALL(packs_epi32, low, high);
+}
+
+// Of signed lanes.
+static inline lanes16 lanes_least(lanes16 a, lanes16 b)
+{
+    return (lanes16)LANES_CALL(min_epi16, a, b);
+}
+
+static inline lanes16 lanes_magnitude(lanes16 a)
+{
+#ifdef __SSSE3__
+    return (lanes16)LANES_CALL_1(abs_epi16, a);
+#else
+    return (lanes16)LANES_CALL(max_epi16, a, -a);
+#endif
 }
 
 static inline lanes16 lanes_load(const void *from)

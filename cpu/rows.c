@@ -160,6 +160,5 @@ const struct row_kernels ROWS_TABLE = {
     .box_slide = BOTH(box_slide),
     .box_finish = BOTH(box_finish),
     .convolve = BOTH(convolve),
-    .gradient_row = BOTH(gradient_row),
-    .gradient_finish = BOTH(gradient_finish),
+    .gradient = BOTH(gradient),
 };

@@ -22,10 +22,6 @@ struct row_taps {
 
 enum { ROW_TAPS_MARGIN = 4 };
 
-struct gradient_rows {
-    const void *smooth[3], *difference[3];
-};
-
 struct row_kernels {
     const char *name;
 
@@ -82,13 +78,8 @@ struct row_kernels {
     // Rows have width / 2 of the kernel on both sides.
     void (*convolve[2])(const void *const *row, const struct op_convolve *f, void *to, int width);
 
-    // What a gradient needs of one row, which has one sample on both sides: side l + center x +
-    // side r of each sample x between its neighbours, and r - l; 16 bits of bytes, 32 bits of
-    // deeper samples. Then the lengths, from three such rows.
-    void (*gradient_row[2])(const void *from, const struct op_gradient *f, void *smooth,
-                            void *difference, int width);
-    void (*gradient_finish[2])(const struct gradient_rows *rows, const struct op_gradient *f,
-                               void *to, int width);
+    // Three rows, with one sample on both sides.
+    void (*gradient[2])(const void *const *row, const struct op_gradient *f, void *to, int width);
 };
 
 // The kernels for this processor, or for the level that `name` asks for ("base", "v2", "v3", "v4",

@@ -30,11 +30,6 @@ struct coarse {
     uint32_t *sum;
 };
 
-// The sums of row v in slot v mod 3.
-struct gradient {
-    struct window sums;
-};
-
 struct box_state {
     int row; // that `sum` is for; INT_MIN: none
 };
@@ -49,7 +44,6 @@ struct level {
     struct point point;           // steps that are tables
     struct separable separable;
     struct coarse coarse;
-    struct gradient gradient;
     struct box_state box;
 };
 
@@ -475,32 +469,12 @@ static void make_convolve(struct stream *stream, int level, int y, void *to)
     stream->rows->convolve[here->bytes - 1](here->pointers, f, to, stream->width);
 }
 
-// Put the sums of row v into `rows` at place k.
-static void gradient_sums(struct stream *stream, int level, int v, struct gradient_rows *rows,
-                          int k)
-{
-    struct level *here = &stream->level[level];
-    const struct op *op = here->step->stencil;
-    struct window *sums = &here->gradient.sums;
-    int slot = window_slot(sums, v), width = stream->width;
-    uint8_t *smooth = window_memory(sums, slot), *difference = smooth + sums->stride / 2;
-    rows->smooth[k] = smooth;
-    rows->difference[k] = difference;
-    if (sums->row[slot] == v)
-        return;
-    sums->row[slot] = v;
-    stream->rows->gradient_row[here->bytes - 1](window_row(stream, level, v), &op->gradient, smooth,
-                                                difference, width);
-}
-
 static void make_gradient(struct stream *stream, int level, int y, void *to)
 {
     struct level *here = &stream->level[level];
-    struct gradient_rows rows;
-    for (int k = 0; k < 3; k++)
-        gradient_sums(stream, level, y - 1 + k, &rows, k);
-    stream->rows->gradient_finish[here->bytes - 1](&rows, &here->step->stencil->gradient, to,
-                                                   stream->width);
+    window_rows(stream, level, y - 1, 3, here->pointers);
+    stream->rows->gradient[here->bytes - 1](here->pointers, &here->step->stencil->gradient, to,
+                                            stream->width);
 }
 
 static void make_stencil(struct stream *stream, int level, int y, void *to)
@@ -572,7 +546,6 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         window_forget(&stream->level[k].window);
         window_forget(&stream->level[k].coarse.grid);
         window_forget(&stream->level[k].coarse.blurred);
-        window_forget(&stream->level[k].gradient.sums);
         stream->level[k].separable.first = INT_MIN;
         stream->level[k].box.row = INT_MIN;
     }
@@ -655,12 +628,6 @@ static enum status init_box(struct stream *stream, struct level *here)
     return here->scratch ? STATUS_OK : STATUS_MEMORY;
 }
 
-static enum status init_gradient(struct stream *stream, struct level *here)
-{
-    size_t bytes = aligned((size_t)stream->columns * 2 * (size_t)here->bytes);
-    return window_init(&here->gradient.sums, 3, (int)(2 * bytes), 1, 0, true);
-}
-
 // How many rows of the level below a stencil holds at once.
 static int window_height(const struct stream *stream, const struct op *op)
 {
@@ -671,8 +638,6 @@ static int window_height(const struct stream *stream, const struct op *op)
         return 2 * op->separable.radius_y + stream->rows->vertical_rows;
     case OP_BOX:
         return 2 * op->box.radius_y + 2;
-    case OP_GRADIENT:
-        return 1;
     default:
         return 2 * op_radius_y(op) + 1;
     }
@@ -699,8 +664,6 @@ static enum status init_stencil(struct stream *stream, int level)
         return coarse ? init_coarse(stream, here) : init_separable(stream, here);
     case OP_BOX:
         return init_box(stream, here);
-    case OP_GRADIENT:
-        return init_gradient(stream, here);
     default:
         return STATUS_OK;
     }
@@ -789,7 +752,6 @@ void stream_destroy(struct stream **stream)
         window_finish(&level->window);
         window_finish(&level->coarse.grid);
         window_finish(&level->coarse.blurred);
-        window_finish(&level->gradient.sums);
         free(level->separable.lines);
         free(level->separable.blurred);
         free(level->pointers);
