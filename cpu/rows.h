@@ -20,10 +20,11 @@ struct row_taps {
     const int16_t *line; // to its first tap; NULL when they do not fit
 };
 
-enum { ROW_TAPS_MARGIN = 4 };
+enum { ROWS_AT_ONCE_MOST = 4, ROW_TAPS_MARGIN = ROWS_AT_ONCE_MOST };
 
 struct row_kernels {
     const char *name;
+    int rows_at_once; // 1, 2 or 4: how many are best made together
 
     // Gather a component's samples from a row of its plane, native-endian and shifted down.
     void (*load[2])(const uint8_t *from, const struct component *at, void *to, int width);
@@ -45,9 +46,8 @@ struct row_kernels {
                     int64_t *sum, int width);
     void (*mix_finish[2])(const int64_t *sum, const struct op_mix *mix, void *to, int width);
 
-    // t of OP_SEPARABLE less 32768, for vertical_rows rows at once: row[0 .. 2 radius] are around
+    // t of OP_SEPARABLE less 32768, for rows_at_once rows: row[0 .. 2 radius] are around
     // the first. shift = bits - fraction. Other than `to`, rows are read up to `width` only.
-    int vertical_rows;
     void (*vertical[2])(const void *const *row, const struct row_taps *taps, int shift,
                         int16_t *const *to, int width);
 

@@ -18,10 +18,10 @@ struct window {
 // Rows that a stencil computes from its window, besides its result.
 struct separable {
     struct row_taps taps_x, taps_y;
-    int16_t *lines;              // of both
-    int first;                   // of the rows in t; INT_MIN: none
-    int16_t *t[ROW_TAPS_MARGIN]; // of OP_SEPARABLE less 32768, as many as are made at once
-    uint16_t *blurred;           // what sharpening starts from
+    int16_t *lines;                // of both
+    int first;                     // of the rows in t; INT_MIN: none
+    int16_t *t[ROWS_AT_ONCE_MOST]; // of OP_SEPARABLE less 32768, as many as are made at once
+    uint16_t *blurred;             // what sharpening starts from
 };
 
 struct coarse {
@@ -57,7 +57,7 @@ struct stream {
     struct level *level;
     int levels;
     bool direct;        // level 0 points into memory
-    void *spare;        // a row of any sample type: results on their way to memory
+    void *spare;        // rows of any sample type: results on their way to memory
     uint32_t *vertical; // mix: a source row resampled vertically
     int64_t *mixed;
     void *mix_rows[4];
@@ -83,6 +83,22 @@ static void *row_alloc(size_t bytes)
         return NULL;
     memset(memory, 0, aligned(bytes) + row_alignment);
     return memory;
+}
+
+// Row k of memory for as many as are made at once, of any sample type.
+static size_t scratch_stride(const struct stream *stream)
+{
+    return aligned((size_t)stream->columns * 2);
+}
+
+static void *scratch_row(const struct stream *stream, void *memory, int k)
+{
+    return (uint8_t *)memory + (size_t)k * scratch_stride(stream);
+}
+
+static void *scratch_alloc(const struct stream *stream)
+{
+    return row_alloc(scratch_stride(stream) * (size_t)stream->rows->rows_at_once);
 }
 
 static int sample_bytes(int depth)
@@ -260,29 +276,39 @@ static void mix_row(struct stream *stream, int y, void *to)
 
 // ---- levels ----
 
-static void make_row(struct stream *stream, int level, int y, void *to);
+static void make_rows(struct stream *stream, int level, int y, int count, void *const *to);
 
-// Put row v of the extended result of the level below into its slot.
-static void fill_slot(struct stream *stream, int level, int slot, int v)
+// Where row v of a window that only points is.
+static const void *memory_row(const struct stream *stream, const struct op *op, int v)
+{
+    const struct component *at;
+    int y = border_index(op->border, v, stream->height);
+    return y < 0 ? stream->constant_row : operand_row(stream, stream->pass->source[0], y, &at);
+}
+
+// Make row v of the extended result of the level below, and as many of the `count` after it as can
+// be made with it.
+static void fill_window(struct stream *stream, int level, int v, int count)
 {
     struct level *here = &stream->level[level];
     struct window *window = &here->window;
     const struct op *op = here->step->stencil;
-    int bytes = here->bytes, y = border_index(op->border, v, stream->height);
-    window->row[slot] = v;
-    if (!window->memory) {
-        const struct component *at;
-        window->pointer[slot] =
-            y < 0 ? stream->constant_row : operand_row(stream, stream->pass->source[0], y, &at);
-        return;
+    int y = border_index(op->border, v, stream->height), made = 0;
+    void *row[ROWS_AT_ONCE_MOST];
+    if (count > stream->rows->rows_at_once)
+        count = stream->rows->rows_at_once;
+    while (made < count && (made == 0 || (y >= 0 && y == v && v + made < stream->height))) {
+        int slot = window_slot(window, v + made);
+        row[made++] = window_memory(window, slot);
+        window->row[slot] = v + made - 1;
+        window->pointer[slot] = row[made - 1];
     }
-    void *row = window_memory(window, slot);
-    window->pointer[slot] = row;
     if (y < 0)
-        fill_row(row, bytes, stream->width, op->border_value);
+        fill_row(row[0], here->bytes, stream->width, op->border_value);
     else
-        make_row(stream, level - 1, y, row);
-    extend_row(row, bytes, stream->width, window->reach, op->border, op->border_value);
+        make_rows(stream, level - 1, y, made, row);
+    for (int k = 0; k < made; k++)
+        extend_row(row[k], here->bytes, stream->width, window->reach, op->border, op->border_value);
 }
 
 // Rows first .. first + count - 1 of the extended result of the level below, from the window.
@@ -291,8 +317,13 @@ static void window_rows(struct stream *stream, int level, int first, int count, 
     struct window *window = &stream->level[level].window;
     int slot = window_slot(window, first);
     for (int k = 0; k < count; k++) {
-        if (window->row[slot] != first + k)
-            fill_slot(stream, level, slot, first + k);
+        if (window->row[slot] != first + k && !window->memory) {
+            window->row[slot] = first + k;
+            window->pointer[slot] =
+                memory_row(stream, stream->level[level].step->stencil, first + k);
+        } else if (window->row[slot] != first + k) {
+            fill_window(stream, level, first + k, count - k);
+        }
         row[k] = window->pointer[slot];
         slot = slot + 1 == window->rows ? 0 : slot + 1;
     }
@@ -315,7 +346,7 @@ static int16_t *column_row(struct stream *stream, int level, int y, row_source *
     const struct op_separable *f = &here->step->stencil->separable;
     struct separable *made = &here->separable;
     bool coarse = f->decimate_x || f->decimate_y;
-    int count = stream->rows->vertical_rows, b = coarse ? 1 : here->bytes - 1;
+    int count = stream->rows->rows_at_once, b = coarse ? 1 : here->bytes - 1;
     if (y >= made->first && y - count < made->first)
         return made->t[y - made->first];
     source(stream, level, y - f->radius_y, 2 * f->radius_y + count, here->pointers);
@@ -463,68 +494,74 @@ static void make_box(struct stream *stream, int level, int y, void *to)
         sum, rx, (2 * (int64_t)rx + 1) * (2 * (int64_t)ry + 1), to, width);
 }
 
-static void make_convolve(struct stream *stream, int level, int y, void *to)
+static void make_convolve(struct stream *stream, int level, int y, int count, void *const *to)
 {
     struct level *here = &stream->level[level];
     const struct op_convolve *f = &here->convolve;
-    window_rows(stream, level, y - f->height / 2, f->height, here->pointers);
-    stream->rows->convolve[here->bytes - 1](here->pointers, f, to, stream->width);
+    window_rows(stream, level, y - f->height / 2, f->height - 1 + count, here->pointers);
+    for (int k = 0; k < count; k++)
+        stream->rows->convolve[here->bytes - 1](here->pointers + k, f, to[k], stream->width);
 }
 
-static void make_gradient(struct stream *stream, int level, int y, void *to)
+static void make_gradient(struct stream *stream, int level, int y, int count, void *const *to)
 {
     struct level *here = &stream->level[level];
-    window_rows(stream, level, y - 1, 3, here->pointers);
-    stream->rows->gradient[here->bytes - 1](here->pointers, &here->step->stencil->gradient, to,
-                                            stream->width);
+    const struct op_gradient *f = &here->step->stencil->gradient;
+    window_rows(stream, level, y - 1, 2 + count, here->pointers);
+    for (int k = 0; k < count; k++)
+        stream->rows->gradient[here->bytes - 1](here->pointers + k, f, to[k], stream->width);
 }
 
-static void make_stencil(struct stream *stream, int level, int y, void *to)
+static void make_stencil(struct stream *stream, int level, int y, int count, void *const *to)
 {
     const struct op *op = stream->level[level].step->stencil;
-    switch (op->kind) {
-    case OP_SEPARABLE:
-        if (op->separable.decimate_x || op->separable.decimate_y)
-            make_coarse(stream, level, y, to);
-        else
-            make_separable(stream, level, y, to);
-        break;
-    case OP_BOX:
-        make_box(stream, level, y, to);
-        break;
-    case OP_CONVOLVE:
-        make_convolve(stream, level, y, to);
-        break;
-    default:
-        make_gradient(stream, level, y, to);
-        break;
-    }
+    bool coarse =
+        op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
+    if (op->kind == OP_CONVOLVE)
+        make_convolve(stream, level, y, count, to);
+    else if (op->kind == OP_GRADIENT)
+        make_gradient(stream, level, y, count, to);
+    else
+        for (int k = 0; k < count; k++)
+            if (op->kind == OP_BOX)
+                make_box(stream, level, y + k, to[k]);
+            else if (coarse)
+                make_coarse(stream, level, y + k, to[k]);
+            else
+                make_separable(stream, level, y + k, to[k]);
 }
 
-// Make row y (within the picture) of a level's result.
-static void make_row(struct stream *stream, int level, int y, void *to)
+static void make_points(struct stream *stream, int level, int y, int count, void *const *to)
 {
-    const struct plan_pass *pass = stream->pass;
-    if (level == 0) {
-        if (pass->mix)
-            mix_row(stream, y, to);
-        else
-            load_row(stream, 0, y, to, stream->width);
-        return;
-    }
     struct level *here = &stream->level[level];
-    if (here->step->stencil) {
-        make_stencil(stream, level, y, to);
-        return;
-    }
-    int from_bytes = sample_bytes(here->step->depth_in);
     const struct row_kernels *rows = stream->rows;
     const uint16_t *table = here->step->table;
-    make_row(stream, level - 1, y, here->scratch);
-    if (from_bytes == here->bytes)
-        rows->point[here->bytes - 1](here->scratch, &here->point, to, stream->width);
+    int from_bytes = sample_bytes(here->step->depth_in);
+    void *from[ROWS_AT_ONCE_MOST] = {NULL};
+    for (int k = 0; k < count; k++)
+        from[k] = scratch_row(stream, here->scratch, k);
+    make_rows(stream, level - 1, y, count, from);
+    for (int k = 0; k < count; k++)
+        if (from_bytes == here->bytes)
+            rows->point[here->bytes - 1](from[k], &here->point, to[k], stream->width);
+        else
+            (from_bytes == 1 ? rows->widen : rows->narrow)(from[k], table, to[k], stream->width);
+}
+
+// Make rows y .. y + count - 1 of a level's result, all within the picture, at most as many as the
+// kernels make at once.
+static void make_rows(struct stream *stream, int level, int y, int count, void *const *to)
+{
+    if (level > 0 && stream->level[level].step->stencil)
+        make_stencil(stream, level, y, count, to);
+    else if (level > 0)
+        make_points(stream, level, y, count, to);
     else
-        (from_bytes == 1 ? rows->widen : rows->narrow)(here->scratch, table, to, stream->width);
+        for (int k = 0; k < count; k++)
+            if (stream->pass->mix)
+                mix_row(stream, y + k, to[k]);
+            else
+                load_row(stream, 0, y + k, to[k], stream->width);
 }
 
 static void store_row(struct stream *stream, const void *row, int y)
@@ -552,14 +589,17 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         stream->level[k].box.row = INT_MIN;
     }
     bool in_place = pass->targets == 1 && is_plain(stream, pass->target[0], pass->grid.depth);
-    for (int y = first; y < last; y++) {
+    int most = stream->rows->rows_at_once;
+    for (int y = first; y < last; y += most) {
         const struct component *at;
-        void *row = stream->spare;
-        if (in_place)
-            row = (void *)operand_row(stream, pass->target[0], y, &at);
-        make_row(stream, stream->levels - 1, y, row);
-        if (!in_place)
-            store_row(stream, row, y);
+        int count = last - y < most ? last - y : most;
+        void *row[ROWS_AT_ONCE_MOST];
+        for (int k = 0; k < count; k++)
+            row[k] = in_place ? (void *)operand_row(stream, pass->target[0], y + k, &at)
+                              : scratch_row(stream, stream->spare, k);
+        make_rows(stream, stream->levels - 1, y, count, row);
+        for (int k = 0; k < count && !in_place; k++)
+            store_row(stream, row[k], y + k);
     }
 }
 
@@ -586,7 +626,7 @@ static enum status init_columns(struct stream *stream, struct level *here, int c
     struct separable *made = &here->separable;
     size_t taps = 2 * (size_t)(f->radius_x + f->radius_y + 1 + 2 * ROW_TAPS_MARGIN);
     size_t stride = aligned(((size_t)columns + 2 * apron + 1) * sizeof(int16_t));
-    int rows = stream->rows->vertical_rows;
+    int rows = stream->rows->rows_at_once;
     made->lines = row_alloc(taps * sizeof(int16_t));
     made->blurred = row_alloc((size_t)stream->columns * sizeof(uint16_t));
     here->scratch = row_alloc(stride * (size_t)rows);
@@ -616,7 +656,7 @@ static enum status init_coarse(struct stream *stream, struct level *here)
     here->coarse.sum = row_alloc(sums * sizeof *here->coarse.sum);
     if (!here->coarse.sum)
         return STATUS_MEMORY;
-    int rows = 2 * f->radius_y + stream->rows->vertical_rows;
+    int rows = 2 * f->radius_y + stream->rows->rows_at_once;
     enum status status = window_init(&here->coarse.grid, rows, columns, 2, 0, true);
     if (!status)
         status = window_init(&here->coarse.blurred, 2, columns, 2, 0, true);
@@ -658,11 +698,11 @@ static int window_height(const struct stream *stream, const struct op *op)
     case OP_SEPARABLE:
         if (op->separable.decimate_x || op->separable.decimate_y)
             return 2 << op->separable.decimate_y;
-        return 2 * op->separable.radius_y + stream->rows->vertical_rows;
+        return 2 * op->separable.radius_y + stream->rows->rows_at_once;
     case OP_BOX:
         return 2 * op->box.radius_y + 2;
     default:
-        return 2 * op_radius_y(op) + 1;
+        return 2 * op_radius_y(op) + stream->rows->rows_at_once;
     }
 }
 
@@ -677,7 +717,7 @@ static enum status init_stencil(struct stream *stream, int level)
     bool coarse =
         op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
     if (coarse)
-        pointers = 2 * op->separable.radius_y + stream->rows->vertical_rows;
+        pointers = 2 * op->separable.radius_y + stream->rows->rows_at_once;
     here->pointers = malloc((size_t)pointers * sizeof *here->pointers);
     if (!here->pointers ||
         window_init(&here->window, rows, stream->columns, here->bytes, reach, !points))
@@ -697,7 +737,7 @@ static enum status init_stencil(struct stream *stream, int level)
 static enum status init_point(struct stream *stream, struct level *here)
 {
     here->point = point_of_step(here->step);
-    here->scratch = row_alloc((size_t)stream->columns * 2);
+    here->scratch = scratch_alloc(stream);
     return here->scratch ? STATUS_OK : STATUS_MEMORY;
 }
 
@@ -759,7 +799,7 @@ enum status stream_create(const struct plan *plan, const struct plan_pass *pass,
     made->levels = pass->steps + 1;
     made->direct = !pass->mix && is_plain(made, pass->source[0], pass->load_depth);
     made->level = calloc((size_t)made->levels, sizeof *made->level);
-    made->spare = row_alloc((size_t)made->columns * 2);
+    made->spare = scratch_alloc(made);
     if (!made->level || !made->spare || init_levels(made) || init_constant_row(made) ||
         (pass->mix && init_mix(made, width))) {
         stream_destroy(stream);
