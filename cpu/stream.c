@@ -575,6 +575,13 @@ static void store_row(struct stream *stream, const void *row, int y)
     }
 }
 
+// Have a row at hand by the time that it is written, long after its place is known.
+static void fetch_row(const void *row, int bytes)
+{
+    for (int x = 0; x < bytes; x += 64)
+        __builtin_prefetch((const char *)row + x, 1);
+}
+
 void stream_run(struct stream *stream, const struct stream_memory *memory, int first, int last)
 {
     const struct plan_pass *pass = stream->pass;
@@ -589,7 +596,9 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         stream->level[k].box.row = INT_MIN;
     }
     bool in_place = pass->targets == 1 && is_plain(stream, pass->target[0], pass->grid.depth);
-    int most = stream->rows->rows_at_once;
+    // Rows that cost nothing to make are best written one by one.
+    bool slow = pass->halo_y > 0;
+    int most = slow ? stream->rows->rows_at_once : 1;
     for (int y = first; y < last; y += most) {
         const struct component *at;
         int count = last - y < most ? last - y : most;
@@ -597,6 +606,8 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         for (int k = 0; k < count; k++)
             row[k] = in_place ? (void *)operand_row(stream, pass->target[0], y + k, &at)
                               : scratch_row(stream, stream->spare, k);
+        for (int k = 0; k < count && in_place && pass->steps > 1 && slow; k++)
+            fetch_row(row[k], stream->width * sample_bytes(pass->grid.depth));
         make_rows(stream, stream->levels - 1, y, count, row);
         for (int k = 0; k < count && !in_place; k++)
             store_row(stream, row[k], y + k);
