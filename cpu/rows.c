@@ -66,8 +66,29 @@ static void mix_add(const uint32_t *from, int from_width, int up, bool cosited, 
     }
 }
 
-static void tent_finish(const uint32_t *sum, int decimate, int fraction, int shift, uint16_t *to,
-                        int width)
+// Grid samples of `cells` at most BLOCK, where all fits 32 bits. What a sample adds to the grid
+// place before it and to the one after it adds up to d times the sample.
+INLINE void tent_block(const uint32_t *sum, int decimate, int fraction, int shift,
+                       uint16_t *restrict to, int cells)
+{
+    int d = 1 << decimate;
+    uint32_t before[BLOCK], after[BLOCK + 1], half = UINT32_C(1) << shift >> 1;
+    for (int m = 0; m <= cells; m++) {
+        uint32_t total = 0, later = 0;
+        for (int a = 0; a < d; a++) {
+            total += sum[m * d + a];
+            later += (uint32_t)a * sum[m * d + a];
+        }
+        if (m > 0)
+            before[m - 1] = (uint32_t)d * total - later;
+        after[m] = later;
+    }
+    for (int m = 0; m < cells; m++)
+        to[m] = (uint16_t)((((before[m] + after[m]) << fraction) + half) >> shift);
+}
+
+static void tent_finish_wide(const uint32_t *sum, int decimate, int fraction, int shift,
+                             uint16_t *to, int width)
 {
     int d = 1 << decimate;
     uint64_t half = shift ? UINT64_C(1) << (shift - 1) : 0;
@@ -77,6 +98,26 @@ static void tent_finish(const uint32_t *sum, int decimate, int fraction, int shi
         for (int a = 1; a < d; a++)
             total += (uint64_t)(d - a) * ((uint64_t)center[-a] + center[a]);
         to[m] = (uint16_t)(((total << fraction) + half) >> shift);
+    }
+}
+
+// A sample at 16 bits grows by `shift` bits.
+static void tent_finish(const uint32_t *sum, int decimate, int fraction, int shift, uint16_t *to,
+                        int width)
+{
+    if (shift > 16 || decimate > 3) {
+        tent_finish_wide(sum, decimate, fraction, shift, to, width);
+        return;
+    }
+    for (int m = 0; m < width; m += BLOCK) {
+        const uint32_t *from = sum + ((size_t)m << decimate);
+        int cells = min_int(BLOCK, width - m);
+        if (decimate == 1)
+            tent_block(from, 1, fraction, shift, to + m, cells);
+        else if (decimate == 2)
+            tent_block(from, 2, fraction, shift, to + m, cells);
+        else
+            tent_block(from, decimate, fraction, shift, to + m, cells);
     }
 }
 
