@@ -37,7 +37,7 @@ endif
 
 # ---- sources: wildcards per folder ----
 
-ISA := $(if $(filter x86_64,$(shell uname -m)),base v2 v3 v4,base)
+ISA := $(if $(filter x86_64,$(shell uname -m)),base v2 v3 v4 vnni,base)
 LIBRARY_C = $(wildcard stages/*.c) $(filter-out cpu/rows.c,$(wildcard cpu/*.c)) \
             $(wildcard pipeline/*.c) $(if $(NVCC),,kernels/absent.c)
 LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows_%.o) \
@@ -66,6 +66,9 @@ $(BUILD)/libsluice.so.$(SOVERSION): $(LIBRARY_O)
 $(BUILD)/conformance: $(BUILD)/tests/conformance.o $(BUILD)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
 
+$(BUILD)/bench_cpu: $(BUILD)/tests/bench_cpu.o $(BUILD)/libsluice.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
+
 $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lcmocka -lm -lpthread
 
@@ -78,9 +81,10 @@ $(BUILD)/%.o: %.c $(HEADERS)
 ROWS_v2 = -march=x86-64-v2
 ROWS_v3 = -march=x86-64-v3
 ROWS_v4 = -march=x86-64-v4
+ROWS_vnni = -march=x86-64-v4 -mavx512vnni -mavx512vbmi
 $(BUILD)/cpu/rows_%.o: cpu/rows.c $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) -O3 -fPIC $(WARNINGS) -I. $(ROWS_$*) \
+	$(CC) -std=gnu11 $(CFLAGS) -O3 -fno-math-errno -fPIC $(WARNINGS) -I. $(ROWS_$*) \
 	    -DROWS_TABLE=rows_$* -DROWS_NAME='"$*"' -c -o $@ $<
 
 $(BUILD)/kernels/%.o: kernels/%.cu $(HEADERS)

@@ -294,7 +294,7 @@ enum status backend_cpu_create(int threads, const struct log *log, struct backen
     *backend = NULL;
     if (!rows) {
         log_print(log, LOG_ERROR,
-                  "SLUICE_CPU is '%s'; it can be v4, v3, v2 or base, as far as "
+                  "SLUICE_CPU is '%s'; it can be vnni, v4, v3, v2 or base, as far as "
                   "this processor goes",
                   level);
         return STATUS_USAGE;

@@ -2,10 +2,32 @@
 #include "cpu/rows.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 64
+#include "cpu/lanes.h"
+
+// What a row kernel is made of, and must be part of for its constants to be known.
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+    BLOCK = 64,
+    AHEAD = 512,
+// Sums that stay in registers: as many rows as these have room for.
+#if !defined(LANES)
+    VERTICAL_ROWS = 1,
+#elif LANES == 32
+    VERTICAL_ROWS = 4,
+#else
+    VERTICAL_ROWS = 2,
+#endif
+};
+
+static inline int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
 
 static inline int clamp_int(int value, int low, int high)
 {
@@ -44,8 +66,29 @@ static void mix_add(const uint32_t *from, int from_width, int up, bool cosited, 
     }
 }
 
-static void tent_finish(const uint32_t *sum, int decimate, int fraction, int shift, uint16_t *to,
-                        int width)
+// Grid samples of `cells` at most BLOCK, where all fits 32 bits. What a sample adds to the grid
+// place before it and to the one after it adds up to d times the sample.
+INLINE void tent_block(const uint32_t *sum, int decimate, int fraction, int shift,
+                       uint16_t *restrict to, int cells)
+{
+    int d = 1 << decimate;
+    uint32_t before[BLOCK], after[BLOCK + 1], half = UINT32_C(1) << shift >> 1;
+    for (int m = 0; m <= cells; m++) {
+        uint32_t total = 0, later = 0;
+        for (int a = 0; a < d; a++) {
+            total += sum[m * d + a];
+            later += (uint32_t)a * sum[m * d + a];
+        }
+        if (m > 0)
+            before[m - 1] = (uint32_t)d * total - later;
+        after[m] = later;
+    }
+    for (int m = 0; m < cells; m++)
+        to[m] = (uint16_t)((((before[m] + after[m]) << fraction) + half) >> shift);
+}
+
+static void tent_finish_wide(const uint32_t *sum, int decimate, int fraction, int shift,
+                             uint16_t *to, int width)
 {
     int d = 1 << decimate;
     uint64_t half = shift ? UINT64_C(1) << (shift - 1) : 0;
@@ -58,6 +101,26 @@ static void tent_finish(const uint32_t *sum, int decimate, int fraction, int shi
     }
 }
 
+// A sample at 16 bits grows by `shift` bits.
+static void tent_finish(const uint32_t *sum, int decimate, int fraction, int shift, uint16_t *to,
+                        int width)
+{
+    if (shift > 16 || decimate > 3) {
+        tent_finish_wide(sum, decimate, fraction, shift, to, width);
+        return;
+    }
+    for (int m = 0; m < width; m += BLOCK) {
+        const uint32_t *from = sum + ((size_t)m << decimate);
+        int cells = min_int(BLOCK, width - m);
+        if (decimate == 1)
+            tent_block(from, 1, fraction, shift, to + m, cells);
+        else if (decimate == 2)
+            tent_block(from, 2, fraction, shift, to + m, cells);
+        else
+            tent_block(from, decimate, fraction, shift, to + m, cells);
+    }
+}
+
 static void blend(const uint16_t *above, const uint16_t *below, uint32_t weight_above,
                   uint32_t weight_below, uint32_t *to, int width)
 {
@@ -65,39 +128,52 @@ static void blend(const uint16_t *above, const uint16_t *below, uint32_t weight_
         to[x] = weight_above * above[x] + weight_below * below[x];
 }
 
-// y of the unsharp mask, see OP_SEPARABLE.
-static inline int sharpened(int x, int64_t blurred, const struct op_separable *f, int depth)
-{
-    int fraction = 16 - depth;
-    int64_t sharp = ((int64_t)x << fraction) * (256 + f->amount) - blurred * f->amount;
-    int64_t y = (sharp + (INT64_C(1) << (7 + fraction))) >> (8 + fraction);
-    return y < f->low ? f->low : y > f->high ? f->high : (int)y;
-}
-
 #define SAMPLE uint8_t
+#define DIFFERENCE int16_t
+#define ROOT float
+#define ROOT_OF(value) sqrtf(value)
 #define ROWS(name) name##_8
 #include "cpu/rows.inc"
+#include "cpu/pointwise.inc"
+#include "cpu/separable.inc"
+#include "cpu/gradient.inc"
 #undef SAMPLE
+#undef DIFFERENCE
+#undef ROOT
+#undef ROOT_OF
 #undef ROWS
 
 #define SAMPLE uint16_t
+#define DIFFERENCE int32_t
+#define ROOT double
+#define ROOT_OF(value) sqrt(value)
 #define ROWS(name) name##_16
 #include "cpu/rows.inc"
+#include "cpu/pointwise.inc"
+#include "cpu/separable.inc"
+#include "cpu/gradient.inc"
 #undef SAMPLE
+#undef DIFFERENCE
+#undef ROOT
+#undef ROOT_OF
 #undef ROWS
 
-#define TABLE(name, from_type, to_type)                                              \
-    static void name(const void *from_, const uint16_t *table, void *to_, int width) \
-    {                                                                                \
-        const from_type *from = from_;                                               \
-        to_type *to = to_;                                                           \
-        for (int x = 0; x < width; x++)                                              \
-            to[x] = (to_type)table[from[x]];                                         \
-    }
-TABLE(table_8_8, uint8_t, uint8_t)
-TABLE(table_8_16, uint8_t, uint16_t)
-TABLE(table_16_8, uint16_t, uint8_t)
-TABLE(table_16_16, uint16_t, uint16_t)
+// Between depths of different sample types.
+static void widen(const void *from_, const uint16_t *table, void *to_, int width)
+{
+    const uint8_t *from = from_;
+    uint16_t *restrict to = to_;
+    for (int x = 0; x < width; x++)
+        to[x] = table[from[x]];
+}
+
+static void narrow(const void *from_, const uint16_t *table, void *to_, int width)
+{
+    const uint16_t *from = from_;
+    uint8_t *restrict to = to_;
+    for (int x = 0; x < width; x++)
+        to[x] = (uint8_t)table[from[x]];
+}
 
 #define BOTH(name)          \
     {                       \
@@ -108,10 +184,13 @@ const struct row_kernels ROWS_TABLE = {
     .name = ROWS_NAME,
     .load = BOTH(load),
     .store = BOTH(store),
-    .table = {{table_8_8, table_8_16}, {table_16_8, table_16_16}},
+    .point = BOTH(point),
+    .widen = widen,
+    .narrow = narrow,
     .weigh = BOTH(weigh),
     .mix_add = mix_add,
     .mix_finish = BOTH(mix_finish),
+    .rows_at_once = VERTICAL_ROWS,
     .vertical = BOTH(vertical),
     .horizontal = BOTH(horizontal),
     .sharpen = BOTH(sharpen),
@@ -122,6 +201,5 @@ const struct row_kernels ROWS_TABLE = {
     .box_slide = BOTH(box_slide),
     .box_finish = BOTH(box_finish),
     .convolve = BOTH(convolve),
-    .gradient_columns = BOTH(gradient_columns),
-    .gradient_finish = BOTH(gradient_finish),
+    .gradient = BOTH(gradient),
 };

@@ -9,10 +9,22 @@
 
 #include <stdint.h>
 
+#include "cpu/point.h"
 #include "stages/op.h"
+
+// One axis of OP_SEPARABLE. Taps of at most 15 bits are also laid out as a line, tap[radius] ..
+// tap[0] .. tap[radius], with ROW_TAPS_MARGIN zeros at both ends.
+struct row_taps {
+    const int32_t *tap;
+    int radius, bits;
+    const int16_t *line; // to its first tap; NULL when they do not fit
+};
+
+enum { ROWS_AT_ONCE_MOST = 4, ROW_TAPS_MARGIN = ROWS_AT_ONCE_MOST };
 
 struct row_kernels {
     const char *name;
+    int rows_at_once; // 1, 2 or 4: how many are best made together
 
     // Gather a component's samples from a row of its plane, native-endian and shifted down.
     void (*load[2])(const uint8_t *from, const struct component *at, void *to, int width);
@@ -20,8 +32,10 @@ struct row_kernels {
     // Scatter samples into a row of a component's plane.
     void (*store[2])(const void *from, const struct component *at, uint8_t *to, int width);
 
-    // to[x] = table[from[x]], [bytes of from - 1][bytes of to - 1]. In place when both are equal.
-    void (*table[2][2])(const void *from, const uint16_t *table, void *to, int width);
+    // A pointwise step between samples of one size, and tables from 8 bits to more and back.
+    void (*point[2])(const void *from, const struct point *f, void *to, int width);
+    void (*widen)(const void *from, const uint16_t *table, void *to, int width);
+    void (*narrow)(const void *from, const uint16_t *table, void *to, int width);
 
     // to[x] = sum of weight[k] * row[k][x], k < count, weights 0 to 4, count up to 4.
     void (*weigh[2])(const void *const *row, const int *weight, int count, uint32_t *to, int width);
@@ -32,16 +46,18 @@ struct row_kernels {
                     int64_t *sum, int width);
     void (*mix_finish[2])(const int64_t *sum, const struct op_mix *mix, void *to, int width);
 
-    // t of OP_SEPARABLE: rows row[0 .. 2 radius] around the place; shift = bits - fraction.
-    void (*vertical[2])(const void *const *row, const int32_t *tap, int radius, int shift,
-                        uint16_t *to, int width);
+    // t of OP_SEPARABLE less 32768, for rows_at_once rows: row[0 .. 2 radius] are around
+    // the first. shift = bits - fraction. Other than `to`, rows are read up to `width` only.
+    void (*vertical[2])(const void *const *row, const struct row_taps *taps, int shift,
+                        int16_t *const *to, int width);
 
-    // y of OP_SEPARABLE from t, which has `radius` samples on both sides.
-    void (*horizontal[2])(const uint16_t *from, const int32_t *tap, int radius, int shift, void *to,
+    // y of OP_SEPARABLE from t less 32768, which has `radius` samples on both sides and room for
+    // one more.
+    void (*horizontal[2])(const int16_t *from, const struct row_taps *taps, int shift, void *to,
                           int width);
 
-    // The same, sharpening the row `center`. shift is that of the blurred value at 16 bits.
-    void (*sharpen[2])(const uint16_t *from, const struct op_separable *f, int depth,
+    // The row `center` sharpened, from its blurred values at 16 bits.
+    void (*sharpen[2])(const uint16_t *blurred, const struct op_separable *f, int depth,
                        const void *center, void *to, int width);
 
     // The coarse form: sum[x] += weight * row[x]; then grid samples by the horizontal tent, sum
@@ -51,8 +67,7 @@ struct row_kernels {
                         int width);
     void (*blend)(const uint16_t *above, const uint16_t *below, uint32_t weight_above,
                   uint32_t weight_below, uint32_t *to, int width);
-    void (*interpolate[2])(const uint32_t *from, const struct op_separable *f, int depth,
-                           const void *center, void *to, int width);
+    void (*interpolate[2])(const uint32_t *from, int decimate, int shift, void *to, int width);
 
     // sum[x] += entering[x] - leaving[x]; a NULL row counts as zeros.
     void (*box_slide[2])(const void *entering, const void *leaving, uint32_t *sum, int width);
@@ -63,14 +78,10 @@ struct row_kernels {
     // Rows have width / 2 of the kernel on both sides.
     void (*convolve[2])(const void *const *row, const struct op_convolve *f, void *to, int width);
 
-    // smooth = side a + center b + side c, difference = c - a of three rows; then the lengths, from
-    // sums that have one sample on both sides.
-    void (*gradient_columns[2])(const void *const *row, const struct op_gradient *f,
-                                int32_t *smooth, int32_t *difference, int width);
-    void (*gradient_finish[2])(const int32_t *smooth, const int32_t *difference,
-                               const struct op_gradient *f, void *to, int width);
+    // Three rows, with one sample on both sides.
+    void (*gradient[2])(const void *const *row, const struct op_gradient *f, void *to, int width);
 };
 
-// The kernels for this processor, or for the level that `name` asks for ("v2", "v3", "v4", "base"):
-// NULL if it is unknown or the processor lacks it. A NULL name asks for the best.
+// The kernels for this processor, or for the level that `name` asks for ("base", "v2", "v3", "v4",
+// "vnni"): NULL if it is unknown or the processor lacks it. A NULL name asks for the best.
 const struct row_kernels *rows_select(const char *name);

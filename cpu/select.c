@@ -5,9 +5,10 @@
 
 extern const struct row_kernels rows_base;
 #ifdef __x86_64__
-extern const struct row_kernels rows_v2, rows_v3, rows_v4;
+extern const struct row_kernels rows_v2, rows_v3, rows_v4, rows_vnni;
 
-// The levels of the x86-64 psABI, each with the features that its compiler flag may use.
+// The levels of the x86-64 psABI, and what Ice Lake and Zen 4 have beyond, each with the
+// features that its compiler flag may use.
 static int runs_v2(void)
 {
     return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("ssse3") &&
@@ -26,13 +27,21 @@ static int runs_v4(void)
            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vl");
 }
+
+static int runs_vnni(void)
+{
+    return runs_v4() && __builtin_cpu_supports("avx512vnni") &&
+           __builtin_cpu_supports("avx512vbmi");
+}
 #endif
 
 const struct row_kernels *rows_select(const char *name)
 {
-    const struct row_kernels *runnable[4];
+    const struct row_kernels *runnable[5];
     int count = 0;
 #ifdef __x86_64__
+    if (runs_vnni())
+        runnable[count++] = &rows_vnni;
     if (runs_v4())
         runnable[count++] = &rows_v4;
     if (runs_v3())

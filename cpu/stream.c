@@ -11,10 +11,19 @@ struct window {
     const void **pointer; // to the sample of column 0
     uint8_t *memory;      // NULL while rows are only pointed at
     size_t stride;
-    int apron; // samples beyond both ends, filled by the border rule
+    int reach;    // samples beyond both ends that the border rule fills
+    size_t apron; // room for them, in bytes
 };
 
 // Rows that a stencil computes from its window, besides its result.
+struct separable {
+    struct row_taps taps_x, taps_y;
+    int16_t *lines;                // of both
+    int first;                     // of the rows in t; INT_MIN: none
+    int16_t *t[ROWS_AT_ONCE_MOST]; // of OP_SEPARABLE less 32768, as many as are made at once
+    uint16_t *blurred;             // what sharpening starts from
+};
+
 struct coarse {
     struct window grid;    // c of OP_SEPARABLE, 16 bits
     struct window blurred; // u, two rows
@@ -32,8 +41,12 @@ struct level {
     const void **pointers;        // scratch: one per window row
     void *scratch;                // aligned rows, laid out by the stencil
     size_t apron;                 // of scratch rows, in samples
+    struct point point;           // steps that are tables
+    struct separable separable;
     struct coarse coarse;
     struct box_state box;
+    struct op_convolve convolve; // the stencil with weights as small as they can be
+    int32_t *weights;
 };
 
 struct stream {
@@ -44,7 +57,7 @@ struct stream {
     struct level *level;
     int levels;
     bool direct;        // level 0 points into memory
-    void *spare;        // a row of any sample type: results on their way to memory
+    void *spare;        // rows of any sample type: results on their way to memory
     uint32_t *vertical; // mix: a source row resampled vertically
     int64_t *mixed;
     void *mix_rows[4];
@@ -72,6 +85,22 @@ static void *row_alloc(size_t bytes)
     return memory;
 }
 
+// Row k of memory for as many as are made at once, of any sample type.
+static size_t scratch_stride(const struct stream *stream)
+{
+    return aligned((size_t)stream->columns * 2);
+}
+
+static void *scratch_row(const struct stream *stream, void *memory, int k)
+{
+    return (uint8_t *)memory + (size_t)k * scratch_stride(stream);
+}
+
+static void *scratch_alloc(const struct stream *stream)
+{
+    return row_alloc(scratch_stride(stream) * (size_t)stream->rows->rows_at_once);
+}
+
 static int sample_bytes(int depth)
 {
     return depth > 8 ? 2 : 1;
@@ -79,18 +108,19 @@ static int sample_bytes(int depth)
 
 // ---- windows ----
 
-static enum status window_init(struct window *window, int rows, int columns, int bytes, int apron,
+static enum status window_init(struct window *window, int rows, int columns, int bytes, int reach,
                                bool with_memory)
 {
     window->rows = rows;
-    window->apron = apron;
+    window->reach = reach;
+    window->apron = aligned((size_t)(reach * bytes));
     window->row = malloc((size_t)rows * sizeof *window->row);
     window->pointer = malloc((size_t)rows * sizeof *window->pointer);
     if (!window->row || !window->pointer)
         return STATUS_MEMORY;
     if (!with_memory)
         return STATUS_OK;
-    window->stride = aligned((size_t)(columns + 2 * apron) * (size_t)bytes);
+    window->stride = aligned((size_t)columns * (size_t)bytes + 2 * window->apron);
     window->memory = row_alloc(window->stride * (size_t)rows);
     return window->memory ? STATUS_OK : STATUS_MEMORY;
 }
@@ -114,18 +144,18 @@ static int window_slot(const struct window *window, int v)
     return slot < 0 ? slot + window->rows : slot;
 }
 
-static void *window_memory(const struct window *window, int slot, int bytes)
+static void *window_memory(const struct window *window, int slot)
 {
-    return window->memory + (size_t)slot * window->stride + (size_t)window->apron * (size_t)bytes;
+    return window->memory + (size_t)slot * window->stride + window->apron;
 }
 
-// Fill `apron` samples on both sides of a row by the border rule.
-static void extend_row(void *row_, int bytes, int width, int apron, enum border border, int value)
+// Fill `reach` samples on both sides of a row by the border rule.
+static void extend_row(void *row_, int bytes, int width, int reach, enum border border, int value)
 {
     uint8_t *row8 = row_;
     uint16_t *row16 = row_;
-    for (int k = 0; k < 2 * apron; k++) {
-        int x = k < apron ? k - apron : width + k - apron;
+    for (int k = 0; k < 2 * reach; k++) {
+        int x = k < reach ? k - reach : width + k - reach;
         int from = border_index(border, x, width);
         if (bytes == 1)
             row8[x] = from < 0 ? (uint8_t)value : row8[from];
@@ -246,40 +276,84 @@ static void mix_row(struct stream *stream, int y, void *to)
 
 // ---- levels ----
 
-static void make_row(struct stream *stream, int level, int y, void *to);
+static void make_rows(struct stream *stream, int level, int y, int count, void *const *to);
 
-// Row v of the extended result of the level below `level`, in the level's window.
-static const void *window_row(struct stream *stream, int level, int v)
+// Where row v of a window that only points is.
+static const void *memory_row(const struct stream *stream, const struct op *op, int v)
+{
+    const struct component *at;
+    int y = border_index(op->border, v, stream->height);
+    return y < 0 ? stream->constant_row : operand_row(stream, stream->pass->source[0], y, &at);
+}
+
+// Make row v of the extended result of the level below, and as many of the `count` after it as can
+// be made with it.
+static void fill_window(struct stream *stream, int level, int v, int count)
 {
     struct level *here = &stream->level[level];
     struct window *window = &here->window;
     const struct op *op = here->step->stencil;
-    int slot = window_slot(window, v), bytes = here->bytes;
-    if (window->row[slot] == v)
-        return window->pointer[slot];
-    window->row[slot] = v;
-    int y = border_index(op->border, v, stream->height);
-    if (!window->memory) {
-        const struct component *at;
-        window->pointer[slot] =
-            y < 0 ? stream->constant_row : operand_row(stream, stream->pass->source[0], y, &at);
-        return window->pointer[slot];
+    int y = border_index(op->border, v, stream->height), made = 0;
+    void *row[ROWS_AT_ONCE_MOST];
+    if (count > stream->rows->rows_at_once)
+        count = stream->rows->rows_at_once;
+    while (made < count && (made == 0 || (y >= 0 && y == v && v + made < stream->height))) {
+        int slot = window_slot(window, v + made);
+        row[made++] = window_memory(window, slot);
+        window->row[slot] = v + made - 1;
+        window->pointer[slot] = row[made - 1];
     }
-    void *row = window_memory(window, slot, bytes);
-    window->pointer[slot] = row;
     if (y < 0)
-        fill_row(row, bytes, stream->width, op->border_value);
+        fill_row(row[0], here->bytes, stream->width, op->border_value);
     else
-        make_row(stream, level - 1, y, row);
-    if (window->apron)
-        extend_row(row, bytes, stream->width, window->apron, op->border, op->border_value);
+        make_rows(stream, level - 1, y, made, row);
+    for (int k = 0; k < made; k++)
+        extend_row(row[k], here->bytes, stream->width, window->reach, op->border, op->border_value);
+}
+
+// Rows first .. first + count - 1 of the extended result of the level below, from the window.
+static void window_rows(struct stream *stream, int level, int first, int count, const void **row)
+{
+    struct window *window = &stream->level[level].window;
+    int slot = window_slot(window, first);
+    for (int k = 0; k < count; k++) {
+        if (window->row[slot] != first + k && !window->memory) {
+            window->row[slot] = first + k;
+            window->pointer[slot] =
+                memory_row(stream, stream->level[level].step->stencil, first + k);
+        } else if (window->row[slot] != first + k) {
+            fill_window(stream, level, first + k, count - k);
+        }
+        row[k] = window->pointer[slot];
+        slot = slot + 1 == window->rows ? 0 : slot + 1;
+    }
+}
+
+static const void *window_row(struct stream *stream, int level, int v)
+{
+    const void *row;
+    window_rows(stream, level, v, 1, &row);
     return row;
 }
 
-static void window_rows(struct stream *stream, int level, int first, int count)
+// Rows that a vertical filter reads: of the window of the level below, or of the coarse grid.
+typedef void row_source(struct stream *stream, int level, int first, int count, const void **row);
+
+// t of OP_SEPARABLE for row y of a plane of `columns`, not extended. Rows are made several at once.
+static int16_t *column_row(struct stream *stream, int level, int y, row_source *source, int columns)
 {
-    for (int k = 0; k < count; k++)
-        stream->level[level].pointers[k] = window_row(stream, level, first + k);
+    struct level *here = &stream->level[level];
+    const struct op_separable *f = &here->step->stencil->separable;
+    struct separable *made = &here->separable;
+    bool coarse = f->decimate_x || f->decimate_y;
+    int count = stream->rows->rows_at_once, b = coarse ? 1 : here->bytes - 1;
+    if (y >= made->first && y - count < made->first)
+        return made->t[y - made->first];
+    source(stream, level, y - f->radius_y, 2 * f->radius_y + count, here->pointers);
+    stream->rows->vertical[b](here->pointers, &made->taps_y,
+                              coarse ? f->bits : f->bits - f->fraction, made->t, columns);
+    made->first = y;
+    return made->t[0];
 }
 
 static void make_separable(struct stream *stream, int level, int y, void *to)
@@ -288,15 +362,17 @@ static void make_separable(struct stream *stream, int level, int y, void *to)
     const struct op *op = here->step->stencil;
     const struct op_separable *f = &op->separable;
     const struct row_kernels *rows = stream->rows;
-    int b = here->bytes - 1, width = stream->width;
-    uint16_t *t = (uint16_t *)here->scratch + here->apron;
-    window_rows(stream, level, y - f->radius_y, 2 * f->radius_y + 1);
-    rows->vertical[b](here->pointers, f->tap_y, f->radius_y, f->bits - f->fraction, t, width);
-    extend_row(t, 2, width, f->radius_x, op->border, op->border_value << f->fraction);
-    if (f->amount)
-        rows->sharpen[b](t, f, here->step->depth_in, here->pointers[f->radius_y], to, width);
-    else
-        rows->horizontal[b](t, f->tap_x, f->radius_x, f->bits + f->fraction, to, width);
+    struct separable *made = &here->separable;
+    int b = here->bytes - 1, width = stream->width, depth = here->step->depth_in;
+    int16_t *t = column_row(stream, level, y, window_rows, width);
+    extend_row(t, 2, width, f->radius_x, op->border, (op->border_value << f->fraction) - 32768);
+    if (!f->amount) {
+        rows->horizontal[b](t, &made->taps_x, f->bits + f->fraction, to, width);
+        return;
+    }
+    rows->horizontal[1](t, &made->taps_x, f->bits + f->fraction - (16 - depth), made->blurred,
+                        width);
+    rows->sharpen[b](made->blurred, f, depth, window_row(stream, level, y), to, width);
 }
 
 static int last_on_grid(int length, int decimate)
@@ -305,15 +381,22 @@ static int last_on_grid(int length, int decimate)
     return (length - 1 + d - 1) / d;
 }
 
+// Columns of the grid, from -radius_x to radius_x beyond the last one of the picture.
+static int grid_columns(const struct stream *stream, const struct op_separable *f)
+{
+    return last_on_grid(stream->width, f->decimate_x) + 2 * f->radius_x + 1;
+}
+
 // Row n of the grid: tents around picture row n D. Its window begins at grid column -radius_x.
-static const uint16_t *coarse_row(struct stream *stream, int level, int n, int columns)
+static const void *coarse_row(struct stream *stream, int level, int n)
 {
     struct level *here = &stream->level[level];
     const struct op *op = here->step->stencil;
     const struct op_separable *f = &op->separable;
+    int columns = grid_columns(stream, f);
     struct window *grid = &here->coarse.grid;
     int slot = window_slot(grid, n), dy = 1 << f->decimate_y, width = stream->width;
-    uint16_t *to = window_memory(grid, slot, 2);
+    uint16_t *to = window_memory(grid, slot);
     if (grid->row[slot] == n)
         return to;
     grid->row[slot] = n;
@@ -339,6 +422,12 @@ static const uint16_t *coarse_row(struct stream *stream, int level, int n, int c
     return to;
 }
 
+static void coarse_rows(struct stream *stream, int level, int first, int count, const void **row)
+{
+    for (int k = 0; k < count; k++)
+        row[k] = coarse_row(stream, level, first + k);
+}
+
 // Row n of u, columns 0 to last_x.
 static const uint16_t *blurred_row(struct stream *stream, int level, int n)
 {
@@ -346,17 +435,13 @@ static const uint16_t *blurred_row(struct stream *stream, int level, int n)
     const struct op_separable *f = &here->step->stencil->separable;
     struct window *blurred = &here->coarse.blurred;
     int slot = window_slot(blurred, n);
-    uint16_t *to = window_memory(blurred, slot, 2);
+    uint16_t *to = window_memory(blurred, slot);
     if (blurred->row[slot] == n)
         return to;
     blurred->row[slot] = n;
-    int last_x = last_on_grid(stream->width, f->decimate_x);
-    int columns = last_x + 2 * f->radius_x + 1;
-    for (int k = -f->radius_y; k <= f->radius_y; k++)
-        here->pointers[k + f->radius_y] = coarse_row(stream, level, n + k, columns);
-    uint16_t *t = here->scratch;
-    stream->rows->vertical[1](here->pointers, f->tap_y, f->radius_y, f->bits, t, columns);
-    stream->rows->horizontal[1](t + f->radius_x, f->tap_x, f->radius_x, f->bits, to, last_x + 1);
+    const int16_t *t = column_row(stream, level, n, coarse_rows, grid_columns(stream, f));
+    stream->rows->horizontal[1](t + f->radius_x, &here->separable.taps_x, f->bits, to,
+                                last_on_grid(stream->width, f->decimate_x) + 1);
     return to;
 }
 
@@ -364,15 +449,22 @@ static void make_coarse(struct stream *stream, int level, int y, void *to)
 {
     struct level *here = &stream->level[level];
     const struct op_separable *f = &here->step->stencil->separable;
+    const struct row_kernels *rows = stream->rows;
     int n = y >> f->decimate_y, dy = 1 << f->decimate_y, fy = y & (dy - 1);
+    int b = here->bytes - 1, width = stream->width, depth = here->step->depth_in;
     const uint16_t *above = blurred_row(stream, level, n);
     const uint16_t *below = fy ? blurred_row(stream, level, n + 1) : above;
-    int columns = last_on_grid(stream->width, f->decimate_x) + 1;
     uint32_t *blended = here->coarse.sum;
-    stream->rows->blend(above, below, (uint32_t)(dy - fy), (uint32_t)fy, blended, columns);
-    const void *center = f->amount ? window_row(stream, level, y) : NULL;
-    stream->rows->interpolate[here->bytes - 1](blended, f, here->step->depth_in, center, to,
-                                               stream->width);
+    rows->blend(above, below, (uint32_t)(dy - fy), (uint32_t)fy, blended,
+                last_on_grid(width, f->decimate_x) + 1);
+    int shift = f->fraction + f->decimate_x + f->decimate_y;
+    if (!f->amount) {
+        rows->interpolate[b](blended, f->decimate_x, shift, to, width);
+        return;
+    }
+    uint16_t *blurred = here->separable.blurred;
+    rows->interpolate[1](blended, f->decimate_x, shift - (16 - depth), blurred, width);
+    rows->sharpen[b](blurred, f, depth, window_row(stream, level, y), to, width);
 }
 
 static void make_box(struct stream *stream, int level, int y, void *to)
@@ -402,79 +494,74 @@ static void make_box(struct stream *stream, int level, int y, void *to)
         sum, rx, (2 * (int64_t)rx + 1) * (2 * (int64_t)ry + 1), to, width);
 }
 
-static void make_convolve(struct stream *stream, int level, int y, void *to)
+static void make_convolve(struct stream *stream, int level, int y, int count, void *const *to)
 {
     struct level *here = &stream->level[level];
-    const struct op_convolve *f = &here->step->stencil->convolve;
-    window_rows(stream, level, y - f->height / 2, f->height);
-    stream->rows->convolve[here->bytes - 1](here->pointers, f, to, stream->width);
+    const struct op_convolve *f = &here->convolve;
+    window_rows(stream, level, y - f->height / 2, f->height - 1 + count, here->pointers);
+    for (int k = 0; k < count; k++)
+        stream->rows->convolve[here->bytes - 1](here->pointers + k, f, to[k], stream->width);
 }
 
-static void extend_sums(int32_t *row, int width, enum border border, int32_t beyond)
-{
-    int left = border_index(border, -1, width), right = border_index(border, width, width);
-    row[-1] = left < 0 ? beyond : row[left];
-    row[width] = right < 0 ? beyond : row[right];
-}
-
-static void make_gradient(struct stream *stream, int level, int y, void *to)
+static void make_gradient(struct stream *stream, int level, int y, int count, void *const *to)
 {
     struct level *here = &stream->level[level];
-    const struct op *op = here->step->stencil;
-    const struct op_gradient *f = &op->gradient;
-    int32_t *smooth = (int32_t *)here->scratch + here->apron;
-    int32_t *difference = smooth + stream->columns + 2 * here->apron;
-    window_rows(stream, level, y - 1, 3);
-    stream->rows->gradient_columns[here->bytes - 1](here->pointers, f, smooth, difference,
-                                                    stream->width);
-    extend_sums(smooth, stream->width, op->border, (2 * f->side + f->center) * op->border_value);
-    extend_sums(difference, stream->width, op->border, 0);
-    stream->rows->gradient_finish[here->bytes - 1](smooth, difference, f, to, stream->width);
+    const struct op_gradient *f = &here->step->stencil->gradient;
+    window_rows(stream, level, y - 1, 2 + count, here->pointers);
+    for (int k = 0; k < count; k++)
+        stream->rows->gradient[here->bytes - 1](here->pointers + k, f, to[k], stream->width);
 }
 
-static void make_stencil(struct stream *stream, int level, int y, void *to)
+static void make_stencil(struct stream *stream, int level, int y, int count, void *const *to)
 {
     const struct op *op = stream->level[level].step->stencil;
-    switch (op->kind) {
-    case OP_SEPARABLE:
-        if (op->separable.decimate_x || op->separable.decimate_y)
-            make_coarse(stream, level, y, to);
-        else
-            make_separable(stream, level, y, to);
-        break;
-    case OP_BOX:
-        make_box(stream, level, y, to);
-        break;
-    case OP_CONVOLVE:
-        make_convolve(stream, level, y, to);
-        break;
-    default:
-        make_gradient(stream, level, y, to);
-        break;
-    }
+    bool coarse =
+        op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
+    if (op->kind == OP_CONVOLVE)
+        make_convolve(stream, level, y, count, to);
+    else if (op->kind == OP_GRADIENT)
+        make_gradient(stream, level, y, count, to);
+    else
+        for (int k = 0; k < count; k++)
+            if (op->kind == OP_BOX)
+                make_box(stream, level, y + k, to[k]);
+            else if (coarse)
+                make_coarse(stream, level, y + k, to[k]);
+            else
+                make_separable(stream, level, y + k, to[k]);
 }
 
-// Make row y (within the picture) of a level's result.
-static void make_row(struct stream *stream, int level, int y, void *to)
+static void make_points(struct stream *stream, int level, int y, int count, void *const *to)
 {
-    const struct plan_pass *pass = stream->pass;
-    if (level == 0) {
-        if (pass->mix)
-            mix_row(stream, y, to);
-        else
-            load_row(stream, 0, y, to, stream->width);
-        return;
-    }
     struct level *here = &stream->level[level];
-    if (here->step->stencil) {
-        make_stencil(stream, level, y, to);
-        return;
-    }
+    const struct row_kernels *rows = stream->rows;
+    const uint16_t *table = here->step->table;
     int from_bytes = sample_bytes(here->step->depth_in);
-    void *from = here->bytes == from_bytes ? to : here->scratch;
-    make_row(stream, level - 1, y, from);
-    stream->rows->table[from_bytes - 1][here->bytes - 1](from, here->step->table, to,
-                                                         stream->width);
+    void *from[ROWS_AT_ONCE_MOST] = {NULL};
+    for (int k = 0; k < count; k++)
+        from[k] = scratch_row(stream, here->scratch, k);
+    make_rows(stream, level - 1, y, count, from);
+    for (int k = 0; k < count; k++)
+        if (from_bytes == here->bytes)
+            rows->point[here->bytes - 1](from[k], &here->point, to[k], stream->width);
+        else
+            (from_bytes == 1 ? rows->widen : rows->narrow)(from[k], table, to[k], stream->width);
+}
+
+// Make rows y .. y + count - 1 of a level's result, all within the picture, at most as many as the
+// kernels make at once.
+static void make_rows(struct stream *stream, int level, int y, int count, void *const *to)
+{
+    if (level > 0 && stream->level[level].step->stencil)
+        make_stencil(stream, level, y, count, to);
+    else if (level > 0)
+        make_points(stream, level, y, count, to);
+    else
+        for (int k = 0; k < count; k++)
+            if (stream->pass->mix)
+                mix_row(stream, y + k, to[k]);
+            else
+                load_row(stream, 0, y + k, to[k], stream->width);
 }
 
 static void store_row(struct stream *stream, const void *row, int y)
@@ -488,6 +575,13 @@ static void store_row(struct stream *stream, const void *row, int y)
     }
 }
 
+// Have a row at hand by the time that it is written, long after its place is known.
+static void fetch_row(const void *row, int bytes)
+{
+    for (int x = 0; x < bytes; x += 64)
+        __builtin_prefetch((const char *)row + x, 1);
+}
+
 void stream_run(struct stream *stream, const struct stream_memory *memory, int first, int last)
 {
     const struct plan_pass *pass = stream->pass;
@@ -498,28 +592,68 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         window_forget(&stream->level[k].window);
         window_forget(&stream->level[k].coarse.grid);
         window_forget(&stream->level[k].coarse.blurred);
+        stream->level[k].separable.first = INT_MIN;
         stream->level[k].box.row = INT_MIN;
     }
     bool in_place = pass->targets == 1 && is_plain(stream, pass->target[0], pass->grid.depth);
-    for (int y = first; y < last; y++) {
+    // Rows that cost nothing to make are best written one by one.
+    bool slow = pass->halo_y > 0;
+    int most = slow ? stream->rows->rows_at_once : 1;
+    for (int y = first; y < last; y += most) {
         const struct component *at;
-        void *row = stream->spare;
-        if (in_place)
-            row = (void *)operand_row(stream, pass->target[0], y, &at);
-        make_row(stream, stream->levels - 1, y, row);
-        if (!in_place)
-            store_row(stream, row, y);
+        int count = last - y < most ? last - y : most;
+        void *row[ROWS_AT_ONCE_MOST];
+        for (int k = 0; k < count; k++)
+            row[k] = in_place ? (void *)operand_row(stream, pass->target[0], y + k, &at)
+                              : scratch_row(stream, stream->spare, k);
+        for (int k = 0; k < count && in_place && pass->steps > 1 && slow; k++)
+            fetch_row(row[k], stream->width * sample_bytes(pass->grid.depth));
+        make_rows(stream, stream->levels - 1, y, count, row);
+        for (int k = 0; k < count && !in_place; k++)
+            store_row(stream, row[k], y + k);
     }
 }
 
 // ---- construction ----
 
+// Lay the taps out as a line, where they fit. Returns the end of its memory.
+static int16_t *init_taps(struct row_taps *taps, const int32_t *tap, int radius, int bits,
+                          int16_t *line)
+{
+    *taps = (struct row_taps){.tap = tap, .radius = radius, .bits = bits};
+    line += ROW_TAPS_MARGIN;
+    for (int k = -radius; k <= radius && bits <= 15; k++)
+        line[radius + k] = (int16_t)tap[abs(k)];
+    if (bits <= 15 && tap[0] <= INT16_MAX)
+        taps->line = line;
+    return line + 2 * radius + 1 + ROW_TAPS_MARGIN;
+}
+
+// `columns` of t, with `apron` samples on both sides and room for kernels that read whole vectors.
+static enum status init_columns(struct stream *stream, struct level *here, int columns,
+                                size_t apron)
+{
+    const struct op_separable *f = &here->step->stencil->separable;
+    struct separable *made = &here->separable;
+    size_t taps = 2 * (size_t)(f->radius_x + f->radius_y + 1 + 2 * ROW_TAPS_MARGIN);
+    size_t stride = aligned(((size_t)columns + 2 * apron + 1) * sizeof(int16_t));
+    int rows = stream->rows->rows_at_once;
+    made->lines = row_alloc(taps * sizeof(int16_t));
+    made->blurred = row_alloc((size_t)stream->columns * sizeof(uint16_t));
+    here->scratch = row_alloc(stride * (size_t)rows);
+    if (!made->lines || !made->blurred || !here->scratch)
+        return STATUS_MEMORY;
+    for (int k = 0; k < rows; k++)
+        made->t[k] = (int16_t *)((uint8_t *)here->scratch + (size_t)k * stride) + apron;
+    int16_t *rest = init_taps(&made->taps_x, f->tap_x, f->radius_x, f->bits, made->lines);
+    init_taps(&made->taps_y, f->tap_y, f->radius_y, f->bits, rest);
+    return STATUS_OK;
+}
+
 static enum status init_separable(struct stream *stream, struct level *here)
 {
     const struct op_separable *f = &here->step->stencil->separable;
-    here->apron = aligned((size_t)f->radius_x);
-    here->scratch = row_alloc(((size_t)stream->columns + 2 * here->apron) * sizeof(uint16_t));
-    return here->scratch ? STATUS_OK : STATUS_MEMORY;
+    return init_columns(stream, here, stream->columns, aligned((size_t)f->radius_x));
 }
 
 static enum status init_coarse(struct stream *stream, struct level *here)
@@ -531,11 +665,13 @@ static enum status init_coarse(struct stream *stream, struct level *here)
         sums = (size_t)stream->columns;
     sums += (size_t)(f->radius_x + 1) << f->decimate_x;
     here->coarse.sum = row_alloc(sums * sizeof *here->coarse.sum);
-    here->scratch = row_alloc((size_t)columns * sizeof(uint16_t));
-    if (!here->coarse.sum || !here->scratch)
+    if (!here->coarse.sum)
         return STATUS_MEMORY;
-    enum status status = window_init(&here->coarse.grid, 2 * f->radius_y + 1, columns, 2, 0, true);
-    return status ? status : window_init(&here->coarse.blurred, 2, columns, 2, 0, true);
+    int rows = 2 * f->radius_y + stream->rows->rows_at_once;
+    enum status status = window_init(&here->coarse.grid, rows, columns, 2, 0, true);
+    if (!status)
+        status = window_init(&here->coarse.blurred, 2, columns, 2, 0, true);
+    return status ? status : init_columns(stream, here, columns, 0);
 }
 
 static enum status init_box(struct stream *stream, struct level *here)
@@ -545,25 +681,39 @@ static enum status init_box(struct stream *stream, struct level *here)
     return here->scratch ? STATUS_OK : STATUS_MEMORY;
 }
 
-static enum status init_gradient(struct stream *stream, struct level *here)
+// Weights that all divide by 2 say the same with a bit less of fraction, and smaller sums.
+static enum status init_convolve(struct level *here)
 {
-    here->apron = row_alignment;
-    here->scratch = row_alloc(2 * ((size_t)stream->columns + 2 * here->apron) * sizeof(int32_t));
-    return here->scratch ? STATUS_OK : STATUS_MEMORY;
+    const struct op_convolve *f = &here->step->stencil->convolve;
+    int count = f->width * f->height, shift = 0;
+    int32_t all = 0;
+    for (int k = 0; k < count; k++)
+        all |= f->weight[k];
+    while (shift < f->bits && !(all >> shift & 1))
+        shift++;
+    here->weights = malloc((size_t)count * sizeof *here->weights);
+    if (!here->weights)
+        return STATUS_MEMORY;
+    for (int k = 0; k < count; k++)
+        here->weights[k] = f->weight[k] >> shift;
+    here->convolve = *f;
+    here->convolve.weight = here->weights;
+    here->convolve.bits -= shift;
+    return STATUS_OK;
 }
 
 // How many rows of the level below a stencil holds at once.
-static int window_height(const struct op *op)
+static int window_height(const struct stream *stream, const struct op *op)
 {
     switch (op->kind) {
     case OP_SEPARABLE:
         if (op->separable.decimate_x || op->separable.decimate_y)
             return 2 << op->separable.decimate_y;
-        return 2 * op->separable.radius_y + 1;
+        return 2 * op->separable.radius_y + stream->rows->rows_at_once;
     case OP_BOX:
         return 2 * op->box.radius_y + 2;
     default:
-        return 2 * op_radius_y(op) + 1;
+        return 2 * op_radius_y(op) + stream->rows->rows_at_once;
     }
 }
 
@@ -571,27 +721,35 @@ static enum status init_stencil(struct stream *stream, int level)
 {
     struct level *here = &stream->level[level];
     const struct op *op = here->step->stencil;
-    bool points = level == 1 && stream->direct && op->kind != OP_CONVOLVE;
-    int apron = op->kind == OP_CONVOLVE ? op->convolve.width / 2 : 0;
-    int pointers = window_height(op);
+    // Stencils that read neighbours along the row need its ends extended.
+    int reach = op->kind == OP_CONVOLVE || op->kind == OP_GRADIENT ? op_radius_x(op) : 0;
+    bool points = level == 1 && stream->direct && reach == 0;
+    int rows = window_height(stream, op), pointers = rows;
     bool coarse =
         op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
-    if (coarse && 2 * op->separable.radius_y + 1 > pointers)
-        pointers = 2 * op->separable.radius_y + 1;
+    if (coarse)
+        pointers = 2 * op->separable.radius_y + stream->rows->rows_at_once;
     here->pointers = malloc((size_t)pointers * sizeof *here->pointers);
     if (!here->pointers ||
-        window_init(&here->window, window_height(op), stream->columns, here->bytes, apron, !points))
+        window_init(&here->window, rows, stream->columns, here->bytes, reach, !points))
         return STATUS_MEMORY;
     switch (op->kind) {
     case OP_SEPARABLE:
         return coarse ? init_coarse(stream, here) : init_separable(stream, here);
     case OP_BOX:
         return init_box(stream, here);
-    case OP_GRADIENT:
-        return init_gradient(stream, here);
+    case OP_CONVOLVE:
+        return init_convolve(here);
     default:
         return STATUS_OK;
     }
+}
+
+static enum status init_point(struct stream *stream, struct level *here)
+{
+    here->point = point_of_step(here->step);
+    here->scratch = scratch_alloc(stream);
+    return here->scratch ? STATUS_OK : STATUS_MEMORY;
 }
 
 static enum status init_levels(struct stream *stream)
@@ -605,8 +763,8 @@ static enum status init_levels(struct stream *stream)
         enum status status = STATUS_OK;
         if (here->step->stencil)
             status = init_stencil(stream, k);
-        else if (!(here->scratch = row_alloc((size_t)stream->columns * 2)))
-            status = STATUS_MEMORY;
+        else
+            status = init_point(stream, here);
         if (status)
             return status;
     }
@@ -652,7 +810,7 @@ enum status stream_create(const struct plan *plan, const struct plan_pass *pass,
     made->levels = pass->steps + 1;
     made->direct = !pass->mix && is_plain(made, pass->source[0], pass->load_depth);
     made->level = calloc((size_t)made->levels, sizeof *made->level);
-    made->spare = row_alloc((size_t)made->columns * 2);
+    made->spare = scratch_alloc(made);
     if (!made->level || !made->spare || init_levels(made) || init_constant_row(made) ||
         (pass->mix && init_mix(made, width))) {
         stream_destroy(stream);
@@ -670,7 +828,10 @@ void stream_destroy(struct stream **stream)
         window_finish(&level->window);
         window_finish(&level->coarse.grid);
         window_finish(&level->coarse.blurred);
+        free(level->separable.lines);
+        free(level->separable.blurred);
         free(level->pointers);
+        free(level->weights);
         free(level->scratch);
         free(level->coarse.sum);
     }

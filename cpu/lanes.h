@@ -1,0 +1,154 @@
+// Vectors of 16-bit lanes, as wide as the level of the instruction set has them, for what compilers
+// do not find in plain loops: the sum of two products per 32-bit lane. The rest is GNU C. LANES,
+// how many there are, is defined where they exist; kernels have a plain form as well.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+#if defined(__AVX512BW__)
+#define LANES 32
+#define LANES_CALL(name, a, b) _mm512_##name((__m512i)(a), (__m512i)(b))
+#define LANES_CALL_1(name, a) _mm512_##name((__m512i)(a))
+#elif defined(__AVX2__)
+#define LANES 16
+#define LANES_CALL(name, a, b) _mm256_##name((__m256i)(a), (__m256i)(b))
+#define LANES_CALL_1(name, a) _mm256_##name((__m256i)(a))
+#else
+#define LANES 8
+#define LANES_CALL(name, a, b) _mm_##name((__m128i)(a), (__m128i)(b))
+#define LANES_CALL_1(name, a) _mm_##name((__m128i)(a))
+#endif
+
+// Before a loop over sums that shall stay in registers.
+#ifdef __clang__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 4")
+#endif
+
+typedef uint8_t lanes8 __attribute__((vector_size(LANES)));
+typedef uint16_t lanes16 __attribute__((vector_size(2 * LANES)));
+typedef uint32_t lanes32 __attribute__((vector_size(2 * LANES)));
+typedef int32_t lanes32s __attribute__((vector_size(2 * LANES)));
+
+// sum + (a's even lane times b's) + (a's odd lane times b's), of signed 16-bit lanes.
+static inline lanes32 lanes_madd(lanes32 sum, lanes16 a, lanes16 b)
+{
+#ifdef __AVX512VNNI__
+    return (lanes32)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)a, (__m512i)b);
+#else
+    return sum + (lanes32)LANES_CALL(madd_epi16, a, b);
+#endif
+}
+
+// Lanes of a and b in turn, from the low (high) half of each 128 bits.
+static inline lanes16 lanes_low(lanes16 a, lanes16 b)
+{
+    return (lanes16)LANES_CALL(unpacklo_epi16, a, b);
+}
+
+static inline lanes16 lanes_high(lanes16 a, lanes16 b)
+{
+    return (lanes16)LANES_CALL(unpackhi_epi16, a, b);
+}
+
+// What undoes both, of signed 32-bit lanes that fit 16 bits.
+static inline lanes16 lanes_pack(lanes32s low, lanes32s high)
+{
+    return (lanes16)LANES_CALL(packs_epi32, low, high);
+}
+
+// Of signed lanes.
+static inline lanes16 lanes_least(lanes16 a, lanes16 b)
+{
+    return (lanes16)LANES_CALL(min_epi16, a, b);
+}
+
+static inline lanes16 lanes_magnitude(lanes16 a)
+{
+#ifdef __SSSE3__
+    return (lanes16)LANES_CALL_1(abs_epi16, a);
+#else
+    return (lanes16)LANES_CALL(max_epi16, a, -a);
+#endif
+}
+
+static inline lanes16 lanes_load(const void *from)
+{
+    lanes16 value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static inline void lanes_store(void *to, lanes16 value)
+{
+    memcpy(to, &value, sizeof value);
+}
+
+static inline lanes16 lanes_load_8(const uint8_t *from)
+{
+    lanes8 bytes;
+    memcpy(&bytes, from, sizeof bytes);
+#if LANES == 32
+    return (lanes16)_mm512_cvtepu8_epi16((__m256i)bytes);
+#elif LANES == 16
+    return (lanes16)_mm256_cvtepu8_epi16((__m128i)bytes);
+#else
+    return __builtin_convertvector(bytes, lanes16);
+#endif
+}
+
+static inline void lanes_store_8(uint8_t *to, lanes16 value)
+{
+#if LANES == 32
+    lanes8 bytes = (lanes8)_mm512_cvtepi16_epi8((__m512i)value);
+#else
+    lanes8 bytes = __builtin_convertvector(value, lanes8);
+#endif
+    memcpy(to, &bytes, sizeof bytes);
+}
+
+// The same value in every lane; the same two neighbours in every pair of lanes.
+static inline lanes32 lanes_all(uint32_t value)
+{
+    return (lanes32){0} + value;
+}
+
+static inline lanes16 lanes_pair(const int16_t *from)
+{
+    uint32_t pair;
+    memcpy(&pair, from, sizeof pair);
+    return (lanes16)lanes_all(pair);
+}
+
+#ifdef __AVX512VBMI__
+// Look 64 bytes up at once in a table of 256 bytes, given as 16-bit entries.
+#define LANES_TABLE 64
+
+struct lanes_table {
+    __m512i part[4];
+};
+
+static inline struct lanes_table lanes_table_load(const uint16_t *entry)
+{
+    struct lanes_table table;
+    uint8_t *byte = (uint8_t *)table.part;
+    for (int k = 0; k < 256; k++)
+        byte[k] = (uint8_t)entry[k];
+    return table;
+}
+
+static inline void lanes_table_store(uint8_t *to, const struct lanes_table *table,
+                                     const uint8_t *from)
+{
+    __m512i index = _mm512_loadu_si512(from);
+    __m512i low = _mm512_permutex2var_epi8(table->part[0], index, table->part[1]);
+    __m512i high = _mm512_permutex2var_epi8(table->part[2], index, table->part[3]);
+    _mm512_storeu_si512(to, _mm512_mask_blend_epi8(_mm512_movepi8_mask(index), low, high));
+}
+#endif
+#endif
