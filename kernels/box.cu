@@ -99,8 +99,7 @@ static __global__ void __launch_bounds__(LANES *BOX_WARPS)
         }
         source_read_rows<FOUR>(&b.source, x, row, value);
         for (int k = 0; k < 2 && y + k < last; k++) {
-            *(uint4 *)&row_of_sums(&b, y + k)[x] =
-                make_uint4(sum[0], sum[1], sum[2], sum[3]);
+            *(uint4 *)&row_of_sums(&b, y + k)[x] = make_uint4(sum[0], sum[1], sum[2], sum[3]);
             for (int i = 0; i < FOUR; i++)
                 sum[i] += (uint32_t)(value[2 * k][i] - value[2 * k + 1][i]);
         }

@@ -206,7 +206,8 @@ static cudaError_t interpolate_async(const struct stencil *stencil,
         .center = stencil->source,
         .sink = stencil->sink,
     };
-    dim3 grid = grid_shape(stencil->sink.width, stencil->sink.height, stencil->sink.frames, LANES * FOUR, WARPS);
+    dim3 grid = grid_shape(stencil->sink.width, stencil->sink.height, stencil->sink.frames,
+                           LANES * FOUR, WARPS);
     interpolate<<<grid, block_shape(), 0, stream>>>(interpolation);
     return cudaGetLastError();
 }

@@ -181,12 +181,11 @@ static __device__ inline uint32_t both_lanes(int value)
     return (uint32_t)value * 0x10001u;
 }
 
-// Bytes of ones where a lane is `least` at least: the carry into its highest bit, spread. Lanes are
-// below 2^15.
-static __device__ inline uint32_t pairs_at_least(struct pairs p, int least)
+// Bytes of ones where a lane plus `addend` reaches its highest bit.
+static __device__ inline uint32_t carries(struct pairs p, uint32_t addend)
 {
-    uint32_t carry = both_lanes(0x8000 - least), bytes;
-    asm("prmt.b32 %0, %1, %2, 0xfbd9;" : "=r"(bytes) : "r"(p.even + carry), "r"(p.odd + carry));
+    uint32_t bytes;
+    asm("prmt.b32 %0, %1, %2, 0xfbd9;" : "=r"(bytes) : "r"(p.even + addend), "r"(p.odd + addend));
     return bytes;
 }
 
@@ -211,15 +210,14 @@ static __device__ inline uint32_t lookup_pairs(const struct lookup *lookup, cons
     if (!lookup->table)
         return pairs_word(p);
     if (lookup->kind == LOOKUP_THRESHOLD) {
-        uint32_t from_low = pairs_at_least(p, lookup->low);
-        uint32_t above = pairs_at_least(p, lookup->high + 1);
+        uint32_t from_low = carries(p, both_lanes(0x8000 - lookup->low));
+        uint32_t above = carries(p, both_lanes(0x7fff - lookup->high));
         uint32_t word = pairs_word(p);
         word = (word & from_low) | ((uint32_t)lookup->below * 0x1010101u & ~from_low);
         return (word & ~above) | ((uint32_t)lookup->above * 0x1010101u & above);
     }
     if (lookup->kind == LOOKUP_AFFINE)
-        return pairs_word(
-            {affine_lanes(lookup, p.even), affine_lanes(lookup, p.odd)});
+        return pairs_word({affine_lanes(lookup, p.even), affine_lanes(lookup, p.odd)});
     return pairs_word({shared[p.even & 0xffff] | (uint32_t)shared[p.even >> 16] << 16,
                        shared[p.odd & 0xffff] | (uint32_t)shared[p.odd >> 16] << 16});
 }

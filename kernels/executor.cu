@@ -41,8 +41,9 @@ struct cuda_slot {
     cudaEvent_t began, uploaded, computed; // for the times
     cudaEvent_t done;
     uint8_t *memory;
-    int leader;               // the slot whose events are this one's
-    int frames;               // that it leads, itself included
+    int leader;              // the slot whose events are this one's
+    int frames;              // that it leads, itself included
+    bool over;               // atomic: `done` was waited for
     bool uploads, downloads; // whether there was anything: else `uploaded`, `computed` are not used
 };
 
@@ -257,14 +258,12 @@ static const uint32_t *put_fragments(struct constants *constants, const struct o
     return (const uint32_t *)device;
 }
 
-static void put_stencil(struct constants *constants, const struct op *op,
-                        struct pass_constants *to, int n)
+static void put_stencil(struct constants *constants, const struct op *op, struct pass_constants *to,
+                        int n)
 {
     if (op->kind == OP_SEPARABLE) {
-        to->stencil[n][0] =
-            put_taps(constants, op->separable.tap_x, op->separable.radius_x);
-        to->stencil[n][1] =
-            put_taps(constants, op->separable.tap_y, op->separable.radius_y);
+        to->stencil[n][0] = put_taps(constants, op->separable.tap_x, op->separable.radius_x);
+        to->stencil[n][1] = put_taps(constants, op->separable.tap_y, op->separable.radius_y);
         to->fragments[n] = put_fragments(constants, op);
     } else if (op->kind == OP_CONVOLVE) {
         size_t count = (size_t)op->convolve.width * (size_t)op->convolve.height;
@@ -472,15 +471,14 @@ static enum status upload(struct cuda_executor *self, const struct cuda_slot *sl
     return status;
 }
 
-// Let the slot's stream wait until a source on the device is there.
+// Let the slot's stream wait for what is under way on the stream of a source on the device.
 static enum status await_source(struct cuda_executor *self, const struct cuda_slot *slot,
-                                const struct work *work)
+                                cudaEvent_t event, const struct work *work)
 {
     cudaStream_t stream = (cudaStream_t)work->source_stream;
-    enum status status = CUDA_CHECK(self->backend, cudaEventRecord(slot->source_ready, stream));
+    enum status status = CUDA_CHECK(self->backend, cudaEventRecord(event, stream));
     if (!status)
-        status =
-            CUDA_CHECK(self->backend, cudaStreamWaitEvent(slot->stream, slot->source_ready, 0));
+        status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(slot->stream, event, 0));
     return status;
 }
 
@@ -512,8 +510,8 @@ static bool has_download(const struct cuda_executor *self, const struct work *wo
     for (int k = 0; k < count; k++)
         for (int p = 0; p < work[k].target.format->planes; p++) {
             enum plane_origin origin = self->plan->plane[p].origin;
-            bool on_device = origin == PLANE_COMPUTED ||
-                             (origin == PLANE_REFERENCE && work[k].source_on_device);
+            bool on_device =
+                origin == PLANE_COMPUTED || (origin == PLANE_REFERENCE && work[k].source_on_device);
             if (work[k].target.data[p] && on_device)
                 return true;
         }
@@ -712,8 +710,7 @@ static cudaError_t stencils_async(const struct cuda_executor *self, const struct
         stencil.next = NULL;
         if (n + 1 < stencils) {
             struct lookup none = {};
-            stencil.sink =
-                scratch_plane(self, pass, frames, self->between, stencil.depth, &none);
+            stencil.sink = scratch_plane(self, pass, frames, self->between, stencil.depth, &none);
             source = plane_source(&stencil.sink);
             source.lookup = constants->lookup[n + 1];
         }
@@ -792,7 +789,8 @@ static enum status record(struct cuda_executor *self, cudaEvent_t event, cudaStr
     return CUDA_CHECK(self->backend, cudaEventRecord(event, stream));
 }
 
-// Events that would tell nothing are not recorded: each costs the host about a microsecond.
+// Events that would tell nothing are not recorded: each costs the host about a microsecond. Work on
+// sources that are on the device begins when these are there.
 static enum status submit_group(struct cuda_executor *self, int leader, const struct work *work,
                                 int count)
 {
@@ -802,13 +800,14 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
     lead->frames = count;
     lead->uploads = !work->source_on_device;
     lead->downloads = false;
+    __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
     for (int k = 0; k < count && !status; k++) {
         self->slot[leader + k].leader = leader;
         bool awaited = k > 0 && work[k].source_stream == work[k - 1].source_stream;
         if (work[k].source_on_device && !awaited)
-            status = await_source(self, lead, &work[k]);
+            status = await_source(self, lead, k ? lead->source_ready : lead->began, &work[k]);
     }
-    if (!status)
+    if (!status && lead->uploads)
         status = record(self, lead->began, lead->stream);
     for (int k = 0; k < count && !status; k++) {
         const struct cuda_slot *slot = &self->slot[leader + k];
@@ -892,8 +891,10 @@ static enum status wait(struct executor *executor, int number, struct work_times
     struct cuda_executor *self = self_of(executor);
     struct cuda_slot *slot = &self->slot[self->slot[number].leader];
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
-    if (!status)
+    if (!status && !__atomic_load_n(&slot->over, __ATOMIC_ACQUIRE))
         status = CUDA_CHECK(self->backend, cudaEventSynchronize(slot->done));
+    if (!status)
+        __atomic_store_n(&slot->over, true, __ATOMIC_RELEASE);
     return status || !times ? status : read_times(self, slot, times);
 }
 

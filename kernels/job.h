@@ -96,8 +96,8 @@ struct stencil {
     // before and behind them. OP_CONVOLVE: weight.
     const int32_t *constants[2];
     const uint32_t *fragments; // OP_SEPARABLE: what fused_fragments() made; NULL if nothing
-    void *scratch; // as many bytes as the family's *_scratch() says, aligned to 256 ...
-    ptrdiff_t scratch_step; // ... for the first picture, and so far from it for the next
+    void *scratch;             // as many bytes as the family's *_scratch() says, aligned to 256 ...
+    ptrdiff_t scratch_step;    // ... for the first picture, and so far from it for the next
 };
 
 enum { TAP_MARGIN = 8 };

@@ -42,8 +42,8 @@ static bool fit_threshold(struct lookup *lookup, const uint16_t host[256])
 }
 
 // The offsets that are right with this gain at the places first .. last.
-static void limit_offset(const uint16_t host[256], int first, int last, int64_t gain, int64_t *least,
-                         int64_t *most)
+static void limit_offset(const uint16_t host[256], int first, int last, int64_t gain,
+                         int64_t *least, int64_t *most)
 {
     *least = -(INT64_C(1) << 30);
     *most = INT64_C(1) << 30;

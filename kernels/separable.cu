@@ -255,7 +255,8 @@ static cudaError_t tile_async(const struct stencil *stencil, int rows, cudaStrea
         .scale = 1.0f / (float)(1 << shift),
     };
     separable_tile<T, Value>
-        <<<tile_grid(&s.tile, s.sink.frames), block_shape(), layout_bytes<T, Value>(&s), stream>>>(s);
+        <<<tile_grid(&s.tile, s.sink.frames), block_shape(), layout_bytes<T, Value>(&s), stream>>>(
+            s);
     return cudaGetLastError();
 }
 

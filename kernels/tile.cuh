@@ -68,7 +68,8 @@ static __device__ inline four<T> tile_four(const struct source *from, const uint
         for (int i = 0; i < FOUR; i++) {
             value[i] = unit_sample(&from->view, four_get(units, i));
             if (from->lookup.table)
-                value[i] = sizeof(Unit) == 1 ? shared[value[i]] : look_up(from->lookup.table, value[i]);
+                value[i] =
+                    sizeof(Unit) == 1 ? shared[value[i]] : look_up(from->lookup.table, value[i]);
         }
         four<T> made;
         four_set(&made, value);

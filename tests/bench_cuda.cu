@@ -207,8 +207,7 @@ static double chain_rate(struct backend *backend, const struct chain_case *of,
         }
     }
     check(cudaDeviceSynchronize(), "chain");
-    double rate =
-        (double)done * (double)shape->width * (double)shape->height / (now_s() - began);
+    double rate = (double)done * (double)shape->width * (double)shape->height / (now_s() - began);
     executor_destroy(&executor);
     backend->stream_destroy(backend, &stream);
     plan_destroy(&plan);
