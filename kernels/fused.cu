@@ -1,5 +1,5 @@
-// Stencils of 8-bit planes in one go: a separable filter on tensor cores, a gradient in packed
-// halves, or the one behind the other, with lookups before and behind.
+// Stencils in one go: a separable filter on tensor cores, a gradient in packed halves, or the one
+// behind the other, with lookups before and behind.
 //
 // A block makes 128 columns of 16 rows for each of its warps (two rows less where a gradient
 // follows). It loads the samples around them once, into shared memory as 16-bit numbers, and all
@@ -9,19 +9,21 @@
 // n * 2^-24 (subnormal ones included: what would be the hidden bit is a mantissa bit like the
 // others). So bytes and sums of a few bytes are halves as they stand, sums of them are integer sums
 // while they stay below 2^11, and a tensor core's products with taps of at most 11 significant bits
-// add up exactly in single precision while the sum stays below 2^24 units.
+// add up exactly in single precision while the sum stays below 2^24 units. Samples of more than 11
+// bits are two numbers, their bytes, and longer taps are the sum of two.
 //
 // A filter along an axis is a product with a band matrix. Down the columns, taps times samples:
 //
-//   t (16 rows x 8 columns) = band (16 x K) samples (K x 8),      K = 16 + 2 reach
+//   t (16 rows x 8 columns) = band (16 x K) samples (K x 8),      K = 16 + 2 REACH
 //
 // whose result, rounded and packed, is laid out among the lanes as the left factor of the product
 // along the rows, t (16 x K) band (K x 8): that one needs no memory between. Cost does not grow
-// with the radius but in steps of `reach`, a multiple of 8.
+// with the radius but in steps.
 #include "kernels/device.cuh"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cuda_fp16.h>
 
@@ -31,9 +33,9 @@ enum {
     FUSED_WARPS = 4,
     FUSED_THREADS = LANES * FUSED_WARPS,
     PLANE_ROWS = BAND * FUSED_WARPS, // filtered, of a block
-    CHUNK = 8,                       // samples loaded at once
     PLANE_STRIDE = FUSED_COLUMNS + 16,
-    REACH_STEPS = 5, // at most, for a radius of 32
+    CHUNK = 8,          // samples loaded at once
+    STAGE_COLUMNS = 32, // of a filter's results that a warp stores at once
 };
 
 // One gradient of three by three, |gx| + |gy|, whose sums stay below 2^11.
@@ -58,26 +60,38 @@ struct fused {
 
 // ---- shapes ----
 
-// Around the results of a gradient, whole chunks are filtered.
-template <bool GRADIENT> constexpr int around = GRADIENT ? CHUNK : 0;
-
-// STEPS products of depth 16 make a filter: 16 (STEPS - 1) samples more than results. 0: no filter.
-template <int STEPS> constexpr int fused_reach = STEPS ? 8 * (STEPS - 1) : 0;
-
-template <int STEPS, bool GRADIENT>
-constexpr int sample_columns = FUSED_COLUMNS + 2 * (around<GRADIENT> + fused_reach<STEPS>);
-
-// An odd number of 16 bytes, so that eight rows begin in different banks.
-template <int STEPS, bool GRADIENT>
-constexpr int sample_stride = 2 * sample_columns<STEPS, GRADIENT> + 16;
-
-template <int STEPS> constexpr int sample_rows = PLANE_ROWS + 2 * fused_reach<STEPS>;
-
-template <bool GRADIENT> constexpr int result_rows = PLANE_ROWS - (GRADIENT ? 2 : 0);
-
-template <int STEPS, bool GRADIENT>
-constexpr size_t fused_bytes = PLANE_ROWS *PLANE_STRIDE +
-                               (STEPS ? sample_rows<STEPS> * sample_stride<STEPS, GRADIENT> : 0);
+// REACH: how far above and below a result a filter's products go, at least its radius. 4, or a
+// multiple of 8, as they go left and right; 0: no filter. PARTS_X, PARTS_T, PARTS_TAP: numbers that
+// a sample, a filtered sample between the axes, a tap is made of.
+template <int REACH_, int PARTS_X_, int PARTS_T_, int PARTS_TAP_, bool GRADIENT_> struct shape {
+    static constexpr int REACH = REACH_, REACH_X = (REACH + 7) / 8 * 8;
+    static constexpr int PARTS_X = PARTS_X_, PARTS_T = PARTS_T_, PARTS_TAP = PARTS_TAP_;
+    static constexpr bool GRADIENT = GRADIENT_;
+    // Products are 16 deep, the last one down the columns 8 where that is enough.
+    static constexpr int steps = (16 + 2 * REACH + 15) / 16;
+    static constexpr bool short_last = REACH % 8 != 0;
+    // Around the results of a gradient, a whole chunk is filtered.
+    static constexpr int around = GRADIENT ? CHUNK : 0;
+    static constexpr int columns = FUSED_COLUMNS + 2 * (around + REACH_X);
+    static constexpr int rows = PLANE_ROWS + 2 * REACH;
+    static constexpr int results = PLANE_ROWS - (GRADIENT ? 2 : 0); // rows
+    static constexpr int bytes = PARTS_X;                           // of a sample in memory
+    static constexpr int chunk_bytes = REACH ? 2 * CHUNK : CHUNK;   // in shared memory
+    // An odd number of 16 bytes, so that eight rows begin in different banks.
+    static constexpr int stride = REACH ? (2 * columns / 16 | 1) * 16 : PLANE_STRIDE;
+    static constexpr int stage_stride = STAGE_COLUMNS * bytes + 16;
+    static constexpr int plane_bytes = PLANE_ROWS * (GRADIENT ? PLANE_STRIDE : stage_stride);
+    static constexpr size_t shared_bytes = plane_bytes + (REACH ? rows * stride : 0);
+    // Threads are dealt out to whole rows of chunks, several rows at a time, so that each keeps its
+    // column.
+    static constexpr int chunks = columns / CHUNK;
+    static constexpr int at_once = FUSED_THREADS / chunks;
+    static constexpr int turns = (rows + at_once - 1) / at_once;
+    // Blocks that are to share a multiprocessor: as many as its shared memory holds, while there
+    // are registers.
+    static constexpr int blocks = REACH <= 4 ? (GRADIENT && REACH ? 6 : 8) : REACH <= 8 ? 6 : 4;
+    static constexpr int blocks_wanted = PARTS_TAP == 1 ? blocks : REACH <= 8 ? 4 : 2;
+};
 
 struct corner {
     int x, y;
@@ -90,71 +104,97 @@ static __device__ inline int thread_of_block(void)
 
 // ---- loading ----
 
-// Samples as they lie in shared memory: 16 bits each for a filter, else bytes.
-template <int STEPS>
-static __device__ inline void put_chunk(uint8_t *at, uint32_t low, uint32_t high)
+// Eight samples as they lie in memory.
+template <int BYTES> struct chunk;
+
+template <> struct alignas(8) chunk<1> {
+    uint32_t word[2];
+};
+
+template <> struct alignas(16) chunk<2> {
+    uint32_t word[4];
+};
+
+static __device__ inline chunk<1> chunk_load(const chunk<1> *from)
 {
-    if (STEPS)
+    uint2 words = __ldg((const uint2 *)from);
+    return {{words.x, words.y}};
+}
+
+static __device__ inline chunk<2> chunk_load(const chunk<2> *from)
+{
+    uint4 words = __ldg((const uint4 *)from);
+    return {{words.x, words.y, words.z, words.w}};
+}
+
+static __device__ inline void chunk_lookup(chunk<1> *c, const struct lookup *lookup)
+{
+    for (int k = 0; k < 2; k++)
+        c->word[k] = lookup_word(lookup, lookup->table, c->word[k]);
+}
+
+static __device__ inline void chunk_lookup(chunk<2> *c, const struct lookup *lookup)
+{
+    if (lookup->table)
+        for (int k = 0; k < 4; k++)
+            c->word[k] = (uint32_t)look_up(lookup->table, (int)(c->word[k] & 0xffff)) |
+                         (uint32_t)look_up(lookup->table, (int)(c->word[k] >> 16)) << 16;
+}
+
+// To shared memory: 16 bits each for a filter, else as they are.
+template <typename S> static __device__ inline void chunk_put(uint8_t *at, chunk<1> c)
+{
+    uint32_t low = c.word[0], high = c.word[1];
+    if (S::REACH)
         *(uint4 *)at = make_uint4(__byte_perm(low, 0, 0x4140), __byte_perm(low, 0, 0x4342),
                                   __byte_perm(high, 0, 0x4140), __byte_perm(high, 0, 0x4342));
     else
         *(uint2 *)at = make_uint2(low, high);
 }
 
-// Threads are dealt out to whole rows of chunks, several rows at a time, so that each keeps its
-// column. `first` is the row of a thread's first chunk; threads left over have none.
-template <int STEPS, bool GRADIENT> struct dealing {
-    static constexpr int chunks = sample_columns<STEPS, GRADIENT> / CHUNK;
-    static constexpr int rows = sample_rows<STEPS>;
-    static constexpr int at_once = FUSED_THREADS / chunks;
-    static constexpr int turns = (rows + at_once - 1) / at_once;
-    static constexpr int stride = STEPS ? sample_stride<STEPS, GRADIENT> : PLANE_STRIDE;
-    static constexpr int chunk_bytes = STEPS ? 2 * CHUNK : CHUNK;
-};
-
-// All samples lie within the picture. A thread asks for BATCH chunks before it waits for the first.
-template <int STEPS, bool GRADIENT, bool LOOKUP>
-static __device__ inline void load_inside(const struct fused *f, uint8_t *tile, const uint8_t *from,
-                                          int first, const uint16_t *shared)
+template <typename S> static __device__ inline void chunk_put(uint8_t *at, chunk<2> c)
 {
-    using deal = dealing<STEPS, GRADIENT>;
-    constexpr int batch = LOOKUP ? 2 : 6;
-    int64_t step = (int64_t)f->source.view.stride * deal::at_once;
-#pragma unroll(LOOKUP ? 1 : deal::turns)
-    for (int turn = 0; turn < deal::turns; turn += batch) {
-        uint2 chunk[batch];
+    *(uint4 *)at = make_uint4(c.word[0], c.word[1], c.word[2], c.word[3]);
+}
+
+// All samples lie within the picture. A thread asks for some chunks before it waits for the first.
+// `first` is the row of its first chunk, `from` and `tile` where that is.
+template <typename S, bool LOOKUP>
+static __device__ inline void load_inside(const struct fused *f, uint8_t *tile, const uint8_t *from,
+                                          int first)
+{
+    constexpr int batch = LOOKUP ? 2 : S::REACH <= 8 && S::bytes == 1 ? S::turns : 6;
+    int64_t step = (int64_t)f->source.view.stride * S::at_once;
+#pragma unroll(LOOKUP ? 1 : S::turns)
+    for (int turn = 0; turn < S::turns; turn += batch) {
+        chunk<S::bytes> c[batch];
         for (int j = 0; j < batch; j++)
-            if (first + (turn + j) * deal::at_once < deal::rows) {
-                chunk[j] = __ldg((const uint2 *)from);
+            if (first + (turn + j) * S::at_once < S::rows) {
+                c[j] = chunk_load((const chunk<S::bytes> *)from);
                 from += step;
             }
         for (int j = 0; j < batch; j++)
-            if (first + (turn + j) * deal::at_once < deal::rows) {
-                if (LOOKUP) {
-                    chunk[j].x = lookup_word(&f->source.lookup, shared, chunk[j].x);
-                    chunk[j].y = lookup_word(&f->source.lookup, shared, chunk[j].y);
-                }
-                put_chunk<STEPS>(tile + (turn + j) * deal::at_once * deal::stride, chunk[j].x,
-                                 chunk[j].y);
+            if (first + (turn + j) * S::at_once < S::rows) {
+                if (LOOKUP)
+                    chunk_lookup(&c[j], &f->source.lookup);
+                chunk_put<S>(tile + (turn + j) * S::at_once * S::stride, c[j]);
             }
     }
 }
 
 // Columns beyond the picture's, as the border rule extends it, as far as they are needed; before
 // them, those of the last chunk if it is not a whole one. One by one: this is the edge only.
-template <int STEPS, bool GRADIENT>
+template <typename S>
 static __device__ void load_edges(const struct fused *f, uint8_t *tile, const int *row, int x0)
 {
-    using deal = dealing<STEPS, GRADIENT>;
     const struct source *from = &f->source;
-    constexpr int columns = sample_columns<STEPS, GRADIENT>;
-    int left = max(-x0 - f->reach, 0), left_end = min(max(-x0, left), columns);
+    int left = max(-x0 - f->reach, 0), left_end = min(max(-x0, left), S::columns);
     int right = max((from->width & -CHUNK) - x0, left_end);
-    int right_end = max(min(from->width + f->reach - x0, columns), right);
+    int right_end = max(min(from->width + f->reach - x0, S::columns), right);
     int count = left_end - left + right_end - right;
 #pragma unroll 1
-    for (int k = thread_of_block(); k < count * deal::rows; k += FUSED_THREADS) {
-        int i = k / deal::rows, line = k % deal::rows, y = row[line];
+    for (int k = thread_of_block(); k < count * S::rows; k += FUSED_THREADS) {
+        int i = k / S::rows, line = k % S::rows, y = row[line];
         int column = i < left_end - left ? left + i : right + i - (left_end - left);
         int x = extended_index(from->border, x0 + column, from->width);
         int value = from->border_value;
@@ -163,8 +203,8 @@ static __device__ void load_edges(const struct fused *f, uint8_t *tile, const in
             if (from->lookup.table)
                 value = look_up(from->lookup.table, value);
         }
-        uint8_t *at = tile + line * deal::stride;
-        if (STEPS)
+        uint8_t *at = tile + line * S::stride;
+        if (S::REACH)
             ((uint16_t *)at)[column] = (uint16_t)value;
         else
             at[column] = (uint8_t)value;
@@ -174,57 +214,53 @@ static __device__ void load_edges(const struct fused *f, uint8_t *tile, const in
 // Some samples lie beyond an edge. What the border rule makes of each row is found out once. Chunks
 // that are not within the picture become zeros first: bits that are no number must not meet the
 // zeros of a band.
-template <int STEPS, bool GRADIENT>
+template <typename S>
 static __device__ inline void load_across(const struct fused *f, uint8_t *samples, struct corner at,
-                                          int first, int column, const uint16_t *shared)
+                                          int first, int column)
 {
-    using deal = dealing<STEPS, GRADIENT>;
-    __shared__ int row[deal::rows];
+    __shared__ int row[S::rows];
     const struct source *from = &f->source;
 #pragma unroll 1
-    for (int k = thread_of_block(); k < deal::rows; k += FUSED_THREADS)
+    for (int k = thread_of_block(); k < S::rows; k += FUSED_THREADS)
         row[k] = extended_index(from->border, at.y + k, from->height);
     __syncthreads();
     int x = at.x + column;
     bool inside = x >= 0 && x + CHUNK <= from->width;
-    uint32_t beyond = (uint32_t)from->border_value * 0x1010101u;
-    uint8_t *to = samples + column / CHUNK * deal::chunk_bytes;
+    uint32_t beyond = (uint32_t)from->border_value * (S::bytes == 1 ? 0x1010101u : 0x10001u);
+    uint8_t *to = samples + column / CHUNK * S::chunk_bytes;
 #pragma unroll 2
-    for (int k = first; k < deal::rows; k += deal::at_once) {
-        uint2 chunk = make_uint2(0, 0);
+    for (int k = first; k < S::rows; k += S::at_once) {
+        chunk<S::bytes> c = {};
         int y = row[k];
         if (inside)
-            chunk = __ldg((const uint2 *)view_at(&from->view, x, max(y, 0)));
-        chunk.x = lookup_word(&from->lookup, shared, chunk.x);
-        chunk.y = lookup_word(&from->lookup, shared, chunk.y);
-        put_chunk<STEPS>(to + k * deal::stride, y < 0 ? beyond : chunk.x, y < 0 ? beyond : chunk.y);
+            c = chunk_load((const chunk<S::bytes> *)view_at(&from->view, x, max(y, 0)));
+        chunk_lookup(&c, &from->lookup);
+        for (int i = 0; i < 2 * S::bytes; i++)
+            c.word[i] = !inside ? 0 : y < 0 ? beyond : c.word[i];
+        chunk_put<S>(to + k * S::stride, c);
     }
     __syncthreads();
-    if (at.x < 0 || at.x + sample_columns < STEPS, GRADIENT >> from->width)
-        load_edges<STEPS, GRADIENT>(f, samples, row, at.x);
+    if (at.x < 0 || at.x + S::columns > from->width)
+        load_edges<S>(f, samples, row, at.x);
 }
 
 // Fill the samples of the block, from corner `at` of the picture on.
-template <int STEPS, bool GRADIENT>
-static __device__ inline void load(const struct fused *f, uint8_t *samples, struct corner at,
-                                   const uint16_t *shared)
+template <typename S>
+static __device__ inline void load(const struct fused *f, uint8_t *samples, struct corner at)
 {
-    using deal = dealing<STEPS, GRADIENT>;
     const struct source *from = &f->source;
-    int thread = thread_of_block();
-    int first = thread / deal::chunks, column = thread % deal::chunks * CHUNK;
-    if (first >= deal::at_once)
-        first = deal::rows;
-    if (at.x < 0 || at.y < 0 || at.x + sample_columns < STEPS,
-        GRADIENT >> from->width || at.y + deal::rows > from->height) {
-        load_across<STEPS, GRADIENT>(f, samples, at, first, column, shared);
-    } else if (first < deal::rows) {
+    int first = thread_of_block() / S::chunks, column = thread_of_block() % S::chunks * CHUNK;
+    if (first >= S::at_once)
+        first = S::rows;
+    if (at.x < 0 || at.y < 0 || at.x + S::columns > from->width || at.y + S::rows > from->height) {
+        load_across<S>(f, samples, at, first, column);
+    } else if (first < S::rows) {
         const uint8_t *data = view_at(&from->view, at.x + column, at.y + first);
-        uint8_t *to = samples + first * deal::stride + column / CHUNK * deal::chunk_bytes;
+        uint8_t *to = samples + first * S::stride + column / CHUNK * S::chunk_bytes;
         if (from->lookup.table)
-            load_inside<STEPS, GRADIENT, true>(f, to, data, first, shared);
+            load_inside<S, true>(f, to, data, first);
         else
-            load_inside<STEPS, GRADIENT, false>(f, to, data, first, shared);
+            load_inside<S, false>(f, to, data, first);
     }
     __syncthreads();
 }
@@ -240,27 +276,32 @@ static __device__ inline void load_turned(uint32_t to[4], uint32_t at)
                  : "r"(at));
 }
 
-// sum (16 x 8) = start + a (16 x 16) b (16 x 8)
+// sum (16 x 8) = start + a (16 x 16) b (16 x 8); SHORT: of the first eight columns of a and rows of
+// b only.
+template <bool SHORT>
 static __device__ inline void multiply(float sum[4], const uint32_t a[4], uint32_t b0, uint32_t b1,
                                        const float start[4])
 {
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    if (!SHORT) {
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
+            "{%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
+            : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(start[0]),
+              "f"(start[1]), "f"(start[2]), "f"(start[3]));
+        return;
+    }
+#endif
     asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
         "{%7, %8, %9, %10};"
         : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
         : "r"(a[0]), "r"(a[1]), "r"(b0), "f"(start[0]), "f"(start[1]), "f"(start[2]),
           "f"(start[3]));
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-        : "r"(a[2]), "r"(a[3]), "r"(b1));
-#else
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%10, %11, %12, %13};"
-        : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(start[0]),
-          "f"(start[1]), "f"(start[2]), "f"(start[3]));
-#endif
+    if (!SHORT)
+        asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+            "{%0, %1, %2, %3};"
+            : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+            : "r"(a[2]), "r"(a[3]), "r"(b1));
 }
 
 // What sums start from. The compiler is not told that the four are equal: it would keep one of them
@@ -285,135 +326,142 @@ static __device__ inline uint32_t whole(float value, float scale)
     return __float_as_uint(__fmaf_rd(value, scale, 8388608.0f));
 }
 
-// The same as a number.
-static __device__ inline float floored(float value, float scale)
+// The same of a sum of one part; or of two parts, 256 high + low, where (256 high + low) >> n is
+// (high + (low >> 8)) >> (n - 8).
+template <int PARTS>
+static __device__ inline uint32_t whole_of(const float sum[PARTS][4], int k, float scale)
 {
-    return __fmaf_rd(value, scale, 8388608.0f) - 8388608.0f;
+    if (PARTS == 1)
+        return whole(sum[0][k], scale);
+    float carried = __fmaf_rd(sum[0][k], 65536.0f, 8388608.0f) - 8388608.0f;
+    return whole(fmaf(sum[PARTS - 1][k], 16777216.0f, carried), scale);
 }
 
 // Bands as fused_fragments() wrote them: the left factor of each product down the columns; the
 // right factors of the two products along the rows that make 16 neighbouring columns. Lane l gets
 // columns 4 (l % 4) .. + 3 of them, two from each.
-template <int STEPS> struct bands {
-    uint32_t down[STEPS][4];
-    uint32_t along[2][STEPS][2];
-    struct start down_start, along_start;
+template <typename S> struct bands {
+    uint32_t down[S::PARTS_TAP][S::steps][4];
+    uint32_t along[S::PARTS_TAP][2][S::steps][2];
+    struct start down_start, along_start, nothing;
 };
 
-template <int STEPS> static __device__ inline bands<STEPS> load_bands(const struct fused *f)
+template <typename S> static __device__ inline bands<S> load_bands(const struct fused *f)
 {
-    bands<STEPS> b;
+    bands<S> b;
     const uint4 *down = (const uint4 *)f->fragments + threadIdx.x;
-    const uint2 *along = (const uint2 *)((const uint4 *)f->fragments + STEPS * LANES) + threadIdx.x;
-    for (int s = 0; s < STEPS; s++) {
-        uint4 four = __ldg(down + s * LANES);
-        b.down[s][0] = four.x;
-        b.down[s][1] = four.y;
-        b.down[s][2] = four.z;
-        b.down[s][3] = four.w;
+    const uint2 *along =
+        (const uint2 *)((const uint4 *)f->fragments + S::PARTS_TAP * S::steps * LANES) +
+        threadIdx.x;
+    for (int k = 0; k < S::PARTS_TAP * S::steps; k++) {
+        uint4 four = __ldg(down + k * LANES);
+        uint32_t *to = b.down[k / S::steps][k % S::steps];
+        to[0] = four.x;
+        to[1] = four.y;
+        to[2] = four.z;
+        to[3] = four.w;
     }
-    for (int k = 0; k < 2 * STEPS; k++) {
+    for (int k = 0; k < S::PARTS_TAP * 2 * S::steps; k++) {
         uint2 two = __ldg(along + k * LANES);
-        b.along[k / STEPS][k % STEPS][0] = two.x;
-        b.along[k / STEPS][k % STEPS][1] = two.y;
+        uint32_t *to = b.along[k / (2 * S::steps)][k / S::steps % 2][k % S::steps];
+        to[0] = two.x;
+        to[1] = two.y;
     }
     b.down_start = start_of(f->column_half);
     b.along_start = start_of(f->row_half);
+    b.nothing = {};
     return b;
 }
 
-// t of 16 rows and 16 columns, as factors for the product along the rows: WIDE ones have 16 bits,
-// of which each half is a factor by itself.
-template <bool WIDE> struct factors {
-    uint32_t part[WIDE ? 2 : 1][4];
+// t of 16 rows and 16 columns, as factors for the product along the rows.
+template <typename S> struct factors {
+    uint32_t part[S::PARTS_T][4];
 };
 
-template <bool WIDE>
-static __device__ inline void set_factor(factors<WIDE> *to, int k, uint32_t first, uint32_t second)
+template <typename S>
+static __device__ inline void set_factor(factors<S> *to, int k, uint32_t first, uint32_t second)
 {
-    if (WIDE) {
+    if (S::PARTS_T > 1) {
         to->part[0][k] = __byte_perm(first, second, 0x6420); // low bytes; byte 2 is zero
-        to->part[WIDE][k] = __byte_perm(first, second, 0x6521);
+        to->part[S::PARTS_T - 1][k] = __byte_perm(first, second, 0x6521);
     } else {
         to->part[0][k] = __byte_perm(first, second, 0x5410);
     }
 }
 
-template <int STEPS, bool WIDE, int STRIDE>
-static __device__ inline factors<WIDE> filter_down(const struct fused *f, const bands<STEPS> *b,
-                                                   uint32_t at)
+// The last eight rows of a short product are read twice: there may be no others.
+template <typename S>
+static __device__ inline factors<S> filter_down(const struct fused *f, const bands<S> *b,
+                                                uint32_t at)
 {
-    float sum[2][4];
-    for (int s = 0; s < STEPS; s++) {
+    float sum[2][S::PARTS_X][4];
+#pragma unroll
+    for (int s = 0; s < S::steps; s++) {
         uint32_t samples[4];
-        load_turned(samples, at + s * BAND * STRIDE);
-        for (int k = 0; k < 2; k++)
-            multiply(sum[k], b->down[s], samples[2 * k], samples[2 * k + 1],
-                     s ? sum[k] : b->down_start.value);
+        bool last = S::short_last && s == S::steps - 1;
+        load_turned(samples,
+                    at + s * BAND * S::stride - (last ? threadIdx.x % 16 / 8 * 8 : 0) * S::stride);
+#pragma unroll
+        for (int p = 0; p < S::PARTS_X; p++) {
+            uint32_t part[4];
+            for (int k = 0; k < 4; k++)
+                part[k] =
+                    S::PARTS_X == 1 ? samples[k] : __byte_perm(samples[k], 0, p ? 0x4341 : 0x4240);
+#pragma unroll
+            for (int n = 0; n < 2 * S::PARTS_TAP; n++) {
+                int half = n % 2, tap = n / 2;
+                const float *start = s || tap ? sum[half][p]
+                                     : p      ? b->nothing.value
+                                              : b->down_start.value;
+                if (last)
+                    multiply<true>(sum[half][p], b->down[tap][s], part[2 * half], 0, start);
+                else
+                    multiply<false>(sum[half][p], b->down[tap][s], part[2 * half],
+                                    part[2 * half + 1], start);
+            }
+        }
     }
-    factors<WIDE> t;
+    factors<S> t;
     for (int k = 0; k < 4; k++)
-        set_factor(&t, k, whole(sum[k / 2][k % 2 * 2], f->column_scale),
-                   whole(sum[k / 2][k % 2 * 2 + 1], f->column_scale));
+        set_factor<S>(&t, k, whole_of<S::PARTS_X>(sum[k / 2], k % 2 * 2, f->column_scale),
+                      whole_of<S::PARTS_X>(sum[k / 2], k % 2 * 2 + 1, f->column_scale));
     return t;
 }
 
-// Results in the low bytes.
-template <int STEPS, bool WIDE>
-static __device__ inline void filter_along(const struct fused *f, const bands<STEPS> *b, int half,
-                                           const factors<WIDE> t[STEPS], int oldest,
+// Results in the low bits.
+template <typename S>
+static __device__ inline void filter_along(const struct fused *f, const bands<S> *b, int half,
+                                           const factors<S> t[S::steps], int oldest,
                                            uint32_t result[4])
 {
-    const float zeros[4] = {0};
-    float sum[4], high[4];
-    for (int s = 0; s < STEPS; s++) {
-        const factors<WIDE> *from = &t[(oldest + s) % STEPS];
-        const uint32_t *band = b->along[half][s];
-        multiply(sum, from->part[0], band[0], band[1], s ? sum : b->along_start.value);
-        if (WIDE)
-            multiply(high, from->part[WIDE], band[0], band[1], s ? high : zeros);
+    float sum[S::PARTS_T][4];
+#pragma unroll
+    for (int s = 0; s < S::steps; s++) {
+        const factors<S> *from = &t[(oldest + s) % S::steps];
+#pragma unroll
+        for (int n = 0; n < S::PARTS_T * S::PARTS_TAP; n++) {
+            int p = n % S::PARTS_T, tap = n / S::PARTS_T;
+            const uint32_t *band = b->along[tap][half][s];
+            const float *start = s || tap ? sum[p] : p ? b->nothing.value : b->along_start.value;
+            multiply<false>(sum[p], from->part[p], band[0], band[1], start);
+        }
     }
-    for (int k = 0; k < 4; k++) {
-        if (WIDE) // (256 high + low) >> n is (high + (low >> 8)) >> (n - 8)
-            result[k] = whole(fmaf(high[k], 16777216.0f, floored(sum[k], 65536.0f)), f->row_scale);
-        else
-            result[k] = whole(sum[k], f->row_scale);
-    }
+    for (int k = 0; k < 4; k++)
+        result[k] = whole_of<S::PARTS_T>(sum, k, f->row_scale);
 }
 
-// A warp filters its band of 16 rows from left to right, 16 columns of samples at a time: down the
-// columns from shared memory, then along the rows from the last STEPS of these, which it keeps.
-// Each lane writes four neighbouring results of two rows; eight rows fall in different banks.
-template <int STEPS, bool WIDE, bool GRADIENT>
-static __device__ inline void filter(const struct fused *f, const bands<STEPS> *b,
-                                     const uint8_t *samples, uint8_t *plane)
+// Four neighbouring results of a row, two from each product.
+template <int BYTES>
+static __device__ inline void put_results(uint8_t *to, const uint32_t left[2],
+                                          const uint32_t right[2])
 {
-    constexpr int stride = sample_stride<STEPS, GRADIENT>;
-    constexpr int columns = sample_columns<STEPS, GRADIENT> / 16;
-    int lane = threadIdx.x;
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(samples) +
-                  (threadIdx.y * BAND + lane % 16) * stride + lane / 16 * 16;
-    uint8_t *to = plane + (threadIdx.y * BAND + lane / 4) * PLANE_STRIDE + lane % 4 * 4;
-    factors<WIDE> t[STEPS];
-    for (int i = 0; i < STEPS - 1; i++)
-        t[i] = filter_down<STEPS, WIDE, stride>(f, b, at + i * 32);
-    at += (STEPS - 1) * 32;
-#pragma unroll STEPS
-    for (int i = 0; i < columns - (STEPS - 1); i++) {
-        t[(i + STEPS - 1) % STEPS] = filter_down<STEPS, WIDE, stride>(f, b, at);
-        uint32_t left[4], right[4];
-        filter_along<STEPS, WIDE>(f, b, 0, t, i % STEPS, left);
-        filter_along<STEPS, WIDE>(f, b, 1, t, i % STEPS, right);
-        for (int k = 0; k < 2; k++)
-            *(uint32_t *)(to + 8 * k * PLANE_STRIDE) =
-                __byte_perm(__byte_perm(left[2 * k], left[2 * k + 1], 0x0040),
-                            __byte_perm(right[2 * k], right[2 * k + 1], 0x0040), 0x5410);
-        at += 32;
-        to += 16;
-    }
+    if (BYTES == 1)
+        *(uint32_t *)to = __byte_perm(__byte_perm(left[0], left[1], 0x0040),
+                                      __byte_perm(right[0], right[1], 0x0040), 0x5410);
+    else
+        *(uint2 *)to = make_uint2(__byte_perm(left[0], left[1], 0x5410),
+                                  __byte_perm(right[0], right[1], 0x5410));
 }
-
-// ---- results of a filter ----
 
 // Bytes of a stretch that reaches across the right edge: seldom taken, so it is kept small.
 static __device__ inline void store_bytes(uint8_t *to, int count, uint4 words)
@@ -428,32 +476,87 @@ static __device__ inline void store_bytes(uint8_t *to, int count, uint4 words)
     }
 }
 
-// A warp writes its own band, four rows at a time, 128 bytes each.
-template <bool LOOKUP>
-static __device__ inline void store_band(const struct fused *f, const uint8_t *plane,
-                                         const uint16_t *shared, struct corner at)
+// A warp stores what it has made of STAGE_COLUMNS columns, 16 bytes of one row a lane, or of two
+// rows: whole sectors of 32. `from` and `to` are the lane's place in the stage and in the first of
+// the pictures' columns; `rows` and `columns` how many from there on the picture has.
+struct stage {
+    const uint8_t *from;
+    uint8_t *to;
+    int rows, columns;
+};
+
+template <typename S>
+static __device__ inline struct stage stage_of(const struct fused *f, const uint8_t *band,
+                                               struct corner at)
 {
-    int column = threadIdx.x % 8 * 16, x = at.x + column;
-    int row = threadIdx.y * BAND + threadIdx.x / 8, rows = f->sink.height - at.y - row;
-    if (x >= f->sink.width)
-        return;
-    uint8_t *to = view_at(&f->sink.view[0], x, at.y + row);
-    int64_t step = 4 * (int64_t)f->sink.view[0].stride;
-    plane += row * PLANE_STRIDE + column;
-#pragma unroll(LOOKUP ? 1 : 4)
-    for (int k = 0; k < BAND; k += 4) {
-        uint4 words = *(const uint4 *)(plane + k * PLANE_STRIDE);
-        if (LOOKUP) {
-            words.x = lookup_word(&f->sink.lookup, shared, words.x);
-            words.y = lookup_word(&f->sink.lookup, shared, words.y);
-            words.z = lookup_word(&f->sink.lookup, shared, words.z);
-            words.w = lookup_word(&f->sink.lookup, shared, words.w);
+    constexpr int parts = STAGE_COLUMNS * S::bytes / 16;
+    int row = threadIdx.x / parts, part = threadIdx.x % parts, x = at.x + part * 16 / S::bytes;
+    return {band + row * S::stage_stride + part * 16, view_at(&f->sink.view[0], x, at.y + row),
+            f->sink.height - at.y - row, f->sink.width - x};
+}
+
+template <typename S>
+static __device__ inline void store_stage(const struct fused *f, struct stage *stage)
+{
+    constexpr int whole = 16 / S::bytes, rows = LANES / (STAGE_COLUMNS * S::bytes / 16);
+    __syncwarp();
+#pragma unroll
+    for (int k = 0; k < BAND; k += rows) {
+        uint4 words = *(const uint4 *)(stage->from + k * S::stage_stride);
+        uint8_t *to = stage->to + k * (int64_t)f->sink.view[0].stride;
+        if (f->sink.lookup.table) {
+            chunk<S::bytes> c[2 / S::bytes];
+            memcpy(c, &words, sizeof words);
+            for (int i = 0; i < 2 / S::bytes; i++)
+                chunk_lookup(&c[i], &f->sink.lookup);
+            memcpy(&words, c, sizeof words);
         }
-        if (k < rows && x + 16 <= f->sink.width)
+        if (k < stage->rows && stage->columns >= whole)
             *(uint4 *)to = words;
-        else if (k < rows)
-            store_bytes(to, f->sink.width - x, words);
-        to += step;
+        else if (k < stage->rows && stage->columns > 0)
+            store_bytes(to, stage->columns * S::bytes, words);
+    }
+    stage->to += STAGE_COLUMNS * S::bytes;
+    stage->columns -= STAGE_COLUMNS;
+    __syncwarp();
+}
+
+// A warp filters its band of 16 rows from left to right, 16 columns of samples at a time: down the
+// columns from shared memory, then along the rows from the last few of these, which it keeps. Each
+// lane writes four neighbouring results of two rows, into the plane that a gradient reads, or into
+// the warp's own stage; eight rows fall in different banks.
+template <typename S>
+static __device__ inline void filter(const struct fused *f, const bands<S> *b,
+                                     const uint8_t *samples, uint8_t *plane, struct corner results)
+{
+    constexpr int stride = S::GRADIENT ? PLANE_STRIDE : S::stage_stride;
+    constexpr int kept = S::steps - 1, count = (FUSED_COLUMNS + 2 * S::around) / 16;
+    int lane = threadIdx.x;
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(samples) +
+                  (threadIdx.y * BAND + lane % 16) * S::stride + lane / 16 * 16;
+    uint8_t *band = plane + threadIdx.y * BAND * stride;
+    uint8_t *to = band + lane / 4 * stride + lane % 4 * 4 * S::bytes;
+    results.y += threadIdx.y * BAND;
+    struct stage stage = {};
+    if (!S::GRADIENT)
+        stage = stage_of<S>(f, band, results);
+    factors<S> t[S::steps];
+#pragma unroll
+    for (int i = 0; i < kept; i++)
+        t[i] = filter_down<S>(f, b, at + i * 32);
+    at += kept * 32;
+#pragma unroll(S::steps % 2 && !S::GRADIENT ? 2 * S::steps : S::steps)
+    for (int i = 0; i < count; i++) {
+        t[(i + kept) % S::steps] = filter_down<S>(f, b, at);
+        uint32_t left[4], right[4];
+        filter_along<S>(f, b, 0, t, i % S::steps, left);
+        filter_along<S>(f, b, 1, t, i % S::steps, right);
+        int column = S::GRADIENT ? i * 16 : i % 2 * 16 * S::bytes;
+        put_results<S::bytes>(to + column, left, right);
+        put_results<S::bytes>(to + column + 8 * stride, left + 2, right + 2);
+        if (!S::GRADIENT && i % 2)
+            store_stage<S>(f, &stage);
+        at += 32;
     }
 }
 
@@ -535,71 +638,55 @@ static __device__ inline struct slopes slopes_of(const uint8_t *row, __half2 cen
     return made;
 }
 
-// What becomes of a gradient's length. A threshold tells lengths apart before they are limited: all
-// beyond the limit are beyond its upper value too.
+// What becomes of a gradient's length. A threshold with nothing below it and white above tells
+// lengths apart before they are limited: all beyond the limit are beyond its upper value too.
 enum finish { FINISH_LIMIT, FINISH_THRESHOLD, FINISH_LOOKUP };
 
 struct finisher {
-    uint32_t limit, base;        // in both lanes
-    uint32_t low, high;          // what carries lanes from these values on into the highest bit
-    uint32_t below, above;       // in four bytes
-    const struct lookup *lookup; // FINISH_LOOKUP
-    const uint16_t *shared;
+    uint32_t limit, base; // in both lanes
+    uint32_t low, high;   // the least length that is kept, the least that becomes white
+    const struct lookup *lookup;
 };
 
-static __device__ inline struct finisher finisher_of(const struct fused *f, const uint16_t *shared)
+static __device__ inline struct finisher finisher_of(const struct fused *f)
 {
     const struct lookup *lookup = &f->sink.lookup;
-    struct finisher made = {both_lanes(f->gradient.limit),
-                            both_lanes(f->gradient.base),
-                            both_lanes(0x8000 - lookup->low),
-                            both_lanes(0x7fff - lookup->high),
-                            (uint32_t)lookup->below * 0x1010101u,
-                            (uint32_t)lookup->above * 0x1010101u,
-                            lookup,
-                            shared};
+    struct finisher made = {both_lanes(f->gradient.limit), both_lanes(f->gradient.base),
+                            both_lanes(lookup->low), both_lanes(lookup->high + 1), lookup};
     // Worked out once: without this, the compiler does it again for every row.
     asm volatile("" : "+r"(made.limit), "+r"(made.base), "+r"(made.low), "+r"(made.high));
-    asm volatile("" : "+r"(made.below), "+r"(made.above));
     return made;
+}
+
+// Of two lanes, in their low bytes.
+template <enum finish FINISH>
+static __device__ inline uint32_t finished_lanes(const struct finisher *f, __half2 length)
+{
+    if (FINISH == FINISH_THRESHOLD)
+        return (bits_of(length) & __hge2_mask(length, halves(f->low))) |
+               __hge2_mask(length, halves(f->high));
+    return bits_of(__hmin2(length, halves(f->limit))) + f->base;
 }
 
 template <enum finish FINISH>
 static __device__ inline uint32_t finished(const struct finisher *f, __half2 even, __half2 odd)
 {
-    struct pairs p = {bits_of(even), bits_of(odd)};
-    if (FINISH == FINISH_THRESHOLD) {
-        uint32_t word = pairs_word(p);
-        uint32_t from_low = carries(p, f->low), above = carries(p, f->high);
-        word = (word & from_low) | (f->below & ~from_low);
-        return (word & ~above) | (f->above & above);
-    }
-    p.even = bits_of(__hmin2(even, halves(f->limit))) + f->base;
-    p.odd = bits_of(__hmin2(odd, halves(f->limit))) + f->base;
-    return FINISH == FINISH_LOOKUP ? lookup_pairs(f->lookup, f->shared, p) : pairs_word(p);
+    struct pairs p = {finished_lanes<FINISH>(f, even), finished_lanes<FINISH>(f, odd)};
+    return FINISH == FINISH_LOOKUP ? lookup_pairs(f->lookup, f->lookup->table, p) : pairs_word(p);
 }
 
 // Half a warp owns a row of 128 results, eight columns a thread, and walks down eight rows: of each
-// it reads its own eight bytes and a word on either side.
-template <enum finish FINISH>
-static __device__ inline void make_gradient(const struct fused *f, const uint8_t *plane,
-                                            const uint16_t *shared, struct corner at)
+// it reads its own eight bytes and a word on either side. WHOLE: all eight columns exist.
+template <enum finish FINISH, bool WHOLE>
+static __device__ inline void walk_gradient(const struct fused *f, const uint8_t *plane,
+                                            uint8_t *to, int columns, int rows)
 {
     constexpr int each = PLANE_ROWS / (2 * FUSED_WARPS);
-    int column = threadIdx.x % 16 * CHUNK, x = at.x + column;
-    int first = (threadIdx.y * 2 + threadIdx.x / 16) * each;
-    int rows = min(min(result_rows<true>, f->sink.height - at.y) - first, each);
-    if (x >= f->sink.width || rows <= 0)
-        return;
-    plane += first * PLANE_STRIDE + CHUNK + column;
-    uint8_t *to = view_at(&f->sink.view[0], x, at.y + first);
     int64_t step = f->sink.view[0].stride;
-    int whole = x + CHUNK <= f->sink.width;
     __half2 center = __half2half2(__int2half_rn(f->gradient.center));
-    struct finisher finisher = finisher_of(f, shared);
-    asm volatile("" : "+r"(*(uint32_t *)&center), "+r"(whole));
+    struct finisher finisher = finisher_of(f);
     struct slopes above = slopes_of(plane, center), here = slopes_of(plane + PLANE_STRIDE, center);
-#pragma unroll(FINISH == FINISH_LOOKUP ? 1 : each)
+#pragma unroll(WHOLE &&FINISH != FINISH_LOOKUP ? each : 1)
     for (int k = 0; k < each; k++) {
         if (k >= rows)
             return;
@@ -613,71 +700,69 @@ static __device__ inline void make_gradient(const struct fused *f, const uint8_t
         }
         uint2 words = make_uint2(finished<FINISH>(&finisher, length[0], length[1]),
                                  finished<FINISH>(&finisher, length[2], length[3]));
-        if (whole)
+        if (WHOLE)
             *(uint2 *)to = words;
         else
-            store_bytes(to, f->sink.width - x, make_uint4(words.x, words.y, 0, 0));
+            store_bytes(to, columns, make_uint4(words.x, words.y, 0, 0));
         above = here;
         here = below;
         to += step;
     }
 }
 
-// ---- the kernel ----
-
-// Blocks that are to share a multiprocessor.
-template <int STEPS> constexpr int fused_blocks = STEPS <= 2 ? 6 : 3;
-
-static __device__ inline void share_table(uint16_t shared[256], const struct lookup *lookup)
+template <enum finish FINISH>
+static __device__ inline void make_gradient(const struct fused *f, const uint8_t *plane,
+                                            struct corner at, int result_rows)
 {
-    if (lookup->table && lookup->kind == LOOKUP_TABLE)
-        for (int k = thread_of_block(); k < 256; k += FUSED_THREADS)
-            shared[k] = __ldg(lookup->table + k);
+    constexpr int each = PLANE_ROWS / (2 * FUSED_WARPS);
+    int column = threadIdx.x % 16 * CHUNK, columns = f->sink.width - at.x - column;
+    int first = (threadIdx.y * 2 + threadIdx.x / 16) * each;
+    int rows = min(result_rows, f->sink.height - at.y) - first;
+    if (columns <= 0 || rows <= 0)
+        return;
+    plane += first * PLANE_STRIDE + CHUNK + column;
+    uint8_t *to = view_at(&f->sink.view[0], at.x + column, at.y + first);
+    if (columns >= CHUNK)
+        walk_gradient<FINISH, true>(f, plane, to, columns, rows);
+    else
+        walk_gradient<FINISH, false>(f, plane, to, columns, rows);
 }
 
-// See above: load, filter, write; or load, filter, extend, make the gradient. Warps of a filter
+// ---- the kernel ----
+
+// See above: load, filter and store; or load, filter, extend, make the gradient. Warps of a filter
 // alone need no one else's results and so do not wait for them.
-template <int STEPS, bool WIDE, bool GRADIENT>
-static __global__ void __launch_bounds__(FUSED_THREADS, fused_blocks<STEPS>)
+template <typename S>
+static __global__ void __launch_bounds__(FUSED_THREADS, S::blocks_wanted)
     fused(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
-    __shared__ uint16_t before[256], after[256];
-    constexpr int reach = fused_reach<STEPS>;
-    struct corner at = {(int)blockIdx.x * FUSED_COLUMNS, (int)blockIdx.y * result_rows<GRADIENT>};
-    struct corner plane_at = {at.x - around<GRADIENT>, at.y - (GRADIENT ? 1 : 0)};
-    uint8_t *plane = (uint8_t *)memory, *samples = plane + (STEPS ? PLANE_ROWS * PLANE_STRIDE : 0);
-    share_table(before, &f.source.lookup);
-    share_table(after, &f.sink.lookup);
-    if (f.source.lookup.table)
-        __syncthreads();
-    bands<STEPS ? STEPS : 1> b;
-    if constexpr (STEPS > 0)
-        b = load_bands<STEPS>(&f);
-    load<STEPS, GRADIENT>(&f, samples, {plane_at.x - reach, plane_at.y - reach}, before);
-    if constexpr (STEPS > 0)
-        filter<STEPS, WIDE, GRADIENT>(&f, &b, samples, plane);
-    if constexpr (!GRADIENT) {
-        __syncwarp();
-        if (f.sink.lookup.table)
-            store_band<true>(&f, plane, after, at);
-        else
-            store_band<false>(&f, plane, after, at);
+    struct corner at = {(int)blockIdx.x * FUSED_COLUMNS, (int)blockIdx.y * S::results};
+    struct corner plane_at = {at.x - S::around, at.y - (S::GRADIENT ? 1 : 0)};
+    uint8_t *plane = (uint8_t *)memory, *samples = plane + (S::REACH ? S::plane_bytes : 0);
+    struct corner samples_at = {plane_at.x - S::REACH_X, plane_at.y - S::REACH};
+    if constexpr (S::REACH > 0) {
+        const bands<S> b = load_bands<S>(&f);
+        load<S>(&f, samples, samples_at);
+        filter<S>(&f, &b, samples, plane, plane_at);
     } else {
-        if constexpr (STEPS > 0) {
+        load<S>(&f, samples, samples_at);
+    }
+    if constexpr (S::GRADIENT && S::REACH > 0) {
+        __syncthreads();
+        if (plane_at.x < 0 || plane_at.y < 0 || plane_at.x + PLANE_STRIDE > f.sink.width ||
+            plane_at.y + PLANE_ROWS > f.sink.height) {
+            extend_plane(&f, plane, plane_at);
             __syncthreads();
-            if (plane_at.x < 0 || plane_at.y < 0 || plane_at.x + PLANE_STRIDE > f.sink.width ||
-                plane_at.y + PLANE_ROWS > f.sink.height) {
-                extend_plane(&f, plane, plane_at);
-                __syncthreads();
-            }
         }
+    }
+    if constexpr (S::GRADIENT) {
         if (f.finish == FINISH_LIMIT)
-            make_gradient<FINISH_LIMIT>(&f, plane, after, at);
+            make_gradient<FINISH_LIMIT>(&f, plane, at, S::results);
         else if (f.finish == FINISH_THRESHOLD)
-            make_gradient<FINISH_THRESHOLD>(&f, plane, after, at);
+            make_gradient<FINISH_THRESHOLD>(&f, plane, at, S::results);
         else
-            make_gradient<FINISH_LOOKUP>(&f, plane, after, at);
+            make_gradient<FINISH_LOOKUP>(&f, plane, at, S::results);
     }
 }
 
@@ -698,39 +783,72 @@ static int half_of(int value)
     return back == value ? ((exponent + 15) << 10) + (mantissa & 0x3ff) : -1;
 }
 
-static int fused_steps(const struct op_separable *op)
+// The forms of stages/separable.h: narrow, wide of 8-bit samples, wide of deeper ones.
+enum number_form { FORM_NONE, FORM_NARROW, FORM_WIDE, FORM_DEEP };
+
+static enum number_form form_of(const struct op_separable *op)
 {
-    int radius = op->radius_x > op->radius_y ? op->radius_x : op->radius_y;
-    return (radius + 7) / 8 + 1;
+    if (op->bits == 13 && op->fraction == 3)
+        return FORM_NARROW;
+    if (op->bits != 15 || op->fraction > 8)
+        return FORM_NONE;
+    return op->fraction == 8 ? FORM_WIDE : FORM_DEEP;
 }
 
-static bool is_wide(const struct op_separable *op)
+static int radius_of(const struct op_separable *op)
 {
-    return op->fraction > 3;
+    return op->radius_x > op->radius_y ? op->radius_x : op->radius_y;
 }
 
-static bool has_fragments(const struct op_separable *op)
+// How many numbers a tap has to be.
+static int tap_parts(const struct op_separable *op)
 {
-    bool narrow = op->bits == 13 && op->fraction == 3, wide = op->bits == 15 && op->fraction == 8;
-    if (op->decimate_x || op->decimate_y || op->amount || !(narrow || wide) ||
-        fused_steps(op) > REACH_STEPS)
-        return false;
     for (int k = 0; k <= op->radius_x; k++)
         if (half_of(op->tap_x[k]) < 0)
-            return false;
+            return 2;
     for (int k = 0; k <= op->radius_y; k++)
         if (half_of(op->tap_y[k]) < 0)
-            return false;
-    return true;
+            return 2;
+    return 1;
 }
 
-// Two halves: the taps at `distance` from the centre and behind it.
-static uint32_t tap_pair(const int32_t *tap, int radius, int distance)
+// What there are kernels for; reach 0 for none.
+struct choice {
+    int reach, parts;
+};
+
+static struct choice choose(const struct op_separable *op)
+{
+    static const int narrow[] = {4, 8, 16, 24, 0}, wide[] = {8, 16, 24, 32, 0};
+    static const int deep_split[] = {4, 8, 16, 32, 0}, deep[] = {32, 0};
+    enum number_form form = form_of(op);
+    int parts = tap_parts(op);
+    if (op->decimate_x || op->decimate_y || op->amount || form == FORM_NONE ||
+        (parts == 2 && form != FORM_DEEP))
+        return {};
+    if (form == FORM_DEEP && radius_of(op) <= 16)
+        parts = 2;
+    const int *reach = form == FORM_NARROW ? narrow
+                       : form == FORM_WIDE ? wide
+                       : parts == 2        ? deep_split
+                                           : deep;
+    while (*reach && *reach < radius_of(op))
+        reach++;
+    return {*reach, parts};
+}
+
+// Two halves: part `part` of `parts` of the taps at `distance` from the centre and behind it.
+static uint32_t tap_pair(const int32_t *tap, int radius, int distance, int part, int parts)
 {
     uint32_t pair = 0;
-    for (int k = 0; k < 2; k++)
-        if (abs(distance + k) <= radius)
-            pair |= (uint32_t)half_of(tap[abs(distance + k)]) << 16 * k;
+    for (int k = 0; k < 2; k++) {
+        if (abs(distance + k) > radius)
+            continue;
+        int value = tap[abs(distance + k)];
+        if (parts == 2)
+            value = part ? value & 31 : value & ~31;
+        pair |= (uint32_t)half_of(value) << 16 * k;
+    }
     return pair;
 }
 
@@ -739,25 +857,25 @@ static uint32_t tap_pair(const int32_t *tap, int radius, int distance)
 size_t fused_fragments(const struct op *op, uint32_t *to)
 {
     const struct op_separable *f = &op->separable;
-    if (!has_fragments(f))
+    struct choice choice = choose(f);
+    if (!choice.reach)
         return 0;
-    int steps = fused_steps(f), reach = 8 * (steps - 1);
-    size_t down = (size_t)steps * 4 * LANES, count = 2 * down;
-    for (size_t i = 0; to && i < count; i++) {
-        int part = (int)(i % down), lane, column, k;
+    int steps = (16 + 2 * choice.reach + 15) / 16, reach_x = (choice.reach + 7) / 8 * 8;
+    size_t each = (size_t)steps * 4 * LANES, down = each * (size_t)choice.parts;
+    for (size_t i = 0; to && i < 2 * down; i++) {
+        int part = (int)(i % down / each), at = (int)(i % each);
         if (i < down) { // four words a lane: rows + 0, + 8 of columns + 0, and of columns + 8
-            lane = part / 4 % LANES;
-            k = 16 * (part / (4 * LANES)) + part % 4 / 2 * 8 - part % 2 * 8;
-            to[i] = tap_pair(f->tap_y, f->radius_y, k + lane % 4 * 2 - lane / 4 - reach);
+            int lane = at / 4 % LANES, k = 16 * (at / (4 * LANES)) + at % 4 / 2 * 8 - at % 2 * 8;
+            to[i] = tap_pair(f->tap_y, f->radius_y, k + lane % 4 * 2 - lane / 4 - choice.reach,
+                             part, choice.parts);
         } else { // two words a lane: rows + 0 and + 8
-            int n = part / (2 * LANES);
-            lane = part / 2 % LANES;
-            column = lane / 8 * 4 + 2 * (n / steps) + lane / 4 % 2;
-            k = 16 * (n % steps) + part % 2 * 8;
-            to[i] = tap_pair(f->tap_x, f->radius_x, k + lane % 4 * 2 - column - reach);
+            int lane = at / 2 % LANES, n = at / (2 * LANES), k = 16 * (n % steps) + at % 2 * 8;
+            int column = lane / 8 * 4 + 2 * (n / steps) + lane / 4 % 2;
+            to[i] = tap_pair(f->tap_x, f->radius_x, k + lane % 4 * 2 - column - reach_x, part,
+                             choice.parts);
         }
     }
-    return count;
+    return 2 * down;
 }
 
 // ---- launchers ----
@@ -773,56 +891,91 @@ bool fused_takes(const struct stencil *stencil)
 {
     const struct view *from = &stencil->source.view, *to = &stencil->sink.view[0];
     const struct op *next = stencil->next;
-    bool bytes = stencil->depth == 8 && from->bytes == 1 && to->bytes == 1;
-    if (!bytes || !from->plain || !to->plain || stencil->sink.views > 1 ||
-        !view_is_aligned(from, 8) || !view_is_aligned(to, 16))
+    int bytes = stencil->depth > 8 ? 2 : 1;
+    if (from->bytes != bytes || to->bytes != bytes || !from->plain || !to->plain ||
+        stencil->sink.views > 1 || !view_is_aligned(from, CHUNK * bytes) ||
+        !view_is_aligned(to, 16))
         return false;
     if (stencil->op->kind == OP_GRADIENT)
-        return !next && is_small_gradient(stencil->op);
+        return bytes == 1 && !next && is_small_gradient(stencil->op);
     if (stencil->op->kind != OP_SEPARABLE || !stencil->fragments)
         return false;
-    return !next ||
-           (is_small_gradient(next) && next->border != BORDER_WRAP &&
-            !is_wide(&stencil->op->separable) && fused_steps(&stencil->op->separable) == 2);
+    const struct op_separable *op = &stencil->op->separable;
+    return !next || (is_small_gradient(next) && next->border != BORDER_WRAP &&
+                     form_of(op) == FORM_NARROW && radius_of(op) <= 8);
 }
 
 static enum finish finish_of(const struct lookup *lookup, const struct small_gradient *gradient)
 {
     if (!lookup->table)
         return FINISH_LIMIT;
+    bool simple = lookup->kind == LOOKUP_THRESHOLD && lookup->below == 0 && lookup->above == 255;
     bool before_limit = gradient->base == 0 && lookup->high < gradient->limit;
-    return lookup->kind == LOOKUP_THRESHOLD && before_limit ? FINISH_THRESHOLD : FINISH_LOOKUP;
+    return simple && before_limit ? FINISH_THRESHOLD : FINISH_LOOKUP;
 }
 
-template <int STEPS, bool WIDE, bool GRADIENT>
-static cudaError_t launch(const struct fused *f, cudaStream_t stream)
+template <typename S> static cudaError_t launch(const struct fused *f, cudaStream_t stream)
 {
-    size_t bytes = fused_bytes<STEPS, GRADIENT>;
-    dim3 grid = grid_shape(f->sink.width, f->sink.height, f->sink.frames, FUSED_COLUMNS,
-                           result_rows<GRADIENT>);
+    dim3 grid =
+        grid_shape(f->sink.width, f->sink.height, f->sink.frames, FUSED_COLUMNS, S::results);
     cudaError_t error = cudaSuccess;
-    if (bytes > 48 << 10)
-        error = cudaFuncSetAttribute(fused<STEPS, WIDE, GRADIENT>,
-                                     cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (S::shared_bytes > 48 << 10)
+        error = cudaFuncSetAttribute(fused<S>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     (int)S::shared_bytes);
     if (error)
         return error;
-    fused<STEPS, WIDE, GRADIENT><<<grid, dim3(LANES, FUSED_WARPS), bytes, stream>>>(*f);
+    fused<S><<<grid, dim3(LANES, FUSED_WARPS), S::shared_bytes, stream>>>(*f);
     return cudaGetLastError();
 }
 
-template <bool WIDE>
-static cudaError_t launch_filter(const struct fused *f, int steps, cudaStream_t stream)
+static cudaError_t launch_narrow(const struct fused *f, int reach, cudaStream_t stream)
 {
-    switch (steps) {
-    case 2:
-        return launch<2, WIDE, false>(f, stream);
-    case 3:
-        return launch<3, WIDE, false>(f, stream);
+    switch (reach) {
     case 4:
-        return launch<4, WIDE, false>(f, stream);
+        return launch<shape<4, 1, 1, 1, false>>(f, stream);
+    case 8:
+        return launch<shape<8, 1, 1, 1, false>>(f, stream);
+    case 16:
+        return launch<shape<16, 1, 1, 1, false>>(f, stream);
     default:
-        return launch<5, WIDE, false>(f, stream);
+        return launch<shape<24, 1, 1, 1, false>>(f, stream);
     }
+}
+
+static cudaError_t launch_wide(const struct fused *f, int reach, cudaStream_t stream)
+{
+    switch (reach) {
+    case 8:
+        return launch<shape<8, 1, 2, 1, false>>(f, stream);
+    case 16:
+        return launch<shape<16, 1, 2, 1, false>>(f, stream);
+    case 24:
+        return launch<shape<24, 1, 2, 1, false>>(f, stream);
+    default:
+        return launch<shape<32, 1, 2, 1, false>>(f, stream);
+    }
+}
+
+static cudaError_t launch_deep(const struct fused *f, struct choice choice, cudaStream_t stream)
+{
+    if (choice.parts == 1)
+        return launch<shape<32, 2, 2, 1, false>>(f, stream);
+    switch (choice.reach) {
+    case 4:
+        return launch<shape<4, 2, 2, 2, false>>(f, stream);
+    case 8:
+        return launch<shape<8, 2, 2, 2, false>>(f, stream);
+    case 16:
+        return launch<shape<16, 2, 2, 2, false>>(f, stream);
+    default:
+        return launch<shape<32, 2, 2, 2, false>>(f, stream);
+    }
+}
+
+// Sums of one part are scaled from units of 2^-24; of two parts, see whole_of().
+static float scale_of(int parts, int shift)
+{
+    return ldexpf(1, (parts == 1 ? 24 : 8) - shift);
 }
 
 cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream)
@@ -838,19 +991,20 @@ cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream)
         f.reach = 1;
     }
     if (!filter)
-        return launch<0, false, true>(&f, stream);
+        return launch<shape<0, 1, 1, 1, true>>(&f, stream);
     const struct op_separable *op = &filter->separable;
+    enum number_form form = form_of(op);
+    struct choice choice = choose(op);
     int down = op->bits - op->fraction, along = op->bits + op->fraction;
-    f.reach += op->radius_x > op->radius_y ? op->radius_x : op->radius_y;
+    f.reach += radius_of(op);
     f.column_half = ldexpf(0.5f, down - 24);
     f.row_half = ldexpf(0.5f, along - 24);
-    f.column_scale = ldexpf(1, 24 - down);
-    f.row_scale = ldexpf(1, 24 - along);
-    if (is_wide(op))
-        f.row_scale = ldexpf(1, 8 - along); // behind floored(), a number of units
+    f.column_scale = scale_of(form == FORM_DEEP ? 2 : 1, down);
+    f.row_scale = scale_of(form == FORM_NARROW ? 1 : 2, along);
     if (gradient)
-        return launch<2, false, true>(&f, stream);
-    int steps = fused_steps(op);
-    return is_wide(op) ? launch_filter<true>(&f, steps, stream)
-                       : launch_filter<false>(&f, steps, stream);
+        return choice.reach == 4 ? launch<shape<4, 1, 1, 1, true>>(&f, stream)
+                                 : launch<shape<8, 1, 1, 1, true>>(&f, stream);
+    return form == FORM_NARROW ? launch_narrow(&f, choice.reach, stream)
+           : form == FORM_WIDE ? launch_wide(&f, choice.reach, stream)
+                               : launch_deep(&f, choice, stream);
 }

@@ -80,13 +80,16 @@ static void check(int failed, const char *what)
 static __global__ void __launch_bounds__(256) copy16(const uint4 *from, uint4 *to, size_t count)
 {
     size_t first = (size_t)blockIdx.x * 1024 + threadIdx.x;
-    uint4 words[4];
-    for (int k = 0; k < 4; k++)
-        if (first + k * 256 < count)
-            words[k] = from[first + k * 256];
-    for (int k = 0; k < 4; k++)
-        if (first + k * 256 < count)
+    if (first + 768 < count) {
+        uint4 words[4];
+        for (int k = 0; k < 4; k++)
+            words[k] = __ldg(from + first + k * 256);
+        for (int k = 0; k < 4; k++)
             to[first + k * 256] = words[k];
+        return;
+    }
+    for (; first < count; first += 256)
+        to[first] = from[first];
 }
 
 enum { RING_BYTES = 512 << 20, STREAMS = 4 };
