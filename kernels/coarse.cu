@@ -75,8 +75,8 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     view_write(&t.grid.view[0], m, n, (int)(((sum << t.fraction) + half) >> t.shift));
 }
 
-// A thread makes four neighbouring results, each from the one, two or four grid samples around it;
-// a warp's come from a few words that the cache holds. Sums stay below 2^28.
+// A thread makes four neighbouring results from the grid samples around them; a warp's come from a
+// few words that the cache holds. Sums stay below 2^28.
 static __global__ void __launch_bounds__(LANES *WARPS)
     interpolate(const __grid_constant__ struct interpolation p)
 {
@@ -88,12 +88,22 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     const uint16_t *above = (const uint16_t *)view_at(&p.grid, 0, n);
     const uint16_t *below = (const uint16_t *)view_at(&p.grid, 0, next);
     int value[FOUR], center[FOUR];
-    for (int i = 0; i < FOUR; i++) {
-        int column = min(x + i, p.sink.width - 1);
-        int m = column >> p.decimate_x, fx = column & (dx - 1), right = m + (fx > 0);
-        int sum = (dy - fy) * ((dx - fx) * __ldg(above + m) + fx * __ldg(above + right)) +
-                  fy * ((dx - fx) * __ldg(below + m) + fx * __ldg(below + right));
-        value[i] = (sum + rounding_half<int>(&p.rounding)) >> p.rounding.shift;
+    if (dx >= FOUR) { // all between the same two columns of the grid
+        int m = x >> p.decimate_x, fx = x & (dx - 1);
+        int right = (min(x + FOUR, p.sink.width) + dx - 2) >> p.decimate_x;
+        int at_m = (dy - fy) * __ldg(above + m) + fy * __ldg(below + m);
+        int at_right = (dy - fy) * __ldg(above + right) + fy * __ldg(below + right);
+        int sum = (dx - fx) * at_m + fx * at_right + rounding_half<int>(&p.rounding);
+        for (int i = 0; i < FOUR; i++)
+            value[i] = (sum + i * (at_right - at_m)) >> p.rounding.shift;
+    } else {
+        for (int i = 0; i < FOUR; i++) {
+            int column = min(x + i, p.sink.width - 1);
+            int m = column >> p.decimate_x, fx = column & (dx - 1), right = m + (fx > 0);
+            int sum = (dy - fy) * ((dx - fx) * __ldg(above + m) + fx * __ldg(above + right)) +
+                      fy * ((dx - fx) * __ldg(below + m) + fx * __ldg(below + right));
+            value[i] = (sum + rounding_half<int>(&p.rounding)) >> p.rounding.shift;
+        }
     }
     if (p.rounding.amount) {
         source_read(&p.center, x, y, center);

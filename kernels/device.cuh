@@ -144,11 +144,17 @@ static __device__ inline int look_up(const uint16_t *table, int value)
     return __ldg(table + value);
 }
 
-static __device__ inline void look_up_four(const uint16_t *table, int value[FOUR])
+static __device__ inline void look_up_four(const struct lookup *lookup, int value[FOUR])
 {
-    if (table)
-        for (int i = 0; i < FOUR; i++)
-            value[i] = look_up(table, value[i]);
+    if (!lookup->table)
+        return;
+    for (int i = 0; i < FOUR; i++) {
+        int x = value[i];
+        if (lookup->kind == LOOKUP_THRESHOLD)
+            value[i] = x < lookup->low ? lookup->below : x > lookup->high ? lookup->above : x;
+        else
+            value[i] = look_up(lookup->table, x);
+    }
 }
 
 // All threads of a block copy the table that 8-bit samples go through, if there is one.
@@ -253,7 +259,7 @@ static __device__ inline void source_read(const struct source *source, int x, in
                                           int value[FOUR])
 {
     view_read_four(&source->view, x, y, source->width, value);
-    look_up_four(source->lookup.table, value);
+    look_up_four(&source->lookup, value);
 }
 
 // The same of some rows of the extended plane.
@@ -268,7 +274,7 @@ static __device__ inline void source_read_rows(const struct source *source, int 
     }
     view_read_rows<ROWS>(&source->view, x, within, source->width, value);
     for (int k = 0; k < ROWS; k++) {
-        look_up_four(source->lookup.table, value[k]);
+        look_up_four(&source->lookup, value[k]);
         for (int i = 0; i < FOUR; i++)
             if (row[k] < 0)
                 value[k][i] = source->border_value;
@@ -329,7 +335,7 @@ static __device__ inline void outlet_put(const outlet<T> *outlet, const uint16_t
                                          int value[FOUR])
 {
     if (sizeof(T) > 1)
-        look_up_four(outlet->sink->lookup.table, value);
+        look_up_four(&outlet->sink->lookup, value);
     else if (outlet->sink->lookup.table)
         for (int i = 0; i < FOUR; i++)
             value[i] = shared[value[i]];
@@ -339,7 +345,7 @@ static __device__ inline void outlet_put(const outlet<T> *outlet, const uint16_t
 // Write results x .. x + 3 of row y through the sink's table.
 static __device__ inline void sink_put(const struct sink *sink, int x, int y, int value[FOUR])
 {
-    look_up_four(sink->lookup.table, value);
+    look_up_four(&sink->lookup, value);
     if (sink->view[0].bytes == 1) {
         outlet<uint8_t> outlet = outlet_of<uint8_t>(sink, x);
         outlet_store(&outlet, y, value);

@@ -229,9 +229,7 @@ static struct lookup put_table(struct constants *constants, const struct plan_st
         return {};
     size_t bytes = sizeof *step->table << step->depth_in;
     const uint16_t *device = (const uint16_t *)constants_put(constants, step->table, bytes);
-    if (step->depth_in == 8 && step->depth_out == 8)
-        return lookup_of(step->table, device);
-    return {.table = device};
+    return lookup_of(step->table, step->depth_in, step->depth_out, device);
 }
 
 // The taps of an axis from the first to the last, between zeros.

@@ -49,12 +49,11 @@ struct fused {
     struct source source;
     struct sink sink;
     const uint32_t *fragments;
-    int reach;         // columns and rows that the operations really need
-    float column_half; // rounding, in units of 2^-24
-    float row_half;
+    int reach;          // columns and rows that the operations really need
     float column_scale; // from sums to integers
     float row_scale;
     struct small_gradient gradient;
+    int tiles_x, tiles;
     int finish; // of the gradient
 };
 
@@ -87,10 +86,17 @@ template <int REACH_, int PARTS_X_, int PARTS_T_, int PARTS_TAP_, bool GRADIENT_
     static constexpr int chunks = columns / CHUNK;
     static constexpr int at_once = FUSED_THREADS / chunks;
     static constexpr int turns = (rows + at_once - 1) / at_once;
+    // Where loading takes long compared with computing, a block makes several tiles, and each
+    // thread keeps the samples of the next one in registers ahead of time: so many turns.
+    static constexpr bool several = PARTS_X * PARTS_T == 1 && REACH <= 8 && !(GRADIENT && REACH);
+    static constexpr int ahead = !several ? 0 : REACH == 8 ? 8 : 11;
+    static constexpr int fetched = turns < ahead ? turns : ahead;
     // Blocks that are to share a multiprocessor: as many as its shared memory holds, while there
     // are registers.
-    static constexpr int blocks = REACH <= 4 ? (GRADIENT && REACH ? 6 : 8) : REACH <= 8 ? 6 : 4;
-    static constexpr int blocks_wanted = PARTS_TAP == 1 ? blocks : REACH <= 8 ? 4 : 2;
+    static constexpr int blocks = REACH <= 4 ? 6 : REACH <= 8 ? (several ? 5 : 6) : 4;
+    static constexpr int blocks_wanted = PARTS_TAP == 1 ? (PARTS_X == 2 ? 3 : blocks)
+                                         : REACH <= 8   ? 4
+                                                        : 2;
 };
 
 struct corner {
@@ -157,27 +163,70 @@ template <typename S> static __device__ inline void chunk_put(uint8_t *at, chunk
     *(uint4 *)at = make_uint4(c.word[0], c.word[1], c.word[2], c.word[3]);
 }
 
-// All samples lie within the picture. A thread asks for some chunks before it waits for the first.
-// `first` is the row of its first chunk, `from` and `tile` where that is.
-template <typename S, bool LOOKUP>
-static __device__ inline void load_inside(const struct fused *f, uint8_t *tile, const uint8_t *from,
-                                          int first)
+// A thread's samples of one tile, on the way from memory while the block is busy with another.
+template <typename S> struct fetched {
+    chunk<S::bytes> part[S::fetched ? S::fetched : 1];
+    const uint8_t *rest; // where the others are
+};
+
+// The row of a thread's first chunk; threads left over have none.
+template <typename S> static __device__ inline int first_row(void)
 {
-    constexpr int batch = LOOKUP ? 2 : S::REACH <= 8 && S::bytes == 1 ? S::turns : 6;
+    int row = thread_of_block() / S::chunks;
+    return row < S::at_once ? row : S::rows;
+}
+
+// Whether all samples of a tile lie within the picture.
+template <typename S>
+static __device__ inline bool is_inside(const struct fused *f, struct corner at)
+{
+    return at.x >= 0 && at.y >= 0 && at.x + S::columns <= f->source.width &&
+           at.y + S::rows <= f->source.height;
+}
+
+template <typename S>
+static __device__ inline void fetch(const struct fused *f, fetched<S> *to, struct corner at)
+{
+    int first = first_row<S>(), column = thread_of_block() % S::chunks * CHUNK;
     int64_t step = (int64_t)f->source.view.stride * S::at_once;
+    to->rest = view_at(&f->source.view, at.x + column, at.y + first);
+#pragma unroll
+    for (int turn = 0; turn < S::fetched && !f->source.lookup.table; turn++)
+        if (first + turn * S::at_once < S::rows) {
+            to->part[turn] = chunk_load((const chunk<S::bytes> *)to->rest);
+            to->rest += step;
+        }
+}
+
+// What was fetched, and the rest, to shared memory. A thread asks for some chunks before it waits
+// for the first. LOOKUP: nothing was fetched.
+template <typename S, bool LOOKUP>
+static __device__ inline void put_inside(const struct fused *f, uint8_t *samples, fetched<S> *from)
+{
+    constexpr int batch = LOOKUP ? 2 : S::bytes == 1 ? 6 : 4;
+    int first = first_row<S>();
+    int64_t step = (int64_t)f->source.view.stride * S::at_once;
+    uint8_t *to = samples + first * S::stride + thread_of_block() % S::chunks * S::chunk_bytes;
+#pragma unroll
+    for (int turn = 0; turn < S::fetched && !LOOKUP; turn++)
+        if (first + turn * S::at_once < S::rows) {
+            chunk_put<S>(to + turn * S::at_once * S::stride, from->part[turn]);
+        }
 #pragma unroll(LOOKUP ? 1 : S::turns)
-    for (int turn = 0; turn < S::turns; turn += batch) {
+    for (int turn = LOOKUP ? 0 : S::fetched; turn < S::turns; turn += batch) {
         chunk<S::bytes> c[batch];
+#pragma unroll
         for (int j = 0; j < batch; j++)
             if (first + (turn + j) * S::at_once < S::rows) {
-                c[j] = chunk_load((const chunk<S::bytes> *)from);
-                from += step;
+                c[j] = chunk_load((const chunk<S::bytes> *)from->rest);
+                from->rest += step;
             }
+#pragma unroll
         for (int j = 0; j < batch; j++)
             if (first + (turn + j) * S::at_once < S::rows) {
                 if (LOOKUP)
                     chunk_lookup(&c[j], &f->source.lookup);
-                chunk_put<S>(tile + (turn + j) * S::at_once * S::stride, c[j]);
+                chunk_put<S>(to + (turn + j) * S::at_once * S::stride, c[j]);
             }
     }
 }
@@ -215,8 +264,7 @@ static __device__ void load_edges(const struct fused *f, uint8_t *tile, const in
 // that are not within the picture become zeros first: bits that are no number must not meet the
 // zeros of a band.
 template <typename S>
-static __device__ inline void load_across(const struct fused *f, uint8_t *samples, struct corner at,
-                                          int first, int column)
+static __device__ inline void load_across(const struct fused *f, uint8_t *samples, struct corner at)
 {
     __shared__ int row[S::rows];
     const struct source *from = &f->source;
@@ -224,12 +272,12 @@ static __device__ inline void load_across(const struct fused *f, uint8_t *sample
     for (int k = thread_of_block(); k < S::rows; k += FUSED_THREADS)
         row[k] = extended_index(from->border, at.y + k, from->height);
     __syncthreads();
-    int x = at.x + column;
+    int column = thread_of_block() % S::chunks * CHUNK, x = at.x + column;
     bool inside = x >= 0 && x + CHUNK <= from->width;
     uint32_t beyond = (uint32_t)from->border_value * (S::bytes == 1 ? 0x1010101u : 0x10001u);
     uint8_t *to = samples + column / CHUNK * S::chunk_bytes;
 #pragma unroll 2
-    for (int k = first; k < S::rows; k += S::at_once) {
+    for (int k = first_row<S>(); k < S::rows; k += S::at_once) {
         chunk<S::bytes> c = {};
         int y = row[k];
         if (inside)
@@ -242,27 +290,6 @@ static __device__ inline void load_across(const struct fused *f, uint8_t *sample
     __syncthreads();
     if (at.x < 0 || at.x + S::columns > from->width)
         load_edges<S>(f, samples, row, at.x);
-}
-
-// Fill the samples of the block, from corner `at` of the picture on.
-template <typename S>
-static __device__ inline void load(const struct fused *f, uint8_t *samples, struct corner at)
-{
-    const struct source *from = &f->source;
-    int first = thread_of_block() / S::chunks, column = thread_of_block() % S::chunks * CHUNK;
-    if (first >= S::at_once)
-        first = S::rows;
-    if (at.x < 0 || at.y < 0 || at.x + S::columns > from->width || at.y + S::rows > from->height) {
-        load_across<S>(f, samples, at, first, column);
-    } else if (first < S::rows) {
-        const uint8_t *data = view_at(&from->view, at.x + column, at.y + first);
-        uint8_t *to = samples + first * S::stride + column / CHUNK * S::chunk_bytes;
-        if (from->lookup.table)
-            load_inside<S, true>(f, to, data, first);
-        else
-            load_inside<S, false>(f, to, data, first);
-    }
-    __syncthreads();
 }
 
 // ---- the filter ----
@@ -304,22 +331,6 @@ static __device__ inline void multiply(float sum[4], const uint32_t a[4], uint32
             : "r"(a[2]), "r"(a[3]), "r"(b1));
 }
 
-// What sums start from. The compiler is not told that the four are equal: it would keep one of them
-// and copy it each time.
-struct start {
-    float value[4];
-};
-
-static __device__ inline struct start start_of(float half)
-{
-    struct start start;
-    for (int k = 0; k < 4; k++) {
-        start.value[k] = half;
-        asm volatile("" : "+f"(start.value[k]));
-    }
-    return start;
-}
-
 // floor(value * scale), in the low bits of 2^23 + it.
 static __device__ inline uint32_t whole(float value, float scale)
 {
@@ -343,7 +354,9 @@ static __device__ inline uint32_t whole_of(const float sum[PARTS][4], int k, flo
 template <typename S> struct bands {
     uint32_t down[S::PARTS_TAP][S::steps][4];
     uint32_t along[S::PARTS_TAP][2][S::steps][2];
-    struct start down_start, along_start, nothing;
+    // What sums start from. It comes from memory as four: of one value the compiler would keep one
+    // register, and copy it each time.
+    float down_start[4], along_start[4];
 };
 
 template <typename S> static __device__ inline bands<S> load_bands(const struct fused *f)
@@ -367,9 +380,16 @@ template <typename S> static __device__ inline bands<S> load_bands(const struct 
         to[0] = two.x;
         to[1] = two.y;
     }
-    b.down_start = start_of(f->column_half);
-    b.along_start = start_of(f->row_half);
-    b.nothing = {};
+    const float4 *starts =
+        (const float4 *)((const uint4 *)f->fragments + 2 * S::PARTS_TAP * S::steps * LANES);
+    for (int k = 0; k < 2; k++) {
+        float4 four = __ldg(starts + k);
+        float *to = k ? b.along_start : b.down_start;
+        to[0] = four.x;
+        to[1] = four.y;
+        to[2] = four.z;
+        to[3] = four.w;
+    }
     return b;
 }
 
@@ -394,6 +414,7 @@ template <typename S>
 static __device__ inline factors<S> filter_down(const struct fused *f, const bands<S> *b,
                                                 uint32_t at)
 {
+    const float nothing[4] = {0};
     float sum[2][S::PARTS_X][4];
 #pragma unroll
     for (int s = 0; s < S::steps; s++) {
@@ -410,9 +431,7 @@ static __device__ inline factors<S> filter_down(const struct fused *f, const ban
 #pragma unroll
             for (int n = 0; n < 2 * S::PARTS_TAP; n++) {
                 int half = n % 2, tap = n / 2;
-                const float *start = s || tap ? sum[half][p]
-                                     : p      ? b->nothing.value
-                                              : b->down_start.value;
+                const float *start = s || tap ? sum[half][p] : p ? nothing : b->down_start;
                 if (last)
                     multiply<true>(sum[half][p], b->down[tap][s], part[2 * half], 0, start);
                 else
@@ -434,6 +453,7 @@ static __device__ inline void filter_along(const struct fused *f, const bands<S>
                                            const factors<S> t[S::steps], int oldest,
                                            uint32_t result[4])
 {
+    const float nothing[4] = {0};
     float sum[S::PARTS_T][4];
 #pragma unroll
     for (int s = 0; s < S::steps; s++) {
@@ -442,7 +462,7 @@ static __device__ inline void filter_along(const struct fused *f, const bands<S>
         for (int n = 0; n < S::PARTS_T * S::PARTS_TAP; n++) {
             int p = n % S::PARTS_T, tap = n / S::PARTS_T;
             const uint32_t *band = b->along[tap][half][s];
-            const float *start = s || tap ? sum[p] : p ? b->nothing.value : b->along_start.value;
+            const float *start = s || tap ? sum[p] : p ? nothing : b->along_start;
             multiply<false>(sum[p], from->part[p], band[0], band[1], start);
         }
     }
@@ -730,39 +750,76 @@ static __device__ inline void make_gradient(const struct fused *f, const uint8_t
 
 // ---- the kernel ----
 
-// See above: load, filter and store; or load, filter, extend, make the gradient. Warps of a filter
-// alone need no one else's results and so do not wait for them.
+// Make the results of one tile from its samples. Warps of a filter alone need no one else's results
+// and so do not wait for them.
+template <typename S>
+static __device__ inline void make_tile(const struct fused *f, const bands<S> *b,
+                                        const uint8_t *samples, uint8_t *plane, struct corner at)
+{
+    struct corner plane_at = {at.x - S::around, at.y - (S::GRADIENT ? 1 : 0)};
+    if constexpr (S::REACH > 0)
+        filter<S>(f, b, samples, plane, plane_at);
+    if constexpr (S::GRADIENT && S::REACH > 0) {
+        __syncthreads();
+        if (plane_at.x < 0 || plane_at.y < 0 || plane_at.x + PLANE_STRIDE > f->sink.width ||
+            plane_at.y + PLANE_ROWS > f->sink.height) {
+            extend_plane(f, plane, plane_at);
+            __syncthreads();
+        }
+    }
+    if constexpr (S::GRADIENT) {
+        if (f->finish == FINISH_LIMIT)
+            make_gradient<FINISH_LIMIT>(f, plane, at, S::results);
+        else if (f->finish == FINISH_THRESHOLD)
+            make_gradient<FINISH_THRESHOLD>(f, plane, at, S::results);
+        else
+            make_gradient<FINISH_LOOKUP>(f, plane, at, S::results);
+    }
+}
+
+template <typename S>
+static __device__ inline struct corner results_of(const struct fused *f, int tile)
+{
+    return {tile % f->tiles_x * FUSED_COLUMNS, tile / f->tiles_x * S::results};
+}
+
+// See above: load, filter and store; or load, filter, extend, make the gradient. There are as many
+// blocks as the GPU has room for, and each makes several tiles: while it computes one, the samples
+// of the next are on their way into its registers.
 template <typename S>
 static __global__ void __launch_bounds__(FUSED_THREADS, S::blocks_wanted)
     fused(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
-    struct corner at = {(int)blockIdx.x * FUSED_COLUMNS, (int)blockIdx.y * S::results};
-    struct corner plane_at = {at.x - S::around, at.y - (S::GRADIENT ? 1 : 0)};
+    constexpr struct corner before = {-S::around - S::REACH_X, -(S::GRADIENT ? 1 : 0) - S::REACH};
     uint8_t *plane = (uint8_t *)memory, *samples = plane + (S::REACH ? S::plane_bytes : 0);
-    struct corner samples_at = {plane_at.x - S::REACH_X, plane_at.y - S::REACH};
-    if constexpr (S::REACH > 0) {
-        const bands<S> b = load_bands<S>(&f);
-        load<S>(&f, samples, samples_at);
-        filter<S>(&f, &b, samples, plane, plane_at);
-    } else {
-        load<S>(&f, samples, samples_at);
-    }
-    if constexpr (S::GRADIENT && S::REACH > 0) {
-        __syncthreads();
-        if (plane_at.x < 0 || plane_at.y < 0 || plane_at.x + PLANE_STRIDE > f.sink.width ||
-            plane_at.y + PLANE_ROWS > f.sink.height) {
-            extend_plane(&f, plane, plane_at);
-            __syncthreads();
-        }
-    }
-    if constexpr (S::GRADIENT) {
-        if (f.finish == FINISH_LIMIT)
-            make_gradient<FINISH_LIMIT>(&f, plane, at, S::results);
-        else if (f.finish == FINISH_THRESHOLD)
-            make_gradient<FINISH_THRESHOLD>(&f, plane, at, S::results);
+    bands<S> b;
+    if constexpr (S::REACH > 0)
+        b = load_bands<S>(&f);
+    fetched<S> ahead;
+    struct corner at = results_of<S>(&f, blockIdx.x), from = {at.x + before.x, at.y + before.y};
+    bool inside = is_inside<S>(&f, from);
+    if (inside)
+        fetch<S>(&f, &ahead, from);
+    for (int tile = blockIdx.x; tile < f.tiles;) {
+        if (!inside)
+            load_across<S>(&f, samples, from);
+        else if (f.source.lookup.table)
+            put_inside<S, true>(&f, samples, &ahead);
         else
-            make_gradient<FINISH_LOOKUP>(&f, plane, at, S::results);
+            put_inside<S, false>(&f, samples, &ahead);
+        __syncthreads();
+        struct corner here = at;
+        tile += gridDim.x;
+        if (tile < f.tiles) {
+            at = results_of<S>(&f, tile);
+            from = {at.x + before.x, at.y + before.y};
+            inside = is_inside<S>(&f, from);
+            if (inside)
+                fetch<S>(&f, &ahead, from);
+        }
+        make_tile<S>(&f, &b, samples, plane, here);
+        __syncthreads();
     }
 }
 
@@ -875,7 +932,12 @@ size_t fused_fragments(const struct op *op, uint32_t *to)
                              choice.parts);
         }
     }
-    return 2 * down;
+    // What sums start from: half a unit of the result, in units of 2^-24.
+    const float half[2] = {ldexpf(0.5f, f->bits - f->fraction - 24),
+                           ldexpf(0.5f, f->bits + f->fraction - 24)};
+    for (size_t i = 0; to && i < 8; i++)
+        memcpy(to + 2 * down + i, &half[i / 4], sizeof half[0]);
+    return 2 * down + 8;
 }
 
 // ---- launchers ----
@@ -916,15 +978,23 @@ static enum finish finish_of(const struct lookup *lookup, const struct small_gra
 
 template <typename S> static cudaError_t launch(const struct fused *f, cudaStream_t stream)
 {
-    dim3 grid =
-        grid_shape(f->sink.width, f->sink.height, f->sink.frames, FUSED_COLUMNS, S::results);
-    cudaError_t error = cudaSuccess;
-    if (S::shared_bytes > 48 << 10)
+    dim3 tiles = grid_shape(f->sink.width, f->sink.height, 1, FUSED_COLUMNS, S::results);
+    struct fused whole = *f;
+    int device = 0, processors = 1;
+    whole.tiles_x = (int)tiles.x;
+    whole.tiles = (int)(tiles.x * tiles.y);
+    cudaError_t error = cudaGetDevice(&device);
+    if (!error)
+        error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+    if (!error && S::shared_bytes > 48 << 10)
         error = cudaFuncSetAttribute(fused<S>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      (int)S::shared_bytes);
     if (error)
         return error;
-    fused<S><<<grid, dim3(LANES, FUSED_WARPS), S::shared_bytes, stream>>>(*f);
+    int room = S::several ? processors * S::blocks_wanted / f->sink.frames : whole.tiles;
+    int blocks = room < 1 ? 1 : room < whole.tiles ? room : whole.tiles;
+    fused<S><<<dim3((unsigned)blocks, 1, (unsigned)f->sink.frames), dim3(LANES, FUSED_WARPS),
+               S::shared_bytes, stream>>>(whole);
     return cudaGetLastError();
 }
 
@@ -997,8 +1067,6 @@ cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream)
     struct choice choice = choose(op);
     int down = op->bits - op->fraction, along = op->bits + op->fraction;
     f.reach += radius_of(op);
-    f.column_half = ldexpf(0.5f, down - 24);
-    f.row_half = ldexpf(0.5f, along - 24);
     f.column_scale = scale_of(form == FORM_DEEP ? 2 : 1, down);
     f.row_scale = scale_of(form == FORM_NARROW ? 1 : 2, along);
     if (gradient)

@@ -41,11 +41,12 @@ struct view {
     bool plain;    // adjacent, and a unit is the sample itself
 };
 
-// A pointwise step on the way into or out of an operation: its table, and for samples of 8 bits the
-// same by arithmetic, where some was found that gives each of the 256 entries.
+// A pointwise step on the way into or out of an operation: its table, and the same by arithmetic,
+// where some was found that gives each of its entries.
 enum lookup_kind {
     LOOKUP_TABLE,
-    LOOKUP_AFFINE,    // clamp((x * gain + offset) >> 16, low, high): in 32 bits, 16 before clamping
+    LOOKUP_AFFINE,    // clamp((x * gain + offset) >> 16, low, high) of bytes: in 32 bits, 16 before
+                      // clamping
     LOOKUP_THRESHOLD, // below if x < low, above if x > high, else x
 };
 
@@ -149,8 +150,8 @@ cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink,
                                 cudaStream_t stream);
 cudaError_t pointwise_fill_async(int value, const struct sink *sink, cudaStream_t stream);
 
-// Fill *lookup by a table of 256 entries, which has a copy at `table` on the device.
-struct lookup lookup_of(const uint16_t host[256], const uint16_t *table);
+// The lookup by a table of 2^depth_in entries, which has a copy at `table` on the device.
+struct lookup lookup_of(const uint16_t *host, int depth_in, int depth_out, const uint16_t *table);
 
 // Whether this build has code for the current device: cudaSuccess if so.
 cudaError_t pointwise_probe(void);

@@ -1,4 +1,4 @@
-// Arithmetic for tables of 8-bit samples: the GPU computes what it would have to look up.
+// Arithmetic for tables: the GPU computes what it would have to look up.
 #include "kernels/job.h"
 
 static int table_apply(const struct lookup *lookup, int x)
@@ -9,36 +9,28 @@ static int table_apply(const struct lookup *lookup, int x)
     return y < lookup->low ? lookup->low : y > lookup->high ? lookup->high : y;
 }
 
-static bool gives(const struct lookup *lookup, const uint16_t host[256])
+static bool gives(const struct lookup *lookup, const uint16_t *host, int entries)
 {
-    for (int x = 0; x < 256; x++)
+    for (int x = 0; x < entries; x++)
         if (table_apply(lookup, x) != host[x])
             return false;
     return true;
 }
 
-// Unchanged in the middle, one value below it and one above.
-static bool fit_threshold(struct lookup *lookup, const uint16_t host[256])
+// One value up to somewhere, another from somewhere on, unchanged between.
+static bool fit_threshold(struct lookup *lookup, const uint16_t *host, int entries)
 {
-    int low = 0, high = 255;
-    while (low < 256 && host[low] != low)
+    int low = 1, high = entries - 2;
+    while (low < entries && host[low] == host[0])
         low++;
-    while (high >= 0 && host[high] != high)
+    while (high >= low && host[high] == host[entries - 1])
         high--;
     lookup->kind = LOOKUP_THRESHOLD;
     lookup->low = low;
     lookup->high = high;
     lookup->below = host[0];
-    lookup->above = host[255];
-    if (gives(lookup, host))
-        return true;
-    // Nowhere unchanged: a step from one value to another.
-    int step = 1;
-    while (step < 256 && host[step] == host[0])
-        step++;
-    lookup->low = step;
-    lookup->high = step - 1;
-    return gives(lookup, host);
+    lookup->above = host[entries - 1];
+    return gives(lookup, host, entries);
 }
 
 // The offsets that are right with this gain at the places first .. last.
@@ -80,16 +72,17 @@ static bool fit_affine(struct lookup *lookup, const uint16_t host[256])
             continue;
         lookup->gain = (int)gain;
         lookup->offset = (int)(least + (most - least) / 2);
-        if (gives(lookup, host))
+        if (gives(lookup, host, 256))
             return true;
     }
     return false;
 }
 
-struct lookup lookup_of(const uint16_t host[256], const uint16_t *table)
+struct lookup lookup_of(const uint16_t *host, int depth_in, int depth_out, const uint16_t *table)
 {
     struct lookup lookup = {.table = table};
-    if (fit_threshold(&lookup, host) || fit_affine(&lookup, host))
+    if (fit_threshold(&lookup, host, 1 << depth_in) ||
+        (depth_in == 8 && depth_out == 8 && fit_affine(&lookup, host)))
         return lookup;
     return {.table = table};
 }

@@ -122,7 +122,7 @@ static __device__ inline void tile_fill_samples(four<T> *tile, const struct sour
         }
         for (int j = 0; j < FILL_SAMPLES; j++) {
             int k = first + j * WARPS, y = row[min(k, rows - 1)];
-            look_up_four(from->lookup.table, value[j]);
+            look_up_four(&from->lookup, value[j]);
             for (int i = 0; i < FOUR; i++)
                 if (y < 0 || column[i] < 0)
                     value[j][i] = from->border_value;
