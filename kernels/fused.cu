@@ -354,8 +354,8 @@ static __device__ inline uint32_t whole_of(const float sum[PARTS][4], int k, flo
 template <typename S> struct bands {
     uint32_t down[S::PARTS_TAP][S::steps][4];
     uint32_t along[S::PARTS_TAP][2][S::steps][2];
-    // What sums start from. It comes from memory as four: of one value the compiler would keep one
-    // register, and copy it each time.
+    // What sums start from. It comes from memory as four for each lane: of one value the compiler
+    // would keep one register, of one for all lanes a uniform one, and copy it each time.
     float down_start[4], along_start[4];
 };
 
@@ -383,7 +383,7 @@ template <typename S> static __device__ inline bands<S> load_bands(const struct 
     const float4 *starts =
         (const float4 *)((const uint4 *)f->fragments + 2 * S::PARTS_TAP * S::steps * LANES);
     for (int k = 0; k < 2; k++) {
-        float4 four = __ldg(starts + k);
+        float4 four = __ldg(starts + k * LANES + threadIdx.x);
         float *to = k ? b.along_start : b.down_start;
         to[0] = four.x;
         to[1] = four.y;
@@ -811,7 +811,7 @@ static __global__ void __launch_bounds__(FUSED_THREADS, S::blocks_wanted)
         __syncthreads();
         struct corner here = at;
         tile += gridDim.x;
-        if (tile < f.tiles) {
+        if (S::several && tile < f.tiles) {
             at = results_of<S>(&f, tile);
             from = {at.x + before.x, at.y + before.y};
             inside = is_inside<S>(&f, from);
@@ -819,6 +819,8 @@ static __global__ void __launch_bounds__(FUSED_THREADS, S::blocks_wanted)
                 fetch<S>(&f, &ahead, from);
         }
         make_tile<S>(&f, &b, samples, plane, here);
+        if (!S::several)
+            return;
         __syncthreads();
     }
 }
@@ -935,9 +937,9 @@ size_t fused_fragments(const struct op *op, uint32_t *to)
     // What sums start from: half a unit of the result, in units of 2^-24.
     const float half[2] = {ldexpf(0.5f, f->bits - f->fraction - 24),
                            ldexpf(0.5f, f->bits + f->fraction - 24)};
-    for (size_t i = 0; to && i < 8; i++)
-        memcpy(to + 2 * down + i, &half[i / 4], sizeof half[0]);
-    return 2 * down + 8;
+    for (size_t i = 0; to && i < 8 * LANES; i++)
+        memcpy(to + 2 * down + i, &half[i / (4 * LANES)], sizeof half[0]);
+    return 2 * down + 8 * LANES;
 }
 
 // ---- launchers ----

@@ -4,9 +4,9 @@
 //
 // Each line is a chain; each column a picture size and how many frames go together. Figures are
 // 10^9 pixels a second, and behind them the ratio to a kernel that copies 16 bytes a thread, in the
-// same run. Frames take turns so that more data moves than the cache holds, and a few groups are
-// under way at the same time, as in the ring. Times are the host's, from the first submission to
-// the last result; the median of three runs.
+// same run. Frames take turns so that more data moves than the cache holds; one half of them is
+// under way while the other is waited for. Times are the host's, from the first submission to the
+// last result; the median of three runs.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,13 +93,15 @@ static __global__ void __launch_bounds__(256) copy16(const uint4 *from, uint4 *t
         to[first] = from[first];
 }
 
-// Groups under way at the same time; runs of which the median counts.
-enum { RING_BYTES = 512 << 20, AT_ONCE = 32, BYTES_AT_ONCE = 96 << 20, REPEATS = 3 };
+// Copies under way at the same time; runs of which the median counts.
+enum { AT_ONCE = 4, REPEATS = 3 };
+
+// Of frames, half of them sources: much, as threads that wait for a GPU wake up late.
+static const size_t ring_bytes = (size_t)4 << 30;
 
 // Frames on the GPU, in groups of those that go together, filled with noise.
 struct frames {
     int groups, together;
-    int at_once;  // groups under way
     size_t bytes; // of a frame
     uint8_t *memory;
 };
@@ -108,12 +110,7 @@ static void frames_init(struct frames *frames, const struct shape *shape, int de
 {
     frames->bytes = (size_t)shape->width * (size_t)shape->height * (depth > 8 ? 2 : 1);
     frames->together = shape->together;
-    frames->groups = (int)(RING_BYTES / 2 / (frames->bytes * (size_t)shape->together));
-    frames->at_once = (int)(BYTES_AT_ONCE / (frames->bytes * (size_t)shape->together));
-    if (frames->at_once > AT_ONCE)
-        frames->at_once = AT_ONCE;
-    if (frames->at_once < 3)
-        frames->at_once = 3;
+    frames->groups = (int)(ring_bytes / 2 / (frames->bytes * (size_t)shape->together));
     size_t all = frames->bytes * (size_t)(frames->groups * shape->together);
     check(cudaMalloc(&frames->memory, all), "cudaMalloc");
     uint8_t *host = (uint8_t *)malloc(frames->bytes);
@@ -153,14 +150,12 @@ static double copy_rate(const struct frames *frames, int ms)
         long done = 0;
         for (; done < frames->groups || now_s() - began < ms * 1e-3; done++) {
             int g = (int)(done % frames->groups);
-            if (done >= frames->at_once)
-                check(cudaEventSynchronize(event[done % frames->at_once]), "copy");
-            copy16<<<(unsigned)((group / 16 + 1023) / 1024), 256, 0,
-                     stream[done % frames->at_once]>>>(
+            if (done >= AT_ONCE)
+                check(cudaEventSynchronize(event[done % AT_ONCE]), "copy");
+            copy16<<<(unsigned)((group / 16 + 1023) / 1024), 256, 0, stream[done % AT_ONCE]>>>(
                 (const uint4 *)(frames->memory + (size_t)g * group),
                 (uint4 *)(to + (size_t)g * group), group / 16);
-            check(cudaEventRecord(event[done % frames->at_once], stream[done % frames->at_once]),
-                  "event");
+            check(cudaEventRecord(event[done % AT_ONCE], stream[done % AT_ONCE]), "event");
         }
         check(cudaDeviceSynchronize(), "copy");
         if (k >= 0)
@@ -227,16 +222,18 @@ static double chain_rate(struct backend *backend, const struct chain_case *of,
     double rates[REPEATS];
     for (int k = -1; k < REPEATS; k++) {
         double began = now_s();
-        long submitted = 0, awaited = 0;
-        for (; submitted < frames->groups || now_s() - began < ms * 1e-3; submitted++) {
-            if (submitted >= frames->at_once)
-                wait_group(executor, frames, (int)(awaited++ % frames->groups));
-            submit_group(executor, frames, (int)(submitted % frames->groups), &image, stream);
+        int half = frames->groups / 2, rounds = 0;
+        for (; rounds < 2 || now_s() - began < ms * 1e-3; rounds++) {
+            int first = rounds % 2 * half;
+            for (int g = first; rounds >= 2 && g < first + half; g++)
+                wait_group(executor, frames, g);
+            for (int g = first; g < first + half; g++)
+                submit_group(executor, frames, g, &image, stream);
         }
-        while (awaited < submitted)
-            wait_group(executor, frames, (int)(awaited++ % frames->groups));
+        for (int g = 0; g < 2 * half; g++)
+            wait_group(executor, frames, g);
         if (k >= 0)
-            rates[k] = (double)submitted * frames->together * shape->width * shape->height /
+            rates[k] = (double)rounds * half * frames->together * shape->width * shape->height /
                        (now_s() - began);
     }
     double rate = median(rates);
