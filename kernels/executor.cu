@@ -888,8 +888,11 @@ static enum status wait(struct executor *executor, int number, struct work_times
 {
     struct cuda_executor *self = self_of(executor);
     struct cuda_slot *slot = &self->slot[self->slot[number].leader];
-    enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
-    if (!status && !__atomic_load_n(&slot->over, __ATOMIC_ACQUIRE))
+    bool over = __atomic_load_n(&slot->over, __ATOMIC_ACQUIRE);
+    enum status status = STATUS_OK;
+    if (!over || times)
+        status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
+    if (!status && !over)
         status = CUDA_CHECK(self->backend, cudaEventSynchronize(slot->done));
     if (!status)
         __atomic_store_n(&slot->over, true, __ATOMIC_RELEASE);
