@@ -7,6 +7,7 @@ VERSION = 0.1.0
 SOVERSION = 0
 
 CC ?= cc
+NVCCFLAGS ?= # -lineinfo for profilers: objects become some times larger
 CFLAGS ?= -O2 -g
 WARNINGS = -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wstrict-prototypes -Wundef
 PYTHON ?= /usr/bin/python3
@@ -69,6 +70,10 @@ $(BUILD)/conformance: $(BUILD)/tests/conformance.o $(BUILD)/libsluice.a
 $(BUILD)/bench_cpu: $(BUILD)/tests/bench_cpu.o $(BUILD)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
 
+# Resident figures of the kernels: frames stay on the GPU. Part of no other target.
+$(BUILD)/bench_cuda: $(BUILD)/tests/bench_cuda.o $(BUILD)/libsluice.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
+
 $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lcmocka -lm -lpthread
 
@@ -87,9 +92,9 @@ $(BUILD)/cpu/rows_%.o: cpu/rows.c $(HEADERS)
 	$(CC) -std=gnu11 $(CFLAGS) -O3 -fno-math-errno -fPIC $(WARNINGS) -I. $(ROWS_$*) \
 	    -DROWS_TABLE=rows_$* -DROWS_NAME='"$*"' -c -o $@ $<
 
-$(BUILD)/kernels/%.o: kernels/%.cu $(HEADERS)
+$(BUILD)/%.o: %.cu $(HEADERS)
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++17 -O3 -lineinfo $(GENCODE) --threads 0 -Xcompiler -fPIC -I. -c -o $@ $<
+	$(NVCC) -std=c++17 -O3 $(NVCCFLAGS) $(GENCODE) --threads 0 -Xcompiler -fPIC -I. -c -o $@ $<
 
 # ---- what a fresh machine lacks ----
 

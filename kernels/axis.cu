@@ -100,7 +100,8 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 
 cudaError_t axis_columns_async(const struct axis *axis, cudaStream_t stream)
 {
-    dim3 grid = grid_shape(axis->sink.width, axis->sink.height, LANES * FOUR, WARPS * FOUR);
+    dim3 grid = grid_shape(axis->sink.width, axis->sink.height, axis->sink.frames, LANES * FOUR,
+                           WARPS * FOUR);
     if (axis->exact)
         axis_columns<uint64_t><<<grid, block_shape(), 0, stream>>>(*axis);
     else
@@ -110,7 +111,8 @@ cudaError_t axis_columns_async(const struct axis *axis, cudaStream_t stream)
 
 cudaError_t axis_rows_async(const struct axis *axis, cudaStream_t stream)
 {
-    dim3 grid = grid_shape(axis->sink.width, axis->sink.height, LANES * FOUR, WARPS);
+    dim3 grid =
+        grid_shape(axis->sink.width, axis->sink.height, axis->sink.frames, LANES * FOUR, WARPS);
     if (axis->exact)
         axis_rows<uint64_t><<<grid, block_shape(), 0, stream>>>(*axis);
     else

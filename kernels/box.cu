@@ -7,7 +7,8 @@
 struct box {
     struct source source;
     uint32_t *sums;
-    int stride; // in sums
+    int stride;             // in sums
+    ptrdiff_t frame_stride; // as well
     int radius_x, radius_y;
     int rows;    // that a thread makes
     int columns; // that a warp makes
@@ -36,6 +37,11 @@ static __device__ inline int mean_of(const struct box *b, uint32_t sum)
 static __device__ inline int mean_of(const struct box *b, uint64_t sum)
 {
     return (int)((double)(2 * sum + (uint64_t)b->n) / (double)(2 * b->n));
+}
+
+static __device__ inline uint32_t *row_of_sums(const struct box *b, int y)
+{
+    return b->sums + blockIdx.z * b->frame_stride + (int64_t)y * b->stride;
 }
 
 static __device__ inline uint32_t column_sum(const struct box *b, const uint32_t *row, int x)
@@ -93,8 +99,7 @@ static __global__ void __launch_bounds__(LANES *BOX_WARPS)
         }
         source_read_rows<FOUR>(&b.source, x, row, value);
         for (int k = 0; k < 2 && y + k < last; k++) {
-            *(uint4 *)&b.sums[(int64_t)(y + k) * b.stride + x] =
-                make_uint4(sum[0], sum[1], sum[2], sum[3]);
+            *(uint4 *)&row_of_sums(&b, y + k)[x] = make_uint4(sum[0], sum[1], sum[2], sum[3]);
             for (int i = 0; i < FOUR; i++)
                 sum[i] += (uint32_t)(value[2 * k][i] - value[2 * k + 1][i]);
         }
@@ -113,7 +118,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     int first = blockIdx.x * b.columns, last = min(first + b.columns, b.sink.width);
     if (y >= b.sink.height)
         return;
-    const uint32_t *row = b.sums + (int64_t)y * b.stride;
+    const uint32_t *row = row_of_sums(&b, y);
     Sum before = 0;
     for (int k = lane - b.radius_x; k <= b.radius_x; k += LANES)
         before += column_sum(&b, row, first - 1 + k);
@@ -164,6 +169,7 @@ cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream)
         .source = stencil->source,
         .sums = (uint32_t *)stencil->scratch,
         .stride = scratch_stride(width, sizeof(uint32_t)) / (int)sizeof(uint32_t),
+        .frame_stride = stencil->scratch_step / (ptrdiff_t)sizeof(uint32_t),
         .radius_x = op->radius_x,
         .radius_y = op->radius_y,
         .rows = op->radius_y > BOX_ROWS ? op->radius_y : BOX_ROWS,
@@ -172,8 +178,8 @@ cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream)
         .n = (2 * (int64_t)op->radius_x + 1) * (2 * (int64_t)op->radius_y + 1),
     };
     bool narrow = set_reciprocal(&box, stencil->depth);
-    dim3 columns = grid_shape(width, height, LANES * FOUR, BOX_WARPS * box.rows);
-    dim3 rows = grid_shape(width, height, box.columns, WARPS);
+    dim3 columns = grid_shape(width, height, box.sink.frames, LANES * FOUR, BOX_WARPS * box.rows);
+    dim3 rows = grid_shape(width, height, box.sink.frames, box.columns, WARPS);
     box_columns<<<columns, dim3(LANES, BOX_WARPS), 0, stream>>>(box);
     if (narrow)
         box_rows<uint32_t><<<rows, block_shape(), 0, stream>>>(box);

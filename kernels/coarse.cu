@@ -8,7 +8,8 @@
 struct tents {
     struct source source;
     uint32_t *sums;
-    int sums_stride; // in sums
+    int sums_stride;        // in sums
+    ptrdiff_t frame_stride; // as well
     int decimate_x, decimate_y;
     int first_x, first_y; // of the grid
     int fraction, shift;
@@ -22,6 +23,13 @@ struct interpolation {
     struct source center;
     struct sink sink;
 };
+
+// ---- device helpers ----
+
+static __device__ inline uint32_t *row_of_sums(const struct tents *t, int n)
+{
+    return t->sums + blockIdx.z * t->frame_stride + (int64_t)n * t->sums_stride;
+}
 
 // ---- kernels ----
 
@@ -44,7 +52,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
             for (int i = 0; i < FOUR; i++)
                 sum[i] += (uint32_t)max(d - abs(b + k), 0) * (uint32_t)value[k][i];
     }
-    *(uint4 *)&t.sums[(int64_t)n * t.sums_stride + x] = make_uint4(sum[0], sum[1], sum[2], sum[3]);
+    *(uint4 *)&row_of_sums(&t, n)[x] = make_uint4(sum[0], sum[1], sum[2], sum[3]);
 }
 
 // A thread makes one sample of the grid from 2 D - 1 sums of a row. Lanes read D apart and so use,
@@ -55,7 +63,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     int m = blockIdx.x * LANES + threadIdx.x, n = blockIdx.y * WARPS + threadIdx.y;
     if (m >= t.grid.width || n >= t.grid.height)
         return;
-    const uint32_t *row = t.sums + (int64_t)n * t.sums_stride;
+    const uint32_t *row = row_of_sums(&t, n);
     uint32_t beyond = (uint32_t)t.source.border_value << 2 * t.decimate_y;
     int d = 1 << t.decimate_x, middle = (m + t.first_x) * d;
     uint64_t sum = 0;
@@ -67,8 +75,8 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     view_write(&t.grid.view[0], m, n, (int)(((sum << t.fraction) + half) >> t.shift));
 }
 
-// A thread makes four neighbouring results, each from the one, two or four grid samples around it;
-// a warp's come from a few words that the cache holds. Sums stay below 2^28.
+// A thread makes four neighbouring results from the grid samples around them; a warp's come from a
+// few words that the cache holds. Sums stay below 2^28.
 static __global__ void __launch_bounds__(LANES *WARPS)
     interpolate(const __grid_constant__ struct interpolation p)
 {
@@ -80,12 +88,22 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     const uint16_t *above = (const uint16_t *)view_at(&p.grid, 0, n);
     const uint16_t *below = (const uint16_t *)view_at(&p.grid, 0, next);
     int value[FOUR], center[FOUR];
-    for (int i = 0; i < FOUR; i++) {
-        int column = min(x + i, p.sink.width - 1);
-        int m = column >> p.decimate_x, fx = column & (dx - 1), right = m + (fx > 0);
-        int sum = (dy - fy) * ((dx - fx) * __ldg(above + m) + fx * __ldg(above + right)) +
-                  fy * ((dx - fx) * __ldg(below + m) + fx * __ldg(below + right));
-        value[i] = (sum + rounding_half<int>(&p.rounding)) >> p.rounding.shift;
+    if (dx >= FOUR) { // all between the same two columns of the grid
+        int m = x >> p.decimate_x, fx = x & (dx - 1);
+        int right = (min(x + FOUR, p.sink.width) + dx - 2) >> p.decimate_x;
+        int at_m = (dy - fy) * __ldg(above + m) + fy * __ldg(below + m);
+        int at_right = (dy - fy) * __ldg(above + right) + fy * __ldg(below + right);
+        int sum = (dx - fx) * at_m + fx * at_right + rounding_half<int>(&p.rounding);
+        for (int i = 0; i < FOUR; i++)
+            value[i] = (sum + i * (at_right - at_m)) >> p.rounding.shift;
+    } else {
+        for (int i = 0; i < FOUR; i++) {
+            int column = min(x + i, p.sink.width - 1);
+            int m = column >> p.decimate_x, fx = column & (dx - 1), right = m + (fx > 0);
+            int sum = (dy - fy) * ((dx - fx) * __ldg(above + m) + fx * __ldg(above + right)) +
+                      fy * ((dx - fx) * __ldg(below + m) + fx * __ldg(below + right));
+            value[i] = (sum + rounding_half<int>(&p.rounding)) >> p.rounding.shift;
+        }
     }
     if (p.rounding.amount) {
         source_read(&p.center, x, y, center);
@@ -106,9 +124,9 @@ struct coarse_layout {
     size_t bytes;
 };
 
-static struct sink take_plane(uint8_t *scratch, size_t *used, int width, int height)
+static struct sink take_plane(const struct stencil *stencil, size_t *used, int width, int height)
 {
-    struct sink sink = scratch_sink(scratch + *used, width, height);
+    struct sink sink = scratch_sink(stencil, *used, width, height);
     *used += scratch_bytes(width, height, 2);
     return sink;
 }
@@ -120,17 +138,18 @@ static int samples_on_grid(int length, int decimate)
     return (length - 1 + d - 1) / d + 1;
 }
 
-static struct coarse_layout coarse_layout_of(const struct op_separable *op, int width, int height,
-                                             void *scratch)
+static struct coarse_layout coarse_layout_of(const struct stencil *stencil)
 {
+    const struct op_separable *op = &stencil->op->separable;
+    int width = stencil->source.width, height = stencil->source.height;
     int columns = samples_on_grid(width, op->decimate_x);
     int rows = samples_on_grid(height, op->decimate_y);
     int all_columns = columns + 2 * op->radius_x, all_rows = rows + 2 * op->radius_y;
-    struct coarse_layout layout = {.sums = (uint32_t *)scratch};
+    struct coarse_layout layout = {.sums = (uint32_t *)stencil->scratch};
     layout.bytes = scratch_bytes(width, all_rows, sizeof(uint32_t));
-    layout.grid = take_plane((uint8_t *)scratch, &layout.bytes, all_columns, all_rows);
-    layout.middle = take_plane((uint8_t *)scratch, &layout.bytes, all_columns, rows);
-    layout.result = take_plane((uint8_t *)scratch, &layout.bytes, columns, rows);
+    layout.grid = take_plane(stencil, &layout.bytes, all_columns, all_rows);
+    layout.middle = take_plane(stencil, &layout.bytes, all_columns, rows);
+    layout.result = take_plane(stencil, &layout.bytes, columns, rows);
     return layout;
 }
 
@@ -144,6 +163,7 @@ static cudaError_t tents_async(const struct stencil *stencil, const struct coars
         .source = stencil->source,
         .sums = layout->sums,
         .sums_stride = scratch_stride(width, sizeof(uint32_t)) / (int)sizeof(uint32_t),
+        .frame_stride = stencil->scratch_step / (ptrdiff_t)sizeof(uint32_t),
         .decimate_x = op->decimate_x,
         .decimate_y = op->decimate_y,
         .first_x = -op->radius_x,
@@ -152,8 +172,8 @@ static cudaError_t tents_async(const struct stencil *stencil, const struct coars
         .shift = 2 * (op->decimate_x + op->decimate_y),
         .grid = *grid,
     };
-    dim3 columns = grid_shape(width, grid->height, LANES * FOUR, WARPS);
-    dim3 rows = grid_shape(grid->width, grid->height, LANES, WARPS);
+    dim3 columns = grid_shape(width, grid->height, grid->frames, LANES * FOUR, WARPS);
+    dim3 rows = grid_shape(grid->width, grid->height, grid->frames, LANES, WARPS);
     tent_columns<<<columns, block_shape(), 0, stream>>>(tents);
     tent_rows<<<rows, block_shape(), 0, stream>>>(tents);
     return cudaGetLastError();
@@ -196,20 +216,23 @@ static cudaError_t interpolate_async(const struct stencil *stencil,
         .center = stencil->source,
         .sink = stencil->sink,
     };
-    dim3 grid = grid_shape(stencil->sink.width, stencil->sink.height, LANES * FOUR, WARPS);
+    dim3 grid = grid_shape(stencil->sink.width, stencil->sink.height, stencil->sink.frames,
+                           LANES * FOUR, WARPS);
     interpolate<<<grid, block_shape(), 0, stream>>>(interpolation);
     return cudaGetLastError();
 }
 
 size_t coarse_scratch(const struct op *op, int width, int height)
 {
-    return coarse_layout_of(&op->separable, width, height, NULL).bytes;
+    struct stencil stencil = {.op = op};
+    stencil.source.width = width;
+    stencil.source.height = height;
+    return coarse_layout_of(&stencil).bytes;
 }
 
 cudaError_t coarse_async(const struct stencil *stencil, cudaStream_t stream)
 {
-    struct coarse_layout layout = coarse_layout_of(&stencil->op->separable, stencil->source.width,
-                                                   stencil->source.height, stencil->scratch);
+    struct coarse_layout layout = coarse_layout_of(stencil);
     cudaError_t error = tents_async(stencil, &layout, stream);
     if (!error)
         error = filter_grid_async(stencil, &layout, stream);

@@ -195,7 +195,7 @@ static enum status create(int device, const struct log *log, struct backend **ba
         return STATUS_MEMORY;
     self->base = {
         .name = "cuda",
-        .limits = {.stencils = 1, .radius = 32},
+        .limits = {.stencils = 2, .radius = 32},
         .has_device_memory = true,
         .parallel = 3, // one uploaded, one computed, one downloaded
         .executor_create = cuda_executor_create,

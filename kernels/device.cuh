@@ -14,11 +14,11 @@ static inline dim3 block_shape(void)
     return dim3(LANES, WARPS);
 }
 
-// Blocks for a picture, each of `columns` x `rows` results.
-static inline dim3 grid_shape(int width, int height, int columns, int rows)
+// Blocks for some pictures, each of `columns` x `rows` results.
+static inline dim3 grid_shape(int width, int height, int frames, int columns, int rows)
 {
-    return dim3((unsigned)((width + columns - 1) / columns),
-                (unsigned)((height + rows - 1) / rows));
+    return dim3((unsigned)((width + columns - 1) / columns), (unsigned)((height + rows - 1) / rows),
+                (unsigned)frames);
 }
 
 // ---- fours as they lie in memory ----
@@ -73,7 +73,7 @@ template <> __device__ inline four<uint16_t> four_load(const void *at)
 
 static __device__ inline uint8_t *view_at(const struct view *view, int x, int y)
 {
-    return view->data + (int64_t)y * view->stride + (int64_t)x * view->step;
+    return view->data[blockIdx.z] + (int64_t)y * view->stride + (int64_t)x * view->step;
 }
 
 static __device__ inline int unit_sample(const struct view *view, int unit)
@@ -144,11 +144,17 @@ static __device__ inline int look_up(const uint16_t *table, int value)
     return __ldg(table + value);
 }
 
-static __device__ inline void look_up_four(const uint16_t *table, int value[FOUR])
+static __device__ inline void look_up_four(const struct lookup *lookup, int value[FOUR])
 {
-    if (table)
-        for (int i = 0; i < FOUR; i++)
-            value[i] = look_up(table, value[i]);
+    if (!lookup->table)
+        return;
+    for (int i = 0; i < FOUR; i++) {
+        int x = value[i];
+        if (lookup->kind == LOOKUP_THRESHOLD)
+            value[i] = x < lookup->low ? lookup->below : x > lookup->high ? lookup->above : x;
+        else
+            value[i] = look_up(lookup->table, x);
+    }
 }
 
 // All threads of a block copy the table that 8-bit samples go through, if there is one.
@@ -157,6 +163,75 @@ static __device__ inline void table_share(uint16_t shared[256], const uint16_t *
     int thread = threadIdx.y * LANES + threadIdx.x;
     if (table)
         shared[thread] = __ldg(table + thread);
+}
+
+// ---- four samples of 8 bits as two packed pairs ----
+
+// Samples 0 and 2, and 1 and 3, in the low bytes of 16-bit lanes.
+struct pairs {
+    uint32_t even, odd;
+};
+
+static __device__ inline struct pairs pairs_of(uint32_t word)
+{
+    return {__byte_perm(word, 0, 0x4240), __byte_perm(word, 0, 0x4341)};
+}
+
+static __device__ inline uint32_t pairs_word(struct pairs p)
+{
+    return __byte_perm(p.even, p.odd, 0x6240);
+}
+
+static __device__ inline uint32_t both_lanes(int value)
+{
+    return (uint32_t)value * 0x10001u;
+}
+
+// Bytes of ones where a lane plus `addend` reaches its highest bit.
+static __device__ inline uint32_t carries(struct pairs p, uint32_t addend)
+{
+    uint32_t bytes;
+    asm("prmt.b32 %0, %1, %2, 0xfbd9;" : "=r"(bytes) : "r"(p.even + addend), "r"(p.odd + addend));
+    return bytes;
+}
+
+// Clamp both lanes, as they are with a sign.
+static __device__ inline uint32_t lanes_clamp(uint32_t lanes, int low, int high)
+{
+    return __vmins2(__vmaxs2(lanes, both_lanes(low)), both_lanes(high));
+}
+
+static __device__ inline uint32_t affine_lanes(const struct lookup *lookup, uint32_t lanes)
+{
+    int first = (int)(lanes & 0xffff) * lookup->gain + lookup->offset;
+    int second = (int)(lanes >> 16) * lookup->gain + lookup->offset;
+    return lanes_clamp(__byte_perm((uint32_t)first, (uint32_t)second, 0x7632), lookup->low,
+                       lookup->high);
+}
+
+// Four samples through a lookup, of which `shared` is a copy of the table.
+static __device__ inline uint32_t lookup_pairs(const struct lookup *lookup, const uint16_t *shared,
+                                               struct pairs p)
+{
+    if (!lookup->table)
+        return pairs_word(p);
+    if (lookup->kind == LOOKUP_THRESHOLD) {
+        uint32_t from_low = carries(p, both_lanes(0x8000 - lookup->low));
+        uint32_t above = carries(p, both_lanes(0x7fff - lookup->high));
+        uint32_t word = pairs_word(p);
+        word = (word & from_low) | ((uint32_t)lookup->below * 0x1010101u & ~from_low);
+        return (word & ~above) | ((uint32_t)lookup->above * 0x1010101u & above);
+    }
+    if (lookup->kind == LOOKUP_AFFINE)
+        return pairs_word({affine_lanes(lookup, p.even), affine_lanes(lookup, p.odd)});
+    return pairs_word({shared[p.even & 0xffff] | (uint32_t)shared[p.even >> 16] << 16,
+                       shared[p.odd & 0xffff] | (uint32_t)shared[p.odd >> 16] << 16});
+}
+
+static __device__ inline uint32_t lookup_word(const struct lookup *lookup, const uint16_t *shared,
+                                              uint32_t word)
+{
+    return lookup->table ? lookup_pairs(lookup, shared, pairs_of(word)) : word;
 }
 
 // ---- sources ----
@@ -184,7 +259,7 @@ static __device__ inline void source_read(const struct source *source, int x, in
                                           int value[FOUR])
 {
     view_read_four(&source->view, x, y, source->width, value);
-    look_up_four(source->table, value);
+    look_up_four(&source->lookup, value);
 }
 
 // The same of some rows of the extended plane.
@@ -199,7 +274,7 @@ static __device__ inline void source_read_rows(const struct source *source, int 
     }
     view_read_rows<ROWS>(&source->view, x, within, source->width, value);
     for (int k = 0; k < ROWS; k++) {
-        look_up_four(source->table, value[k]);
+        look_up_four(&source->lookup, value[k]);
         for (int i = 0; i < FOUR; i++)
             if (row[k] < 0)
                 value[k][i] = source->border_value;
@@ -237,7 +312,7 @@ template <typename T> static __device__ inline outlet<T> outlet_of(const struct 
     const struct view *view = &sink->view[0];
     int whole =
         sink->views == 1 && view->plain && view->bytes == sizeof(T) && x + FOUR <= sink->width;
-    uint8_t *at = view->data + x * (int)sizeof(T);
+    uint8_t *at = view->data[blockIdx.z] + x * (int)sizeof(T);
     // Worked out once: without this, the compiler does it again for every row.
     asm volatile("" : "+r"(whole), "+l"(at));
     return {sink, x, whole, at};
@@ -260,8 +335,8 @@ static __device__ inline void outlet_put(const outlet<T> *outlet, const uint16_t
                                          int value[FOUR])
 {
     if (sizeof(T) > 1)
-        look_up_four(outlet->sink->table, value);
-    else if (outlet->sink->table)
+        look_up_four(&outlet->sink->lookup, value);
+    else if (outlet->sink->lookup.table)
         for (int i = 0; i < FOUR; i++)
             value[i] = shared[value[i]];
     outlet_store(outlet, y, value);
@@ -270,7 +345,7 @@ static __device__ inline void outlet_put(const outlet<T> *outlet, const uint16_t
 // Write results x .. x + 3 of row y through the sink's table.
 static __device__ inline void sink_put(const struct sink *sink, int x, int y, int value[FOUR])
 {
-    look_up_four(sink->table, value);
+    look_up_four(&sink->lookup, value);
     if (sink->view[0].bytes == 1) {
         outlet<uint8_t> outlet = outlet_of<uint8_t>(sink, x);
         outlet_store(&outlet, y, value);

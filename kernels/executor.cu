@@ -9,6 +9,10 @@
 // A slot belongs to the submitting thread until submit_async() returns, then to the GPU until
 // `done` fires, then to the waiting thread. Passes of a frame follow each other on one stream, and
 // so do its two fields: buffers and scratch need no further order.
+//
+// Frames that are submitted together go on the stream of the first one's slot, and each pass is one
+// launch for all of them where they lie alike in memory. The first slot leads: its events are those
+// of the others too.
 #include "kernels/cuda.h"
 
 #include <stdlib.h>
@@ -23,10 +27,13 @@ struct region {
     int pitch;
 };
 
+enum { STENCILS = 2 }; // in a pass, at most
+
 // What a pass needs on the device besides its samples.
 struct pass_constants {
-    const uint16_t *before, *after; // tables on both sides of the stencil; the only one is `before`
-    const int32_t *stencil[2];      // as struct stencil wants them
+    struct lookup lookup[STENCILS + 1];  // before each stencil, and behind the last
+    const int32_t *stencil[STENCILS][2]; // as struct stencil wants them
+    const uint32_t *fragments[STENCILS];
 };
 
 struct cuda_slot {
@@ -35,6 +42,10 @@ struct cuda_slot {
     cudaEvent_t began, uploaded, computed; // for the times
     cudaEvent_t done;
     uint8_t *memory;
+    int leader;              // the slot whose events are this one's
+    int frames;              // that it leads, itself included
+    bool over;               // atomic: `done` was waited for
+    bool uploads, downloads; // whether there was anything: else `uploaded`, `computed` are not used
 };
 
 struct cuda_executor {
@@ -51,6 +62,7 @@ struct cuda_executor {
     struct region input[FORMAT_PLANES], output[FORMAT_PLANES];
     struct region *buffer; // of the plan
     size_t mixed;          // scratch: what a mix makes for a stencil
+    size_t between;        // scratch: what the first of two stencils makes for the second
     size_t scratch;        // scratch: of stencils
     // An event of the GPU's clock, and CLOCK_MONOTONIC when it happened.
     cudaEvent_t epoch;
@@ -67,33 +79,46 @@ static int sample_bytes(int depth)
     return depth > 8 ? 2 : 1;
 }
 
-// ---- what a pass is made of: at most one stencil, and a table on either side ----
+// ---- what a pass is made of: stencils, and a table before each and behind the last ----
 
-static const struct op *pass_stencil(const struct plan_pass *pass)
+static const struct plan_step *pass_step(const struct plan_pass *pass, int n)
 {
     for (int k = 0; k < pass->steps; k++)
-        if (pass->step[k].stencil)
-            return pass->step[k].stencil;
+        if (pass->step[k].stencil && n-- == 0)
+            return &pass->step[k];
     return NULL;
 }
 
-static const struct plan_step *pass_table(const struct plan_pass *pass, bool after)
+static int pass_stencils(const struct plan_pass *pass)
 {
-    bool passed = false;
+    int count = 0;
+    while (pass_step(pass, count))
+        count++;
+    return count;
+}
+
+static const struct op *pass_stencil(const struct plan_pass *pass, int n)
+{
+    const struct plan_step *step = pass_step(pass, n);
+    return step ? step->stencil : NULL;
+}
+
+// The table behind `n` stencils.
+static const struct plan_step *pass_table(const struct plan_pass *pass, int n)
+{
     for (int k = 0; k < pass->steps; k++) {
         if (pass->step[k].stencil)
-            passed = true;
-        else if (passed == after)
+            n--;
+        else if (n == 0)
             return &pass->step[k];
     }
     return NULL;
 }
 
-// The depth of the samples that the stencil sees.
-static int stencil_depth(const struct plan_pass *pass)
+// The depth of the samples that stencil `n` sees.
+static int stencil_depth(const struct plan_pass *pass, int n)
 {
-    const struct plan_step *before = pass_table(pass, false);
-    return before ? before->depth_out : pass->load_depth;
+    return pass_step(pass, n)->depth_in;
 }
 
 // ---- construction: where everything lies ----
@@ -149,22 +174,30 @@ static size_t stencil_scratch(const struct op *op, int width, int height)
     }
 }
 
+static void enlarge(size_t *most, size_t wanted)
+{
+    *most = wanted > *most ? wanted : *most;
+}
+
 // Passes take turns at the scratch memory: it is as large as the most that one of them wants.
 static void lay_out_scratch(struct cuda_executor *self)
 {
-    size_t mixed = 0, scratch = 0;
+    size_t mixed = 0, between = 0, scratch = 0;
     for (int k = 0; k < self->plan->passes; k++) {
         const struct plan_pass *pass = &self->plan->pass[k];
-        const struct op *op = pass_stencil(pass);
-        int width = subsampled(self->width, pass->grid.shift_x);
+        int width = subsampled(self->width, pass->grid.shift_x), stencils = pass_stencils(pass);
         int height = subsampled(self->height, pass->grid.shift_y);
-        size_t wanted = op ? stencil_scratch(op, width, height) : 0;
-        scratch = wanted > scratch ? wanted : scratch;
-        wanted =
-            op && pass->mix ? scratch_bytes(width, height, sample_bytes(stencil_depth(pass))) : 0;
-        mixed = wanted > mixed ? wanted : mixed;
+        for (int n = 0; n < stencils; n++) {
+            size_t plane = scratch_bytes(width, height, sample_bytes(stencil_depth(pass, n)));
+            enlarge(&scratch, stencil_scratch(pass_stencil(pass, n), width, height));
+            if (n == 0 && pass->mix)
+                enlarge(&mixed, plane);
+            if (n + 1 < stencils)
+                enlarge(&between, plane);
+        }
     }
     self->mixed = reserve(&self->slot_bytes, mixed);
+    self->between = reserve(&self->slot_bytes, between);
     self->scratch = reserve(&self->slot_bytes, scratch);
 }
 
@@ -194,12 +227,13 @@ static const void *constants_put(struct constants *constants, const void *from, 
     return device;
 }
 
-static const uint16_t *put_table(struct constants *constants, const struct plan_step *step)
+static struct lookup put_table(struct constants *constants, const struct plan_step *step)
 {
     if (!step)
-        return NULL;
+        return {};
     size_t bytes = sizeof *step->table << step->depth_in;
-    return (const uint16_t *)constants_put(constants, step->table, bytes);
+    const uint16_t *device = (const uint16_t *)constants_put(constants, step->table, bytes);
+    return lookup_of(step->table, step->depth_in, step->depth_out, device);
 }
 
 // The taps of an axis from the first to the last, between zeros.
@@ -214,15 +248,29 @@ static const int32_t *put_taps(struct constants *constants, const int32_t *tap, 
     return (const int32_t *)device + TAP_MARGIN;
 }
 
-static void put_stencil(struct constants *constants, const struct op *op, const int32_t *to[2])
+static const uint32_t *put_fragments(struct constants *constants, const struct op *op)
+{
+    size_t count = fused_fragments(op, NULL);
+    if (!count)
+        return NULL;
+    void *host;
+    const void *device = constants_take(constants, count * sizeof(uint32_t), &host);
+    if (host)
+        fused_fragments(op, (uint32_t *)host);
+    return (const uint32_t *)device;
+}
+
+static void put_stencil(struct constants *constants, const struct op *op, struct pass_constants *to,
+                        int n)
 {
     if (op->kind == OP_SEPARABLE) {
-        to[0] = put_taps(constants, op->separable.tap_x, op->separable.radius_x);
-        to[1] = put_taps(constants, op->separable.tap_y, op->separable.radius_y);
+        to->stencil[n][0] = put_taps(constants, op->separable.tap_x, op->separable.radius_x);
+        to->stencil[n][1] = put_taps(constants, op->separable.tap_y, op->separable.radius_y);
+        to->fragments[n] = put_fragments(constants, op);
     } else if (op->kind == OP_CONVOLVE) {
         size_t count = (size_t)op->convolve.width * (size_t)op->convolve.height;
-        to[0] = (const int32_t *)constants_put(constants, op->convolve.weight,
-                                               count * sizeof *op->convolve.weight);
+        to->stencil[n][0] = (const int32_t *)constants_put(constants, op->convolve.weight,
+                                                           count * sizeof *op->convolve.weight);
     }
 }
 
@@ -232,12 +280,11 @@ static size_t put_constants(struct cuda_executor *self, uint8_t *host)
     struct constants constants = {.host = host, .device = self->memory};
     for (int k = 0; k < self->plan->passes; k++) {
         const struct plan_pass *pass = &self->plan->pass[k];
-        const struct op *op = pass_stencil(pass);
         struct pass_constants *to = &self->constants[k];
-        to->before = put_table(&constants, pass_table(pass, false));
-        to->after = put_table(&constants, pass_table(pass, true));
-        if (op)
-            put_stencil(&constants, op, to->stencil);
+        for (int n = 0; n <= STENCILS; n++)
+            to->lookup[n] = put_table(&constants, pass_table(pass, n));
+        for (int n = 0; n < pass_stencils(pass); n++)
+            put_stencil(&constants, pass_stencil(pass, n), to, n);
     }
     return constants.used;
 }
@@ -398,11 +445,13 @@ static enum status copy_rows(struct cuda_executor *self, struct row_copy copy, b
                                         (size_t)copy.rows, cudaMemcpyDefault, stream));
 }
 
-// ---- a frame on the device ----
+// ---- frames on the device ----
 
-struct device_frame {
-    struct image source, target;
-    uint8_t *memory; // the slot's
+// The frames of neighbouring slots, on the way together.
+struct device_frames {
+    struct image source[FRAMES], target[FRAMES];
+    int count;
+    uint8_t *memory; // the first slot's
 };
 
 // Point plane `p` of `image`, which lies in host memory, into `region`: with the same direction of
@@ -418,7 +467,7 @@ static void place_plane(struct image *image, int p, struct region region, uint8_
 }
 
 static enum status upload(struct cuda_executor *self, const struct cuda_slot *slot,
-                          const struct image *host, struct image *device)
+                          cudaStream_t stream, const struct image *host, struct image *device)
 {
     enum status status = STATUS_OK;
     for (int p = 0; p < FORMAT_PLANES && !status; p++) {
@@ -434,20 +483,19 @@ static enum status upload(struct cuda_executor *self, const struct cuda_slot *sl
             .bytes = format_row_bytes(host->format, p, host->width),
             .rows = format_rows(host->format, p, host->height),
         };
-        status = copy_rows(self, copy, true, slot->stream);
+        status = copy_rows(self, copy, true, stream);
     }
     return status;
 }
 
-// Let the slot's stream wait until a source on the device is there.
+// Let the slot's stream wait for what is under way on the stream of a source on the device.
 static enum status await_source(struct cuda_executor *self, const struct cuda_slot *slot,
-                                const struct work *work)
+                                cudaEvent_t event, const struct work *work)
 {
     cudaStream_t stream = (cudaStream_t)work->source_stream;
-    enum status status = CUDA_CHECK(self->backend, cudaEventRecord(slot->source_ready, stream));
+    enum status status = CUDA_CHECK(self->backend, cudaEventRecord(event, stream));
     if (!status)
-        status =
-            CUDA_CHECK(self->backend, cudaStreamWaitEvent(slot->stream, slot->source_ready, 0));
+        status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(slot->stream, event, 0));
     return status;
 }
 
@@ -463,25 +511,38 @@ static void place_target(struct cuda_executor *self, const struct cuda_slot *slo
 
 // Where plane `p` of the target is on the device, and as which plane of it; NULL where it is not.
 static const struct image *result_plane(const struct cuda_executor *self, const struct work *work,
-                                        const struct device_frame *frame, int *p)
+                                        const struct image *target, int *p)
 {
     const struct plan_plane *plane = &self->plan->plane[*p];
     if (plane->origin == PLANE_COMPUTED)
-        return &frame->target;
+        return target;
     if (plane->origin == PLANE_CONSTANT || !work->source_on_device)
         return NULL;
     *p = plane->source;
     return &work->source;
 }
 
-static enum status download(struct cuda_executor *self, const struct cuda_slot *slot,
-                            const struct work *work, const struct device_frame *frame)
+static bool has_download(const struct cuda_executor *self, const struct work *work, int count)
+{
+    for (int k = 0; k < count; k++)
+        for (int p = 0; p < work[k].target.format->planes; p++) {
+            enum plane_origin origin = self->plan->plane[p].origin;
+            bool on_device =
+                origin == PLANE_COMPUTED || (origin == PLANE_REFERENCE && work[k].source_on_device);
+            if (work[k].target.data[p] && on_device)
+                return true;
+        }
+    return false;
+}
+
+static enum status download(struct cuda_executor *self, struct cuda_slot *slot,
+                            const struct work *work, const struct image *target)
 {
     const struct image *host = &work->target;
     enum status status = STATUS_OK;
     for (int p = 0; p < host->format->planes && !status; p++) {
         int from = p;
-        const struct image *device = result_plane(self, work, frame, &from);
+        const struct image *device = result_plane(self, work, target, &from);
         if (!host->data[p] || !device)
             continue;
         struct row_copy copy = {
@@ -499,67 +560,88 @@ static enum status download(struct cuda_executor *self, const struct cuda_slot *
 
 // ---- passes ----
 
-static struct view component_view(const struct image *image, int c)
+static struct view component_view(const struct image *images, int count, int c)
 {
-    const struct component *at = &image->format->component[c];
+    const struct component *at = &images->format->component[c];
     struct view view = {
-        .data = image->data[at->plane] + at->offset,
-        .stride = (int)image->stride[at->plane],
+        .stride = (int)images->stride[at->plane],
         .step = at->step,
         .bytes = at->bytes,
         .shift = at->shift,
         .swapped = at->bytes == 2 && at->big_endian, // the GPU is little-endian
     };
+    for (int k = 0; k < count; k++)
+        view.data[k] = images[k].data[at->plane] + at->offset;
     view.adjacent = view_is_adjacent(&view);
     view.plain = view.adjacent && !view.swapped && view.shift == 0;
     return view;
 }
 
-static struct view operand_view(const struct cuda_executor *self, const struct device_frame *frame,
-                                struct operand operand)
+static struct view operand_view(const struct cuda_executor *self,
+                                const struct device_frames *frames, struct operand operand)
 {
     if (operand.place == PLACE_INPUT)
-        return component_view(&frame->source, operand.index);
+        return component_view(frames->source, frames->count, operand.index);
     if (operand.place == PLACE_OUTPUT)
-        return component_view(&frame->target, operand.index);
+        return component_view(frames->target, frames->count, operand.index);
     struct region region = self->buffer[operand.index];
     int depth = self->plan->buffer[operand.index].grid.depth;
-    return view_plain(frame->memory + region.offset, region.pitch, sample_bytes(depth));
+    return view_plain(frames->memory + region.offset, (ptrdiff_t)self->slot_bytes, region.pitch,
+                      sample_bytes(depth));
 }
 
 // Source `s` of a pass, without a border.
 static struct source pass_source(const struct cuda_executor *self, const struct plan_pass *pass,
-                                 const struct device_frame *frame, int s)
+                                 const struct device_frames *frames, int s)
 {
-    const struct image *picture = &frame->source;
+    const struct image *picture = &frames->source[0];
     return {
-        .view = operand_view(self, frame, pass->source[s]),
+        .view = operand_view(self, frames, pass->source[s]),
         .width = subsampled(picture->width, pass->source_grid[s].shift_x),
         .height = subsampled(picture->height, pass->source_grid[s].shift_y),
     };
 }
 
 static struct sink pass_sink(const struct cuda_executor *self, const struct plan_pass *pass,
-                             const struct device_frame *frame, const uint16_t *table)
+                             const struct device_frames *frames, const struct lookup *lookup)
 {
     struct sink sink = {
         .views = pass->targets,
-        .table = table,
-        .width = subsampled(frame->source.width, pass->grid.shift_x),
-        .height = subsampled(frame->source.height, pass->grid.shift_y),
+        .lookup = *lookup,
+        .width = subsampled(frames->source[0].width, pass->grid.shift_x),
+        .height = subsampled(frames->source[0].height, pass->grid.shift_y),
+        .frames = frames->count,
     };
     for (int t = 0; t < pass->targets; t++)
-        sink.view[t] = operand_view(self, frame, pass->target[t]);
+        sink.view[t] = operand_view(self, frames, pass->target[t]);
     return sink;
 }
 
+// A plane in scratch memory for samples that a pass keeps between its parts.
+static struct sink scratch_plane(const struct cuda_executor *self, const struct plan_pass *pass,
+                                 const struct device_frames *frames, size_t at, int depth,
+                                 const struct lookup *lookup)
+{
+    struct sink sink = pass_sink(self, pass, frames, lookup);
+    int bytes = sample_bytes(depth);
+    sink.views = 1;
+    sink.view[0] = view_plain(frames->memory + at, (ptrdiff_t)self->slot_bytes,
+                              scratch_stride(sink.width, bytes), bytes);
+    return sink;
+}
+
+static struct source plane_source(const struct sink *plane)
+{
+    return {.view = plane->view[0], .width = plane->width, .height = plane->height};
+}
+
 static cudaError_t mix_async(const struct cuda_executor *self, const struct plan_pass *pass,
-                             const struct device_frame *frame, const struct sink *sink,
+                             const struct device_frames *frames, const struct sink *sink,
                              cudaStream_t stream)
 {
     struct mix mix = {.sources = pass->sources, .op = pass->mix->mix};
     for (int k = 0; k < pass->sources; k++) {
-        struct source source = pass_source(self, pass, frame, k);
+        struct source source = pass_source(self, pass, frames, k);
         mix.view[k] = source.view;
         mix.width[k] = source.width;
         mix.height[k] = source.height;
@@ -571,93 +653,148 @@ static cudaError_t mix_async(const struct cuda_executor *self, const struct plan
 
 static cudaError_t pointwise_async(const struct cuda_executor *self, const struct plan_pass *pass,
                                    const struct pass_constants *constants,
-                                   const struct device_frame *frame, cudaStream_t stream)
+                                   const struct device_frames *frames, cudaStream_t stream)
 {
-    struct sink sink = pass_sink(self, pass, frame, constants->before);
+    struct sink sink = pass_sink(self, pass, frames, &constants->lookup[0]);
     if (pass->mix)
-        return mix_async(self, pass, frame, &sink, stream);
+        return mix_async(self, pass, frames, &sink, stream);
     if (pass->source[0].place == PLACE_CONSTANT)
         return pointwise_fill_async(pass->source[0].index, &sink, stream);
-    struct source source = pass_source(self, pass, frame, 0);
+    struct source source = pass_source(self, pass, frames, 0);
     return pointwise_copy_async(&source, &sink, stream);
 }
 
-// What a stencil reads. Neighbourhoods would make a mix many times over: it goes to scratch first.
-static cudaError_t stencil_source_async(const struct cuda_executor *self,
-                                        const struct plan_pass *pass,
-                                        const struct pass_constants *constants,
-                                        const struct device_frame *frame, struct source *source,
-                                        cudaStream_t stream)
+// What the first stencil reads. Neighbourhoods would make a mix many times over: it goes to scratch
+// first.
+static cudaError_t first_source_async(const struct cuda_executor *self,
+                                      const struct plan_pass *pass,
+                                      const struct pass_constants *constants,
+                                      const struct device_frames *frames, struct source *source,
+                                      cudaStream_t stream)
 {
     if (!pass->mix) {
-        *source = pass_source(self, pass, frame, 0);
-        source->table = constants->before;
+        *source = pass_source(self, pass, frames, 0);
+        source->lookup = constants->lookup[0];
         return cudaSuccess;
     }
-    struct sink sink = pass_sink(self, pass, frame, constants->before);
-    int bytes = sample_bytes(stencil_depth(pass));
-    sink.views = 1;
-    sink.view[0] =
-        view_plain(frame->memory + self->mixed, scratch_stride(sink.width, bytes), bytes);
-    *source = {.view = sink.view[0], .width = sink.width, .height = sink.height};
-    return mix_async(self, pass, frame, &sink, stream);
+    struct sink mixed = scratch_plane(self, pass, frames, self->mixed, stencil_depth(pass, 0),
+                                      &constants->lookup[0]);
+    *source = plane_source(&mixed);
+    return mix_async(self, pass, frames, &mixed, stream);
 }
 
-static cudaError_t stencil_async(const struct cuda_executor *self, const struct plan_pass *pass,
-                                 const struct pass_constants *constants,
-                                 const struct device_frame *frame, cudaStream_t stream)
+static cudaError_t stencil_async(const struct stencil *stencil, cudaStream_t stream)
 {
-    struct stencil stencil = {
-        .op = pass_stencil(pass),
-        .depth = stencil_depth(pass),
-        .sink = pass_sink(self, pass, frame, constants->after),
-        .constants = {constants->stencil[0], constants->stencil[1]},
-        .scratch = frame->memory + self->scratch,
-    };
-    cudaError_t error = stencil_source_async(self, pass, constants, frame, &stencil.source, stream);
-    if (error)
-        return error;
-    stencil.source.border = stencil.op->border;
-    stencil.source.border_value = stencil.op->border_value;
-    switch (stencil.op->kind) {
+    if (fused_takes(stencil))
+        return fused_async(stencil, stream);
+    switch (stencil->op->kind) {
     case OP_SEPARABLE:
-        return separable_async(&stencil, stream);
+        return separable_async(stencil, stream);
     case OP_BOX:
-        return box_async(&stencil, stream);
+        return box_async(stencil, stream);
     case OP_CONVOLVE:
-        return convolve_async(&stencil, stream);
+        return convolve_async(stencil, stream);
     default:
-        return gradient_async(&stencil, stream);
+        return gradient_async(stencil, stream);
     }
 }
 
-static enum status run_passes(struct cuda_executor *self, const struct device_frame *frame,
+// Both stencils of a pass in one go, if there is a kernel for that; else they follow each other
+// through scratch memory.
+static cudaError_t stencils_async(const struct cuda_executor *self, const struct plan_pass *pass,
+                                  const struct pass_constants *constants,
+                                  const struct device_frames *frames, cudaStream_t stream)
+{
+    int stencils = pass_stencils(pass);
+    struct source source;
+    cudaError_t error = first_source_async(self, pass, constants, frames, &source, stream);
+    for (int n = 0; n < stencils && !error; n++) {
+        struct stencil stencil = {
+            .op = pass_stencil(pass, n),
+            .next = constants->lookup[n + 1].table ? NULL : pass_stencil(pass, n + 1),
+            .depth = stencil_depth(pass, n),
+            .source = source,
+            .sink = pass_sink(self, pass, frames, &constants->lookup[stencils]),
+            .constants = {constants->stencil[n][0], constants->stencil[n][1]},
+            .fragments = constants->fragments[n],
+            .scratch = frames->memory + self->scratch,
+            .scratch_step = (ptrdiff_t)self->slot_bytes,
+        };
+        stencil.source.border = stencil.op->border;
+        stencil.source.border_value = stencil.op->border_value;
+        if (stencil.next && fused_takes(&stencil))
+            return fused_async(&stencil, stream);
+        stencil.next = NULL;
+        if (n + 1 < stencils) {
+            struct lookup none = {};
+            stencil.sink = scratch_plane(self, pass, frames, self->between, stencil.depth, &none);
+            source = plane_source(&stencil.sink);
+            source.lookup = constants->lookup[n + 1];
+        }
+        error = stencil_async(&stencil, stream);
+    }
+    return error;
+}
+
+static enum status run_passes(struct cuda_executor *self, const struct device_frames *frames,
                               cudaStream_t stream)
 {
     enum status status = STATUS_OK;
     for (int k = 0; k < self->plan->passes && !status; k++) {
         const struct plan_pass *pass = &self->plan->pass[k];
         const struct pass_constants *constants = &self->constants[k];
-        if (pass_stencil(pass))
-            status = CUDA_CHECK(self->backend, stencil_async(self, pass, constants, frame, stream));
+        if (pass_stencils(pass))
+            status =
+                CUDA_CHECK(self->backend, stencils_async(self, pass, constants, frames, stream));
         else
             status =
-                CUDA_CHECK(self->backend, pointwise_async(self, pass, constants, frame, stream));
+                CUDA_CHECK(self->backend, pointwise_async(self, pass, constants, frames, stream));
     }
     return status;
 }
 
-static enum status run_frame(struct cuda_executor *self, const struct device_frame *frame,
-                             bool fields, cudaStream_t stream)
+static enum status run_fields(struct cuda_executor *self, const struct device_frames *frames,
+                              bool fields, cudaStream_t stream)
 {
     if (!fields)
-        return run_passes(self, frame, stream);
+        return run_passes(self, frames, stream);
     enum status status = STATUS_OK;
     for (int parity = 0; parity < 2 && !status; parity++) {
-        struct device_frame field = *frame;
-        field.source = image_field(&frame->source, parity);
-        field.target = image_field(&frame->target, parity);
+        struct device_frames field = *frames;
+        for (int k = 0; k < frames->count; k++) {
+            field.source[k] = image_field(&frames->source[k], parity);
+            field.target[k] = image_field(&frames->target[k], parity);
+        }
         status = run_passes(self, &field, stream);
+    }
+    return status;
+}
+
+static bool lies_alike(const struct image *a, const struct image *b)
+{
+    for (int p = 0; p < FORMAT_PLANES; p++)
+        if (a->data[p] && b->data[p] && a->stride[p] != b->stride[p])
+            return false;
+    return true;
+}
+
+// One launch a pass for all frames, unless they lie in memory differently.
+static enum status run_frames(struct cuda_executor *self, const struct device_frames *frames,
+                              bool fields, cudaStream_t stream)
+{
+    bool alike = true;
+    for (int k = 1; k < frames->count; k++)
+        alike = alike && lies_alike(&frames->source[0], &frames->source[k]) &&
+                lies_alike(&frames->target[0], &frames->target[k]);
+    if (alike)
+        return run_fields(self, frames, fields, stream);
+    enum status status = STATUS_OK;
+    for (int k = 0; k < frames->count && !status; k++) {
+        struct device_frames one = {.count = 1,
+                                    .memory = frames->memory + (size_t)k * self->slot_bytes};
+        one.source[0] = frames->source[k];
+        one.target[0] = frames->target[k];
+        status = run_fields(self, &one, fields, stream);
     }
     return status;
 }
@@ -669,28 +806,71 @@ static enum status record(struct cuda_executor *self, cudaEvent_t event, cudaStr
     return CUDA_CHECK(self->backend, cudaEventRecord(event, stream));
 }
 
-static enum status submit_async(struct executor *executor, int number, const struct work *work)
+// Events that would tell nothing are not recorded: each costs the host about a microsecond. Work on
+// sources that are on the device begins when these are there.
+static enum status submit_group(struct cuda_executor *self, int leader, const struct work *work,
+                                int count)
+{
+    struct cuda_slot *lead = &self->slot[leader];
+    struct device_frames frames = {.count = count, .memory = lead->memory};
+    enum status status = STATUS_OK;
+    lead->frames = count;
+    lead->uploads = !work->source_on_device;
+    lead->downloads = false;
+    __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
+    for (int k = 0; k < count && !status; k++) {
+        self->slot[leader + k].leader = leader;
+        bool awaited = k > 0 && work[k].source_stream == work[k - 1].source_stream;
+        if (work[k].source_on_device && !awaited)
+            status = await_source(self, lead, k ? lead->source_ready : lead->began, &work[k]);
+    }
+    if (!status && lead->uploads)
+        status = record(self, lead->began, lead->stream);
+    for (int k = 0; k < count && !status; k++) {
+        const struct cuda_slot *slot = &self->slot[leader + k];
+        frames.source[k] = work[k].source;
+        frames.target[k] = work[k].target;
+        place_target(self, slot, &frames.target[k]);
+        if (!work[k].source_on_device)
+            status = upload(self, slot, lead->stream, &work[k].source, &frames.source[k]);
+    }
+    if (!status && lead->uploads)
+        status = record(self, lead->uploaded, lead->stream);
+    if (!status)
+        status = run_frames(self, &frames, work->fields, lead->stream);
+    if (!status && has_download(self, work, count)) {
+        lead->downloads = true;
+        status = record(self, lead->computed, lead->stream);
+    }
+    for (int k = 0; k < count && !status; k++)
+        status = download(self, lead, &work[k], &frames.target[k]);
+    return status ? status : record(self, lead->done, lead->stream);
+}
+
+static bool goes_together(const struct work *a, const struct work *b)
+{
+    return a->source_on_device == b->source_on_device && a->fields == b->fields &&
+           a->source.width == b->source.width && a->source.height == b->source.height;
+}
+
+static enum status submit_many_async(struct executor *executor, int first, const struct work *work,
+                                     int count)
 {
     struct cuda_executor *self = self_of(executor);
-    struct cuda_slot *slot = &self->slot[number];
-    struct device_frame frame = {work->source, work->target, slot->memory};
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
-    if (!status && work->source_on_device)
-        status = await_source(self, slot, work);
-    if (!status)
-        status = record(self, slot->began, slot->stream);
-    if (!status && !work->source_on_device)
-        status = upload(self, slot, &work->source, &frame.source);
-    if (!status)
-        status = record(self, slot->uploaded, slot->stream);
-    place_target(self, slot, &frame.target);
-    if (!status)
-        status = run_frame(self, &frame, work->fields, slot->stream);
-    if (!status)
-        status = record(self, slot->computed, slot->stream);
-    if (!status)
-        status = download(self, slot, work, &frame);
-    return status ? status : record(self, slot->done, slot->stream);
+    for (int k = 0; k < count && !status;) {
+        int group = 1;
+        while (group < FRAMES && k + group < count && goes_together(&work[k], &work[k + group]))
+            group++;
+        status = submit_group(self, first + k, &work[k], group);
+        k += group;
+    }
+    return status;
+}
+
+static enum status submit_async(struct executor *executor, int slot, const struct work *work)
+{
+    return submit_many_async(executor, slot, work, 1);
 }
 
 // When an event happened.
@@ -702,28 +882,41 @@ static enum status when(const struct cuda_executor *self, cudaEvent_t event, lon
     return status;
 }
 
-static enum status read_times(const struct cuda_executor *self, const struct cuda_slot *slot,
+// Frames that went together share their times.
+static enum status read_times(const struct cuda_executor *self, const struct cuda_slot *lead,
                               struct work_times *times)
 {
-    enum { BEGAN, UPLOADED, COMPUTED, DONE, EVENTS };
-    const cudaEvent_t events[EVENTS] = {slot->began, slot->uploaded, slot->computed, slot->done};
-    long long ns[EVENTS];
-    enum status status = STATUS_OK;
-    for (int k = 0; k < EVENTS && !status; k++)
-        status = when(self, events[k], &ns[k]);
+    long long uploaded = 0, computed = 0, done = 0;
+    *times = {};
+    enum status status = when(self, lead->uploads ? lead->uploaded : lead->began, &uploaded);
     if (!status)
-        *times = {
-            {ns[BEGAN], ns[UPLOADED]}, {ns[UPLOADED], ns[COMPUTED]}, {ns[COMPUTED], ns[DONE]}};
+        status = when(self, lead->done, &done);
+    if (!status && lead->uploads)
+        status = when(self, lead->began, &times->upload.begin_ns);
+    if (!status && lead->downloads)
+        status = when(self, lead->computed, &computed);
+    if (status)
+        return status;
+    if (lead->uploads)
+        times->upload.end_ns = uploaded;
+    times->compute = {uploaded, lead->downloads ? computed : done};
+    if (lead->downloads)
+        times->download = {computed, done};
     return status;
 }
 
 static enum status wait(struct executor *executor, int number, struct work_times *times)
 {
     struct cuda_executor *self = self_of(executor);
-    struct cuda_slot *slot = &self->slot[number];
-    enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
-    if (!status)
+    struct cuda_slot *slot = &self->slot[self->slot[number].leader];
+    bool over = __atomic_load_n(&slot->over, __ATOMIC_ACQUIRE);
+    enum status status = STATUS_OK;
+    if (!over || times)
+        status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
+    if (!status && !over)
         status = CUDA_CHECK(self->backend, cudaEventSynchronize(slot->done));
+    if (!status)
+        __atomic_store_n(&slot->over, true, __ATOMIC_RELEASE);
     return status || !times ? status : read_times(self, slot, times);
 }
 
@@ -736,7 +929,7 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
     *executor = NULL;
     if (!self)
         return STATUS_MEMORY;
-    self->base = {submit_async, wait, destroy};
+    self->base = {submit_async, wait, destroy, submit_many_async};
     self->backend = (struct cuda_backend *)backend;
     self->plan = plan;
     self->width = width;

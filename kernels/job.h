@@ -1,6 +1,7 @@
 // What the executor tells the kernel families: where samples lie, what is looked up, how big it is.
 //
 //   pointwise   one sample from one place: gathers, tables, mixes, constants
+//   fused       8 bits: OP_SEPARABLE on tensor cores, OP_GRADIENT in packed halves, or both at once
 //   separable   OP_SEPARABLE: tiles for a small radius, else the forms of kernels/separable.h
 //   stencil3    OP_GRADIENT and OP_CONVOLVE
 //   box         OP_BOX by running sums
@@ -23,10 +24,14 @@ extern "C" {
 #include "stages/program.h"
 }
 
-// One component of a picture, or a plane of our own: sample (x, y) is in the unit at
-// data + y * stride + x * step. Units of two bytes lie at even addresses.
+// A launch works on up to FRAMES pictures that differ in their addresses only: picture k of a view
+// begins at data[k], and blocks of blockIdx.z = k make it.
+enum { FRAMES = 8 };
+
+// One component of pictures, or planes of our own: sample (x, y) is in the unit at
+// data[k] + y * stride + x * step. Units of two bytes lie at even addresses.
 struct view {
-    uint8_t *data;
+    uint8_t *data[FRAMES];
     int stride; // bytes, may be negative; 32 bits, as the GPU multiplies these best
     int step;
     int bytes;     // of a unit: 1 or 2
@@ -36,11 +41,28 @@ struct view {
     bool plain;    // adjacent, and a unit is the sample itself
 };
 
+// A pointwise step on the way into or out of an operation: its table, and the same by arithmetic,
+// where some was found that gives each of its entries.
+enum lookup_kind {
+    LOOKUP_TABLE,
+    LOOKUP_AFFINE,    // clamp((x * gain + offset) >> 16, low, high) of bytes: in 32 bits, 16 before
+                      // clamping
+    LOOKUP_THRESHOLD, // below if x < low, above if x > high, else x
+};
+
+struct lookup {
+    const uint16_t *table; // by the sample's value; NULL: no step at all
+    enum lookup_kind kind;
+    int gain, offset;
+    int low, high;
+    int below, above;
+};
+
 // A plane that a kernel reads, as it appears to an operation: its samples through a table, extended
 // beyond its edges.
 struct source {
     struct view view;
-    const uint16_t *table; // (optional) by the sample's value
+    struct lookup lookup;
     int width, height;
     enum border border;
     int border_value;
@@ -50,8 +72,9 @@ struct source {
 struct sink {
     struct view view[FORMAT_COMPONENTS];
     int views;
-    const uint16_t *table; // (optional) by the result's value
+    struct lookup lookup;
     int width, height;
+    int frames;
 };
 
 // Sources of OP_MIX: sample grids 2^up times coarser than the result's (finer when negative).
@@ -65,30 +88,43 @@ struct mix {
 
 // A stencil on one plane. Source and sink are of equal size.
 struct stencil {
-    const struct op *op; // host memory; what it points at is in `constants`
-    int depth;           // of the samples that the operation sees and makes
+    const struct op *op;   // host memory; what it points at is in `constants`
+    const struct op *next; // (optional) another that follows at once: fused_async() only
+    int depth;             // of the samples that the operations see and make
     struct source source;
     struct sink sink;
     // OP_SEPARABLE: tap_x, tap_y as 2 radius + 1 taps from first to last, with TAP_MARGIN zeros
     // before and behind them. OP_CONVOLVE: weight.
     const int32_t *constants[2];
-    void *scratch; // as many bytes as the family's *_scratch() says, aligned to 256
+    const uint32_t *fragments; // OP_SEPARABLE: what fused_fragments() made; NULL if nothing
+    void *scratch;             // as many bytes as the family's *_scratch() says, aligned to 256 ...
+    ptrdiff_t scratch_step;    // ... for the first picture, and so far from it for the next
 };
 
 enum { TAP_MARGIN = 8 };
 
+// Whether rows of all pictures begin at multiples of `bytes`.
+static inline bool view_is_aligned(const struct view *view, int bytes)
+{
+    uintptr_t bits = (uintptr_t)view->stride;
+    for (int k = 0; k < FRAMES; k++)
+        bits |= (uintptr_t)view->data[k];
+    return bits % (uintptr_t)bytes == 0;
+}
+
 // Whether `adjacent` holds.
 static inline bool view_is_adjacent(const struct view *view)
 {
-    int four = 4 * view->bytes;
-    return view->step == view->bytes && view->stride % four == 0 &&
-           (uintptr_t)view->data % (uintptr_t)four == 0;
+    return view->step == view->bytes && view_is_aligned(view, 4 * view->bytes);
 }
 
-// A plane of ours, row by row at multiples of `stride` bytes; units of `bytes`.
-static inline struct view view_plain(void *data, int stride, int bytes)
+// Planes of ours, `frame_step` bytes apart, row by row at multiples of `stride` bytes; units of
+// `bytes`.
+static inline struct view view_plain(void *data, ptrdiff_t frame_step, int stride, int bytes)
 {
-    struct view view = {.data = (uint8_t *)data, .stride = stride, .step = bytes, .bytes = bytes};
+    struct view view = {.stride = stride, .step = bytes, .bytes = bytes};
+    for (int k = 0; k < FRAMES; k++)
+        view.data[k] = (uint8_t *)data + k * frame_step;
     view.plain = view.adjacent = view_is_adjacent(&view);
     return view;
 }
@@ -114,10 +150,20 @@ cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink,
                                 cudaStream_t stream);
 cudaError_t pointwise_fill_async(int value, const struct sink *sink, cudaStream_t stream);
 
+// The lookup by a table of 2^depth_in entries, which has a copy at `table` on the device.
+struct lookup lookup_of(const uint16_t *host, int depth_in, int depth_out, const uint16_t *table);
+
 // Whether this build has code for the current device: cudaSuccess if so.
 cudaError_t pointwise_probe(void);
 
 // ---- stencils ----
+
+// The taps of OP_SEPARABLE as the lanes of a warp hold them for the tensor cores, in host memory.
+// Returns how many words; 0 where they have no such form. `to` may be NULL.
+size_t fused_fragments(const struct op *op, uint32_t *to);
+// Whether fused_async() can do this.
+bool fused_takes(const struct stencil *stencil);
+cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream);
 
 size_t separable_scratch(const struct op *op, int width, int height);
 cudaError_t separable_async(const struct stencil *stencil, cudaStream_t stream);

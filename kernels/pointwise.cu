@@ -32,6 +32,40 @@ static __device__ inline void copy_stretch(stretch<To, FOURS> *to, const stretch
 
 // ---- copies ----
 
+// Bytes in, bytes out: as copy_plain() below, but computed where the lookup is arithmetic.
+static __global__ void __launch_bounds__(LANES *WARPS)
+    copy_bytes(const __grid_constant__ struct source source,
+               const __grid_constant__ struct sink sink)
+{
+    __shared__ uint16_t shared[256];
+    if (sink.lookup.kind == LOOKUP_TABLE) {
+        table_share(shared, sink.lookup.table);
+        __syncthreads();
+    }
+    int x = (blockIdx.x * LANES + threadIdx.x) * 16;
+    int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
+    if (x + 16 <= sink.width) {
+        uint4 from[COPY_ROWS];
+        for (int k = 0; k < COPY_ROWS; k++) {
+            int y = min(first + k * WARPS, sink.height - 1);
+            from[k] = __ldg((const uint4 *)view_at(&source.view, x, y));
+        }
+        for (int k = 0; k < COPY_ROWS && first + k * WARPS < sink.height; k++)
+            *(uint4 *)view_at(&sink.view[0], x, first + k * WARPS) =
+                make_uint4(lookup_word(&sink.lookup, shared, from[k].x),
+                           lookup_word(&sink.lookup, shared, from[k].y),
+                           lookup_word(&sink.lookup, shared, from[k].z),
+                           lookup_word(&sink.lookup, shared, from[k].w));
+        return;
+    }
+    for (int y = first; y < min(first + WARPS * COPY_ROWS, sink.height); y += WARPS)
+        for (int i = x; i < sink.width; i += FOUR) {
+            int value[FOUR];
+            source_read(&source, i, y, value);
+            sink_put(&sink, i, y, value);
+        }
+}
+
 // Plain samples in, plain samples out. Each thread takes 16 bytes of four rows, eight rows apart,
 // which it asks for before it needs any: a warp reads 512 bytes side by side, and a block of 256
 // threads has 16 KiB under way. The table is copied to shared memory once for those 16,384 samples.
@@ -43,7 +77,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     constexpr int fours = copy_fours<From, To>, columns = FOUR * fours;
     __shared__ uint16_t shared[256];
     if (sizeof(From) == 1) {
-        table_share(shared, sink.table);
+        table_share(shared, sink.lookup.table);
         __syncthreads();
     }
     int x = (blockIdx.x * LANES + threadIdx.x) * columns;
@@ -58,7 +92,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
             int y = first + k * WARPS;
             if (y < sink.height)
                 copy_stretch((stretch<To, fours> *)view_at(&sink.view[0], x, y), &from[k],
-                             sink.table, shared);
+                             sink.lookup.table, shared);
         }
         return;
     }
@@ -171,8 +205,7 @@ static __global__ void __launch_bounds__(LANES *WARPS, 4)
 // Whether `columns` samples side by side may be read or written at once.
 static bool is_plain(const struct view *view, int columns)
 {
-    int unit = columns * view->bytes;
-    return view->plain && view->stride % unit == 0 && (uintptr_t)view->data % (uintptr_t)unit == 0;
+    return view->plain && view_is_aligned(view, columns * view->bytes);
 }
 
 // Launches nothing, and says so, if source and sink are not of this kind.
@@ -182,17 +215,21 @@ static bool copy_plain_async(const struct source *source, const struct sink *sin
 {
     constexpr int columns = FOUR * copy_fours<From, To>;
     if (source->view.bytes != sizeof(From) || sink->view[0].bytes != sizeof(To) ||
-        sink->views > 1 || source->table || !is_plain(&source->view, columns) ||
+        sink->views > 1 || source->lookup.table || !is_plain(&source->view, columns) ||
         !is_plain(&sink->view[0], columns))
         return false;
-    dim3 grid = grid_shape(sink->width, sink->height, LANES * columns, WARPS * COPY_ROWS);
-    copy_plain<From, To><<<grid, block_shape(), 0, stream>>>(*source, *sink);
+    dim3 grid =
+        grid_shape(sink->width, sink->height, sink->frames, LANES * columns, WARPS * COPY_ROWS);
+    if constexpr (sizeof(From) == 1 && sizeof(To) == 1)
+        copy_bytes<<<grid, block_shape(), 0, stream>>>(*source, *sink);
+    else
+        copy_plain<From, To><<<grid, block_shape(), 0, stream>>>(*source, *sink);
     return true;
 }
 
 static dim3 grid_of_fours(const struct sink *sink)
 {
-    return grid_shape(sink->width, sink->height, LANES * FOUR, WARPS);
+    return grid_shape(sink->width, sink->height, sink->frames, LANES * FOUR, WARPS);
 }
 
 cudaError_t pointwise_copy_async(const struct source *source, const struct sink *sink,

@@ -195,7 +195,7 @@ static __global__ void __launch_bounds__(LANES *WARPS, sizeof(T) == 1 ? BYTE_BLO
     __shared__ uint16_t after[256];
     const layout<T, Value> at = layout_of<T, Value>(&s, memory);
     if (sizeof(T) == 1)
-        table_share(after, s.sink.table);
+        table_share(after, s.sink.lookup.table);
     share_weights<T, Value>(&s, &at);
     tile_fill(at.tile, &s.tile);
     int lane = threadIdx.x;
@@ -255,7 +255,8 @@ static cudaError_t tile_async(const struct stencil *stencil, int rows, cudaStrea
         .scale = 1.0f / (float)(1 << shift),
     };
     separable_tile<T, Value>
-        <<<tile_grid(&s.tile), block_shape(), layout_bytes<T, Value>(&s), stream>>>(s);
+        <<<tile_grid(&s.tile, s.sink.frames), block_shape(), layout_bytes<T, Value>(&s), stream>>>(
+            s);
     return cudaGetLastError();
 }
 
@@ -281,7 +282,7 @@ static cudaError_t axes_async(const struct stencil *stencil, cudaStream_t stream
         .first = -op->radius_y,
         .exact = axis_is_exact(op),
         .rounding = {.shift = op->bits - op->fraction},
-        .sink = scratch_sink(stencil->scratch, source->width, source->height),
+        .sink = scratch_sink(stencil, 0, source->width, source->height),
     };
     struct axis rows = {
         .source =

@@ -38,21 +38,24 @@ static inline bool axis_is_exact(const struct op_separable *op)
     return op->bits > 15;
 }
 
-// A plane of 16-bit samples in scratch memory, as the place of results and as a source.
-static inline struct sink scratch_sink(void *memory, int width, int height)
+// Planes of 16-bit samples in scratch memory, as the place of results and as a source.
+static inline struct sink scratch_sink(const struct stencil *stencil, size_t offset, int width,
+                                       int height)
 {
     struct sink sink = {};
-    sink.view[0] = view_plain(memory, scratch_stride(width, 2), 2);
+    sink.view[0] = view_plain((uint8_t *)stencil->scratch + offset, stencil->scratch_step,
+                              scratch_stride(width, 2), 2);
     sink.views = 1;
     sink.width = width;
     sink.height = height;
+    sink.frames = stencil->sink.frames;
     return sink;
 }
 
 static inline struct source scratch_source(const struct sink *sink, enum border border,
                                            int border_value)
 {
-    return {sink->view[0], NULL, sink->width, sink->height, border, border_value};
+    return {sink->view[0], {}, sink->width, sink->height, border, border_value};
 }
 
 extern "C" {

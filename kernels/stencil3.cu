@@ -80,7 +80,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     __shared__ four<T> tile[(WARPS * GRADIENT_ROWS + 2) * LANES];
     __shared__ uint16_t after[256];
     if (sizeof(T) == 1)
-        table_share(after, g.sink.table);
+        table_share(after, g.sink.lookup.table);
     tile_fill(tile, &g.tile);
     if (!tile_has_results(&g.tile))
         return;
@@ -140,7 +140,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     if (thread < c.width * c.height)
         weight[thread] = c.weight[thread];
     if (sizeof(T) == 1)
-        table_share(after, c.sink.table);
+        table_share(after, c.sink.lookup.table);
     tile_fill(tile, &c.tile);
     if (!tile_has_results(&c.tile))
         return;
@@ -178,7 +178,7 @@ cudaError_t gradient_async(const struct stencil *stencil, cudaStream_t stream)
         .base = op->base,
         .limit = op->limit,
     };
-    dim3 grid = tile_grid(&g.tile), block = block_shape();
+    dim3 grid = tile_grid(&g.tile, g.sink.frames), block = block_shape();
     bool plain = op->norm == NORM_L1 && op->scale == 65536;
     if (stencil->depth == 8 && plain)
         gradient<uint8_t, true><<<grid, block, 0, stream>>>(g);
@@ -206,7 +206,7 @@ cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t stream)
         .low = op->low,
         .high = op->high,
     };
-    dim3 grid = tile_grid(&c.tile), block = block_shape();
+    dim3 grid = tile_grid(&c.tile, c.sink.frames), block = block_shape();
     if (stencil->depth == 8)
         convolve<uint8_t><<<grid, block, 0, stream>>>(c);
     else

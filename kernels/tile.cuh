@@ -23,10 +23,10 @@ static inline struct tile tile_shape(const struct source *source, int radius_x, 
     return {*source, (radius_x + FOUR - 1) / FOUR, radius_y, rows};
 }
 
-static inline dim3 tile_grid(const struct tile *tile)
+static inline dim3 tile_grid(const struct tile *tile, int frames)
 {
-    return grid_shape(tile->source.width, tile->source.height, FOUR * (LANES - 2 * tile->words),
-                      tile->rows);
+    return grid_shape(tile->source.width, tile->source.height, frames,
+                      FOUR * (LANES - 2 * tile->words), tile->rows);
 }
 
 template <typename T> static inline size_t tile_bytes(const struct tile *tile)
@@ -67,8 +67,9 @@ static __device__ inline four<T> tile_four(const struct source *from, const uint
         int value[FOUR];
         for (int i = 0; i < FOUR; i++) {
             value[i] = unit_sample(&from->view, four_get(units, i));
-            if (from->table)
-                value[i] = sizeof(Unit) == 1 ? shared[value[i]] : look_up(from->table, value[i]);
+            if (from->lookup.table)
+                value[i] =
+                    sizeof(Unit) == 1 ? shared[value[i]] : look_up(from->lookup.table, value[i]);
         }
         four<T> made;
         four_set(&made, value);
@@ -121,7 +122,7 @@ static __device__ inline void tile_fill_samples(four<T> *tile, const struct sour
         }
         for (int j = 0; j < FILL_SAMPLES; j++) {
             int k = first + j * WARPS, y = row[min(k, rows - 1)];
-            look_up_four(from->table, value[j]);
+            look_up_four(&from->lookup, value[j]);
             for (int i = 0; i < FOUR; i++)
                 if (y < 0 || column[i] < 0)
                     value[j][i] = from->border_value;
@@ -145,7 +146,7 @@ static __device__ inline void tile_fill(four<T> *tile, const struct tile *shape)
         row[thread] =
             extended_index(from->border, tile_y(shape) - shape->margin + thread, from->height);
     if (view->bytes == 1)
-        table_share(shared, from->table);
+        table_share(shared, from->lookup.table);
     __syncthreads();
     int x = tile_x(shape), border[FOUR];
     for (int i = 0; i < FOUR; i++)
@@ -154,7 +155,7 @@ static __device__ inline void tile_fill(four<T> *tile, const struct tile *shape)
     four_set(&beyond, border);
     if (!view->adjacent || x < 0 || x + FOUR > from->width)
         tile_fill_samples(tile, from, row, rows, x);
-    else if (view->plain && view->bytes == sizeof(T) && !from->table)
+    else if (view->plain && view->bytes == sizeof(T) && !from->lookup.table)
         tile_fill_fours<true, T>(tile, from, shared, row, rows, x, beyond);
     else if (view->bytes == 1)
         tile_fill_fours<false, uint8_t>(tile, from, shared, row, rows, x, beyond);

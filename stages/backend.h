@@ -52,6 +52,11 @@ struct executor {
 
     // Free everything. All slots must be idle. Accepts NULL behind the pointer.
     void (*destroy)(struct executor **executor);
+
+    // (optional) The same as submit_async for `count` frames in slots `slot`, `slot` + 1, ... with
+    // less overhead for each. All of them must have been waited for before any is used again.
+    enum status (*submit_many_async)(struct executor *executor, int slot, const struct work *work,
+                                     int count);
 };
 
 enum link_way { LINK_UP, LINK_DOWN, LINK_BOTH, LINK_WAYS };
@@ -94,6 +99,19 @@ struct backend {
 
     void (*destroy)(struct backend **backend);
 };
+
+// Begin the work of `count` frames, in neighbouring slots from `slot` on: at once where the backend
+// can, else one after another.
+static inline enum status executor_submit_many_async(struct executor *executor, int slot,
+                                                     const struct work *work, int count)
+{
+    if (executor->submit_many_async)
+        return executor->submit_many_async(executor, slot, work, count);
+    enum status status = STATUS_OK;
+    for (int k = 0; k < count && !status; k++)
+        status = executor->submit_async(executor, slot + k, &work[k]);
+    return status;
+}
 
 static inline void executor_destroy(struct executor **executor)
 {

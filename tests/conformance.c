@@ -451,17 +451,22 @@ static struct image wanted_planes(const struct test_case *test, const struct ima
     return wanted;
 }
 
+// One by one, or all at once.
 static void case_submit(struct test_case *test)
 {
-    for (int k = 0; k < SLOTS; k++) {
-        struct work work = {.source = test->source[k].image,
-                            .target = wanted_planes(test, &test->target[k].image),
-                            .source_on_device = test->on_device,
-                            .source_stream = test->stream,
-                            .fields = test->fields};
-        if (test->executor->submit_async(test->executor, k, &work))
+    struct work work[SLOTS];
+    bool together = test->number / 2 % 2;
+    for (int k = 0; k < SLOTS; k++)
+        work[k] = (struct work){.source = test->source[k].image,
+                                .target = wanted_planes(test, &test->target[k].image),
+                                .source_on_device = test->on_device,
+                                .source_stream = test->stream,
+                                .fields = test->fields};
+    if (together && executor_submit_many_async(test->executor, 0, work, SLOTS))
+        fatal(test, "submit failed");
+    for (int k = 0; k < SLOTS && !together; k++)
+        if (test->executor->submit_async(test->executor, k, &work[k]))
             fatal(test, "submit failed");
-    }
 }
 
 static void first_difference(const struct test_case *test, int slot)
