@@ -135,7 +135,7 @@ test-run: all $(UNITS)
 
 C_FILES = $(wildcard stages/*.c cpu/*.c pipeline/*.c app/*.c tests/*.c kernels/*.c)
 H_FILES = $(wildcard stages/*.h cpu/*.h pipeline/*.h app/*.h kernels/*.h)
-CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh)
+CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh tests/*.cu)
 check: setup-check
 	@$(MAKE) --no-print-directory check-run
 check-run:

@@ -93,7 +93,7 @@ template <int REACH_, int PARTS_X_, int PARTS_T_, int PARTS_TAP_, bool GRADIENT_
     static constexpr int fetched = turns < ahead ? turns : ahead;
     // Blocks that are to share a multiprocessor: as many as its shared memory holds, while there
     // are registers.
-    static constexpr int blocks = REACH <= 8 ? (several && REACH ? 5 : 6) : 4;
+    static constexpr int blocks = REACH <= 4 ? 6 : REACH <= 8 ? (several ? 5 : 6) : 4;
     static constexpr int blocks_wanted = PARTS_TAP == 1 ? (PARTS_X == 2 ? 3 : blocks)
                                          : REACH <= 8   ? 4
                                                         : 2;
@@ -203,7 +203,7 @@ static __device__ inline void fetch(const struct fused *f, fetched<S> *to, struc
 template <typename S, bool LOOKUP>
 static __device__ inline void put_inside(const struct fused *f, uint8_t *samples, fetched<S> *from)
 {
-    constexpr int batch = S::bytes == 1 ? 6 : 4;
+    constexpr int batch = LOOKUP && S::several ? 2 : S::bytes == 1 ? 6 : 4;
     int first = first_row<S>();
     int64_t step = (int64_t)f->source.view.stride * S::at_once;
     uint8_t *to = samples + first * S::stride + thread_of_block() % S::chunks * S::chunk_bytes;
