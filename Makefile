@@ -139,7 +139,7 @@ test-run: all $(UNITS)
 
 C_FILES = $(wildcard stages/*.c cpu/*.c pipeline/*.c app/*.c tests/*.c kernels/*.c)
 H_FILES = $(wildcard stages/*.h cpu/*.h pipeline/*.h app/*.h kernels/*.h)
-CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh)
+CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh tests/*.cu)
 check: setup-check
 	@$(MAKE) --no-print-directory check-run
 check-run:
@@ -169,7 +169,9 @@ help:
 	@echo "make check        format, warnings of two compilers, static analysis, layers"
 	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make clean"
+	@echo "make $(BUILD)/bench_cuda   how fast the CUDA kernels are on frames that stay on the GPU"
 	@echo "CUDA=no builds for the CPU only; CUDA_ARCHS=90 builds for one GPU only."
+	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
 .PHONY: all setup-build setup-test setup-check demo demo-run test test-run check check-run install \
         clean help

@@ -80,7 +80,11 @@ template <int REACH_, int PARTS_X_, int PARTS_T_, int PARTS_TAP_, bool GRADIENT_
     static constexpr int stride = REACH ? (2 * columns / 16 | 1) * 16 : PLANE_STRIDE;
     static constexpr int stage_stride = STAGE_COLUMNS * bytes + 16;
     static constexpr int plane_bytes = PLANE_ROWS * (GRADIENT ? PLANE_STRIDE : stage_stride);
-    static constexpr size_t shared_bytes = plane_bytes + (REACH ? rows * stride : 0);
+    // The plane for a gradient takes the place of the samples that it was made from.
+    static constexpr int samples_at = GRADIENT ? 0 : plane_bytes;
+    static constexpr int samples_bytes = REACH ? rows * stride : 0;
+    static constexpr size_t shared_bytes =
+        samples_at + (samples_bytes > plane_bytes || !GRADIENT ? samples_bytes : plane_bytes);
     // Threads are dealt out to whole rows of chunks, several rows at a time, so that each keeps its
     // column.
     static constexpr int chunks = columns / CHUNK;
@@ -93,7 +97,10 @@ template <int REACH_, int PARTS_X_, int PARTS_T_, int PARTS_TAP_, bool GRADIENT_
     static constexpr int fetched = turns < ahead ? turns : ahead;
     // Blocks that are to share a multiprocessor: as many as its shared memory holds, while there
     // are registers.
-    static constexpr int blocks = REACH <= 8 ? (several && REACH ? 5 : 6) : 4;
+    static constexpr int blocks = GRADIENT && REACH ? 7
+                                  : REACH <= 4      ? 6
+                                  : REACH <= 8      ? (several ? 5 : 6)
+                                                    : 4;
     static constexpr int blocks_wanted = PARTS_TAP == 1 ? (PARTS_X == 2 ? 3 : blocks)
                                          : REACH <= 8   ? 4
                                                         : 2;
@@ -203,7 +210,7 @@ static __device__ inline void fetch(const struct fused *f, fetched<S> *to, struc
 template <typename S, bool LOOKUP>
 static __device__ inline void put_inside(const struct fused *f, uint8_t *samples, fetched<S> *from)
 {
-    constexpr int batch = S::bytes == 1 ? 6 : 4;
+    constexpr int batch = LOOKUP && S::several ? 2 : S::bytes == 1 ? 6 : 4;
     int first = first_row<S>();
     int64_t step = (int64_t)f->source.view.stride * S::at_once;
     uint8_t *to = samples + first * S::stride + thread_of_block() % S::chunks * S::chunk_bytes;
@@ -471,13 +478,18 @@ static __device__ inline void filter_along(const struct fused *f, const bands<S>
 }
 
 // Four neighbouring results of a row, two from each product.
+static __device__ inline uint32_t packed_results(const uint32_t left[2], const uint32_t right[2])
+{
+    return __byte_perm(__byte_perm(left[0], left[1], 0x0040),
+                       __byte_perm(right[0], right[1], 0x0040), 0x5410);
+}
+
 template <int BYTES>
 static __device__ inline void put_results(uint8_t *to, const uint32_t left[2],
                                           const uint32_t right[2])
 {
     if (BYTES == 1)
-        *(uint32_t *)to = __byte_perm(__byte_perm(left[0], left[1], 0x0040),
-                                      __byte_perm(right[0], right[1], 0x0040), 0x5410);
+        *(uint32_t *)to = packed_results(left, right);
     else
         *(uint2 *)to = make_uint2(__byte_perm(left[0], left[1], 0x5410),
                                   __byte_perm(right[0], right[1], 0x5410));
@@ -543,8 +555,9 @@ static __device__ inline void store_stage(const struct fused *f, struct stage *s
 
 // A warp filters its band of 16 rows from left to right, 16 columns of samples at a time: down the
 // columns from shared memory, then along the rows from the last few of these, which it keeps. Each
-// lane writes four neighbouring results of two rows, into the plane that a gradient reads, or into
-// the warp's own stage; eight rows fall in different banks.
+// lane makes four neighbouring results of two rows. It writes them into the warp's own stage; or
+// for a gradient, when all warps are done with the samples, into the plane that takes their place.
+// Eight rows fall in different banks.
 template <typename S>
 static __device__ inline void filter(const struct fused *f, const bands<S> *b,
                                      const uint8_t *samples, uint8_t *plane, struct corner results)
@@ -565,19 +578,31 @@ static __device__ inline void filter(const struct fused *f, const bands<S> *b,
     for (int i = 0; i < kept; i++)
         t[i] = filter_down<S>(f, b, at + i * 32);
     at += kept * 32;
-#pragma unroll(S::steps % 2 && !S::GRADIENT ? 2 * S::steps : S::steps)
+    uint32_t words[S::GRADIENT ? count : 1][2];
+#pragma unroll(S::GRADIENT ? count : S::steps % 2 ? 2 * S::steps : S::steps)
     for (int i = 0; i < count; i++) {
         t[(i + kept) % S::steps] = filter_down<S>(f, b, at);
         uint32_t left[4], right[4];
         filter_along<S>(f, b, 0, t, i % S::steps, left);
         filter_along<S>(f, b, 1, t, i % S::steps, right);
-        int column = S::GRADIENT ? i * 16 : i % 2 * 16 * S::bytes;
-        put_results<S::bytes>(to + column, left, right);
-        put_results<S::bytes>(to + column + 8 * stride, left + 2, right + 2);
-        if (!S::GRADIENT && i % 2)
-            store_stage<S>(f, &stage);
         at += 32;
+        if (S::GRADIENT) {
+            words[i][0] = packed_results(left, right);
+            words[i][1] = packed_results(left + 2, right + 2);
+            continue;
+        }
+        put_results<S::bytes>(to + i % 2 * 16 * S::bytes, left, right);
+        put_results<S::bytes>(to + i % 2 * 16 * S::bytes + 8 * stride, left + 2, right + 2);
+        if (i % 2)
+            store_stage<S>(f, &stage);
     }
+    if (!S::GRADIENT)
+        return;
+    __syncthreads(); // all have read their samples
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < 2; k++)
+            *(uint32_t *)(to + i * 16 + 8 * k * stride) = words[S::GRADIENT ? i : 0][k];
 }
 
 // ---- the gradient ----
@@ -792,7 +817,7 @@ static __global__ void __launch_bounds__(FUSED_THREADS, S::blocks_wanted)
 {
     extern __shared__ uint4 memory[];
     constexpr struct corner before = {-S::around - S::REACH_X, -(S::GRADIENT ? 1 : 0) - S::REACH};
-    uint8_t *plane = (uint8_t *)memory, *samples = plane + (S::REACH ? S::plane_bytes : 0);
+    uint8_t *plane = (uint8_t *)memory, *samples = plane + S::samples_at;
     bands<S> b;
     if constexpr (S::REACH > 0)
         b = load_bands<S>(&f);
