@@ -70,10 +70,6 @@ $(BUILD)/conformance: $(BUILD)/tests/conformance.o $(BUILD)/libsluice.a
 $(BUILD)/bench_cpu: $(BUILD)/tests/bench_cpu.o $(BUILD)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
 
-# Resident figures of the kernels: frames stay on the GPU. Part of no other target.
-$(BUILD)/bench_cuda: $(BUILD)/tests/bench_cuda.o $(BUILD)/libsluice.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
-
 $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lcmocka -lm -lpthread
 
@@ -139,7 +135,7 @@ test-run: all $(UNITS)
 
 C_FILES = $(wildcard stages/*.c cpu/*.c pipeline/*.c app/*.c tests/*.c kernels/*.c)
 H_FILES = $(wildcard stages/*.h cpu/*.h pipeline/*.h app/*.h kernels/*.h)
-CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh tests/*.cu)
+CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh)
 check: setup-check
 	@$(MAKE) --no-print-directory check-run
 check-run:
@@ -169,7 +165,6 @@ help:
 	@echo "make check        format, warnings of two compilers, static analysis, layers"
 	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make clean"
-	@echo "make $(BUILD)/bench_cuda   how fast the CUDA kernels are on frames that stay on the GPU"
 	@echo "CUDA=no builds for the CPU only; CUDA_ARCHS=90 builds for one GPU only."
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 

@@ -11,18 +11,21 @@
 #include "stages/backend.h"
 #include "stages/chain.h"
 
-enum { REPETITIONS = 7, QUICK_REPETITIONS = 3 };
+enum { REPETITIONS = 7, QUICK_REPETITIONS = 3, TOGETHER_MOST = 8 };
 
 // Frames of one measurement move at least so much, so that no cache holds them all.
 static const size_t working_set = 256 << 20;
 
+// Frames that stay on the GPU are submitted several together, as a library could; those between
+// host and GPU one by one, as a job does.
 struct shape {
     const char *name;
     int width, height;
+    int together;
 };
 
 static const struct shape shapes[] = {
-    {"1080p", 1920, 1080}, {"4K", 3840, 2160}, {"8K", 7680, 4320}};
+    {"1080p", 1920, 1080, 8}, {"4K", 3840, 2160, 4}, {"8K", 7680, 4320, 1}};
 
 static const char *const usual_chains[] = {
     CHAIN_DEFAULT, "brightness=20", "gaussian=1.4", "sobel", "gaussian=2.7",
@@ -68,7 +71,8 @@ struct subject {
     struct program program;
     struct plan *plan;
     struct executor *executor;
-    int slots;
+    int slots, together;
+    bool resident;                 // sources on the device, and no targets
     void *stream;                  // of sources on the device; NULL: on the host
     struct image *source, *target; // `frames` of each
     int frames;
@@ -109,40 +113,52 @@ static void fill(uint8_t *memory, size_t bytes, int depth)
     }
 }
 
+// Memory for a source and, on the host, for a target. They hold the same noise in every frame.
+static enum status make_frame(const struct bench *bench, const uint8_t *noise, bool resident,
+                              struct image *source, struct image *target, size_t bytes)
+{
+    struct backend *backend = bench->backend;
+    if (resident) {
+        source->data[0] = backend->device_copy(backend, noise, bytes);
+        return source->data[0] ? STATUS_OK : STATUS_MEMORY;
+    }
+    source->data[0] = backend->alloc(backend, bytes);
+    target->data[0] = backend->alloc(backend, bytes);
+    if (!source->data[0] || !target->data[0])
+        return STATUS_MEMORY;
+    memcpy(source->data[0], noise, bytes);
+    return STATUS_OK;
+}
+
 static enum status make_frames(const struct bench *bench, const struct shape *shape, bool resident,
                                struct subject *subject)
 {
-    struct backend *backend = bench->backend;
-    subject->bytes = frame_bytes(bench, shape);
-    subject->frames = (int)(working_set / 2 / subject->bytes) / subject->slots * subject->slots;
-    if (subject->frames < subject->slots)
-        subject->frames = subject->slots;
+    int least = resident ? subject->together : subject->slots;
+    size_t bytes = frame_bytes(bench, shape);
+    subject->bytes = bytes;
+    subject->frames = (int)(working_set / 2 / bytes);
+    if (subject->frames < least)
+        subject->frames = least;
     subject->source = calloc((size_t)subject->frames, sizeof *subject->source);
     subject->target = calloc((size_t)subject->frames, sizeof *subject->target);
-    if (!subject->source || !subject->target)
-        return STATUS_MEMORY;
-    for (int k = 0; k < subject->frames; k++) {
-        struct image image = {.format = &subject->program.input,
-                              .width = shape->width,
-                              .height = shape->height,
-                              .stride = {(ptrdiff_t)(subject->bytes / (size_t)shape->height)}};
-        uint8_t *noise = backend->alloc(backend, subject->bytes);
-        if (!noise)
-            return STATUS_MEMORY;
-        fill(noise, subject->bytes, bench->depth);
-        subject->source[k] = subject->target[k] = image;
-        subject->target[k].format = &subject->program.output;
-        subject->source[k].data[0] = noise;
-        if (resident) {
-            subject->source[k].data[0] = backend->device_copy(backend, noise, subject->bytes);
-            backend->free(backend, noise, subject->bytes);
-        } else {
-            subject->target[k].data[0] = backend->alloc(backend, subject->bytes);
-        }
-        if (!subject->source[k].data[0] || (!resident && !subject->target[k].data[0]))
-            return STATUS_MEMORY;
+    uint8_t *noise = malloc(bytes);
+    enum status status = subject->source && subject->target && noise ? STATUS_OK : STATUS_MEMORY;
+    if (!status)
+        fill(noise, bytes, bench->depth);
+    for (int k = 0; k < subject->frames && !status; k++) {
+        struct image *source = &subject->source[k], *target = &subject->target[k];
+        *source = (struct image){.format = &subject->program.input,
+                                 .width = shape->width,
+                                 .height = shape->height,
+                                 .stride = {(ptrdiff_t)(bytes / (size_t)shape->height)}};
+        *target = *source;
+        target->format = &subject->program.output;
+        status = make_frame(bench, noise, resident, source, target, bytes);
     }
-    return resident ? backend->stream_create(backend, &subject->stream) : STATUS_OK;
+    free(noise);
+    if (!status && resident)
+        status = bench->backend->stream_create(bench->backend, &subject->stream);
+    return status;
 }
 
 static void subject_free(const struct bench *bench, struct subject *subject)
@@ -151,7 +167,7 @@ static void subject_free(const struct bench *bench, struct subject *subject)
     executor_destroy(&subject->executor);
     for (int k = 0; k < subject->frames && subject->source && subject->target; k++) {
         uint8_t *source = subject->source[k].data[0], *target = subject->target[k].data[0];
-        if (source && subject->stream)
+        if (source && subject->resident)
             backend->device_free(backend, source);
         else if (source)
             backend->free(backend, source, subject->bytes);
@@ -171,7 +187,11 @@ static enum status subject_init(const struct bench *bench, const char *chain,
 {
     struct backend *backend = bench->backend;
     *subject = (struct subject){0};
-    subject->slots = backend_slots(bench->config, backend, false);
+    subject->resident = resident;
+    subject->together = resident ? shape->together : 1;
+    // On the GPU a slot costs little, and a wait that is not needed costs nothing.
+    subject->slots = resident ? 8 * (shape->together > 1 ? shape->together / 2 : 1)
+                              : backend_slots(bench->config, backend, false);
     enum status status = plan_chain(bench, chain, subject);
     if (!status)
         status = backend->executor_create(backend, subject->plan, shape->width, shape->height,
@@ -183,27 +203,50 @@ static enum status subject_init(const struct bench *bench, const char *chain,
     return status;
 }
 
+// Submit the next frames that go together, into slots that were waited for.
+static enum status submit_group(struct subject *subject, int64_t first)
+{
+    struct work work[TOGETHER_MOST];
+    for (int k = 0; k < subject->together; k++) {
+        int frame = (int)((first + k) % subject->frames);
+        work[k] = (struct work){.source = subject->source[frame],
+                                .target = subject->target[frame],
+                                .source_on_device = subject->stream,
+                                .source_stream = subject->stream};
+    }
+    return executor_submit_many_async(subject->executor, (int)(first % subject->slots), work,
+                                      subject->together);
+}
+
+static enum status await_group(struct subject *subject, int64_t first)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; k < subject->together; k++)
+        status =
+            status_join(status, subject->executor->wait(subject->executor,
+                                                        (int)((first + k) % subject->slots), NULL));
+    return status;
+}
+
 // Filter frames, as many in flight as there are slots, for about `ns`. *seconds is what it took.
 static enum status run_subject(struct subject *subject, int64_t ns, int64_t *frames,
                                double *seconds)
 {
-    struct executor *executor = subject->executor;
     int64_t submitted = 0, begin = meter_now_ns();
+    int in_flight = 0;
     enum status status = STATUS_OK;
     while (!status && (submitted < subject->slots || meter_now_ns() - begin < ns)) {
-        int slot = (int)(submitted % subject->slots), frame = (int)(submitted % subject->frames);
-        if (submitted >= subject->slots)
-            status = executor->wait(executor, slot, NULL);
-        struct work work = {.source = subject->source[frame],
-                            .target = subject->target[frame],
-                            .source_on_device = subject->stream,
-                            .source_stream = subject->stream};
+        if (in_flight == subject->slots) {
+            status = await_group(subject, submitted);
+            in_flight -= subject->together;
+        }
         if (!status)
-            status = executor->submit_async(executor, slot, &work);
-        submitted += !status;
+            status = submit_group(subject, submitted);
+        submitted += subject->together;
+        in_flight += subject->together;
     }
-    for (int slot = 0; slot < subject->slots && slot < submitted; slot++)
-        status = status_join(status, executor->wait(executor, slot, NULL));
+    for (; in_flight > 0; in_flight -= subject->together)
+        status = status_join(status, await_group(subject, submitted - in_flight));
     *frames = submitted;
     *seconds = (double)(meter_now_ns() - begin) * 1e-9;
     return status;
@@ -240,7 +283,7 @@ static enum status measure_chain(const struct bench *bench, const char *chain,
 static enum status measure_copy(const struct bench *bench, const struct shape *shape, double *copy)
 {
     struct backend *backend = bench->backend;
-    size_t bytes = frame_bytes(bench, shape);
+    size_t bytes = frame_bytes(bench, shape) * (size_t)shape->together;
     double rate[REPETITIONS] = {0};
     enum status status = STATUS_OK;
     for (int k = 0; k < bench->repetitions && !status; k++) {
@@ -381,6 +424,7 @@ static enum status read_shape(struct bench *bench)
         snprintf(bench->own_name, sizeof bench->own_name, "%dx%d", bench->own.width,
                  bench->own.height);
         bench->own.name = bench->own_name;
+        bench->own.together = 1;
     }
     if (config->input_pixfmt) {
         const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(av_get_pix_fmt(config->input_pixfmt));
