@@ -13,7 +13,6 @@
 
 enum {
     BLOCK = 64,
-    AHEAD = 512,
 // Sums that stay in registers: as many rows as these have room for.
 #if !defined(LANES)
     VERTICAL_ROWS = 1,

@@ -349,7 +349,13 @@ static int16_t *column_row(struct stream *stream, int level, int y, row_source *
     int count = stream->rows->rows_at_once, b = coarse ? 1 : here->bytes - 1;
     if (y >= made->first && y - count < made->first)
         return made->t[y - made->first];
-    source(stream, level, y - f->radius_y, 2 * f->radius_y + count, here->pointers);
+    int needed = 2 * f->radius_y + count;
+    source(stream, level, y - f->radius_y, needed, here->pointers);
+    for (int k = 0; k < count; k++)
+        here->pointers[needed + k] =
+            coarse || here->window.memory
+                ? here->pointers[needed - 1]
+                : memory_row(stream, here->step->stencil, y + f->radius_y + count + k);
     stream->rows->vertical[b](here->pointers, &made->taps_y,
                               coarse ? f->bits : f->bits - f->fraction, made->t, columns);
     made->first = y;
@@ -729,6 +735,7 @@ static enum status init_stencil(struct stream *stream, int level)
         op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
     if (coarse)
         pointers = 2 * op->separable.radius_y + stream->rows->rows_at_once;
+    pointers += stream->rows->rows_at_once;
     here->pointers = malloc((size_t)pointers * sizeof *here->pointers);
     if (!here->pointers ||
         window_init(&here->window, rows, stream->columns, here->bytes, reach, !points))
