@@ -1,6 +1,7 @@
 // Compiled once per instruction-set level with ROWS_TABLE naming the table and ROWS_NAME its level.
 #include "cpu/rows.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@ struct window {
     size_t apron; // room for them, in bytes
 };
 
-// Rows that a stencil computes from its window, besides its result.
+// What a stencil computes from its window, besides its result.
 struct separable {
     struct row_taps taps_x, taps_y;
     int16_t *lines;                // of both
