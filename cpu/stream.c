@@ -70,6 +70,11 @@ struct stream {
 
 static const size_t row_alignment = 64;
 
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 static size_t aligned(size_t bytes)
 {
     return (bytes + row_alignment - 1) / row_alignment * row_alignment;
@@ -286,28 +291,28 @@ static const void *memory_row(const struct stream *stream, const struct op *op, 
     return y < 0 ? stream->constant_row : operand_row(stream, stream->pass->source[0], y, &at);
 }
 
-// Make row v of the extended result of the level below, and as many of the `count` after it as can
-// be made with it.
+// Make row v of the extended result of the level below and, within the picture, those of the
+// `count` from it on that are best made with it.
 static void fill_window(struct stream *stream, int level, int v, int count)
 {
     struct level *here = &stream->level[level];
     struct window *window = &here->window;
     const struct op *op = here->step->stencil;
-    int y = border_index(op->border, v, stream->height), made = 0;
-    void *row[ROWS_AT_ONCE_MOST];
-    if (count > stream->rows->rows_at_once)
-        count = stream->rows->rows_at_once;
-    while (made < count && (made == 0 || (y >= 0 && y == v && v + made < stream->height))) {
-        int slot = window_slot(window, v + made);
-        row[made++] = window_memory(window, slot);
-        window->row[slot] = v + made - 1;
-        window->pointer[slot] = row[made - 1];
+    int most = v >= 0 && v < stream->height ? min_int(count, stream->height - v) : 1;
+    void *row[ROWS_AT_ONCE_MOST] = {NULL};
+    count = min_int(most, stream->rows->rows_at_once);
+    for (int k = 0; k < count; k++) {
+        int slot = window_slot(window, v + k);
+        row[k] = window_memory(window, slot);
+        window->pointer[slot] = row[k];
+        window->row[slot] = v + k;
     }
+    int y = border_index(op->border, v, stream->height);
     if (y < 0)
         fill_row(row[0], here->bytes, stream->width, op->border_value);
     else
-        make_rows(stream, level - 1, y, made, row);
-    for (int k = 0; k < made; k++)
+        make_rows(stream, level - 1, y, count, row);
+    for (int k = 0; k < count; k++)
         extend_row(row[k], here->bytes, stream->width, window->reach, op->border, op->border_value);
 }
 
@@ -602,17 +607,18 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         stream->level[k].box.row = INT_MIN;
     }
     bool in_place = pass->targets == 1 && is_plain(stream, pass->target[0], pass->grid.depth);
-    // Rows that cost nothing to make are best written one by one.
-    bool slow = pass->halo_y > 0;
-    int most = slow ? stream->rows->rows_at_once : 1;
+    // Without a stencil rows cost so little that they are best written one by one; with more steps
+    // than that they take long enough to fetch where they go.
+    int most = pass->halo_y > 0 ? stream->rows->rows_at_once : 1;
+    bool fetch = in_place && pass->halo_y > 0 && pass->steps > 1;
     for (int y = first; y < last; y += most) {
         const struct component *at;
-        int count = last - y < most ? last - y : most;
+        int count = min_int(most, last - y);
         void *row[ROWS_AT_ONCE_MOST];
         for (int k = 0; k < count; k++)
             row[k] = in_place ? (void *)operand_row(stream, pass->target[0], y + k, &at)
                               : scratch_row(stream, stream->spare, k);
-        for (int k = 0; k < count && in_place && pass->steps > 1 && slow; k++)
+        for (int k = 0; k < count && fetch; k++)
             fetch_row(row[k], stream->width * sample_bytes(pass->grid.depth));
         make_rows(stream, stream->levels - 1, y, count, row);
         for (int k = 0; k < count && !in_place; k++)
