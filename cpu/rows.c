@@ -1,6 +1,7 @@
 // Compiled once per instruction-set level with ROWS_TABLE naming the table and ROWS_NAME its level.
 #include "cpu/rows.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,7 +14,6 @@
 
 enum {
     BLOCK = 64,
-    AHEAD = 512,
 // Sums that stay in registers: as many rows as these have room for.
 #if !defined(LANES)
     VERTICAL_ROWS = 1,

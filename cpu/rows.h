@@ -46,8 +46,9 @@ struct row_kernels {
                     int64_t *sum, int width);
     void (*mix_finish[2])(const int64_t *sum, const struct op_mix *mix, void *to, int width);
 
-    // t of OP_SEPARABLE less 32768, for rows_at_once rows: row[0 .. 2 radius] are around
-    // the first. shift = bits - fraction. Other than `to`, rows are read up to `width` only.
+    // t of OP_SEPARABLE less 32768, for rows_at_once rows: row[0 .. 2 radius] are around the first.
+    // shift = bits - fraction. After the rows that are needed, `row` holds as many again as are
+    // made, which the next call will ask for: they are fetched, not read.
     void (*vertical[2])(const void *const *row, const struct row_taps *taps, int shift,
                         int16_t *const *to, int width);
 

@@ -15,7 +15,7 @@ struct window {
     size_t apron; // room for them, in bytes
 };
 
-// Rows that a stencil computes from its window, besides its result.
+// What a stencil computes from its window, besides its result.
 struct separable {
     struct row_taps taps_x, taps_y;
     int16_t *lines;                // of both
@@ -69,6 +69,11 @@ struct stream {
 };
 
 static const size_t row_alignment = 64;
+
+static int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
 
 static size_t aligned(size_t bytes)
 {
@@ -286,28 +291,28 @@ static const void *memory_row(const struct stream *stream, const struct op *op, 
     return y < 0 ? stream->constant_row : operand_row(stream, stream->pass->source[0], y, &at);
 }
 
-// Make row v of the extended result of the level below, and as many of the `count` after it as can
-// be made with it.
+// Make row v of the extended result of the level below and, within the picture, those of the
+// `count` from it on that are best made with it.
 static void fill_window(struct stream *stream, int level, int v, int count)
 {
     struct level *here = &stream->level[level];
     struct window *window = &here->window;
     const struct op *op = here->step->stencil;
-    int y = border_index(op->border, v, stream->height), made = 0;
-    void *row[ROWS_AT_ONCE_MOST];
-    if (count > stream->rows->rows_at_once)
-        count = stream->rows->rows_at_once;
-    while (made < count && (made == 0 || (y >= 0 && y == v && v + made < stream->height))) {
-        int slot = window_slot(window, v + made);
-        row[made++] = window_memory(window, slot);
-        window->row[slot] = v + made - 1;
-        window->pointer[slot] = row[made - 1];
+    int most = v >= 0 && v < stream->height ? min_int(count, stream->height - v) : 1;
+    void *row[ROWS_AT_ONCE_MOST] = {NULL};
+    count = min_int(most, stream->rows->rows_at_once);
+    for (int k = 0; k < count; k++) {
+        int slot = window_slot(window, v + k);
+        row[k] = window_memory(window, slot);
+        window->pointer[slot] = row[k];
+        window->row[slot] = v + k;
     }
+    int y = border_index(op->border, v, stream->height);
     if (y < 0)
         fill_row(row[0], here->bytes, stream->width, op->border_value);
     else
-        make_rows(stream, level - 1, y, made, row);
-    for (int k = 0; k < made; k++)
+        make_rows(stream, level - 1, y, count, row);
+    for (int k = 0; k < count; k++)
         extend_row(row[k], here->bytes, stream->width, window->reach, op->border, op->border_value);
 }
 
@@ -349,7 +354,13 @@ static int16_t *column_row(struct stream *stream, int level, int y, row_source *
     int count = stream->rows->rows_at_once, b = coarse ? 1 : here->bytes - 1;
     if (y >= made->first && y - count < made->first)
         return made->t[y - made->first];
-    source(stream, level, y - f->radius_y, 2 * f->radius_y + count, here->pointers);
+    int needed = 2 * f->radius_y + count;
+    source(stream, level, y - f->radius_y, needed, here->pointers);
+    for (int k = 0; k < count; k++)
+        here->pointers[needed + k] =
+            coarse || here->window.memory
+                ? here->pointers[needed - 1]
+                : memory_row(stream, here->step->stencil, y + f->radius_y + count + k);
     stream->rows->vertical[b](here->pointers, &made->taps_y,
                               coarse ? f->bits : f->bits - f->fraction, made->t, columns);
     made->first = y;
@@ -596,17 +607,18 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         stream->level[k].box.row = INT_MIN;
     }
     bool in_place = pass->targets == 1 && is_plain(stream, pass->target[0], pass->grid.depth);
-    // Rows that cost nothing to make are best written one by one.
-    bool slow = pass->halo_y > 0;
-    int most = slow ? stream->rows->rows_at_once : 1;
+    // Without a stencil rows cost so little that they are best written one by one; with more steps
+    // than that they take long enough to fetch where they go.
+    int most = pass->halo_y > 0 ? stream->rows->rows_at_once : 1;
+    bool fetch = in_place && pass->halo_y > 0 && pass->steps > 1;
     for (int y = first; y < last; y += most) {
         const struct component *at;
-        int count = last - y < most ? last - y : most;
+        int count = min_int(most, last - y);
         void *row[ROWS_AT_ONCE_MOST];
         for (int k = 0; k < count; k++)
             row[k] = in_place ? (void *)operand_row(stream, pass->target[0], y + k, &at)
                               : scratch_row(stream, stream->spare, k);
-        for (int k = 0; k < count && in_place && pass->steps > 1 && slow; k++)
+        for (int k = 0; k < count && fetch; k++)
             fetch_row(row[k], stream->width * sample_bytes(pass->grid.depth));
         make_rows(stream, stream->levels - 1, y, count, row);
         for (int k = 0; k < count && !in_place; k++)
@@ -729,6 +741,7 @@ static enum status init_stencil(struct stream *stream, int level)
         op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
     if (coarse)
         pointers = 2 * op->separable.radius_y + stream->rows->rows_at_once;
+    pointers += stream->rows->rows_at_once;
     here->pointers = malloc((size_t)pointers * sizeof *here->pointers);
     if (!here->pointers ||
         window_init(&here->window, rows, stream->columns, here->bytes, reach, !points))

@@ -4,7 +4,8 @@
 // k - 1. A stencil keeps a window of rows of the level below, by the row's place in the extended
 // picture: row -1 is a row of its own, whatever the border makes it. So a window never has to care
 // about edges, and asking for rows in order computes each one once. A level that reads rows exactly
-// as they lie in memory copies nothing and points at them.
+// as they lie in memory copies nothing and points at them. Levels make as many rows at a time as
+// the row kernels like best, so that each asks for as many from the one below.
 #pragma once
 
 #include "cpu/rows.h"
