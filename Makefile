@@ -67,9 +67,6 @@ $(BUILD)/libsluice.so.$(SOVERSION): $(LIBRARY_O)
 $(BUILD)/conformance: $(BUILD)/tests/conformance.o $(BUILD)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
 
-$(BUILD)/bench_cpu: $(BUILD)/tests/bench_cpu.o $(BUILD)/libsluice.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
-
 $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lcmocka -lm -lpthread
 
@@ -158,16 +155,21 @@ install: all
 clean:
 	rm -rf $(BUILD) out
 
+bench: setup-test
+	+$(MAKE) all
+	$(PYTHON) tests/bench.py --sluice $(BUILD)/sluice $(FILE)
+
 help:
 	@echo "make              build $(BUILD)/sluice, with CUDA where nvcc is found"
 	@echo "make demo         set up, build, filter a sample clip into out/"
 	@echo "make test         set up, build, run all tests"
+	@echo "make bench        beside OpenCV, and with FILE=in.mp4 beside ffmpeg, on this machine"
 	@echo "make check        format, warnings of two compilers, static analysis, layers"
 	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make clean"
 	@echo "CUDA=no builds for the CPU only; CUDA_ARCHS=90 builds for one GPU only."
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
-.PHONY: all setup-build setup-test setup-check demo demo-run test test-run check check-run install \
+.PHONY: all setup-build setup-test setup-check demo demo-run test test-run check check-run bench install \
         clean help
 .DELETE_ON_ERROR:

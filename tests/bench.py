@@ -1,0 +1,149 @@
+"""sluice beside OpenCV and ffmpeg doing the same work, in one run: medians and ratios.
+
+In every round each is timed once, one after the other, so that what else the machine does meets
+both. `make bench` runs this; `make bench FILE=in.mp4` compares whole runs as well.
+"""
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+import cv2
+import numpy
+
+WIDTH, HEIGHT, FRAMES = 1920, 1080, 4
+BORDER = cv2.BORDER_REPLICATE
+
+# Results go where the last ones went: fresh memory would cost OpenCV more than the filters do.
+BYTES = [numpy.empty((HEIGHT, WIDTH), numpy.uint8) for _ in range(4)]
+WORDS = [numpy.empty((HEIGHT, WIDTH), numpy.int16) for _ in range(2)]
+
+
+def blur(source, sigma, radius):
+    side = 2 * radius + 1
+    return cv2.GaussianBlur(source, (side, side), sigma, BYTES[0], borderType=BORDER)
+
+
+def sobel(source):
+    """|gx| + |gy| saturated, the cheapest way: 16-bit gradients, saturating sum of magnitudes."""
+    gx = cv2.Sobel(source, cv2.CV_16S, 1, 0, WORDS[0], borderType=BORDER)
+    gy = cv2.Sobel(source, cv2.CV_16S, 0, 1, WORDS[1], borderType=BORDER)
+    gx, gy = cv2.convertScaleAbs(gx, BYTES[1]), cv2.convertScaleAbs(gy, BYTES[2])
+    return cv2.add(gx, gy, BYTES[1])
+
+
+def double_threshold(source):
+    white = cv2.threshold(source, 240, 255, cv2.THRESH_BINARY, BYTES[2])[1]
+    return cv2.max(cv2.threshold(source, 19, 0, cv2.THRESH_TOZERO, BYTES[3])[1], white, BYTES[3])
+
+
+def laplacian(source):
+    edges = cv2.Laplacian(source, cv2.CV_16S, WORDS[0], borderType=BORDER)
+    return cv2.convertScaleAbs(edges, BYTES[0])
+
+
+GAMMA = numpy.array([round(255 * (x / 255) ** (1 / 2.2)) for x in range(256)], numpy.uint8)
+
+CASES = [
+    ("gray,gaussian=1.4,sobel,threshold=20:240",
+     lambda x: double_threshold(sobel(blur(x, 1.4, 4)))),
+    ("gaussian=0.8:2", lambda x: blur(x, 0.8, 2)),
+    ("gaussian=1.4:4", lambda x: blur(x, 1.4, 4)),
+    ("gaussian=2.5:8", lambda x: blur(x, 2.5, 8)),
+    ("gaussian=10:32", lambda x: blur(x, 10, 32)),
+    ("gaussian=20:64", lambda x: blur(x, 20, 64)),
+    ("sobel", sobel),
+    ("laplacian", laplacian),
+    ("box=2", lambda x: cv2.blur(x, (5, 5), BYTES[0], borderType=BORDER)),
+    ("box=20", lambda x: cv2.blur(x, (41, 41), BYTES[0], borderType=BORDER)),
+    ("threshold=20:240", double_threshold),
+    ("gamma=2.2", lambda x: cv2.LUT(x, GAMMA, BYTES[0])),
+]
+
+
+def opencv_speed(function, frames, count=8):
+    function(frames[0])
+    start = time.perf_counter()
+    for k in range(count):
+        function(frames[k % FRAMES])
+    return WIDTH * HEIGHT * count / (time.perf_counter() - start) / 1e9
+
+
+def our_speed(program, chain):
+    told = subprocess.run([program, "bench", "--quick", "--threads", "1", "--backend", "cpu",
+                           "--size", f"{WIDTH}x{HEIGHT}", "-f", chain, "--json", "-"],
+                          capture_output=True, text=True, check=True).stdout
+    return json.loads(told)["rows"][0]["median"]
+
+
+def compare_filters(program, rounds):
+    """Rows of pictures in memory, one thread: ours and OpenCV's."""
+    frames = [numpy.random.default_rng(k).integers(0, 256, (HEIGHT, WIDTH), dtype=numpy.uint8)
+              for k in range(FRAMES)]
+    print(f"1080p gray in memory, 1 thread, Gpx/s; OpenCV {cv2.__version__}\n"
+          "   ours  OpenCV   ratio            chain")
+    for chain, function in CASES:
+        pairs = [(our_speed(program, chain), opencv_speed(function, frames))
+                 for _ in range(rounds)]
+        yield report(chain, "OpenCV", "Gpx/s", pairs)
+
+
+def seconds(command):
+    start = time.perf_counter()
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+# The same work by ffmpeg's filters.
+EDGES = ("format=gray,gblur=sigma=1.4:steps=2,sobel,"
+         "lut=if(lt(val\\,20)\\,0\\,if(gt(val\\,240)\\,255\\,val))")
+
+
+def compare_jobs(program, rounds, file):
+    """Rows of whole runs, as many threads as each likes: ours and ffmpeg's, in runs a second."""
+    ffmpeg = ["ffmpeg", "-v", "error", "-y", "-i", file, "-vf", EDGES]
+    jobs = {
+        "decode, filter": ([program, "-q", file, "null:"], [*ffmpeg, "-f", "null", "-"]),
+        "decode, filter, encode": (
+            [program, "-q", "-y", file, "/dev/null", "-F", "matroska", "--preset", "ultrafast"],
+            [*ffmpeg, "-c:v", "libx264", "-preset", "ultrafast", "-c:a", "copy", "-f", "matroska",
+             "/dev/null"]),
+    }
+    print(f"\nthe whole way of {file}, runs a second\n   ours  ffmpeg   ratio")
+    for name, (ours, theirs) in jobs.items():
+        pairs = [(1 / seconds(ours), 1 / seconds(theirs)) for _ in range(rounds)]
+        yield report(name, "ffmpeg", "runs/s", pairs)
+
+
+def report(name, peer, unit, pairs):
+    ours, theirs = (statistics.median(side) for side in zip(*pairs))
+    ratios = sorted(a / b for a, b in pairs)
+    ratio = statistics.median(ratios)
+    print(f"{ours:7.3f} {theirs:7.3f} {ratio:7.2f} ({ratios[0]:.2f} .. {ratios[-1]:.2f})  {name}",
+          flush=True)
+    return {"name": name, "unit": unit, "ours": ours, "peer": peer, "theirs": theirs,
+            "ratio": ratio, "ratio_low": ratios[0], "ratio_high": ratios[-1]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", nargs="?", help="a video, to compare whole runs with ffmpeg's")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sluice", default="build/sluice")
+    parser.add_argument("--json", help="write the rows there")
+    options = parser.parse_args()
+    cv2.setNumThreads(1)
+    rows = list(compare_filters(options.sluice, options.rounds))
+    if options.file:
+        rows += compare_jobs(options.sluice, options.rounds, options.file)
+    if options.json:
+        about = {"version": subprocess.run([options.sluice, "--version"], capture_output=True,
+                                           text=True, check=True).stdout.strip(), "rows": rows}
+        with open(options.json, "w") as to:
+            json.dump(about, to, indent=2)
+
+
+if __name__ == "__main__":
+    main()
