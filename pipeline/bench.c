@@ -13,7 +13,7 @@
 
 enum { REPETITIONS = 7, QUICK_REPETITIONS = 3, TOGETHER_MOST = 8 };
 
-// Frames of one measurement move at least so much, so that no cache holds them all.
+// Frames that stay on the GPU move at least so much, so that its cache does not hold them all.
 static const size_t working_set = 256 << 20;
 
 // Frames that stay on the GPU are submitted several together, as a library could; those between
@@ -133,12 +133,12 @@ static enum status make_frame(const struct bench *bench, const uint8_t *noise, b
 static enum status make_frames(const struct bench *bench, const struct shape *shape, bool resident,
                                struct subject *subject)
 {
-    int least = resident ? subject->together : subject->slots;
     size_t bytes = frame_bytes(bench, shape);
     subject->bytes = bytes;
-    subject->frames = (int)(working_set / 2 / bytes);
-    if (subject->frames < least)
-        subject->frames = least;
+    // On the host as many as a decoder keeps in turn, which the processor's cache may well hold.
+    subject->frames = resident ? (int)(working_set / 2 / bytes) : 2 * subject->slots;
+    if (resident && subject->frames < subject->together)
+        subject->frames = subject->together;
     subject->source = calloc((size_t)subject->frames, sizeof *subject->source);
     subject->target = calloc((size_t)subject->frames, sizeof *subject->target);
     uint8_t *noise = malloc(bytes);
