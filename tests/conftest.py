@@ -3,10 +3,14 @@ ffmpeg, and a built sluice (the environment's SLUICE, or build/sluice)."""
 
 import functools
 import os
+import signal
 
 import pytest
 
 import tools
+
+# Shells start background jobs with SIGINT ignored, which children would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):
