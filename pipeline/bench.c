@@ -1,12 +1,14 @@
 // `sluice bench`: how fast this machine filters, without and with a file around it.
 #include <libavutil/parseutils.h>
 #include <libavutil/pixdesc.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/check.h"
 #include "pipeline/choose.h"
 #include "pipeline/meter.h"
+#include "pipeline/ring.h"
 #include "pipeline/sluice.h"
 #include "stages/backend.h"
 #include "stages/chain.h"
@@ -203,28 +205,46 @@ static enum status subject_init(const struct bench *bench, const char *chain,
     return status;
 }
 
-// Submit the next frames that go together, into slots that were waited for.
-static enum status submit_group(struct subject *subject, int64_t first)
+// ---- running ----
+
+// Two threads and a ring between them, as in a job: one begins frames, the other waits for them.
+struct waiter {
+    struct executor *executor;
+    struct ring *ring;
+    enum status status;
+};
+
+static void *await_frames(void *waiter_)
+{
+    struct waiter *waiter = waiter_;
+    struct slot *slot;
+    while (!ring_take(waiter->ring, &slot)) {
+        enum status status = waiter->executor->wait(waiter->executor, slot->number, NULL);
+        waiter->status = status_join(waiter->status, status);
+        ring_release(waiter->ring, slot);
+    }
+    return NULL;
+}
+
+// Begin the next frames that go together, in the next slots.
+static enum status submit_group(struct subject *subject, struct ring *ring, int64_t first)
 {
     struct work work[TOGETHER_MOST];
-    for (int k = 0; k < subject->together; k++) {
+    struct slot *slot[TOGETHER_MOST] = {NULL};
+    enum status status = STATUS_OK;
+    for (int k = 0; k < subject->together && !status; k++) {
         int frame = (int)((first + k) % subject->frames);
         work[k] = (struct work){.source = subject->source[frame],
                                 .target = subject->target[frame],
                                 .source_on_device = subject->stream,
                                 .source_stream = subject->stream};
+        status = ring_claim(ring, &slot[k]);
     }
-    return executor_submit_many_async(subject->executor, (int)(first % subject->slots), work,
-                                      subject->together);
-}
-
-static enum status await_group(struct subject *subject, int64_t first)
-{
-    enum status status = STATUS_OK;
-    for (int k = 0; k < subject->together; k++)
+    if (!status)
         status =
-            status_join(status, subject->executor->wait(subject->executor,
-                                                        (int)((first + k) % subject->slots), NULL));
+            executor_submit_many_async(subject->executor, slot[0]->number, work, subject->together);
+    for (int k = 0; k < subject->together && !status; k++)
+        ring_publish(ring, slot[k]);
     return status;
 }
 
@@ -232,24 +252,25 @@ static enum status await_group(struct subject *subject, int64_t first)
 static enum status run_subject(struct subject *subject, int64_t ns, int64_t *frames,
                                double *seconds)
 {
-    int64_t submitted = 0, begin = meter_now_ns();
-    int in_flight = 0;
-    enum status status = STATUS_OK;
-    while (!status && (submitted < subject->slots || meter_now_ns() - begin < ns)) {
-        if (in_flight == subject->slots) {
-            status = await_group(subject, submitted);
-            in_flight -= subject->together;
-        }
-        if (!status)
-            status = submit_group(subject, submitted);
-        submitted += subject->together;
-        in_flight += subject->together;
+    struct waiter waiter = {.executor = subject->executor};
+    pthread_t thread;
+    *frames = 0;
+    enum status status = ring_create(subject->slots, &waiter.ring);
+    if (status)
+        return status;
+    int64_t begin = meter_now_ns();
+    if (pthread_create(&thread, NULL, await_frames, &waiter)) {
+        ring_destroy(&waiter.ring);
+        return STATUS_FAILED;
     }
-    for (; in_flight > 0; in_flight -= subject->together)
-        status = status_join(status, await_group(subject, submitted - in_flight));
-    *frames = submitted;
+    for (; !status && (*frames < subject->slots || meter_now_ns() - begin < ns);
+         *frames += subject->together)
+        status = submit_group(subject, waiter.ring, *frames);
+    ring_finish(waiter.ring);
+    pthread_join(thread, NULL);
     *seconds = (double)(meter_now_ns() - begin) * 1e-9;
-    return status;
+    ring_destroy(&waiter.ring);
+    return status_join(status, waiter.status);
 }
 
 static enum status measure_chain(const struct bench *bench, const char *chain,
