@@ -1,14 +1,17 @@
 // The executor of the CUDA backend: a ring of slots on one GPU.
 //
-// A slot's frame is upload, passes and download, enqueued on the slot's own stream in one go; slots
-// overlap because copies up, kernels and copies down are different engines of the GPU. The device
-// memory is one allocation, made with the executor:
+// A slot's frame is upload, passes and download, enqueued in one go; slots overlap because copies
+// up, kernels and copies down are different engines of the GPU. Uploads share a stream and so do
+// downloads, for an engine that changes between streams pauses: about a tenth of the link's pace
+// with frames of 2 MB. Passes go on the slot's own. The device memory is one allocation, made with
+// the executor:
 //
 //   constants | slot 0: input planes, output planes, plan buffers, scratch | slot 1: ... | ...
 //
 // A slot belongs to the submitting thread until submit_async() returns, then to the GPU until
 // `done` fires, then to the waiting thread. Passes of a frame follow each other on one stream, and
-// so do its two fields: buffers and scratch need no further order.
+// so do its two fields: buffers and scratch need no further order. From stream to stream the order
+// is `uploaded` and `computed`.
 //
 // Frames that are submitted together go on the stream of the first one's slot, and each pass is one
 // launch for all of them where they lie alike in memory. The first slot leads: its events are those
@@ -38,8 +41,8 @@ struct pass_constants {
 
 struct cuda_slot {
     cudaStream_t stream;
-    cudaEvent_t source_ready;              // on the stream that delivers device sources
-    cudaEvent_t began, uploaded, computed; // for the times
+    cudaEvent_t source_ready; // on the stream that delivers device sources
+    cudaEvent_t began, uploaded, computed;
     cudaEvent_t done;
     uint8_t *memory;
     int leader;              // the slot whose events are this one's
@@ -55,6 +58,7 @@ struct cuda_executor {
     int width, height;
     int slots;
     struct cuda_slot *slot;
+    cudaStream_t upload_stream, download_stream;
     struct pass_constants *constants; // of each pass
     uint8_t *memory;
     size_t constant_bytes, slot_bytes;
@@ -313,10 +317,14 @@ static enum status create_event(struct cuda_executor *self, cudaEvent_t *event, 
     return CUDA_CHECK(self->backend, cudaEventCreateWithFlags(event, flags));
 }
 
+static enum status create_stream(struct cuda_executor *self, cudaStream_t *stream)
+{
+    return CUDA_CHECK(self->backend, cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
+}
+
 static enum status create_slot(struct cuda_executor *self, struct cuda_slot *slot)
 {
-    enum status status =
-        CUDA_CHECK(self->backend, cudaStreamCreateWithFlags(&slot->stream, cudaStreamNonBlocking));
+    enum status status = create_stream(self, &slot->stream);
     if (!status)
         status = create_event(self, &slot->source_ready, cudaEventDisableTiming);
     if (!status)
@@ -377,6 +385,10 @@ static void destroy(struct executor **executor)
         if (slot->stream)
             cudaStreamDestroy(slot->stream);
     }
+    if (self->upload_stream)
+        cudaStreamDestroy(self->upload_stream);
+    if (self->download_stream)
+        cudaStreamDestroy(self->download_stream);
     if (self->epoch)
         cudaEventDestroy(self->epoch);
     cudaFree(self->memory);
@@ -467,7 +479,7 @@ static void place_plane(struct image *image, int p, struct region region, uint8_
 }
 
 static enum status upload(struct cuda_executor *self, const struct cuda_slot *slot,
-                          cudaStream_t stream, const struct image *host, struct image *device)
+                          const struct image *host, struct image *device)
 {
     enum status status = STATUS_OK;
     for (int p = 0; p < FORMAT_PLANES && !status; p++) {
@@ -483,19 +495,8 @@ static enum status upload(struct cuda_executor *self, const struct cuda_slot *sl
             .bytes = format_row_bytes(host->format, p, host->width),
             .rows = format_rows(host->format, p, host->height),
         };
-        status = copy_rows(self, copy, true, stream);
+        status = copy_rows(self, copy, true, self->upload_stream);
     }
-    return status;
-}
-
-// Let the slot's stream wait for what is under way on the stream of a source on the device.
-static enum status await_source(struct cuda_executor *self, const struct cuda_slot *slot,
-                                cudaEvent_t event, const struct work *work)
-{
-    cudaStream_t stream = (cudaStream_t)work->source_stream;
-    enum status status = CUDA_CHECK(self->backend, cudaEventRecord(event, stream));
-    if (!status)
-        status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(slot->stream, event, 0));
     return status;
 }
 
@@ -535,8 +536,8 @@ static bool has_download(const struct cuda_executor *self, const struct work *wo
     return false;
 }
 
-static enum status download(struct cuda_executor *self, struct cuda_slot *slot,
-                            const struct work *work, const struct image *target)
+static enum status download(struct cuda_executor *self, const struct work *work,
+                            const struct image *target)
 {
     const struct image *host = &work->target;
     enum status status = STATUS_OK;
@@ -553,7 +554,7 @@ static enum status download(struct cuda_executor *self, struct cuda_slot *slot,
             .bytes = format_row_bytes(host->format, p, host->width),
             .rows = format_rows(host->format, p, host->height),
         };
-        status = copy_rows(self, copy, false, slot->stream);
+        status = copy_rows(self, copy, false, self->download_stream);
     }
     return status;
 }
@@ -806,6 +807,14 @@ static enum status record(struct cuda_executor *self, cudaEvent_t event, cudaStr
     return CUDA_CHECK(self->backend, cudaEventRecord(event, stream));
 }
 
+// What follows on stream `to` waits for what is on stream `from` by now.
+static enum status hand_over(struct cuda_executor *self, cudaStream_t from, cudaEvent_t event,
+                             cudaStream_t to)
+{
+    enum status status = record(self, event, from);
+    return status ? status : CUDA_CHECK(self->backend, cudaStreamWaitEvent(to, event, 0));
+}
+
 // Events that would tell nothing are not recorded: each costs the host about a microsecond. Work on
 // sources that are on the device begins when these are there.
 static enum status submit_group(struct cuda_executor *self, int leader, const struct work *work,
@@ -822,29 +831,30 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
         self->slot[leader + k].leader = leader;
         bool awaited = k > 0 && work[k].source_stream == work[k - 1].source_stream;
         if (work[k].source_on_device && !awaited)
-            status = await_source(self, lead, k ? lead->source_ready : lead->began, &work[k]);
+            status = hand_over(self, (cudaStream_t)work[k].source_stream,
+                               k ? lead->source_ready : lead->began, lead->stream);
     }
     if (!status && lead->uploads)
-        status = record(self, lead->began, lead->stream);
+        status = record(self, lead->began, self->upload_stream);
     for (int k = 0; k < count && !status; k++) {
         const struct cuda_slot *slot = &self->slot[leader + k];
         frames.source[k] = work[k].source;
         frames.target[k] = work[k].target;
         place_target(self, slot, &frames.target[k]);
         if (!work[k].source_on_device)
-            status = upload(self, slot, lead->stream, &work[k].source, &frames.source[k]);
+            status = upload(self, slot, &work[k].source, &frames.source[k]);
     }
     if (!status && lead->uploads)
-        status = record(self, lead->uploaded, lead->stream);
+        status = hand_over(self, self->upload_stream, lead->uploaded, lead->stream);
     if (!status)
         status = run_frames(self, &frames, work->fields, lead->stream);
-    if (!status && has_download(self, work, count)) {
-        lead->downloads = true;
-        status = record(self, lead->computed, lead->stream);
-    }
+    if (status || !has_download(self, work, count))
+        return status ? status : record(self, lead->done, lead->stream);
+    lead->downloads = true;
+    status = hand_over(self, lead->stream, lead->computed, self->download_stream);
     for (int k = 0; k < count && !status; k++)
-        status = download(self, lead, &work[k], &frames.target[k]);
-    return status ? status : record(self, lead->done, lead->stream);
+        status = download(self, &work[k], &frames.target[k]);
+    return status ? status : record(self, lead->done, self->download_stream);
 }
 
 static bool goes_together(const struct work *a, const struct work *b)
@@ -947,7 +957,8 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
     lay_out_scratch(self);
     self->constant_bytes = put_constants(self, NULL);
     if ((status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device))) ||
-        (status = allocate(self)))
+        (status = allocate(self)) || (status = create_stream(self, &self->upload_stream)) ||
+        (status = create_stream(self, &self->download_stream)))
         goto fail;
     for (int k = 0; k < slots; k++) {
         self->slot[k].memory = self->memory + self->constant_bytes + (size_t)k * self->slot_bytes;
