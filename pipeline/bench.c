@@ -252,7 +252,7 @@ static enum status run_resident(struct subject *subject, int64_t ns, int64_t *fr
         if (!status)
             status = executor_submit_many_async(
                 subject->executor, (int)(submitted % subject->slots), work, subject->together);
-        submitted += subject->together;
+        submitted += status ? 0 : subject->together;
     }
     *frames = submitted;
     return status_join(status, await_newest_first(subject, waited, submitted));

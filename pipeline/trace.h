@@ -1,6 +1,6 @@
 // A timeline of a job, in the trace event format that Perfetto (ui.perfetto.dev) and Chrome open:
-// one track per thread, three per slot of the ring (upload, filter, download), frames by number. The
-// first track is what happens before the threads run.
+// one track per thread, three per slot of the ring (upload, filter, download), frames by number.
+// The first track is what happens before the threads run.
 #pragma once
 
 #include <stdint.h>
@@ -21,8 +21,8 @@ enum trace_track {
     TRACE_SLOTS,
 };
 
-// Begin a timeline that ends up in `file`, replacing what is there. Time counts from now. On success
-// the caller owns *trace.
+// Begin a timeline that ends up in `file`, replacing what is there. Time counts from now. On
+// success the caller owns *trace.
 enum status trace_create(const char *file, const struct log *log, struct trace **trace);
 
 // Name the tracks of a ring's slots. Once, before any of their spans. `trace` may be NULL.
