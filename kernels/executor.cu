@@ -23,6 +23,7 @@
 #include <time.h>
 
 #include "kernels/job.h"
+#include "kernels/ranges.h"
 
 // A plane of ours within a slot's memory.
 struct region {
@@ -46,7 +47,6 @@ struct cuda_slot {
     cudaEvent_t done;
     uint8_t *memory;
     int leader;              // the slot whose events are this one's
-    int frames;              // that it leads, itself included
     bool over;               // atomic: `done` was waited for
     bool uploads, downloads; // whether there was anything: else `uploaded`, `computed` are not used
 };
@@ -62,6 +62,7 @@ struct cuda_executor {
     struct pass_constants *constants; // of each pass
     uint8_t *memory;
     size_t constant_bytes, slot_bytes;
+    long long submitted; // frames, for profilers
     // Where things lie in every slot.
     struct region input[FORMAT_PLANES], output[FORMAT_PLANES];
     struct region *buffer; // of the plan
@@ -317,14 +318,18 @@ static enum status create_event(struct cuda_executor *self, cudaEvent_t *event, 
     return CUDA_CHECK(self->backend, cudaEventCreateWithFlags(event, flags));
 }
 
-static enum status create_stream(struct cuda_executor *self, cudaStream_t *stream)
+static enum status create_stream(struct cuda_executor *self, const char *name, cudaStream_t *stream)
 {
-    return CUDA_CHECK(self->backend, cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
+    enum status status =
+        CUDA_CHECK(self->backend, cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
+    if (!status)
+        range_name_stream(*stream, name);
+    return status;
 }
 
 static enum status create_slot(struct cuda_executor *self, struct cuda_slot *slot)
 {
-    enum status status = create_stream(self, &slot->stream);
+    enum status status = create_stream(self, "filter", &slot->stream);
     if (!status)
         status = create_event(self, &slot->source_ready, cudaEventDisableTiming);
     if (!status)
@@ -815,46 +820,72 @@ static enum status hand_over(struct cuda_executor *self, cudaStream_t from, cuda
     return status ? status : CUDA_CHECK(self->backend, cudaStreamWaitEvent(to, event, 0));
 }
 
-// Events that would tell nothing are not recorded: each costs the host about a microsecond. Work on
-// sources that are on the device begins when these are there.
-static enum status submit_group(struct cuda_executor *self, int leader, const struct work *work,
-                                int count)
+// Work on sources that are on the device begins when these are there.
+static enum status await_sources(struct cuda_executor *self, struct cuda_slot *lead,
+                                 const struct work *work, int count)
 {
-    struct cuda_slot *lead = &self->slot[leader];
-    struct device_frames frames = {.count = count, .memory = lead->memory};
     enum status status = STATUS_OK;
-    lead->frames = count;
-    lead->uploads = !work->source_on_device;
-    lead->downloads = false;
-    __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
     for (int k = 0; k < count && !status; k++) {
-        self->slot[leader + k].leader = leader;
         bool awaited = k > 0 && work[k].source_stream == work[k - 1].source_stream;
         if (work[k].source_on_device && !awaited)
             status = hand_over(self, (cudaStream_t)work[k].source_stream,
                                k ? lead->source_ready : lead->began, lead->stream);
     }
-    if (!status && lead->uploads)
-        status = record(self, lead->began, self->upload_stream);
-    for (int k = 0; k < count && !status; k++) {
-        const struct cuda_slot *slot = &self->slot[leader + k];
+    return status;
+}
+
+static enum status upload_frames(struct cuda_executor *self, struct cuda_slot *lead,
+                                 const struct work *work, struct device_frames *frames)
+{
+    range_push("upload", self->submitted);
+    enum status status = record(self, lead->began, self->upload_stream);
+    for (int k = 0; k < frames->count && !status; k++)
+        status = upload(self, &lead[k], &work[k].source, &frames->source[k]);
+    if (!status)
+        status = hand_over(self, self->upload_stream, lead->uploaded, lead->stream);
+    range_pop();
+    return status;
+}
+
+static enum status download_frames(struct cuda_executor *self, struct cuda_slot *lead,
+                                   const struct work *work, const struct device_frames *frames)
+{
+    range_push("download", self->submitted);
+    enum status status = hand_over(self, lead->stream, lead->computed, self->download_stream);
+    for (int k = 0; k < frames->count && !status; k++)
+        status = download(self, &work[k], &frames->target[k]);
+    if (!status)
+        status = record(self, lead->done, self->download_stream);
+    range_pop();
+    return status;
+}
+
+// Events that would tell nothing are not recorded: each costs the host about a microsecond.
+static enum status submit_group(struct cuda_executor *self, int leader, const struct work *work,
+                                int count)
+{
+    struct cuda_slot *lead = &self->slot[leader];
+    struct device_frames frames = {.count = count, .memory = lead->memory};
+    lead->uploads = !work->source_on_device;
+    lead->downloads = has_download(self, work, count);
+    __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
+    for (int k = 0; k < count; k++) {
+        lead[k].leader = leader;
         frames.source[k] = work[k].source;
         frames.target[k] = work[k].target;
-        place_target(self, slot, &frames.target[k]);
-        if (!work[k].source_on_device)
-            status = upload(self, slot, &work[k].source, &frames.source[k]);
+        place_target(self, &lead[k], &frames.target[k]);
     }
-    if (!status && lead->uploads)
-        status = hand_over(self, self->upload_stream, lead->uploaded, lead->stream);
+    enum status status = lead->uploads ? upload_frames(self, lead, work, &frames)
+                                       : await_sources(self, lead, work, count);
+    range_push("filter", self->submitted);
     if (!status)
         status = run_frames(self, &frames, work->fields, lead->stream);
-    if (status || !has_download(self, work, count))
-        return status ? status : record(self, lead->done, lead->stream);
-    lead->downloads = true;
-    status = hand_over(self, lead->stream, lead->computed, self->download_stream);
-    for (int k = 0; k < count && !status; k++)
-        status = download(self, &work[k], &frames.target[k]);
-    return status ? status : record(self, lead->done, self->download_stream);
+    range_pop();
+    if (!status)
+        status = lead->downloads ? download_frames(self, lead, work, &frames)
+                                 : record(self, lead->done, lead->stream);
+    self->submitted += count;
+    return status;
 }
 
 static bool goes_together(const struct work *a, const struct work *b)
@@ -957,8 +988,9 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
     lay_out_scratch(self);
     self->constant_bytes = put_constants(self, NULL);
     if ((status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device))) ||
-        (status = allocate(self)) || (status = create_stream(self, &self->upload_stream)) ||
-        (status = create_stream(self, &self->download_stream)))
+        (status = allocate(self)) ||
+        (status = create_stream(self, "upload", &self->upload_stream)) ||
+        (status = create_stream(self, "download", &self->download_stream)))
         goto fail;
     for (int k = 0; k < slots; k++) {
         self->slot[k].memory = self->memory + self->constant_bytes + (size_t)k * self->slot_bytes;
