@@ -144,17 +144,24 @@ static __device__ inline int look_up(const uint16_t *table, int value)
     return __ldg(table + value);
 }
 
-static __device__ inline void look_up_four(const struct lookup *lookup, int value[FOUR])
+// Through the lookup of samples of any depth, if there is one.
+static __device__ inline int look_up_one(const struct lookup *lookup, int x)
 {
     if (!lookup->table)
-        return;
-    for (int i = 0; i < FOUR; i++) {
-        int x = value[i];
-        if (lookup->kind == LOOKUP_THRESHOLD)
-            value[i] = x < lookup->low ? lookup->below : x > lookup->high ? lookup->above : x;
-        else
-            value[i] = look_up(lookup->table, x);
+        return x;
+    if (lookup->kind == LOOKUP_THRESHOLD)
+        return x < lookup->low ? lookup->below : x > lookup->high ? lookup->above : x;
+    if (lookup->kind == LOOKUP_AFFINE) {
+        int y = (int)(((int64_t)x * lookup->gain + lookup->offset) >> 16);
+        return min(max(y, lookup->low), lookup->high);
     }
+    return look_up(lookup->table, x);
+}
+
+static __device__ inline void look_up_four(const struct lookup *lookup, int value[FOUR])
+{
+    for (int i = 0; i < FOUR; i++)
+        value[i] = look_up_one(lookup, value[i]);
 }
 
 // All threads of a block copy the table that 8-bit samples go through, if there is one.
@@ -203,8 +210,8 @@ static __device__ inline uint32_t lanes_clamp(uint32_t lanes, int low, int high)
 
 static __device__ inline uint32_t affine_lanes(const struct lookup *lookup, uint32_t lanes)
 {
-    int first = (int)(lanes & 0xffff) * lookup->gain + lookup->offset;
-    int second = (int)(lanes >> 16) * lookup->gain + lookup->offset;
+    int first = (int)(lanes & 0xffff) * lookup->gain + (int)lookup->offset;
+    int second = (int)(lanes >> 16) * lookup->gain + (int)lookup->offset;
     return lanes_clamp(__byte_perm((uint32_t)first, (uint32_t)second, 0x7632), lookup->low,
                        lookup->high);
 }
