@@ -337,7 +337,7 @@ static enum status create_slot(struct cuda_executor *self, struct cuda_slot *slo
     if (!status)
         status = create_event(self, &slot->computed, cudaEventDefault);
     // The end is timed as well: one event fewer a frame than a separate one to wait for.
-    return status ? status : create_event(self, &slot->done, cudaEventBlockingSync);
+    return status ? status : create_event(self, &slot->done, cudaEventDefault);
 }
 
 // Constants to the device; zeros everywhere else, so that bytes of a row that no component covers
@@ -931,18 +931,20 @@ static enum status read_times(const struct cuda_executor *self, const struct cud
     return status;
 }
 
-// A thread that sleeps until the GPU interrupts it wakes up tens of microseconds late, in a virtual
-// machine more than a hundred: longer than a frame takes. So look for a while before.
+// Look for a while, then again and again. An event that interrupts whoever waits for it would spare
+// the looking, but costs more: interrupts come for each frame, waited for or not, and take tens of
+// microseconds of a processor, in a virtual machine more; frames that follow each other that fast
+// then wait for those.
 static enum status await_event(struct cuda_executor *self, cudaEvent_t event)
 {
     const long long patience_ns = 50000, begin = now_ns();
+    const struct timespec nap = {.tv_sec = 0, .tv_nsec = 20000};
     cudaError_t error;
-    do {
-        error = cudaEventQuery(event);
-    } while (error == cudaErrorNotReady && now_ns() - begin < patience_ns);
-    cudaGetLastError(); // not to be ready would pass for an error of the next launch
-    if (error == cudaErrorNotReady)
-        error = cudaEventSynchronize(event);
+    while ((error = cudaEventQuery(event)) == cudaErrorNotReady) {
+        cudaGetLastError(); // not to be ready would pass for an error of the next launch
+        if (now_ns() - begin > patience_ns)
+            nanosleep(&nap, NULL);
+    }
     return CUDA_CHECK(self->backend, error);
 }
 

@@ -54,8 +54,9 @@ static struct choice choose(const struct op_separable *op, bool gradient)
                                              : deep;
     while (*reach && *reach < radius_of(op))
         reach++;
-    int left = gradient ? 2 * *reach : *reach == 4 ? 8 : *reach;
-    return {*reach, left, form == FORM_DEEP ? 2 : 1, form != FORM_NARROW};
+    // Sixteen bytes to the left of a tile, or a multiple of that.
+    int bytes = form == FORM_DEEP ? 2 : 1, needed = *reach + (gradient ? 4 : 0), step = 16 / bytes;
+    return {*reach, (needed + step - 1) / step * step, bytes, form != FORM_NARROW};
 }
 
 // The weight of a sample `distance` behind a gradient's place, as a half.
@@ -104,7 +105,7 @@ bool fused_takes(const struct stencil *stencil)
     const struct op *next = stencil->next;
     int bytes = stencil->depth > 8 ? 2 : 1;
     if (from->bytes != bytes || to->bytes != bytes || !from->plain || !to->plain ||
-        stencil->sink.views > 1 || !view_is_aligned(from, 8 * bytes) || !view_is_aligned(to, 16))
+        stencil->sink.views > 1 || !view_is_aligned(from, 16) || !view_is_aligned(to, 16))
         return false;
     if (stencil->op->kind == OP_GRADIENT)
         return bytes == 1 && !next && is_small_gradient(stencil->op);

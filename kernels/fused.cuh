@@ -21,19 +21,24 @@
 #include "kernels/fused.h"
 
 enum {
-    BAND = 16,   // rows of a product
-    GROUP = 16,  // columns of t made at once
-    CHUNK = 8,   // samples loaded at once
-    STAGE_COLUMNS = 32, // of results that a warp stores at once
+    BAND = 16,           // rows of a product
+    GROUP = 16,          // columns of t made at once
+    STAGE_BYTES = 128,   // of a row of results that a warp stores at once
+    GRADIENT_OFFSET = 4, // columns from filtered samples to their gradient
     FUSED_THREADS = LANES * FUSED_WARPS,
 };
 
-// The products along the rows are two of eight columns each, from so many groups. Alone, the two
-// share 16 columns so that a lane makes four neighbours. A gradient wants eight columns whole, which
-// begin four before its own: it then needs no more than two such products itself.
-static __host__ __device__ constexpr int groups_along(int reach, int left, bool gradient, int half)
+// The products along the rows make two halves of each 16 columns, eight each, from groups first ..
+// last, counted from the one where the filter begins. What a gradient needs begins earlier than its
+// results: it then takes no more than two halves itself.
+static __host__ __device__ constexpr int first_group(int reach, int left, bool gradient, int half)
 {
-    return gradient ? (left - 4 + 8 * half + 7 + reach) / GROUP + 1 : (GROUP + 2 * left) / GROUP;
+    return (left - (gradient ? GRADIENT_OFFSET : 0) + 8 * half - reach) / GROUP;
+}
+
+static __host__ __device__ constexpr int last_group(int reach, int left, bool gradient, int half)
+{
+    return (left - (gradient ? GRADIENT_OFFSET : 0) + 8 * half + 7 + reach) / GROUP;
 }
 
 // REACH: how far above and below a result the products go, at least the radius. LEFT: as far to the
@@ -41,25 +46,29 @@ static __host__ __device__ constexpr int groups_along(int reach, int left, bool 
 template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_> struct shape {
     static constexpr int REACH = REACH_, LEFT = LEFT_, BYTES = BYTES_;
     static constexpr bool GRADIENT = GRADIENT_;
-    static constexpr int groups_left = groups_along(REACH, LEFT, GRADIENT, 0);
-    static constexpr int groups_right = groups_along(REACH, LEFT, GRADIENT, 1);
-    static constexpr int kept = groups_right - 1; // groups before the current one
+    // Groups of the left half and of the right one.
+    static constexpr int first_left = first_group(REACH, LEFT, GRADIENT, 0);
+    static constexpr int first_right = first_group(REACH, LEFT, GRADIENT, 1);
+    static constexpr int last_left = last_group(REACH, LEFT, GRADIENT, 0);
+    static constexpr int last_right = last_group(REACH, LEFT, GRADIENT, 1);
+    static constexpr int most = last_right + 1; // of them in a product, or fewer
+    // Groups that are made ahead: a gradient begins with the left half of the next 16 columns.
+    static constexpr int ahead =
+        GRADIENT && last_left + 1 > last_right ? last_left + 1 : last_right;
+    static constexpr int made = FUSED_COLUMNS / GROUP; // pairs of halves
     // Matrices of eight rows that make the rows a band needs.
     static constexpr int matrices = (BAND + 2 * REACH) / 8;
     // Rows of results that a warp makes: a gradient needs one more above and below.
     static constexpr int each = GRADIENT ? BAND - 2 : BAND, results = each * FUSED_WARPS;
     static constexpr int rows = each * (FUSED_WARPS - 1) + BAND + 2 * REACH;
     static constexpr int above = REACH + (GRADIENT ? 1 : 0);
-    static constexpr int groups = (FUSED_COLUMNS + 2 * LEFT + GROUP - 1) / GROUP;
-    static constexpr int columns = groups * GROUP;
-    static constexpr int chunk_bytes = CHUNK * BYTES, chunks = columns / CHUNK;
+    static constexpr int columns = (made + ahead) * GROUP;
+    static constexpr int chunk = 16 / BYTES, chunks = columns / chunk; // samples fetched at once
     // An odd number of 16 bytes, so that eight rows begin in different banks.
     static constexpr int stride = (columns * BYTES / 16 | 1) * 16;
-    static constexpr int stage_stride = STAGE_COLUMNS * BYTES + 16;
-    static constexpr int stage_bytes = BAND * stage_stride;
-    static constexpr int samples_bytes = rows * stride;
+    static constexpr int samples_bytes = rows * stride, stage_bytes = BAND * STAGE_BYTES;
     // Two tiles where there is room for several such blocks.
-    static constexpr int buffers = samples_bytes <= 27 << 10 ? 2 : 1;
+    static constexpr int buffers = samples_bytes <= 22 << 10 ? 2 : 1;
     static constexpr size_t shared_bytes = buffers * samples_bytes + FUSED_WARPS * stage_bytes;
     // Threads are dealt out to whole rows of chunks, several rows at a time, so that each keeps its
     // column.
@@ -78,19 +87,15 @@ static __device__ inline int thread_of_block(void)
 
 // ---- samples in ----
 
-template <int BYTES> static __device__ inline void copy_ahead(uint8_t *to, const uint8_t *from)
+// Sixteen bytes to shared memory.
+static __device__ inline void copy_ahead(uint8_t *to, const uint8_t *from)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    if (BYTES == 8)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(at), "l"(from));
-    else
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                     (uint32_t)__cvta_generic_to_shared(to)),
+                 "l"(from));
 #else
-    if (BYTES == 8)
-        *(uint2 *)to = __ldg((const uint2 *)from);
-    else
-        *(uint4 *)to = __ldg((const uint4 *)from);
+    *(uint4 *)to = __ldg((const uint4 *)from);
 #endif
 }
 
@@ -129,29 +134,31 @@ template <typename S>
 static __device__ inline void fetch(const struct fused *f, uint8_t *samples, struct corner at)
 {
     const struct source *from = &f->source;
-    int first = first_row<S>(), column = thread_of_block() % S::chunks, x = at.x + column * CHUNK;
-    uint8_t *to = samples + first * S::stride + column * S::chunk_bytes;
+    int first = first_row<S>(), column = thread_of_block() % S::chunks, x = at.x + column * S::chunk;
+    uint8_t *to = samples + first * S::stride + column * 16;
+    if (first == S::rows)
+        return;
     if (is_inside<S>(f, at)) {
         const uint8_t *source = view_at(&from->view, x, at.y + first);
         int64_t step = (int64_t)from->view.stride * S::at_once;
 #pragma unroll
         for (int turn = 0; turn < S::turns; turn++) {
-            if (first + turn * S::at_once < S::rows)
-                copy_ahead<S::chunk_bytes>(to + turn * S::at_once * S::stride, source);
+            if ((turn + 1) * S::at_once <= S::rows || first + turn * S::at_once < S::rows)
+                copy_ahead(to + turn * S::at_once * S::stride, source);
             source += step;
         }
         return;
     }
-    if (x < 0 || x + CHUNK > from->width)
+    if (x < 0 || x + S::chunk > from->width)
         return;
     uint32_t beyond = (uint32_t)from->border_value * (S::BYTES == 1 ? 0x1010101u : 0x10001u);
 #pragma unroll 1
     for (int row = first; row < S::rows; row += S::at_once) {
         int y = extended_index(from->border, at.y + row, from->height);
         if (y >= 0)
-            copy_ahead<S::chunk_bytes>(to, view_at(&from->view, x, y));
-        for (int k = 0; y < 0 && k < S::chunk_bytes; k += 4)
-            *(uint32_t *)(to + k) = beyond;
+            copy_ahead(to, view_at(&from->view, x, y));
+        else
+            *(uint4 *)to = make_uint4(beyond, beyond, beyond, beyond);
         to += S::at_once * S::stride;
     }
 }
@@ -172,16 +179,16 @@ static __device__ inline void look_up_samples(const struct fused *f, uint8_t *sa
                                               struct corner at)
 {
     const struct source *from = &f->source;
-    int column = thread_of_block() % S::chunks, x = at.x + column * CHUNK;
-    if (x < 0 || x + CHUNK > from->width)
+    int column = thread_of_block() % S::chunks, x = at.x + column * S::chunk;
+    if (x < 0 || x + S::chunk > from->width)
         return;
-#pragma unroll 2
+#pragma unroll 1
     for (int row = first_row<S>(); row < S::rows; row += S::at_once) {
-        uint32_t *words = (uint32_t *)(samples + row * S::stride + column * S::chunk_bytes);
+        uint32_t *words = (uint32_t *)(samples + row * S::stride + column * 16);
         bool beyond = from->border == BORDER_ZERO &&
                       (unsigned)(at.y + row) >= (unsigned)from->height;
         if (!beyond)
-            words_lookup<S::BYTES, 2 * S::BYTES>(&from->lookup, words);
+            words_lookup<S::BYTES, 4>(&from->lookup, words);
     }
 }
 
@@ -192,7 +199,7 @@ static __device__ void load_edges(const struct fused *f, uint8_t *samples, struc
 {
     const struct source *from = &f->source;
     int left = max(-at.x - f->reach, 0), left_end = min(max(-at.x, left), S::columns);
-    int right = max((from->width & -CHUNK) - at.x, left_end);
+    int right = max((from->width & -S::chunk) - at.x, left_end);
     int right_end = max(min(from->width + f->reach - at.x, S::columns), right);
     int count = left_end - left + right_end - right;
 #pragma unroll 1
@@ -307,55 +314,49 @@ static __device__ inline void store_bytes(uint8_t *to, int count, uint4 words)
     }
 }
 
-// A warp stores what it has made of STAGE_COLUMNS columns, 16 bytes of one row a lane, or of two
-// rows: whole sectors of 32. `from` and `to` are the lane's place in the stage and in the first of
-// the pictures' columns; rows `first` .. `end` of the stage, counted from the lane's, are stored,
-// and `columns` is how many from there on the picture has.
-struct stage {
-    const uint8_t *from;
-    uint8_t *to;
-    int first, end, columns;
-};
-
-// `at`: the picture's place of the band's row 0 and first column.
-template <typename S>
-static __device__ inline struct stage stage_of(const struct fused *f, const uint8_t *band,
-                                               struct corner at)
+// What a warp has made of a band, before it stores whole rows of STAGE_BYTES: sixteen bytes a lane,
+// 128 bytes of each row side by side. The sixteens of a row are permuted by its number, so that
+// eight rows of words, and the sixteens of one row, fall in different banks.
+//
+// Where a lane writes: word l % 4 of sixteen `n` of row l / 4, and of the one eight below.
+static __device__ inline uint32_t *stage_word(uint8_t *stage, int n)
 {
-    constexpr int parts = STAGE_COLUMNS * S::BYTES / 16, unused = S::GRADIENT ? 1 : 0;
-    int row = threadIdx.x / parts, part = threadIdx.x % parts, x = at.x + part * 16 / S::BYTES;
-    return {band + row * S::stage_stride + part * 16, view_at(&f->sink.view[0], x, at.y + row),
-            unused - row, min(f->sink.height - at.y, BAND - unused) - row, f->sink.width - x};
+    int row = threadIdx.x / 4;
+    return (uint32_t *)(stage + row * STAGE_BYTES + ((n ^ row) & 7) * 16) + threadIdx.x % 4;
 }
 
-// MIXED: bytes of the stage are those of two products by turns, two from each.
-template <typename S, bool MIXED, bool LOOKUP>
-static __device__ inline void store_stage(const struct fused *f, struct stage *stage)
+// Store the stage, whose first row and column is the picture's at `at`. MIXED: words are two bytes
+// of the left half of 16 columns and two of the right. INSIDE: all of it lies within the picture.
+template <typename S, bool INSIDE, bool MIXED, bool LOOKUP>
+static __device__ inline void store_stage(const struct fused *f, const uint8_t *stage,
+                                          struct corner at)
 {
-    constexpr int whole = 16 / S::BYTES, rows = LANES / (STAGE_COLUMNS * S::BYTES / 16);
+    constexpr int unused = S::GRADIENT ? 1 : 0, rows = LANES * 16 / STAGE_BYTES;
+    constexpr int whole = 16 / S::BYTES;
+    int n = threadIdx.x % 8, first = threadIdx.x / 8, columns = f->sink.width - at.x - n * whole;
+    uint8_t *to = view_at(&f->sink.view[0], at.x + n * whole, at.y + first);
+    int64_t step = (int64_t)f->sink.view[0].stride * rows;
     __syncwarp();
 #pragma unroll
-    for (int k = 0; k < BAND; k += rows) {
-        uint4 words = *(const uint4 *)(stage->from + k * S::stage_stride);
-        uint8_t *to = stage->to + k * (int64_t)f->sink.view[0].stride;
+    for (int k = 0; k < BAND / rows; k++, to += step) {
+        int row = k * rows + first;
+        uint4 words = *(const uint4 *)(stage + row * STAGE_BYTES + ((n ^ row) & 7) * 16);
         if (MIXED)
             words = make_uint4(word_of(words.x, words.y), word_of(words.z, words.w),
                                __byte_perm(words.x, words.y, 0x7632),
                                __byte_perm(words.z, words.w, 0x7632));
-        if (LOOKUP && f->sink.lookup.table) {
+        if (LOOKUP) {
             uint32_t word[4] = {words.x, words.y, words.z, words.w};
             words_lookup<S::BYTES, 4>(&f->sink.lookup, word);
             words = make_uint4(word[0], word[1], word[2], word[3]);
         }
-        if (k >= stage->first && k < stage->end) {
-            if (stage->columns >= whole)
-                *(uint4 *)to = words;
-            else if (stage->columns > 0)
-                store_bytes(to, stage->columns * S::BYTES, words);
-        }
+        if (row < unused || row >= BAND - unused)
+            continue;
+        if (INSIDE || (at.y + row < f->sink.height && columns >= whole))
+            *(uint4 *)to = words;
+        else if (at.y + row < f->sink.height && columns > 0)
+            store_bytes(to, columns * S::BYTES, words);
     }
-    stage->to += STAGE_COLUMNS * S::BYTES;
-    stage->columns -= STAGE_COLUMNS;
     __syncwarp();
 }
 
@@ -370,6 +371,15 @@ static __device__ inline struct corner results_of(const struct fused *f, int til
 template <typename S> static __device__ inline struct corner samples_of(struct corner results)
 {
     return {results.x - S::LEFT, results.y - S::above};
+}
+
+// Whether a warp's band, and what a gradient looks at around it, lies within the picture.
+template <typename S>
+static __device__ inline bool band_is_inside(const struct fused *f, struct corner at)
+{
+    bool columns = S::GRADIENT ? at.x > 0 && at.x + FUSED_COLUMNS < f->sink.width
+                               : at.x + FUSED_COLUMNS <= f->sink.width;
+    return columns && at.y >= 0 && at.y + BAND <= f->sink.height;
 }
 
 // All tiles of a block. There are as many blocks as the GPU has room for. `make` makes the band of
@@ -419,7 +429,7 @@ static cudaError_t prepare(Kernel kernel, size_t shared_bytes, int *processors)
     cudaError_t error = cudaGetDevice(&device);
     if (!error)
         error = cudaDeviceGetAttribute(processors, cudaDevAttrMultiProcessorCount, device);
-    if (!error && shared_bytes > 48 << 10)
+    if (!error && shared_bytes > 40 << 10)
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      (int)shared_bytes);
     return error;

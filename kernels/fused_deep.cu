@@ -65,9 +65,8 @@ static __device__ inline uint32_t bytes_of(uint32_t first, uint32_t second, int 
 // a time.
 template <typename S> struct deep_bands {
     static constexpr int pairs = (S::matrices + 1) / 2;
-    static constexpr int kept = S::kept;
-    uint32_t down[2][pairs + 1][2];
-    uint32_t along[2][2][kept + 2];
+    uint32_t down[2][2 * pairs];
+    uint32_t along[2][2][S::most];
     int down_start[4], along_start[4];
     const uint32_t *gradient; // factors for a gradient inside the picture
 };
@@ -77,15 +76,14 @@ template <typename S> static __device__ inline deep_bands<S> load_bands(const st
     deep_bands<S> b;
     const uint32_t *from = f->fragments + threadIdx.x;
     for (int part = 0; part < 2; part++)
-        for (int k = 0; k <= b.pairs; k++)
-            for (int j = 0; j < 2; j++) {
-                b.down[part][k][j] = k < b.pairs ? __ldg(from) : 0;
-                from += k < b.pairs ? LANES : 0;
-            }
+        for (int k = 0; k < 2 * b.pairs; k++, from += LANES)
+            b.down[part][k] = __ldg(from);
     for (int part = 0; part < 2; part++)
-        for (int half = 0; half < 2; half++)
-            for (int k = 0; k < (half ? S::groups_right : S::groups_left); k++, from += LANES)
-                b.along[part][half][k] = __ldg(from);
+        for (int half = 0; half < 2; half++) {
+            int first = half ? S::first_right : S::first_left;
+            for (int k = first; k <= (half ? S::last_right : S::last_left); k++, from += LANES)
+                b.along[part][half][k - first] = __ldg(from);
+        }
     for (int k = 0; k < 4; k++) {
         b.down_start[k] = 1 << f->down_shift;
         b.along_start[k] = 1 << f->along_shift;
@@ -102,55 +100,54 @@ struct deep_group {
     uint32_t part[2][2];
 };
 
+// Sums of both halves of a group, from `s` times two pairs of matrices. Products that need each
+// other's results are far apart.
+template <typename S>
+static __device__ inline void sum_down(const deep_bands<S> *b, int s,
+                                       const uint32_t samples[S::BYTES][S::matrices + 1],
+                                       struct parts sum[2])
+{
+    const int nothing[4] = {0};
+    bool brief = 4 * s + 2 == S::matrices;
+    uint32_t x[2][2][2];
+    for (int half = 0; half < 2; half++)
+        for (int part = 0; part < S::BYTES; part++)
+            for (int k = 0; k < (brief ? 1 : 2); k++) {
+                const uint32_t *from = &samples[S::BYTES == 1 ? 0 : half][4 * s + 2 * k];
+                x[half][part][k] = bytes_of(from[0], from[1], S::BYTES == 1 ? half : part);
+            }
+    const uint32_t *low = &b->down[0][4 * s], *high = &b->down[1][4 * s];
+    for (int half = 0; half < 2; half++)
+        multiply(brief, sum[half].low, low, x[half][0], s ? sum[half].low : b->down_start);
+    for (int half = 0; half < 2; half++)
+        multiply(brief, sum[half].middle, high, x[half][0], s ? sum[half].middle : nothing);
+    for (int half = 0; half < 2 && S::BYTES == 2; half++)
+        multiply(brief, sum[half].high, high, x[half][S::BYTES - 1], s ? sum[half].high : nothing);
+    for (int half = 0; half < 2 && S::BYTES == 2; half++)
+        multiply(brief, sum[half].middle, low, x[half][S::BYTES - 1], sum[half].middle);
+}
+
 // `at` is this lane's row of the band at the group's first column.
 template <typename S>
 static __device__ inline struct deep_group filter_down(const struct fused *f, const deep_bands<S> *b,
                                                        uint32_t at)
 {
-    const int nothing[4] = {0};
-    uint32_t samples[S::BYTES][S::matrices + 2]; // of two rows: two columns each, or one
-    for (int k = 0; k < S::BYTES; k++) {
+    uint32_t samples[S::BYTES][S::matrices + 1]; // of two rows: two columns each, or one
+    struct parts sum[2] = {};
+    for (int k = 0; k < S::BYTES; k++)
         load_band<S>(samples[k], at + 16 * k);
-        if (S::matrices % 4 == 2)
-            samples[k][S::matrices] = samples[k][S::matrices + 1] = 0;
-    }
+#pragma unroll
+    for (int s = 0; 4 * s < S::matrices; s++)
+        sum_down<S>(b, s, samples, sum);
     uint32_t t[2][2]; // of each half: rows l / 4, l / 4 + 8
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        struct parts sum;
-#pragma unroll
-        for (int s = 0; 4 * s < S::matrices; s++) {
-            constexpr bool odd = S::matrices % 4 == 2;
-            bool last = odd && 4 * s + 4 > S::matrices;
-            uint32_t a[2][4];
-            for (int part = 0; part < 2; part++)
-                for (int k = 0; k < 4; k++)
-                    a[part][k] = b->down[part][2 * s + (last ? 0 : k / 2)][k % 2];
-            uint32_t x[2][2];
-            for (int part = 0; part < S::BYTES; part++)
-                for (int k = 0; k < 2; k++) {
-                    const uint32_t *from = &samples[S::BYTES == 1 ? 0 : half][4 * s + (last ? 0 : 2 * k)];
-                    x[part][k] = bytes_of(from[0], from[1], S::BYTES == 1 ? half : part);
-                }
-            multiply(last, sum.low, a[0], x[0], s ? sum.low : b->down_start);
-            multiply(last, sum.middle, a[1], x[0], s ? sum.middle : nothing);
-            if (S::BYTES == 2) {
-                multiply(last, sum.middle, a[0], x[S::BYTES - 1], sum.middle);
-                multiply(last, sum.high, a[1], x[S::BYTES - 1], s ? sum.high : nothing);
-            }
-        }
-        for (int k = 0; k < 2; k++) {
-            if (S::BYTES == 1) {
-                for (int i = 0; i < 4; i++)
-                    sum.high[i] = 0;
-                t[half][k] = __byte_perm(total(&sum, 2 * k), total(&sum, 2 * k + 1), 0x6521);
-            } else {
-                int shift = 15 - f->down_shift;
-                t[half][k] = __byte_perm(total(&sum, 2 * k) << shift,
-                                         total(&sum, 2 * k + 1) << shift, 0x7632);
-            }
-        }
-    }
+    int shift = 15 - f->down_shift;
+    for (int half = 0; half < 2; half++)
+        for (int k = 0; k < 2; k++)
+            t[half][k] = S::BYTES == 1
+                             ? __byte_perm(total(&sum[half], 2 * k), total(&sum[half], 2 * k + 1),
+                                           0x6521)
+                             : __byte_perm(total(&sum[half], 2 * k) << shift,
+                                           total(&sum[half], 2 * k + 1) << shift, 0x7632);
     struct deep_group made;
     for (int part = 0; part < 2; part++)
         for (int k = 0; k < 2; k++)
@@ -158,204 +155,225 @@ static __device__ inline struct deep_group filter_down(const struct fused *f, co
     return made;
 }
 
-// Sums from groups that begin at group `oldest` of a ring: two of row l / 4, two of row l / 4 + 8.
+// A left half of 16 columns and a right one, from the groups that they are made of: two neighbours
+// of row l / 4, two of row l / 4 + 8, as words of samples; of bytes, in the low two.
+struct halves_of_sixteen {
+    uint32_t left[2], right[2];
+};
+
 template <typename S>
-static __device__ inline void filter_along(const deep_bands<S> *b, int half,
-                                           const struct deep_group t[], int oldest,
-                                           uint32_t result[4])
+static __device__ inline halves_of_sixteen filter_along(const struct fused *f,
+                                                        const deep_bands<S> *b,
+                                                        const struct deep_group *left,
+                                                        const struct deep_group *right)
 {
-    constexpr int ring = deep_bands<S>::kept + 1;
     const int nothing[4] = {0};
-    struct parts sum;
+    struct parts sum[2];
+    // Groups are 16 bytes deep: two of them at once would have to lie in registers side by side.
+    auto add = [&](int s, int t, int tap, int part) {
+        for (int half = 0; half < 2; half++) {
+            int first = half ? S::first_right : S::first_left;
+            if (s < first || s > (half ? S::last_right : S::last_left))
+                continue;
+            int *to = part == 0   ? sum[half].low
+                      : part == 1 ? sum[half].middle
+                                  : sum[half].high;
+            const int *start = s > first || (t == 1 && tap == 0) ? to
+                               : part == 0                       ? b->along_start
+                                                                 : nothing;
+            multiply(true, to, (half ? right : left)[s].part[t], &b->along[tap][half][s - first],
+                     start);
+        }
+    };
 #pragma unroll
-    for (int s = 0; s < (half ? S::groups_right : S::groups_left); s += 2) {
-        bool last = s + 1 == (half ? S::groups_right : S::groups_left);
-        const struct deep_group *first = &t[(oldest + s) % ring];
-        const struct deep_group *second = &t[(oldest + s + (last ? 0 : 1)) % ring];
-        uint32_t a[2][4], w[2][2];
-        for (int part = 0; part < 2; part++)
-            for (int k = 0; k < 2; k++) {
-                a[part][k] = first->part[part][k];
-                a[part][2 + k] = second->part[part][k];
-                w[part][k] = b->along[part][half][s + (last ? 0 : k)];
-            }
-        multiply(last, sum.low, a[0], w[0], s ? sum.low : b->along_start);
-        multiply(last, sum.middle, a[0], w[1], s ? sum.middle : nothing);
-        multiply(last, sum.middle, a[1], w[0], sum.middle);
-        multiply(last, sum.high, a[1], w[1], s ? sum.high : nothing);
+    for (int s = 0; s < S::most; s++) {
+        add(s, 0, 0, 0);
+        add(s, 0, 1, 1);
+        add(s, 1, 1, 2);
+        add(s, 1, 0, 1);
     }
-    for (int k = 0; k < 4; k++)
-        result[k] = total(&sum, k);
+    struct halves_of_sixteen made;
+    int shift = f->along_shift - 15;
+    for (int half = 0; half < 2; half++)
+        for (int k = 0; k < 2; k++) {
+            uint32_t first = total(&sum[half], 2 * k), second = total(&sum[half], 2 * k + 1);
+            (half ? made.right : made.left)[k] =
+                S::BYTES == 1 ? __byte_perm(first, second, 0x0073)
+                              : __byte_perm(first >> shift, second >> shift, 0x7632);
+        }
+    return made;
 }
 
-// Two results next to each other.
+// Put 16 columns, the i-th of a band, into the stage.
 template <typename S>
-static __device__ inline uint32_t results_of(const struct fused *f, uint32_t first, uint32_t second)
+static __device__ inline void put_sixteen(uint8_t *stage, int i, const struct halves_of_sixteen *y)
 {
-    int shift = f->along_shift - 15;
-    return S::BYTES == 1 ? __byte_perm(first, second, 0x0073)
-                         : __byte_perm(first >> shift, second >> shift, 0x7632);
+    constexpr int below = 8 * STAGE_BYTES / 4;
+    for (int k = 0; k < 2; k++)
+        if (S::BYTES == 1) {
+            stage_word(stage, i)[k * below] = word_of(y->left[k], y->right[k]);
+        } else {
+            stage_word(stage, 2 * i)[k * below] = y->left[k];
+            stage_word(stage, 2 * i + 1)[k * below] = y->right[k];
+        }
+}
+
+// The stage holds so many times 16 columns: after the last of them, store it.
+template <typename S, bool INSIDE, bool MIXED>
+static __device__ inline void store_if_full(const struct fused *f, const uint8_t *stage,
+                                            struct corner results, int i)
+{
+    constexpr int holds = STAGE_BYTES / (GROUP * S::BYTES);
+    struct corner at = {results.x + (i + 1 - holds) * GROUP, results.y};
+    if ((i + 1) % holds != 0)
+        return;
+    if (f->sink.lookup.table && !(S::GRADIENT && f->finish == FINISH_THRESHOLD))
+        store_stage<S, INSIDE, MIXED, true>(f, stage, at);
+    else
+        store_stage<S, INSIDE, MIXED, false>(f, stage, at);
 }
 
 // As that of fused_narrow.
-template <typename S>
+template <typename S, bool INSIDE>
 static __device__ inline void filter(const struct fused *f, const deep_bands<S> *b,
-                                     const uint8_t *samples, uint8_t *band, struct corner results)
+                                     const uint8_t *samples, uint8_t *stage, struct corner results)
 {
-    constexpr int kept = deep_bands<S>::kept, ring = kept + 1, count = FUSED_COLUMNS / GROUP;
     constexpr int step = GROUP * S::BYTES;
     uint32_t at = band_at<S>(samples);
-    uint8_t *to = band + threadIdx.x / 4 * S::stage_stride + threadIdx.x % 4 * 4 * S::BYTES;
-    struct stage stage = stage_of<S>(f, band, results);
-    struct deep_group t[ring];
+    struct deep_group t[S::ahead + 1];
 #pragma unroll
-    for (int i = 0; i < kept; i++)
+    for (int i = 0; i < S::ahead; i++)
         t[i] = filter_down<S>(f, b, at + i * step);
-    at += kept * step;
-#pragma unroll(ring % 2 ? 2 * ring : ring)
-    for (int i = 0; i < count; i++) {
-        t[(i + kept) % ring] = filter_down<S>(f, b, at);
-        uint32_t left[4], right[4];
-        filter_along<S>(b, 0, t, i % ring, left);
-        filter_along<S>(b, 1, t, i % ring, right);
-        at += step;
-        for (int k = 0; k < 2; k++) {
-            uint32_t first = results_of<S>(f, left[2 * k], left[2 * k + 1]);
-            uint32_t second = results_of<S>(f, right[2 * k], right[2 * k + 1]);
-            uint8_t *row = to + i % 2 * step + 8 * k * S::stage_stride;
-            if (S::BYTES == 1)
-                *(uint32_t *)row = word_of(first, second);
-            else
-                *(uint2 *)row = make_uint2(first, second);
-        }
-        if (i % 2)
-            store_stage<S, false, true>(f, &stage);
+#pragma unroll(INSIDE ? S::made : 1)
+    for (int i = 0; i < S::made; i++) {
+        t[S::ahead] = filter_down<S>(f, b, at + (i + S::ahead) * step);
+        struct halves_of_sixteen y = filter_along<S>(f, b, t, t);
+        put_sixteen<S>(stage, i, &y);
+        store_if_full<S, INSIDE, S::BYTES == 1>(f, stage, results, i);
+        for (int k = 0; k < S::ahead; k++)
+            t[k] = t[k + 1];
     }
 }
 
 // ---- the gradient ----
 
-// Of eight columns of a band, of their low and their high bytes: weighted sums of three rows,
+// Of 16 columns of a band, of their low and their high bytes: weighted sums of three rows,
 // differences of two rows apart. The high ones count 256 times as much.
 struct deep_slopes {
-    uint32_t smooth[2][2], slope[2][2];
+    uint32_t smooth[2][4], slope[2][4];
 };
 
-static __device__ inline struct deep_slopes slopes_of(const struct slope_down down[2],
-                                                      uint32_t upper, uint32_t lower)
+static __device__ inline void make_slopes(struct deep_slopes *to, int half,
+                                          const struct slope_down down[2],
+                                          const uint32_t filtered[2])
 {
-    struct deep_slopes made;
-    upper = turned(upper);
-    lower = turned(lower);
+    uint32_t upper = turned(filtered[0]), lower = turned(filtered[1]);
     for (int part = 0; part < 2; part++) {
         const uint32_t columns[2] = {__byte_perm(upper, 0, part ? 0x4341 : 0x4240),
                                      __byte_perm(lower, 0, part ? 0x4341 : 0x4240)};
-        multiply_halves(made.smooth[part], down[part].smooth, columns);
-        multiply_halves(made.slope[part], down[part].slope, columns);
+        multiply_halves(to->smooth[part] + 2 * half, down[part].smooth, columns);
+        multiply_halves(to->slope[part] + 2 * half, down[part].slope, columns);
     }
-    return made;
 }
 
 // In units of 2^-24, as the lengths are.
 struct deep_finisher {
     float limit, low, high, below, above;
+    float base; // in the low bits of 2^23 + it
 };
 
 static __device__ inline struct deep_finisher deep_finisher_of(const struct fused *f)
 {
     const struct lookup *lookup = &f->sink.lookup;
     const float unit = 1 / 16777216.0f;
-    return {f->gradient.limit * unit, lookup->low * unit, lookup->high * unit, lookup->below * unit,
-            lookup->above * unit};
+    return {f->gradient.limit * unit, lookup->low * unit,
+            lookup->high * unit,      lookup->below * unit,
+            lookup->above * unit,     8388608.0f + (float)f->gradient.base};
 }
 
 // A length in the low 16 bits.
-template <enum finish FINISH>
-static __device__ inline uint32_t finished(const struct deep_finisher *f, float length, float base)
+template <bool THRESHOLD>
+static __device__ inline uint32_t finished(const struct deep_finisher *f, float gx, float gy)
 {
-    if (FINISH == FINISH_THRESHOLD)
-        length = length < f->low ? f->below : length > f->high ? f->above : length;
-    else
+    float length = fabsf(gx) + fabsf(gy);
+    if (THRESHOLD) {
+        length = length < f->low ? f->below : length;
+        length = length > f->high ? f->above : length;
+    } else {
         length = fminf(length, f->limit);
-    return __float_as_uint(__fmaf_rd(length, 16777216.0f, base));
+    }
+    return __float_as_uint(__fmaf_rd(length, 16777216.0f, f->base));
 }
 
-template <enum finish FINISH>
-static __device__ inline void lengths_of(const struct deep_finisher *finisher, float base,
+// The lengths of eight columns, four behind the first of the slopes.
+template <bool THRESHOLD>
+static __device__ inline void lengths_of(const struct deep_finisher *finisher,
                                          const struct slope_along *along,
-                                         const struct deep_slopes *left,
-                                         const struct deep_slopes *right, uint32_t length[2])
+                                         const struct deep_slopes *slopes, uint32_t length[2])
 {
     const float nothing[4] = {0};
     float gx[4], gy[4];
     for (int part = 0; part < 2; part++) {
-        const uint32_t smooth[4] = {left->smooth[part][0], left->smooth[part][1],
-                                    right->smooth[part][0], right->smooth[part][1]};
-        const uint32_t slope[4] = {left->slope[part][0], left->slope[part][1],
-                                   right->slope[part][0], right->slope[part][1]};
-        multiply(false, gx, smooth, along->slope, part ? gx : nothing);
-        multiply(false, gy, slope, along->smooth, part ? gy : nothing);
+        multiply(false, gx, slopes->smooth[part], along->slope, part ? gx : nothing);
+        multiply(false, gy, slopes->slope[part], along->smooth, part ? gy : nothing);
     }
     for (int k = 0; k < 2; k++)
-        length[k] = word_of(
-            finished<FINISH>(finisher, fabsf(gx[2 * k]) + fabsf(gy[2 * k]), base),
-            finished<FINISH>(finisher, fabsf(gx[2 * k + 1]) + fabsf(gy[2 * k + 1]), base));
+        length[k] = word_of(finished<THRESHOLD>(finisher, gx[2 * k], gy[2 * k]),
+                            finished<THRESHOLD>(finisher, gx[2 * k + 1], gy[2 * k + 1]));
 }
 
 // As that of fused_narrow.
-template <typename S, enum finish FINISH>
+template <typename S, bool THRESHOLD, bool INSIDE>
 static __device__ inline void filter_gradient(const struct fused *f, const deep_bands<S> *b,
-                                              const uint8_t *samples, uint8_t *band, uint4 *kept_w,
+                                              const uint8_t *samples, uint8_t *stage,
                                               struct corner results)
 {
-    constexpr int kept = deep_bands<S>::kept, ring = kept + 1, count = FUSED_COLUMNS / GROUP;
     constexpr int step = GROUP * S::BYTES;
-    struct slope_down down[2] = {load_slope_down(f, b->gradient, results.y)};
+    struct slope_down down[2] = {slope_down_of<INSIDE>(f, b->gradient, results.y)};
     for (int k = 0; k < 4; k++) {
         __half2 much = __half2half2(__int2half_rn(256));
         down[1].smooth[k] = bits_of(__hmul2(halves(down[0].smooth[k]), much));
         down[1].slope[k] = bits_of(__hmul2(halves(down[0].slope[k]), much));
     }
-    struct slope_edges edges = slope_edges_of(f, b->gradient, kept_w, results.x);
+    struct slope_along first = slope_along_of(b->gradient), second = other_way(&first);
     struct deep_finisher finisher = deep_finisher_of(f);
-    float base = 8388608.0f + (float)f->gradient.base;
     uint32_t at = band_at<S>(samples);
-    uint8_t *to = band + threadIdx.x / 4 * S::stage_stride + threadIdx.x % 4 * 4;
-    struct stage stage = stage_of<S>(f, band, results);
-    struct deep_group t[ring];
-    struct deep_slopes slopes[3];
-    auto slopes_at = [&](int half, int oldest) {
-        uint32_t sum[4];
-        filter_along<S>(b, half, t, oldest, sum);
-        return slopes_of(down, results_of<S>(f, sum[0], sum[1]), results_of<S>(f, sum[2], sum[3]));
-    };
+    struct deep_group t[S::ahead + 1];
+    struct deep_slopes slopes;
 #pragma unroll
-    for (int i = 0; i < kept; i++)
+    for (int i = 0; i < S::ahead; i++)
         t[i] = filter_down<S>(f, b, at + i * step);
-    slopes[0] = slopes_at(0, 0);
-#pragma unroll(ring == 2 ? 2 : count)
-    for (int i = 0; i < count; i++) {
-        t[(i + kept) % ring] = filter_down<S>(f, b, at + (i + kept) * step);
-        slopes[1] = slopes_at(1, i % ring);
-        slopes[2] = slopes_at(0, (i + 1) % ring);
-        uint32_t length[2];
-        for (int half = 0; half < 2; half++) {
-            struct slope_along along = slope_along_of(&edges, 2 * i + half);
-            lengths_of<FINISH>(&finisher, base, &along, &slopes[half], &slopes[half + 1], length);
-            for (int k = 0; k < 2; k++)
-                *(uint32_t *)(to + i % 2 * step + 16 * half + 8 * k * S::stage_stride) = length[k];
+    struct halves_of_sixteen y = filter_along<S>(f, b, t, t);
+    make_slopes(&slopes, 0, down, y.left);
+#pragma unroll(INSIDE ? S::made : 1)
+    for (int i = 0; i < S::made; i++) {
+        t[S::ahead] = filter_down<S>(f, b, at + (i + S::ahead) * step);
+        y = filter_along<S>(f, b, t + 1, t);
+        struct halves_of_sixteen length;
+        struct slope_along along = first;
+        if (!INSIDE)
+            along = slope_along_at(f, &first, results.x + i * GROUP);
+        make_slopes(&slopes, 1, down, y.right);
+        lengths_of<THRESHOLD>(&finisher, &along, &slopes, length.left);
+        along = second;
+        if (!INSIDE) {
+            along = slope_along_at(f, &first, results.x + i * GROUP + 8);
+            along = other_way(&along);
         }
-        slopes[0] = slopes[2];
-        if (i % 2)
-            store_stage<S, false, FINISH == FINISH_LOOKUP>(f, &stage);
+        make_slopes(&slopes, 0, down, y.left);
+        lengths_of<THRESHOLD>(&finisher, &along, &slopes, length.right);
+        put_sixteen<S>(stage, i, &length);
+        store_if_full<S, INSIDE, false>(f, stage, results, i);
+        for (int k = 0; k < S::ahead; k++)
+            t[k] = t[k + 1];
     }
 }
 
 // ---- kernels ----
 
 template <typename S>
-static constexpr int deep_blocks = S::GRADIENT                      ? 4
-                                   : S::BYTES == 1 && S::REACH <= 16 ? 6
+static constexpr int deep_blocks = S::GRADIENT                       ? 4
+                                   : S::BYTES == 1 && S::REACH <= 16 ? 5
                                    : S::BYTES == 2 && S::REACH > 16  ? 3
                                                                      : 4;
 
@@ -366,22 +384,26 @@ static __global__ void __launch_bounds__(FUSED_THREADS, deep_blocks<S>)
     extern __shared__ uint4 memory[];
     deep_bands<S> b = load_bands<S>(&f);
     make_tiles<S>(&f, (uint8_t *)memory,
-                  [&](const uint8_t *samples, uint8_t *band, struct corner results) {
-                      filter<S>(&f, &b, samples, band, results);
+                  [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
+                      if (band_is_inside<S>(&f, results))
+                          filter<S, true>(&f, &b, samples, stage, results);
+                      else
+                          filter<S, false>(&f, &b, samples, stage, results);
                   });
 }
 
-template <typename S, enum finish FINISH>
+template <typename S, bool THRESHOLD>
 static __global__ void __launch_bounds__(FUSED_THREADS, deep_blocks<S>)
     deep_gradient(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
-    __shared__ uint4 edges[FUSED_WARPS][2 * LANES];
     deep_bands<S> b = load_bands<S>(&f);
     make_tiles<S>(&f, (uint8_t *)memory,
-                  [&](const uint8_t *samples, uint8_t *band, struct corner results) {
-                      filter_gradient<S, FINISH>(&f, &b, samples, band, edges[threadIdx.y],
-                                                 results);
+                  [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
+                      if (band_is_inside<S>(&f, results))
+                          filter_gradient<S, THRESHOLD, true>(&f, &b, samples, stage, results);
+                      else
+                          filter_gradient<S, THRESHOLD, false>(&f, &b, samples, stage, results);
                   });
 }
 
@@ -413,19 +435,23 @@ size_t deep_fragments(const struct op_separable *op, struct choice choice, bool 
                                                      part, e);
         }
     }
-    for (int part = 0; part < 2; part++)
-        for (int half = 0; half < 2; half++)
-            for (int i = 0; i < groups_along(choice.reach, choice.left, gradient, half) * LANES; i++, used++) {
-                int lane = i % LANES, q = lane % 4, n = lane / 4;
-                int column = gradient ? 8 * half + n - 4 : n / 2 * 4 + 2 * half + n % 2;
-                for (int e = 0; to && e < 4; e++) {
-                    int of_group = choice.bytes == 1 ? 4 * q + 2 * (e % 2) + e / 2
-                                                     : 8 * (e / 2) + 2 * q + e % 2;
-                    int distance = GROUP * (i / LANES) + of_group - column - choice.left;
-                    to[used] = (e ? to[used] : 0) |
-                               tap_byte(op->tap_x, op->radius_x, distance, part, e);
-                }
+    for (int n = 0; n < 4; n++) {
+        int part = n / 2, half = n % 2;
+        int first = first_group(choice.reach, choice.left, gradient, half);
+        int count = last_group(choice.reach, choice.left, gradient, half) - first + 1;
+        int column = choice.left - (gradient ? GRADIENT_OFFSET : 0) + 8 * half;
+        for (int i = 0; i < count * LANES; i++, used++) {
+            int q = i % LANES % 4;
+            for (int e = 0; to && e < 4; e++) {
+                int of_group =
+                    choice.bytes == 1 ? 4 * q + 2 * (e % 2) + e / 2 : 8 * (e / 2) + 2 * q + e % 2;
+                int distance =
+                    GROUP * (first + i / LANES) + of_group - column - i % LANES / 4;
+                to[used] = (e ? to[used] : 0) |
+                           tap_byte(op->tap_x, op->radius_x, distance, part, e);
             }
+        }
+    }
     return used;
 }
 
@@ -435,26 +461,21 @@ template <typename S> static cudaError_t launch(const struct fused *f, cudaStrea
 {
     if constexpr (!S::GRADIENT)
         return launch_tiles<S>(deep<S>, f, deep_blocks<S>, stream);
+    else if (f->finish == FINISH_THRESHOLD)
+        return launch_tiles<S>(deep_gradient<S, true>, f, deep_blocks<S>, stream);
     else
-        switch (f->finish) {
-        case FINISH_THRESHOLD:
-            return launch_tiles<S>(deep_gradient<S, FINISH_THRESHOLD>, f, deep_blocks<S>, stream);
-        case FINISH_LIMIT:
-            return launch_tiles<S>(deep_gradient<S, FINISH_LIMIT>, f, deep_blocks<S>, stream);
-        default:
-            return launch_tiles<S>(deep_gradient<S, FINISH_LOOKUP>, f, deep_blocks<S>, stream);
-        }
+        return launch_tiles<S>(deep_gradient<S, false>, f, deep_blocks<S>, stream);
 }
 
 static cudaError_t launch_bytes(const struct fused *f, int reach, cudaStream_t stream)
 {
     switch (reach) {
     case 8:
-        return launch<shape<8, 8, 1, false>>(f, stream);
+        return launch<shape<8, 16, 1, false>>(f, stream);
     case 16:
         return launch<shape<16, 16, 1, false>>(f, stream);
     case 24:
-        return launch<shape<24, 24, 1, false>>(f, stream);
+        return launch<shape<24, 32, 1, false>>(f, stream);
     default:
         return launch<shape<32, 32, 1, false>>(f, stream);
     }

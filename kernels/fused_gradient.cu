@@ -1,14 +1,14 @@
 // A gradient of 8-bit samples alone, in packed halves: see fused_narrow.cu for why that is exact.
 #include "kernels/fused_gradient.cuh"
 
-enum { HALF_BAND = BAND / 2 };
+enum { HALF_BAND = BAND / 2, OWN = 8 }; // rows and columns of a thread
 
 // What fused.cuh wants to know of a shape: a block makes 64 rows, from one more on either side.
 struct slope_shape {
-    static constexpr int REACH = 0, LEFT = CHUNK, BYTES = 1, above = 1;
+    static constexpr int REACH = 0, LEFT = 16, BYTES = 1, above = 1;
     static constexpr int results = BAND * FUSED_WARPS, each = BAND, rows = results + 2;
-    static constexpr int columns = FUSED_COLUMNS + 2 * CHUNK, chunk_bytes = CHUNK;
-    static constexpr int chunks = columns / CHUNK, stride = columns;
+    static constexpr int columns = FUSED_COLUMNS + 2 * LEFT, chunk = 16;
+    static constexpr int chunks = columns / chunk, stride = columns;
     static constexpr bool GRADIENT = false;
     static constexpr int at_once = FUSED_THREADS / chunks;
     static constexpr int turns = (rows + at_once - 1) / at_once;
@@ -51,7 +51,7 @@ template <enum finish FINISH>
 static __device__ inline uint32_t finished(const struct finisher *f, const struct lookup *lookup,
                                            __half2 even, __half2 odd)
 {
-    struct pairs p = {finished_lanes<FINISH>(f, even), finished_lanes<FINISH>(f, odd)};
+    struct pairs p = {finished_lanes<FINISH == FINISH_THRESHOLD>(f, even), finished_lanes<FINISH == FINISH_THRESHOLD>(f, odd)};
     return FINISH == FINISH_LOOKUP ? lookup_pairs(lookup, lookup->table, p) : pairs_word(p);
 }
 
@@ -96,13 +96,13 @@ template <enum finish FINISH>
 static __device__ inline void make_band(const struct fused *f, const uint8_t *samples,
                                         struct corner at)
 {
-    int column = threadIdx.x % 16 * CHUNK, row = threadIdx.x / 16 * HALF_BAND;
+    int column = threadIdx.x % 16 * OWN, row = threadIdx.x / 16 * HALF_BAND;
     int columns = f->sink.width - at.x - column, rows = f->sink.height - at.y - row;
     if (columns <= 0 || rows <= 0)
         return;
-    samples += (threadIdx.y * BAND + row) * slope_shape::stride + CHUNK + column;
+    samples += (threadIdx.y * BAND + row) * slope_shape::stride + slope_shape::LEFT + column;
     uint8_t *to = view_at(&f->sink.view[0], at.x + column, at.y + row);
-    if (columns >= CHUNK)
+    if (columns >= OWN)
         walk<FINISH, true>(f, samples, to, columns, rows);
     else
         walk<FINISH, false>(f, samples, to, columns, rows);

@@ -51,9 +51,9 @@ static __device__ inline void multiply_halves(uint32_t sum[2], const uint32_t a[
 
 // ---- weights ----
 
-// Of the samples with which a gradient smooths across its direction, and of those along it, in
-// columns (rows) 2 (l % 4) .. of row (column) l / 4: as the left factor down, as the right one
-// along. One product more reaches one sample further than eight each way: see fused_fragments().
+// Of the samples with which a gradient smooths across its direction, and of those along it: as the
+// left factor down, as the right one along. Those along come twice, for products whose two times
+// eight columns lie side by side in this order and in the other.
 struct slope_down {
     uint32_t smooth[4], slope[4];
 };
@@ -62,88 +62,99 @@ struct slope_along {
     uint32_t smooth[2], slope[2];
 };
 
-enum { SLOPE_WORDS = 12 * LANES }; // slope_down, slope_along for all lanes, four words at a time
+// A line of samples: how long, and what stands for those just beyond its ends, -1 for nothing.
+struct line {
+    int length, before, behind;
+};
 
-// The factors of one place as the border rule makes them: sample `from` and the next count towards
-// result `to`.
-static __device__ inline uint32_t weights_at(const struct small_gradient *g, bool smooth, int to,
-                                             int from, int length)
+static __device__ inline struct line line_of(const struct small_gradient *g, int length)
 {
-    int sum[2] = {0};
-#pragma unroll 1
-    for (int d = -1; d <= 1 && (unsigned)to < (unsigned)length; d++) {
-        int i = extended_index(g->border, to + d, length);
-        int weight = !smooth ? d : d ? 1 : g->center;
-        sum[0] += i == from ? weight : 0;
-        sum[1] += i == from + 1 ? weight : 0;
-    }
-    return bits_of(__halves2half2(__int2half_rn(sum[0]), __int2half_rn(sum[1])));
+    return {length, extended_index(g->border, -1, length),
+            extended_index(g->border, length, length)};
 }
 
-// For a band whose first row is `y`.
-static __device__ inline struct slope_down load_slope_down(const struct fused *f,
-                                                           const uint32_t *fragments, int y)
+// With what weight sample `from` counts towards result `to`.
+static __device__ inline int weight_at(const struct small_gradient *g, bool smooth, int to,
+                                       int from, const struct line *line)
+{
+    int d = from - to, weight = d == 0 ? smooth ? g->center : 0 : d == 1 || d == -1 ? d : 0;
+    if ((unsigned)from >= (unsigned)line->length)
+        return 0;
+    weight = smooth ? abs(weight) : weight;
+    weight += to == 0 && from == line->before ? smooth ? 1 : -1 : 0;
+    weight += to == line->length - 1 && from == line->behind ? 1 : 0;
+    return weight;
+}
+
+// The same of `from` and the next, as halves.
+static __device__ inline uint32_t weights_at(const struct small_gradient *g, bool smooth, int to,
+                                             int from, const struct line *line)
+{
+    return bits_of(
+        __halves2half2(__int2half_rn(weight_at(g, smooth, to, from, line)),
+                       __int2half_rn(weight_at(g, smooth, to, from + 1, line))));
+}
+
+static __device__ inline void load_words(uint32_t to[4], const uint32_t *from)
+{
+    uint4 four = __ldg((const uint4 *)from + threadIdx.x);
+    to[0] = four.x;
+    to[1] = four.y;
+    to[2] = four.z;
+    to[3] = four.w;
+}
+
+// For a band whose first row is `y`. `fragments` are gradient_fragments().
+template <bool INSIDE>
+static __device__ inline struct slope_down slope_down_of(const struct fused *f,
+                                                         const uint32_t *fragments, int y)
 {
     struct slope_down s;
-    if (y >= 0 && y + BAND <= f->sink.height) {
-        *(uint4 *)s.smooth = __ldg((const uint4 *)fragments + threadIdx.x);
-        *(uint4 *)s.slope = __ldg((const uint4 *)fragments + LANES + threadIdx.x);
+    if (INSIDE || (y >= 0 && y + BAND <= f->sink.height)) {
+        load_words(s.smooth, fragments);
+        load_words(s.slope, fragments + 4 * LANES);
         return s;
     }
-    int row = y + (int)threadIdx.x / 4, from = y + (int)threadIdx.x % 4 * 2;
+    struct line line = line_of(&f->gradient, f->sink.height);
+    int to = y + (int)threadIdx.x / 4, from = y + (int)threadIdx.x % 4 * 2;
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-        s.smooth[k] = weights_at(&f->gradient, true, row + k % 2 * 8, from + k / 2 * 8,
-                                 f->sink.height);
-        s.slope[k] = weights_at(&f->gradient, false, row + k % 2 * 8, from + k / 2 * 8,
-                                f->sink.height);
+        int row = to + k % 2 * 8, sample = from + k / 2 * 8;
+        s.smooth[k] = weights_at(&f->gradient, true, row, sample, &line);
+        s.slope[k] = weights_at(&f->gradient, false, row, sample, &line);
     }
     return s;
 }
 
-static __device__ inline uint4 slope_along_at(const struct fused *f, int x)
+static __device__ inline struct slope_along slope_along_of(const uint32_t *fragments)
 {
-    int column = x + (int)threadIdx.x / 4, from = x - 4 + (int)threadIdx.x % 4 * 2;
-    const struct small_gradient *g = &f->gradient;
-    int width = f->sink.width;
-    return make_uint4(weights_at(g, true, column, from, width),
-                      weights_at(g, true, column, from + 8, width),
-                      weights_at(g, false, column, from, width),
-                      weights_at(g, false, column, from + 8, width));
+    uint32_t words[4];
+    load_words(words, fragments + 8 * LANES);
+    return {{words[0], words[1]}, {words[2], words[3]}};
 }
 
-// Eight columns of results by eight, which of them differ: the first of the picture and its last.
-struct slope_edges {
-    uint4 inside;
-    bool left;
-    int right;
-    uint4 *kept; // two for each lane
-};
+static __device__ inline struct slope_along other_way(const struct slope_along *s)
+{
+    return {{s->smooth[1], s->smooth[0]}, {s->slope[1], s->slope[0]}};
+}
 
-static __device__ inline struct slope_edges slope_edges_of(const struct fused *f,
-                                                           const uint32_t *fragments, uint4 *kept,
+// For the eight results from column `x` on: the same as everywhere but where the picture begins or
+// ends.
+static __device__ inline struct slope_along slope_along_at(const struct fused *f,
+                                                           const struct slope_along *everywhere,
                                                            int x)
 {
-    struct slope_edges edges;
-    edges.inside = __ldg((const uint4 *)fragments + 2 * LANES + threadIdx.x);
-    edges.left = x == 0;
-    edges.right = (f->sink.width - 1 - x) / 8;
-    edges.kept = kept + threadIdx.x;
-    if (edges.left)
-        edges.kept[0] = slope_along_at(f, x);
-    if (edges.right < FUSED_COLUMNS / 8)
-        edges.kept[LANES] = slope_along_at(f, x + edges.right * 8);
-    return edges;
-}
-
-static __device__ inline struct slope_along slope_along_of(const struct slope_edges *edges, int n)
-{
-    uint4 w = edges->inside;
-    if (n == 0 && edges->left)
-        w = edges->kept[0];
-    else if (n == edges->right)
-        w = edges->kept[LANES];
-    return {{w.x, w.y}, {w.z, w.w}};
+    int last = f->sink.width - 1;
+    if (x != 0 && (last < x || last >= x + 8))
+        return *everywhere;
+    struct line line = line_of(&f->gradient, f->sink.width);
+    int to = x + (int)threadIdx.x / 4, from = x - GRADIENT_OFFSET + (int)threadIdx.x % 4 * 2;
+    struct slope_along s;
+    for (int k = 0; k < 2; k++) {
+        s.smooth[k] = weights_at(&f->gradient, true, to, from + 8 * k, &line);
+        s.slope[k] = weights_at(&f->gradient, false, to, from + 8 * k, &line);
+    }
+    return s;
 }
 
 // ---- lengths of 8-bit gradients ----
@@ -164,10 +175,10 @@ static __device__ inline struct finisher finisher_of(const struct fused *f)
 }
 
 // Of the lengths in two lanes, in their low bytes.
-template <enum finish FINISH>
+template <bool THRESHOLD>
 static __device__ inline uint32_t finished_lanes(const struct finisher *f, __half2 length)
 {
-    if (FINISH == FINISH_THRESHOLD)
+    if (THRESHOLD)
         return (bits_of(length) & __hge2_mask(length, halves(f->low))) |
                __hge2_mask(length, halves(f->high));
     return bits_of(__hmin2(length, halves(f->limit))) + f->base;

@@ -17,13 +17,13 @@
 // Bands as narrow_fragments() wrote them: the left factor of each product down the columns; the
 // right factors of the products along the rows.
 template <typename S> struct narrow_bands {
-    static constexpr int steps = (S::matrices + 1) / 2, kept = S::kept;
+    static constexpr int steps = (S::matrices + 1) / 2;
     uint32_t down[steps][4];
-    uint32_t along[2][kept + 1][2];
+    uint32_t along[2][S::most][2];
     // What sums start from. It comes from memory as four for each lane: of one value the compiler
     // would keep one register, of one for all lanes a uniform one, and copy it each time.
     float down_start[4], along_start[4];
-    const uint32_t *gradient; // this lane's factors for a gradient inside the picture
+    const uint32_t *gradient; // factors for a gradient inside the picture
 };
 
 static __device__ inline void load_start(float to[4], const uint32_t *from)
@@ -48,7 +48,7 @@ template <typename S> static __device__ inline narrow_bands<S> load_bands(const 
         from += 4 * LANES;
     }
     for (int half = 0; half < 2; half++)
-        for (int k = 0; k < (half ? S::groups_right : S::groups_left); k++) {
+        for (int k = 0; k <= (half ? S::last_right - S::first_right : S::last_left - S::first_left); k++) {
             uint2 two = __ldg((const uint2 *)from + threadIdx.x);
             b.along[half][k][0] = two.x;
             b.along[half][k][1] = two.y;
@@ -56,7 +56,7 @@ template <typename S> static __device__ inline narrow_bands<S> load_bands(const 
         }
     load_start(b.down_start, from + 4 * threadIdx.x);
     load_start(b.along_start, from + 4 * LANES + 4 * threadIdx.x);
-    b.gradient = from + 8 * LANES + 4 * threadIdx.x;
+    b.gradient = from + 8 * LANES;
     return b;
 }
 
@@ -91,133 +91,142 @@ filter_down(const struct fused *f, const narrow_bands<S> *b, uint32_t at)
     return t;
 }
 
-// Results in the low bits: two of row l / 4, two of row l / 4 + 8. The groups that they are made of
-// begin at group `oldest` of a ring.
+// A left half of 16 columns and a right one, from the groups that they are made of: in the low bits,
+// two of row l / 4, two of row l / 4 + 8.
+struct halves_of_sixteen {
+    uint32_t left[4], right[4];
+};
+
 template <typename S>
-static __device__ inline void filter_along(const struct fused *f, const narrow_bands<S> *b, int half,
-                                           const struct narrow_group t[], int oldest,
-                                           uint32_t result[4])
+static __device__ inline struct halves_of_sixteen
+filter_along(const struct fused *f, const narrow_bands<S> *b, const struct narrow_group *left,
+             const struct narrow_group *right)
 {
-    float sum[4];
+    float sum[2][4];
 #pragma unroll
-    for (int s = 0; s < (half ? S::groups_right : S::groups_left); s++)
-        multiply(false, sum, t[(oldest + s) % (b->kept + 1)].factor, b->along[half][s],
-                 s ? sum : b->along_start);
-    for (int k = 0; k < 4; k++)
-        result[k] = whole(sum[k], f->along_scale);
+    for (int s = 0; s < S::most; s++) {
+        if (s >= S::first_left && s <= S::last_left)
+            multiply(false, sum[0], left[s].factor, b->along[0][s - S::first_left],
+                     s > S::first_left ? sum[0] : b->along_start);
+        if (s >= S::first_right && s <= S::last_right)
+            multiply(false, sum[1], right[s].factor, b->along[1][s - S::first_right],
+                     s > S::first_right ? sum[1] : b->along_start);
+    }
+    struct halves_of_sixteen made;
+    for (int k = 0; k < 4; k++) {
+        made.left[k] = whole(sum[0][k], f->along_scale);
+        made.right[k] = whole(sum[1][k], f->along_scale);
+    }
+    return made;
 }
 
 // A warp filters its band of 16 rows from left to right, a group at a time: down the columns from
-// shared memory, then along the rows from the last few of these, which it keeps. Each lane makes
-// four neighbouring results of two rows. Eight rows fall in different banks.
-template <typename S>
+// shared memory, then along the rows from the last few of these, which it keeps.
+template <typename S, bool INSIDE>
 static __device__ inline void filter(const struct fused *f, const narrow_bands<S> *b,
-                                     const uint8_t *samples, uint8_t *band, struct corner results)
+                                     const uint8_t *samples, uint8_t *stage, struct corner results)
 {
-    constexpr int kept = narrow_bands<S>::kept, ring = kept + 1, count = FUSED_COLUMNS / GROUP;
     uint32_t at = band_at<S>(samples);
-    uint8_t *to = band + threadIdx.x / 4 * S::stage_stride + threadIdx.x % 4 * 4;
-    struct stage stage = stage_of<S>(f, band, results);
-    struct narrow_group t[ring];
+    struct narrow_group t[S::ahead + 1];
 #pragma unroll
-    for (int i = 0; i < kept; i++)
+    for (int i = 0; i < S::ahead; i++)
         t[i] = filter_down<S>(f, b, at + i * GROUP);
-    at += kept * GROUP;
-#pragma unroll(ring % 2 ? 2 * ring : ring)
-    for (int i = 0; i < count; i++) {
-        t[(i + kept) % ring] = filter_down<S>(f, b, at);
-        uint32_t left[4], right[4];
-        filter_along<S>(f, b, 0, t, i % ring, left);
-        filter_along<S>(f, b, 1, t, i % ring, right);
-        at += GROUP;
+#pragma unroll(INSIDE ? S::made : 1)
+    for (int i = 0; i < S::made; i++) {
+        t[S::ahead] = filter_down<S>(f, b, at + (i + S::ahead) * GROUP);
+        struct halves_of_sixteen y = filter_along<S>(f, b, t, t);
+        uint32_t *to = stage_word(stage, i);
         for (int k = 0; k < 2; k++)
-            *(uint32_t *)(to + i % 2 * GROUP + 8 * k * S::stage_stride) =
-                word_of(__byte_perm(left[2 * k], left[2 * k + 1], 0x0040),
-                        __byte_perm(right[2 * k], right[2 * k + 1], 0x0040));
-        if (i % 2)
-            store_stage<S, false, true>(f, &stage);
+            to[k * 8 * STAGE_BYTES / 4] =
+                word_of(__byte_perm(y.left[2 * k], y.left[2 * k + 1], 0x0040),
+                        __byte_perm(y.right[2 * k], y.right[2 * k + 1], 0x0040));
+        for (int k = 0; k < S::ahead; k++)
+            t[k] = t[k + 1];
     }
+    if (f->sink.lookup.table)
+        store_stage<S, INSIDE, true, true>(f, stage, results);
+    else
+        store_stage<S, INSIDE, true, false>(f, stage, results);
 }
 
 // ---- the gradient ----
 
-// Of eight columns of a band: weighted sums of three rows, differences of two rows apart.
+// Of 16 columns of a band, the left half first: weighted sums of three rows, differences of two rows
+// apart.
 struct narrow_slopes {
-    uint32_t smooth[2], slope[2];
+    uint32_t smooth[4], slope[4];
 };
 
-static __device__ inline struct narrow_slopes slopes_of(const struct slope_down *down,
-                                                        const uint32_t filtered[4])
+static __device__ inline void make_slopes(struct narrow_slopes *to, int half,
+                                          const struct slope_down *down,
+                                          const uint32_t filtered[4])
 {
     const uint32_t columns[2] = {turned(word_of(filtered[0], filtered[1])),
                                  turned(word_of(filtered[2], filtered[3]))};
-    struct narrow_slopes made;
-    multiply_halves(made.smooth, down->smooth, columns);
-    multiply_halves(made.slope, down->slope, columns);
-    return made;
+    multiply_halves(to->smooth + 2 * half, down->smooth, columns);
+    multiply_halves(to->slope + 2 * half, down->slope, columns);
 }
 
-// The lengths of eight columns from two times eight columns of slopes, the first of which begin
-// four before them.
-template <enum finish FINISH>
+// The lengths of eight columns, four behind the first of the slopes.
+template <bool THRESHOLD>
 static __device__ inline void lengths_of(const struct finisher *finisher,
                                          const struct slope_along *along,
-                                         const struct narrow_slopes *left,
-                                         const struct narrow_slopes *right, uint32_t length[2])
+                                         const struct narrow_slopes *slopes, uint32_t length[2])
 {
-    const uint32_t smooth[4] = {left->smooth[0], left->smooth[1], right->smooth[0],
-                                right->smooth[1]};
-    const uint32_t slope[4] = {left->slope[0], left->slope[1], right->slope[0], right->slope[1]};
     uint32_t gx[2], gy[2];
-    multiply_halves(gx, smooth, along->slope);
-    multiply_halves(gy, slope, along->smooth);
+    multiply_halves(gx, slopes->smooth, along->slope);
+    multiply_halves(gy, slopes->slope, along->smooth);
     for (int k = 0; k < 2; k++)
-        length[k] =
-            finished_lanes<FINISH>(finisher, __hadd2(__habs2(halves(gx[k])), __habs2(halves(gy[k]))));
+        length[k] = finished_lanes<THRESHOLD>(
+            finisher, __hadd2(__habs2(halves(gx[k])), __habs2(halves(gy[k]))));
 }
 
-// As filter(), then the gradient of 14 of the 16 rows. Filtered columns come by eight, from four
-// before the tile on; those of a gradient are one product behind.
-template <typename S, enum finish FINISH>
+// As filter(), then the gradient of 14 of the 16 rows. Filtered halves begin four columns before the
+// tile; each new one takes the place of the last but one among the slopes, and so a left half comes
+// behind its right neighbour every other time.
+template <typename S, bool THRESHOLD, bool INSIDE>
 static __device__ inline void filter_gradient(const struct fused *f, const narrow_bands<S> *b,
-                                              const uint8_t *samples, uint8_t *band, uint4 *kept_w,
+                                              const uint8_t *samples, uint8_t *stage,
                                               struct corner results)
 {
-    constexpr int kept = narrow_bands<S>::kept, ring = kept + 1, count = FUSED_COLUMNS / GROUP;
-    constexpr int first = S::groups_left - 1; // the group that a left half ends in
-    struct slope_down down = load_slope_down(f, b->gradient, results.y);
-    struct slope_edges edges = slope_edges_of(f, b->gradient, kept_w, results.x);
+    struct slope_down down = slope_down_of<INSIDE>(f, b->gradient, results.y);
+    struct slope_along first = slope_along_of(b->gradient), second = other_way(&first);
     struct finisher finisher = finisher_of(f);
     uint32_t at = band_at<S>(samples);
-    uint8_t *to = band + threadIdx.x / 4 * S::stage_stride + threadIdx.x % 4 * 4;
-    struct stage stage = stage_of<S>(f, band, results);
-    struct narrow_group t[ring];
-    struct narrow_slopes slopes[3];
-    uint32_t filtered[4];
+    struct narrow_group t[S::ahead + 1];
+    struct narrow_slopes slopes;
 #pragma unroll
-    for (int i = 0; i <= first; i++)
+    for (int i = 0; i < S::ahead; i++)
         t[i] = filter_down<S>(f, b, at + i * GROUP);
-    filter_along<S>(f, b, 0, t, 0, filtered);
-    slopes[0] = slopes_of(&down, filtered);
-#pragma unroll
-    for (int i = 0; i < count; i++) {
-        t[(i + kept) % ring] = filter_down<S>(f, b, at + (i + kept) * GROUP);
-        filter_along<S>(f, b, 1, t, i % ring, filtered);
-        slopes[1] = slopes_of(&down, filtered);
-        filter_along<S>(f, b, 0, t, (i + 1) % ring, filtered);
-        slopes[2] = slopes_of(&down, filtered);
+    struct halves_of_sixteen y = filter_along<S>(f, b, t, t);
+    make_slopes(&slopes, 0, &down, y.left);
+#pragma unroll(INSIDE ? S::made : 1)
+    for (int i = 0; i < S::made; i++) {
+        t[S::ahead] = filter_down<S>(f, b, at + (i + S::ahead) * GROUP);
+        y = filter_along<S>(f, b, t + 1, t);
         uint32_t left[2], right[2];
-        struct slope_along along = slope_along_of(&edges, 2 * i);
-        lengths_of<FINISH>(&finisher, &along, &slopes[0], &slopes[1], left);
-        along = slope_along_of(&edges, 2 * i + 1);
-        lengths_of<FINISH>(&finisher, &along, &slopes[1], &slopes[2], right);
-        slopes[0] = slopes[2];
+        struct slope_along along = first;
+        if (!INSIDE)
+            along = slope_along_at(f, &first, results.x + i * GROUP);
+        make_slopes(&slopes, 1, &down, y.right);
+        lengths_of<THRESHOLD>(&finisher, &along, &slopes, left);
+        along = second;
+        if (!INSIDE) {
+            along = slope_along_at(f, &first, results.x + i * GROUP + 8);
+            along = other_way(&along);
+        }
+        make_slopes(&slopes, 0, &down, y.left);
+        lengths_of<THRESHOLD>(&finisher, &along, &slopes, right);
+        uint32_t *to = stage_word(stage, i);
         for (int k = 0; k < 2; k++)
-            *(uint32_t *)(to + i % 2 * GROUP + 8 * k * S::stage_stride) =
-                __byte_perm(left[k], right[k], 0x6420);
-        if (i % 2)
-            store_stage<S, true, FINISH == FINISH_LOOKUP>(f, &stage);
+            to[k * 8 * STAGE_BYTES / 4] = __byte_perm(left[k], right[k], 0x6420);
+        for (int k = 0; k < S::ahead; k++)
+            t[k] = t[k + 1];
     }
+    if (!THRESHOLD && f->sink.lookup.table)
+        store_stage<S, INSIDE, true, true>(f, stage, results);
+    else
+        store_stage<S, INSIDE, true, false>(f, stage, results);
 }
 
 // ---- kernels ----
@@ -225,7 +234,7 @@ static __device__ inline void filter_gradient(const struct fused *f, const narro
 // Blocks that are to share a multiprocessor: as many as its shared memory holds, while there are
 // registers.
 template <typename S>
-static constexpr int narrow_blocks = S::GRADIENT ? 6 : S::REACH <= 8 ? 8 : 5;
+static constexpr int narrow_blocks = S::GRADIENT ? 6 : S::REACH <= 8 ? 6 : 4;
 
 template <typename S>
 static __global__ void __launch_bounds__(FUSED_THREADS, narrow_blocks<S>)
@@ -234,22 +243,26 @@ static __global__ void __launch_bounds__(FUSED_THREADS, narrow_blocks<S>)
     extern __shared__ uint4 memory[];
     narrow_bands<S> b = load_bands<S>(&f);
     make_tiles<S>(&f, (uint8_t *)memory,
-                  [&](const uint8_t *samples, uint8_t *band, struct corner results) {
-                      filter<S>(&f, &b, samples, band, results);
+                  [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
+                      if (band_is_inside<S>(&f, results))
+                          filter<S, true>(&f, &b, samples, stage, results);
+                      else
+                          filter<S, false>(&f, &b, samples, stage, results);
                   });
 }
 
-template <typename S, enum finish FINISH>
+template <typename S, bool THRESHOLD>
 static __global__ void __launch_bounds__(FUSED_THREADS, narrow_blocks<S>)
     narrow_gradient(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
-    __shared__ uint4 edges[FUSED_WARPS][2 * LANES];
     narrow_bands<S> b = load_bands<S>(&f);
     make_tiles<S>(&f, (uint8_t *)memory,
-                  [&](const uint8_t *samples, uint8_t *band, struct corner results) {
-                      filter_gradient<S, FINISH>(&f, &b, samples, band, edges[threadIdx.y],
-                                                 results);
+                  [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
+                      if (band_is_inside<S>(&f, results))
+                          filter_gradient<S, THRESHOLD, true>(&f, &b, samples, stage, results);
+                      else
+                          filter_gradient<S, THRESHOLD, false>(&f, &b, samples, stage, results);
                   });
 }
 
@@ -306,14 +319,16 @@ size_t narrow_fragments(const struct op_separable *op, struct choice choice, boo
             to[used] = tap_pair(op->tap_y, op->radius_y, k + lane % 4 * 2 - lane / 4 - choice.reach,
                                 1);
     }
-    for (int half = 0; half < 2; half++)
-        for (int i = 0; i < groups_along(choice.reach, choice.left, gradient, half) * 2 * LANES; i++, used++) {
-            int lane = i / 2 % LANES, k = GROUP * (i / (2 * LANES)) + lane % 4 * 4 + i % 2;
-            int column = gradient ? 8 * half + lane / 4 - 4
-                                  : lane / 8 * 4 + 2 * half + lane / 4 % 2;
+    for (int half = 0; half < 2; half++) {
+        int first = first_group(choice.reach, choice.left, gradient, half);
+        int count = last_group(choice.reach, choice.left, gradient, half) - first + 1;
+        for (int i = 0; i < count * 2 * LANES; i++, used++) {
+            int lane = i / 2 % LANES, k = GROUP * (first + i / (2 * LANES)) + lane % 4 * 4 + i % 2;
+            int column = choice.left - (gradient ? GRADIENT_OFFSET : 0) + 8 * half + lane / 4;
             if (to)
-                to[used] = tap_pair(op->tap_x, op->radius_x, k - column - choice.left, 2);
+                to[used] = tap_pair(op->tap_x, op->radius_x, k - column, 2);
         }
+    }
     // What sums start from: half a unit of the result, in units of 2^-24.
     const float start[2] = {ldexpf(0.5f, op->bits - op->fraction - 24),
                             ldexpf(0.5f, op->bits + op->fraction - 24)};
@@ -329,16 +344,10 @@ template <typename S> static cudaError_t launch(const struct fused *f, cudaStrea
 {
     if constexpr (!S::GRADIENT)
         return launch_tiles<S>(narrow<S>, f, narrow_blocks<S>, stream);
+    else if (f->finish == FINISH_THRESHOLD)
+        return launch_tiles<S>(narrow_gradient<S, true>, f, narrow_blocks<S>, stream);
     else
-        switch (f->finish) {
-        case FINISH_THRESHOLD:
-            return launch_tiles<S>(narrow_gradient<S, FINISH_THRESHOLD>, f, narrow_blocks<S>,
-                                   stream);
-        case FINISH_LIMIT:
-            return launch_tiles<S>(narrow_gradient<S, FINISH_LIMIT>, f, narrow_blocks<S>, stream);
-        default:
-            return launch_tiles<S>(narrow_gradient<S, FINISH_LOOKUP>, f, narrow_blocks<S>, stream);
-        }
+        return launch_tiles<S>(narrow_gradient<S, false>, f, narrow_blocks<S>, stream);
 }
 
 cudaError_t narrow_async(const struct fused *f, struct choice choice, bool gradient,
@@ -349,16 +358,16 @@ cudaError_t narrow_async(const struct fused *f, struct choice choice, bool gradi
     scaled.down_scale = ldexpf(1, 24 - f->down_shift);
     scaled.along_scale = ldexpf(1, 24 - f->along_shift);
     if (gradient)
-        return choice.reach == 4 ? launch<shape<4, 8, 1, true>>(&scaled, stream)
+        return choice.reach == 4 ? launch<shape<4, 16, 1, true>>(&scaled, stream)
                                  : launch<shape<8, 16, 1, true>>(&scaled, stream);
     switch (choice.reach) {
     case 4:
-        return launch<shape<4, 8, 1, false>>(&scaled, stream);
+        return launch<shape<4, 16, 1, false>>(&scaled, stream);
     case 8:
-        return launch<shape<8, 8, 1, false>>(&scaled, stream);
+        return launch<shape<8, 16, 1, false>>(&scaled, stream);
     case 16:
         return launch<shape<16, 16, 1, false>>(&scaled, stream);
     default:
-        return launch<shape<24, 24, 1, false>>(&scaled, stream);
+        return launch<shape<24, 32, 1, false>>(&scaled, stream);
     }
 }
