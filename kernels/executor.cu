@@ -31,8 +31,8 @@ enum { STENCILS = 2 }; // in a pass, at most
 
 // What a pass needs on the device besides its samples.
 struct pass_constants {
-    struct lookup lookup[STENCILS + 1];  // before each stencil, and behind the last
-    const int32_t *stencil[STENCILS][2]; // as struct stencil wants them
+    struct lookup lookup[STENCILS + 1];     // before each stencil, and behind the last
+    const int32_t *stencil[STENCILS][2];    // as struct stencil wants them
     const uint32_t *fragments[STENCILS][2]; // as well
 };
 

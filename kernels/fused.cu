@@ -80,8 +80,8 @@ static size_t gradient_fragments(const struct op_gradient *g, uint32_t *to)
         bool smooth = which == 0 || (which == 2 && k < 2);
         int from = lane % 4 * 2 + (which == 2 ? k % 2 : k / 2) * 8;
         int distance = from - lane / 4 - (which == 2 ? 4 : k % 2 * 8);
-        to[i] = gradient_weight(g, smooth, distance) |
-                gradient_weight(g, smooth, distance + 1) << 16;
+        to[i] = gradient_weight(g, smooth, distance) | gradient_weight(g, smooth, distance + 1)
+                                                           << 16;
     }
     return (size_t)(3 * 4 * lanes);
 }
@@ -94,8 +94,8 @@ size_t fused_fragments(const struct op *op, const struct op *next, uint32_t *to)
     struct choice choice = choose(f, next);
     if (!choice.reach)
         return 0;
-    size_t used = choice.deep ? deep_fragments(f, choice, next, to)
-                              : narrow_fragments(f, choice, next, to);
+    size_t used =
+        choice.deep ? deep_fragments(f, choice, next, to) : narrow_fragments(f, choice, next, to);
     return next ? used + gradient_fragments(&next->gradient, to ? to + used : NULL) : used;
 }
 
@@ -127,8 +127,9 @@ cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream)
 {
     const struct op *filter = stencil->op->kind == OP_SEPARABLE ? stencil->op : NULL;
     const struct op *gradient = filter ? stencil->next : stencil->op;
-    struct fused f = {
-        .source = stencil->source, .sink = stencil->sink, .fragments = stencil->fragments[filter && gradient]};
+    struct fused f = {.source = stencil->source,
+                      .sink = stencil->sink,
+                      .fragments = stencil->fragments[filter && gradient]};
     if (gradient) {
         f.gradient = {gradient->gradient.center, gradient->gradient.limit, gradient->gradient.base,
                       gradient->border, gradient->border_value};

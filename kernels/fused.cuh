@@ -25,7 +25,6 @@ enum {
     GROUP = 16,          // columns of t made at once
     STAGE_BYTES = 128,   // of a row of results that a warp stores at once
     GRADIENT_OFFSET = 4, // columns from filtered samples to their gradient
-    FUSED_THREADS = LANES * FUSED_WARPS,
 };
 
 // The products along the rows make two halves of each 16 columns, eight each, from groups first ..
@@ -42,10 +41,12 @@ static __host__ __device__ constexpr int last_group(int reach, int left, bool gr
 }
 
 // REACH: how far above and below a result the products go, at least the radius. LEFT: as far to the
-// left, from where groups of t are made. BYTES: of a sample. GRADIENT: one follows.
-template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_> struct shape {
+// left, from where groups of t are made. BYTES: of a sample. GRADIENT: one follows. WARPS: of a
+// block. BLOCKS: that are to share a multiprocessor: as many as there are registers for.
+template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_, int WARPS_, int BLOCKS_> struct shape {
     static constexpr int REACH = REACH_, LEFT = LEFT_, BYTES = BYTES_;
     static constexpr bool GRADIENT = GRADIENT_;
+    static constexpr int warps = WARPS_, threads = LANES * warps, BLOCKS = BLOCKS_;
     // Groups of the left half and of the right one.
     static constexpr int first_left = first_group(REACH, LEFT, GRADIENT, 0);
     static constexpr int first_right = first_group(REACH, LEFT, GRADIENT, 1);
@@ -59,20 +60,21 @@ template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_> struct shape {
     // Matrices of eight rows that make the rows a band needs.
     static constexpr int matrices = (BAND + 2 * REACH) / 8;
     // Rows of results that a warp makes: a gradient needs one more above and below.
-    static constexpr int each = GRADIENT ? BAND - 2 : BAND, results = each * FUSED_WARPS;
-    static constexpr int rows = each * (FUSED_WARPS - 1) + BAND + 2 * REACH;
+    static constexpr int each = GRADIENT ? BAND - 2 : BAND, results = each * warps;
+    static constexpr int rows = each * (warps - 1) + BAND + 2 * REACH;
     static constexpr int above = REACH + (GRADIENT ? 1 : 0);
     static constexpr int columns = (made + ahead) * GROUP;
     static constexpr int chunk = 16 / BYTES, chunks = columns / chunk; // samples fetched at once
     // An odd number of 16 bytes, so that eight rows begin in different banks.
     static constexpr int stride = (columns * BYTES / 16 | 1) * 16;
     static constexpr int samples_bytes = rows * stride, stage_bytes = BAND * STAGE_BYTES;
-    // Two tiles where there is room for several such blocks.
-    static constexpr int buffers = samples_bytes <= 22 << 10 ? 2 : 1;
-    static constexpr size_t shared_bytes = buffers * samples_bytes + FUSED_WARPS * stage_bytes;
+    // Two tiles at once where that leaves room for all blocks, which take a KiB more each.
+    static constexpr int most_bytes = 228 << 10, block_bytes = warps * stage_bytes + (1 << 10);
+    static constexpr int buffers = (2 * samples_bytes + block_bytes) * BLOCKS <= most_bytes ? 2 : 1;
+    static constexpr size_t shared_bytes = buffers * samples_bytes + warps * stage_bytes;
     // Threads are dealt out to whole rows of chunks, several rows at a time, so that each keeps its
     // column.
-    static constexpr int at_once = FUSED_THREADS / chunks;
+    static constexpr int at_once = threads / chunks;
     static constexpr int turns = (rows + at_once - 1) / at_once;
 };
 
@@ -91,9 +93,9 @@ static __device__ inline int thread_of_block(void)
 static __device__ inline void copy_ahead(uint8_t *to, const uint8_t *from)
 {
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                     (uint32_t)__cvta_generic_to_shared(to)),
-                 "l"(from));
+    asm volatile(
+        "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+        "l"(from));
 #else
     *(uint4 *)to = __ldg((const uint4 *)from);
 #endif
@@ -134,7 +136,8 @@ template <typename S>
 static __device__ inline void fetch(const struct fused *f, uint8_t *samples, struct corner at)
 {
     const struct source *from = &f->source;
-    int first = first_row<S>(), column = thread_of_block() % S::chunks, x = at.x + column * S::chunk;
+    int first = first_row<S>(), column = thread_of_block() % S::chunks,
+        x = at.x + column * S::chunk;
     uint8_t *to = samples + first * S::stride + column * 16;
     if (first == S::rows)
         return;
@@ -185,8 +188,8 @@ static __device__ inline void look_up_samples(const struct fused *f, uint8_t *sa
 #pragma unroll 1
     for (int row = first_row<S>(); row < S::rows; row += S::at_once) {
         uint32_t *words = (uint32_t *)(samples + row * S::stride + column * 16);
-        bool beyond = from->border == BORDER_ZERO &&
-                      (unsigned)(at.y + row) >= (unsigned)from->height;
+        bool beyond =
+            from->border == BORDER_ZERO && (unsigned)(at.y + row) >= (unsigned)from->height;
         if (!beyond)
             words_lookup<S::BYTES, 4>(&from->lookup, words);
     }
@@ -203,7 +206,7 @@ static __device__ void load_edges(const struct fused *f, uint8_t *samples, struc
     int right_end = max(min(from->width + f->reach - at.x, S::columns), right);
     int count = left_end - left + right_end - right;
 #pragma unroll 1
-    for (int k = thread_of_block(); k < count * S::rows; k += FUSED_THREADS) {
+    for (int k = thread_of_block(); k < count * S::rows; k += S::threads) {
         int i = k / S::rows, row = k % S::rows;
         int column = i < left_end - left ? left + i : right + i - (left_end - left);
         int x = extended_index(from->border, at.x + column, from->width);
@@ -241,7 +244,8 @@ static __device__ inline void load_turned_two(uint32_t to[2], uint32_t at)
 }
 
 // All rows that a band needs, 16 bytes of each.
-template <typename S> static __device__ inline void load_band(uint32_t to[S::matrices + 1], uint32_t at)
+template <typename S>
+static __device__ inline void load_band(uint32_t to[S::matrices + 1], uint32_t at)
 {
 #pragma unroll
     for (int m = 0; m < S::matrices; m += 4) {
@@ -257,8 +261,7 @@ template <typename S> static __device__ inline void load_band(uint32_t to[S::mat
 template <typename S> static __device__ inline uint32_t band_at(const uint8_t *samples)
 {
     int row = threadIdx.x < 8 * S::matrices ? threadIdx.x : threadIdx.x - 8;
-    return (uint32_t)__cvta_generic_to_shared(samples) +
-           (threadIdx.y * S::each + row) * S::stride;
+    return (uint32_t)__cvta_generic_to_shared(samples) + (threadIdx.y * S::each + row) * S::stride;
 }
 
 // sum (16 x 8) = start + a (16 x 16) b (16 x 8) of halves; `brief`: of the first eight columns of a
@@ -326,14 +329,15 @@ static __device__ inline uint32_t *stage_word(uint8_t *stage, int n)
 }
 
 // Store the stage, whose first row and column is the picture's at `at`. MIXED: words are two bytes
-// of the left half of 16 columns and two of the right. INSIDE: all of it lies within the picture.
-template <typename S, bool INSIDE, bool MIXED, bool LOOKUP>
+// of the left half of 16 columns and two of the right.
+template <typename S, bool MIXED, bool LOOKUP>
 static __device__ inline void store_stage(const struct fused *f, const uint8_t *stage,
                                           struct corner at)
 {
     constexpr int unused = S::GRADIENT ? 1 : 0, rows = LANES * 16 / STAGE_BYTES;
     constexpr int whole = 16 / S::BYTES;
     int n = threadIdx.x % 8, first = threadIdx.x / 8, columns = f->sink.width - at.x - n * whole;
+    int end = min(f->sink.height - at.y, BAND - unused);
     uint8_t *to = view_at(&f->sink.view[0], at.x + n * whole, at.y + first);
     int64_t step = (int64_t)f->sink.view[0].stride * rows;
     __syncwarp();
@@ -350,11 +354,11 @@ static __device__ inline void store_stage(const struct fused *f, const uint8_t *
             words_lookup<S::BYTES, 4>(&f->sink.lookup, word);
             words = make_uint4(word[0], word[1], word[2], word[3]);
         }
-        if (row < unused || row >= BAND - unused)
+        if (row < unused || row >= end)
             continue;
-        if (INSIDE || (at.y + row < f->sink.height && columns >= whole))
+        if (columns >= whole)
             *(uint4 *)to = words;
-        else if (at.y + row < f->sink.height && columns > 0)
+        else if (columns > 0)
             store_bytes(to, columns * S::BYTES, words);
     }
     __syncwarp();
@@ -373,31 +377,25 @@ template <typename S> static __device__ inline struct corner samples_of(struct c
     return {results.x - S::LEFT, results.y - S::above};
 }
 
-// Whether a warp's band, and what a gradient looks at around it, lies within the picture.
-template <typename S>
-static __device__ inline bool band_is_inside(const struct fused *f, struct corner at)
-{
-    bool columns = S::GRADIENT ? at.x > 0 && at.x + FUSED_COLUMNS < f->sink.width
-                               : at.x + FUSED_COLUMNS <= f->sink.width;
-    return columns && at.y >= 0 && at.y + BAND <= f->sink.height;
-}
-
-// All tiles of a block. There are as many blocks as the GPU has room for. `make` makes the band of
+// All tiles of a block. `make` makes the band of
 // a warp from the samples at hand; `memory` is S::shared_bytes.
 template <typename S, typename Make>
 static __device__ inline void make_tiles(const struct fused *f, uint8_t *memory, const Make &make)
 {
     uint8_t *samples = memory, *other = memory + (S::buffers - 1) * S::samples_bytes;
     uint8_t *band = other + S::samples_bytes + threadIdx.y * S::stage_bytes;
-    if ((int)blockIdx.x < f->tiles)
-        fetch<S>(f, samples, samples_of<S>(results_of<S>(f, blockIdx.x)));
+    struct corner results = results_of<S>(f, blockIdx.x);
+    fetch<S>(f, samples, samples_of<S>(results));
     copies_commit();
 #pragma unroll 1
-    for (int tile = blockIdx.x; tile < f->tiles; tile += gridDim.x) {
-        struct corner results = results_of<S>(f, tile), at = samples_of<S>(results);
-        int next = tile + gridDim.x;
-        if (S::buffers == 2 && next < f->tiles)
-            fetch<S>(f, other, samples_of<S>(results_of<S>(f, next)));
+    for (int tile = blockIdx.x; tile < f->tiles;) {
+        struct corner at = samples_of<S>(results);
+        struct corner own = {results.x,
+                             results.y + (int)threadIdx.y * S::each - (S::GRADIENT ? 1 : 0)};
+        tile += gridDim.x;
+        results = results_of<S>(f, tile);
+        if (S::buffers == 2 && tile < f->tiles)
+            fetch<S>(f, other, samples_of<S>(results));
         copies_commit();
         copies_wait<S::buffers - 1>();
         if (f->source.lookup.table)
@@ -405,13 +403,11 @@ static __device__ inline void make_tiles(const struct fused *f, uint8_t *memory,
         if (at.x < 0 || at.x + S::columns > f->source.width)
             load_edges<S>(f, samples, at);
         __syncthreads();
-        struct corner own = {results.x,
-                             results.y + (int)threadIdx.y * S::each - (S::GRADIENT ? 1 : 0)};
         if (own.y < f->sink.height)
             make(samples, band, own);
         __syncthreads();
-        if (S::buffers == 1 && next < f->tiles)
-            fetch<S>(f, samples, samples_of<S>(results_of<S>(f, next)));
+        if (S::buffers == 1 && tile < f->tiles)
+            fetch<S>(f, samples, samples_of<S>(results));
         uint8_t *swapped = samples;
         samples = other;
         other = swapped;
@@ -435,10 +431,10 @@ static cudaError_t prepare(Kernel kernel, size_t shared_bytes, int *processors)
     return error;
 }
 
-// As many blocks as the GPU has room for, `together` of them to a multiprocessor.
+// As many blocks as the GPU has room for, but no more than two tiles to each: blocks that begin and
+// end together leave it waiting for memory together.
 template <typename S, typename Kernel>
-static cudaError_t launch_tiles(Kernel kernel, const struct fused *f, int together,
-                                cudaStream_t stream)
+static cudaError_t launch_tiles(Kernel kernel, const struct fused *f, cudaStream_t stream)
 {
     dim3 tiles = grid_shape(f->sink.width, f->sink.height, 1, FUSED_COLUMNS, S::results);
     struct fused whole = *f;
@@ -448,9 +444,9 @@ static cudaError_t launch_tiles(Kernel kernel, const struct fused *f, int togeth
     cudaError_t error = prepare(kernel, S::shared_bytes, &processors);
     if (error)
         return error;
-    int room = processors * together / f->sink.frames;
-    int blocks = room < 1 ? 1 : room < whole.tiles ? room : whole.tiles;
-    kernel<<<dim3((unsigned)blocks, 1, (unsigned)f->sink.frames), dim3(LANES, FUSED_WARPS),
+    int room = processors * S::BLOCKS / f->sink.frames, least = (whole.tiles + 1) / 2;
+    int blocks = room < least ? least : room < whole.tiles ? room : whole.tiles;
+    kernel<<<dim3((unsigned)blocks, 1, (unsigned)f->sink.frames), dim3(LANES, S::warps),
              S::shared_bytes, stream>>>(whole);
     return cudaGetLastError();
 }

@@ -7,7 +7,7 @@
 
 #include "kernels/job.h"
 
-enum { FUSED_COLUMNS = 128, FUSED_WARPS = 4 }; // of a block
+enum { FUSED_COLUMNS = 128 }; // of a block
 
 // One gradient of three by three, |gx| + |gy|, unscaled.
 struct small_gradient {
@@ -24,8 +24,8 @@ struct fused {
     struct source source;
     struct sink sink;
     const uint32_t *fragments;
-    int reach;          // columns and rows that the operations really need
-    int down_shift, along_shift; // of sums, to t and to results
+    int reach;                     // columns and rows that the operations really need
+    int down_shift, along_shift;   // of sums, to t and to results
     float down_scale, along_scale; // fused_narrow: the same as factors
     struct small_gradient gradient;
     int tiles_x, tiles;

@@ -13,8 +13,8 @@
 
 // ---- products ----
 
-// sum (16 x 8) = start + a (16 x 32) b (32 x 8) of bytes; `brief`: of the first sixteen columns of a
-// and rows of b only.
+// sum (16 x 8) = start + a (16 x 32) b (32 x 8) of bytes; `brief`: of the first sixteen columns of
+// a and rows of b only.
 static __device__ inline void multiply(bool brief, int sum[4], const uint32_t a[4],
                                        const uint32_t b[2], const int start[4])
 {
@@ -95,7 +95,8 @@ template <typename S> static __device__ inline deep_bands<S> load_bands(const st
 
 // ---- the filter ----
 
-// t of 16 rows and one group, as left factors: low bytes and high ones, of rows l / 4 and l / 4 + 8.
+// t of 16 rows and one group, as left factors: low bytes and high ones, of rows l / 4 and l / 4
+// + 8.
 struct deep_group {
     uint32_t part[2][2];
 };
@@ -128,9 +129,9 @@ static __device__ inline void sum_down(const deep_bands<S> *b, int s,
 }
 
 // `at` is this lane's row of the band at the group's first column.
-template <typename S>
-static __device__ inline struct deep_group filter_down(const struct fused *f, const deep_bands<S> *b,
-                                                       uint32_t at)
+template <typename S, bool FULL>
+static __device__ inline struct deep_group filter_down(const struct fused *f,
+                                                       const deep_bands<S> *b, uint32_t at)
 {
     uint32_t samples[S::BYTES][S::matrices + 1]; // of two rows: two columns each, or one
     struct parts sum[2] = {};
@@ -140,14 +141,13 @@ static __device__ inline struct deep_group filter_down(const struct fused *f, co
     for (int s = 0; 4 * s < S::matrices; s++)
         sum_down<S>(b, s, samples, sum);
     uint32_t t[2][2]; // of each half: rows l / 4, l / 4 + 8
-    int shift = 15 - f->down_shift;
+    int shift = S::BYTES == 1 || FULL ? 0 : 15 - f->down_shift;
     for (int half = 0; half < 2; half++)
         for (int k = 0; k < 2; k++)
-            t[half][k] = S::BYTES == 1
-                             ? __byte_perm(total(&sum[half], 2 * k), total(&sum[half], 2 * k + 1),
-                                           0x6521)
-                             : __byte_perm(total(&sum[half], 2 * k) << shift,
-                                           total(&sum[half], 2 * k + 1) << shift, 0x7632);
+            t[half][k] = S::BYTES == 1 ? __byte_perm(total(&sum[half], 2 * k),
+                                                     total(&sum[half], 2 * k + 1), 0x6521)
+                                       : __byte_perm(total(&sum[half], 2 * k) << shift,
+                                                     total(&sum[half], 2 * k + 1) << shift, 0x7632);
     struct deep_group made;
     for (int part = 0; part < 2; part++)
         for (int k = 0; k < 2; k++)
@@ -161,7 +161,7 @@ struct halves_of_sixteen {
     uint32_t left[2], right[2];
 };
 
-template <typename S>
+template <typename S, bool FULL>
 static __device__ inline halves_of_sixteen filter_along(const struct fused *f,
                                                         const deep_bands<S> *b,
                                                         const struct deep_group *left,
@@ -175,9 +175,7 @@ static __device__ inline halves_of_sixteen filter_along(const struct fused *f,
             int first = half ? S::first_right : S::first_left;
             if (s < first || s > (half ? S::last_right : S::last_left))
                 continue;
-            int *to = part == 0   ? sum[half].low
-                      : part == 1 ? sum[half].middle
-                                  : sum[half].high;
+            int *to = part == 0 ? sum[half].low : part == 1 ? sum[half].middle : sum[half].high;
             const int *start = s > first || (t == 1 && tap == 0) ? to
                                : part == 0                       ? b->along_start
                                                                  : nothing;
@@ -193,7 +191,7 @@ static __device__ inline halves_of_sixteen filter_along(const struct fused *f,
         add(s, 1, 0, 1);
     }
     struct halves_of_sixteen made;
-    int shift = f->along_shift - 15;
+    int shift = S::BYTES == 1 || FULL ? 0 : f->along_shift - 15;
     for (int half = 0; half < 2; half++)
         for (int k = 0; k < 2; k++) {
             uint32_t first = total(&sum[half], 2 * k), second = total(&sum[half], 2 * k + 1);
@@ -219,7 +217,7 @@ static __device__ inline void put_sixteen(uint8_t *stage, int i, const struct ha
 }
 
 // The stage holds so many times 16 columns: after the last of them, store it.
-template <typename S, bool INSIDE, bool MIXED>
+template <typename S, bool MIXED>
 static __device__ inline void store_if_full(const struct fused *f, const uint8_t *stage,
                                             struct corner results, int i)
 {
@@ -228,13 +226,13 @@ static __device__ inline void store_if_full(const struct fused *f, const uint8_t
     if ((i + 1) % holds != 0)
         return;
     if (f->sink.lookup.table && !(S::GRADIENT && f->finish == FINISH_THRESHOLD))
-        store_stage<S, INSIDE, MIXED, true>(f, stage, at);
+        store_stage<S, MIXED, true>(f, stage, at);
     else
-        store_stage<S, INSIDE, MIXED, false>(f, stage, at);
+        store_stage<S, MIXED, false>(f, stage, at);
 }
 
-// As that of fused_narrow.
-template <typename S, bool INSIDE>
+// As that of fused_narrow. FULL: samples of 16 bits.
+template <typename S, bool FULL>
 static __device__ inline void filter(const struct fused *f, const deep_bands<S> *b,
                                      const uint8_t *samples, uint8_t *stage, struct corner results)
 {
@@ -243,13 +241,13 @@ static __device__ inline void filter(const struct fused *f, const deep_bands<S> 
     struct deep_group t[S::ahead + 1];
 #pragma unroll
     for (int i = 0; i < S::ahead; i++)
-        t[i] = filter_down<S>(f, b, at + i * step);
-#pragma unroll(INSIDE ? S::made : 1)
+        t[i] = filter_down<S, FULL>(f, b, at + i * step);
+#pragma unroll
     for (int i = 0; i < S::made; i++) {
-        t[S::ahead] = filter_down<S>(f, b, at + (i + S::ahead) * step);
-        struct halves_of_sixteen y = filter_along<S>(f, b, t, t);
+        t[S::ahead] = filter_down<S, FULL>(f, b, at + (i + S::ahead) * step);
+        struct halves_of_sixteen y = filter_along<S, FULL>(f, b, t, t);
         put_sixteen<S>(stage, i, &y);
-        store_if_full<S, INSIDE, S::BYTES == 1>(f, stage, results, i);
+        store_if_full<S, S::BYTES == 1>(f, stage, results, i);
         for (int k = 0; k < S::ahead; k++)
             t[k] = t[k + 1];
     }
@@ -286,9 +284,8 @@ static __device__ inline struct deep_finisher deep_finisher_of(const struct fuse
 {
     const struct lookup *lookup = &f->sink.lookup;
     const float unit = 1 / 16777216.0f;
-    return {f->gradient.limit * unit, lookup->low * unit,
-            lookup->high * unit,      lookup->below * unit,
-            lookup->above * unit,     8388608.0f + (float)f->gradient.base};
+    return {f->gradient.limit * unit, lookup->low * unit,   lookup->high * unit,
+            lookup->below * unit,     lookup->above * unit, 8388608.0f + (float)f->gradient.base};
 }
 
 // A length in the low 16 bits.
@@ -323,13 +320,13 @@ static __device__ inline void lengths_of(const struct deep_finisher *finisher,
 }
 
 // As that of fused_narrow.
-template <typename S, bool THRESHOLD, bool INSIDE>
+template <typename S, bool FULL, bool THRESHOLD, bool SIDES>
 static __device__ inline void filter_gradient(const struct fused *f, const deep_bands<S> *b,
                                               const uint8_t *samples, uint8_t *stage,
                                               struct corner results)
 {
     constexpr int step = GROUP * S::BYTES;
-    struct slope_down down[2] = {slope_down_of<INSIDE>(f, b->gradient, results.y)};
+    struct slope_down down[2] = {slope_down_of(f, b->gradient, results.y)};
     for (int k = 0; k < 4; k++) {
         __half2 much = __half2half2(__int2half_rn(256));
         down[1].smooth[k] = bits_of(__hmul2(halves(down[0].smooth[k]), much));
@@ -342,28 +339,26 @@ static __device__ inline void filter_gradient(const struct fused *f, const deep_
     struct deep_slopes slopes;
 #pragma unroll
     for (int i = 0; i < S::ahead; i++)
-        t[i] = filter_down<S>(f, b, at + i * step);
-    struct halves_of_sixteen y = filter_along<S>(f, b, t, t);
+        t[i] = filter_down<S, FULL>(f, b, at + i * step);
+    struct halves_of_sixteen y = filter_along<S, FULL>(f, b, t, t);
     make_slopes(&slopes, 0, down, y.left);
-#pragma unroll(INSIDE ? S::made : 1)
+#pragma unroll(SIDES ? 1 : 2)
     for (int i = 0; i < S::made; i++) {
-        t[S::ahead] = filter_down<S>(f, b, at + (i + S::ahead) * step);
-        y = filter_along<S>(f, b, t + 1, t);
+        t[S::ahead] = filter_down<S, FULL>(f, b, at + (i + S::ahead) * step);
+        y = filter_along<S, FULL>(f, b, t + 1, t);
         struct halves_of_sixteen length;
-        struct slope_along along = first;
-        if (!INSIDE)
-            along = slope_along_at(f, &first, results.x + i * GROUP);
+        int x = results.x + i * GROUP;
+        struct slope_along eight = slope_along_at<SIDES>(f, &first, x);
         make_slopes(&slopes, 1, down, y.right);
-        lengths_of<THRESHOLD>(&finisher, &along, &slopes, length.left);
-        along = second;
-        if (!INSIDE) {
-            along = slope_along_at(f, &first, results.x + i * GROUP + 8);
-            along = other_way(&along);
+        lengths_of<THRESHOLD>(&finisher, &eight, &slopes, length.left);
+        if (SIDES) {
+            eight = slope_along_at<SIDES>(f, &first, x + 8);
+            second = other_way(&eight);
         }
         make_slopes(&slopes, 0, down, y.left);
-        lengths_of<THRESHOLD>(&finisher, &along, &slopes, length.right);
+        lengths_of<THRESHOLD>(&finisher, &second, &slopes, length.right);
         put_sixteen<S>(stage, i, &length);
-        store_if_full<S, INSIDE, false>(f, stage, results, i);
+        store_if_full<S, false>(f, stage, results, i);
         for (int k = 0; k < S::ahead; k++)
             t[k] = t[k + 1];
     }
@@ -371,40 +366,31 @@ static __device__ inline void filter_gradient(const struct fused *f, const deep_
 
 // ---- kernels ----
 
-template <typename S>
-static constexpr int deep_blocks = S::GRADIENT                       ? 4
-                                   : S::BYTES == 1 && S::REACH <= 16 ? 5
-                                   : S::BYTES == 2 && S::REACH > 16  ? 3
-                                                                     : 4;
-
-template <typename S>
-static __global__ void __launch_bounds__(FUSED_THREADS, deep_blocks<S>)
+template <typename S, bool FULL>
+static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     deep(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
     deep_bands<S> b = load_bands<S>(&f);
     make_tiles<S>(&f, (uint8_t *)memory,
                   [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
-                      if (band_is_inside<S>(&f, results))
-                          filter<S, true>(&f, &b, samples, stage, results);
-                      else
-                          filter<S, false>(&f, &b, samples, stage, results);
+                      filter<S, FULL>(&f, &b, samples, stage, results);
                   });
 }
 
-template <typename S, bool THRESHOLD>
-static __global__ void __launch_bounds__(FUSED_THREADS, deep_blocks<S>)
+template <typename S, bool FULL, bool THRESHOLD>
+static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     deep_gradient(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
     deep_bands<S> b = load_bands<S>(&f);
-    make_tiles<S>(&f, (uint8_t *)memory,
-                  [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
-                      if (band_is_inside<S>(&f, results))
-                          filter_gradient<S, THRESHOLD, true>(&f, &b, samples, stage, results);
-                      else
-                          filter_gradient<S, THRESHOLD, false>(&f, &b, samples, stage, results);
-                  });
+    make_tiles<S>(
+        &f, (uint8_t *)memory, [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
+            if (has_sides(&f, results.x))
+                filter_gradient<S, FULL, THRESHOLD, true>(&f, &b, samples, stage, results);
+            else
+                filter_gradient<S, FULL, THRESHOLD, false>(&f, &b, samples, stage, results);
+        });
 }
 
 // ---- taps ----
@@ -418,8 +404,8 @@ static uint32_t tap_byte(const int32_t *tap, int radius, int distance, int part,
 }
 
 // Lane l holds, of a block of 16 columns of the left factor, numbers 4 (l % 4) .. + 3 of row l / 4;
-// of the right factor, the same of column l / 4. Sixteen rows of samples come as 2 q, 2 q + 1 of the
-// first eight and of the second; columns of a group come as load_band() finds them.
+// of the right factor, the same of column l / 4. Sixteen rows of samples come as 2 q, 2 q + 1 of
+// the first eight and of the second; columns of a group come as load_band() finds them.
 size_t deep_fragments(const struct op_separable *op, struct choice choice, bool gradient,
                       uint32_t *to)
 {
@@ -430,9 +416,9 @@ size_t deep_fragments(const struct op_separable *op, struct choice choice, bool 
         int part = i / (2 * LANES * pairs);
         for (int e = 0; to && e < 4; e++) {
             int row = 16 * pair + 8 * (e / 2) + lane % 4 * 2 + e % 2;
-            to[used] = (e ? to[used] : 0) | tap_byte(op->tap_y, op->radius_y,
-                                                     row - lane / 4 - 8 * lower - choice.reach,
-                                                     part, e);
+            to[used] =
+                (e ? to[used] : 0) | tap_byte(op->tap_y, op->radius_y,
+                                              row - lane / 4 - 8 * lower - choice.reach, part, e);
         }
     }
     for (int n = 0; n < 4; n++) {
@@ -445,10 +431,9 @@ size_t deep_fragments(const struct op_separable *op, struct choice choice, bool 
             for (int e = 0; to && e < 4; e++) {
                 int of_group =
                     choice.bytes == 1 ? 4 * q + 2 * (e % 2) + e / 2 : 8 * (e / 2) + 2 * q + e % 2;
-                int distance =
-                    GROUP * (first + i / LANES) + of_group - column - i % LANES / 4;
-                to[used] = (e ? to[used] : 0) |
-                           tap_byte(op->tap_x, op->radius_x, distance, part, e);
+                int distance = GROUP * (first + i / LANES) + of_group - column - i % LANES / 4;
+                to[used] =
+                    (e ? to[used] : 0) | tap_byte(op->tap_x, op->radius_x, distance, part, e);
             }
         }
     }
@@ -457,27 +442,36 @@ size_t deep_fragments(const struct op_separable *op, struct choice choice, bool 
 
 // ---- launchers ----
 
-template <typename S> static cudaError_t launch(const struct fused *f, cudaStream_t stream)
+template <typename S, bool FULL>
+static cudaError_t launch_any(const struct fused *f, cudaStream_t stream)
 {
     if constexpr (!S::GRADIENT)
-        return launch_tiles<S>(deep<S>, f, deep_blocks<S>, stream);
+        return launch_tiles<S>(deep<S, FULL>, f, stream);
     else if (f->finish == FINISH_THRESHOLD)
-        return launch_tiles<S>(deep_gradient<S, true>, f, deep_blocks<S>, stream);
+        return launch_tiles<S>(deep_gradient<S, FULL, true>, f, stream);
     else
-        return launch_tiles<S>(deep_gradient<S, false>, f, deep_blocks<S>, stream);
+        return launch_tiles<S>(deep_gradient<S, FULL, false>, f, stream);
+}
+
+template <typename S> static cudaError_t launch(const struct fused *f, cudaStream_t stream)
+{
+    if constexpr (S::BYTES == 2 && S::REACH <= 8)
+        if (f->down_shift == f->along_shift)
+            return launch_any<S, true>(f, stream);
+    return launch_any<S, false>(f, stream);
 }
 
 static cudaError_t launch_bytes(const struct fused *f, int reach, cudaStream_t stream)
 {
     switch (reach) {
     case 8:
-        return launch<shape<8, 16, 1, false>>(f, stream);
+        return launch<shape<8, 16, 1, false, 4, 5>>(f, stream);
     case 16:
-        return launch<shape<16, 16, 1, false>>(f, stream);
+        return launch<shape<16, 16, 1, false, 4, 5>>(f, stream);
     case 24:
-        return launch<shape<24, 32, 1, false>>(f, stream);
+        return launch<shape<24, 32, 1, false, 4, 4>>(f, stream);
     default:
-        return launch<shape<32, 32, 1, false>>(f, stream);
+        return launch<shape<32, 32, 1, false, 4, 4>>(f, stream);
     }
 }
 
@@ -487,16 +481,16 @@ cudaError_t deep_async(const struct fused *f, struct choice choice, bool gradien
     if (choice.bytes == 1)
         return launch_bytes(f, choice.reach, stream);
     if (gradient)
-        return choice.reach == 4 ? launch<shape<4, 8, 2, true>>(f, stream)
-                                 : launch<shape<8, 16, 2, true>>(f, stream);
+        return choice.reach == 4 ? launch<shape<4, 8, 2, true, 4, 4>>(f, stream)
+                                 : launch<shape<8, 16, 2, true, 4, 4>>(f, stream);
     switch (choice.reach) {
     case 4:
-        return launch<shape<4, 8, 2, false>>(f, stream);
+        return launch<shape<4, 8, 2, false, 4, 6>>(f, stream);
     case 8:
-        return launch<shape<8, 8, 2, false>>(f, stream);
+        return launch<shape<8, 8, 2, false, 4, 6>>(f, stream);
     case 16:
-        return launch<shape<16, 16, 2, false>>(f, stream);
+        return launch<shape<16, 16, 2, false, 4, 4>>(f, stream);
     default:
-        return launch<shape<32, 32, 2, false>>(f, stream);
+        return launch<shape<32, 32, 2, false, 4, 3>>(f, stream);
     }
 }

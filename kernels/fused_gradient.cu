@@ -6,11 +6,12 @@ enum { HALF_BAND = BAND / 2, OWN = 8 }; // rows and columns of a thread
 // What fused.cuh wants to know of a shape: a block makes 64 rows, from one more on either side.
 struct slope_shape {
     static constexpr int REACH = 0, LEFT = 16, BYTES = 1, above = 1;
-    static constexpr int results = BAND * FUSED_WARPS, each = BAND, rows = results + 2;
+    static constexpr int warps = 4, threads = LANES * warps, BLOCKS = 7;
+    static constexpr int results = BAND * warps, each = BAND, rows = results + 2;
     static constexpr int columns = FUSED_COLUMNS + 2 * LEFT, chunk = 16;
     static constexpr int chunks = columns / chunk, stride = columns;
     static constexpr bool GRADIENT = false;
-    static constexpr int at_once = FUSED_THREADS / chunks;
+    static constexpr int at_once = threads / chunks;
     static constexpr int turns = (rows + at_once - 1) / at_once;
     static constexpr int buffers = 2, samples_bytes = rows * stride, stage_bytes = 0;
     static constexpr size_t shared_bytes = buffers * samples_bytes;
@@ -51,7 +52,8 @@ template <enum finish FINISH>
 static __device__ inline uint32_t finished(const struct finisher *f, const struct lookup *lookup,
                                            __half2 even, __half2 odd)
 {
-    struct pairs p = {finished_lanes<FINISH == FINISH_THRESHOLD>(f, even), finished_lanes<FINISH == FINISH_THRESHOLD>(f, odd)};
+    struct pairs p = {finished_lanes<FINISH == FINISH_THRESHOLD>(f, even),
+                      finished_lanes<FINISH == FINISH_THRESHOLD>(f, odd)};
     return FINISH == FINISH_LOOKUP ? lookup_pairs(lookup, lookup->table, p) : pairs_word(p);
 }
 
@@ -110,10 +112,8 @@ static __device__ inline void make_band(const struct fused *f, const uint8_t *sa
 
 // ---- kernel ----
 
-enum { GRADIENT_BLOCKS = 7 };
-
 template <enum finish FINISH>
-static __global__ void __launch_bounds__(FUSED_THREADS, GRADIENT_BLOCKS)
+static __global__ void __launch_bounds__(slope_shape::threads, slope_shape::BLOCKS)
     small_gradient(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
@@ -129,11 +129,10 @@ cudaError_t small_gradient_async(const struct fused *f, cudaStream_t stream)
 {
     switch (f->finish) {
     case FINISH_LIMIT:
-        return launch_tiles<slope_shape>(small_gradient<FINISH_LIMIT>, f, GRADIENT_BLOCKS, stream);
+        return launch_tiles<slope_shape>(small_gradient<FINISH_LIMIT>, f, stream);
     case FINISH_THRESHOLD:
-        return launch_tiles<slope_shape>(small_gradient<FINISH_THRESHOLD>, f, GRADIENT_BLOCKS,
-                                         stream);
+        return launch_tiles<slope_shape>(small_gradient<FINISH_THRESHOLD>, f, stream);
     default:
-        return launch_tiles<slope_shape>(small_gradient<FINISH_LOOKUP>, f, GRADIENT_BLOCKS, stream);
+        return launch_tiles<slope_shape>(small_gradient<FINISH_LOOKUP>, f, stream);
     }
 }

@@ -90,9 +90,8 @@ static __device__ inline int weight_at(const struct small_gradient *g, bool smoo
 static __device__ inline uint32_t weights_at(const struct small_gradient *g, bool smooth, int to,
                                              int from, const struct line *line)
 {
-    return bits_of(
-        __halves2half2(__int2half_rn(weight_at(g, smooth, to, from, line)),
-                       __int2half_rn(weight_at(g, smooth, to, from + 1, line))));
+    return bits_of(__halves2half2(__int2half_rn(weight_at(g, smooth, to, from, line)),
+                                  __int2half_rn(weight_at(g, smooth, to, from + 1, line))));
 }
 
 static __device__ inline void load_words(uint32_t to[4], const uint32_t *from)
@@ -105,12 +104,11 @@ static __device__ inline void load_words(uint32_t to[4], const uint32_t *from)
 }
 
 // For a band whose first row is `y`. `fragments` are gradient_fragments().
-template <bool INSIDE>
 static __device__ inline struct slope_down slope_down_of(const struct fused *f,
                                                          const uint32_t *fragments, int y)
 {
     struct slope_down s;
-    if (INSIDE || (y >= 0 && y + BAND <= f->sink.height)) {
+    if (y >= 0 && y + BAND <= f->sink.height) {
         load_words(s.smooth, fragments);
         load_words(s.slope, fragments + 4 * LANES);
         return s;
@@ -138,14 +136,21 @@ static __device__ inline struct slope_along other_way(const struct slope_along *
     return {{s->smooth[1], s->smooth[0]}, {s->slope[1], s->slope[0]}};
 }
 
+// Whether the picture begins or ends within the tile whose results begin at column `x`.
+static __device__ inline bool has_sides(const struct fused *f, int x)
+{
+    return x == 0 || x + FUSED_COLUMNS >= f->sink.width;
+}
+
 // For the eight results from column `x` on: the same as everywhere but where the picture begins or
-// ends.
+// ends. SIDES: it may do so.
+template <bool SIDES>
 static __device__ inline struct slope_along slope_along_at(const struct fused *f,
                                                            const struct slope_along *everywhere,
                                                            int x)
 {
     int last = f->sink.width - 1;
-    if (x != 0 && (last < x || last >= x + 8))
+    if (!SIDES || (x != 0 && (last < x || last >= x + 8)))
         return *everywhere;
     struct line line = line_of(&f->gradient, f->sink.width);
     int to = x + (int)threadIdx.x / 4, from = x - GRADIENT_OFFSET + (int)threadIdx.x % 4 * 2;

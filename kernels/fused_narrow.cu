@@ -48,7 +48,8 @@ template <typename S> static __device__ inline narrow_bands<S> load_bands(const 
         from += 4 * LANES;
     }
     for (int half = 0; half < 2; half++)
-        for (int k = 0; k <= (half ? S::last_right - S::first_right : S::last_left - S::first_left); k++) {
+        for (int k = 0; k <= (half ? S::last_right - S::first_right : S::last_left - S::first_left);
+             k++) {
             uint2 two = __ldg((const uint2 *)from + threadIdx.x);
             b.along[half][k][0] = two.x;
             b.along[half][k][1] = two.y;
@@ -67,8 +68,8 @@ struct narrow_group {
 
 // `at` is this lane's row of the band at the group's first column.
 template <typename S>
-static __device__ inline struct narrow_group
-filter_down(const struct fused *f, const narrow_bands<S> *b, uint32_t at)
+static __device__ inline struct narrow_group filter_down(const struct fused *f,
+                                                         const narrow_bands<S> *b, uint32_t at)
 {
     uint32_t samples[S::matrices + 1]; // of two rows and two columns each
     float sum[2][4];
@@ -91,16 +92,17 @@ filter_down(const struct fused *f, const narrow_bands<S> *b, uint32_t at)
     return t;
 }
 
-// A left half of 16 columns and a right one, from the groups that they are made of: in the low bits,
-// two of row l / 4, two of row l / 4 + 8.
+// A left half of 16 columns and a right one, from the groups that they are made of: in the low
+// bits, two of row l / 4, two of row l / 4 + 8.
 struct halves_of_sixteen {
     uint32_t left[4], right[4];
 };
 
 template <typename S>
-static __device__ inline struct halves_of_sixteen
-filter_along(const struct fused *f, const narrow_bands<S> *b, const struct narrow_group *left,
-             const struct narrow_group *right)
+static __device__ inline struct halves_of_sixteen filter_along(const struct fused *f,
+                                                               const narrow_bands<S> *b,
+                                                               const struct narrow_group *left,
+                                                               const struct narrow_group *right)
 {
     float sum[2][4];
 #pragma unroll
@@ -122,7 +124,7 @@ filter_along(const struct fused *f, const narrow_bands<S> *b, const struct narro
 
 // A warp filters its band of 16 rows from left to right, a group at a time: down the columns from
 // shared memory, then along the rows from the last few of these, which it keeps.
-template <typename S, bool INSIDE>
+template <typename S>
 static __device__ inline void filter(const struct fused *f, const narrow_bands<S> *b,
                                      const uint8_t *samples, uint8_t *stage, struct corner results)
 {
@@ -131,7 +133,7 @@ static __device__ inline void filter(const struct fused *f, const narrow_bands<S
 #pragma unroll
     for (int i = 0; i < S::ahead; i++)
         t[i] = filter_down<S>(f, b, at + i * GROUP);
-#pragma unroll(INSIDE ? S::made : 1)
+#pragma unroll
     for (int i = 0; i < S::made; i++) {
         t[S::ahead] = filter_down<S>(f, b, at + (i + S::ahead) * GROUP);
         struct halves_of_sixteen y = filter_along<S>(f, b, t, t);
@@ -144,22 +146,21 @@ static __device__ inline void filter(const struct fused *f, const narrow_bands<S
             t[k] = t[k + 1];
     }
     if (f->sink.lookup.table)
-        store_stage<S, INSIDE, true, true>(f, stage, results);
+        store_stage<S, true, true>(f, stage, results);
     else
-        store_stage<S, INSIDE, true, false>(f, stage, results);
+        store_stage<S, true, false>(f, stage, results);
 }
 
 // ---- the gradient ----
 
-// Of 16 columns of a band, the left half first: weighted sums of three rows, differences of two rows
-// apart.
+// Of 16 columns of a band, the left half first: weighted sums of three rows, differences of two
+// rows apart.
 struct narrow_slopes {
     uint32_t smooth[4], slope[4];
 };
 
 static __device__ inline void make_slopes(struct narrow_slopes *to, int half,
-                                          const struct slope_down *down,
-                                          const uint32_t filtered[4])
+                                          const struct slope_down *down, const uint32_t filtered[4])
 {
     const uint32_t columns[2] = {turned(word_of(filtered[0], filtered[1])),
                                  turned(word_of(filtered[2], filtered[3]))};
@@ -181,15 +182,15 @@ static __device__ inline void lengths_of(const struct finisher *finisher,
             finisher, __hadd2(__habs2(halves(gx[k])), __habs2(halves(gy[k]))));
 }
 
-// As filter(), then the gradient of 14 of the 16 rows. Filtered halves begin four columns before the
-// tile; each new one takes the place of the last but one among the slopes, and so a left half comes
-// behind its right neighbour every other time.
-template <typename S, bool THRESHOLD, bool INSIDE>
+// As filter(), then the gradient of 14 of the 16 rows. Filtered halves begin four columns before
+// the tile; each new one takes the place of the last but one among the slopes, and so a left half
+// comes behind its right neighbour every other time.
+template <typename S, bool THRESHOLD, bool SIDES>
 static __device__ inline void filter_gradient(const struct fused *f, const narrow_bands<S> *b,
                                               const uint8_t *samples, uint8_t *stage,
                                               struct corner results)
 {
-    struct slope_down down = slope_down_of<INSIDE>(f, b->gradient, results.y);
+    struct slope_down down = slope_down_of(f, b->gradient, results.y);
     struct slope_along first = slope_along_of(b->gradient), second = other_way(&first);
     struct finisher finisher = finisher_of(f);
     uint32_t at = band_at<S>(samples);
@@ -200,23 +201,21 @@ static __device__ inline void filter_gradient(const struct fused *f, const narro
         t[i] = filter_down<S>(f, b, at + i * GROUP);
     struct halves_of_sixteen y = filter_along<S>(f, b, t, t);
     make_slopes(&slopes, 0, &down, y.left);
-#pragma unroll(INSIDE ? S::made : 1)
+#pragma unroll(SIDES ? 1 : S::made)
     for (int i = 0; i < S::made; i++) {
         t[S::ahead] = filter_down<S>(f, b, at + (i + S::ahead) * GROUP);
         y = filter_along<S>(f, b, t + 1, t);
         uint32_t left[2], right[2];
-        struct slope_along along = first;
-        if (!INSIDE)
-            along = slope_along_at(f, &first, results.x + i * GROUP);
+        int x = results.x + i * GROUP;
+        struct slope_along eight = slope_along_at<SIDES>(f, &first, x);
         make_slopes(&slopes, 1, &down, y.right);
-        lengths_of<THRESHOLD>(&finisher, &along, &slopes, left);
-        along = second;
-        if (!INSIDE) {
-            along = slope_along_at(f, &first, results.x + i * GROUP + 8);
-            along = other_way(&along);
+        lengths_of<THRESHOLD>(&finisher, &eight, &slopes, left);
+        if (SIDES) {
+            eight = slope_along_at<SIDES>(f, &first, x + 8);
+            second = other_way(&eight);
         }
         make_slopes(&slopes, 0, &down, y.left);
-        lengths_of<THRESHOLD>(&finisher, &along, &slopes, right);
+        lengths_of<THRESHOLD>(&finisher, &second, &slopes, right);
         uint32_t *to = stage_word(stage, i);
         for (int k = 0; k < 2; k++)
             to[k * 8 * STAGE_BYTES / 4] = __byte_perm(left[k], right[k], 0x6420);
@@ -224,42 +223,34 @@ static __device__ inline void filter_gradient(const struct fused *f, const narro
             t[k] = t[k + 1];
     }
     if (!THRESHOLD && f->sink.lookup.table)
-        store_stage<S, INSIDE, true, true>(f, stage, results);
+        store_stage<S, true, true>(f, stage, results);
     else
-        store_stage<S, INSIDE, true, false>(f, stage, results);
+        store_stage<S, true, false>(f, stage, results);
 }
 
 // ---- kernels ----
 
-// Blocks that are to share a multiprocessor: as many as its shared memory holds, while there are
-// registers.
 template <typename S>
-static constexpr int narrow_blocks = S::GRADIENT ? 6 : S::REACH <= 8 ? 6 : 4;
-
-template <typename S>
-static __global__ void __launch_bounds__(FUSED_THREADS, narrow_blocks<S>)
+static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     narrow(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
     narrow_bands<S> b = load_bands<S>(&f);
     make_tiles<S>(&f, (uint8_t *)memory,
                   [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
-                      if (band_is_inside<S>(&f, results))
-                          filter<S, true>(&f, &b, samples, stage, results);
-                      else
-                          filter<S, false>(&f, &b, samples, stage, results);
+                      filter<S>(&f, &b, samples, stage, results);
                   });
 }
 
 template <typename S, bool THRESHOLD>
-static __global__ void __launch_bounds__(FUSED_THREADS, narrow_blocks<S>)
+static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     narrow_gradient(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
     narrow_bands<S> b = load_bands<S>(&f);
     make_tiles<S>(&f, (uint8_t *)memory,
                   [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
-                      if (band_is_inside<S>(&f, results))
+                      if (has_sides(&f, results.x))
                           filter_gradient<S, THRESHOLD, true>(&f, &b, samples, stage, results);
                       else
                           filter_gradient<S, THRESHOLD, false>(&f, &b, samples, stage, results);
@@ -316,8 +307,8 @@ size_t narrow_fragments(const struct op_separable *op, struct choice choice, boo
         // Four words a lane: rows + 0, + 8 of columns + 0, and of columns + 8.
         int lane = i / 4 % LANES, k = 16 * (i / (4 * LANES)) + i % 4 / 2 * 8 - i % 2 * 8;
         if (to)
-            to[used] = tap_pair(op->tap_y, op->radius_y, k + lane % 4 * 2 - lane / 4 - choice.reach,
-                                1);
+            to[used] =
+                tap_pair(op->tap_y, op->radius_y, k + lane % 4 * 2 - lane / 4 - choice.reach, 1);
     }
     for (int half = 0; half < 2; half++) {
         int first = first_group(choice.reach, choice.left, gradient, half);
@@ -343,11 +334,11 @@ size_t narrow_fragments(const struct op_separable *op, struct choice choice, boo
 template <typename S> static cudaError_t launch(const struct fused *f, cudaStream_t stream)
 {
     if constexpr (!S::GRADIENT)
-        return launch_tiles<S>(narrow<S>, f, narrow_blocks<S>, stream);
+        return launch_tiles<S>(narrow<S>, f, stream);
     else if (f->finish == FINISH_THRESHOLD)
-        return launch_tiles<S>(narrow_gradient<S, true>, f, narrow_blocks<S>, stream);
+        return launch_tiles<S>(narrow_gradient<S, true>, f, stream);
     else
-        return launch_tiles<S>(narrow_gradient<S, false>, f, narrow_blocks<S>, stream);
+        return launch_tiles<S>(narrow_gradient<S, false>, f, stream);
 }
 
 cudaError_t narrow_async(const struct fused *f, struct choice choice, bool gradient,
@@ -358,16 +349,16 @@ cudaError_t narrow_async(const struct fused *f, struct choice choice, bool gradi
     scaled.down_scale = ldexpf(1, 24 - f->down_shift);
     scaled.along_scale = ldexpf(1, 24 - f->along_shift);
     if (gradient)
-        return choice.reach == 4 ? launch<shape<4, 16, 1, true>>(&scaled, stream)
-                                 : launch<shape<8, 16, 1, true>>(&scaled, stream);
+        return choice.reach == 4 ? launch<shape<4, 16, 1, true, 4, 6>>(&scaled, stream)
+                                 : launch<shape<8, 16, 1, true, 4, 6>>(&scaled, stream);
     switch (choice.reach) {
     case 4:
-        return launch<shape<4, 16, 1, false>>(&scaled, stream);
+        return launch<shape<4, 16, 1, false, 4, 6>>(&scaled, stream);
     case 8:
-        return launch<shape<8, 16, 1, false>>(&scaled, stream);
+        return launch<shape<8, 16, 1, false, 4, 6>>(&scaled, stream);
     case 16:
-        return launch<shape<16, 16, 1, false>>(&scaled, stream);
+        return launch<shape<16, 16, 1, false, 4, 5>>(&scaled, stream);
     default:
-        return launch<shape<24, 32, 1, false>>(&scaled, stream);
+        return launch<shape<24, 32, 1, false, 4, 4>>(&scaled, stream);
     }
 }

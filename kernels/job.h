@@ -1,8 +1,8 @@
 // What the executor tells the kernel families: where samples lie, what is looked up, how big it is.
 //
 //   pointwise   one sample from one place: gathers, tables, mixes, constants
-//   fused       OP_SEPARABLE on tensor cores, OP_GRADIENT of 8 bits in packed halves, or both at once
-//   separable   OP_SEPARABLE: tiles for a small radius, else the forms of kernels/separable.h
+//   fused       OP_SEPARABLE on tensor cores, OP_GRADIENT of 8 bits in packed halves, or both at
+//   once separable   OP_SEPARABLE: tiles for a small radius, else the forms of kernels/separable.h
 //   stencil3    OP_GRADIENT and OP_CONVOLVE
 //   box         OP_BOX by running sums
 //
@@ -45,8 +45,8 @@ struct view {
 // where some was found that gives each of its entries.
 enum lookup_kind {
     LOOKUP_TABLE,
-    LOOKUP_AFFINE,    // clamp((x * gain + offset) >> 16, low, high) in 64 bits; of bytes to bytes in
-                      // 32, and in 16 before clamping
+    LOOKUP_AFFINE, // clamp((x * gain + offset) >> 16, low, high) in 64 bits; of bytes to bytes in
+                   // 32, and in 16 before clamping
     LOOKUP_THRESHOLD, // below if x < low, above if x > high, else x
 };
 
