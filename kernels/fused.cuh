@@ -377,8 +377,8 @@ template <typename S> static __device__ inline struct corner samples_of(struct c
     return {results.x - S::LEFT, results.y - S::above};
 }
 
-// All tiles of a block. `make` makes the band of
-// a warp from the samples at hand; `memory` is S::shared_bytes.
+// All tiles of a block. `make` makes the band of a warp from the samples at hand; `memory` is
+// S::shared_bytes.
 template <typename S, typename Make>
 static __device__ inline void make_tiles(const struct fused *f, uint8_t *memory, const Make &make)
 {
