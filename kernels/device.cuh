@@ -144,6 +144,22 @@ static __device__ inline int look_up(const uint16_t *table, int value)
     return __ldg(table + value);
 }
 
+// Through the lookup of samples of any depth, if there is one.
+static __device__ inline int look_up_one(const struct lookup *lookup, int x)
+{
+    if (!lookup->table)
+        return x;
+    if (lookup->kind == LOOKUP_THRESHOLD)
+        return x < lookup->low ? lookup->below : x > lookup->high ? lookup->above : x;
+    if (lookup->kind == LOOKUP_AFFINE) {
+        int y = (int)(((int64_t)x * lookup->gain + lookup->offset) >> 16);
+        return min(max(y, lookup->low), lookup->high);
+    }
+    return look_up(lookup->table, x);
+}
+
+// The same of four, where it is not what takes the time: the table instead of arithmetic, which
+// takes registers.
 static __device__ inline void look_up_four(const struct lookup *lookup, int value[FOUR])
 {
     if (!lookup->table)
@@ -203,8 +219,8 @@ static __device__ inline uint32_t lanes_clamp(uint32_t lanes, int low, int high)
 
 static __device__ inline uint32_t affine_lanes(const struct lookup *lookup, uint32_t lanes)
 {
-    int first = (int)(lanes & 0xffff) * lookup->gain + lookup->offset;
-    int second = (int)(lanes >> 16) * lookup->gain + lookup->offset;
+    int first = (int)(lanes & 0xffff) * lookup->gain + (int)lookup->offset;
+    int second = (int)(lanes >> 16) * lookup->gain + (int)lookup->offset;
     return lanes_clamp(__byte_perm((uint32_t)first, (uint32_t)second, 0x7632), lookup->low,
                        lookup->high);
 }

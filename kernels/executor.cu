@@ -35,9 +35,9 @@ enum { STENCILS = 2 }; // in a pass, at most
 
 // What a pass needs on the device besides its samples.
 struct pass_constants {
-    struct lookup lookup[STENCILS + 1];  // before each stencil, and behind the last
-    const int32_t *stencil[STENCILS][2]; // as struct stencil wants them
-    const uint32_t *fragments[STENCILS];
+    struct lookup lookup[STENCILS + 1];     // before each stencil, and behind the last
+    const int32_t *stencil[STENCILS][2];    // as struct stencil wants them
+    const uint32_t *fragments[STENCILS][2]; // as well
 };
 
 struct cuda_slot {
@@ -49,6 +49,7 @@ struct cuda_slot {
     int leader;              // the slot whose events are this one's
     bool over;               // atomic: `done` was waited for
     bool uploads, downloads; // whether there was anything: else `uploaded`, `computed` are not used
+    long long idle_ns;       // when the source was found to be there already, without `began`; or 0
 };
 
 struct cuda_executor {
@@ -77,6 +78,13 @@ struct cuda_executor {
 static struct cuda_executor *self_of(struct executor *executor)
 {
     return (struct cuda_executor *)executor;
+}
+
+static long long now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
 static int sample_bytes(int depth)
@@ -253,25 +261,28 @@ static const int32_t *put_taps(struct constants *constants, const int32_t *tap, 
     return (const int32_t *)device + TAP_MARGIN;
 }
 
-static const uint32_t *put_fragments(struct constants *constants, const struct op *op)
+static const uint32_t *put_fragments(struct constants *constants, const struct op *op,
+                                     const struct op *next)
 {
-    size_t count = fused_fragments(op, NULL);
+    size_t count = fused_fragments(op, next, NULL);
     if (!count)
         return NULL;
     void *host;
     const void *device = constants_take(constants, count * sizeof(uint32_t), &host);
     if (host)
-        fused_fragments(op, (uint32_t *)host);
+        fused_fragments(op, next, (uint32_t *)host);
     return (const uint32_t *)device;
 }
 
-static void put_stencil(struct constants *constants, const struct op *op, struct pass_constants *to,
-                        int n)
+static void put_stencil(struct constants *constants, const struct plan_pass *pass,
+                        struct pass_constants *to, int n)
 {
+    const struct op *op = pass_stencil(pass, n), *next = pass_stencil(pass, n + 1);
     if (op->kind == OP_SEPARABLE) {
         to->stencil[n][0] = put_taps(constants, op->separable.tap_x, op->separable.radius_x);
         to->stencil[n][1] = put_taps(constants, op->separable.tap_y, op->separable.radius_y);
-        to->fragments[n] = put_fragments(constants, op);
+        to->fragments[n][0] = put_fragments(constants, op, NULL);
+        to->fragments[n][1] = next ? put_fragments(constants, op, next) : NULL;
     } else if (op->kind == OP_CONVOLVE) {
         size_t count = (size_t)op->convolve.width * (size_t)op->convolve.height;
         to->stencil[n][0] = (const int32_t *)constants_put(constants, op->convolve.weight,
@@ -289,7 +300,7 @@ static size_t put_constants(struct cuda_executor *self, uint8_t *host)
         for (int n = 0; n <= STENCILS; n++)
             to->lookup[n] = put_table(&constants, pass_table(pass, n));
         for (int n = 0; n < pass_stencils(pass); n++)
-            put_stencil(&constants, pass_stencil(pass, n), to, n);
+            put_stencil(&constants, pass, to, n);
     }
     return constants.used;
 }
@@ -339,7 +350,7 @@ static enum status create_slot(struct cuda_executor *self, struct cuda_slot *slo
     if (!status)
         status = create_event(self, &slot->computed, cudaEventDefault);
     // The end is timed as well: one event fewer a frame than a separate one to wait for.
-    return status ? status : create_event(self, &slot->done, cudaEventBlockingSync);
+    return status ? status : create_event(self, &slot->done, cudaEventDefault);
 }
 
 // Constants to the device; zeros everywhere else, so that bytes of a row that no component covers
@@ -365,14 +376,12 @@ static enum status fill_memory(struct cuda_executor *self)
 
 static enum status set_epoch(struct cuda_executor *self)
 {
-    struct timespec now;
     enum status status = CUDA_CHECK(self->backend, cudaEventCreate(&self->epoch));
     if (!status)
         status = CUDA_CHECK(self->backend, cudaEventRecord(self->epoch, self->slot[0].stream));
     if (!status)
         status = CUDA_CHECK(self->backend, cudaEventSynchronize(self->epoch));
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    self->epoch_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
+    self->epoch_ns = now_ns();
     return status;
 }
 
@@ -503,6 +512,16 @@ static enum status upload(struct cuda_executor *self, const struct cuda_slot *sl
         status = copy_rows(self, copy, true, self->upload_stream);
     }
     return status;
+}
+
+// Whether nothing is under way on the stream of a source on the device: to ask costs the host a
+// quarter of what an event between two streams does, and the GPU nothing.
+static bool is_there(const struct work *work)
+{
+    cudaError_t error = cudaStreamQuery((cudaStream_t)work->source_stream);
+    if (error == cudaErrorNotReady)
+        cudaGetLastError(); // it would pass for that of the next launch
+    return error == cudaSuccess;
 }
 
 static void place_target(struct cuda_executor *self, const struct cuda_slot *slot,
@@ -722,7 +741,7 @@ static cudaError_t stencils_async(const struct cuda_executor *self, const struct
             .source = source,
             .sink = pass_sink(self, pass, frames, &constants->lookup[stencils]),
             .constants = {constants->stencil[n][0], constants->stencil[n][1]},
-            .fragments = constants->fragments[n],
+            .fragments = {constants->fragments[n][0], constants->fragments[n][1]},
             .scratch = frames->memory + self->scratch,
             .scratch_step = (ptrdiff_t)self->slot_bytes,
         };
@@ -827,9 +846,13 @@ static enum status await_sources(struct cuda_executor *self, struct cuda_slot *l
     enum status status = STATUS_OK;
     for (int k = 0; k < count && !status; k++) {
         bool awaited = k > 0 && work[k].source_stream == work[k - 1].source_stream;
-        if (work[k].source_on_device && !awaited)
+        if (awaited)
+            continue;
+        if (!is_there(&work[k]))
             status = hand_over(self, (cudaStream_t)work[k].source_stream,
                                k ? lead->source_ready : lead->began, lead->stream);
+        else if (k == 0)
+            lead->idle_ns = now_ns();
     }
     return status;
 }
@@ -866,6 +889,7 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
 {
     struct cuda_slot *lead = &self->slot[leader];
     struct device_frames frames = {.count = count, .memory = lead->memory};
+    lead->idle_ns = 0;
     lead->uploads = !work->source_on_device;
     lead->downloads = has_download(self, work, count);
     __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
@@ -929,9 +953,11 @@ static enum status read_times(const struct cuda_executor *self, const struct cud
 {
     long long uploaded = 0, computed = 0, done = 0;
     *times = {};
-    enum status status = when(self, lead->uploads ? lead->uploaded : lead->began, &uploaded);
-    if (!status)
-        status = when(self, lead->done, &done);
+    enum status status = when(self, lead->done, &done);
+    if (lead->idle_ns)
+        uploaded = lead->idle_ns;
+    else if (!status)
+        status = when(self, lead->uploads ? lead->uploaded : lead->began, &uploaded);
     if (!status && lead->uploads)
         status = when(self, lead->began, &times->upload.begin_ns);
     if (!status && lead->downloads)
@@ -946,6 +972,23 @@ static enum status read_times(const struct cuda_executor *self, const struct cud
     return status;
 }
 
+// Look for a while, then again and again. An event that interrupts whoever waits for it would spare
+// the looking, but costs more: interrupts come for each frame, waited for or not, and take tens of
+// microseconds of a processor, in a virtual machine more; frames that follow each other that fast
+// then wait for those.
+static enum status await_event(struct cuda_executor *self, cudaEvent_t event)
+{
+    const long long patience_ns = 50000, begin = now_ns();
+    const struct timespec nap = {.tv_sec = 0, .tv_nsec = 20000};
+    cudaError_t error;
+    while ((error = cudaEventQuery(event)) == cudaErrorNotReady) {
+        cudaGetLastError(); // not to be ready would pass for an error of the next launch
+        if (now_ns() - begin > patience_ns)
+            nanosleep(&nap, NULL);
+    }
+    return CUDA_CHECK(self->backend, error);
+}
+
 static enum status wait(struct executor *executor, int number, struct work_times *times)
 {
     struct cuda_executor *self = self_of(executor);
@@ -955,7 +998,7 @@ static enum status wait(struct executor *executor, int number, struct work_times
     if (!over || times)
         status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
     if (!status && !over)
-        status = CUDA_CHECK(self->backend, cudaEventSynchronize(slot->done));
+        status = await_event(self, slot->done);
     if (!status)
         __atomic_store_n(&slot->over, true, __ATOMIC_RELEASE);
     return status || !times ? status : read_times(self, slot, times);

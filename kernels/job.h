@@ -1,8 +1,8 @@
 // What the executor tells the kernel families: where samples lie, what is looked up, how big it is.
 //
 //   pointwise   one sample from one place: gathers, tables, mixes, constants
-//   fused       8 bits: OP_SEPARABLE on tensor cores, OP_GRADIENT in packed halves, or both at once
-//   separable   OP_SEPARABLE: tiles for a small radius, else the forms of kernels/separable.h
+//   fused       OP_SEPARABLE on tensor cores, OP_GRADIENT of 8 bits in packed halves, or both at
+//   once separable   OP_SEPARABLE: tiles for a small radius, else the forms of kernels/separable.h
 //   stencil3    OP_GRADIENT and OP_CONVOLVE
 //   box         OP_BOX by running sums
 //
@@ -45,15 +45,16 @@ struct view {
 // where some was found that gives each of its entries.
 enum lookup_kind {
     LOOKUP_TABLE,
-    LOOKUP_AFFINE,    // clamp((x * gain + offset) >> 16, low, high) of bytes: in 32 bits, 16 before
-                      // clamping
+    LOOKUP_AFFINE, // clamp((x * gain + offset) >> 16, low, high) in 64 bits; of bytes to bytes in
+                   // 32, and in 16 before clamping
     LOOKUP_THRESHOLD, // below if x < low, above if x > high, else x
 };
 
 struct lookup {
     const uint16_t *table; // by the sample's value; NULL: no step at all
     enum lookup_kind kind;
-    int gain, offset;
+    int gain;
+    int64_t offset;
     int low, high;
     int below, above;
 };
@@ -96,9 +97,10 @@ struct stencil {
     // OP_SEPARABLE: tap_x, tap_y as 2 radius + 1 taps from first to last, with TAP_MARGIN zeros
     // before and behind them. OP_CONVOLVE: weight.
     const int32_t *constants[2];
-    const uint32_t *fragments; // OP_SEPARABLE: what fused_fragments() made; NULL if nothing
-    void *scratch;             // as many bytes as the family's *_scratch() says, aligned to 256 ...
-    ptrdiff_t scratch_step;    // ... for the first picture, and so far from it for the next
+    // OP_SEPARABLE: what fused_fragments() made of it alone, and with the next; NULL if nothing.
+    const uint32_t *fragments[2];
+    void *scratch;          // as many bytes as the family's *_scratch() says, aligned to 256 ...
+    ptrdiff_t scratch_step; // ... for the first picture, and so far from it for the next
 };
 
 enum { TAP_MARGIN = 8 };
@@ -158,9 +160,10 @@ cudaError_t pointwise_probe(void);
 
 // ---- stencils ----
 
-// The taps of OP_SEPARABLE as the lanes of a warp hold them for the tensor cores, in host memory.
-// Returns how many words; 0 where they have no such form. `to` may be NULL.
-size_t fused_fragments(const struct op *op, uint32_t *to);
+// The taps of OP_SEPARABLE as the lanes of a warp hold them for the tensor cores, in host memory;
+// with those of the gradient `next` (optional) if both are to be made at once. Returns how many
+// words; 0 where they have no such form. `to` may be NULL.
+size_t fused_fragments(const struct op *op, const struct op *next, uint32_t *to);
 // Whether fused_async() can do this.
 bool fused_takes(const struct stencil *stencil);
 cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream);

@@ -5,8 +5,8 @@ static int table_apply(const struct lookup *lookup, int x)
 {
     if (lookup->kind == LOOKUP_THRESHOLD)
         return x < lookup->low ? lookup->below : x > lookup->high ? lookup->above : x;
-    int y = (x * lookup->gain + lookup->offset) >> 16;
-    return y < lookup->low ? lookup->low : y > lookup->high ? lookup->high : y;
+    int64_t y = ((int64_t)x * lookup->gain + lookup->offset) >> 16;
+    return y < lookup->low ? lookup->low : y > lookup->high ? lookup->high : (int)y;
 }
 
 static bool gives(const struct lookup *lookup, const uint16_t *host, int entries)
@@ -34,29 +34,28 @@ static bool fit_threshold(struct lookup *lookup, const uint16_t *host, int entri
 }
 
 // The offsets that are right with this gain at the places first .. last.
-static void limit_offset(const uint16_t host[256], int first, int last, int64_t gain,
-                         int64_t *least, int64_t *most)
+static void limit_offset(const uint16_t *host, int first, int last, int64_t gain, int64_t *least,
+                         int64_t *most)
 {
-    *least = -(INT64_C(1) << 30);
-    *most = INT64_C(1) << 30;
-    for (int x = first; x <= last; x++) {
+    for (int x = first; x <= last && *least <= *most; x++) {
         int64_t from = ((int64_t)host[x] << 16) - x * gain, to = from + 65535;
         *least = from > *least ? from : *least;
         *most = to < *most ? to : *most;
     }
 }
 
-// Gains near the slope between the ends of the part that is not clamped, with an offset each.
-static bool fit_affine(struct lookup *lookup, const uint16_t host[256])
+// Gains near the slope between the ends of the part that is not clamped, with an offset each that
+// has no more than `bits`.
+static bool fit_affine(struct lookup *lookup, const uint16_t *host, int entries, int bits)
 {
-    int first = 0, last = 255, low = host[0], high = host[0];
-    for (int x = 0; x < 256; x++) {
+    int first = 0, last = entries - 1, low = host[0], high = host[0];
+    for (int x = 0; x < entries; x++) {
         low = host[x] < low ? host[x] : low;
         high = host[x] > high ? host[x] : high;
     }
-    while (first < 254 && host[first + 1] == host[0])
+    while (first < entries - 2 && host[first + 1] == host[0])
         first++;
-    while (last > first + 1 && host[last - 1] == host[255])
+    while (last > first + 1 && host[last - 1] == host[entries - 1])
         last--;
     // The ends themselves may be clamped: the slope is that of the inside.
     int inside = last - first > 4 ? 1 : 0, left = first + inside, right = last - inside;
@@ -66,13 +65,14 @@ static bool fit_affine(struct lookup *lookup, const uint16_t host[256])
     lookup->low = low;
     lookup->high = high;
     for (int64_t k = 0; k <= 2 * reach; k++) {
-        int64_t gain = slope + (k % 2 ? (k + 1) / 2 : -k / 2), least, most;
+        int64_t gain = slope + (k % 2 ? (k + 1) / 2 : -k / 2);
+        int64_t least = -(INT64_C(1) << bits), most = INT64_C(1) << bits;
         limit_offset(host, left, right, gain, &least, &most);
         if (least > most || gain > 1 << 22 || gain < -(1 << 22))
             continue;
         lookup->gain = (int)gain;
-        lookup->offset = (int)(least + (most - least) / 2);
-        if (gives(lookup, host, 256))
+        lookup->offset = least + (most - least) / 2;
+        if (gives(lookup, host, entries))
             return true;
     }
     return false;
@@ -81,8 +81,9 @@ static bool fit_affine(struct lookup *lookup, const uint16_t host[256])
 struct lookup lookup_of(const uint16_t *host, int depth_in, int depth_out, const uint16_t *table)
 {
     struct lookup lookup = {.table = table};
+    int offset_bits = depth_in == 8 && depth_out == 8 ? 30 : 40;
     if (fit_threshold(&lookup, host, 1 << depth_in) ||
-        (depth_in == 8 && depth_out == 8 && fit_affine(&lookup, host)))
+        fit_affine(&lookup, host, 1 << depth_in, offset_bits))
         return lookup;
     return {.table = table};
 }

@@ -15,15 +15,17 @@ template <typename T, int FOURS> struct alignas(sizeof(four<T>) * FOURS) stretch
 
 template <typename From, typename To, int FOURS>
 static __device__ inline void copy_stretch(stretch<To, FOURS> *to, const stretch<From, FOURS> *from,
-                                           const uint16_t *table, const uint16_t *shared)
+                                           const struct lookup *lookup, const uint16_t *shared)
 {
     stretch<To, FOURS> made;
     for (int k = 0; k < FOURS; k++) {
         int value[FOUR];
         for (int i = 0; i < FOUR; i++) {
             value[i] = four_get(from->part[k], i);
-            if (table)
-                value[i] = sizeof(From) == 1 ? shared[value[i]] : look_up(table, value[i]);
+            if (sizeof(From) > 1)
+                value[i] = look_up_one(lookup, value[i]);
+            else if (lookup->table)
+                value[i] = shared[value[i]];
         }
         four_set(&made.part[k], value);
     }
@@ -92,7 +94,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
             int y = first + k * WARPS;
             if (y < sink.height)
                 copy_stretch((stretch<To, fours> *)view_at(&sink.view[0], x, y), &from[k],
-                             sink.lookup.table, shared);
+                             &sink.lookup, shared);
         }
         return;
     }

@@ -1,0 +1,58 @@
+// The kernels behind fused_async().
+//
+//   fused_narrow    8-bit samples, taps that halves hold, and a gradient behind them
+//   fused_deep      samples or taps of two bytes, and a gradient behind them
+//   fused_gradient  a gradient of 8-bit samples alone
+#pragma once
+
+#include "kernels/job.h"
+
+enum { FUSED_COLUMNS = 128 }; // of a block
+
+// One gradient of three by three, |gx| + |gy|, unscaled.
+struct small_gradient {
+    int center, limit, base;
+    enum border border;
+    int border_value;
+};
+
+// What becomes of a gradient's length. A threshold with nothing below it and white above tells
+// lengths apart before they are limited: all beyond the limit are beyond its upper value too.
+enum finish { FINISH_LIMIT, FINISH_THRESHOLD, FINISH_LOOKUP };
+
+struct fused {
+    struct source source;
+    struct sink sink;
+    const uint32_t *fragments;
+    int reach;                     // columns and rows that the operations really need
+    int down_shift, along_shift;   // of sums, to t and to results
+    float down_scale, along_scale; // fused_narrow: the same as factors
+    struct small_gradient gradient;
+    int tiles_x, tiles;
+    enum finish finish; // of the gradient
+};
+
+// What there are kernels for: how far they reach, 0 for no such; how many columns to the left of a
+// tile they begin; whether they are those of fused_deep.
+struct choice {
+    int reach, left, bytes; // of a sample
+    bool deep;
+};
+
+extern "C" {
+
+// As fused_fragments(), for a choice.
+size_t narrow_fragments(const struct op_separable *op, struct choice choice, bool gradient,
+                        uint32_t *to);
+size_t deep_fragments(const struct op_separable *op, struct choice choice, bool gradient,
+                      uint32_t *to);
+
+// Whether the taps are halves.
+bool narrow_holds(const struct op_separable *op);
+
+cudaError_t narrow_async(const struct fused *f, struct choice choice, bool gradient,
+                         cudaStream_t stream);
+cudaError_t deep_async(const struct fused *f, struct choice choice, bool gradient,
+                       cudaStream_t stream);
+cudaError_t small_gradient_async(const struct fused *f, cudaStream_t stream);
+}
