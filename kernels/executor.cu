@@ -972,18 +972,22 @@ static enum status read_times(const struct cuda_executor *self, const struct cud
     return status;
 }
 
-// Look for a while, then again and again. An event that interrupts whoever waits for it would spare
+// Look for a while, then again and again, ever less often: an eighth of the time waited so far is
+// what a late look may cost. An event that interrupts whoever waits for it would spare
 // the looking, but costs more: interrupts come for each frame, waited for or not, and take tens of
 // microseconds of a processor, in a virtual machine more; frames that follow each other that fast
 // then wait for those.
 static enum status await_event(struct cuda_executor *self, cudaEvent_t event)
 {
-    const long long patience_ns = 50000, begin = now_ns();
-    const struct timespec nap = {.tv_sec = 0, .tv_nsec = 20000};
+    const long long patience_ns = 50000, nap_least_ns = 20000, nap_most_ns = 1000000;
+    const long long begin = now_ns();
     cudaError_t error;
     while ((error = cudaEventQuery(event)) == cudaErrorNotReady) {
         cudaGetLastError(); // not to be ready would pass for an error of the next launch
-        if (now_ns() - begin > patience_ns)
+        long long waited_ns = now_ns() - begin, nap_ns = waited_ns / 8;
+        nap_ns = nap_ns < nap_least_ns ? nap_least_ns : nap_ns > nap_most_ns ? nap_most_ns : nap_ns;
+        const struct timespec nap = {.tv_sec = 0, .tv_nsec = (long)nap_ns};
+        if (waited_ns > patience_ns)
             nanosleep(&nap, NULL);
     }
     return CUDA_CHECK(self->backend, error);
