@@ -77,6 +77,11 @@ static inline lanes16 lanes_magnitude(lanes16 a)
 #endif
 }
 
+static inline lanes16 lanes_greatest(lanes16 a, lanes16 b)
+{
+    return (lanes16)LANES_CALL(max_epi16, a, b);
+}
+
 static inline lanes16 lanes_load(const void *from)
 {
     lanes16 value;
@@ -110,6 +115,39 @@ static inline void lanes_store_8(uint8_t *to, lanes16 value)
     lanes8 bytes = __builtin_convertvector(value, lanes8);
 #endif
     memcpy(to, &bytes, sizeof bytes);
+}
+
+// Bytes 0 and 1, 2 and 3, ... added up.
+static inline lanes16 lanes_pair_sums(const uint8_t *from)
+{
+    lanes16 bytes = lanes_load(from);
+#ifdef __SSSE3__
+    return (lanes16)LANES_CALL(maddubs_epi16, bytes, (lanes16){0} + 0x0101);
+#else
+    return (bytes & 0xff) + (bytes >> 8);
+#endif
+}
+
+// Store 2 * LANES bytes: twice the signed lanes of even and odd in turn, which are not negative,
+// but at most `most`, and `more` to that.
+static inline void lanes_store_twice(uint8_t *to, lanes16 even, lanes16 odd, uint8_t most,
+                                     uint8_t more)
+{
+    typedef uint8_t lanes8x2 __attribute__((vector_size(2 * LANES)));
+    lanes8x2 limit = (lanes8x2){0} + most;
+#ifdef __SSSE3__
+    static const uint8_t turn[] __attribute__((aligned(64))) = {
+#define LANES_TURN 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15
+        LANES_TURN, LANES_TURN, LANES_TURN, LANES_TURN};
+    lanes16 halves = (lanes16)LANES_CALL(packus_epi16, even, odd);
+    lanes16 bytes = (lanes16)LANES_CALL(shuffle_epi8, halves, lanes_load(turn));
+#else
+    lanes16 full = (lanes16){0} + 255;
+    lanes16 bytes = lanes_least(even, full) | lanes_least(odd, full) << 8;
+#endif
+    bytes = (lanes16)LANES_CALL(adds_epu8, bytes, bytes);
+    bytes = (lanes16)LANES_CALL(min_epu8, bytes, limit);
+    lanes_store(to, (lanes16)((lanes8x2)bytes + more));
 }
 
 // The same value in every lane; the same two neighbours in every pair of lanes.

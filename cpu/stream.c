@@ -519,8 +519,7 @@ static void make_gradient(struct stream *stream, int level, int y, int count, vo
     struct level *here = &stream->level[level];
     const struct op_gradient *f = &here->step->stencil->gradient;
     window_rows(stream, level, y - 1, 2 + count, here->pointers);
-    for (int k = 0; k < count; k++)
-        stream->rows->gradient[here->bytes - 1](here->pointers + k, f, to[k], stream->width);
+    stream->rows->gradient[here->bytes - 1](here->pointers, f, to, count, stream->width);
 }
 
 static void make_stencil(struct stream *stream, int level, int y, int count, void *const *to)
@@ -610,7 +609,7 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
     // Without a stencil rows cost so little that they are best written one by one; with more steps
     // than that they take long enough to fetch where they go.
     int most = pass->halo_y > 0 ? stream->rows->rows_at_once : 1;
-    bool fetch = in_place && pass->halo_y > 0 && pass->steps > 1;
+    bool fetch = 0 && in_place && pass->halo_y > 0 && pass->steps > 1;
     for (int y = first; y < last; y += most) {
         const struct component *at;
         int count = min_int(most, last - y);
