@@ -32,6 +32,7 @@
 
 typedef uint8_t lanes8 __attribute__((vector_size(LANES)));
 typedef uint16_t lanes16 __attribute__((vector_size(2 * LANES)));
+typedef uint8_t lanes8x2 __attribute__((vector_size(2 * LANES))); // of a whole vector
 typedef uint32_t lanes32 __attribute__((vector_size(2 * LANES)));
 typedef int32_t lanes32s __attribute__((vector_size(2 * LANES)));
 
@@ -128,26 +129,42 @@ static inline lanes16 lanes_pair_sums(const uint8_t *from)
 #endif
 }
 
-// Store 2 * LANES bytes: twice the signed lanes of even and odd in turn, which are not negative,
-// but at most `most`, and `more` to that.
-static inline void lanes_store_twice(uint8_t *to, lanes16 even, lanes16 odd, uint8_t most,
-                                     uint8_t more)
+// Twice the signed lanes of even and odd in turn, which are not negative, as bytes of at most 255.
+static inline lanes8x2 lanes_twice(lanes16 even, lanes16 odd)
 {
-    typedef uint8_t lanes8x2 __attribute__((vector_size(2 * LANES)));
-    lanes8x2 limit = (lanes8x2){0} + most;
 #ifdef __SSSE3__
-    static const uint8_t turn[] __attribute__((aligned(64))) = {
 #define LANES_TURN 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15
-        LANES_TURN, LANES_TURN, LANES_TURN, LANES_TURN};
+    static const uint8_t turn[] __attribute__((aligned(64))) = {LANES_TURN, LANES_TURN, LANES_TURN,
+                                                                LANES_TURN};
     lanes16 halves = (lanes16)LANES_CALL(packus_epi16, even, odd);
-    lanes16 bytes = (lanes16)LANES_CALL(shuffle_epi8, halves, lanes_load(turn));
+    lanes16 whole = (lanes16)LANES_CALL(shuffle_epi8, halves, lanes_load(turn));
 #else
     lanes16 full = (lanes16){0} + 255;
-    lanes16 bytes = lanes_least(even, full) | lanes_least(odd, full) << 8;
+    lanes16 whole = lanes_least(even, full) | lanes_least(odd, full) << 8;
 #endif
-    bytes = (lanes16)LANES_CALL(adds_epu8, bytes, bytes);
-    bytes = (lanes16)LANES_CALL(min_epu8, bytes, limit);
-    lanes_store(to, (lanes16)((lanes8x2)bytes + more));
+    return (lanes8x2)LANES_CALL(adds_epu8, whole, whole);
+}
+
+static inline lanes8x2 lanes_least_8(lanes8x2 a, lanes8x2 b)
+{
+    return (lanes8x2)LANES_CALL(min_epu8, a, b);
+}
+
+// `then` where a < b, else `other`.
+static inline lanes8x2 lanes_choose_8(lanes8x2 a, lanes8x2 b, lanes8x2 then, lanes8x2 other)
+{
+#ifdef __AVX512BW__
+    __mmask64 is_less = _mm512_cmplt_epu8_mask((__m512i)a, (__m512i)b);
+    return (lanes8x2)_mm512_mask_mov_epi8((__m512i)other, is_less, (__m512i)then);
+#else
+    lanes8x2 is_less = (lanes8x2)(a < b);
+    return (is_less & then) | (~is_less & other);
+#endif
+}
+
+static inline lanes8x2 lanes_all_8(int value)
+{
+    return (lanes8x2){0} + (uint8_t)value;
 }
 
 // The same value in every lane; the same two neighbours in every pair of lanes.

@@ -12,6 +12,13 @@
 // What a row kernel is made of, and must be part of for its constants to be known.
 #define INLINE static inline __attribute__((always_inline))
 
+// Before a loop whose rows are the same or apart.
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 enum {
     BLOCK = 64,
 // Sums that stay in registers: as many rows as these have room for.
@@ -127,6 +134,16 @@ static void blend(const uint16_t *above, const uint16_t *below, uint32_t weight_
     for (int x = 0; x < width; x++)
         to[x] = weight_above * above[x] + weight_below * below[x];
 }
+
+#ifdef LANES
+// POINT_RANGES of bytes.
+INLINE lanes8x2 lanes_point(const struct point *f, lanes8x2 value)
+{
+    lanes8x2 y = (value ^ (uint8_t)f->flip) + (uint8_t)f->add;
+    y = lanes_choose_8(value, lanes_all_8(f->low), lanes_all_8(f->below), y);
+    return lanes_choose_8(lanes_all_8(f->high), value, lanes_all_8(f->above), y);
+}
+#endif
 
 #define SAMPLE uint8_t
 #define DIFFERENCE int16_t

@@ -79,9 +79,10 @@ struct row_kernels {
     // Rows have width / 2 of the kernel on both sides.
     void (*convolve[2])(const void *const *row, const struct op_convolve *f, void *to, int width);
 
-    // `count` rows, at most rows_at_once, from two more, which have one sample on both sides.
-    void (*gradient[2])(const void *const *row, const struct op_gradient *f, void *const *to,
-                        int count, int width);
+    // `count` rows, at most rows_at_once, from two more, which have one sample on both sides. `after`
+    // (optional) is a step of POINT_RANGES on the result.
+    void (*gradient[2])(const void *const *row, const struct op_gradient *f,
+                        const struct point *after, void *const *to, int count, int width);
 };
 
 // The kernels for this processor, or for the level that `name` asks for ("base", "v2", "v3", "v4",

@@ -514,12 +514,14 @@ static void make_convolve(struct stream *stream, int level, int y, int count, vo
         stream->rows->convolve[here->bytes - 1](here->pointers + k, f, to[k], stream->width);
 }
 
-static void make_gradient(struct stream *stream, int level, int y, int count, void *const *to)
+// With the step `after` (optional) of POINT_RANGES on it.
+static void make_gradient(struct stream *stream, int level, const struct point *after, int y,
+                          int count, void *const *to)
 {
     struct level *here = &stream->level[level];
     const struct op_gradient *f = &here->step->stencil->gradient;
     window_rows(stream, level, y - 1, 2 + count, here->pointers);
-    stream->rows->gradient[here->bytes - 1](here->pointers, f, to, count, stream->width);
+    stream->rows->gradient[here->bytes - 1](here->pointers, f, after, to, count, stream->width);
 }
 
 static void make_stencil(struct stream *stream, int level, int y, int count, void *const *to)
@@ -530,7 +532,7 @@ static void make_stencil(struct stream *stream, int level, int y, int count, voi
     if (op->kind == OP_CONVOLVE)
         make_convolve(stream, level, y, count, to);
     else if (op->kind == OP_GRADIENT)
-        make_gradient(stream, level, y, count, to);
+        make_gradient(stream, level, NULL, y, count, to);
     else
         for (int k = 0; k < count; k++)
             if (op->kind == OP_BOX)
@@ -541,9 +543,22 @@ static void make_stencil(struct stream *stream, int level, int y, int count, voi
                 make_separable(stream, level, y + k, to[k]);
 }
 
+// Whether the step of a level is made with the one below it: what is not worth a row of its own.
+static bool joins_gradient(const struct stream *stream, int level)
+{
+    const struct level *here = &stream->level[level];
+    const struct op *below = level > 1 ? here[-1].step->stencil : NULL;
+    return below && below->kind == OP_GRADIENT && here->bytes == here[-1].bytes &&
+           here->point.kind == POINT_RANGES;
+}
+
 static void make_points(struct stream *stream, int level, int y, int count, void *const *to)
 {
     struct level *here = &stream->level[level];
+    if (joins_gradient(stream, level)) {
+        make_gradient(stream, level - 1, &here->point, y, count, to);
+        return;
+    }
     const struct row_kernels *rows = stream->rows;
     const uint16_t *table = here->step->table;
     int from_bytes = sample_bytes(here->step->depth_in);
@@ -585,13 +600,6 @@ static void store_row(struct stream *stream, const void *row, int y)
     }
 }
 
-// Have a row at hand by the time that it is written, long after its place is known.
-static void fetch_row(const void *row, int bytes)
-{
-    for (int x = 0; x < bytes; x += 64)
-        __builtin_prefetch((const char *)row + x, 1);
-}
-
 void stream_run(struct stream *stream, const struct stream_memory *memory, int first, int last)
 {
     const struct plan_pass *pass = stream->pass;
@@ -606,10 +614,8 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         stream->level[k].box.row = INT_MIN;
     }
     bool in_place = pass->targets == 1 && is_plain(stream, pass->target[0], pass->grid.depth);
-    // Without a stencil rows cost so little that they are best written one by one; with more steps
-    // than that they take long enough to fetch where they go.
+    // Without a stencil rows cost so little that they are best written one by one.
     int most = pass->halo_y > 0 ? stream->rows->rows_at_once : 1;
-    bool fetch = 0 && in_place && pass->halo_y > 0 && pass->steps > 1;
     for (int y = first; y < last; y += most) {
         const struct component *at;
         int count = min_int(most, last - y);
@@ -617,8 +623,6 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         for (int k = 0; k < count; k++)
             row[k] = in_place ? (void *)operand_row(stream, pass->target[0], y + k, &at)
                               : scratch_row(stream, stream->spare, k);
-        for (int k = 0; k < count && fetch; k++)
-            fetch_row(row[k], stream->width * sample_bytes(pass->grid.depth));
         make_rows(stream, stream->levels - 1, y, count, row);
         for (int k = 0; k < count && !in_place; k++)
             store_row(stream, row[k], y + k);
