@@ -562,10 +562,16 @@ static void make_points(struct stream *stream, int level, int y, int count, void
     const struct row_kernels *rows = stream->rows;
     const uint16_t *table = here->step->table;
     int from_bytes = sample_bytes(here->step->depth_in);
-    void *from[ROWS_AT_ONCE_MOST] = {NULL};
-    for (int k = 0; k < count; k++)
-        from[k] = scratch_row(stream, here->scratch, k);
-    make_rows(stream, level - 1, y, count, from);
+    const struct component *at;
+    const void *from[ROWS_AT_ONCE_MOST] = {NULL};
+    void *made[ROWS_AT_ONCE_MOST] = {NULL};
+    bool points = level == 1 && stream->direct;
+    for (int k = 0; k < count; k++) {
+        made[k] = scratch_row(stream, here->scratch, k);
+        from[k] = points ? operand_row(stream, stream->pass->source[0], y + k, &at) : made[k];
+    }
+    if (!points)
+        make_rows(stream, level - 1, y, count, made);
     for (int k = 0; k < count; k++)
         if (from_bytes == here->bytes)
             rows->point[here->bytes - 1](from[k], &here->point, to[k], stream->width);
