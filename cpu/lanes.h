@@ -180,6 +180,38 @@ static inline lanes16 lanes_pair(const int16_t *from)
     return (lanes16)lanes_all(pair);
 }
 
+// Each lane and all before it added up; the last lane in all of them.
+static inline lanes32 lanes_running(lanes32 a)
+{
+#if LANES == 32
+    __m512i none = _mm512_setzero_si512();
+    a += (lanes32)_mm512_alignr_epi32((__m512i)a, none, 15);
+    a += (lanes32)_mm512_alignr_epi32((__m512i)a, none, 14);
+    a += (lanes32)_mm512_alignr_epi32((__m512i)a, none, 12);
+    a += (lanes32)_mm512_alignr_epi32((__m512i)a, none, 8);
+#elif LANES == 16
+    a += (lanes32)_mm256_slli_si256((__m256i)a, 4);
+    a += (lanes32)_mm256_slli_si256((__m256i)a, 8);
+    __m256i low = _mm256_permute2x128_si256((__m256i)a, (__m256i)a, 0x08);
+    a += (lanes32)_mm256_shuffle_epi32(low, 0xff);
+#else
+    a += (lanes32)_mm_slli_si128((__m128i)a, 4);
+    a += (lanes32)_mm_slli_si128((__m128i)a, 8);
+#endif
+    return a;
+}
+
+static inline lanes32 lanes_last(lanes32 a)
+{
+#if LANES == 32
+    return (lanes32)_mm512_permutexvar_epi32(_mm512_set1_epi32(15), (__m512i)a);
+#elif LANES == 16
+    return (lanes32)_mm256_permutevar8x32_epi32((__m256i)a, _mm256_set1_epi32(7));
+#else
+    return (lanes32)_mm_shuffle_epi32((__m128i)a, 0xff);
+#endif
+}
+
 #ifdef __AVX512VBMI__
 // Look 64 bytes up at once in a table of 256 bytes, given as 16-bit entries.
 #define LANES_TABLE 64

@@ -135,6 +135,30 @@ static void blend(const uint16_t *above, const uint16_t *below, uint32_t weight_
         to[x] = weight_above * above[x] + weight_below * below[x];
 }
 
+// Sums of neighbours as they slide along a row: what enters, what leaves after it, and `running`
+// what is there before. Returns what is there at the end.
+INLINE uint32_t slide(const uint32_t *entering, const uint32_t *leaving, uint32_t running,
+                      uint32_t *restrict total, int columns)
+{
+    int x = 0;
+#ifdef LANES
+    lanes32 before = lanes_all(running);
+    for (; x + LANES / 2 <= columns; x += LANES / 2) {
+        lanes32 out = (lanes32)lanes_load(leaving + x);
+        lanes32 change = lanes_running((lanes32)lanes_load(entering + x) - out);
+        lanes_store(total + x, (lanes16)(before + change + out));
+        before += lanes_last(change);
+    }
+    running = before[0];
+#endif
+    for (; x < columns; x++) {
+        running += entering[x];
+        total[x] = running;
+        running -= leaving[x];
+    }
+    return running;
+}
+
 #ifdef LANES
 // POINT_RANGES of bytes.
 INLINE lanes8x2 lanes_point(const struct point *f, lanes8x2 value)

@@ -169,6 +169,19 @@ static void extend_row(void *row_, int bytes, int width, int reach, enum border 
     }
 }
 
+// Alike for sums of columns, `before` and `after` them.
+static void extend_sums(uint32_t *sum, int width, int before, int after, enum border border,
+                        uint32_t value)
+{
+    bool constant = border == BORDER_REPLICATE || border == BORDER_ZERO;
+    uint32_t first = border == BORDER_ZERO ? value : sum[0];
+    uint32_t last = border == BORDER_ZERO ? value : sum[width - 1];
+    for (int x = -before; x < 0; x++)
+        sum[x] = constant ? first : sum[border_index(border, x, width)];
+    for (int x = width; x < width + after; x++)
+        sum[x] = constant ? last : sum[border_index(border, x, width)];
+}
+
 static void fill_row(void *row, int bytes, int width, int value)
 {
     uint16_t *row16 = row;
@@ -420,14 +433,7 @@ static const void *coarse_row(struct stream *stream, int level, int n)
         stream->rows->tent_add[here->bytes - 1](window_row(stream, level, n * dy + b),
                                                 (uint32_t)(dy - abs(b)), sum, width);
     uint32_t beyond = (uint32_t)op->border_value * (uint32_t)(dy * dy);
-    for (int x = -apron; x < reach; x++) {
-        if (x == 0)
-            x = width;
-        if (x >= reach)
-            break;
-        int from = border_index(op->border, x, width);
-        sum[x] = from < 0 ? beyond : sum[from];
-    }
+    extend_sums(sum, width, apron, reach - width, op->border, beyond);
     stream->rows->tent_finish(here->coarse.sum, f->decimate_x, f->fraction,
                               2 * (f->decimate_x + f->decimate_y), to, columns);
     return to;
@@ -495,12 +501,7 @@ static void make_box(struct stream *stream, int level, int y, void *to)
             slide(window_row(stream, level, v), NULL, sum, width);
     }
     here->box.row = y;
-    uint32_t beyond = (uint32_t)op->border_value * (uint32_t)(2 * ry + 1);
-    for (int k = 0; k < 2 * rx; k++) {
-        int x = k < rx ? k - rx : width + k - rx;
-        int from = border_index(op->border, x, width);
-        sum[x] = from < 0 ? beyond : sum[from];
-    }
+    extend_sums(sum, width, rx, rx, op->border, (uint32_t)op->border_value * (uint32_t)(2 * ry + 1));
     stream->rows->box_finish[here->bytes - 1](
         sum, rx, (2 * (int64_t)rx + 1) * (2 * (int64_t)ry + 1), to, width);
 }
