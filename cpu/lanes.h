@@ -33,6 +33,7 @@
 typedef uint8_t lanes8 __attribute__((vector_size(LANES)));
 typedef uint16_t lanes16 __attribute__((vector_size(2 * LANES)));
 typedef uint8_t lanes8x2 __attribute__((vector_size(2 * LANES))); // of a whole vector
+typedef int16_t lanes16s __attribute__((vector_size(2 * LANES)));
 typedef uint32_t lanes32 __attribute__((vector_size(2 * LANES)));
 typedef int32_t lanes32s __attribute__((vector_size(2 * LANES)));
 
