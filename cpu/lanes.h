@@ -30,7 +30,6 @@
 #define UNROLL _Pragma("GCC unroll 4")
 #endif
 
-typedef uint8_t lanes8 __attribute__((vector_size(LANES)));
 typedef uint16_t lanes16 __attribute__((vector_size(2 * LANES)));
 typedef uint8_t lanes8x2 __attribute__((vector_size(2 * LANES))); // of a whole vector
 typedef int16_t lanes16s __attribute__((vector_size(2 * LANES)));
@@ -98,25 +97,28 @@ static inline void lanes_store(void *to, lanes16 value)
 
 static inline lanes16 lanes_load_8(const uint8_t *from)
 {
-    lanes8 bytes;
-    memcpy(&bytes, from, sizeof bytes);
 #if LANES == 32
-    return (lanes16)_mm512_cvtepu8_epi16((__m256i)bytes);
+    return (lanes16)_mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)from));
 #elif LANES == 16
-    return (lanes16)_mm256_cvtepu8_epi16((__m128i)bytes);
+    return (lanes16)_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)from));
 #else
-    return __builtin_convertvector(bytes, lanes16);
+    __m128i bytes = _mm_loadl_epi64((const __m128i *)from);
+    return (lanes16)_mm_unpacklo_epi8(bytes, _mm_setzero_si128());
 #endif
 }
 
+// Of lanes that fit bytes.
 static inline void lanes_store_8(uint8_t *to, lanes16 value)
 {
 #if LANES == 32
-    lanes8 bytes = (lanes8)_mm512_cvtepi16_epi8((__m512i)value);
+    _mm256_storeu_si256((__m256i *)to, _mm512_cvtepi16_epi8((__m512i)value));
+#elif LANES == 16
+    __m256i bytes = _mm256_packus_epi16((__m256i)value, (__m256i)value);
+    bytes = _mm256_permute4x64_epi64(bytes, 0x08);
+    _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128(bytes));
 #else
-    lanes8 bytes = __builtin_convertvector(value, lanes8);
+    _mm_storel_epi64((__m128i *)to, _mm_packus_epi16((__m128i)value, (__m128i)value));
 #endif
-    memcpy(to, &bytes, sizeof bytes);
 }
 
 // Bytes 0 and 1, 2 and 3, ... added up.
