@@ -159,6 +159,13 @@ static inline lanes8x2 lanes_choose_8(lanes8x2 a, lanes8x2 b, lanes8x2 then, lan
 #ifdef __AVX512BW__
     __mmask64 is_less = _mm512_cmplt_epu8_mask((__m512i)a, (__m512i)b);
     return (lanes8x2)_mm512_mask_mov_epi8((__m512i)other, is_less, (__m512i)then);
+#elif defined(__SSE4_1__)
+    lanes8x2 is_not = (lanes8x2)((lanes8x2)LANES_CALL(max_epu8, a, b) == a);
+#if LANES == 16
+    return (lanes8x2)_mm256_blendv_epi8((__m256i)then, (__m256i)other, (__m256i)is_not);
+#else
+    return (lanes8x2)_mm_blendv_epi8((__m128i)then, (__m128i)other, (__m128i)is_not);
+#endif
 #else
     lanes8x2 is_less = (lanes8x2)(a < b);
     return (is_less & then) | (~is_less & other);

@@ -154,18 +154,36 @@ static void *window_memory(const struct window *window, int slot)
     return window->memory + (size_t)slot * window->stride + window->apron;
 }
 
+static void fill_row(void *row, int bytes, int width, int value)
+{
+    uint16_t *row16 = row;
+    if (bytes == 1)
+        memset(row, value, (size_t)width);
+    else
+        for (int x = 0; x < width; x++)
+            row16[x] = (uint16_t)value;
+}
+
 // Fill `reach` samples on both sides of a row by the border rule.
 static void extend_row(void *row_, int bytes, int width, int reach, enum border border, int value)
 {
     uint8_t *row8 = row_;
     uint16_t *row16 = row_;
+    if (border == BORDER_REPLICATE || border == BORDER_ZERO) {
+        bool zero = border == BORDER_ZERO;
+        int first = zero ? value : bytes == 1 ? row8[0] : row16[0];
+        int last = zero ? value : bytes == 1 ? row8[width - 1] : row16[width - 1];
+        fill_row(row8 - (ptrdiff_t)reach * bytes, bytes, reach, first);
+        fill_row(row8 + (ptrdiff_t)width * bytes, bytes, reach, last);
+        return;
+    }
     for (int k = 0; k < 2 * reach; k++) {
         int x = k < reach ? k - reach : width + k - reach;
         int from = border_index(border, x, width);
         if (bytes == 1)
-            row8[x] = from < 0 ? (uint8_t)value : row8[from];
+            row8[x] = row8[from];
         else
-            row16[x] = from < 0 ? (uint16_t)value : row16[from];
+            row16[x] = row16[from];
     }
 }
 
@@ -180,16 +198,6 @@ static void extend_sums(uint32_t *sum, int width, int before, int after, enum bo
         sum[x] = constant ? first : sum[border_index(border, x, width)];
     for (int x = width; x < width + after; x++)
         sum[x] = constant ? last : sum[border_index(border, x, width)];
-}
-
-static void fill_row(void *row, int bytes, int width, int value)
-{
-    uint16_t *row16 = row;
-    if (bytes == 1)
-        memset(row, value, (size_t)width);
-    else
-        for (int x = 0; x < width; x++)
-            row16[x] = (uint16_t)value;
 }
 
 // ---- level 0 ----
@@ -296,12 +304,20 @@ static void mix_row(struct stream *stream, int y, void *to)
 
 static void make_rows(struct stream *stream, int level, int y, int count, void *const *to);
 
-// Where row v of a window that only points is.
-static const void *memory_row(const struct stream *stream, const struct op *op, int v)
+// Where rows first .. first + count - 1 of a window that only points are.
+static void memory_rows(const struct stream *stream, const struct op *op, int first, int count,
+                        const void **row)
 {
     const struct component *at;
-    int y = border_index(op->border, v, stream->height);
-    return y < 0 ? stream->constant_row : operand_row(stream, stream->pass->source[0], y, &at);
+    struct operand source = stream->pass->source[0];
+    const uint8_t *top = operand_row(stream, source, 0, &at);
+    ptrdiff_t stride = operand_row(stream, source, 1, &at) - top;
+    for (int k = 0; k < count; k++) {
+        int y = first + k;
+        if (y < 0 || y >= stream->height)
+            y = border_index(op->border, y, stream->height);
+        row[k] = y < 0 ? stream->constant_row : top + y * stride;
+    }
 }
 
 // Make row v of the extended result of the level below and, within the picture, those of the
@@ -333,15 +349,14 @@ static void fill_window(struct stream *stream, int level, int v, int count)
 static void window_rows(struct stream *stream, int level, int first, int count, const void **row)
 {
     struct window *window = &stream->level[level].window;
+    if (!window->memory) {
+        memory_rows(stream, stream->level[level].step->stencil, first, count, row);
+        return;
+    }
     int slot = window_slot(window, first);
     for (int k = 0; k < count; k++) {
-        if (window->row[slot] != first + k && !window->memory) {
-            window->row[slot] = first + k;
-            window->pointer[slot] =
-                memory_row(stream, stream->level[level].step->stencil, first + k);
-        } else if (window->row[slot] != first + k) {
+        if (window->row[slot] != first + k)
             fill_window(stream, level, first + k, count - k);
-        }
         row[k] = window->pointer[slot];
         slot = slot + 1 == window->rows ? 0 : slot + 1;
     }
@@ -370,10 +385,10 @@ static int16_t *column_row(struct stream *stream, int level, int y, row_source *
     int needed = 2 * f->radius_y + count;
     source(stream, level, y - f->radius_y, needed, here->pointers);
     for (int k = 0; k < count; k++)
-        here->pointers[needed + k] =
-            coarse || here->window.memory
-                ? here->pointers[needed - 1]
-                : memory_row(stream, here->step->stencil, y + f->radius_y + count + k);
+        here->pointers[needed + k] = here->pointers[needed - 1];
+    if (!coarse && !here->window.memory)
+        memory_rows(stream, here->step->stencil, y + f->radius_y + count, count,
+                    here->pointers + needed);
     stream->rows->vertical[b](here->pointers, &made->taps_y,
                               coarse ? f->bits : f->bits - f->fraction, made->t, columns);
     made->first = y;
