@@ -160,6 +160,33 @@ INLINE uint32_t slide(const uint32_t *entering, const uint32_t *leaving, uint32_
 }
 
 #ifdef LANES
+// Weighted sums of LANES bytes in 32 bits, in the order of lanes_low() and lanes_high().
+struct weighed {
+    lanes32 low, high;
+};
+
+static inline bool weight_fits(int weight)
+{
+    return weight < 1 << 22 && weight >= -(1 << 22);
+}
+
+// Add values of bytes, by sums of two products: weight = 128 coarse + fine.
+INLINE void weigh_lanes(struct weighed *sum, lanes16 value, int weight)
+{
+    lanes16 taps = (lanes16)lanes_all((uint32_t)(weight & 127) | (uint32_t)(weight >> 7) << 16);
+    lanes16 fine = value, coarse = value << 7;
+    sum->low = lanes_madd(sum->low, lanes_low(fine, coarse), taps);
+    sum->high = lanes_madd(sum->high, lanes_high(fine, coarse), taps);
+}
+
+// The sums without 16 bits of fraction.
+INLINE lanes16 weighed_lanes(const struct weighed *sum, int low, int high)
+{
+    lanes16 least = (lanes16){0} + (uint16_t)low, most = (lanes16){0} + (uint16_t)high;
+    lanes16 y = lanes_pack((lanes32s)sum->low >> 16, (lanes32s)sum->high >> 16);
+    return lanes_least(lanes_greatest(y, least), most);
+}
+
 // POINT_RANGES of bytes.
 INLINE lanes8x2 lanes_point(const struct point *f, lanes8x2 value)
 {
@@ -231,6 +258,7 @@ const struct row_kernels ROWS_TABLE = {
     .weigh = BOTH(weigh),
     .mix_add = mix_add,
     .mix_finish = BOTH(mix_finish),
+    .mix_near = BOTH(mix_near),
     .rows_at_once = VERTICAL_ROWS,
     .vertical = BOTH(vertical),
     .horizontal = BOTH(horizontal),

@@ -46,6 +46,10 @@ struct row_kernels {
                     int64_t *sum, int width);
     void (*mix_finish[2])(const int64_t *sum, const struct op_mix *mix, void *to, int width);
 
+    // A mix of three sources on the result's own grid, whose sums fit 32 bits. A source that there is
+    // not has weight 0, and a row all the same.
+    void (*mix_near[2])(const void *const *row, const struct op_mix *mix, void *to, int width);
+
     // t of OP_SEPARABLE less 32768, for rows_at_once rows: row[0 .. 2 radius] are around the first.
     // shift = bits - fraction. After the rows that are needed, `row` holds as many again as are
     // made, which the next call will ask for: they are fetched, not read.

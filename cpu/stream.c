@@ -61,6 +61,8 @@ struct stream {
     uint32_t *vertical; // mix: a source row resampled vertically
     int64_t *mixed;
     void *mix_rows[4];
+    bool is_near; // the mix is one of rows that lie side by side, and fits 32 bits
+    struct op_mix near;
     const void *constant_row;
 
     // ---- set by stream_run() ----
@@ -290,9 +292,33 @@ static void mix_source(struct stream *stream, int s, int y)
                           mix->weight[s], stream->mixed, stream->width);
 }
 
+// Rows of the sources where all lie on the result's own grid.
+static void mix_near_row(struct stream *stream, int y, void *to)
+{
+    const struct plan_pass *pass = stream->pass;
+    const void *row[3];
+    for (int s = 0; s < pass->sources; s++) {
+        const struct component *at;
+        if (is_plain(stream, pass->source[s], pass->source_grid[s].depth)) {
+            row[s] = operand_row(stream, pass->source[s], y, &at);
+        } else {
+            load_row(stream, s, y, stream->mix_rows[s], stream->width);
+            row[s] = stream->mix_rows[s];
+        }
+    }
+    for (int s = pass->sources; s < 3; s++)
+        row[s] = row[0];
+    stream->rows->mix_near[sample_bytes(pass->load_depth) - 1](row, &stream->near, to,
+                                                               stream->width);
+}
+
 static void mix_row(struct stream *stream, int y, void *to)
 {
     const struct plan_pass *pass = stream->pass;
+    if (stream->is_near) {
+        mix_near_row(stream, y, to);
+        return;
+    }
     memset(stream->mixed, 0, (size_t)stream->width * sizeof *stream->mixed);
     for (int s = 0; s < pass->sources; s++)
         mix_source(stream, s, y);
@@ -809,8 +835,27 @@ static enum status init_levels(struct stream *stream)
     return STATUS_OK;
 }
 
+static bool is_near(const struct stream *stream)
+{
+    const struct plan_pass *pass = stream->pass;
+    const struct op_mix *mix = &pass->mix->mix;
+    int64_t most = llabs(mix->offset) / 16 + (1 << 16);
+    for (int s = 0; s < pass->sources; s++) {
+        struct program_plane from = pass->source_grid[s];
+        if (from.shift_x != pass->grid.shift_x || from.shift_y != pass->grid.shift_y ||
+            sample_bytes(from.depth) != sample_bytes(pass->load_depth))
+            return false;
+        most += (int64_t)abs(mix->weight[s]) << from.depth;
+    }
+    return most <= INT32_MAX;
+}
+
 static enum status init_mix(struct stream *stream, int width)
 {
+    stream->is_near = is_near(stream);
+    stream->near = stream->pass->mix->mix;
+    for (int s = stream->pass->sources; s < 3; s++)
+        stream->near.weight[s] = 0;
     stream->vertical = row_alloc((size_t)width * sizeof *stream->vertical);
     stream->mixed = row_alloc((size_t)width * sizeof *stream->mixed);
     if (!stream->vertical || !stream->mixed)
