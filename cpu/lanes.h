@@ -137,8 +137,8 @@ static inline lanes8x2 lanes_twice(lanes16 even, lanes16 odd)
 {
 #ifdef __SSSE3__
 #define LANES_TURN 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15
-    static const uint8_t turn[] __attribute__((aligned(64))) = {LANES_TURN, LANES_TURN, LANES_TURN,
-                                                                LANES_TURN};
+    static const uint8_t turn[]
+        __attribute__((aligned(64))) = {LANES_TURN, LANES_TURN, LANES_TURN, LANES_TURN};
     lanes16 halves = (lanes16)LANES_CALL(packus_epi16, even, odd);
     lanes16 whole = (lanes16)LANES_CALL(shuffle_epi8, halves, lanes_load(turn));
 #else

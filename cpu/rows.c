@@ -160,6 +160,12 @@ INLINE uint32_t slide(const uint32_t *entering, const uint32_t *leaving, uint32_
 }
 
 #ifdef LANES
+// A weight of a convolution, 32768 high + low, and the samples that the first column takes it of.
+struct convolve_tap {
+    const void *from;
+    int16_t low, high;
+};
+
 // Weighted sums of LANES bytes in 32 bits, in the order of lanes_low() and lanes_high().
 struct weighed {
     lanes32 low, high;

@@ -46,8 +46,8 @@ struct row_kernels {
                     int64_t *sum, int width);
     void (*mix_finish[2])(const int64_t *sum, const struct op_mix *mix, void *to, int width);
 
-    // A mix of three sources on the result's own grid, whose sums fit 32 bits. A source that there is
-    // not has weight 0, and a row all the same.
+    // A mix of three sources on the result's own grid, whose sums fit 32 bits. A source that there
+    // is not has weight 0, and a row all the same.
     void (*mix_near[2])(const void *const *row, const struct op_mix *mix, void *to, int width);
 
     // t of OP_SEPARABLE less 32768, for rows_at_once rows: row[0 .. 2 radius] are around the first.
@@ -83,8 +83,8 @@ struct row_kernels {
     // Rows have width / 2 of the kernel on both sides.
     void (*convolve[2])(const void *const *row, const struct op_convolve *f, void *to, int width);
 
-    // `count` rows, at most rows_at_once, from two more, which have one sample on both sides. `after`
-    // (optional) is a step of POINT_RANGES on the result.
+    // `count` rows, at most rows_at_once, from two more, which have one sample on both sides.
+    // `after` (optional) is a step of POINT_RANGES on the result.
     void (*gradient[2])(const void *const *row, const struct op_gradient *f,
                         const struct point *after, void *const *to, int count, int width);
 };

@@ -296,7 +296,7 @@ static void mix_source(struct stream *stream, int s, int y)
 static void mix_near_row(struct stream *stream, int y, void *to)
 {
     const struct plan_pass *pass = stream->pass;
-    const void *row[3];
+    const void *row[3] = {NULL};
     for (int s = 0; s < pass->sources; s++) {
         const struct component *at;
         if (is_plain(stream, pass->source[s], pass->source_grid[s].depth)) {
@@ -542,7 +542,8 @@ static void make_box(struct stream *stream, int level, int y, void *to)
             slide(window_row(stream, level, v), NULL, sum, width);
     }
     here->box.row = y;
-    extend_sums(sum, width, rx, rx, op->border, (uint32_t)op->border_value * (uint32_t)(2 * ry + 1));
+    extend_sums(sum, width, rx, rx, op->border,
+                (uint32_t)op->border_value * (uint32_t)(2 * ry + 1));
     stream->rows->box_finish[here->bytes - 1](
         sum, rx, (2 * (int64_t)rx + 1) * (2 * (int64_t)ry + 1), to, width);
 }

@@ -1,8 +1,8 @@
 """sluice beside OpenCV and ffmpeg doing the same work, in one run: medians and ratios.
 
 In every round each is timed once, one after the other, so that what else the machine does meets
-both. `make bench` runs this; `make bench FILE=in.mp4` compares whole runs as well, and the processor
-time that filtering adds to a transcode.
+both. `make bench` runs this; `make bench FILE=in.mp4` compares whole runs as well, and the
+processor time that filtering adds to a transcode.
 """
 import argparse
 import json
@@ -142,8 +142,8 @@ def make_raw(folder):
     source = ["-f", "lavfi", "-i", f"testsrc2=size={WIDTH}x{HEIGHT}:rate=25"]
     subprocess.run([*FFMPEG, *source, "-frames:v", "8", "-pix_fmt", "gray", "-f", "rawvideo", gray],
                    check=True)
-    subprocess.run([*FFMPEG, *source, "-frames:v", str(RAW), "-pix_fmt", "yuv420p", "-f", "rawvideo",
-                    yuv], check=True)
+    subprocess.run([*FFMPEG, *source, "-frames:v", str(RAW), "-pix_fmt", "yuv420p",
+                    "-f", "rawvideo", yuv], check=True)
     return gray, yuv
 
 
@@ -165,7 +165,8 @@ def compare_raw(program, rounds):
     chain = CASES[0][0]
     with tempfile.TemporaryDirectory() as folder:
         gray, yuv = make_raw(folder)
-        print("\nffmpeg's filters alone in memory, 1 thread, Gpx/s; a raw file to nowhere, runs a second")
+        print("\nffmpeg's filters alone in memory, 1 thread, Gpx/s; a raw file to nowhere, "
+              "runs a second")
         yield report("filters alone: " + chain, "ffmpeg", "Gpx/s",
                      [(our_speed(program, chain), ffmpeg_filters(gray)) for _ in range(rounds)])
         ours = [program, "-q", yuv, "null:", "--size", f"{WIDTH}x{HEIGHT}", "--pixfmt", "yuv420p"]
@@ -197,8 +198,8 @@ def compare_cost(program, rounds, file, frames=300):
         gray, yuv = os.path.join(folder, "gray.yuv"), os.path.join(folder, "whole.yuv")
         subprocess.run([program, "-q", file, gray, "-F", "rawvideo", "--frames", str(frames)],
                        check=True)
-        size = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v:0", "-of", "csv=p=0:s=x",
-                               "-show_entries", "stream=width,height", file],
+        size = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v:0",
+                               "-of", "csv=p=0:s=x", "-show_entries", "stream=width,height", file],
                               capture_output=True, text=True, check=True).stdout.split()[0]
         raw = ["-f", "rawvideo", "-s", size, "-r", "25"]
         subprocess.run([*FFMPEG, *raw, "-pix_fmt", "gray", "-color_range", "pc", "-i", gray,

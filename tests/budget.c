@@ -52,11 +52,8 @@ static struct image make_image(struct backend *backend, const struct format *for
         state = state * 1664525 + 1013904223;
         memory[k] = (uint8_t)(state >> 24);
     }
-    return (struct image){.format = format,
-                          .width = width,
-                          .height = height,
-                          .data = {memory},
-                          .stride = {width}};
+    return (struct image){
+        .format = format, .width = width, .height = height, .data = {memory}, .stride = {width}};
 }
 
 static void filter(const char *text, int width, int height, int frames)
