@@ -73,6 +73,11 @@ $(BUILD)/budget: $(BUILD)/tests/budget.o $(BUILD)/libsluice.a
 $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lcmocka -lm -lpthread
 
+# What tests/unit_allocations.c counts.
+COUNTED = malloc calloc realloc posix_memalign strdup cudaMalloc cudaHostAlloc \
+    cudaEventCreateWithFlags cudaStreamCreateWithFlags
+$(BUILD)/unit_allocations: LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
+
 $(BUILD)/%.o: %.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -fPIC $(WARNINGS) -I. $(FFMPEG_CFLAGS) \
@@ -135,7 +140,7 @@ test-run: all $(UNITS)
 
 C_FILES = $(wildcard stages/*.c cpu/*.c pipeline/*.c app/*.c tests/*.c kernels/*.c)
 H_FILES = $(wildcard stages/*.h cpu/*.h pipeline/*.h app/*.h kernels/*.h)
-CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh)
+CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh tests/*.cu)
 check: setup-check
 	@$(MAKE) --no-print-directory check-run
 check-run:
@@ -166,7 +171,7 @@ help:
 	@echo "make              build $(BUILD)/sluice, with CUDA where nvcc is found"
 	@echo "make demo         set up, build, filter a sample clip into out/"
 	@echo "make test         set up, build, run all tests"
-	@echo "make bench        beside OpenCV, and with FILE=in.mp4 beside ffmpeg, on this machine"
+	@echo "make bench        beside OpenCV and NPP, and with FILE=in.mp4 beside ffmpeg, on this machine"
 	@echo "make check        format, warnings of two compilers, static analysis, layers"
 	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
 	@echo "make clean"

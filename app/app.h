@@ -21,6 +21,10 @@ enum {
 
 int exit_code_of(enum sluice_status status);
 
+// What was printed has to arrive: returns `code`, or EXIT_OUTPUT with a sentence if that was whole
+// and standard output was not. A reader that left has seen enough, and needs no sentence.
+int finish_output(int code);
+
 // What the command line asks for.
 struct settings {
     struct sluice_config config;

@@ -23,8 +23,7 @@ int exit_code_of(enum sluice_status status)
     }
 }
 
-// What was printed has to arrive. A reader that left has seen enough, and needs no sentence.
-static int finish_output(int code)
+int finish_output(int code)
 {
     bool failed = fflush(stdout) || ferror(stdout);
     if (failed && errno != EPIPE)

@@ -1,14 +1,17 @@
 // The executor of the CUDA backend: a ring of slots on one GPU.
 //
-// A slot's frame is upload, passes and download, enqueued on the slot's own stream in one go; slots
-// overlap because copies up, kernels and copies down are different engines of the GPU. The device
-// memory is one allocation, made with the executor:
+// A slot's frame is upload, passes and download, enqueued in one go; slots overlap because copies
+// up, kernels and copies down are different engines of the GPU. Uploads share a stream and so do
+// downloads, for an engine that changes between streams pauses: about a tenth of the link's pace
+// with frames of 2 MB. Passes go on the slot's own. The device memory is one allocation, made with
+// the executor:
 //
 //   constants | slot 0: input planes, output planes, plan buffers, scratch | slot 1: ... | ...
 //
 // A slot belongs to the submitting thread until submit_async() returns, then to the GPU until
 // `done` fires, then to the waiting thread. Passes of a frame follow each other on one stream, and
-// so do its two fields: buffers and scratch need no further order.
+// so do its two fields: buffers and scratch need no further order. From stream to stream the order
+// is `uploaded` and `computed`.
 //
 // Frames that are submitted together go on the stream of the first one's slot, and each pass is one
 // launch for all of them where they lie alike in memory. The first slot leads: its events are those
@@ -20,6 +23,7 @@
 #include <time.h>
 
 #include "kernels/job.h"
+#include "kernels/ranges.h"
 
 // A plane of ours within a slot's memory.
 struct region {
@@ -38,12 +42,11 @@ struct pass_constants {
 
 struct cuda_slot {
     cudaStream_t stream;
-    cudaEvent_t source_ready;              // on the stream that delivers device sources
-    cudaEvent_t began, uploaded, computed; // for the times
+    cudaEvent_t source_ready; // on the stream that delivers device sources
+    cudaEvent_t began, uploaded, computed;
     cudaEvent_t done;
     uint8_t *memory;
     int leader;              // the slot whose events are this one's
-    int frames;              // that it leads, itself included
     bool over;               // atomic: `done` was waited for
     bool uploads, downloads; // whether there was anything: else `uploaded`, `computed` are not used
 };
@@ -55,9 +58,11 @@ struct cuda_executor {
     int width, height;
     int slots;
     struct cuda_slot *slot;
+    cudaStream_t upload_stream, download_stream;
     struct pass_constants *constants; // of each pass
     uint8_t *memory;
     size_t constant_bytes, slot_bytes;
+    long long submitted; // frames, for profilers
     // Where things lie in every slot.
     struct region input[FORMAT_PLANES], output[FORMAT_PLANES];
     struct region *buffer; // of the plan
@@ -313,10 +318,18 @@ static enum status create_event(struct cuda_executor *self, cudaEvent_t *event, 
     return CUDA_CHECK(self->backend, cudaEventCreateWithFlags(event, flags));
 }
 
-static enum status create_slot(struct cuda_executor *self, struct cuda_slot *slot)
+static enum status create_stream(struct cuda_executor *self, const char *name, cudaStream_t *stream)
 {
     enum status status =
-        CUDA_CHECK(self->backend, cudaStreamCreateWithFlags(&slot->stream, cudaStreamNonBlocking));
+        CUDA_CHECK(self->backend, cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
+    if (!status)
+        range_name_stream(*stream, name);
+    return status;
+}
+
+static enum status create_slot(struct cuda_executor *self, struct cuda_slot *slot)
+{
+    enum status status = create_stream(self, "filter", &slot->stream);
     if (!status)
         status = create_event(self, &slot->source_ready, cudaEventDisableTiming);
     if (!status)
@@ -377,6 +390,10 @@ static void destroy(struct executor **executor)
         if (slot->stream)
             cudaStreamDestroy(slot->stream);
     }
+    if (self->upload_stream)
+        cudaStreamDestroy(self->upload_stream);
+    if (self->download_stream)
+        cudaStreamDestroy(self->download_stream);
     if (self->epoch)
         cudaEventDestroy(self->epoch);
     cudaFree(self->memory);
@@ -467,7 +484,7 @@ static void place_plane(struct image *image, int p, struct region region, uint8_
 }
 
 static enum status upload(struct cuda_executor *self, const struct cuda_slot *slot,
-                          cudaStream_t stream, const struct image *host, struct image *device)
+                          const struct image *host, struct image *device)
 {
     enum status status = STATUS_OK;
     for (int p = 0; p < FORMAT_PLANES && !status; p++) {
@@ -483,19 +500,8 @@ static enum status upload(struct cuda_executor *self, const struct cuda_slot *sl
             .bytes = format_row_bytes(host->format, p, host->width),
             .rows = format_rows(host->format, p, host->height),
         };
-        status = copy_rows(self, copy, true, stream);
+        status = copy_rows(self, copy, true, self->upload_stream);
     }
-    return status;
-}
-
-// Let the slot's stream wait for what is under way on the stream of a source on the device.
-static enum status await_source(struct cuda_executor *self, const struct cuda_slot *slot,
-                                cudaEvent_t event, const struct work *work)
-{
-    cudaStream_t stream = (cudaStream_t)work->source_stream;
-    enum status status = CUDA_CHECK(self->backend, cudaEventRecord(event, stream));
-    if (!status)
-        status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(slot->stream, event, 0));
     return status;
 }
 
@@ -535,8 +541,8 @@ static bool has_download(const struct cuda_executor *self, const struct work *wo
     return false;
 }
 
-static enum status download(struct cuda_executor *self, struct cuda_slot *slot,
-                            const struct work *work, const struct image *target)
+static enum status download(struct cuda_executor *self, const struct work *work,
+                            const struct image *target)
 {
     const struct image *host = &work->target;
     enum status status = STATUS_OK;
@@ -553,7 +559,7 @@ static enum status download(struct cuda_executor *self, struct cuda_slot *slot,
             .bytes = format_row_bytes(host->format, p, host->width),
             .rows = format_rows(host->format, p, host->height),
         };
-        status = copy_rows(self, copy, false, slot->stream);
+        status = copy_rows(self, copy, false, self->download_stream);
     }
     return status;
 }
@@ -806,45 +812,80 @@ static enum status record(struct cuda_executor *self, cudaEvent_t event, cudaStr
     return CUDA_CHECK(self->backend, cudaEventRecord(event, stream));
 }
 
-// Events that would tell nothing are not recorded: each costs the host about a microsecond. Work on
-// sources that are on the device begins when these are there.
+// What follows on stream `to` waits for what is on stream `from` by now.
+static enum status hand_over(struct cuda_executor *self, cudaStream_t from, cudaEvent_t event,
+                             cudaStream_t to)
+{
+    enum status status = record(self, event, from);
+    return status ? status : CUDA_CHECK(self->backend, cudaStreamWaitEvent(to, event, 0));
+}
+
+// Work on sources that are on the device begins when these are there.
+static enum status await_sources(struct cuda_executor *self, struct cuda_slot *lead,
+                                 const struct work *work, int count)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; k < count && !status; k++) {
+        bool awaited = k > 0 && work[k].source_stream == work[k - 1].source_stream;
+        if (work[k].source_on_device && !awaited)
+            status = hand_over(self, (cudaStream_t)work[k].source_stream,
+                               k ? lead->source_ready : lead->began, lead->stream);
+    }
+    return status;
+}
+
+static enum status upload_frames(struct cuda_executor *self, struct cuda_slot *lead,
+                                 const struct work *work, struct device_frames *frames)
+{
+    range_push("upload", self->submitted);
+    enum status status = record(self, lead->began, self->upload_stream);
+    for (int k = 0; k < frames->count && !status; k++)
+        status = upload(self, &lead[k], &work[k].source, &frames->source[k]);
+    if (!status)
+        status = hand_over(self, self->upload_stream, lead->uploaded, lead->stream);
+    range_pop();
+    return status;
+}
+
+static enum status download_frames(struct cuda_executor *self, struct cuda_slot *lead,
+                                   const struct work *work, const struct device_frames *frames)
+{
+    range_push("download", self->submitted);
+    enum status status = hand_over(self, lead->stream, lead->computed, self->download_stream);
+    for (int k = 0; k < frames->count && !status; k++)
+        status = download(self, &work[k], &frames->target[k]);
+    if (!status)
+        status = record(self, lead->done, self->download_stream);
+    range_pop();
+    return status;
+}
+
+// Events that would tell nothing are not recorded: each costs the host about a microsecond.
 static enum status submit_group(struct cuda_executor *self, int leader, const struct work *work,
                                 int count)
 {
     struct cuda_slot *lead = &self->slot[leader];
     struct device_frames frames = {.count = count, .memory = lead->memory};
-    enum status status = STATUS_OK;
-    lead->frames = count;
     lead->uploads = !work->source_on_device;
-    lead->downloads = false;
+    lead->downloads = has_download(self, work, count);
     __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
-    for (int k = 0; k < count && !status; k++) {
-        self->slot[leader + k].leader = leader;
-        bool awaited = k > 0 && work[k].source_stream == work[k - 1].source_stream;
-        if (work[k].source_on_device && !awaited)
-            status = await_source(self, lead, k ? lead->source_ready : lead->began, &work[k]);
-    }
-    if (!status && lead->uploads)
-        status = record(self, lead->began, lead->stream);
-    for (int k = 0; k < count && !status; k++) {
-        const struct cuda_slot *slot = &self->slot[leader + k];
+    for (int k = 0; k < count; k++) {
+        lead[k].leader = leader;
         frames.source[k] = work[k].source;
         frames.target[k] = work[k].target;
-        place_target(self, slot, &frames.target[k]);
-        if (!work[k].source_on_device)
-            status = upload(self, slot, lead->stream, &work[k].source, &frames.source[k]);
+        place_target(self, &lead[k], &frames.target[k]);
     }
-    if (!status && lead->uploads)
-        status = record(self, lead->uploaded, lead->stream);
+    enum status status = lead->uploads ? upload_frames(self, lead, work, &frames)
+                                       : await_sources(self, lead, work, count);
+    range_push("filter", self->submitted);
     if (!status)
         status = run_frames(self, &frames, work->fields, lead->stream);
-    if (!status && has_download(self, work, count)) {
-        lead->downloads = true;
-        status = record(self, lead->computed, lead->stream);
-    }
-    for (int k = 0; k < count && !status; k++)
-        status = download(self, lead, &work[k], &frames.target[k]);
-    return status ? status : record(self, lead->done, lead->stream);
+    range_pop();
+    if (!status)
+        status = lead->downloads ? download_frames(self, lead, work, &frames)
+                                 : record(self, lead->done, lead->stream);
+    self->submitted += count;
+    return status;
 }
 
 static bool goes_together(const struct work *a, const struct work *b)
@@ -947,7 +988,9 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
     lay_out_scratch(self);
     self->constant_bytes = put_constants(self, NULL);
     if ((status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device))) ||
-        (status = allocate(self)))
+        (status = allocate(self)) ||
+        (status = create_stream(self, "upload", &self->upload_stream)) ||
+        (status = create_stream(self, "download", &self->download_stream)))
         goto fail;
     for (int k = 0; k < slots; k++) {
         self->slot[k].memory = self->memory + self->constant_bytes + (size_t)k * self->slot_bytes;

@@ -1,12 +1,14 @@
 // `sluice bench`: how fast this machine filters, without and with a file around it.
 #include <libavutil/parseutils.h>
 #include <libavutil/pixdesc.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/check.h"
 #include "pipeline/choose.h"
 #include "pipeline/meter.h"
+#include "pipeline/ring.h"
 #include "pipeline/sluice.h"
 #include "stages/backend.h"
 #include "stages/chain.h"
@@ -182,6 +184,15 @@ static void subject_free(const struct bench *bench, struct subject *subject)
     program_free(&subject->program);
 }
 
+// Enough groups of frames that the GPU never waits for the host, within half a gigabyte; an even
+// number of groups.
+static int resident_slots(const struct bench *bench, const struct shape *shape)
+{
+    size_t group = frame_bytes(bench, shape) * (size_t)shape->together;
+    int pairs = (int)(((size_t)256 << 20) / group);
+    return shape->together * 2 * (pairs < 2 ? 2 : pairs > 8 ? 8 : pairs);
+}
+
 static enum status subject_init(const struct bench *bench, const char *chain,
                                 const struct shape *shape, bool resident, struct subject *subject)
 {
@@ -189,9 +200,8 @@ static enum status subject_init(const struct bench *bench, const char *chain,
     *subject = (struct subject){0};
     subject->resident = resident;
     subject->together = resident ? shape->together : 1;
-    // On the GPU a slot costs little, and a wait that is not needed costs nothing.
-    subject->slots = resident ? 8 * (shape->together > 1 ? shape->together / 2 : 1)
-                              : backend_slots(bench->config, backend, false);
+    subject->slots =
+        resident ? resident_slots(bench, shape) : backend_slots(bench->config, backend, false);
     enum status status = plan_chain(bench, chain, subject);
     if (!status)
         status = backend->executor_create(backend, subject->plan, shape->width, shape->height,
@@ -203,10 +213,10 @@ static enum status subject_init(const struct bench *bench, const char *chain,
     return status;
 }
 
-// Submit the next frames that go together, into slots that were waited for.
-static enum status submit_group(struct subject *subject, int64_t first)
+// ---- running ----
+
+static void next_work(const struct subject *subject, int64_t first, struct work *work)
 {
-    struct work work[TOGETHER_MOST];
     for (int k = 0; k < subject->together; k++) {
         int frame = (int)((first + k) % subject->frames);
         work[k] = (struct work){.source = subject->source[frame],
@@ -214,41 +224,99 @@ static enum status submit_group(struct subject *subject, int64_t first)
                                 .source_on_device = subject->stream,
                                 .source_stream = subject->stream};
     }
-    return executor_submit_many_async(subject->executor, (int)(first % subject->slots), work,
-                                      subject->together);
 }
 
-static enum status await_group(struct subject *subject, int64_t first)
+static enum status await_newest_first(struct subject *subject, int64_t from, int64_t to)
 {
     enum status status = STATUS_OK;
-    for (int k = 0; k < subject->together; k++)
-        status =
-            status_join(status, subject->executor->wait(subject->executor,
-                                                        (int)((first + k) % subject->slots), NULL));
+    while (to-- > from)
+        status = status_join(
+            status, subject->executor->wait(subject->executor, (int)(to % subject->slots), NULL));
     return status;
 }
 
-// Filter frames, as many in flight as there are slots, for about `ns`. *seconds is what it took.
-static enum status run_subject(struct subject *subject, int64_t ns, int64_t *frames,
-                               double *seconds)
+// Frames that stay on the device, for about `ns`: *frames is how many. When all slots are in use,
+// half of them are waited for at once: to sleep and to wake costs the host as much time as some
+// frames cost the GPU.
+static enum status run_resident(struct subject *subject, int64_t ns, int64_t *frames)
 {
-    int64_t submitted = 0, begin = meter_now_ns();
-    int in_flight = 0;
+    struct work work[TOGETHER_MOST];
+    int64_t begin = meter_now_ns(), submitted = 0, waited = 0;
     enum status status = STATUS_OK;
     while (!status && (submitted < subject->slots || meter_now_ns() - begin < ns)) {
-        if (in_flight == subject->slots) {
-            status = await_group(subject, submitted);
-            in_flight -= subject->together;
+        if (submitted - waited == subject->slots) {
+            status = await_newest_first(subject, waited, waited + subject->slots / 2);
+            waited += subject->slots / 2;
         }
+        next_work(subject, submitted, work);
         if (!status)
-            status = submit_group(subject, submitted);
-        submitted += subject->together;
-        in_flight += subject->together;
+            status = executor_submit_many_async(
+                subject->executor, (int)(submitted % subject->slots), work, subject->together);
+        submitted += status ? 0 : subject->together;
     }
-    for (; in_flight > 0; in_flight -= subject->together)
-        status = status_join(status, await_group(subject, submitted - in_flight));
     *frames = submitted;
-    *seconds = (double)(meter_now_ns() - begin) * 1e-9;
+    return status_join(status, await_newest_first(subject, waited, submitted));
+}
+
+// The second thread of a job, which waits for the frames that the first began.
+struct waiter {
+    struct executor *executor;
+    struct ring *ring;
+    enum status status;
+};
+
+static void *await_frames(void *waiter_)
+{
+    struct waiter *waiter = waiter_;
+    struct slot *slot;
+    while (!ring_take(waiter->ring, &slot)) {
+        enum status status = waiter->executor->wait(waiter->executor, slot->number, NULL);
+        waiter->status = status_join(waiter->status, status);
+        ring_release(waiter->ring, slot);
+    }
+    return NULL;
+}
+
+// Frames from host memory to host memory, as a job does them, for about `ns`.
+static enum status run_job(struct subject *subject, int64_t ns, int64_t *frames)
+{
+    struct waiter waiter = {.executor = subject->executor};
+    struct slot *slot;
+    struct work work;
+    pthread_t thread;
+    *frames = 0;
+    enum status status = ring_create(subject->slots, &waiter.ring);
+    if (status)
+        return status;
+    if (pthread_create(&thread, NULL, await_frames, &waiter)) {
+        ring_destroy(&waiter.ring);
+        return STATUS_FAILED;
+    }
+    int64_t begin = meter_now_ns();
+    while (!status && (*frames < subject->slots || meter_now_ns() - begin < ns)) {
+        next_work(subject, *frames, &work);
+        status = ring_claim(waiter.ring, &slot);
+        if (!status)
+            status = subject->executor->submit_async(subject->executor, slot->number, &work);
+        if (!status)
+            ring_publish(waiter.ring, slot);
+        *frames += !status;
+    }
+    ring_finish(waiter.ring);
+    pthread_join(thread, NULL);
+    ring_destroy(&waiter.ring);
+    return status_join(status, waiter.status);
+}
+
+// *rate: pixels a second.
+static enum status run_subject(struct subject *subject, int64_t ns, double *rate)
+{
+    int64_t frames, begin = meter_now_ns();
+    enum status status =
+        subject->resident ? run_resident(subject, ns, &frames) : run_job(subject, ns, &frames);
+    const struct image *picture = &subject->source[0];
+    *rate = (double)frames * (double)picture->width * (double)picture->height /
+            ((double)(meter_now_ns() - begin) * 1e-9);
     return status;
 }
 
@@ -256,15 +324,14 @@ static enum status measure_chain(const struct bench *bench, const char *chain,
                                  const struct shape *shape, bool resident, double copy)
 {
     struct subject subject;
-    double rate[REPETITIONS] = {0}, seconds;
-    int64_t frames;
+    double rate[REPETITIONS] = {0};
     enum status status = subject_init(bench, chain, shape, resident, &subject);
     if (status)
         return status;
-    status = run_subject(&subject, bench->repetition_ns, &frames, &seconds); // to warm up
+    status = run_subject(&subject, bench->repetition_ns, &rate[0]); // to warm up
     for (int k = 0; k < bench->repetitions && !status; k++) {
-        status = run_subject(&subject, bench->repetition_ns, &frames, &seconds);
-        rate[k] = (double)frames * (double)shape->width * (double)shape->height / seconds * 1e-9;
+        status = run_subject(&subject, bench->repetition_ns, &rate[k]);
+        rate[k] *= 1e-9;
     }
     subject_free(bench, &subject);
     if (!status)

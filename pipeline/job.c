@@ -44,6 +44,11 @@ void job_span(struct sluice_job *job, enum sluice_part part, int64_t begin_ns, i
     trace_span(job->trace, (int)spans[part].track, spans[part].name, begin_ns, end_ns, frame);
 }
 
+void job_start_span(struct sluice_job *job, const char *name, int64_t begin_ns)
+{
+    trace_span(job->trace, TRACE_START, name, begin_ns, meter_now_ns(), -1);
+}
+
 void drop_packet(void *packet_)
 {
     AVPacket *packet = packet_;
@@ -114,6 +119,22 @@ static void set_range(struct sluice_job *job, const struct sluice_config *config
                   job->output_name);
 }
 
+static enum status create_decoder(struct sluice_job *job, const struct sluice_config *config)
+{
+    int64_t begin_ns = meter_now_ns();
+    job->slots = backend_slots(config, job->backend, job->source->is_still);
+    trace_slots(job->trace, job->slots);
+    struct decoder_request request = {
+        .hwdec = (enum hwdec)config->hwdec,
+        .max_pixels = config->max_pixels ? config->max_pixels : INT64_C(1) << 28,
+        .frames_held = job->slots + FRAMES_QUEUED + 2,
+    };
+    set_range(job, config);
+    enum status status = decoder_create(&request, job->source, job->backend, &job->decoder);
+    job_start_span(job, "open the decoder", begin_ns);
+    return status;
+}
+
 static enum status create(struct sluice_job *job, const struct sluice_config *config)
 {
     struct sink_request output = {config->output,  config->output_format, config->encoder,
@@ -124,32 +145,31 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
                                    config->start};
     char reason[256];
     job->output_name = strdup(config->output ? config->output : "");
-    job->trace_name = config->trace ? strdup(config->trace) : NULL;
     job->verify = config->verify;
     enum status status = job->output_name ? check_numbers(job, config) : STATUS_MEMORY;
     if (!status)
         status = chain_parse_logged(config->chain, &job->log, &job->chain);
     if (!status)
         status = check_distinct(job, config);
+    if (!status && config->trace)
+        status = trace_create(config->trace, &job->log, &job->trace);
     if (!status)
         status = sink_create(&output, &job->log, &job->stop, &job->sink);
+    int64_t begin_ns = meter_now_ns();
     if (!status)
         status = source_open(&input, &job->log, &job->stop.asked, &job->source);
-    if (!status)
-        status = backend_choose(config, job->source->is_still, &job->log, &job->backend, reason,
-                                sizeof reason);
     if (status)
         return status;
+    job_start_span(job, "open the input", begin_ns);
+    begin_ns = meter_now_ns();
+    status = backend_choose(config, job->source->is_still, &job->log, &job->backend, reason,
+                            sizeof reason);
+    if (status)
+        return status;
+    job_start_span(job, "open the device", begin_ns);
     if (*reason)
         log_print(&job->log, LOG_DEBUG, "the CPU filters: %s", reason);
-    job->slots = backend_slots(config, job->backend, job->source->is_still);
-    struct decoder_request decoder = {
-        .hwdec = (enum hwdec)config->hwdec,
-        .max_pixels = config->max_pixels ? config->max_pixels : INT64_C(1) << 28,
-        .frames_held = job->slots + FRAMES_QUEUED + 2,
-    };
-    set_range(job, config);
-    return decoder_create(&decoder, job->source, job->backend, &job->decoder);
+    return create_decoder(job, config);
 }
 
 enum sluice_status sluice_job_create(const struct sluice_config *config, struct sluice_job **job)
@@ -285,7 +305,9 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
     job->width = shape->width;
     job->height = shape->height;
     job->sink->pixel = shape->format;
+    int64_t begin_ns = meter_now_ns();
     enum status status = job->sink->open(job->sink, &job->video);
+    job_start_span(job, "open the output", begin_ns);
     job->alone = !status && !wants_others(job);
     snprintf(job->output_format, sizeof job->output_format, "%s",
              av_get_pix_fmt_name(job->sink->pixel));
@@ -295,8 +317,6 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
 static enum status begin(struct sluice_job *job)
 {
     enum status status = ring_create(job->slots, &job->ring);
-    if (!status && job->trace_name)
-        status = trace_create(job->trace_name, job->slots, &job->log, &job->trace);
     if (!status)
         status = queue_create(PACKETS_QUEUED, 1, drop_packet, &job->packets);
     if (!status)
@@ -536,7 +556,6 @@ void sluice_job_destroy(struct sluice_job **job)
     free(old->early);
     chain_free(&old->chain);
     trace_discard(&old->trace);
-    free(old->trace_name);
     free(old->output_name);
     pthread_mutex_destroy(&old->threads_lock);
     pthread_cond_destroy(&old->thread_ended);

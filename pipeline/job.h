@@ -48,13 +48,13 @@ struct sluice_job {
     struct sink *sink;
     struct backend *backend;
     struct decoder *decoder;
-    char *output_name, *trace_name;
+    char *output_name;
+    struct trace *trace; // NULL: none
     int slots, verify;
     int64_t frame_limit; // INT64_MAX: none
     int64_t end;         // in microseconds of the input; INT64_MAX: none
 
     // ---- built by sluice_job_run() before the threads start ----
-    struct trace *trace; // NULL: none
     struct ring *ring;
     struct queue *packets; // AVPacket, of the filtered stream
     struct queue *frames;  // AVFrame, decoded and wanted
@@ -120,6 +120,9 @@ enum status submit_frame(struct sluice_job *job, AVFrame **frame,
 
 // Work out the verdict.
 void report_verdict(struct sluice_job *job);
+
+// What the start of the job spent on `name`, since `begin_ns`.
+void job_start_span(struct sluice_job *job, const char *name, int64_t begin_ns);
 
 // A part has been busy since `begin_ns`, with this frame or (below 0) with none in particular.
 void job_span(struct sluice_job *job, enum sluice_part part, int64_t begin_ns, int64_t frame);

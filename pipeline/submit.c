@@ -19,7 +19,10 @@ static enum status change_filter(struct sluice_job *job, const AVFrame *frame)
         .log = &job->log,
     };
     filter_destroy(&job->filter);
-    return filter_create(&request, frame, &job->filter);
+    int64_t begin_ns = meter_now_ns();
+    status = filter_create(&request, frame, &job->filter);
+    trace_span(job->trace, TRACE_SUBMIT, "make the filter", begin_ns, meter_now_ns(), -1);
+    return status;
 }
 
 enum status submit_frame(struct sluice_job *job, AVFrame **frame,

@@ -30,19 +30,16 @@ static void name_track(struct trace *trace, int track, const char *name, int slo
                 track + 1, track);
 }
 
-static void write_header(struct trace *trace, int slots)
+static void write_header(struct trace *trace)
 {
-    static const char *const threads[TRACE_SLOTS] = {"demux", "decode", "submit", "encode", "mux"};
-    static const char *const phases[3] = {"upload", "filter", "download"};
+    static const char *const threads[TRACE_SLOTS] = {"start",  "demux",  "decode",
+                                                     "submit", "encode", "mux"};
     avio_printf(file_io(trace->file), "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
     for (int track = 0; track < TRACE_SLOTS; track++)
         name_track(trace, track, threads[track], -1);
-    for (int slot = 0; slot < slots; slot++)
-        for (int phase = 0; phase < 3; phase++)
-            name_track(trace, TRACE_SLOTS + 3 * slot + phase, phases[phase], slot);
 }
 
-enum status trace_create(const char *file, int slots, const struct log *log, struct trace **trace)
+enum status trace_create(const char *file, const struct log *log, struct trace **trace)
 {
     *trace = calloc(1, sizeof **trace);
     if (!*trace)
@@ -53,8 +50,16 @@ enum status trace_create(const char *file, int slots, const struct log *log, str
     if (status)
         trace_discard(trace);
     else
-        write_header(*trace, slots);
+        write_header(*trace);
     return status;
+}
+
+void trace_slots(struct trace *trace, int slots)
+{
+    static const char *const phases[3] = {"upload", "filter", "download"};
+    for (int slot = 0; trace && slot < slots; slot++)
+        for (int phase = 0; phase < 3; phase++)
+            name_track(trace, TRACE_SLOTS + 3 * slot + phase, phases[phase], slot);
 }
 
 void trace_span(struct trace *trace, int track, const char *name, int64_t begin_ns, int64_t end_ns,

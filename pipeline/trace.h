@@ -1,5 +1,6 @@
 // A timeline of a job, in the trace event format that Perfetto (ui.perfetto.dev) and Chrome open:
 // one track per thread, three per slot of the ring (upload, filter, download), frames by number.
+// The first track is what happens before the threads run.
 #pragma once
 
 #include <stdint.h>
@@ -11,6 +12,7 @@ struct trace;
 
 // The tracks, top to bottom; those of slot k are TRACE_SLOTS + 3 k and the two after it.
 enum trace_track {
+    TRACE_START,
     TRACE_DEMUX,
     TRACE_DECODE,
     TRACE_SUBMIT,
@@ -19,9 +21,12 @@ enum trace_track {
     TRACE_SLOTS,
 };
 
-// Begin a timeline that ends up in `file`, replacing what is there, for a ring of `slots`. Time
-// counts from now. On success the caller owns *trace.
-enum status trace_create(const char *file, int slots, const struct log *log, struct trace **trace);
+// Begin a timeline that ends up in `file`, replacing what is there. Time counts from now. On
+// success the caller owns *trace.
+enum status trace_create(const char *file, const struct log *log, struct trace **trace);
+
+// Name the tracks of a ring's slots. Once, before any of their spans. `trace` may be NULL.
+void trace_slots(struct trace *trace, int slots);
 
 // Something that lasted from `begin_ns` to `end_ns` of CLOCK_MONOTONIC; `frame` below 0: of no
 // frame. Does nothing when `trace` is NULL. Any thread.

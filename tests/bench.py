@@ -1,13 +1,16 @@
-"""sluice beside OpenCV and ffmpeg doing the same work, in one run: medians and ratios.
+"""sluice beside OpenCV, NPP and ffmpeg doing the same work, in one run: medians and ratios.
 
 In every round each is timed once, one after the other, so that what else the machine does meets
 both. `make bench` runs this; `make bench FILE=in.mp4` compares whole runs as well, and the
-processor time that filtering adds to a transcode.
+processor time that filtering adds to a transcode. Where there is a GPU and its toolkit has NPP,
+frames in device memory are compared with that.
 """
 import argparse
 import json
 import os
+import pathlib
 import resource
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -111,6 +114,45 @@ def compare_filters(program, rounds):
         pairs = [(our_speed(program, chain), opencv_speed(function, frames))
                  for _ in range(rounds)]
         yield report(chain, "OpenCV", "Gpx/s", pairs)
+
+
+def build_npp(folder):
+    """The program of tests/npp.cu, or None where there is no GPU, nvcc or NPP."""
+    nvcc = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    program = pathlib.Path(folder) / "npp"
+    source = pathlib.Path(__file__).with_name("npp.cu")
+    if not nvcc or not shutil.which("nvidia-smi"):
+        return None
+    built = subprocess.run([nvcc, "-O2", "-arch=native", "-o", program, source, "-lnppif",
+                            "-lnppial", "-lnppitc", "-lnppidei", "-lnppc"], capture_output=True)
+    return program if built.returncode == 0 else None
+
+
+def our_resident(program, chain, size):
+    told = subprocess.run([program, "bench", "--quick", "--backend", "cuda", "--size", size,
+                           "-f", chain, "--json", "-"],
+                          capture_output=True, text=True, check=True).stdout
+    return next(row["median"] for row in json.loads(told)["rows"]
+                if row["group"] == "resident" and row["name"] == chain)
+
+
+def compare_npp(program, rounds):
+    """Rows of pictures in the GPU's memory, one a launch: ours and NPP's."""
+    with tempfile.TemporaryDirectory() as folder:
+        npp = build_npp(folder)
+        if not npp:
+            return
+        for size in "1920x1080", "7680x4320":
+            pairs = {}
+            for _ in range(rounds):
+                told = subprocess.run([npp, *size.split("x")], capture_output=True, text=True,
+                                      check=True).stdout
+                for chain, speed in (line.split("\t") for line in told.splitlines()):
+                    ours = our_resident(program, chain, size)
+                    pairs.setdefault(chain, []).append((ours, float(speed)))
+            print(f"\n{size} gray in device memory, Gpx/s\n   ours     NPP   ratio            chain")
+            for chain, speeds in pairs.items():
+                yield report(chain, "NPP", f"Gpx/s of {size}", speeds)
 
 
 def seconds(command):
@@ -239,6 +281,7 @@ def main():
     cv2.setNumThreads(1)
     rows = list(compare_filters(options.sluice, options.rounds))
     rows += compare_raw(options.sluice, options.rounds)
+    rows += compare_npp(options.sluice, options.rounds)
     if options.file:
         rows += compare_jobs(options.sluice, options.rounds, options.file)
         rows += compare_cost(options.sluice, options.rounds, options.file)
