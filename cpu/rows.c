@@ -193,10 +193,10 @@ INLINE lanes16 weighed_lanes(const struct weighed *sum, int low, int high)
     return lanes_least(lanes_greatest(y, least), most);
 }
 
-// POINT_RANGES of bytes.
-INLINE lanes8x2 lanes_point(const struct point *f, lanes8x2 value)
+// POINT_RANGES of bytes. `plain` says that nothing is flipped or added.
+INLINE lanes8x2 lanes_point(const struct point *f, bool plain, lanes8x2 value)
 {
-    lanes8x2 y = (value ^ (uint8_t)f->flip) + (uint8_t)f->add;
+    lanes8x2 y = plain ? value : (value ^ (uint8_t)f->flip) + (uint8_t)f->add;
     y = lanes_choose_8(value, lanes_all_8(f->low), lanes_all_8(f->below), y);
     return lanes_choose_8(lanes_all_8(f->high), value, lanes_all_8(f->above), y);
 }
