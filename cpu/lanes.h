@@ -46,6 +46,27 @@ static inline lanes32 lanes_madd(lanes32 sum, lanes16 a, lanes16 b)
 #endif
 }
 
+#if LANES == 32
+// a with the even (odd) lanes of b added.
+#define LANES_ADD_SOME
+
+static inline lanes16 lanes_add_even(lanes16 a, lanes16 b)
+{
+    return (lanes16)_mm512_mask_add_epi16((__m512i)a, 0x55555555, (__m512i)a, (__m512i)b);
+}
+
+static inline lanes16 lanes_add_odd(lanes16 a, lanes16 b)
+{
+    return (lanes16)_mm512_mask_add_epi16((__m512i)a, 0xaaaaaaaa, (__m512i)a, (__m512i)b);
+}
+
+// Have a value in a register, not in memory twice: loads across cache lines cost as much as sums.
+static inline void lanes_hold(lanes16 *a)
+{
+    __asm__("" : "+v"(*a));
+}
+#endif
+
 // Lanes of a and b in turn, from the low (high) half of each 128 bits.
 static inline lanes16 lanes_low(lanes16 a, lanes16 b)
 {

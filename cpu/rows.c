@@ -160,6 +160,11 @@ INLINE uint32_t slide(const uint32_t *entering, const uint32_t *leaving, uint32_
 }
 
 #ifdef LANES
+// Sums of even and odd columns in turn.
+struct turns {
+    lanes32 even[4], odd[4];
+};
+
 // A weight of a convolution, 32768 high + low, and the samples that the first column takes it of.
 struct convolve_tap {
     const void *from;

@@ -20,7 +20,7 @@ struct separable {
     struct row_taps taps_x, taps_y;
     int16_t *lines;                // of both
     int first;                     // of the rows in t; INT_MIN: none
-    int16_t *t[ROWS_AT_ONCE_MOST]; // of OP_SEPARABLE less 32768, as many as are made at once
+    int16_t *t[ROWS_AT_ONCE_MOST]; // of OP_SEPARABLE less the bias, as many as are made at once
     uint16_t *blurred;             // what sharpening starts from
 };
 
@@ -430,7 +430,8 @@ static void make_separable(struct stream *stream, int level, int y, void *to)
     struct separable *made = &here->separable;
     int b = here->bytes - 1, width = stream->width, depth = here->step->depth_in;
     int16_t *t = column_row(stream, level, y, window_rows, width);
-    extend_row(t, 2, width, f->radius_x, op->border, (op->border_value << f->fraction) - 32768);
+    extend_row(t, 2, width, f->radius_x, op->border,
+               (op->border_value << f->fraction) - made->taps_x.bias);
     if (!f->amount) {
         rows->horizontal[b](t, &made->taps_x, f->bits + f->fraction, to, width);
         return;
@@ -681,10 +682,10 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
 // ---- construction ----
 
 // Lay the taps out as a line, where they fit. Returns the end of its memory.
-static int16_t *init_taps(struct row_taps *taps, const int32_t *tap, int radius, int bits,
+static int16_t *init_taps(struct row_taps *taps, const int32_t *tap, int radius, int bits, int bias,
                           int16_t *line)
 {
-    *taps = (struct row_taps){.tap = tap, .radius = radius, .bits = bits};
+    *taps = (struct row_taps){.tap = tap, .radius = radius, .bits = bits, .bias = bias};
     line += ROW_TAPS_MARGIN;
     for (int k = -radius; k <= radius && bits <= 15; k++)
         line[radius + k] = (int16_t)tap[abs(k)];
@@ -709,8 +710,10 @@ static enum status init_columns(struct stream *stream, struct level *here, int c
         return STATUS_MEMORY;
     for (int k = 0; k < rows; k++)
         made->t[k] = (int16_t *)((uint8_t *)here->scratch + (size_t)k * stride) + apron;
-    int16_t *rest = init_taps(&made->taps_x, f->tap_x, f->radius_x, f->bits, made->lines);
-    init_taps(&made->taps_y, f->tap_y, f->radius_y, f->bits, rest);
+    bool coarse = f->decimate_x || f->decimate_y;
+    int bias = coarse || here->step->depth_in + f->fraction > 14 ? 32768 : 0;
+    int16_t *rest = init_taps(&made->taps_x, f->tap_x, f->radius_x, f->bits, bias, made->lines);
+    init_taps(&made->taps_y, f->tap_y, f->radius_y, f->bits, bias, rest);
     return STATUS_OK;
 }
 
