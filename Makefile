@@ -47,7 +47,7 @@ APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c))
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 HEADERS = $(wildcard stages/*.h cpu/*.h cpu/*.inc kernels/*.h kernels/*.cuh pipeline/*.h app/*.h)
 
-all: $(BUILD)/sluice $(BUILD)/conformance $(BUILD)/libsluice.so.$(SOVERSION)
+all: $(BUILD)/sluice $(BUILD)/conformance $(BUILD)/budget $(BUILD)/libsluice.so.$(SOVERSION)
 ifeq ($(NVCC),)
 	@echo "No nvcc was found: this build filters on the CPU only."
 endif
@@ -65,6 +65,9 @@ $(BUILD)/libsluice.so.$(SOVERSION): $(LIBRARY_O)
 	    -Wl,--version-script,$(BUILD)/exports -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lm -lpthread
 
 $(BUILD)/conformance: $(BUILD)/tests/conformance.o $(BUILD)/libsluice.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
+
+$(BUILD)/budget: $(BUILD)/tests/budget.o $(BUILD)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
 
 $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/libsluice.a
@@ -104,7 +107,7 @@ NEED_BUILD = 'command -v cc|gcc' 'test -f /usr/include/stdio.h|libc6-dev' \
     'command -v ffmpeg|ffmpeg'
 NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
     '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import numpy"|python3-numpy' \
-    '$(PYTHON) -c "import cv2"|python3-opencv'
+    '$(PYTHON) -c "import cv2"|python3-opencv' 'command -v valgrind|valgrind'
 NEED_CHECK = 'command -v g++|g++' 'command -v clang|clang' 'command -v clang-format|clang-format' \
     'command -v cppcheck|cppcheck'
 

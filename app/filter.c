@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "app/app.h"
@@ -18,15 +17,17 @@ struct watcher {
     atomic_bool done;                 // there is nothing more to watch
 };
 
+// What wakes the watcher at the end: a signal that means nothing by itself.
+static const int wake_signal = SIGWINCH;
+
 static void *watcher_run(void *argument)
 {
     struct watcher *watcher = argument;
     for (;;) {
-        const struct timespec moment = {.tv_nsec = 50 * 1000000};
-        int number = sigtimedwait(&watcher->set, NULL, &moment);
+        int number = sigwaitinfo(&watcher->set, NULL);
         if (watcher->done)
             return NULL;
-        if (number < 0)
+        if (number < 0 || number == wake_signal)
             continue;
         struct sluice_job *job = watcher->job;
         if (watcher->signal || !job)
@@ -40,6 +41,7 @@ static bool watcher_start(struct watcher *watcher)
 {
     *watcher = (struct watcher){0};
     sigemptyset(&watcher->set);
+    sigaddset(&watcher->set, wake_signal);
     const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
         struct sigaction old;
@@ -55,6 +57,7 @@ static bool watcher_start(struct watcher *watcher)
 static void watcher_stop(struct watcher *watcher)
 {
     watcher->done = true;
+    pthread_kill(watcher->thread, wake_signal);
     pthread_join(watcher->thread, NULL);
 }
 

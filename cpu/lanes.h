@@ -30,8 +30,9 @@
 #define UNROLL _Pragma("GCC unroll 4")
 #endif
 
-typedef uint8_t lanes8 __attribute__((vector_size(LANES)));
 typedef uint16_t lanes16 __attribute__((vector_size(2 * LANES)));
+typedef uint8_t lanes8x2 __attribute__((vector_size(2 * LANES))); // of a whole vector
+typedef int16_t lanes16s __attribute__((vector_size(2 * LANES)));
 typedef uint32_t lanes32 __attribute__((vector_size(2 * LANES)));
 typedef int32_t lanes32s __attribute__((vector_size(2 * LANES)));
 
@@ -44,6 +45,27 @@ static inline lanes32 lanes_madd(lanes32 sum, lanes16 a, lanes16 b)
     return sum + (lanes32)LANES_CALL(madd_epi16, a, b);
 #endif
 }
+
+#if LANES == 32
+// a with the even (odd) lanes of b added.
+#define LANES_ADD_SOME
+
+static inline lanes16 lanes_add_even(lanes16 a, lanes16 b)
+{
+    return (lanes16)_mm512_mask_add_epi16((__m512i)a, 0x55555555, (__m512i)a, (__m512i)b);
+}
+
+static inline lanes16 lanes_add_odd(lanes16 a, lanes16 b)
+{
+    return (lanes16)_mm512_mask_add_epi16((__m512i)a, 0xaaaaaaaa, (__m512i)a, (__m512i)b);
+}
+
+// Have a value in a register, not in memory twice: loads across cache lines cost as much as sums.
+static inline void lanes_hold(lanes16 *a)
+{
+    __asm__("" : "+v"(*a));
+}
+#endif
 
 // Lanes of a and b in turn, from the low (high) half of each 128 bits.
 static inline lanes16 lanes_low(lanes16 a, lanes16 b)
@@ -77,6 +99,11 @@ static inline lanes16 lanes_magnitude(lanes16 a)
 #endif
 }
 
+static inline lanes16 lanes_greatest(lanes16 a, lanes16 b)
+{
+    return (lanes16)LANES_CALL(max_epi16, a, b);
+}
+
 static inline lanes16 lanes_load(const void *from)
 {
     lanes16 value;
@@ -91,25 +118,84 @@ static inline void lanes_store(void *to, lanes16 value)
 
 static inline lanes16 lanes_load_8(const uint8_t *from)
 {
-    lanes8 bytes;
-    memcpy(&bytes, from, sizeof bytes);
 #if LANES == 32
-    return (lanes16)_mm512_cvtepu8_epi16((__m256i)bytes);
+    return (lanes16)_mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)from));
 #elif LANES == 16
-    return (lanes16)_mm256_cvtepu8_epi16((__m128i)bytes);
+    return (lanes16)_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)from));
 #else
-    return __builtin_convertvector(bytes, lanes16);
+    __m128i bytes = _mm_loadl_epi64((const __m128i *)from);
+    return (lanes16)_mm_unpacklo_epi8(bytes, _mm_setzero_si128());
 #endif
 }
 
+// Of lanes that fit bytes.
 static inline void lanes_store_8(uint8_t *to, lanes16 value)
 {
 #if LANES == 32
-    lanes8 bytes = (lanes8)_mm512_cvtepi16_epi8((__m512i)value);
+    _mm256_storeu_si256((__m256i *)to, _mm512_cvtepi16_epi8((__m512i)value));
+#elif LANES == 16
+    __m256i bytes = _mm256_packus_epi16((__m256i)value, (__m256i)value);
+    bytes = _mm256_permute4x64_epi64(bytes, 0x08);
+    _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128(bytes));
 #else
-    lanes8 bytes = __builtin_convertvector(value, lanes8);
+    _mm_storel_epi64((__m128i *)to, _mm_packus_epi16((__m128i)value, (__m128i)value));
 #endif
-    memcpy(to, &bytes, sizeof bytes);
+}
+
+// Bytes 0 and 1, 2 and 3, ... added up.
+static inline lanes16 lanes_pair_sums(const uint8_t *from)
+{
+    lanes16 bytes = lanes_load(from);
+#ifdef __SSSE3__
+    return (lanes16)LANES_CALL(maddubs_epi16, bytes, (lanes16){0} + 0x0101);
+#else
+    return (bytes & 0xff) + (bytes >> 8);
+#endif
+}
+
+// Twice the signed lanes of even and odd in turn, which are not negative, as bytes of at most 255.
+static inline lanes8x2 lanes_twice(lanes16 even, lanes16 odd)
+{
+#ifdef __SSSE3__
+#define LANES_TURN 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15
+    static const uint8_t turn[]
+        __attribute__((aligned(64))) = {LANES_TURN, LANES_TURN, LANES_TURN, LANES_TURN};
+    lanes16 halves = (lanes16)LANES_CALL(packus_epi16, even, odd);
+    lanes16 whole = (lanes16)LANES_CALL(shuffle_epi8, halves, lanes_load(turn));
+#else
+    lanes16 full = (lanes16){0} + 255;
+    lanes16 whole = lanes_least(even, full) | lanes_least(odd, full) << 8;
+#endif
+    return (lanes8x2)LANES_CALL(adds_epu8, whole, whole);
+}
+
+static inline lanes8x2 lanes_least_8(lanes8x2 a, lanes8x2 b)
+{
+    return (lanes8x2)LANES_CALL(min_epu8, a, b);
+}
+
+// `then` where a < b, else `other`.
+static inline lanes8x2 lanes_choose_8(lanes8x2 a, lanes8x2 b, lanes8x2 then, lanes8x2 other)
+{
+#ifdef __AVX512BW__
+    __mmask64 is_less = _mm512_cmplt_epu8_mask((__m512i)a, (__m512i)b);
+    return (lanes8x2)_mm512_mask_mov_epi8((__m512i)other, is_less, (__m512i)then);
+#elif defined(__SSE4_1__)
+    lanes8x2 is_not = (lanes8x2)((lanes8x2)LANES_CALL(max_epu8, a, b) == a);
+#if LANES == 16
+    return (lanes8x2)_mm256_blendv_epi8((__m256i)then, (__m256i)other, (__m256i)is_not);
+#else
+    return (lanes8x2)_mm_blendv_epi8((__m128i)then, (__m128i)other, (__m128i)is_not);
+#endif
+#else
+    lanes8x2 is_less = (lanes8x2)(a < b);
+    return (is_less & then) | (~is_less & other);
+#endif
+}
+
+static inline lanes8x2 lanes_all_8(int value)
+{
+    return (lanes8x2){0} + (uint8_t)value;
 }
 
 // The same value in every lane; the same two neighbours in every pair of lanes.
@@ -123,6 +209,38 @@ static inline lanes16 lanes_pair(const int16_t *from)
     uint32_t pair;
     memcpy(&pair, from, sizeof pair);
     return (lanes16)lanes_all(pair);
+}
+
+// Each lane and all before it added up; the last lane in all of them.
+static inline lanes32 lanes_running(lanes32 a)
+{
+#if LANES == 32
+    __m512i none = _mm512_setzero_si512();
+    a += (lanes32)_mm512_alignr_epi32((__m512i)a, none, 15);
+    a += (lanes32)_mm512_alignr_epi32((__m512i)a, none, 14);
+    a += (lanes32)_mm512_alignr_epi32((__m512i)a, none, 12);
+    a += (lanes32)_mm512_alignr_epi32((__m512i)a, none, 8);
+#elif LANES == 16
+    a += (lanes32)_mm256_slli_si256((__m256i)a, 4);
+    a += (lanes32)_mm256_slli_si256((__m256i)a, 8);
+    __m256i low = _mm256_permute2x128_si256((__m256i)a, (__m256i)a, 0x08);
+    a += (lanes32)_mm256_shuffle_epi32(low, 0xff);
+#else
+    a += (lanes32)_mm_slli_si128((__m128i)a, 4);
+    a += (lanes32)_mm_slli_si128((__m128i)a, 8);
+#endif
+    return a;
+}
+
+static inline lanes32 lanes_last(lanes32 a)
+{
+#if LANES == 32
+    return (lanes32)_mm512_permutexvar_epi32(_mm512_set1_epi32(15), (__m512i)a);
+#elif LANES == 16
+    return (lanes32)_mm256_permutevar8x32_epi32((__m256i)a, _mm256_set1_epi32(7));
+#else
+    return (lanes32)_mm_shuffle_epi32((__m128i)a, 0xff);
+#endif
 }
 
 #ifdef __AVX512VBMI__

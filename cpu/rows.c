@@ -12,6 +12,13 @@
 // What a row kernel is made of, and must be part of for its constants to be known.
 #define INLINE static inline __attribute__((always_inline))
 
+// Before a loop whose rows are the same or apart.
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 enum {
     BLOCK = 64,
 // Sums that stay in registers: as many rows as these have room for.
@@ -128,6 +135,78 @@ static void blend(const uint16_t *above, const uint16_t *below, uint32_t weight_
         to[x] = weight_above * above[x] + weight_below * below[x];
 }
 
+// Sums of neighbours as they slide along a row: what enters, what leaves after it, and `running`
+// what is there before. Returns what is there at the end.
+INLINE uint32_t slide(const uint32_t *entering, const uint32_t *leaving, uint32_t running,
+                      uint32_t *restrict total, int columns)
+{
+    int x = 0;
+#ifdef LANES
+    lanes32 before = lanes_all(running);
+    for (; x + LANES / 2 <= columns; x += LANES / 2) {
+        lanes32 out = (lanes32)lanes_load(leaving + x);
+        lanes32 change = lanes_running((lanes32)lanes_load(entering + x) - out);
+        lanes_store(total + x, (lanes16)(before + change + out));
+        before += lanes_last(change);
+    }
+    running = before[0];
+#endif
+    for (; x < columns; x++) {
+        running += entering[x];
+        total[x] = running;
+        running -= leaving[x];
+    }
+    return running;
+}
+
+#ifdef LANES
+// Sums of even and odd columns in turn.
+struct turns {
+    lanes32 even[4], odd[4];
+};
+
+// A weight of a convolution, 32768 high + low, and the samples that the first column takes it of.
+struct convolve_tap {
+    const void *from;
+    int16_t low, high;
+};
+
+// Weighted sums of LANES bytes in 32 bits, in the order of lanes_low() and lanes_high().
+struct weighed {
+    lanes32 low, high;
+};
+
+static inline bool weight_fits(int weight)
+{
+    return weight < 1 << 22 && weight >= -(1 << 22);
+}
+
+// Add values of bytes, by sums of two products: weight = 128 coarse + fine.
+INLINE void weigh_lanes(struct weighed *sum, lanes16 value, int weight)
+{
+    lanes16 taps = (lanes16)lanes_all((uint32_t)(weight & 127) | (uint32_t)(weight >> 7) << 16);
+    lanes16 fine = value, coarse = value << 7;
+    sum->low = lanes_madd(sum->low, lanes_low(fine, coarse), taps);
+    sum->high = lanes_madd(sum->high, lanes_high(fine, coarse), taps);
+}
+
+// The sums without 16 bits of fraction.
+INLINE lanes16 weighed_lanes(const struct weighed *sum, int low, int high)
+{
+    lanes16 least = (lanes16){0} + (uint16_t)low, most = (lanes16){0} + (uint16_t)high;
+    lanes16 y = lanes_pack((lanes32s)sum->low >> 16, (lanes32s)sum->high >> 16);
+    return lanes_least(lanes_greatest(y, least), most);
+}
+
+// POINT_RANGES of bytes. `plain` says that nothing is flipped or added.
+INLINE lanes8x2 lanes_point(const struct point *f, bool plain, lanes8x2 value)
+{
+    lanes8x2 y = plain ? value : (value ^ (uint8_t)f->flip) + (uint8_t)f->add;
+    y = lanes_choose_8(value, lanes_all_8(f->low), lanes_all_8(f->below), y);
+    return lanes_choose_8(lanes_all_8(f->high), value, lanes_all_8(f->above), y);
+}
+#endif
+
 #define SAMPLE uint8_t
 #define DIFFERENCE int16_t
 #define ROOT float
@@ -190,6 +269,7 @@ const struct row_kernels ROWS_TABLE = {
     .weigh = BOTH(weigh),
     .mix_add = mix_add,
     .mix_finish = BOTH(mix_finish),
+    .mix_near = BOTH(mix_near),
     .rows_at_once = VERTICAL_ROWS,
     .vertical = BOTH(vertical),
     .horizontal = BOTH(horizontal),

@@ -16,7 +16,7 @@
 // tap[0] .. tap[radius], with ROW_TAPS_MARGIN zeros at both ends.
 struct row_taps {
     const int32_t *tap;
-    int radius, bits;
+    int radius, bits, bias;
     const int16_t *line; // to its first tap; NULL when they do not fit
 };
 
@@ -46,13 +46,17 @@ struct row_kernels {
                     int64_t *sum, int width);
     void (*mix_finish[2])(const int64_t *sum, const struct op_mix *mix, void *to, int width);
 
-    // t of OP_SEPARABLE less 32768, for rows_at_once rows: row[0 .. 2 radius] are around the first.
-    // shift = bits - fraction. After the rows that are needed, `row` holds as many again as are
-    // made, which the next call will ask for: they are fetched, not read.
+    // A mix of three sources on the result's own grid, whose sums fit 32 bits. A source that there
+    // is not has weight 0, and a row all the same.
+    void (*mix_near[2])(const void *const *row, const struct op_mix *mix, void *to, int width);
+
+    // t of OP_SEPARABLE less the bias, for rows_at_once rows: row[0 .. 2 radius] are around the
+    // first. shift = bits - fraction. After the rows that are needed, `row` holds as many again as
+    // are made, which the next call will ask for: they are fetched, not read.
     void (*vertical[2])(const void *const *row, const struct row_taps *taps, int shift,
                         int16_t *const *to, int width);
 
-    // y of OP_SEPARABLE from t less 32768, which has `radius` samples on both sides and room for
+    // y of OP_SEPARABLE from t less the bias, which has `radius` samples on both sides and room for
     // one more.
     void (*horizontal[2])(const int16_t *from, const struct row_taps *taps, int shift, void *to,
                           int width);
@@ -79,8 +83,10 @@ struct row_kernels {
     // Rows have width / 2 of the kernel on both sides.
     void (*convolve[2])(const void *const *row, const struct op_convolve *f, void *to, int width);
 
-    // Three rows, with one sample on both sides.
-    void (*gradient[2])(const void *const *row, const struct op_gradient *f, void *to, int width);
+    // `count` rows, at most rows_at_once, from two more, which have one sample on both sides.
+    // `after` (optional) is a step of POINT_RANGES on the result.
+    void (*gradient[2])(const void *const *row, const struct op_gradient *f,
+                        const struct point *after, void *const *to, int count, int width);
 };
 
 // The kernels for this processor, or for the level that `name` asks for ("base", "v2", "v3", "v4",

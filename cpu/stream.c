@@ -20,7 +20,7 @@ struct separable {
     struct row_taps taps_x, taps_y;
     int16_t *lines;                // of both
     int first;                     // of the rows in t; INT_MIN: none
-    int16_t *t[ROWS_AT_ONCE_MOST]; // of OP_SEPARABLE less 32768, as many as are made at once
+    int16_t *t[ROWS_AT_ONCE_MOST]; // of OP_SEPARABLE less the bias, as many as are made at once
     uint16_t *blurred;             // what sharpening starts from
 };
 
@@ -61,6 +61,8 @@ struct stream {
     uint32_t *vertical; // mix: a source row resampled vertically
     int64_t *mixed;
     void *mix_rows[4];
+    bool is_near; // the mix is one of rows that lie side by side, and fits 32 bits
+    struct op_mix near;
     const void *constant_row;
 
     // ---- set by stream_run() ----
@@ -154,21 +156,6 @@ static void *window_memory(const struct window *window, int slot)
     return window->memory + (size_t)slot * window->stride + window->apron;
 }
 
-// Fill `reach` samples on both sides of a row by the border rule.
-static void extend_row(void *row_, int bytes, int width, int reach, enum border border, int value)
-{
-    uint8_t *row8 = row_;
-    uint16_t *row16 = row_;
-    for (int k = 0; k < 2 * reach; k++) {
-        int x = k < reach ? k - reach : width + k - reach;
-        int from = border_index(border, x, width);
-        if (bytes == 1)
-            row8[x] = from < 0 ? (uint8_t)value : row8[from];
-        else
-            row16[x] = from < 0 ? (uint16_t)value : row16[from];
-    }
-}
-
 static void fill_row(void *row, int bytes, int width, int value)
 {
     uint16_t *row16 = row;
@@ -177,6 +164,42 @@ static void fill_row(void *row, int bytes, int width, int value)
     else
         for (int x = 0; x < width; x++)
             row16[x] = (uint16_t)value;
+}
+
+// Fill `reach` samples on both sides of a row by the border rule.
+static void extend_row(void *row_, int bytes, int width, int reach, enum border border, int value)
+{
+    uint8_t *row8 = row_;
+    uint16_t *row16 = row_;
+    if (border == BORDER_REPLICATE || border == BORDER_ZERO) {
+        bool zero = border == BORDER_ZERO;
+        int first = zero ? value : bytes == 1 ? row8[0] : row16[0];
+        int last = zero ? value : bytes == 1 ? row8[width - 1] : row16[width - 1];
+        fill_row(row8 - (ptrdiff_t)reach * bytes, bytes, reach, first);
+        fill_row(row8 + (ptrdiff_t)width * bytes, bytes, reach, last);
+        return;
+    }
+    for (int k = 0; k < 2 * reach; k++) {
+        int x = k < reach ? k - reach : width + k - reach;
+        int from = border_index(border, x, width);
+        if (bytes == 1)
+            row8[x] = row8[from];
+        else
+            row16[x] = row16[from];
+    }
+}
+
+// Alike for sums of columns, `before` and `after` them.
+static void extend_sums(uint32_t *sum, int width, int before, int after, enum border border,
+                        uint32_t value)
+{
+    bool constant = border == BORDER_REPLICATE || border == BORDER_ZERO;
+    uint32_t first = border == BORDER_ZERO ? value : sum[0];
+    uint32_t last = border == BORDER_ZERO ? value : sum[width - 1];
+    for (int x = -before; x < 0; x++)
+        sum[x] = constant ? first : sum[border_index(border, x, width)];
+    for (int x = width; x < width + after; x++)
+        sum[x] = constant ? last : sum[border_index(border, x, width)];
 }
 
 // ---- level 0 ----
@@ -269,9 +292,33 @@ static void mix_source(struct stream *stream, int s, int y)
                           mix->weight[s], stream->mixed, stream->width);
 }
 
+// Rows of the sources where all lie on the result's own grid.
+static void mix_near_row(struct stream *stream, int y, void *to)
+{
+    const struct plan_pass *pass = stream->pass;
+    const void *row[3] = {NULL};
+    for (int s = 0; s < pass->sources; s++) {
+        const struct component *at;
+        if (is_plain(stream, pass->source[s], pass->source_grid[s].depth)) {
+            row[s] = operand_row(stream, pass->source[s], y, &at);
+        } else {
+            load_row(stream, s, y, stream->mix_rows[s], stream->width);
+            row[s] = stream->mix_rows[s];
+        }
+    }
+    for (int s = pass->sources; s < 3; s++)
+        row[s] = row[0];
+    stream->rows->mix_near[sample_bytes(pass->load_depth) - 1](row, &stream->near, to,
+                                                               stream->width);
+}
+
 static void mix_row(struct stream *stream, int y, void *to)
 {
     const struct plan_pass *pass = stream->pass;
+    if (stream->is_near) {
+        mix_near_row(stream, y, to);
+        return;
+    }
     memset(stream->mixed, 0, (size_t)stream->width * sizeof *stream->mixed);
     for (int s = 0; s < pass->sources; s++)
         mix_source(stream, s, y);
@@ -283,12 +330,20 @@ static void mix_row(struct stream *stream, int y, void *to)
 
 static void make_rows(struct stream *stream, int level, int y, int count, void *const *to);
 
-// Where row v of a window that only points is.
-static const void *memory_row(const struct stream *stream, const struct op *op, int v)
+// Where rows first .. first + count - 1 of a window that only points are.
+static void memory_rows(const struct stream *stream, const struct op *op, int first, int count,
+                        const void **row)
 {
     const struct component *at;
-    int y = border_index(op->border, v, stream->height);
-    return y < 0 ? stream->constant_row : operand_row(stream, stream->pass->source[0], y, &at);
+    struct operand source = stream->pass->source[0];
+    const uint8_t *top = operand_row(stream, source, 0, &at);
+    ptrdiff_t stride = operand_row(stream, source, 1, &at) - top;
+    for (int k = 0; k < count; k++) {
+        int y = first + k;
+        if (y < 0 || y >= stream->height)
+            y = border_index(op->border, y, stream->height);
+        row[k] = y < 0 ? stream->constant_row : top + y * stride;
+    }
 }
 
 // Make row v of the extended result of the level below and, within the picture, those of the
@@ -320,15 +375,14 @@ static void fill_window(struct stream *stream, int level, int v, int count)
 static void window_rows(struct stream *stream, int level, int first, int count, const void **row)
 {
     struct window *window = &stream->level[level].window;
+    if (!window->memory) {
+        memory_rows(stream, stream->level[level].step->stencil, first, count, row);
+        return;
+    }
     int slot = window_slot(window, first);
     for (int k = 0; k < count; k++) {
-        if (window->row[slot] != first + k && !window->memory) {
-            window->row[slot] = first + k;
-            window->pointer[slot] =
-                memory_row(stream, stream->level[level].step->stencil, first + k);
-        } else if (window->row[slot] != first + k) {
+        if (window->row[slot] != first + k)
             fill_window(stream, level, first + k, count - k);
-        }
         row[k] = window->pointer[slot];
         slot = slot + 1 == window->rows ? 0 : slot + 1;
     }
@@ -357,10 +411,10 @@ static int16_t *column_row(struct stream *stream, int level, int y, row_source *
     int needed = 2 * f->radius_y + count;
     source(stream, level, y - f->radius_y, needed, here->pointers);
     for (int k = 0; k < count; k++)
-        here->pointers[needed + k] =
-            coarse || here->window.memory
-                ? here->pointers[needed - 1]
-                : memory_row(stream, here->step->stencil, y + f->radius_y + count + k);
+        here->pointers[needed + k] = here->pointers[needed - 1];
+    if (!coarse && !here->window.memory)
+        memory_rows(stream, here->step->stencil, y + f->radius_y + count, count,
+                    here->pointers + needed);
     stream->rows->vertical[b](here->pointers, &made->taps_y,
                               coarse ? f->bits : f->bits - f->fraction, made->t, columns);
     made->first = y;
@@ -376,7 +430,8 @@ static void make_separable(struct stream *stream, int level, int y, void *to)
     struct separable *made = &here->separable;
     int b = here->bytes - 1, width = stream->width, depth = here->step->depth_in;
     int16_t *t = column_row(stream, level, y, window_rows, width);
-    extend_row(t, 2, width, f->radius_x, op->border, (op->border_value << f->fraction) - 32768);
+    extend_row(t, 2, width, f->radius_x, op->border,
+               (op->border_value << f->fraction) - made->taps_x.bias);
     if (!f->amount) {
         rows->horizontal[b](t, &made->taps_x, f->bits + f->fraction, to, width);
         return;
@@ -420,14 +475,7 @@ static const void *coarse_row(struct stream *stream, int level, int n)
         stream->rows->tent_add[here->bytes - 1](window_row(stream, level, n * dy + b),
                                                 (uint32_t)(dy - abs(b)), sum, width);
     uint32_t beyond = (uint32_t)op->border_value * (uint32_t)(dy * dy);
-    for (int x = -apron; x < reach; x++) {
-        if (x == 0)
-            x = width;
-        if (x >= reach)
-            break;
-        int from = border_index(op->border, x, width);
-        sum[x] = from < 0 ? beyond : sum[from];
-    }
+    extend_sums(sum, width, apron, reach - width, op->border, beyond);
     stream->rows->tent_finish(here->coarse.sum, f->decimate_x, f->fraction,
                               2 * (f->decimate_x + f->decimate_y), to, columns);
     return to;
@@ -495,12 +543,8 @@ static void make_box(struct stream *stream, int level, int y, void *to)
             slide(window_row(stream, level, v), NULL, sum, width);
     }
     here->box.row = y;
-    uint32_t beyond = (uint32_t)op->border_value * (uint32_t)(2 * ry + 1);
-    for (int k = 0; k < 2 * rx; k++) {
-        int x = k < rx ? k - rx : width + k - rx;
-        int from = border_index(op->border, x, width);
-        sum[x] = from < 0 ? beyond : sum[from];
-    }
+    extend_sums(sum, width, rx, rx, op->border,
+                (uint32_t)op->border_value * (uint32_t)(2 * ry + 1));
     stream->rows->box_finish[here->bytes - 1](
         sum, rx, (2 * (int64_t)rx + 1) * (2 * (int64_t)ry + 1), to, width);
 }
@@ -514,13 +558,14 @@ static void make_convolve(struct stream *stream, int level, int y, int count, vo
         stream->rows->convolve[here->bytes - 1](here->pointers + k, f, to[k], stream->width);
 }
 
-static void make_gradient(struct stream *stream, int level, int y, int count, void *const *to)
+// With the step `after` (optional) of POINT_RANGES on it.
+static void make_gradient(struct stream *stream, int level, const struct point *after, int y,
+                          int count, void *const *to)
 {
     struct level *here = &stream->level[level];
     const struct op_gradient *f = &here->step->stencil->gradient;
     window_rows(stream, level, y - 1, 2 + count, here->pointers);
-    for (int k = 0; k < count; k++)
-        stream->rows->gradient[here->bytes - 1](here->pointers + k, f, to[k], stream->width);
+    stream->rows->gradient[here->bytes - 1](here->pointers, f, after, to, count, stream->width);
 }
 
 static void make_stencil(struct stream *stream, int level, int y, int count, void *const *to)
@@ -531,7 +576,7 @@ static void make_stencil(struct stream *stream, int level, int y, int count, voi
     if (op->kind == OP_CONVOLVE)
         make_convolve(stream, level, y, count, to);
     else if (op->kind == OP_GRADIENT)
-        make_gradient(stream, level, y, count, to);
+        make_gradient(stream, level, NULL, y, count, to);
     else
         for (int k = 0; k < count; k++)
             if (op->kind == OP_BOX)
@@ -542,16 +587,35 @@ static void make_stencil(struct stream *stream, int level, int y, int count, voi
                 make_separable(stream, level, y + k, to[k]);
 }
 
+// Whether the step of a level is made with the one below it: what is not worth a row of its own.
+static bool joins_gradient(const struct stream *stream, int level)
+{
+    const struct level *here = &stream->level[level];
+    const struct op *below = level > 1 ? here[-1].step->stencil : NULL;
+    return below && below->kind == OP_GRADIENT && here->bytes == here[-1].bytes &&
+           here->point.kind == POINT_RANGES;
+}
+
 static void make_points(struct stream *stream, int level, int y, int count, void *const *to)
 {
     struct level *here = &stream->level[level];
+    if (joins_gradient(stream, level)) {
+        make_gradient(stream, level - 1, &here->point, y, count, to);
+        return;
+    }
     const struct row_kernels *rows = stream->rows;
     const uint16_t *table = here->step->table;
     int from_bytes = sample_bytes(here->step->depth_in);
-    void *from[ROWS_AT_ONCE_MOST] = {NULL};
-    for (int k = 0; k < count; k++)
-        from[k] = scratch_row(stream, here->scratch, k);
-    make_rows(stream, level - 1, y, count, from);
+    const struct component *at;
+    const void *from[ROWS_AT_ONCE_MOST] = {NULL};
+    void *made[ROWS_AT_ONCE_MOST] = {NULL};
+    bool points = level == 1 && stream->direct;
+    for (int k = 0; k < count; k++) {
+        made[k] = scratch_row(stream, here->scratch, k);
+        from[k] = points ? operand_row(stream, stream->pass->source[0], y + k, &at) : made[k];
+    }
+    if (!points)
+        make_rows(stream, level - 1, y, count, made);
     for (int k = 0; k < count; k++)
         if (from_bytes == here->bytes)
             rows->point[here->bytes - 1](from[k], &here->point, to[k], stream->width);
@@ -586,13 +650,6 @@ static void store_row(struct stream *stream, const void *row, int y)
     }
 }
 
-// Have a row at hand by the time that it is written, long after its place is known.
-static void fetch_row(const void *row, int bytes)
-{
-    for (int x = 0; x < bytes; x += 64)
-        __builtin_prefetch((const char *)row + x, 1);
-}
-
 void stream_run(struct stream *stream, const struct stream_memory *memory, int first, int last)
 {
     const struct plan_pass *pass = stream->pass;
@@ -607,10 +664,8 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         stream->level[k].box.row = INT_MIN;
     }
     bool in_place = pass->targets == 1 && is_plain(stream, pass->target[0], pass->grid.depth);
-    // Without a stencil rows cost so little that they are best written one by one; with more steps
-    // than that they take long enough to fetch where they go.
+    // Without a stencil rows cost so little that they are best written one by one.
     int most = pass->halo_y > 0 ? stream->rows->rows_at_once : 1;
-    bool fetch = in_place && pass->halo_y > 0 && pass->steps > 1;
     for (int y = first; y < last; y += most) {
         const struct component *at;
         int count = min_int(most, last - y);
@@ -618,8 +673,6 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         for (int k = 0; k < count; k++)
             row[k] = in_place ? (void *)operand_row(stream, pass->target[0], y + k, &at)
                               : scratch_row(stream, stream->spare, k);
-        for (int k = 0; k < count && fetch; k++)
-            fetch_row(row[k], stream->width * sample_bytes(pass->grid.depth));
         make_rows(stream, stream->levels - 1, y, count, row);
         for (int k = 0; k < count && !in_place; k++)
             store_row(stream, row[k], y + k);
@@ -629,10 +682,10 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
 // ---- construction ----
 
 // Lay the taps out as a line, where they fit. Returns the end of its memory.
-static int16_t *init_taps(struct row_taps *taps, const int32_t *tap, int radius, int bits,
+static int16_t *init_taps(struct row_taps *taps, const int32_t *tap, int radius, int bits, int bias,
                           int16_t *line)
 {
-    *taps = (struct row_taps){.tap = tap, .radius = radius, .bits = bits};
+    *taps = (struct row_taps){.tap = tap, .radius = radius, .bits = bits, .bias = bias};
     line += ROW_TAPS_MARGIN;
     for (int k = -radius; k <= radius && bits <= 15; k++)
         line[radius + k] = (int16_t)tap[abs(k)];
@@ -657,8 +710,10 @@ static enum status init_columns(struct stream *stream, struct level *here, int c
         return STATUS_MEMORY;
     for (int k = 0; k < rows; k++)
         made->t[k] = (int16_t *)((uint8_t *)here->scratch + (size_t)k * stride) + apron;
-    int16_t *rest = init_taps(&made->taps_x, f->tap_x, f->radius_x, f->bits, made->lines);
-    init_taps(&made->taps_y, f->tap_y, f->radius_y, f->bits, rest);
+    bool coarse = f->decimate_x || f->decimate_y;
+    int bias = coarse || here->step->depth_in + f->fraction > 14 ? 32768 : 0;
+    int16_t *rest = init_taps(&made->taps_x, f->tap_x, f->radius_x, f->bits, bias, made->lines);
+    init_taps(&made->taps_y, f->tap_y, f->radius_y, f->bits, bias, rest);
     return STATUS_OK;
 }
 
@@ -784,8 +839,27 @@ static enum status init_levels(struct stream *stream)
     return STATUS_OK;
 }
 
+static bool is_near(const struct stream *stream)
+{
+    const struct plan_pass *pass = stream->pass;
+    const struct op_mix *mix = &pass->mix->mix;
+    int64_t most = llabs(mix->offset) / 16 + (1 << 16);
+    for (int s = 0; s < pass->sources; s++) {
+        struct program_plane from = pass->source_grid[s];
+        if (from.shift_x != pass->grid.shift_x || from.shift_y != pass->grid.shift_y ||
+            sample_bytes(from.depth) != sample_bytes(pass->load_depth))
+            return false;
+        most += (int64_t)abs(mix->weight[s]) << from.depth;
+    }
+    return most <= INT32_MAX;
+}
+
 static enum status init_mix(struct stream *stream, int width)
 {
+    stream->is_near = is_near(stream);
+    stream->near = stream->pass->mix->mix;
+    for (int s = stream->pass->sources; s < 3; s++)
+        stream->near.weight[s] = 0;
     stream->vertical = row_alloc((size_t)width * sizeof *stream->vertical);
     stream->mixed = row_alloc((size_t)width * sizeof *stream->mixed);
     if (!stream->vertical || !stream->mixed)

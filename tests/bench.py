@@ -1,12 +1,15 @@
 """sluice beside OpenCV, NPP and ffmpeg doing the same work, in one run: medians and ratios.
 
 In every round each is timed once, one after the other, so that what else the machine does meets
-both. `make bench` runs this; `make bench FILE=in.mp4` compares whole runs as well. Where there is a
-GPU and its toolkit has NPP, frames in device memory are compared with that.
+both. `make bench` runs this; `make bench FILE=in.mp4` compares whole runs as well, and the
+processor time that filtering adds to a transcode. Where there is a GPU and its toolkit has NPP,
+frames in device memory are compared with that.
 """
 import argparse
 import json
+import os
 import pathlib
+import resource
 import shutil
 import statistics
 import subprocess
@@ -47,6 +50,18 @@ def laplacian(source):
     return cv2.convertScaleAbs(edges, BYTES[0])
 
 
+def scharr(source):
+    gx = cv2.Scharr(source, cv2.CV_16S, 1, 0, WORDS[0], borderType=BORDER)
+    gy = cv2.Scharr(source, cv2.CV_16S, 0, 1, WORDS[1], borderType=BORDER)
+    gx, gy = cv2.convertScaleAbs(gx, BYTES[1]), cv2.convertScaleAbs(gy, BYTES[2])
+    return cv2.add(gx, gy, BYTES[1])
+
+
+def sharpen(source):
+    return cv2.addWeighted(source, 1.8, blur(source, 1.4, 4), -0.8, 0, BYTES[1])
+
+
+EMBOSS = numpy.float32([[2, 1, 0], [1, 3, -1], [0, -1, -2]]) / 3  # weights like those of ours
 GAMMA = numpy.array([round(255 * (x / 255) ** (1 / 2.2)) for x in range(256)], numpy.uint8)
 
 CASES = [
@@ -57,11 +72,19 @@ CASES = [
     ("gaussian=2.5:8", lambda x: blur(x, 2.5, 8)),
     ("gaussian=10:32", lambda x: blur(x, 10, 32)),
     ("gaussian=20:64", lambda x: blur(x, 20, 64)),
+    ("gaussian=42.7:128", lambda x: blur(x, 42.7, 128)),
+    ("sharpen=0.8:1.4", sharpen),
     ("sobel", sobel),
+    ("scharr", scharr),
     ("laplacian", laplacian),
+    ("emboss", lambda x: cv2.filter2D(x, -1, EMBOSS, BYTES[0], borderType=BORDER)),
     ("box=2", lambda x: cv2.blur(x, (5, 5), BYTES[0], borderType=BORDER)),
     ("box=20", lambda x: cv2.blur(x, (41, 41), BYTES[0], borderType=BORDER)),
+    ("box=100", lambda x: cv2.blur(x, (201, 201), BYTES[0], borderType=BORDER)),
     ("threshold=20:240", double_threshold),
+    ("brightness=20", lambda x: cv2.add(x, 20, BYTES[0])),
+    ("contrast=1.3", lambda x: cv2.convertScaleAbs(x, BYTES[0], 1.3, -38.25)),
+    ("invert", lambda x: cv2.bitwise_not(x, BYTES[0])),
     ("gamma=2.2", lambda x: cv2.LUT(x, GAMMA, BYTES[0])),
 ]
 
@@ -143,9 +166,60 @@ EDGES = ("format=gray,gblur=sigma=1.4:steps=2,sobel,"
          "lut=if(lt(val\\,20)\\,0\\,if(gt(val\\,240)\\,255\\,val))")
 
 
+def processor_seconds(command):
+    """User and system time of all its threads."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds(command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+FFMPEG = ["ffmpeg", "-v", "error", "-y"]
+RAW = 400  # frames of raw video
+
+
+def make_raw(folder):
+    """Gray frames that ffmpeg keeps in memory, and a raw file, both of a moving pattern."""
+    gray, yuv = os.path.join(folder, "gray.yuv"), os.path.join(folder, "whole.yuv")
+    source = ["-f", "lavfi", "-i", f"testsrc2=size={WIDTH}x{HEIGHT}:rate=25"]
+    subprocess.run([*FFMPEG, *source, "-frames:v", "8", "-pix_fmt", "gray", "-f", "rawvideo", gray],
+                   check=True)
+    subprocess.run([*FFMPEG, *source, "-frames:v", str(RAW), "-pix_fmt", "yuv420p",
+                    "-f", "rawvideo", yuv], check=True)
+    return gray, yuv
+
+
+def raw_input(file, pixels):
+    return ["-f", "rawvideo", "-pix_fmt", pixels, "-s", f"{WIDTH}x{HEIGHT}", "-i", file]
+
+
+def ffmpeg_filters(gray, frames=100):
+    """ffmpeg's filters by themselves: what they add to frames that a loop repeats, one thread."""
+    def run(filters):
+        return processor_seconds([*FFMPEG, "-filter_threads", "1", "-threads", "1",
+                                  *raw_input(gray, "gray"), "-vf", "loop=-1:8:0" + filters,
+                                  "-frames:v", str(frames), "-threads", "1", "-f", "null", "-"])
+    return WIDTH * HEIGHT * frames / (run("," + EDGES) - run("")) / 1e9
+
+
+def compare_raw(program, rounds):
+    """ffmpeg's filters alone, then whole runs of a raw file."""
+    chain = CASES[0][0]
+    with tempfile.TemporaryDirectory() as folder:
+        gray, yuv = make_raw(folder)
+        print("\nffmpeg's filters alone in memory, 1 thread, Gpx/s; a raw file to nowhere, "
+              "runs a second")
+        yield report("filters alone: " + chain, "ffmpeg", "Gpx/s",
+                     [(our_speed(program, chain), ffmpeg_filters(gray)) for _ in range(rounds)])
+        ours = [program, "-q", yuv, "null:", "--size", f"{WIDTH}x{HEIGHT}", "--pixfmt", "yuv420p"]
+        theirs = [*FFMPEG, *raw_input(yuv, "yuv420p"), "-vf", EDGES, "-f", "null", "-"]
+        yield report("read, filter", "ffmpeg", "runs/s",
+                     [(1 / seconds(ours), 1 / seconds(theirs)) for _ in range(rounds)])
+
+
 def compare_jobs(program, rounds, file):
     """Rows of whole runs, as many threads as each likes: ours and ffmpeg's, in runs a second."""
-    ffmpeg = ["ffmpeg", "-v", "error", "-y", "-i", file, "-vf", EDGES]
+    ffmpeg = [*FFMPEG, "-i", file, "-vf", EDGES]
     jobs = {
         "decode, filter": ([program, "-q", file, "null:"], [*ffmpeg, "-f", "null", "-"]),
         "decode, filter, encode": (
@@ -157,6 +231,34 @@ def compare_jobs(program, rounds, file):
     for name, (ours, theirs) in jobs.items():
         pairs = [(1 / seconds(ours), 1 / seconds(theirs)) for _ in range(rounds)]
         yield report(name, "ffmpeg", "runs/s", pairs)
+
+
+def compare_cost(program, rounds, file, frames=300):
+    """Processor time of ffmpeg decoding the file and encoding the same result, in ours: it decodes
+    to nowhere, and encodes from a raw file, whose reading does not count."""
+    with tempfile.TemporaryDirectory() as folder:
+        gray, yuv = os.path.join(folder, "gray.yuv"), os.path.join(folder, "whole.yuv")
+        subprocess.run([program, "-q", file, gray, "-F", "rawvideo", "--frames", str(frames)],
+                       check=True)
+        size = subprocess.run(["ffprobe", "-v", "error", "-select_streams", "v:0",
+                               "-of", "csv=p=0:s=x", "-show_entries", "stream=width,height", file],
+                              capture_output=True, text=True, check=True).stdout.split()[0]
+        raw = ["-f", "rawvideo", "-s", size, "-r", "25"]
+        subprocess.run([*FFMPEG, *raw, "-pix_fmt", "gray", "-color_range", "pc", "-i", gray,
+                        "-pix_fmt", "yuvj420p", "-f", "rawvideo", yuv], check=True)
+        read = [*FFMPEG, *raw, "-pix_fmt", "yuvj420p", "-i", yuv]
+        decode = [*FFMPEG, "-i", file, "-frames:v", str(frames), "-f", "null", "-"]
+        print(f"\nprocessor time of {frames} frames, runs a second")
+        for preset in "ultrafast", "medium":
+            to = ["-F", "matroska", "--preset", preset, "--frames", str(frames)]
+            ours = [program, "-q", "-y", file, "/dev/null", *to]
+            encode = [*read, "-c:v", "libx264", "-preset", preset, "-f", "matroska", "/dev/null"]
+            pairs = []
+            for _ in range(rounds):
+                base = processor_seconds(decode) + processor_seconds(encode)
+                base -= processor_seconds([*read, "-f", "null", "-"])
+                pairs.append((1 / processor_seconds(ours), 1 / base))
+            yield report(f"processor time, {preset}", "ffmpeg without filters", "runs/s", pairs)
 
 
 def report(name, peer, unit, pairs):
@@ -178,9 +280,11 @@ def main():
     options = parser.parse_args()
     cv2.setNumThreads(1)
     rows = list(compare_filters(options.sluice, options.rounds))
+    rows += compare_raw(options.sluice, options.rounds)
     rows += compare_npp(options.sluice, options.rounds)
     if options.file:
         rows += compare_jobs(options.sluice, options.rounds, options.file)
+        rows += compare_cost(options.sluice, options.rounds, options.file)
     if options.json:
         about = {"version": subprocess.run([options.sluice, "--version"], capture_output=True,
                                            text=True, check=True).stdout.strip(), "rows": rows}

@@ -16,6 +16,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true",
                      help="write tests/golden/*.txt anew, by the scalar backend")
+    parser.addoption("--update-budget", action="store_true",
+                     help="write tests/budget/cpu.json anew for this compiler")
 
 
 def pytest_report_header():

@@ -581,9 +581,10 @@ def test_signal_does_not_wait_for_a_reader_that_takes_nothing(clips):
     assert process.wait(2 + BUSY) == 143, process.stderr.read()
 
 
-def test_signals_work_whatever_was_ignored(clips, tmp_path):
-    """SIGUSR1 ignored from the start, or sent from outside, changes nothing."""
-    ignoring = ["sh", "-c", 'trap "" USR1; exec "$0" "$@"', tools.SLUICE]
+@pytest.mark.parametrize("name", ["USR1", "WINCH"])
+def test_signals_work_whatever_was_ignored(clips, name):
+    """SIGUSR1, or what ends the thread that waits for signals, ignored from the start."""
+    ignoring = ["sh", "-c", f'trap "" {name}; exec "$0" "$@"', tools.SLUICE]
     assert tools.execute([*ignoring, "-q", clips["plain.mkv"], "null:"], timeout=20).code == 0
 
 

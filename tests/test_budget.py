@@ -1,0 +1,82 @@
+"""Instructions a pixel of the CPU's row kernels, counted by valgrind: what a slower machine, or one
+that others use, cannot blur.
+
+Each chain filters one frame and three of 8-bit gray; the difference leaves start-up out. Budgets
+lie in budget/cpu.json by compiler, as its releases differ, and by level of the instruction set, as
+far as valgrind knows them (not AVX-512); they are 5 % above what was measured. A count repeats to
+0.1 %; on another processor the C library may copy rows differently, which moved the chain that
+copies most, sobel, by 3 % at most. A change that is meant to cost more, or saves some, runs
+`pytest tests/test_budget.py --update-budget` and shows the new file in its diff.
+"""
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import tools
+
+FILE = Path(__file__).parent / "budget" / "cpu.json"
+PROGRAM = Path(tools.SLUICE).parent / "budget"
+WIDTH, HEIGHT = 1920, 1080
+ROOM = 1.05
+
+LEVELS = ["v3", "v2"]
+CHAINS = {
+    "default": "gray,gaussian=1.4,sobel,threshold=20:240",
+    "gaussian, radius 2": "gaussian=0.8:2",
+    "gaussian, radius 8": "gaussian=2.5:8",
+    "gaussian, coarse": "gaussian=20:64",
+    "box, radius 20": "box=20",
+    "sobel": "sobel",
+    "laplacian": "laplacian",
+    "pointwise, ranges": "brightness=20,threshold=20:240",
+    "pointwise, affine": "contrast=1.3",
+}
+
+pytestmark = pytest.mark.skipif(not shutil.which("valgrind"),
+                                reason="valgrind is missing: make setup-test")
+
+
+def instructions(level, chain, frames):
+    said = tools.execute(
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", PROGRAM, chain, WIDTH,
+         HEIGHT, frames], env={"SLUICE_CPU": level})
+    assert said.code == 0, said.stderr
+    return int(re.search(r"Collected : (\d+)", said.stderr)[1])
+
+
+def measure(level, chain):
+    """Instructions a pixel."""
+    few, many = (instructions(level, chain, frames) for frames in (1, 3))
+    return (many - few) / (2 * WIDTH * HEIGHT)
+
+
+@pytest.fixture(scope="module")
+def compiler():
+    if not os.access(PROGRAM, os.X_OK):
+        pytest.skip(f"{PROGRAM} is missing: run make")
+    return tools.execute([PROGRAM]).text.strip()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", CHAINS)
+def test_instructions_a_pixel(request, compiler, name, level):
+    budgets = json.loads(FILE.read_text()) if FILE.exists() else {}
+    update = request.config.getoption("--update-budget")
+    if compiler not in budgets and not update:
+        pytest.skip(f"no budget for {compiler} yet: pytest {__file__} --update-budget")
+    if tools.execute([PROGRAM, "null", 64, 64, 0], env={"SLUICE_CPU": level}).code:
+        pytest.skip(f"this processor has no {level}")
+    spent = measure(level, CHAINS[name])
+    if update:
+        budgets.setdefault(compiler, {}).setdefault(level, {})[name] = round(spent * ROOM, 3)
+        FILE.parent.mkdir(exist_ok=True)
+        FILE.write_text(json.dumps(budgets, indent=1, sort_keys=True) + "\n")
+        return
+    budget = budgets[compiler][level][name]
+    assert spent <= budget, (f"{name} on {level}: {spent:.3f} instructions a pixel by {compiler}, "
+                             f"the budget is {budget}; if that is meant, --update-budget")
