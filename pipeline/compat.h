@@ -17,6 +17,21 @@ typedef int buffer_size;
 typedef size_t buffer_size;
 #endif
 
+// ---- codecs ----
+
+// Let frame threads call get_buffer2() as they like; since libavcodec 60 they always do.
+static inline void allow_threaded_callbacks(AVCodecContext *codec)
+{
+#if LIBAVCODEC_VERSION_MAJOR < 60
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    codec->thread_safe_callbacks = 1; // deprecated, and asked for all the same
+#pragma GCC diagnostic pop
+#else
+    (void)codec;
+#endif
+}
+
 // ---- formats ----
 
 // av_probe_input_buffer2() and avformat_open_input(), whose formats libavformat 59 made const.

@@ -200,6 +200,7 @@ static enum status open_codec(struct decoder *decoder)
         context->thread_count = 1; // more would take surfaces, not time
     } else {
         context->thread_count = is_racy(codec->id) ? 1 : 0;
+        allow_threaded_callbacks(context);
         if (decoder->backend->has_device_memory)
             context->get_buffer2 = get_buffer;
     }
