@@ -1,0 +1,110 @@
+"""What the CUDA kernels cost, read from their code: registers, spills, instructions a sample. Needs
+nvcc, and no GPU.
+
+Code is made for one architecture, sm_90; its instructions are 16 bytes each. The count is static: an
+instruction in a loop counts once, and so do the ways for the inside and for the edges of a picture.
+For kernels whose threads make a known number of samples in one go it is also given per sample;
+what a sample costs when it runs is in reference/predictions.md. Budgets lie in budget/cuda.json by the release of nvcc;
+a change that is meant to cost more, or saves some, runs `pytest tests/test_kernels.py
+--update-budget` and shows the new file in its diff.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import tools
+
+FILE = Path(__file__).parent / "budget" / "cuda.json"
+ROOM = 1.03
+
+# Results that a thread makes in one go: a warp of the tensor cores' kernels 16 rows of 128 columns,
+# 14 where a gradient follows; pointwise ones 16 bytes of four rows, or four neighbours.
+SAMPLES = {r"(narrow|deep)<": 64, r"(narrow|deep)_gradient<": 56, r"copy_bytes": 64,
+           r"copy_any|mix_any|fill": 4}
+
+NVCC = shutil.which("nvcc") or next(
+    (str(p) for p in (Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin" / "nvcc",)
+     if p.exists()), None)
+
+pytestmark = pytest.mark.skipif(not NVCC or not shutil.which("readelf"),
+                                reason="nvcc or readelf is missing")
+
+
+def release():
+    return re.search(r"release ([\d.]+)", tools.execute([NVCC, "--version"]).text)[1]
+
+
+def demangled(names):
+    told = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True,
+                          check=True).stdout.split("\n")
+    return [re.sub(r"\((?:[^()]|\([^()]*\))*\)$", "", re.sub(r"^void ", "", name)) for name in told]
+
+
+def instructions(cubin):
+    """Of each kernel, by mangled name; padding behind the last branch to itself does not count."""
+    told = tools.execute(["readelf", "-SW", cubin]).text
+    counts = {}
+    code = cubin.read_bytes()
+    for name, offset, size in re.findall(r"\.text\.(\S+)\s+PROGBITS\s+\w+\s+(\w+)\s+(\w+)", told):
+        offset, size = int(offset, 16), int(size, 16)
+        words = [int.from_bytes(code[at:at + 16], "little")
+                 for at in range(offset, offset + size, 16)]
+        while words and words[-1] & 0xfff == 0x918: # NOP
+            words.pop()
+        counts[name] = len(words)
+    return counts
+
+
+def measure(source, cubin):
+    """{kernel: figures} of a file."""
+    said = tools.execute([NVCC, "-std=c++17", "-O3", "-arch=sm_90", "-cubin", "--resource-usage",
+                          "-I", tools.ROOT, "-o", cubin, source], timeout=600)
+    assert said.code == 0, said.stderr
+    used = re.findall(r"Compiling entry function '(\S+)'.*?(\d+) bytes stack frame, (\d+) bytes "
+                      r"spill stores, (\d+) bytes spill loads.*?Used (\d+) registers",
+                      said.text + said.stderr, re.S)
+    counts = instructions(cubin)
+    names = demangled([entry[0] for entry in used])
+    figures = {name: {"registers": int(registers), "spilled": int(stores) + int(loads),
+                      "instructions": counts[mangled]}
+               for name, (mangled, _, stores, loads, registers) in zip(names, used)}
+    for name, figure in figures.items():
+        samples = next((n for pattern, n in SAMPLES.items() if re.match(pattern, name)), None)
+        if samples:
+            figure["instructions_a_sample"] = round(figure["instructions"] / samples, 2)
+    return figures
+
+
+def sources():
+    return sorted(path for path in (tools.ROOT / "kernels").glob("*.cu")
+                  if "__global__" in path.read_text())
+
+
+@pytest.fixture(scope="module")
+def budgets():
+    return json.loads(FILE.read_text()) if FILE.exists() else {}
+
+
+@pytest.mark.parametrize("source", sources(), ids=lambda path: path.stem)
+def test_kernels_stay_within_their_budget(request, tmp_path, budgets, source):
+    update = request.config.getoption("--update-budget")
+    if release() not in budgets and not update:
+        pytest.skip(f"no budget for nvcc {release()}")
+    spent = measure(source, tmp_path / "kernel.cubin")
+    if update:
+        budgets.setdefault(release(), {})[source.stem] = spent
+        FILE.write_text(json.dumps(budgets, indent=1, sort_keys=True) + "\n")
+        return
+    budget = budgets[release()].get(source.stem, {})
+    assert spent.keys() == budget.keys(), "kernels came or went: --update-budget"
+    for name, figures in spent.items():
+        for what, value in figures.items():
+            most = budget[name][what]
+            assert value <= (most if what == "spilled" else most * ROOM), (
+                f"{name}: {value} {what}, the budget is {most}; if that is meant, --update-budget")
