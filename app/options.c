@@ -24,6 +24,11 @@ enum id {
     ID_FRAMES,
     ID_STREAM,
     ID_MAX_PIXELS,
+    ID_LIVE,
+    ID_RTSP,
+    ID_OPEN_TIMEOUT,
+    ID_STALL_TIMEOUT,
+    ID_RECONNECT,
     ID_ENCODER,
     ID_CRF,
     ID_PRESET,
@@ -70,6 +75,14 @@ static const struct row rows[] = {
     {ID_FRAMES, 0, "frames", "N", "end after N frames"},
     {ID_STREAM, 0, "stream", "N", "filter this stream (the best video)"},
     {ID_MAX_PIXELS, 0, "max-pixels", "N", "refuse larger pictures (2^28)"},
+    {0, 0, NULL, NULL, "Live input"},
+    {ID_LIVE, 0, "live", NULL,
+     "a file plays at its own pace; addresses and devices are live anyway"},
+    {ID_RTSP, 0, "rtsp-transport", "HOW", "tcp or udp (tcp, then udp)"},
+    {ID_OPEN_TIMEOUT, 0, "open-timeout", "TIME", "give up opening after so long (10)"},
+    {ID_STALL_TIMEOUT, 0, "stall-timeout", "TIME", "without a picture for so long it is lost (5)"},
+    {ID_RECONNECT, 0, "reconnect", "N",
+     "attempts to have it back: forever (as is), no, or so many"},
     {0, 0, NULL, NULL, "Output"},
     {ID_ENCODER, 0, "c:v", "ENCODER", "as ffmpeg calls it (what suits the container)"},
     {ID_CRF, 0, "crf", "N", "quality, of encoders that have it"},
@@ -181,7 +194,7 @@ static bool parse_whole(const char *text, double low, double high, double *value
     return end != text && !*end && *value >= low && *value <= high && *value == floor(*value);
 }
 
-// Seconds, MM:SS or HH:MM:SS, each with a fraction.
+// Seconds ("5", "5s"), MM:SS or HH:MM:SS, each with a fraction.
 static bool parse_time(const char *text, double *seconds)
 {
     *seconds = 0;
@@ -191,7 +204,7 @@ static bool parse_time(const char *text, double *seconds)
         if (end == text || !(part >= 0) || part > 1e9)
             return false;
         *seconds = *seconds * 60 + part;
-        if (!*end)
+        if (!*end || (!parts && !strcmp(end, "s")))
             return true;
         if (*end != ':')
             return false;
@@ -263,6 +276,18 @@ static int set_time(const char *name, const char *text, bool zero, double *secon
     return -1;
 }
 
+static int set_reconnects(const char *name, const char *text, int *reconnects)
+{
+    double value;
+    *reconnects = strcmp(text, "no") ? 0 : -1;
+    if (!strcmp(text, "no") || !strcmp(text, "forever"))
+        return -1;
+    if (!parse_whole(text, 1, 1e6, &value))
+        return complain(name, text, "forever, no, or a whole number, 1 .. 1000000");
+    *reconnects = (int)value;
+    return -1;
+}
+
 static void add_option(struct settings *settings, const char *text)
 {
     settings->options[settings->option_count++] = text;
@@ -308,6 +333,18 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
     case ID_STREAM:
         config->stream = text;
         return -1;
+    case ID_LIVE:
+        config->live = true;
+        return -1;
+    case ID_RTSP:
+        config->rtsp_transport = text;
+        return strcmp(text, "tcp") && strcmp(text, "udp") ? complain(name, text, "tcp or udp") : -1;
+    case ID_OPEN_TIMEOUT:
+        return set_time(name, text, false, &config->open_timeout);
+    case ID_STALL_TIMEOUT:
+        return set_time(name, text, false, &config->stall_timeout);
+    case ID_RECONNECT:
+        return set_reconnects(name, text, &config->reconnects);
     case ID_ENCODER:
         config->encoder = text;
         return -1;

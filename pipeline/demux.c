@@ -54,7 +54,8 @@ enum status demux_run(struct sluice_job *job)
         AVPacket *packet = av_packet_alloc();
         int64_t start = meter_now_ns();
         status = packet ? source_read(job->source, packet) : STATUS_MEMORY;
-        job_span(job, SLUICE_PART_DEMUX, start, -1);
+        if (!source_is_live(job->source)) // to wait for what has not happened yet is no work
+            job_span(job, SLUICE_PART_DEMUX, start, -1);
         if (!status)
             status = route(job, &packet);
         av_packet_free(&packet);

@@ -2,7 +2,6 @@
 
 #include <libavutil/avutil.h>
 #include <libavutil/cpu.h>
-#include <libavutil/log.h>
 #include <libavutil/mathematics.h>
 #include <libavutil/pixdesc.h>
 #include <pthread.h>
@@ -77,6 +76,8 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
         {"ring", config->ring, SLOTS_MOST},
         {"verify", config->verify, 1e9},
         {"device", config->device, 1024},
+        {"open_timeout", config->open_timeout, 1e6},
+        {"stall_timeout", config->stall_timeout, 1e6},
     };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
         if (!(numbers[k].value >= 0 && numbers[k].value <= numbers[k].most))
@@ -140,9 +141,10 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     struct sink_request output = {config->output,  config->output_format, config->encoder,
                                   config->crf,     config->preset,        config->bitrate,
                                   config->options, config->overwrite};
-    struct source_request input = {config->input,      config->input_format, config->input_size,
-                                   config->input_rate, config->input_pixfmt, config->stream,
-                                   config->start};
+    struct source_request input = {
+        config->input,          config->input_format, config->input_size,    config->input_rate,
+        config->input_pixfmt,   config->stream,       config->start,         config->live,
+        config->rtsp_transport, config->open_timeout, config->stall_timeout, config->reconnects};
     char reason[256];
     job->output_name = strdup(config->output ? config->output : "");
     job->verify = config->verify;
@@ -561,9 +563,4 @@ void sluice_job_destroy(struct sluice_job **job)
     pthread_cond_destroy(&old->thread_ended);
     free(old);
     *job = NULL;
-}
-
-void sluice_ffmpeg_log(int level)
-{
-    av_log_set_level(level);
 }

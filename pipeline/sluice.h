@@ -55,8 +55,8 @@ enum sluice_hwdec { SLUICE_HWDEC_AUTO, SLUICE_HWDEC_OFF, SLUICE_HWDEC_REQUIRE };
 // What to do. Strings are read by sluice_job_create() only and may go afterwards; so may the
 // struct.
 struct sluice_config {
-    // A file; a numbered or globbed sequence of images ("in%04d.png", "*.png"); "-" for standard
-    // input. A name that exists as it stands is always that file.
+    // A file; an address; a device; a numbered or globbed sequence of images ("in%04d.png",
+    // "*.png"); "-" for standard input. A name that exists as it stands is always that file.
     const char *input;
     // A file, its container by the extension; a numbered sequence of images; "-" for standard
     // output (needs output_format); "null:" to filter and discard; "hash:FILE" for one line a
@@ -74,6 +74,17 @@ struct sluice_config {
     double duration;          // end so much later
     int64_t frames;           // end after so many frames
     int64_t max_pixels;       // refuse larger pictures; 0: 2^28
+
+    // Live sources: rtsp, rtmp, srt, udp and rtp addresses, http ones without an end, and capture
+    // devices ("/dev/video0", "v4l2:/dev/video0", "x11grab::0", "lavfi:testsrc"). When they are
+    // lost they are connected again; the output goes on, its timestamps with a gap as long as in
+    // life.
+    bool live;                  // a file plays at its own pace, and is written as if it were live
+    const char *rtsp_transport; // "tcp", "udp", ...; NULL: tcp, and udp where that fails
+    double open_timeout;        // seconds that opening an address may take; 0: 10
+    double stall_timeout;       // seconds without a picture until a source is lost; 0: 5
+    int reconnects;             // attempts in a row, at once and then 0.25 s to 10 s apart; 0: for
+                                // ever, below 0: none
 
     const char *output_format;  // FFmpeg's name of a muxer
     const char *encoder;        // FFmpeg's name of an encoder
@@ -145,15 +156,18 @@ enum sluice_part {
 struct sluice_summary {
     // The ledger: frames_in = frames_out + dropped_range + dropped_stop + dropped_clock, or the job
     // has failed.
-    int64_t frames_in;       // decoded
-    int64_t frames_out;      // written
-    int64_t dropped_range;   // outside start, duration or frames
-    int64_t dropped_stop;    // decoded but not yet filtered when the job was stopped
-    int64_t dropped_clock;   // two or more frames in one tick of the output's clock
-    int64_t frames_damaged;  // of frames_in: decoded with errors, shown as the decoder left them
-    int64_t packets_damaged; // could not be decoded at all
-    bool truncated;          // the file ends before its own header or index says so
-    int64_t verified;        // frames recomputed and found equal
+    int64_t frames_in;          // decoded
+    int64_t frames_out;         // written
+    int64_t dropped_range;      // outside start, duration or frames
+    int64_t dropped_stop;       // decoded but not yet filtered when the job was stopped
+    int64_t dropped_clock;      // two or more frames in one tick of the output's clock
+    int64_t frames_damaged;     // of frames_in: decoded with errors, shown as the decoder left them
+    int64_t packets_damaged;    // could not be decoded at all
+    bool truncated;             // the file ends before its own header or index says so, or a live
+                                // source was lost for good
+    int64_t losses, reconnects; // times that a live source went away, and came back
+    double lost_seconds;        // time without it
+    int64_t verified;           // frames recomputed and found equal
 
     double seconds;       // wall time of sluice_job_run()
     double media_seconds; // of video written
@@ -238,11 +252,15 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
 // "sluice 0.1.0 (libavformat 59.27.100, ..., CUDA 13.0)". Static.
 const char *sluice_version(void);
 
+// A name as it may be shown: without passwords and other secrets of an address.
+void sluice_public_name(const char *name, char *to, size_t size);
+
 // What a status is called in a sentence.
 const char *sluice_status_name(enum sluice_status status);
 
-// Let FFmpeg write its own messages to standard error from this level on (AV_LOG_QUIET -8 ..
-// AV_LOG_DEBUG 48). This is the one setting that holds for the whole process; jobs do not touch it.
+// Let FFmpeg write its own messages to standard error, without the secrets of addresses, from this
+// level on (AV_LOG_QUIET -8 .. AV_LOG_DEBUG 48). This is the one setting that holds for the whole
+// process; jobs do not touch it.
 void sluice_ffmpeg_log(int level);
 
 #ifdef __cplusplus
