@@ -62,7 +62,7 @@ static int code_of(const struct sluice_summary *summary, enum sluice_status stat
                    const struct settings *settings, int signal)
 {
     bool damaged = summary->frames_damaged || summary->packets_damaged || summary->truncated ||
-                   summary->dropped_clock;
+                   summary->dropped_clock || summary->dropped_late;
     if (status == SLUICE_STOPPED)
         return EXIT_SIGNAL + signal;
     if (status == SLUICE_OK && damaged)

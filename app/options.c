@@ -29,6 +29,7 @@ enum id {
     ID_OPEN_TIMEOUT,
     ID_STALL_TIMEOUT,
     ID_RECONNECT,
+    ID_MAX_LATENCY,
     ID_ENCODER,
     ID_CRF,
     ID_PRESET,
@@ -83,6 +84,7 @@ static const struct row rows[] = {
     {ID_STALL_TIMEOUT, 0, "stall-timeout", "TIME", "without a picture for so long it is lost (5)"},
     {ID_RECONNECT, 0, "reconnect", "N",
      "attempts to have it back: forever (as is), no, or so many"},
+    {ID_MAX_LATENCY, 0, "max-latency", "TIME", "drop frames that are older, as in 120ms (2 s)"},
     {0, 0, NULL, NULL, "Output"},
     {ID_ENCODER, 0, "c:v", "ENCODER", "as ffmpeg calls it (what suits the container)"},
     {ID_CRF, 0, "crf", "N", "quality, of encoders that have it"},
@@ -194,7 +196,7 @@ static bool parse_whole(const char *text, double low, double high, double *value
     return end != text && !*end && *value >= low && *value <= high && *value == floor(*value);
 }
 
-// Seconds ("5", "5s"), MM:SS or HH:MM:SS, each with a fraction.
+// Seconds ("5", "5s"), milliseconds ("120ms"), MM:SS or HH:MM:SS, each with a fraction.
 static bool parse_time(const char *text, double *seconds)
 {
     *seconds = 0;
@@ -206,6 +208,10 @@ static bool parse_time(const char *text, double *seconds)
         *seconds = *seconds * 60 + part;
         if (!*end || (!parts && !strcmp(end, "s")))
             return true;
+        if (!parts && !strcmp(end, "ms")) {
+            *seconds *= 1e-3;
+            return true;
+        }
         if (*end != ':')
             return false;
         text = end + 1;
@@ -272,7 +278,7 @@ static int set_choice(enum id id, const char *name, const char *text, struct slu
 static int set_time(const char *name, const char *text, bool zero, double *seconds)
 {
     if (!parse_time(text, seconds) || (!zero && *seconds == 0))
-        return complain(name, text, "seconds, MM:SS or HH:MM:SS");
+        return complain(name, text, "seconds, MM:SS, HH:MM:SS or as in 120ms");
     return -1;
 }
 
@@ -343,6 +349,8 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
         return set_time(name, text, false, &config->open_timeout);
     case ID_STALL_TIMEOUT:
         return set_time(name, text, false, &config->stall_timeout);
+    case ID_MAX_LATENCY:
+        return set_time(name, text, false, &config->max_latency);
     case ID_RECONNECT:
         return set_reconnects(name, text, &config->reconnects);
     case ID_ENCODER:

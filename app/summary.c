@@ -20,6 +20,9 @@ static void print_damage(const struct sluice_summary *summary, FILE *to)
         fprintf(to, "damaged   %s %s\n", summary->input,
                 summary->losses ? "was lost and did not come back"
                                 : "ends before its own header or index says so");
+    if (summary->latency[0] > 0)
+        fprintf(to, "latency   %.1f ms for half of the frames, %.1f for 95 %%, %.1f for 99 %%\n",
+                1e3 * summary->latency[0], 1e3 * summary->latency[1], 1e3 * summary->latency[2]);
     if (summary->losses)
         fprintf(to, "live      lost %lld time%s, for %.1f s in all; back %lld time%s\n",
                 (long long)summary->losses, summary->losses == 1 ? "" : "s", summary->lost_seconds,
@@ -50,6 +53,8 @@ void print_summary(const struct sluice_summary *summary, FILE *to)
         fprintf(to, " + %lld out of range", (long long)summary->dropped_range);
     if (summary->dropped_stop)
         fprintf(to, " + %lld dropped by the stop", (long long)summary->dropped_stop);
+    if (summary->dropped_late)
+        fprintf(to, " + %lld too late", (long long)summary->dropped_late);
     if (summary->dropped_clock)
         fprintf(to, " + %lld too close for the output's clock", (long long)summary->dropped_clock);
     if (summary->verified)
@@ -118,21 +123,22 @@ static json_t *run_json(const struct sluice_summary *summary)
 static json_t *frames_json(const struct sluice_summary *summary)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:f}", "in",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:f}", "in",
         (json_int_t)summary->frames_in, "out", (json_int_t)summary->frames_out, "dropped_range",
         (json_int_t)summary->dropped_range, "dropped_stop", (json_int_t)summary->dropped_stop,
-        "dropped_clock", (json_int_t)summary->dropped_clock, "damaged_frames",
-        (json_int_t)summary->frames_damaged, "damaged_packets",
-        (json_int_t)summary->packets_damaged, "truncated", summary->truncated, "verified",
-        (json_int_t)summary->verified, "losses", (json_int_t)summary->losses, "reconnects",
-        (json_int_t)summary->reconnects, "lost_s", summary->lost_seconds);
+        "dropped_clock", (json_int_t)summary->dropped_clock, "dropped_late",
+        (json_int_t)summary->dropped_late, "damaged_frames", (json_int_t)summary->frames_damaged,
+        "damaged_packets", (json_int_t)summary->packets_damaged, "truncated", summary->truncated,
+        "verified", (json_int_t)summary->verified, "losses", (json_int_t)summary->losses,
+        "reconnects", (json_int_t)summary->reconnects, "lost_s", summary->lost_seconds);
 }
 
 static json_t *time_json(const struct sluice_summary *summary)
 {
     double rate = summary->seconds > 0 ? (double)summary->frames_out / summary->seconds : 0;
-    return json_pack("{s:f, s:f, s:f}", "wall_s", summary->seconds, "media_s",
-                     summary->media_seconds, "fps", rate);
+    return json_pack("{s:f, s:f, s:f, s:{s:f, s:f, s:f}}", "wall_s", summary->seconds, "media_s",
+                     summary->media_seconds, "fps", rate, "latency_s", "p50", summary->latency[0],
+                     "p95", summary->latency[1], "p99", summary->latency[2]);
 }
 
 static json_t *pace_json(const struct sluice_summary *summary)

@@ -184,6 +184,16 @@ static bool is_racy(enum AVCodecID id)
     return id == AV_CODEC_ID_VP3 || id == AV_CODEC_ID_VP4 || id == AV_CODEC_ID_THEORA;
 }
 
+// Each of a decoder's frame threads makes a frame wait for another one: they may have a quarter of
+// the time there is. 0: as many as FFmpeg likes.
+static int frame_threads(const struct decoder *decoder)
+{
+    AVRational rate = source_video(decoder->source)->avg_frame_rate;
+    double limit = decoder->request.max_latency;
+    double fps = rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 30;
+    return limit <= 0 || limit * fps / 4 > 64 ? 0 : 1 + (int)(limit * fps / 4);
+}
+
 static enum status open_codec(struct decoder *decoder)
 {
     const AVStream *video = source_video(decoder->source);
@@ -203,7 +213,7 @@ static enum status open_codec(struct decoder *decoder)
         context->extra_hw_frames = decoder->request.frames_held + 2;
         context->thread_count = 1; // more would take surfaces, not time
     } else {
-        context->thread_count = is_racy(codec->id) ? 1 : 0;
+        context->thread_count = is_racy(codec->id) ? 1 : frame_threads(decoder);
         if (decoder->backend->has_device_memory)
             context->get_buffer2 = get_buffer;
     }

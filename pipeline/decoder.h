@@ -12,6 +12,7 @@ enum hwdec { HWDEC_AUTO, HWDEC_OFF, HWDEC_REQUIRE };
 struct decoder_request {
     enum hwdec hwdec;
     int64_t max_pixels; // of a picture; larger ones fail
+    double max_latency; // seconds that a frame may take through all; 0: any
     int frames_held;    // how many decoded frames the rest of the pipeline keeps at once
 };
 

@@ -63,6 +63,7 @@ static enum status write_frame(struct sluice_job *job, AVFrame *frame, struct jo
 {
     int64_t start = meter_now_ns();
     enum status status = job->sink->write(job->sink, frame, &packets->base);
+    job->encode_ns += (meter_now_ns() - start - job->encode_ns) / 8;
     job_span(job, SLUICE_PART_ENCODE, start, frame ? job->frames_out : -1);
     return status;
 }
@@ -77,6 +78,10 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot,
         job->verified += !status;
     }
     av_frame_unref(slot->in); // the decoder may have it back while the encoder works
+    if (!status && frame_is_late(job, slot->out, job->encode_ns)) {
+        job->dropped_late++;
+        return STATUS_OK;
+    }
     if (!status)
         status = write_frame(job, slot->out, packets);
     if (!status || status == STATUS_STOPPED) // the encoder has it, even if it may not keep it

@@ -48,6 +48,16 @@ void job_start_span(struct sluice_job *job, const char *name, int64_t begin_ns)
     trace_span(job->trace, TRACE_START, name, begin_ns, meter_now_ns(), -1);
 }
 
+bool frame_is_late(const struct sluice_job *job, const AVFrame *frame, int64_t ahead_ns)
+{
+    int64_t half_ns = job->latency_ns / 2;
+    if (!job->latency || !job->latency_ns)
+        return false;
+    AVRational base = source_video(job->source)->time_base;
+    return latency_age_ns(job->latency, av_rescale_q(frame->pts, base, AV_TIME_BASE_Q)) >
+           job->latency_ns - (ahead_ns < half_ns ? ahead_ns : half_ns);
+}
+
 void drop_packet(void *packet_)
 {
     AVPacket *packet = packet_;
@@ -78,6 +88,7 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
         {"device", config->device, 1024},
         {"open_timeout", config->open_timeout, 1e6},
         {"stall_timeout", config->stall_timeout, 1e6},
+        {"max_latency", config->max_latency, 1e6},
     };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
         if (!(numbers[k].value >= 0 && numbers[k].value <= numbers[k].most))
@@ -120,6 +131,15 @@ static void set_range(struct sluice_job *job, const struct sluice_config *config
                   job->output_name);
 }
 
+// Live sources do not wait: frames that cannot be dealt with in time are dropped, the oldest first.
+// A file's are only if a limit is set.
+static enum status set_latency(struct sluice_job *job, const struct sluice_config *config)
+{
+    double limit = config->max_latency > 0 ? config->max_latency : job->source->live ? 2 : 0;
+    job->latency_ns = (int64_t)(limit * 1e9);
+    return source_is_live(job->source) ? latency_create(&job->latency) : STATUS_OK;
+}
+
 static enum status create_decoder(struct sluice_job *job, const struct sluice_config *config)
 {
     int64_t begin_ns = meter_now_ns();
@@ -129,9 +149,12 @@ static enum status create_decoder(struct sluice_job *job, const struct sluice_co
         .hwdec = (enum hwdec)config->hwdec,
         .max_pixels = config->max_pixels ? config->max_pixels : INT64_C(1) << 28,
         .frames_held = job->slots + FRAMES_QUEUED + 2,
+        .max_latency = config->max_latency,
     };
     set_range(job, config);
-    enum status status = decoder_create(&request, job->source, job->backend, &job->decoder);
+    enum status status = set_latency(job, config);
+    if (!status)
+        status = decoder_create(&request, job->source, job->backend, &job->decoder);
     job_start_span(job, "open the decoder", begin_ns);
     return status;
 }
@@ -456,19 +479,20 @@ static void fill_ledger(struct sluice_job *job, bool left_alone)
         .dropped_range = job->dropped_range,
         .dropped_stop = job->dropped_stop,
         .dropped_clock = job->sink->dropped,
+        .dropped_late = job->dropped_late,
     };
     if (left_alone) { // what has not come out by now never will
         ledger->frames_out = job->packets_out;
-        ledger->dropped_stop =
-            ledger->frames_in - ledger->frames_out - ledger->dropped_range - ledger->dropped_clock;
+        ledger->dropped_stop = ledger->frames_in - ledger->frames_out - ledger->dropped_range -
+                               ledger->dropped_clock - ledger->dropped_late;
     }
 }
 
 static enum status check_ledger(const struct sluice_job *job)
 {
     const struct ledger *ledger = &job->ledger;
-    int64_t accounted =
-        ledger->frames_out + ledger->dropped_range + ledger->dropped_stop + ledger->dropped_clock;
+    int64_t accounted = ledger->frames_out + ledger->dropped_range + ledger->dropped_stop +
+                        ledger->dropped_clock + ledger->dropped_late;
     if (accounted == ledger->frames_in)
         return STATUS_OK;
     return fail(&job->log, STATUS_FAILED,
@@ -548,6 +572,7 @@ void sluice_job_destroy(struct sluice_job **job)
     queue_destroy(&old->frames);
     queue_destroy(&old->packets);
     queue_destroy(&old->muxing);
+    latency_destroy(&old->latency);
     ring_destroy(&old->ring);
     filter_destroy(&old->filter);
     decoder_destroy(&old->decoder);

@@ -104,6 +104,7 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .dropped_range = job->ledger.dropped_range,
         .dropped_stop = job->ledger.dropped_stop,
         .dropped_clock = job->ledger.dropped_clock,
+        .dropped_late = job->ledger.dropped_late,
         .frames_damaged = decoder_damaged_frames(job->decoder),
         .packets_damaged = decoder_damaged_packets(job->decoder),
         .truncated = job->truncated,
@@ -131,6 +132,9 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .bottleneck = bottleneck(job),
         .verdict = job->verdict,
     };
+    static const double shares[3] = {0.5, 0.95, 0.99};
+    for (int k = 0; k < 3 && job->latency; k++)
+        summary->latency[k] = latency_quantile_s(job->latency, shares[k]);
     for (int part = 0; part < SLUICE_PARTS; part++)
         summary->busy[part] = busy_share(job, (enum sluice_part)part);
 }

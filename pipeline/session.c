@@ -150,6 +150,7 @@ static int read_packets(struct session *session)
             return AVERROR(ENOMEM);
         set_deadline(session, session->stall_ns);
         int error = av_read_frame(session->format, packet);
+        packet->pos = meter_now_ns();
         bool late = interrupted(session); // parsers give out what they have before they say so
         enum status status = error < 0 ? STATUS_OK : queue_push(session->packets, &packet);
         av_packet_free(&packet);

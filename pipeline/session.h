@@ -45,7 +45,8 @@ AVFormatContext *session_take_format(struct session *session);
 // given out later if the streams had to be learned from packets. 0 before that.
 int64_t session_opened_ns(const struct session *session);
 
-// Take the next packet, waiting until `until_ns`. *packet is NULL when none came by then.
+// Take the next packet, waiting until `until_ns`. *packet is NULL when none came by then. Its `pos`
+// says when it was read, by CLOCK_MONOTONIC.
 // STATUS_EOF: it is OVER, and all its packets were taken.
 enum status session_read(struct session *session, int64_t until_ns, AVPacket **packet);
 

@@ -262,6 +262,8 @@ static enum status pass_packets(struct file_sink *self, struct packet_queue *que
             return status == STATUS_EOF ? STATUS_OK : status;
         }
         packet->stream_index = self->stream;
+        packet->pos =
+            av_rescale_q(packet->pts, encoder_context(self->encoder)->time_base, AV_TIME_BASE_Q);
         status = queue->push(queue, &packet);
         av_packet_free(&packet);
         if (status)

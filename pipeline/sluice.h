@@ -83,6 +83,9 @@ struct sluice_config {
     const char *rtsp_transport; // "tcp", "udp", ...; NULL: tcp, and udp where that fails
     double open_timeout;        // seconds that opening an address may take; 0: 10
     double stall_timeout;       // seconds without a picture until a source is lost; 0: 5
+    double max_latency;         // seconds: frames older than so are dropped before they are
+                                // filtered, and the decoder's threads are limited; 0: 2 of live
+                                // sources, any of files
     int reconnects;             // attempts in a row, at once and then 0.25 s to 10 s apart; 0: for
                                 // ever, below 0: none
 
@@ -154,20 +157,22 @@ enum sluice_part {
 
 // Everything about a job that has run, whatever came of it. Strings live as long as the job.
 struct sluice_summary {
-    // The ledger: frames_in = frames_out + dropped_range + dropped_stop + dropped_clock, or the job
-    // has failed.
-    int64_t frames_in;          // decoded
-    int64_t frames_out;         // written
-    int64_t dropped_range;      // outside start, duration or frames
-    int64_t dropped_stop;       // decoded but not yet filtered when the job was stopped
-    int64_t dropped_clock;      // two or more frames in one tick of the output's clock
-    int64_t frames_damaged;     // of frames_in: decoded with errors, shown as the decoder left them
-    int64_t packets_damaged;    // could not be decoded at all
-    bool truncated;             // the file ends before its own header or index says so, or a live
-                                // source was lost for good
+    // The ledger: frames_in = frames_out + all that was dropped, or the job has failed.
+    int64_t frames_in;       // decoded
+    int64_t frames_out;      // written
+    int64_t dropped_range;   // outside start, duration or frames
+    int64_t dropped_stop;    // decoded but not yet filtered when the job was stopped
+    int64_t dropped_late;    // of a live source: older than max_latency before they were filtered
+    int64_t dropped_clock;   // two or more frames in one tick of the output's clock
+    int64_t frames_damaged;  // of frames_in: decoded with errors, shown as the decoder left them
+    int64_t packets_damaged; // could not be decoded at all
+    bool truncated;          // the file ends before its own header or index says so, or a live
+                             // source was lost for good
     int64_t losses, reconnects; // times that a live source went away, and came back
     double lost_seconds;        // time without it
-    int64_t verified;           // frames recomputed and found equal
+    double latency[3]; // of a live source: what 50, 95 and 99 % of the frames did not exceed from
+                       // a packet's arrival to the writing of what became of it; 0: nothing written
+    int64_t verified;  // frames recomputed and found equal
 
     double seconds;       // wall time of sluice_job_run()
     double media_seconds; // of video written

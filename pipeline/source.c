@@ -627,6 +627,7 @@ enum status source_read(struct source *source, AVPacket *packet)
     enum status status = mend_clock(source, packet);
     if (!status)
         keep_pace(source, packet);
+    packet->pos = meter_now_ns();
     return status;
 }
 

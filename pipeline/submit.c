@@ -56,10 +56,11 @@ enum status submit_run(struct sluice_job *job)
     while (!status) {
         AVFrame *frame = NULL;
         status = queue_pop(job->frames, &frame);
-        if (!status && !job->stop.asked)
+        bool late = !status && frame_is_late(job, frame, 0);
+        if (!status && !late && !job->stop.asked)
             status = submit_frame(job, &frame, NULL);
         if (frame)
-            job->dropped_stop++;
+            ++*(late ? &job->dropped_late : &job->dropped_stop);
         av_frame_free(&frame);
     }
     job->dropped_stop += queue_abandon(job->frames);

@@ -428,3 +428,37 @@ def test_screen_that_goes_and_comes(tmp_path):
 def test_device_that_is_not_there(run):
     result = run("v4l2:/dev/video97", "null:")
     assert result.code == 4 and "/dev/video97" in result.stderr
+
+
+# ---- latency ----
+
+
+@needs_rtsp
+def test_latency_is_measured_and_nothing_is_dropped(tmp_path):
+    with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "out.mkv", "--max-latency", "1s",
+                                    "--duration", 4) as job:
+        told = job.end(0)
+    latency = told["time"]["latency_s"]
+    assert 0 < latency["p50"] <= latency["p95"] <= latency["p99"] < 1
+    assert told["frames"]["dropped_late"] == 0 and told["frames"]["out"] >= 95
+
+
+@needs_rtsp
+def test_slow_encoder_drops_the_oldest_and_keeps_up(tmp_path):
+    noise = CAMERA.format(size="640,height=480").replace("is-live=true", "is-live=true pattern=snow")
+    with rtsp(noise) as server, Job(tmp_path, server.urls[0], "out.mkv", "--max-latency", "500ms",
+                                    "--duration", 6, "--preset", "placebo", "-o",
+                                    "threads=1") as job:
+        told = job.end(3, 40)
+    frames = told["frames"]
+    assert frames["dropped_late"] > 20 and frames["out"] > 2 and frames["dropped_clock"] == 0
+    encode = told["time"]["wall_s"] / frames["out"] # about: it was busy all the time
+    assert told["time"]["latency_s"]["p50"] < 0.5 + 2 * encode
+    assert told["time"]["wall_s"] < 12 # it kept up
+    check_times(tmp_path / "out.mkv")
+
+
+def test_frames_of_a_file_are_never_dropped(tmp_path, clips):
+    with Job(tmp_path, "--live", clips["film.mkv"], "out.mkv", "--preset", "veryslow") as job:
+        told = job.end(0)
+    assert told["frames"]["out"] == 50 and told["frames"]["dropped_late"] == 0
