@@ -30,6 +30,7 @@ enum id {
     ID_STALL_TIMEOUT,
     ID_RECONNECT,
     ID_MAX_LATENCY,
+    ID_GAP,
     ID_ENCODER,
     ID_CRF,
     ID_PRESET,
@@ -85,6 +86,7 @@ static const struct row rows[] = {
     {ID_RECONNECT, 0, "reconnect", "N",
      "attempts to have it back: forever (as is), no, or so many"},
     {ID_MAX_LATENCY, 0, "max-latency", "TIME", "drop frames that are older, as in 120ms (2 s)"},
+    {ID_GAP, 0, "gap", "HOW", "while it is lost, show nothing new (skip), freeze, or black"},
     {0, 0, NULL, NULL, "Output"},
     {ID_ENCODER, 0, "c:v", "ENCODER", "as ffmpeg calls it (what suits the container)"},
     {ID_CRF, 0, "crf", "N", "quality, of encoders that have it"},
@@ -262,11 +264,16 @@ static int set_choice(enum id id, const char *name, const char *text, struct slu
 {
     static const char *const backends[] = {"auto", "cuda", "cpu", "scalar", NULL};
     static const char *const hwdecs[] = {"auto", "off", "require", NULL};
+    static const char *const gaps[] = {"skip", "freeze", "black", NULL};
     int index;
     if (id == ID_BACKEND) {
         if (!parse_word(text, backends, &index))
             return complain(name, text, "auto, cuda, cpu or scalar");
         config->backend = (enum sluice_backend)index;
+    } else if (id == ID_GAP) {
+        if (!parse_word(text, gaps, &index))
+            return complain(name, text, "skip, freeze or black");
+        config->gap = (enum sluice_gap)index;
     } else {
         if (!parse_word(text, hwdecs, &index))
             return complain(name, text, "auto, require or off");
@@ -311,6 +318,7 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
         return -1;
     case ID_BACKEND:
     case ID_HWDEC:
+    case ID_GAP:
         return set_choice(id, name, text, config);
     case ID_VERIFY:
         return set_number(id, name, text ? text : "1", config);

@@ -47,8 +47,10 @@ void print_summary(const struct sluice_summary *summary, FILE *to)
     fprintf(to, "; cores %.0f %%; ring of %d %.0f %% full\n", 100 * summary->cores_busy,
             summary->ring, 100 * summary->ring_occupancy);
     fprintf(to, "verdict   %s\n", summary->verdict);
-    fprintf(to, "ledger    %lld in = %lld out", (long long)summary->frames_in,
-            (long long)summary->frames_out);
+    fprintf(to, "ledger    %lld in", (long long)summary->frames_in);
+    if (summary->frames_filled)
+        fprintf(to, " + %lld filled in", (long long)summary->frames_filled);
+    fprintf(to, " = %lld out", (long long)summary->frames_out);
     if (summary->dropped_range)
         fprintf(to, " + %lld out of range", (long long)summary->dropped_range);
     if (summary->dropped_stop)
@@ -123,14 +125,15 @@ static json_t *run_json(const struct sluice_summary *summary)
 static json_t *frames_json(const struct sluice_summary *summary)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:f}", "in",
-        (json_int_t)summary->frames_in, "out", (json_int_t)summary->frames_out, "dropped_range",
-        (json_int_t)summary->dropped_range, "dropped_stop", (json_int_t)summary->dropped_stop,
-        "dropped_clock", (json_int_t)summary->dropped_clock, "dropped_late",
-        (json_int_t)summary->dropped_late, "damaged_frames", (json_int_t)summary->frames_damaged,
-        "damaged_packets", (json_int_t)summary->packets_damaged, "truncated", summary->truncated,
-        "verified", (json_int_t)summary->verified, "losses", (json_int_t)summary->losses,
-        "reconnects", (json_int_t)summary->reconnects, "lost_s", summary->lost_seconds);
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:f}", "filled",
+        (json_int_t)summary->frames_filled, "in", (json_int_t)summary->frames_in, "out",
+        (json_int_t)summary->frames_out, "dropped_range", (json_int_t)summary->dropped_range,
+        "dropped_stop", (json_int_t)summary->dropped_stop, "dropped_clock",
+        (json_int_t)summary->dropped_clock, "dropped_late", (json_int_t)summary->dropped_late,
+        "damaged_frames", (json_int_t)summary->frames_damaged, "damaged_packets",
+        (json_int_t)summary->packets_damaged, "truncated", summary->truncated, "verified",
+        (json_int_t)summary->verified, "losses", (json_int_t)summary->losses, "reconnects",
+        (json_int_t)summary->reconnects, "lost_s", summary->lost_seconds);
 }
 
 static json_t *time_json(const struct sluice_summary *summary)

@@ -78,7 +78,8 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot,
         job->verified += !status;
     }
     av_frame_unref(slot->in); // the decoder may have it back while the encoder works
-    if (!status && frame_is_late(job, slot->out, job->encode_ns)) {
+    bool covered = job->gap && gap_covers(job->gap, slot->out);
+    if (!status && (covered || frame_is_late(job, slot->out, job->encode_ns))) {
         job->dropped_late++;
         return STATUS_OK;
     }
@@ -86,7 +87,46 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot,
         status = write_frame(job, slot->out, packets);
     if (!status || status == STATUS_STOPPED) // the encoder has it, even if it may not keep it
         note_frame(job, slot->out);
+    if (!status && job->gap)
+        status = gap_note(job->gap, slot->out);
     return status;
+}
+
+// Show something while the source is lost.
+static enum status fill_gap(struct sluice_job *job, struct job_packets *packets)
+{
+    struct live_figures live;
+    AVFrame *frame = NULL;
+    live_figures(job->source->live, &live);
+    enum status status =
+        live.lost && !job->stop.asked ? gap_fill(job->gap, live.clock_us, &frame) : STATUS_OK;
+    if (!frame)
+        return status;
+    status = write_frame(job, frame, packets);
+    if (!status || status == STATUS_STOPPED) {
+        job->filled++;
+        note_frame(job, frame);
+    }
+    av_frame_free(&frame);
+    return status;
+}
+
+// The next filtered frame; meanwhile gaps are filled.
+static enum status take_slot(struct sluice_job *job, struct job_packets *packets,
+                             enum status *status, struct slot **slot)
+{
+    const int64_t look_ns = 10 * INT64_C(1000000);
+    if (!job->gap || job->gap_kind == GAP_SKIP)
+        return ring_take(job->ring, slot);
+    for (;;) {
+        enum status taken = ring_take_until(job->ring, slot, meter_now_ns() + look_ns);
+        if (taken || *slot)
+            return taken;
+        if (!*status)
+            *status = fill_gap(job, packets);
+        if (*status)
+            ring_abandon(job->ring);
+    }
 }
 
 enum status encode_run(struct sluice_job *job)
@@ -94,7 +134,7 @@ enum status encode_run(struct sluice_job *job)
     struct job_packets packets = {{push_packet}, job};
     enum status status = STATUS_OK;
     struct slot *slot;
-    while (!ring_take(job->ring, &slot)) {
+    while (!take_slot(job, &packets, &status, &slot)) {
         struct work_times times;
         enum status done = filter_wait(slot->filter, slot->number, &times);
         if (!done)

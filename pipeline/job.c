@@ -171,6 +171,7 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     char reason[256];
     job->output_name = strdup(config->output ? config->output : "");
     job->verify = config->verify;
+    job->gap_kind = (enum gap_kind)config->gap;
     enum status status = job->output_name ? check_numbers(job, config) : STATUS_MEMORY;
     if (!status)
         status = chain_parse_logged(config->chain, &job->log, &job->chain);
@@ -334,6 +335,8 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
     enum status status = job->sink->open(job->sink, &job->video);
     job_start_span(job, "open the output", begin_ns);
     job->alone = !status && !wants_others(job);
+    if (!status && job->source->live)
+        status = gap_create(job->gap_kind, job->video.time_base, job->video.frame_rate, &job->gap);
     snprintf(job->output_format, sizeof job->output_format, "%s",
              av_get_pix_fmt_name(job->sink->pixel));
     return status;
@@ -480,11 +483,12 @@ static void fill_ledger(struct sluice_job *job, bool left_alone)
         .dropped_stop = job->dropped_stop,
         .dropped_clock = job->sink->dropped,
         .dropped_late = job->dropped_late,
+        .filled = job->filled,
     };
     if (left_alone) { // what has not come out by now never will
         ledger->frames_out = job->packets_out;
-        ledger->dropped_stop = ledger->frames_in - ledger->frames_out - ledger->dropped_range -
-                               ledger->dropped_clock - ledger->dropped_late;
+        ledger->dropped_stop = ledger->frames_in + ledger->filled - ledger->frames_out -
+                               ledger->dropped_range - ledger->dropped_clock - ledger->dropped_late;
     }
 }
 
@@ -493,7 +497,7 @@ static enum status check_ledger(const struct sluice_job *job)
     const struct ledger *ledger = &job->ledger;
     int64_t accounted = ledger->frames_out + ledger->dropped_range + ledger->dropped_stop +
                         ledger->dropped_clock + ledger->dropped_late;
-    if (accounted == ledger->frames_in)
+    if (accounted == ledger->frames_in + ledger->filled)
         return STATUS_OK;
     return fail(&job->log, STATUS_FAILED,
                 "the frame ledger does not add up: %lld in, %lld accounted for; please report this",
@@ -573,6 +577,7 @@ void sluice_job_destroy(struct sluice_job **job)
     queue_destroy(&old->packets);
     queue_destroy(&old->muxing);
     latency_destroy(&old->latency);
+    gap_destroy(&old->gap);
     ring_destroy(&old->ring);
     filter_destroy(&old->filter);
     decoder_destroy(&old->decoder);

@@ -16,6 +16,7 @@
 
 #include "pipeline/decoder.h"
 #include "pipeline/filter.h"
+#include "pipeline/gap.h"
 #include "pipeline/latency.h"
 #include "pipeline/meter.h"
 #include "pipeline/queue.h"
@@ -39,6 +40,7 @@ struct thread {
 // Where the frames went; see sluice_summary.
 struct ledger {
     int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_clock, dropped_late;
+    int64_t filled; // into gaps: frames_in + filled is what is accounted for
 };
 
 struct sluice_job {
@@ -65,6 +67,8 @@ struct sluice_job {
     int earlies;
     int64_t early_bytes;
     struct latency *latency; // NULL: the source is not live
+    struct gap *gap;         // NULL: the source is not one that can be lost
+    enum gap_kind gap_kind;
     struct sink_video video;
     char input_format[32], output_format[32];
     int width, height; // of the first frame
@@ -84,7 +88,8 @@ struct sluice_job {
     atomic_bool ends;            // enough frames: what follows is not wanted
     _Atomic int64_t last_end;    // where the last wanted frame ends, in microseconds
     _Atomic int64_t packets_out; // of video, handed to the muxer
-    _Atomic int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_late, verified;
+    _Atomic int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_late, filled,
+        verified;
     _Atomic int64_t media_us; // of video handed to the sink, since its first frame
     struct meter meter[SLUICE_PARTS];
 

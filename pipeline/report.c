@@ -105,6 +105,7 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .dropped_stop = job->ledger.dropped_stop,
         .dropped_clock = job->ledger.dropped_clock,
         .dropped_late = job->ledger.dropped_late,
+        .frames_filled = job->ledger.filled,
         .frames_damaged = decoder_damaged_frames(job->decoder),
         .packets_damaged = decoder_damaged_packets(job->decoder),
         .truncated = job->truncated,

@@ -50,6 +50,10 @@ enum sluice_backend { SLUICE_AUTO, SLUICE_CUDA, SLUICE_CPU, SLUICE_SCALAR };
 // Whether the GPU decodes: where it can, or not at all, or nothing else will do.
 enum sluice_hwdec { SLUICE_HWDEC_AUTO, SLUICE_HWDEC_OFF, SLUICE_HWDEC_REQUIRE };
 
+// What an output shows while a live source is lost: nothing new (timestamps leap over the gap), the
+// last picture again and again, or black.
+enum sluice_gap { SLUICE_GAP_SKIP, SLUICE_GAP_FREEZE, SLUICE_GAP_BLACK };
+
 // ---- a job ----
 
 // What to do. Strings are read by sluice_job_create() only and may go afterwards; so may the
@@ -81,6 +85,7 @@ struct sluice_config {
     // life.
     bool live;                  // a file plays at its own pace, and is written as if it were live
     const char *rtsp_transport; // "tcp", "udp", ...; NULL: tcp, and udp where that fails
+    enum sluice_gap gap;        // what is shown while a live source is lost
     double open_timeout;        // seconds that opening an address may take; 0: 10
     double stall_timeout;       // seconds without a picture until a source is lost; 0: 5
     double max_latency;         // seconds: frames older than so are dropped before they are
@@ -157,8 +162,10 @@ enum sluice_part {
 
 // Everything about a job that has run, whatever came of it. Strings live as long as the job.
 struct sluice_summary {
-    // The ledger: frames_in = frames_out + all that was dropped, or the job has failed.
+    // The ledger: frames_in + frames_filled = frames_out + all that was dropped, or the job has
+    // failed.
     int64_t frames_in;       // decoded
+    int64_t frames_filled;   // shown while a live source was lost
     int64_t frames_out;      // written
     int64_t dropped_range;   // outside start, duration or frames
     int64_t dropped_stop;    // decoded but not yet filtered when the job was stopped

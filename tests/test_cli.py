@@ -182,7 +182,7 @@ WRONG_OPTIONS = [
     (["--start", "soon"], ["--start", "soon"]),
     (["--start", "nan"], ["--start"]),
     (["--duration", "0"], ["--duration"]),
-    (["--duration", "1s"], ["--duration"]),
+    (["--duration", "1x"], ["--duration"]),
     (["--backend", "gpu"], ["--backend", "cuda, cpu or scalar"]),
     (["--hwdec", "maybe"], ["--hwdec", "require"]),
     (["-c:v", "nope"], ["nope", "encoder"]),

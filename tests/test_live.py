@@ -148,7 +148,7 @@ class Job:
         assert code == expected, f"exit {code}\n" + "".join(self.said)
         told = json.loads(self.json.read_text())
         frames = told["frames"]
-        assert frames["in"] == frames["out"] + sum(
+        assert frames["in"] + frames["filled"] == frames["out"] + sum(
             frames[k] for k in frames if k.startswith("dropped_"))
         return told
 
@@ -340,6 +340,30 @@ events {{ }} rtmp {{ server {{ listen 127.0.0.1:{port}; application live {{ live
             job.await_words("is back after")
             job.stop()
     check_times(tmp_path / "out.mkv")
+
+
+@needs_rtsp
+@pytest.mark.parametrize("kind", ["freeze", "black"])
+def test_gap_is_filled(tmp_path, kind):
+    with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "out.mkv", "--gap", kind, "-f",
+                                    "gray") as job:
+        job.await_frames()
+        server.kill()
+        job.await_words("is lost")
+        time.sleep(2.5)
+        server.start()
+        job.await_words("is back after")
+        time.sleep(1)
+        told = job.stop()
+    times = check_times(tmp_path / "out.mkv")
+    assert told["frames"]["filled"] > 25
+    long = [b - a for a, b in zip(times, times[1:]) if b - a > 0.1]
+    assert sum(long) < told["frames"]["lost_s"] - 1 # but for the last second of it
+    luma = tools.execute(["ffmpeg", "-v", "error", "-i", tmp_path / "out.mkv", "-vf",
+                          "scale=1:1:flags=area,format=gray", "-fps_mode", "passthrough", "-f",
+                          "rawvideo", "-"]).stdout
+    dark = sum(value < 20 for value in luma)
+    assert abs(dark - told["frames"]["filled"]) <= 2 if kind == "black" else dark == 0
 
 
 # ---- what hangs ----
