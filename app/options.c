@@ -39,6 +39,9 @@ enum id {
     ID_OVERWRITE,
     ID_NEVER,
     ID_STRICT,
+    ID_CONTROL,
+    ID_JOURNAL,
+    ID_REPLAY,
     ID_JSON,
     ID_CHART,
     ID_QUICK,
@@ -96,6 +99,11 @@ static const struct row rows[] = {
     {ID_OVERWRITE, 'y', "overwrite", NULL, "replace an existing output, once the new one is whole"},
     {ID_NEVER, 'n', "no-overwrite", NULL, "do not (the default)"},
     {ID_STRICT, 0, "strict", NULL, "damaged input is a failure: exit 1 instead of 3"},
+    {0, 0, NULL, NULL, "Changes while it runs"},
+    {ID_CONTROL, 0, "control", "PATH",
+     "a socket to ask and change the job by: sluice ctl PATH get"},
+    {ID_JOURNAL, 0, "journal", "FILE", "write which chain filtered from when on"},
+    {ID_REPLAY, 0, "replay", "FILE", "change as a journal says"},
     {0, 0, NULL, NULL, "Messages"},
     {ID_JSON, 0, "json", "FILE", "write the summary for machines"},
     {ID_CHART, 0, "chart", "FILE", "of bench: draw the figures, as SVG"},
@@ -114,6 +122,7 @@ static const char usage[] =
     "       sluice stages [NAME]         what each stage does\n"
     "       sluice plan [INPUT] [-f CHAIN]\n"
     "       sluice doctor [INPUT [OUTPUT]]   what would run where, and why\n"
+    "       sluice ctl SOCKET get|set|chain|stats|quit   of a run with --control\n"
     "       sluice bench [INPUT] [-f CHAIN]  how fast this machine filters\n";
 
 static void print_help(void)
@@ -385,6 +394,15 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
     case ID_STRICT:
         settings->strict = true;
         return -1;
+    case ID_CONTROL:
+        settings->control = text;
+        return -1;
+    case ID_JOURNAL:
+        settings->journal = text;
+        return -1;
+    case ID_REPLAY:
+        settings->replay = text;
+        return -1;
     case ID_JSON:
         settings->json = text;
         return -1;
@@ -417,10 +435,15 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
 static int add_name(struct settings *settings, enum command command, const char *name)
 {
     struct sluice_config *config = &settings->config;
-    const char **place = command == COMMAND_STAGES ? &settings->topic
-                         : !config->input          ? &config->input
-                         : !config->output         ? &config->output
-                                                   : NULL;
+    if (command == COMMAND_CTL && settings->topic) {
+        settings->word[settings->words++] = (char *)name;
+        return -1;
+    }
+    bool topical = command == COMMAND_STAGES || command == COMMAND_CTL;
+    const char **place = topical           ? &settings->topic
+                         : !config->input  ? &config->input
+                         : !config->output ? &config->output
+                                           : NULL;
     if (!place || *place) {
         fprintf(stderr, "sluice: '%s' is one name too many; 'sluice --help' shows the usage\n",
                 name);
@@ -432,7 +455,7 @@ static int add_name(struct settings *settings, enum command command, const char 
 
 static enum command find_command(int *argc, char ***argv)
 {
-    static const char *const names[] = {"stages", "plan", "doctor", "bench", NULL};
+    static const char *const names[] = {"stages", "plan", "doctor", "bench", "ctl", NULL};
     int index;
     if (*argc < 2 || !parse_word((*argv)[1], names, &index))
         return COMMAND_FILTER;
@@ -498,7 +521,10 @@ static int check_reports(const struct settings *settings)
     const struct sluice_config *config = &settings->config;
     const struct {
         const char *option, *file;
-    } reports[] = {{"json", settings->json}, {"chart", settings->chart}, {"trace", config->trace}};
+    } reports[] = {{"json", settings->json},
+                   {"chart", settings->chart},
+                   {"trace", config->trace},
+                   {"journal", settings->journal}};
     for (size_t k = 0; k < sizeof reports / sizeof *reports; k++) {
         const char *file = reports[k].file;
         if (!file || !strcmp(file, "-") ||
@@ -515,11 +541,13 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
 {
     struct tables tables;
     make_tables(&tables);
-    *settings = (struct settings){.options = calloc((size_t)argc + 1, sizeof(char *))};
+    *settings = (struct settings){.options = calloc((size_t)argc + 1, sizeof(char *)),
+                                  .word = calloc((size_t)argc + 1, sizeof(char *))};
     settings->config.log = terminal_log;
     settings->config.opaque = settings;
     *command = find_command(&argc, &argv);
-    if (!settings->options)
+    settings->config.changed = journal_changed;
+    if (!settings->options || !settings->word)
         return EXIT_OTHER;
     int code = -1, found, index = 0;
     opterr = 0;
@@ -552,4 +580,8 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
 void settings_finish(struct settings *settings)
 {
     free(settings->options);
+    free(settings->word);
+    for (int k = 0; k < settings->change_count; k++)
+        free((char *)settings->changes[k].chain);
+    free(settings->changes);
 }

@@ -175,6 +175,16 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     enum status status = job->output_name ? check_numbers(job, config) : STATUS_MEMORY;
     if (!status)
         status = chain_parse_logged(config->chain, &job->log, &job->chain);
+    for (const struct sluice_change *change = config->changes; change && change->chain && !status;
+         change++) {
+        struct chain planned;
+        status = chain_parse_logged(change->chain, &job->log, &planned);
+        if (!status)
+            chain_free(&planned);
+    }
+    if (!status)
+        status = changes_create(&job->chain, config->changes, config->changed, config->opaque,
+                                &job->changes);
     if (!status)
         status = check_distinct(job, config);
     if (!status && config->trace)
@@ -556,6 +566,23 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
     return (enum sluice_status)status;
 }
 
+enum sluice_status sluice_job_set(struct sluice_job *job, const char *options, char *why,
+                                  size_t size)
+{
+    return (enum sluice_status)changes_ask_options(job->changes, options, why, size);
+}
+
+enum sluice_status sluice_job_set_chain(struct sluice_job *job, const char *chain, char *why,
+                                        size_t size)
+{
+    return (enum sluice_status)changes_ask_chain(job->changes, chain, why, size);
+}
+
+char *sluice_job_chain(struct sluice_job *job)
+{
+    return changes_text(job->changes);
+}
+
 void sluice_job_stop(struct sluice_job *job)
 {
     if (job->stop.asked)
@@ -586,6 +613,7 @@ void sluice_job_destroy(struct sluice_job **job)
     for (int k = 0; k < old->earlies; k++)
         av_packet_free(&old->early[k]);
     free(old->early);
+    changes_destroy(&old->changes);
     chain_free(&old->chain);
     trace_discard(&old->trace);
     free(old->output_name);

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "pipeline/change.h"
 #include "pipeline/decoder.h"
 #include "pipeline/filter.h"
 #include "pipeline/gap.h"
@@ -77,7 +78,8 @@ struct sluice_job {
 
     // ---- the submit thread's ----
     struct filter *filter;
-    int64_t submitted; // frames
+    struct changes *changes; // ... and who asks
+    int64_t submitted;       // frames
 
     // ---- the encode thread's ----
     int64_t engine_end[SLUICE_PARTS]; // when each engine was last busy

@@ -110,12 +110,25 @@ struct sluice_config {
     const char *trace; // a file for a timeline that ui.perfetto.dev opens; NULL: none
     int verify;        // recompute every Nth frame with scalar and fail on a difference; 0: none
 
+    // Changes made at the first frames from these times on, as `changed` told them of another job;
+    // ended by a NULL chain. NULL: none. Read while the job runs.
+    const struct sluice_change *changes;
+
+    // Called when a chain begins to filter, the first one too, with the time of its first frame in
+    // microseconds of the input. From a thread of the job. NULL: nobody asks.
+    void (*changed)(void *opaque, int64_t pts_us, const char *chain);
+
     // Called with one sentence at a time, from any thread. NULL: silence.
     void (*log)(void *opaque, enum sluice_log_level level, const char *sentence);
     void *opaque;
 };
 
 struct sluice_job;
+
+struct sluice_change {
+    int64_t pts_us;
+    const char *chain;
+};
 
 // Check the configuration, open the input, find out how to write the output. On success the caller
 // owns *job; on failure it is NULL. Blocks as long as opening the input takes.
@@ -133,6 +146,23 @@ void sluice_job_stop(struct sluice_job *job);
 
 // Free everything. Not while sluice_job_run() is running. Leaves NULL, accepts NULL behind it.
 void sluice_job_destroy(struct sluice_job **job);
+
+// ---- changes while it runs ----
+
+// Filter by other parameters from the next frame on, all of them at once: "gaussian.sigma=2.5,
+// threshold.t1=30", or of the second of two "gaussian#2.sigma=1". SLUICE_USAGE if they are none of
+// the chain's, with a sentence in `why` (optional), and nothing changes. Any thread, any time
+// between create and destroy.
+enum sluice_status sluice_job_set(struct sluice_job *job, const char *options, char *why,
+                                  size_t size);
+
+// The same, by another chain.
+enum sluice_status sluice_job_set_chain(struct sluice_job *job, const char *chain, char *why,
+                                        size_t size);
+
+// The chain, with the changes asked for so far, as text that the caller frees with free(); NULL
+// without memory. Any thread.
+char *sluice_job_chain(struct sluice_job *job);
 
 // ---- how it goes ----
 
