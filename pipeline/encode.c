@@ -98,10 +98,18 @@ static enum status fill_gap(struct sluice_job *job, struct job_packets *packets)
     struct live_figures live;
     AVFrame *frame = NULL;
     live_figures(job->source->live, &live);
-    enum status status =
-        live.lost && !job->stop.asked ? gap_fill(job->gap, live.clock_us, &frame) : STATUS_OK;
+    if (live.lost && job->gap_kind == GAP_SKIP && live.clock_us >= job->end)
+        source_abandon(job->source); // the output ends in the gap
+    enum status status = live.lost && !job->stop.asked && !job->ends
+                             ? gap_fill(job->gap, live.clock_us, &frame)
+                             : STATUS_OK;
     if (!frame)
         return status;
+    if (av_rescale_q(frame->pts, job->video.time_base, AV_TIME_BASE_Q) >= job->end) {
+        source_abandon(job->source);
+        av_frame_free(&frame);
+        return STATUS_OK;
+    }
     status = write_frame(job, frame, packets);
     if (!status || status == STATUS_STOPPED) {
         job->filled++;
@@ -111,12 +119,20 @@ static enum status fill_gap(struct sluice_job *job, struct job_packets *packets)
     return status;
 }
 
+// What went wrong here ends the job, also while its source is lost.
+static void give_up(struct sluice_job *job, enum status status)
+{
+    ring_abandon(job->ring);
+    if (status_is_failure(status))
+        source_abandon(job->source);
+}
+
 // The next filtered frame; meanwhile gaps are filled.
 static enum status take_slot(struct sluice_job *job, struct job_packets *packets,
                              enum status *status, struct slot **slot)
 {
     const int64_t look_ns = 10 * INT64_C(1000000);
-    if (!job->gap || job->gap_kind == GAP_SKIP)
+    if (!job->gap || (job->gap_kind == GAP_SKIP && job->end == INT64_MAX))
         return ring_take(job->ring, slot);
     for (;;) {
         enum status taken = ring_take_until(job->ring, slot, meter_now_ns() + look_ns);
@@ -125,7 +141,7 @@ static enum status take_slot(struct sluice_job *job, struct job_packets *packets
         if (!*status)
             *status = fill_gap(job, packets);
         if (*status)
-            ring_abandon(job->ring);
+            give_up(job, *status);
     }
 }
 
@@ -144,7 +160,7 @@ enum status encode_run(struct sluice_job *job)
         else if (!status)
             status = done ? done : finish_slot(job, slot, &packets);
         if (status)
-            ring_abandon(job->ring); // go on waiting: no slot may be freed while it runs
+            give_up(job, status); // go on waiting: no slot may be freed while it runs
         ring_release(job->ring, slot);
     }
     if (!status)

@@ -382,6 +382,8 @@ static void *thread_main(void *argument)
     struct thread *thread = argument;
     struct sluice_job *job = thread->job;
     enum status status = thread->run(job);
+    if (status_is_failure(status)) // a source that is lost is not waited for any more
+        source_abandon(job->source);
     pthread_mutex_lock(&job->threads_lock);
     thread->status = status;
     thread->ended = true;

@@ -40,7 +40,7 @@ struct live {
     bool fresh;        // the current connection has not said the time yet
     bool anchored;     // the current connection's clock is tied to ours ...
     int64_t offset_us; // ... by this
-    int64_t alive_ns;  // when the watched stream gave a packet, or the connection was opened
+    int64_t alive_ns;  // when a packet of the watched stream came, or the connection was opened
     int attempts;      // since it was lost
     unsigned seed;
     bool marks; // the next packet of the watched stream is the first after a loss
@@ -241,10 +241,11 @@ static enum status reconnect(struct live *live)
 // ---- packets ----
 
 // A packet of the watched stream has come: it is back, if it was lost.
-static void note_back(struct live *live)
+static void note_back(struct live *live, int64_t came_ns)
 {
     int64_t now = meter_now_ns(), since = live->lost_since_ns;
-    live->alive_ns = now;
+    if (came_ns > live->alive_ns)
+        live->alive_ns = came_ns;
     if (!since)
         return;
     live->lost_for_ns += now - since;
@@ -402,7 +403,7 @@ static enum status adapt(struct live *live, AVPacket *packet, bool *ours)
         return STATUS_OK;
     packet->stream_index = n;
     if (n == live->watched)
-        note_back(live);
+        note_back(live, packet->pos);
     set_clock(live, &live->track[n], live->format->streams[n], packet);
     return n == live->watched && live->marks ? mark_restart(live, packet) : STATUS_OK;
 }
@@ -421,19 +422,21 @@ enum status live_read(struct live *live, AVPacket *packet)
         }
         if (status)
             return status;
+        // What was not read in time is no fault of the source: what counts is when packets came.
+        int64_t came_ns = next ? next->pos : meter_now_ns();
         bool ours = false;
         if (next)
             status = adapt(live, next, &ours);
+        if (came_ns - live->alive_ns > stall_ns) {
+            char words[64];
+            snprintf(words, sizeof words, "no picture for %g s", live->request.stall_timeout);
+            say_lost(live, words);
+        }
         if (ours && !status)
             av_packet_move_ref(packet, next);
         av_packet_free(&next);
         if (ours || status)
             return status;
-        if (meter_now_ns() - live->alive_ns > stall_ns) {
-            char words[64];
-            snprintf(words, sizeof words, "no picture for %g s", live->request.stall_timeout);
-            say_lost(live, words);
-        }
     }
     return STATUS_STOPPED;
 }
