@@ -395,7 +395,7 @@ static enum status restart(struct decoder *decoder)
     } else {
         avcodec_flush_buffers(decoder->codec);
     }
-    if (!status)
+    if (!status && packet->size)
         status = decoder_send(decoder, packet);
     av_packet_free(&packet);
     return status;

@@ -1,6 +1,7 @@
 #include "pipeline/live.h"
 
 #include <libavcodec/avcodec.h>
+#include <libavutil/avstring.h>
 #include <libavutil/mathematics.h>
 #include <libavutil/mem.h>
 #include <stdlib.h>
@@ -15,7 +16,10 @@
 static const int64_t second_ns = 1000 * INT64_C(1000000), look_ns = 50 * INT64_C(1000000);
 // Between attempts: none before the first, then doubling, each shortened by up to a fifth.
 static const int64_t backoff_least_ns = 250 * INT64_C(1000000), backoff_most_ns = 10 * second_ns;
-// Within a connection, a clock that jumps farther than so has been set anew.
+// What a source gave before it was lost is dealt with in so long.
+static const int64_t settle_ns = 250 * INT64_C(1000000);
+// Within a connection, a clock that jumps farther than so has been set anew; not if it jumps to the
+// time that it is, after a pause.
 static const int64_t back_most_us = 500000, ahead_most_us = 10 * INT64_C(1000000);
 
 // A stream of the first connection, and where to find it in the current one.
@@ -37,12 +41,14 @@ struct live {
     struct session *session; // NULL: lost
     int *map;                // of its streams to ours, -1: to none
     unsigned mapped;
+    bool clockless;    // its demuxer makes timestamps up
     bool fresh;        // the current connection has not said the time yet
     bool anchored;     // the current connection's clock is tied to ours ...
     int64_t offset_us; // ... by this
     int64_t alive_ns;  // when a packet of the watched stream came, or the connection was opened
     int attempts;      // since it was lost
     unsigned seed;
+    bool parts; // it was lost, which the reader has not been told yet
     bool marks; // the next packet of the watched stream is the first after a loss
     bool changed;
     // ---- any thread's ----
@@ -161,7 +167,7 @@ static void say_lost(struct live *live, const char *why)
     live->losses++;
     live->attempts = 0;
     live->lost_since_ns = meter_now_ns();
-    live->marks = true;
+    live->parts = live->marks = true;
 }
 
 static void say_lost_by_error(struct live *live, int error)
@@ -277,8 +283,9 @@ static int64_t to_us(int64_t at, AVRational base)
     return av_rescale_q(at, base, AV_TIME_BASE_Q);
 }
 
-// The first packets of a connection may come before it knows the time (RTP): they get the time that
-// it is, and what follows them comes no sooner than their duration later.
+// The first packets of a connection may come before it knows the time (RTP), and some kinds never
+// tell it (MJPEG): they get the time that it is. What follows the former comes no sooner than their
+// duration later.
 static void set_clock_by_arrival(struct live *live, struct track *track, const AVStream *stream,
                                  AVPacket *packet)
 {
@@ -287,7 +294,9 @@ static void set_clock_by_arrival(struct live *live, struct track *track, const A
                        : rate.num > 0       ? to_us(1, av_inv_q(rate))
                                             : 1;
     int64_t at = anchor(live, 0);
-    track->last_us = at + duration - 1;
+    track->last_us = live->clockless ? at : at + duration - 1;
+    live->fresh &= !live->clockless;
+    av_packet_rescale_ts(packet, track->base, stream->time_base);
     packet->pts = packet->dts = av_rescale_q(at, AV_TIME_BASE_Q, stream->time_base);
     track->last_dts = packet->dts;
 }
@@ -299,7 +308,7 @@ static void set_clock(struct live *live, struct track *track, const AVStream *st
 {
     AVRational base = stream->time_base;
     int64_t key = packet->dts != AV_NOPTS_VALUE ? packet->dts : packet->pts;
-    if (key == AV_NOPTS_VALUE) {
+    if (key == AV_NOPTS_VALUE || live->clockless) {
         if (!live->anchored)
             set_clock_by_arrival(live, track, stream, packet);
         return;
@@ -307,7 +316,8 @@ static void set_clock(struct live *live, struct track *track, const AVStream *st
     int64_t at = to_us(key, track->base), jump = 0;
     if (live->anchored && track->last_us != AV_NOPTS_VALUE)
         jump = at + live->offset_us - track->last_us;
-    if (jump < -back_most_us || jump > ahead_most_us) {
+    int64_t ahead = live->epoch_ns ? at + live->offset_us - clock_us(live, packet->pos) : 0;
+    if (jump < -back_most_us || (jump > ahead_most_us && ahead > ahead_most_us)) {
         log_print(live->log, LOG_INFO, "the clock of %s jumps by %.1f s; it goes on evenly",
                   live->request.name, (double)jump / AV_TIME_BASE);
         live->anchored = false;
@@ -329,7 +339,10 @@ static void set_clock(struct live *live, struct track *track, const AVStream *st
         packet->dts = track->last_dts + 1;
     if (packet->dts != AV_NOPTS_VALUE)
         track->last_dts = packet->dts;
-    if (packet->pts != AV_NOPTS_VALUE && packet->dts != AV_NOPTS_VALUE && packet->pts < packet->dts)
+    // A decoder goes by pts; and of connections that were not looked into, dts may be wrong.
+    bool copied = track != &live->track[live->watched];
+    if (copied && packet->pts != AV_NOPTS_VALUE && packet->dts != AV_NOPTS_VALUE &&
+        packet->pts < packet->dts)
         packet->pts = packet->dts;
 }
 
@@ -360,6 +373,20 @@ static enum status mark_restart(struct live *live, AVPacket *packet)
     if (extra)
         memcpy(data + sizeof mark, codec->extradata, extra);
     live->marks = live->changed = false;
+    return STATUS_OK;
+}
+
+// A packet of nothing, for the decoder to give out what it has.
+static enum status give_parting(struct live *live, AVPacket *packet)
+{
+    struct mark mark = {.changed = false};
+    memcpy(mark.name, mark_name, sizeof mark.name);
+    uint8_t *data = av_packet_new_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, sizeof mark);
+    if (!data)
+        return STATUS_MEMORY;
+    memcpy(data, &mark, sizeof mark);
+    packet->stream_index = live->watched;
+    live->parts = false;
     return STATUS_OK;
 }
 
@@ -412,6 +439,8 @@ enum status live_read(struct live *live, AVPacket *packet)
 {
     int64_t stall_ns = (int64_t)(live->request.stall_timeout * (double)second_ns);
     while (!is_over(live)) {
+        if (live->parts)
+            return give_parting(live, packet);
         enum status status = live->session ? STATUS_OK : reconnect(live);
         AVPacket *next = NULL;
         if (!status)
@@ -460,6 +489,9 @@ static enum status make_tracks(struct live *live)
             return STATUS_MEMORY;
         live->map[k] = (int)k;
     }
+    live->clockless = av_match_name(live->format->iformat->name, "mpjpeg,mjpeg");
+    for (unsigned k = 0; k < count && live->clockless; k++)
+        live->format->streams[k]->time_base = (AVRational){1, 90000};
     live->format->start_time = 0;
     live->format->duration = AV_NOPTS_VALUE;
     return STATUS_OK;
@@ -527,7 +559,7 @@ void live_figures(const struct live *live, struct live_figures *figures)
         .losses = live->losses,
         .reconnects = live->reconnects,
         .lost_us = (live->lost_for_ns + (since ? now - since : 0)) / 1000,
-        .lost = since != 0,
+        .lost = since && now - since > settle_ns,
         .clock_us = live->epoch_ns ? clock_us(live, now) : AV_NOPTS_VALUE,
     };
 }

@@ -42,13 +42,14 @@ void live_watch(struct live *live, int stream);
 
 // Read the next packet, of a stream of live_format() and in its time base, connecting again as
 // often as it takes. The first packet of the watched stream after a loss carries a struct restart
-// as side data, see live_take_restart(). A packet's `pos` says when it arrived, by CLOCK_MONOTONIC.
+// as side data, see live_take_restart(), and so does one without data at the loss. A packet's `pos` says when it arrived, by CLOCK_MONOTONIC.
 // STATUS_EOF: the source is gone for good, as the log says.
 //
 // Thread-safety: one reading thread.
 enum status live_read(struct live *live, AVPacket *packet);
 
-// What a decoder has to know of the packets behind a loss: none before them may be referred to.
+// What a decoder has to know of the packets behind a loss: none before them may be referred to. A
+// packet that is empty says at the loss that none of those before it has to wait for more.
 struct restart {
     bool changed;             // the parameters are others than before:
     AVCodecParameters *codec; // the caller's (avcodec_parameters_free()); NULL if not changed
@@ -62,7 +63,7 @@ struct live_figures {
     int64_t losses;     // times that it went away
     int64_t reconnects; // times that it came back
     int64_t lost_us;    // time without it
-    bool lost;          // now
+    bool lost;          // for a quarter of a second or more, now
     int64_t clock_us;   // what its clock says now; AV_NOPTS_VALUE before the first packet
 };
 void live_figures(const struct live *live, struct live_figures *figures);

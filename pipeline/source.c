@@ -402,8 +402,9 @@ static bool has_no_end(const struct source *source, const char *name)
     const AVFormatContext *format = source->format;
     bool seekable = format->pb && format->pb->seekable & AVIO_SEEKABLE_NORMAL;
     bool list = av_match_name("hls", format->iformat->name);
+    bool sized = format->pb && avio_size(format->pb) > 0;
     return name_is_url(name) && strncmp(name, "file:", 5) != 0 &&
-           format->duration == AV_NOPTS_VALUE && (list || !seekable);
+           format->duration == AV_NOPTS_VALUE && (list || (!seekable && !sized));
 }
 
 static enum status open_file(struct source *source, const struct source_request *request)

@@ -4,6 +4,7 @@ Servers run on loopback and are stopped by process; where the host lacks one its
 by name."""
 
 import functools
+import http.server
 import json
 import random
 import shutil
@@ -356,7 +357,7 @@ def test_gap_is_filled(tmp_path, kind):
         time.sleep(1)
         told = job.stop()
     times = check_times(tmp_path / "out.mkv")
-    assert told["frames"]["filled"] > 25
+    assert told["frames"]["filled"] > 25 and told["frames"]["dropped_late"] == 0
     long = [b - a for a, b in zip(times, times[1:]) if b - a > 0.1]
     assert sum(long) < told["frames"]["lost_s"] - 1 # but for the last second of it
     luma = tools.execute(["ffmpeg", "-v", "error", "-i", tmp_path / "out.mkv", "-vf",
@@ -364,6 +365,108 @@ def test_gap_is_filled(tmp_path, kind):
                           "rawvideo", "-"]).stdout
     dark = sum(value < 20 for value in luma)
     assert abs(dark - told["frames"]["filled"]) <= 2 if kind == "black" else dark == 0
+
+
+@needs_rtsp
+@pytest.mark.parametrize("kind", ["skip", "freeze"])
+def test_output_that_ends_in_a_gap(tmp_path, kind):
+    with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "out.mkv", "--duration", 4, "--gap",
+                                    kind) as job:
+        job.await_frames(30)
+        server.kill()
+        told = job.end(0, 6)
+    assert kind == "skip" or told["frames"]["out"] == 100
+    check_times(tmp_path / "out.mkv")
+
+
+@needs_rtsp
+def test_reader_that_goes_in_a_gap(tmp_path):
+    with rtsp(SMALL) as server:
+        job = subprocess.Popen([tools.SLUICE, server.urls[0], "-", "-F", "yuv4mpegpipe", "--gap",
+                                "freeze"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        job.stdout.read(1 << 20)
+        server.kill()
+        job.stdout.close()
+        assert job.wait(6) == 5
+        job.stderr.close()
+
+
+def test_picture_that_stays_away_while_sound_goes_on(tmp_path):
+    port = free_port()
+    with Server("ffmpeg", "-v", "quiet", "-re", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=25",
+                "-re", "-f", "lavfi", "-i", "sine=sample_rate=48000", "-frames:v", 50, "-pix_fmt",
+                "yuv420p", "-c:v", "libx264", "-tune", "zerolatency", "-g", 10, "-c:a", "mp2",
+                "-b:a", "384k", "-pes_payload_size", 0, "-max_interleave_delta", 10000, "-f",
+                "mpegts", "-flush_packets", 1, f"udp://127.0.0.1:{port}?pkt_size=1316"), \
+            Job(tmp_path, f"udp://127.0.0.1:{port}", "out.mkv", "--stall-timeout", 1) as job:
+        job.await_words("is lost: no picture", limit=8)
+        job.stop()
+
+
+# ---- http ----
+
+
+class Http:
+    """Serves what a function of a request's handler gives."""
+
+    def __init__(self, answer):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                try:
+                    answer(self)
+                except OSError:
+                    pass # the other side has gone
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/x"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def answer(handler, kind, size=None):
+    handler.send_response(200)
+    handler.send_header("Content-Type", kind)
+    if size:
+        handler.send_header("Content-Length", size)
+    handler.end_headers()
+
+
+def test_file_of_a_server_that_cannot_seek_is_a_file(run, tmp_path, clips):
+    tools.execute(["ffmpeg", "-v", "error", "-i", clips["film.mkv"], "-c:v", "copy", "-an", "-bsf:v",
+                   "h264_mp4toannexb", "-f", "h264", tmp_path / "film.h264"])
+    data = (tmp_path / "film.h264").read_bytes()
+
+    def give(handler):
+        answer(handler, "video/h264", len(data))
+        handler.wfile.write(data)
+    with Http(give) as server:
+        result = run(server.url, "null:")
+    assert result.code == 0 and "lost" not in result.stderr
+
+
+def test_motion_jpeg_keeps_the_worlds_time(tmp_path):
+    tools.execute(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=160x120", "-frames:v",
+                   1, tmp_path / "a.jpg"])
+    picture = (tmp_path / "a.jpg").read_bytes()
+
+    def give(handler):
+        answer(handler, "multipart/x-mixed-replace; boundary=b")
+        while True: # ten a second; FFmpeg takes it for 25
+            handler.wfile.write(b"--b\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n"
+                                % len(picture) + picture + b"\r\n")
+            time.sleep(0.1)
+    with Http(give) as server, Job(tmp_path, server.url, "out.mkv", "--duration", 3) as job:
+        job.end(0)
+    assert 20 <= len(check_times(tmp_path / "out.mkv")) <= 30
 
 
 # ---- what hangs ----
