@@ -72,6 +72,19 @@ static bool is_secret(const char *name, size_t length)
     return false;
 }
 
+// Where the path begins. A password with one of "/?#" in it, which should have been escaped, ends
+// the authority for whoever connects; what is no port behind the colon tells.
+static const char *end_of_authority(const char *authority)
+{
+    const char *path = authority + strcspn(authority, "/?#"), *at = strrchr(authority, '@');
+    const char *colon = memchr(authority, ':', (size_t)(path - authority));
+    bool whole = memchr(authority, '@', (size_t)(path - authority)) || *authority == '[';
+    bool port = colon && colon + 1 < path && colon + 1 + strspn(colon + 1, "0123456789") == path;
+    if (whole || !colon || !at || port)
+        return path;
+    return at + strcspn(at, "/?#");
+}
+
 void name_without_secrets(const char *name, char *to, size_t size)
 {
     const char *authority = strstr(name, "://");
@@ -82,7 +95,7 @@ void name_without_secrets(const char *name, char *to, size_t size)
         return;
     }
     authority += 3;
-    const char *path = authority + strcspn(authority, "/?#"), *at = NULL;
+    const char *path = end_of_authority(authority), *at = NULL;
     for (const char *c = authority; c < path; c++)
         at = *c == '@' ? c : at;
     const char *colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;

@@ -43,6 +43,7 @@ struct output {
     unsigned routes;
     bool failed;
     bool live; // written so that what a crash leaves can be played, to within a second
+    bool published;
     _Atomic int64_t closed_bytes, open_bytes;
 };
 
@@ -557,11 +558,7 @@ enum status output_begin(struct output *output, AVDictionary **options)
     int error = avformat_write_header(output->format, options);
     if (error < 0)
         return write_failed(output, error, "the header could not be written");
-    enum status status = STATUS_OK;
-    for (int k = 0; k < OPEN_FILES && output->live && !output_is_images(muxer) && !status; k++)
-        if (output->file[k])
-            status = file_publish(output->file[k]);
-    return status;
+    return STATUS_OK;
 }
 
 // Most containers want decoding times to grow; damaged sources do not always oblige.
@@ -595,9 +592,24 @@ static int strip_adts(AVBSFContext *to_asc, AVPacket *packet)
     return error;
 }
 
+// Give a live output's files their names, now that there is something to be seen in them.
+static enum status publish(struct output *output)
+{
+    enum status status = STATUS_OK;
+    bool wanted = output->live && !output->published && !output_is_images(output->format->oformat);
+    output->published = true;
+    for (int k = 0; k < OPEN_FILES && wanted && !status; k++)
+        if (output->file[k])
+            status = file_publish(output->file[k]);
+    return status;
+}
+
 enum status output_write(struct output *output, AVPacket *packet, int stream)
 {
     struct route *route = &output->route[stream];
+    enum status status = route->copied ? STATUS_OK : publish(output);
+    if (status)
+        return status;
     AVStream *to = output->format->streams[route->stream];
     if (packet->pts != AV_NOPTS_VALUE)
         packet->pts -= route->shift;

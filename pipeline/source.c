@@ -83,9 +83,11 @@ static bool live_is_over(void *opaque)
     return is_over(opaque);
 }
 
+// Files take the time that they take.
 static void set_deadline(struct source *source, int64_t ns)
 {
-    source->deadline_ns = source->fd < 0 && ns ? meter_now_ns() + ns : 0;
+    bool local = source->fd >= 0 || source->is_sequence;
+    source->deadline_ns = local ? 0 : meter_now_ns() + ns;
 }
 
 // Demuxers open further files through this.
@@ -94,9 +96,11 @@ static int refuse_open(AVFormatContext *format, AVIOContext **io, const char *ur
 {
     (void)io, (void)flags, (void)options;
     const struct source *source = format->opaque;
+    char shown[256];
+    name_without_secrets(url, shown, sizeof shown);
     log_print(source->log, LOG_ERROR,
               "%s names another file or address (%.200s); sluice opens only the file it is given",
-              source->name, url);
+              source->name, shown);
     return AVERROR(EACCES);
 }
 
@@ -264,6 +268,8 @@ static enum status open_container(struct source *source, const struct source_req
         // FFmpeg frees the context when this fails; the pointer is NULL then.
         set_deadline(source, source->open_ns);
         int error = open_format(&source->format, url, demuxer, &options);
+        if (error == AVERROR_EXIT && is_late(source))
+            error = AVERROR(ETIMEDOUT);
         if (error == AVERROR_EXIT && is_over(source))
             status = STATUS_STOPPED;
         else if (error < 0)
@@ -339,6 +345,7 @@ static enum status seek_to_start(struct source *source, double start)
     source->start = (int64_t)(start * AV_TIME_BASE) + (begin == AV_NOPTS_VALUE ? 0 : begin);
     // To the keyframe before, and further where seeking is by estimate. What cannot seek, and what
     // begins within the estimate's error, is read from the beginning.
+    set_deadline(source, source->open_ns);
     bool estimates = source->format->iformat->flags & AVFMT_TS_DISCONT;
     int64_t target = source->start - (estimates ? 3 * (int64_t)AV_TIME_BASE : 0);
     if (begin == AV_NOPTS_VALUE || target > begin)
@@ -420,6 +427,8 @@ static enum status open_file(struct source *source, const struct source_request 
     int error = avformat_find_stream_info(source->format, NULL);
     if (atomic_load(source->stop))
         return STATUS_STOPPED;
+    if (error < 0 && is_late(source))
+        error = AVERROR(ETIMEDOUT);
     if (error < 0)
         return check_failed(source->log, STATUS_INPUT, error, "the streams of %s cannot be read",
                             source->name);
@@ -441,7 +450,8 @@ static bool is_live(const struct source_request *request)
     const char *format, *what;
     if (name_is_device(request->name, &format, &what))
         return !is_generator(request->name);
-    return name_is_live(request->name) || (request->live && name_is_url(request->name));
+    bool local = !strncmp(request->name, "file:", 5);
+    return name_is_live(request->name) || (request->live && !local && name_is_url(request->name));
 }
 
 static enum status open_source(struct source *source, const struct source_request *request)

@@ -503,6 +503,13 @@ def test_secrets_of_an_address_are_not_shown(run, tmp_path, name):
     assert "***" in result.stderr
 
 
+@pytest.mark.parametrize("name", ["rtmp://127.0.0.1:1/live/x?key=geheim", "rtmp://u:geheim@h/x"])
+def test_addresses_are_no_outputs_and_not_shown(run, tmp_path, name):
+    result = run("lavfi:testsrc=duration=0.1", name, "-F", "flv", "--json", "run.json")
+    assert result.code == 5 and "address" in result.stderr
+    assert "geheim" not in result.stderr + (tmp_path / "run.json").read_text()
+
+
 # ---- files that are there from the beginning ----
 
 
@@ -527,6 +534,10 @@ def test_file_at_its_own_pace(tmp_path, clips):
         told = job.end(0)
     assert told["frames"]["out"] == 50 and time.monotonic() - start > 1.8
     assert told["frames"]["losses"] == 0
+
+
+def test_address_of_a_file_at_its_own_pace(run, tmp_path, clips):
+    assert run("--live", f"file://{Path(clips['film.mkv']).resolve()}", "null:").code == 0
 
 
 def test_generator(tmp_path):
