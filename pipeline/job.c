@@ -132,10 +132,11 @@ static void set_range(struct sluice_job *job, const struct sluice_config *config
 }
 
 // Live sources do not wait: frames that cannot be dealt with in time are dropped, the oldest first.
-// A file's are only if a limit is set.
+// A file's are only if a limit is set, and a playlist's, which come many at once.
 static enum status set_latency(struct sluice_job *job, const struct sluice_config *config)
 {
-    double limit = config->max_latency > 0 ? config->max_latency : job->source->live ? 2 : 0;
+    bool waits = !job->source->live || job->source->is_playlist;
+    double limit = config->max_latency > 0 ? config->max_latency : waits ? 0 : 2;
     job->latency_ns = (int64_t)(limit * 1e9);
     return source_is_live(job->source) ? latency_create(&job->latency) : STATUS_OK;
 }

@@ -25,8 +25,8 @@ bool name_is_url(const char *name)
 
 bool name_is_live(const char *name)
 {
-    static const char *const schemes[] = {"rtsp",  "rtsps", "rtmp", "rtmps", "rtmpt",
-                                          "rtmpe", "srt",   "udp",  "rtp",   NULL};
+    static const char *const schemes[] = {"rtsp", "rtsps", "rtmp", "rtmps", "rtmpt", "rtmpe",
+                                          "srt",  "udp",   "rtp",  "tcp",   NULL};
     size_t length = strcspn(name, ":");
     for (int k = 0; name_is_url(name) && schemes[k]; k++)
         if (strlen(schemes[k]) == length && !strncmp(name, schemes[k], length))

@@ -9,7 +9,7 @@
 // "scheme://...".
 bool name_is_url(const char *name);
 
-// An address whose source plays whether anyone watches or not: rtsp, rtmp, srt, udp, rtp.
+// An address whose source plays whether anyone watches or not: rtsp, rtmp, srt, udp, rtp, tcp.
 bool name_is_live(const char *name);
 
 // A device: "/dev/video0", or "FORMAT:WHAT" with a device's format of FFmpeg's in front, as

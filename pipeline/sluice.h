@@ -87,10 +87,11 @@ struct sluice_config {
     const char *rtsp_transport; // "tcp", "udp", ...; NULL: tcp, and udp where that fails
     enum sluice_gap gap;        // what is shown while a live source is lost
     double open_timeout;        // seconds that opening an address may take; 0: 10
-    double stall_timeout;       // seconds without a picture until a source is lost; 0: 5
+    double stall_timeout;       // seconds without a picture until a source is lost; 0: 5, of
+                                // playlists, which come in segments, 30
     double max_latency;         // seconds: frames older than so are dropped before they are
                                 // filtered, and the decoder's threads are limited; 0: 2 of live
-                                // sources, any of files
+                                // sources, any of files and playlists
     int reconnects;             // attempts in a row, at once and then 0.25 s to 10 s apart; 0: for
                                 // ever, below 0: none
 

@@ -403,6 +403,9 @@ static enum status open_live(struct source *source, const struct source_request 
     return status;
 }
 
+// Segments are up to ten seconds long, and late.
+static const int64_t playlist_stall_ns = 30 * INT64_C(1000000000);
+
 // An address that turns out to have no end: a camera's MJPEG, a broadcast's playlist.
 static bool has_no_end(const struct source *source, const char *name)
 {
@@ -434,6 +437,9 @@ static enum status open_file(struct source *source, const struct source_request 
                             source->name);
     if (!has_no_end(source, request->name))
         return STATUS_OK;
+    source->is_playlist = av_match_name("hls", source->format->iformat->name);
+    if (source->is_playlist && request->stall_timeout <= 0)
+        source->stall_ns = playlist_stall_ns;
     avformat_close_input(&source->format);
     return open_live(source, request);
 }

@@ -24,7 +24,7 @@ struct source_request {
     bool live;                  // also what is no live source: a file plays at its own pace
     const char *rtsp_transport; // (optional) "tcp", "udp", ...; tcp, and udp where that fails
     double open_timeout;        // seconds; 0: 10
-    double stall_timeout;       // seconds; 0: 5
+    double stall_timeout;       // seconds; 0: 5, of playlists 30
     int reconnects;             // of live sources after a loss: 0 for ever, below 0 none, else so
                                 // many attempts in a row
 };
@@ -38,6 +38,7 @@ struct source {
     int fd;                  // -1: none
     bool is_stdin;
     bool is_still;           // one picture, as far as can be told before decoding
+    bool is_playlist;        // of a broadcast: pictures come many at once, and then none for long
     bool is_sequence;        // numbered or globbed images
     const atomic_bool *stop; // the job's
     atomic_bool abandoned;

@@ -469,6 +469,36 @@ def test_motion_jpeg_keeps_the_worlds_time(tmp_path):
     assert 20 <= len(check_times(tmp_path / "out.mkv")) <= 30
 
 
+def test_server_that_takes_one_connection_only(run):
+    port = free_port()
+    with Server("ffmpeg", "-v", "quiet", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=25", "-t",
+                2, "-pix_fmt", "yuv420p", "-c:v", "libx264", "-g", 25, "-f", "mpegts",
+                f"tcp://127.0.0.1:{port}?listen"):
+        time.sleep(1)
+        result = run(f"tcp://127.0.0.1:{port}", "null:", "--reconnect", "no")
+    assert result.code == 3 and "50 in" in result.stderr
+
+
+def test_playlist_of_a_broadcast_may_be_slow(tmp_path):
+    tools.execute(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=160x120:rate=25",
+                   "-t", 4, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-g", 25, "-hls_time", 1, "-f",
+                   "hls", tmp_path / "list.m3u8"])
+    lines = (tmp_path / "list.m3u8").read_text().replace("#EXT-X-ENDLIST\n", "").splitlines()
+    begin = time.monotonic()
+
+    def give(handler):
+        name = Path(handler.path).name
+        if name != "x":
+            answer(handler, "video/mp2t")
+            return handler.wfile.write((tmp_path / name).read_bytes())
+        answer(handler, "application/vnd.apple.mpegurl")
+        shown = lines if time.monotonic() - begin > 7 else lines[:-2] # the last segment is late
+        return handler.wfile.write("\n".join(shown + [""]).encode())
+    with Http(give) as server, Job(tmp_path, server.url, "out.mkv", "--frames", 85) as job:
+        told = job.end(0, 20)
+    assert told["frames"]["out"] == 85 and told["frames"]["losses"] == 0
+
+
 # ---- what hangs ----
 
 

@@ -352,6 +352,7 @@ static void devices_have_names(void **state)
     assert_string_equal(what, "rtsp://h/1");
     assert_false(name_is_device("in:out.mp4", &format, &what));
     assert_true(name_is_live("udp://127.0.0.1:9"));
+    assert_true(name_is_live("tcp://127.0.0.1:9"));
     assert_false(name_is_live("http://h/a.mp4"));
     assert_false(name_is_live("in.mp4"));
 }
