@@ -10,9 +10,9 @@
 void journal_changed(void *settings_, int64_t pts_us, const char *chain)
 {
     struct settings *settings = settings_;
-    json_t *line = json_pack("{s:I, s:s}", "pts_us", (json_int_t)pts_us, "chain", chain);
     if (!settings->journal_file)
         return;
+    json_t *line = json_pack("{s:I, s:s}", "pts_us", (json_int_t)pts_us, "chain", chain);
     if (!line || json_dumpf(line, settings->journal_file, JSON_COMPACT | JSON_PRESERVE_ORDER) ||
         fputs("\n", settings->journal_file) < 0 || fflush(settings->journal_file))
         settings->journal_failed = true;

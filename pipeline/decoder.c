@@ -367,7 +367,7 @@ static enum status check_encryption(const struct decoder *decoder, const AVPacke
 // Whether the packet is marked so; then it is pending.
 static bool is_first_after_loss(struct decoder *decoder, const AVPacket *packet)
 {
-    AVPacket *copy = av_packet_clone(packet);
+    AVPacket *copy = packet->side_data_elems ? av_packet_clone(packet) : NULL;
     if (copy && live_take_restart(copy, &decoder->restart))
         decoder->pending = copy;
     else

@@ -61,6 +61,14 @@ static ssize_t write_pipe(struct file *file, const uint8_t *data, size_t size)
     return -1;
 }
 
+static int note_error(struct file *file)
+{
+    int error = errno;
+    if (!file->error)
+        file->error = error;
+    return AVERROR(error);
+}
+
 // libavformat 61 made the data const.
 #if LIBAVFORMAT_VERSION_MAJOR >= 61
 static int io_write(void *opaque, const uint8_t *data, int size)
@@ -75,16 +83,15 @@ static int io_write(void *opaque, uint8_t *data, int size)
                                       : write(file->fd, data, (size_t)left);
         if (written < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
-        if (written < 0) {
-            if (!file->error)
-                file->error = errno;
-            return AVERROR(errno);
-        }
+        if (written < 0)
+            return note_error(file);
         data += written;
         left -= (int)written;
     }
     if (file->published && meter_now_ns() - file->synced_ns > sync_ns) {
-        fdatasync(file->fd); // a failure shows again at the end
+        // A failure is told once: a later one would not know of it.
+        if (fdatasync(file->fd) && errno != EINVAL && errno != EINTR)
+            return note_error(file);
         file->synced_ns = meter_now_ns();
     }
     off_t at = file->temporary ? lseek(file->fd, 0, SEEK_CUR) : -1;
