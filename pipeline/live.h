@@ -42,8 +42,9 @@ void live_watch(struct live *live, int stream);
 
 // Read the next packet, of a stream of live_format() and in its time base, connecting again as
 // often as it takes. The first packet of the watched stream after a loss carries a struct restart
-// as side data, see live_take_restart(), and so does one without data at the loss. A packet's `pos` says when it arrived, by CLOCK_MONOTONIC.
-// STATUS_EOF: the source is gone for good, as the log says.
+// as side data, see live_take_restart(), and so does one without data at the loss. A packet's `pos`
+// says when it arrived, by CLOCK_MONOTONIC. STATUS_EOF: the source is gone for good, as the log
+// says.
 //
 // Thread-safety: one reading thread.
 enum status live_read(struct live *live, AVPacket *packet);
