@@ -53,7 +53,7 @@ ifeq ($(NVCC),)
 endif
 
 $(BUILD)/sluice: $(APP_O) $(BUILD)/libsluice.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(FFMPEG_LIBS) $(JANSSON_LIBS) $(CUDA_LIBS) -lm -lpthread
+	$(CC) $(LDFLAGS) -o $@ $^ $(FFMPEG_LIBS) $(JANSSON_LIBS) $(CUDA_LIBS) -lm -lpthread -ldl
 
 $(BUILD)/libsluice.a: $(LIBRARY_O)
 	@rm -f $@
@@ -62,16 +62,16 @@ $(BUILD)/libsluice.a: $(LIBRARY_O)
 $(BUILD)/libsluice.so.$(SOVERSION): $(LIBRARY_O)
 	@echo '{ global: sluice_*; local: *; };' > $(BUILD)/exports
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libsluice.so.$(SOVERSION) \
-	    -Wl,--version-script,$(BUILD)/exports -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lm -lpthread
+	    -Wl,--version-script,$(BUILD)/exports -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lm -lpthread -ldl
 
 $(BUILD)/conformance: $(BUILD)/tests/conformance.o $(BUILD)/libsluice.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
+	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread -ldl
 
 $(BUILD)/budget: $(BUILD)/tests/budget.o $(BUILD)/libsluice.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread
+	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread -ldl
 
 $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/libsluice.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lcmocka -lm -lpthread
+	$(CC) $(LDFLAGS) -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lcmocka -lm -lpthread -ldl
 
 # What tests/unit_allocations.c counts.
 COUNTED = malloc calloc realloc posix_memalign strdup cudaMalloc cudaHostAlloc \
@@ -108,6 +108,17 @@ NEED_BUILD = 'command -v cc|gcc' 'test -f /usr/include/stdio.h|libc6-dev' \
 NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
     '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import numpy"|python3-numpy' \
     '$(PYTHON) -c "import cv2"|python3-opencv' 'command -v valgrind|valgrind'
+# The servers that tests of live sources speak with; what is not to be had is tested elsewhere.
+NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' \
+    'test -e $(GIR)/GstRtspServer-1.0.typelib|gir1.2-gst-rtsp-server-1.0' \
+    'test -e $(GST)/libgstrtp.so|gstreamer1.0-plugins-good' \
+    'test -e $(GST)/libgstvideotestsrc.so|gstreamer1.0-plugins-base' \
+    'test -e $(GST)/libgstvideoparsersbad.so|gstreamer1.0-plugins-bad' \
+    'test -e $(GST)/libgstx264.so|gstreamer1.0-plugins-ugly' \
+    'command -v Xvfb|xvfb' 'test -e /usr/lib/nginx/modules/ngx_rtmp_module.so|libnginx-mod-rtmp'
+LIBRARIES = /usr/lib/$(shell $(CC) -print-multiarch)
+GIR = $(LIBRARIES)/girepository-1.0
+GST = $(LIBRARIES)/gstreamer-1.0
 NEED_CHECK = 'command -v g++|g++' 'command -v clang|clang' 'command -v clang-format|clang-format' \
     'command -v cppcheck|cppcheck'
 
@@ -117,6 +128,7 @@ setup-build:
 	$(setup) $(NEED_BUILD)
 setup-test:
 	$(setup) $(NEED_BUILD) $(NEED_TEST)
+	-$(setup) $(NEED_LIVE)
 setup-check:
 	$(setup) $(NEED_BUILD) $(NEED_TEST) $(NEED_CHECK)
 
@@ -157,7 +169,7 @@ install: all
 	install -m 755 $(BUILD)/libsluice.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/
 	ln -sf libsluice.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libsluice.so
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
-	    -e 's|@LIBS@|$(strip $(CUDA_LIBS)) -lm -lpthread|' pipeline/sluice.pc.in \
+	    -e 's|@LIBS@|$(strip $(CUDA_LIBS)) -lm -lpthread -ldl|' pipeline/sluice.pc.in \
 	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/sluice.pc
 
 clean:

@@ -31,24 +31,54 @@ struct settings {
     const char *json;  // NULL: none
     const char *chart; // of `sluice bench`; NULL: none
     bool quiet, verbose, strict, quick;
-    const char *topic; // of `sluice stages`: one stage's name
+    const char *topic; // of `sluice stages`: one stage's name; of `sluice ctl`: the socket
+    char **word;       // of `sluice ctl`: what follows
+    int words;
+    const char *control, *journal, *replay; // NULL: none
+    FILE *journal_file;
+    bool journal_failed;
+    struct sluice_change *changes; // of --replay
+    int change_count;
     const char **options;
     int option_count;
     char error[1024]; // the first that terminal_log() was told; "": none
 };
 
 // The commands. Each returns the exit code.
-enum command { COMMAND_FILTER, COMMAND_STAGES, COMMAND_PLAN, COMMAND_DOCTOR, COMMAND_BENCH };
-int filter_command(const struct settings *settings);
-int stages_command(const struct settings *settings);
-int plan_command(const struct settings *settings);
-int doctor_command(const struct settings *settings);
-int bench_command(const struct settings *settings);
+enum command {
+    COMMAND_FILTER,
+    COMMAND_STAGES,
+    COMMAND_PLAN,
+    COMMAND_DOCTOR,
+    COMMAND_BENCH,
+    COMMAND_CTL
+};
+int filter_command(struct settings *settings);
+int stages_command(struct settings *settings);
+int plan_command(struct settings *settings);
+int doctor_command(struct settings *settings);
+int bench_command(struct settings *settings);
+int ctl_command(struct settings *settings);
 
 // Read the command line. Returns -1 to go on, else the exit code: after --help, --version and
 // mistakes everything is said already. settings_finish() frees.
 int settings_parse(int argc, char **argv, enum command *command, struct settings *settings);
 void settings_finish(struct settings *settings);
+
+// ---- a running job ----
+
+// Listen on a socket for questions and changes, in a thread of its own; NULL: do not. false with a
+// sentence if that cannot be.
+struct control;
+bool control_start(struct sluice_job *job, const char *path, struct control **control);
+void control_stop(struct control **control);
+
+// Write settings->journal, read settings->replay; false with a sentence. journal_changed() is the
+// job's callback, with the settings.
+bool journal_open(struct settings *settings);
+bool journal_close(struct settings *settings);
+bool journal_read(struct settings *settings);
+void journal_changed(void *settings, int64_t pts_us, const char *chain);
 
 // ---- the terminal ----
 

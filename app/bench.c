@@ -153,7 +153,7 @@ static bool draw_chart(const struct table *table, const char *file)
     return !fclose(to) && fine;
 }
 
-int bench_command(const struct settings *settings)
+int bench_command(struct settings *settings)
 {
     struct table *table = calloc(1, sizeof *table);
     if (!table)

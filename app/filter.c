@@ -65,9 +65,11 @@ static int code_of(const struct sluice_summary *summary, enum sluice_status stat
                    const struct settings *settings, int signal)
 {
     bool damaged = summary->frames_damaged || summary->packets_damaged || summary->truncated ||
-                   summary->dropped_clock;
-    if (status == SLUICE_STOPPED)
+                   summary->dropped_clock || summary->dropped_late;
+    if (status == SLUICE_STOPPED && signal)
         return EXIT_SIGNAL + signal;
+    if (status == SLUICE_STOPPED)
+        status = SLUICE_OK; // by the control socket: as asked for
     if (status == SLUICE_OK && damaged)
         return settings->strict ? EXIT_OTHER : EXIT_DAMAGED;
     return exit_code_of(status);
@@ -91,10 +93,26 @@ static int run_job(struct sluice_job *job, const struct settings *settings,
     return code;
 }
 
-int filter_command(const struct settings *settings)
+// What goes along with a job from its creation to its end.
+static int run_with_control(struct sluice_job *job, const struct settings *settings,
+                            const struct watcher *watcher, bool *on_gpu)
+{
+    struct control *control;
+    if (!control_start(job, settings->control, &control))
+        return *on_gpu = false, EXIT_OTHER;
+    int code = run_job(job, settings, watcher, on_gpu);
+    control_stop(&control);
+    return code;
+}
+
+int filter_command(struct settings *settings)
 {
     struct watcher watcher;
     struct sluice_job *job;
+    if (!journal_read(settings))
+        return EXIT_USAGE;
+    if (!journal_open(settings))
+        return EXIT_OUTPUT;
     if (!watcher_start(&watcher)) {
         fprintf(stderr, "sluice: no thread could be started\n");
         return EXIT_OTHER;
@@ -104,7 +122,9 @@ int filter_command(const struct settings *settings)
     if (!status) {
         watcher.job = job;
         bool on_gpu;
-        code = run_job(job, settings, &watcher, &on_gpu);
+        code = run_with_control(job, settings, &watcher, &on_gpu);
+        if (!journal_close(settings) && code == EXIT_WHOLE)
+            code = EXIT_OUTPUT;
         // The output is whole. An encoder may still be deep in a frame that nobody wants; and the
         // GPU's decoder and context take 0.2 s to dismantle, less when the system does it.
         bool whole = code == EXIT_WHOLE || code == EXIT_DAMAGED;

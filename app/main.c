@@ -41,8 +41,8 @@ int main(int argc, char **argv)
     int code = settings_parse(argc, argv, &command, &settings);
     if (code < 0) {
         sluice_ffmpeg_log(settings.verbose ? 16 : -8);
-        int (*const run[])(const struct settings *) = {filter_command, stages_command, plan_command,
-                                                       doctor_command, bench_command};
+        int (*const run[])(struct settings *) = {filter_command, stages_command, plan_command,
+                                                 doctor_command, bench_command,  ctl_command};
         code = run[command](&settings);
     }
     settings_finish(&settings);

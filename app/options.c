@@ -24,6 +24,13 @@ enum id {
     ID_FRAMES,
     ID_STREAM,
     ID_MAX_PIXELS,
+    ID_LIVE,
+    ID_RTSP,
+    ID_OPEN_TIMEOUT,
+    ID_STALL_TIMEOUT,
+    ID_RECONNECT,
+    ID_MAX_LATENCY,
+    ID_GAP,
     ID_ENCODER,
     ID_CRF,
     ID_PRESET,
@@ -32,6 +39,9 @@ enum id {
     ID_OVERWRITE,
     ID_NEVER,
     ID_STRICT,
+    ID_CONTROL,
+    ID_JOURNAL,
+    ID_REPLAY,
     ID_JSON,
     ID_CHART,
     ID_QUICK,
@@ -70,6 +80,16 @@ static const struct row rows[] = {
     {ID_FRAMES, 0, "frames", "N", "end after N frames"},
     {ID_STREAM, 0, "stream", "N", "filter this stream (the best video)"},
     {ID_MAX_PIXELS, 0, "max-pixels", "N", "refuse larger pictures (2^28)"},
+    {0, 0, NULL, NULL, "Live input"},
+    {ID_LIVE, 0, "live", NULL,
+     "a file plays at its own pace; addresses and devices are live anyway"},
+    {ID_RTSP, 0, "rtsp-transport", "HOW", "tcp or udp (tcp, then udp)"},
+    {ID_OPEN_TIMEOUT, 0, "open-timeout", "TIME", "give up opening after so long (10)"},
+    {ID_STALL_TIMEOUT, 0, "stall-timeout", "TIME", "without a picture for so long it is lost (5)"},
+    {ID_RECONNECT, 0, "reconnect", "N",
+     "attempts to have it back: forever (as is), no, or so many"},
+    {ID_MAX_LATENCY, 0, "max-latency", "TIME", "drop frames that are older, as in 120ms (2 s)"},
+    {ID_GAP, 0, "gap", "HOW", "while it is lost, show nothing new (skip), freeze, or black"},
     {0, 0, NULL, NULL, "Output"},
     {ID_ENCODER, 0, "c:v", "ENCODER", "as ffmpeg calls it (what suits the container)"},
     {ID_CRF, 0, "crf", "N", "quality, of encoders that have it"},
@@ -79,6 +99,11 @@ static const struct row rows[] = {
     {ID_OVERWRITE, 'y', "overwrite", NULL, "replace an existing output, once the new one is whole"},
     {ID_NEVER, 'n', "no-overwrite", NULL, "do not (the default)"},
     {ID_STRICT, 0, "strict", NULL, "damaged input is a failure: exit 1 instead of 3"},
+    {0, 0, NULL, NULL, "Changes while it runs"},
+    {ID_CONTROL, 0, "control", "PATH",
+     "a socket to ask and change the job by: sluice ctl PATH get"},
+    {ID_JOURNAL, 0, "journal", "FILE", "write which chain filtered from when on"},
+    {ID_REPLAY, 0, "replay", "FILE", "change as a journal says"},
     {0, 0, NULL, NULL, "Messages"},
     {ID_JSON, 0, "json", "FILE", "write the summary for machines"},
     {ID_CHART, 0, "chart", "FILE", "of bench: draw the figures, as SVG"},
@@ -97,6 +122,7 @@ static const char usage[] =
     "       sluice stages [NAME]         what each stage does\n"
     "       sluice plan [INPUT] [-f CHAIN]\n"
     "       sluice doctor [INPUT [OUTPUT]]   what would run where, and why\n"
+    "       sluice ctl SOCKET get|set|chain|stats|quit   of a run with --control\n"
     "       sluice bench [INPUT] [-f CHAIN]  how fast this machine filters\n";
 
 static void print_help(void)
@@ -181,7 +207,7 @@ static bool parse_whole(const char *text, double low, double high, double *value
     return end != text && !*end && *value >= low && *value <= high && *value == floor(*value);
 }
 
-// Seconds, MM:SS or HH:MM:SS, each with a fraction.
+// Seconds ("5", "5s"), milliseconds ("120ms"), MM:SS or HH:MM:SS, each with a fraction.
 static bool parse_time(const char *text, double *seconds)
 {
     *seconds = 0;
@@ -191,8 +217,12 @@ static bool parse_time(const char *text, double *seconds)
         if (end == text || !(part >= 0) || part > 1e9)
             return false;
         *seconds = *seconds * 60 + part;
-        if (!*end)
+        if (!*end || (!parts && !strcmp(end, "s")))
             return true;
+        if (!parts && !strcmp(end, "ms")) {
+            *seconds *= 1e-3;
+            return true;
+        }
         if (*end != ':')
             return false;
         text = end + 1;
@@ -243,11 +273,16 @@ static int set_choice(enum id id, const char *name, const char *text, struct slu
 {
     static const char *const backends[] = {"auto", "cuda", "cpu", "scalar", NULL};
     static const char *const hwdecs[] = {"auto", "off", "require", NULL};
+    static const char *const gaps[] = {"skip", "freeze", "black", NULL};
     int index;
     if (id == ID_BACKEND) {
         if (!parse_word(text, backends, &index))
             return complain(name, text, "auto, cuda, cpu or scalar");
         config->backend = (enum sluice_backend)index;
+    } else if (id == ID_GAP) {
+        if (!parse_word(text, gaps, &index))
+            return complain(name, text, "skip, freeze or black");
+        config->gap = (enum sluice_gap)index;
     } else {
         if (!parse_word(text, hwdecs, &index))
             return complain(name, text, "auto, require or off");
@@ -259,7 +294,19 @@ static int set_choice(enum id id, const char *name, const char *text, struct slu
 static int set_time(const char *name, const char *text, bool zero, double *seconds)
 {
     if (!parse_time(text, seconds) || (!zero && *seconds == 0))
-        return complain(name, text, "seconds, MM:SS or HH:MM:SS");
+        return complain(name, text, "seconds, MM:SS, HH:MM:SS or as in 120ms");
+    return -1;
+}
+
+static int set_reconnects(const char *name, const char *text, int *reconnects)
+{
+    double value;
+    *reconnects = strcmp(text, "no") ? 0 : -1;
+    if (!strcmp(text, "no") || !strcmp(text, "forever"))
+        return -1;
+    if (!parse_whole(text, 1, 1e6, &value))
+        return complain(name, text, "forever, no, or a whole number, 1 .. 1000000");
+    *reconnects = (int)value;
     return -1;
 }
 
@@ -280,6 +327,7 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
         return -1;
     case ID_BACKEND:
     case ID_HWDEC:
+    case ID_GAP:
         return set_choice(id, name, text, config);
     case ID_VERIFY:
         return set_number(id, name, text ? text : "1", config);
@@ -308,6 +356,20 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
     case ID_STREAM:
         config->stream = text;
         return -1;
+    case ID_LIVE:
+        config->live = true;
+        return -1;
+    case ID_RTSP:
+        config->rtsp_transport = text;
+        return strcmp(text, "tcp") && strcmp(text, "udp") ? complain(name, text, "tcp or udp") : -1;
+    case ID_OPEN_TIMEOUT:
+        return set_time(name, text, false, &config->open_timeout);
+    case ID_STALL_TIMEOUT:
+        return set_time(name, text, false, &config->stall_timeout);
+    case ID_MAX_LATENCY:
+        return set_time(name, text, false, &config->max_latency);
+    case ID_RECONNECT:
+        return set_reconnects(name, text, &config->reconnects);
     case ID_ENCODER:
         config->encoder = text;
         return -1;
@@ -331,6 +393,15 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
         return -1;
     case ID_STRICT:
         settings->strict = true;
+        return -1;
+    case ID_CONTROL:
+        settings->control = text;
+        return -1;
+    case ID_JOURNAL:
+        settings->journal = text;
+        return -1;
+    case ID_REPLAY:
+        settings->replay = text;
         return -1;
     case ID_JSON:
         settings->json = text;
@@ -364,10 +435,15 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
 static int add_name(struct settings *settings, enum command command, const char *name)
 {
     struct sluice_config *config = &settings->config;
-    const char **place = command == COMMAND_STAGES ? &settings->topic
-                         : !config->input          ? &config->input
-                         : !config->output         ? &config->output
-                                                   : NULL;
+    if (command == COMMAND_CTL && settings->topic) {
+        settings->word[settings->words++] = (char *)name;
+        return -1;
+    }
+    bool topical = command == COMMAND_STAGES || command == COMMAND_CTL;
+    const char **place = topical           ? &settings->topic
+                         : !config->input  ? &config->input
+                         : !config->output ? &config->output
+                                           : NULL;
     if (!place || *place) {
         fprintf(stderr, "sluice: '%s' is one name too many; 'sluice --help' shows the usage\n",
                 name);
@@ -379,7 +455,7 @@ static int add_name(struct settings *settings, enum command command, const char 
 
 static enum command find_command(int *argc, char ***argv)
 {
-    static const char *const names[] = {"stages", "plan", "doctor", "bench", NULL};
+    static const char *const names[] = {"stages", "plan", "doctor", "bench", "ctl", NULL};
     int index;
     if (*argc < 2 || !parse_word((*argv)[1], names, &index))
         return COMMAND_FILTER;
@@ -445,7 +521,10 @@ static int check_reports(const struct settings *settings)
     const struct sluice_config *config = &settings->config;
     const struct {
         const char *option, *file;
-    } reports[] = {{"json", settings->json}, {"chart", settings->chart}, {"trace", config->trace}};
+    } reports[] = {{"json", settings->json},
+                   {"chart", settings->chart},
+                   {"trace", config->trace},
+                   {"journal", settings->journal}};
     for (size_t k = 0; k < sizeof reports / sizeof *reports; k++) {
         const char *file = reports[k].file;
         if (!file || !strcmp(file, "-") ||
@@ -462,11 +541,13 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
 {
     struct tables tables;
     make_tables(&tables);
-    *settings = (struct settings){.options = calloc((size_t)argc + 1, sizeof(char *))};
+    *settings = (struct settings){.options = calloc((size_t)argc + 1, sizeof(char *)),
+                                  .word = calloc((size_t)argc + 1, sizeof(char *))};
     settings->config.log = terminal_log;
     settings->config.opaque = settings;
     *command = find_command(&argc, &argv);
-    if (!settings->options)
+    settings->config.changed = journal_changed;
+    if (!settings->options || !settings->word)
         return EXIT_OTHER;
     int code = -1, found, index = 0;
     opterr = 0;
@@ -499,4 +580,8 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
 void settings_finish(struct settings *settings)
 {
     free(settings->options);
+    free(settings->word);
+    for (int k = 0; k < settings->change_count; k++)
+        free((char *)settings->changes[k].chain);
+    free(settings->changes);
 }

@@ -14,12 +14,12 @@ static int print_report(const struct settings *settings,
     return exit_code_of(status);
 }
 
-int plan_command(const struct settings *settings)
+int plan_command(struct settings *settings)
 {
     return print_report(settings, sluice_plan);
 }
 
-int doctor_command(const struct settings *settings)
+int doctor_command(struct settings *settings)
 {
     return print_report(settings, sluice_doctor);
 }

@@ -44,7 +44,7 @@ static void print_stage(int index, const struct sluice_stage_info *stage)
         print_option(&option);
 }
 
-int stages_command(const struct settings *settings)
+int stages_command(struct settings *settings)
 {
     struct sluice_stage_info stage;
     bool found = false;

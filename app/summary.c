@@ -17,7 +17,16 @@ static void print_damage(const struct sluice_summary *summary, FILE *to)
         fprintf(to, "damaged   %lld frame%s decoded with errors, kept as the decoder left them\n",
                 (long long)summary->frames_damaged, summary->frames_damaged == 1 ? "" : "s");
     if (summary->truncated)
-        fprintf(to, "damaged   %s ends before its own header or index says so\n", summary->input);
+        fprintf(to, "damaged   %s %s\n", summary->input,
+                summary->losses ? "was lost and did not come back"
+                                : "ends before its own header or index says so");
+    if (summary->latency[0] > 0)
+        fprintf(to, "latency   %.1f ms for half of the frames, %.1f for 95 %%, %.1f for 99 %%\n",
+                1e3 * summary->latency[0], 1e3 * summary->latency[1], 1e3 * summary->latency[2]);
+    if (summary->losses)
+        fprintf(to, "live      lost %lld time%s, for %.1f s in all; back %lld time%s\n",
+                (long long)summary->losses, summary->losses == 1 ? "" : "s", summary->lost_seconds,
+                (long long)summary->reconnects, summary->reconnects == 1 ? "" : "s");
 }
 
 void print_summary(const struct sluice_summary *summary, FILE *to)
@@ -38,12 +47,16 @@ void print_summary(const struct sluice_summary *summary, FILE *to)
     fprintf(to, "; cores %.0f %%; ring of %d %.0f %% full\n", 100 * summary->cores_busy,
             summary->ring, 100 * summary->ring_occupancy);
     fprintf(to, "verdict   %s\n", summary->verdict);
-    fprintf(to, "ledger    %lld in = %lld out", (long long)summary->frames_in,
-            (long long)summary->frames_out);
+    fprintf(to, "ledger    %lld in", (long long)summary->frames_in);
+    if (summary->frames_filled)
+        fprintf(to, " + %lld filled in", (long long)summary->frames_filled);
+    fprintf(to, " = %lld out", (long long)summary->frames_out);
     if (summary->dropped_range)
         fprintf(to, " + %lld out of range", (long long)summary->dropped_range);
     if (summary->dropped_stop)
         fprintf(to, " + %lld dropped by the stop", (long long)summary->dropped_stop);
+    if (summary->dropped_late)
+        fprintf(to, " + %lld too late", (long long)summary->dropped_late);
     if (summary->dropped_clock)
         fprintf(to, " + %lld too close for the output's clock", (long long)summary->dropped_clock);
     if (summary->verified)
@@ -72,12 +85,21 @@ static json_t *text_or_null(const char *text)
     return value ? value : escaped(text);
 }
 
+static json_t *public_name(const char *name)
+{
+    char shown[4300];
+    if (!name)
+        return json_null();
+    sluice_public_name(name, shown, sizeof shown);
+    return text_or_null(shown);
+}
+
 // ---- JSON: one function a section; a job that never began has no more than its names ----
 
 static json_t *input_json(const struct settings *settings, const struct sluice_summary *summary)
 {
     if (!summary)
-        return json_pack("{s:o}", "name", text_or_null(settings->config.input));
+        return json_pack("{s:o}", "name", public_name(settings->config.input));
     return json_pack("{s:o, s:o, s:o, s:i, s:i}", "name", text_or_null(summary->input), "codec",
                      text_or_null(summary->input_codec), "pixel_format",
                      text_or_null(summary->input_format), "width", summary->width, "height",
@@ -87,7 +109,7 @@ static json_t *input_json(const struct settings *settings, const struct sluice_s
 static json_t *output_json(const struct settings *settings, const struct sluice_summary *summary)
 {
     if (!summary)
-        return json_pack("{s:o}", "name", text_or_null(settings->config.output));
+        return json_pack("{s:o}", "name", public_name(settings->config.output));
     return json_pack("{s:o, s:o, s:o, s:I}", "name", text_or_null(summary->output), "encoder",
                      text_or_null(summary->encoder), "pixel_format",
                      text_or_null(summary->output_format), "bytes", (json_int_t)summary->bytes_out);
@@ -103,19 +125,23 @@ static json_t *run_json(const struct sluice_summary *summary)
 static json_t *frames_json(const struct sluice_summary *summary)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I}", "in", (json_int_t)summary->frames_in,
-        "out", (json_int_t)summary->frames_out, "dropped_range", (json_int_t)summary->dropped_range,
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:f}", "filled",
+        (json_int_t)summary->frames_filled, "in", (json_int_t)summary->frames_in, "out",
+        (json_int_t)summary->frames_out, "dropped_range", (json_int_t)summary->dropped_range,
         "dropped_stop", (json_int_t)summary->dropped_stop, "dropped_clock",
-        (json_int_t)summary->dropped_clock, "damaged_frames", (json_int_t)summary->frames_damaged,
-        "damaged_packets", (json_int_t)summary->packets_damaged, "truncated", summary->truncated,
-        "verified", (json_int_t)summary->verified);
+        (json_int_t)summary->dropped_clock, "dropped_late", (json_int_t)summary->dropped_late,
+        "damaged_frames", (json_int_t)summary->frames_damaged, "damaged_packets",
+        (json_int_t)summary->packets_damaged, "truncated", summary->truncated, "verified",
+        (json_int_t)summary->verified, "losses", (json_int_t)summary->losses, "reconnects",
+        (json_int_t)summary->reconnects, "lost_s", summary->lost_seconds);
 }
 
 static json_t *time_json(const struct sluice_summary *summary)
 {
     double rate = summary->seconds > 0 ? (double)summary->frames_out / summary->seconds : 0;
-    return json_pack("{s:f, s:f, s:f}", "wall_s", summary->seconds, "media_s",
-                     summary->media_seconds, "fps", rate);
+    return json_pack("{s:f, s:f, s:f, s:{s:f, s:f, s:f}}", "wall_s", summary->seconds, "media_s",
+                     summary->media_seconds, "fps", rate, "latency_s", "p50", summary->latency[0],
+                     "p95", summary->latency[1], "p99", summary->latency[2]);
 }
 
 static json_t *pace_json(const struct sluice_summary *summary)

@@ -34,6 +34,11 @@ struct decoder {
     int earlies, replayed;
     bool began, draining, replaying;
 
+    // A live source came back: what is in the decoder comes out before `pending` goes in.
+    struct restart restart;
+    AVPacket *pending;        // NULL: it did not
+    AVCodecParameters *about; // of the stream, now
+
     // Frames for software decoding into the backend's memory. Frame threads ask at once.
     pthread_mutex_t pool_lock;
     AVBufferPool *pool;
@@ -164,9 +169,8 @@ static enum status open_hardware(struct decoder *decoder)
 }
 
 // The decoder for a stream. FFmpeg's own for VP8 and VP9 pass over WebM's alpha.
-static const AVCodec *find_decoder(const AVStream *stream)
+static const AVCodec *find_decoder(const AVStream *stream, enum AVCodecID id)
 {
-    enum AVCodecID id = stream->codecpar->codec_id;
     const AVDictionaryEntry *alpha = av_dict_get(stream->metadata, "alpha_mode", NULL, 0);
     const AVCodec *codec = NULL;
     if (alpha && !strcmp(alpha->value, "1") && (id == AV_CODEC_ID_VP8 || id == AV_CODEC_ID_VP9))
@@ -180,13 +184,23 @@ static bool is_racy(enum AVCodecID id)
     return id == AV_CODEC_ID_VP3 || id == AV_CODEC_ID_VP4 || id == AV_CODEC_ID_THEORA;
 }
 
+// Each of a decoder's frame threads makes a frame wait for another one: they may have a quarter of
+// the time there is. 0: as many as FFmpeg likes.
+static int frame_threads(const struct decoder *decoder)
+{
+    AVRational rate = source_video(decoder->source)->avg_frame_rate;
+    double limit = decoder->request.max_latency;
+    double fps = rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 30;
+    return limit <= 0 || limit * fps / 4 > 64 ? 0 : 1 + (int)(limit * fps / 4);
+}
+
 static enum status open_codec(struct decoder *decoder)
 {
     const AVStream *video = source_video(decoder->source);
-    const AVCodec *codec = find_decoder(video);
+    const AVCodec *codec = find_decoder(video, decoder->about->codec_id);
     avcodec_free_context(&decoder->codec);
     decoder->codec = avcodec_alloc_context3(codec);
-    if (!decoder->codec || avcodec_parameters_to_context(decoder->codec, video->codecpar) < 0)
+    if (!decoder->codec || avcodec_parameters_to_context(decoder->codec, decoder->about) < 0)
         return STATUS_MEMORY;
     AVCodecContext *context = decoder->codec;
     context->opaque = decoder;
@@ -199,7 +213,7 @@ static enum status open_codec(struct decoder *decoder)
         context->extra_hw_frames = decoder->request.frames_held + 2;
         context->thread_count = 1; // more would take surfaces, not time
     } else {
-        context->thread_count = is_racy(codec->id) ? 1 : 0;
+        context->thread_count = is_racy(codec->id) ? 1 : frame_threads(decoder);
         allow_threaded_callbacks(context);
         if (decoder->backend->has_device_memory)
             context->get_buffer2 = get_buffer;
@@ -228,7 +242,7 @@ static enum status check_pixels(const struct decoder *decoder, int width, int he
 static enum status check_stream(const struct decoder *decoder)
 {
     const AVStream *video = source_video(decoder->source);
-    const AVCodecParameters *about = video->codecpar;
+    const AVCodecParameters *about = decoder->about;
     const char *name = decoder->source->name;
     if (!avcodec_find_decoder(about->codec_id)) {
         char tag[AV_FOURCC_MAX_STRING_SIZE];
@@ -246,7 +260,7 @@ static enum status check_stream(const struct decoder *decoder)
 
 static enum status hardware_or_not(struct decoder *decoder)
 {
-    const AVCodecParameters *about = source_video(decoder->source)->codecpar;
+    const AVCodecParameters *about = decoder->about;
     const char *why = NULL;
     if (decoder->request.hwdec == HWDEC_OFF)
         return STATUS_OK;
@@ -277,7 +291,10 @@ enum status decoder_create(const struct decoder_request *request, const struct s
     made->backend = backend;
     made->request = *request;
     pthread_mutex_init(&made->pool_lock, NULL);
-    enum status status = check_stream(made);
+    made->about = avcodec_parameters_alloc();
+    enum status status = STATUS_MEMORY;
+    if (made->about && avcodec_parameters_copy(made->about, source_video(source)->codecpar) >= 0)
+        status = check_stream(made);
     if (!status)
         status = hardware_or_not(made);
     if (!status)
@@ -307,6 +324,9 @@ void decoder_destroy(struct decoder **decoder)
         old->backend->stream_destroy(old->backend, &old->stream);
     av_buffer_pool_uninit(&old->pool);
     forget_early(old);
+    av_packet_free(&old->pending);
+    avcodec_parameters_free(&old->restart.codec);
+    avcodec_parameters_free(&old->about);
     pthread_mutex_destroy(&old->pool_lock);
     free(old);
     *decoder = NULL;
@@ -345,11 +365,50 @@ static enum status check_encryption(const struct decoder *decoder, const AVPacke
     return STATUS_OK;
 }
 
+// Whether the packet is marked so; then it is pending.
+static bool is_first_after_loss(struct decoder *decoder, const AVPacket *packet)
+{
+    AVPacket *copy = packet->side_data_elems ? av_packet_clone(packet) : NULL;
+    if (copy && live_take_restart(copy, &decoder->restart))
+        decoder->pending = copy;
+    else
+        av_packet_free(&copy);
+    return decoder->pending != NULL;
+}
+
+// What was in the decoder has come out: begin anew with the pending packet.
+static enum status restart(struct decoder *decoder)
+{
+    enum status status = STATUS_OK;
+    AVPacket *packet = decoder->pending;
+    decoder->pending = NULL;
+    forget_early(decoder);
+    if (decoder->restart.codec) {
+        avcodec_parameters_free(&decoder->about);
+        decoder->about = decoder->restart.codec;
+        decoder->restart.codec = NULL;
+        status = check_stream(decoder);
+        if (!status && decoder->hardware && !decoder_has_hardware(decoder->about->codec_id))
+            av_buffer_unref(&decoder->hardware);
+        if (!status)
+            status = open_codec(decoder);
+        decoder->began = false;
+    } else {
+        avcodec_flush_buffers(decoder->codec);
+    }
+    if (!status && packet->size)
+        status = decoder_send(decoder, packet);
+    av_packet_free(&packet);
+    return status;
+}
+
 enum status decoder_send(struct decoder *decoder, const AVPacket *packet)
 {
     enum status status = check_encryption(decoder, packet);
     if (status)
         return status;
+    if (packet && is_first_after_loss(decoder, packet))
+        return decoder->began ? send(decoder, NULL) : STATUS_OK;
     if (!packet)
         decoder->draining = true;
     status = keep_early(decoder, packet);
@@ -409,7 +468,13 @@ enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
     enum status status = STATUS_OK;
     *got = false;
     while (!status) {
-        int error = avcodec_receive_frame(decoder->codec, frame);
+        if (decoder->pending && !decoder->began)
+            status = restart(decoder);
+        int error = status ? AVERROR(EAGAIN) : avcodec_receive_frame(decoder->codec, frame);
+        if (error == AVERROR_EOF && decoder->pending) {
+            status = restart(decoder);
+            continue;
+        }
         bool unable = decoder->hardware && !decoder->began &&
                       (error == AVERROR_EOF || (error >= 0 && frame->format != AV_PIX_FMT_CUDA));
         if (unable) {
@@ -427,7 +492,7 @@ enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
                 finish_frame(decoder, frame);
             return status;
         } else if (error == AVERROR(EAGAIN)) {
-            if (!replay(decoder, &status))
+            if (!status && !replay(decoder, &status))
                 return STATUS_OK;
         } else if (error == AVERROR_EOF) {
             return STATUS_EOF;

@@ -12,6 +12,7 @@ enum hwdec { HWDEC_AUTO, HWDEC_OFF, HWDEC_REQUIRE };
 struct decoder_request {
     enum hwdec hwdec;
     int64_t max_pixels; // of a picture; larger ones fail
+    double max_latency; // seconds that a frame may take through all; 0: any
     int frames_held;    // how many decoded frames the rest of the pipeline keeps at once
 };
 
@@ -26,7 +27,9 @@ enum status decoder_create(const struct decoder_request *request, const struct s
 void decoder_destroy(struct decoder **decoder);
 
 // Decode one packet of the stream; NULL: there are no more. The packet stays the caller's. A packet
-// that cannot be decoded is counted, not a failure.
+// that cannot be decoded is counted, not a failure. Ahead of one that a live source marked as the
+// first after a loss (see live.h), all that is in the decoder comes out; then it begins anew, with
+// another codec if need be.
 enum status decoder_send(struct decoder *decoder, const AVPacket *packet);
 
 // Take the next frame if there is one: *got says so. Its pts is set, in the stream's time base,

@@ -35,8 +35,16 @@ static bool is_long_past_end(const struct sluice_job *job, const AVPacket *packe
     return job->ends && (at == AV_NOPTS_VALUE || at > end_us(job) + AV_TIME_BASE);
 }
 
+static void note_arrival(struct sluice_job *job, const AVPacket *packet)
+{
+    int64_t pts_us = packet->pts == AV_NOPTS_VALUE ? AV_NOPTS_VALUE : packet_us(job, packet);
+    if (job->latency && packet->stream_index == job->source->video && pts_us != AV_NOPTS_VALUE)
+        latency_note_arrival(job->latency, pts_us, packet->pos);
+}
+
 static enum status route(struct sluice_job *job, AVPacket **packet)
 {
+    note_arrival(job, *packet);
     if ((*packet)->stream_index != job->source->video)
         return is_wanted(job, *packet) ? queue_push(job->muxing, packet) : STATUS_OK;
     if (job->ends) // the decoder has had enough; audio may still be to come
@@ -54,7 +62,8 @@ enum status demux_run(struct sluice_job *job)
         AVPacket *packet = av_packet_alloc();
         int64_t start = meter_now_ns();
         status = packet ? source_read(job->source, packet) : STATUS_MEMORY;
-        job_span(job, SLUICE_PART_DEMUX, start, -1);
+        if (!source_is_live(job->source)) // to wait for what has not happened yet is no work
+            job_span(job, SLUICE_PART_DEMUX, start, -1);
         if (!status)
             status = route(job, &packet);
         av_packet_free(&packet);

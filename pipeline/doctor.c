@@ -42,7 +42,12 @@ static enum status open_source(struct subject *subject, const struct sluice_conf
                                      config->input_rate,
                                      config->input_pixfmt,
                                      config->stream,
-                                     0};
+                                     0,
+                                     config->live,
+                                     config->rtsp_transport,
+                                     config->open_timeout,
+                                     config->stall_timeout,
+                                     config->reconnects};
     return config->input ? source_open(&request, &subject->log, &subject->stop, &subject->source)
                          : STATUS_OK;
 }

@@ -63,6 +63,7 @@ static enum status write_frame(struct sluice_job *job, AVFrame *frame, struct jo
 {
     int64_t start = meter_now_ns();
     enum status status = job->sink->write(job->sink, frame, &packets->base);
+    job->encode_ns += (meter_now_ns() - start - job->encode_ns) / 8;
     job_span(job, SLUICE_PART_ENCODE, start, frame ? job->frames_out : -1);
     return status;
 }
@@ -77,11 +78,71 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot,
         job->verified += !status;
     }
     av_frame_unref(slot->in); // the decoder may have it back while the encoder works
+    bool covered = job->gap && gap_covers(job->gap, slot->out);
+    if (!status && (covered || frame_is_late(job, slot->out, job->encode_ns))) {
+        job->dropped_late++;
+        return STATUS_OK;
+    }
     if (!status)
         status = write_frame(job, slot->out, packets);
     if (!status || status == STATUS_STOPPED) // the encoder has it, even if it may not keep it
         note_frame(job, slot->out);
+    if (!status && job->gap)
+        status = gap_note(job->gap, slot->out);
     return status;
+}
+
+// Show something while the source is lost.
+static enum status fill_gap(struct sluice_job *job, struct job_packets *packets)
+{
+    struct live_figures live;
+    AVFrame *frame = NULL;
+    live_figures(job->source->live, &live);
+    if (live.lost && job->gap_kind == GAP_SKIP && live.clock_us >= job->end)
+        source_abandon(job->source); // the output ends in the gap
+    enum status status = live.lost && !job->stop.asked && !job->ends
+                             ? gap_fill(job->gap, live.clock_us, &frame)
+                             : STATUS_OK;
+    if (!frame)
+        return status;
+    if (av_rescale_q(frame->pts, job->video.time_base, AV_TIME_BASE_Q) >= job->end) {
+        source_abandon(job->source);
+        av_frame_free(&frame);
+        return STATUS_OK;
+    }
+    status = write_frame(job, frame, packets);
+    if (!status || status == STATUS_STOPPED) {
+        job->filled++;
+        note_frame(job, frame);
+    }
+    av_frame_free(&frame);
+    return status;
+}
+
+// What went wrong here ends the job, also while its source is lost.
+static void give_up(struct sluice_job *job, enum status status)
+{
+    ring_abandon(job->ring);
+    if (status_is_failure(status))
+        source_abandon(job->source);
+}
+
+// The next filtered frame; meanwhile gaps are filled.
+static enum status take_slot(struct sluice_job *job, struct job_packets *packets,
+                             enum status *status, struct slot **slot)
+{
+    const int64_t look_ns = 10 * INT64_C(1000000);
+    if (!job->gap || (job->gap_kind == GAP_SKIP && job->end == INT64_MAX))
+        return ring_take(job->ring, slot);
+    for (;;) {
+        enum status taken = ring_take_until(job->ring, slot, meter_now_ns() + look_ns);
+        if (taken || *slot)
+            return taken;
+        if (!*status)
+            *status = fill_gap(job, packets);
+        if (*status)
+            give_up(job, *status);
+    }
 }
 
 enum status encode_run(struct sluice_job *job)
@@ -89,7 +150,7 @@ enum status encode_run(struct sluice_job *job)
     struct job_packets packets = {{push_packet}, job};
     enum status status = STATUS_OK;
     struct slot *slot;
-    while (!ring_take(job->ring, &slot)) {
+    while (!take_slot(job, &packets, &status, &slot)) {
         struct work_times times;
         enum status done = filter_wait(slot->filter, slot->number, &times);
         if (!done)
@@ -99,7 +160,7 @@ enum status encode_run(struct sluice_job *job)
         else if (!status)
             status = done ? done : finish_slot(job, slot, &packets);
         if (status)
-            ring_abandon(job->ring); // go on waiting: no slot may be freed while it runs
+            give_up(job, status); // go on waiting: no slot may be freed while it runs
         ring_release(job->ring, slot);
     }
     if (!status)

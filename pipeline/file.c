@@ -18,8 +18,10 @@
 #include <unistd.h>
 
 #include "pipeline/check.h"
+#include "pipeline/meter.h"
 
 enum { IO_BUFFER = 1 << 18, POLL_MS = 100 };
+static const int64_t sync_ns = 900 * INT64_C(1000000);
 
 struct file {
     const struct log *log;
@@ -29,8 +31,10 @@ struct file {
     char *url;               // "file:" and the temporary
     bool nameless;           // no name leads to it yet, and `temporary` is its entry in /proc
     bool overwrite;
-    bool waits;    // a pipe or the like, whose reader may keep us waiting
-    bool stubborn; // and writes to it cannot be told not to
+    bool published;    // it has its name already
+    int64_t synced_ns; // when it was last made safe, then
+    bool waits;        // a pipe or the like, whose reader may keep us waiting
+    bool stubborn;     // and writes to it cannot be told not to
     int fd;
     AVIOContext *io;
     int64_t end;
@@ -57,6 +61,14 @@ static ssize_t write_pipe(struct file *file, const uint8_t *data, size_t size)
     return -1;
 }
 
+static int note_error(struct file *file)
+{
+    int error = errno;
+    if (!file->error)
+        file->error = error;
+    return AVERROR(error);
+}
+
 // libavformat 61 made the data const.
 #if LIBAVFORMAT_VERSION_MAJOR >= 61
 static int io_write(void *opaque, const uint8_t *data, int size)
@@ -71,13 +83,16 @@ static int io_write(void *opaque, uint8_t *data, int size)
                                       : write(file->fd, data, (size_t)left);
         if (written < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
-        if (written < 0) {
-            if (!file->error)
-                file->error = errno;
-            return AVERROR(errno);
-        }
+        if (written < 0)
+            return note_error(file);
         data += written;
         left -= (int)written;
+    }
+    if (file->published && meter_now_ns() - file->synced_ns > sync_ns) {
+        // A failure is told once: a later one would not know of it.
+        if (fdatasync(file->fd) && errno != EINVAL && errno != EINTR)
+            return note_error(file);
+        file->synced_ns = meter_now_ns();
     }
     off_t at = file->temporary ? lseek(file->fd, 0, SEEK_CUR) : -1;
     file->end = at < 0 ? file->end + size : at > file->end ? at : file->end;
@@ -305,7 +320,7 @@ void file_discard(struct file **file)
         return;
     if ((*file)->fd >= 0 && (*file)->fd != STDOUT_FILENO)
         close((*file)->fd);
-    if ((*file)->temporary && !(*file)->nameless)
+    if ((*file)->temporary && !(*file)->nameless && !(*file)->published)
         unlink((*file)->temporary);
     free_all(file);
 }
@@ -360,6 +375,22 @@ static void sync_folder(const char *name)
     close(fd);
 }
 
+enum status file_publish(struct file *file)
+{
+    avio_flush(file->io);
+    if (!file->temporary || file->published)
+        return STATUS_OK;
+    int error = file->error;
+    if (!error)
+        error = file->nameless ? name_nameless(file) : rename_named(file);
+    if (error)
+        return fail(file->log, STATUS_OUTPUT, "%s could not be written: %s", file->name,
+                    strerror(error));
+    sync_folder(file->name);
+    file->published = true;
+    return STATUS_OK;
+}
+
 enum status file_commit(struct file **file)
 {
     struct file *whole = *file;
@@ -367,14 +398,14 @@ enum status file_commit(struct file **file)
     int error = whole->error;
     if (whole->temporary && !error && fsync(whole->fd))
         error = errno;
-    if (whole->nameless && !error)
+    if (whole->nameless && !whole->published && !error)
         error = name_nameless(whole);
     if (whole->fd != STDOUT_FILENO) {
         if (close(whole->fd) && !error)
             error = errno;
         whole->fd = -1;
     }
-    if (whole->temporary && !whole->nameless && !error)
+    if (whole->temporary && !whole->nameless && !whole->published && !error)
         error = rename_named(whole);
     enum status status = STATUS_OK;
     if (error == ECANCELED)

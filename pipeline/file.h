@@ -1,5 +1,7 @@
 // An output file that is whole or absent.
 //
+// (file_publish() is for outputs that must be there before they are whole.)
+//
 // Bytes go to a file without a name in the same folder (O_TMPFILE of open(2)), which vanishes with
 // the process whatever ends it; where the file system has no such thing, to a hidden temporary
 // name. file_commit() checks every write, syncs, and gives the file its name; until then what stood
@@ -32,6 +34,11 @@ AVIOContext *file_io(const struct file *file);
 
 // What to call the unfinished file when it has to be opened again for reading.
 const char *file_temporary(const struct file *file);
+
+// Give the file its name now, for readers that do not wait and for what may end the process: it
+// grows in place from here on, on the disk to within a second. file_commit() then has only to make
+// the rest safe, and file_discard() leaves what is there.
+enum status file_publish(struct file *file);
 
 // Finish: STATUS_OUTPUT and nothing under the name unless every byte is safely stored. Frees *file
 // either way.

@@ -2,7 +2,6 @@
 
 #include <libavutil/avutil.h>
 #include <libavutil/cpu.h>
-#include <libavutil/log.h>
 #include <libavutil/mathematics.h>
 #include <libavutil/pixdesc.h>
 #include <pthread.h>
@@ -49,6 +48,16 @@ void job_start_span(struct sluice_job *job, const char *name, int64_t begin_ns)
     trace_span(job->trace, TRACE_START, name, begin_ns, meter_now_ns(), -1);
 }
 
+bool frame_is_late(const struct sluice_job *job, const AVFrame *frame, int64_t ahead_ns)
+{
+    int64_t half_ns = job->latency_ns / 2;
+    if (!job->latency || !job->latency_ns)
+        return false;
+    AVRational base = source_video(job->source)->time_base;
+    return latency_age_ns(job->latency, av_rescale_q(frame->pts, base, AV_TIME_BASE_Q)) >
+           job->latency_ns - (ahead_ns < half_ns ? ahead_ns : half_ns);
+}
+
 void drop_packet(void *packet_)
 {
     AVPacket *packet = packet_;
@@ -77,6 +86,9 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
         {"ring", config->ring, SLOTS_MOST},
         {"verify", config->verify, 1e9},
         {"device", config->device, 1024},
+        {"open_timeout", config->open_timeout, 1e6},
+        {"stall_timeout", config->stall_timeout, 1e6},
+        {"max_latency", config->max_latency, 1e6},
     };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
         if (!(numbers[k].value >= 0 && numbers[k].value <= numbers[k].most))
@@ -119,6 +131,16 @@ static void set_range(struct sluice_job *job, const struct sluice_config *config
                   job->output_name);
 }
 
+// Live sources do not wait: frames that cannot be dealt with in time are dropped, the oldest first.
+// A file's are only if a limit is set, and a playlist's, which come many at once.
+static enum status set_latency(struct sluice_job *job, const struct sluice_config *config)
+{
+    bool waits = !job->source->live || job->source->is_playlist;
+    double limit = config->max_latency > 0 ? config->max_latency : waits ? 0 : 2;
+    job->latency_ns = (int64_t)(limit * 1e9);
+    return source_is_live(job->source) ? latency_create(&job->latency) : STATUS_OK;
+}
+
 static enum status create_decoder(struct sluice_job *job, const struct sluice_config *config)
 {
     int64_t begin_ns = meter_now_ns();
@@ -128,9 +150,12 @@ static enum status create_decoder(struct sluice_job *job, const struct sluice_co
         .hwdec = (enum hwdec)config->hwdec,
         .max_pixels = config->max_pixels ? config->max_pixels : INT64_C(1) << 28,
         .frames_held = job->slots + FRAMES_QUEUED + 2,
+        .max_latency = config->max_latency,
     };
     set_range(job, config);
-    enum status status = decoder_create(&request, job->source, job->backend, &job->decoder);
+    enum status status = set_latency(job, config);
+    if (!status)
+        status = decoder_create(&request, job->source, job->backend, &job->decoder);
     job_start_span(job, "open the decoder", begin_ns);
     return status;
 }
@@ -140,15 +165,27 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     struct sink_request output = {config->output,  config->output_format, config->encoder,
                                   config->crf,     config->preset,        config->bitrate,
                                   config->options, config->overwrite};
-    struct source_request input = {config->input,      config->input_format, config->input_size,
-                                   config->input_rate, config->input_pixfmt, config->stream,
-                                   config->start};
+    struct source_request input = {
+        config->input,          config->input_format, config->input_size,    config->input_rate,
+        config->input_pixfmt,   config->stream,       config->start,         config->live,
+        config->rtsp_transport, config->open_timeout, config->stall_timeout, config->reconnects};
     char reason[256];
     job->output_name = strdup(config->output ? config->output : "");
     job->verify = config->verify;
+    job->gap_kind = (enum gap_kind)config->gap;
     enum status status = job->output_name ? check_numbers(job, config) : STATUS_MEMORY;
     if (!status)
         status = chain_parse_logged(config->chain, &job->log, &job->chain);
+    for (const struct sluice_change *change = config->changes; change && change->chain && !status;
+         change++) {
+        struct chain planned;
+        status = chain_parse_logged(change->chain, &job->log, &planned);
+        if (!status)
+            chain_free(&planned);
+    }
+    if (!status)
+        status = changes_create(&job->chain, config->changes, config->changed, config->opaque,
+                                &job->changes);
     if (!status)
         status = check_distinct(job, config);
     if (!status && config->trace)
@@ -309,6 +346,8 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
     enum status status = job->sink->open(job->sink, &job->video);
     job_start_span(job, "open the output", begin_ns);
     job->alone = !status && !wants_others(job);
+    if (!status && job->source->live)
+        status = gap_create(job->gap_kind, job->video.time_base, job->video.frame_rate, &job->gap);
     snprintf(job->output_format, sizeof job->output_format, "%s",
              av_get_pix_fmt_name(job->sink->pixel));
     return status;
@@ -344,6 +383,8 @@ static void *thread_main(void *argument)
     struct thread *thread = argument;
     struct sluice_job *job = thread->job;
     enum status status = thread->run(job);
+    if (status_is_failure(status)) // a source that is lost is not waited for any more
+        source_abandon(job->source);
     pthread_mutex_lock(&job->threads_lock);
     thread->status = status;
     thread->ended = true;
@@ -454,20 +495,22 @@ static void fill_ledger(struct sluice_job *job, bool left_alone)
         .dropped_range = job->dropped_range,
         .dropped_stop = job->dropped_stop,
         .dropped_clock = job->sink->dropped,
+        .dropped_late = job->dropped_late,
+        .filled = job->filled,
     };
     if (left_alone) { // what has not come out by now never will
         ledger->frames_out = job->packets_out;
-        ledger->dropped_stop =
-            ledger->frames_in - ledger->frames_out - ledger->dropped_range - ledger->dropped_clock;
+        ledger->dropped_stop = ledger->frames_in + ledger->filled - ledger->frames_out -
+                               ledger->dropped_range - ledger->dropped_clock - ledger->dropped_late;
     }
 }
 
 static enum status check_ledger(const struct sluice_job *job)
 {
     const struct ledger *ledger = &job->ledger;
-    int64_t accounted =
-        ledger->frames_out + ledger->dropped_range + ledger->dropped_stop + ledger->dropped_clock;
-    if (accounted == ledger->frames_in)
+    int64_t accounted = ledger->frames_out + ledger->dropped_range + ledger->dropped_stop +
+                        ledger->dropped_clock + ledger->dropped_late;
+    if (accounted == ledger->frames_in + ledger->filled)
         return STATUS_OK;
     return fail(&job->log, STATUS_FAILED,
                 "the frame ledger does not add up: %lld in, %lld accounted for; please report this",
@@ -526,6 +569,23 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
     return (enum sluice_status)status;
 }
 
+enum sluice_status sluice_job_set(struct sluice_job *job, const char *options, char *why,
+                                  size_t size)
+{
+    return (enum sluice_status)changes_ask_options(job->changes, options, why, size);
+}
+
+enum sluice_status sluice_job_set_chain(struct sluice_job *job, const char *chain, char *why,
+                                        size_t size)
+{
+    return (enum sluice_status)changes_ask_chain(job->changes, chain, why, size);
+}
+
+char *sluice_job_chain(struct sluice_job *job)
+{
+    return changes_text(job->changes);
+}
+
 void sluice_job_stop(struct sluice_job *job)
 {
     if (job->stop.asked)
@@ -546,6 +606,8 @@ void sluice_job_destroy(struct sluice_job **job)
     queue_destroy(&old->frames);
     queue_destroy(&old->packets);
     queue_destroy(&old->muxing);
+    latency_destroy(&old->latency);
+    gap_destroy(&old->gap);
     ring_destroy(&old->ring);
     filter_destroy(&old->filter);
     decoder_destroy(&old->decoder);
@@ -554,6 +616,7 @@ void sluice_job_destroy(struct sluice_job **job)
     for (int k = 0; k < old->earlies; k++)
         av_packet_free(&old->early[k]);
     free(old->early);
+    changes_destroy(&old->changes);
     chain_free(&old->chain);
     trace_discard(&old->trace);
     free(old->output_name);
@@ -561,9 +624,4 @@ void sluice_job_destroy(struct sluice_job **job)
     pthread_cond_destroy(&old->thread_ended);
     free(old);
     *job = NULL;
-}
-
-void sluice_ffmpeg_log(int level)
-{
-    av_log_set_level(level);
 }

@@ -14,8 +14,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "pipeline/change.h"
 #include "pipeline/decoder.h"
 #include "pipeline/filter.h"
+#include "pipeline/gap.h"
+#include "pipeline/latency.h"
 #include "pipeline/meter.h"
 #include "pipeline/queue.h"
 #include "pipeline/ring.h"
@@ -37,7 +40,8 @@ struct thread {
 
 // Where the frames went; see sluice_summary.
 struct ledger {
-    int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_clock;
+    int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_clock, dropped_late;
+    int64_t filled; // into gaps: frames_in + filled is what is accounted for
 };
 
 struct sluice_job {
@@ -52,6 +56,7 @@ struct sluice_job {
     struct trace *trace; // NULL: none
     int slots, verify;
     int64_t frame_limit; // INT64_MAX: none
+    int64_t latency_ns;  // frames older than so are dropped; 0: never
     int64_t end;         // in microseconds of the input; INT64_MAX: none
 
     // ---- built by sluice_job_run() before the threads start ----
@@ -62,6 +67,9 @@ struct sluice_job {
     AVPacket **early;      // packets read before the threads began and not dealt with yet
     int earlies;
     int64_t early_bytes;
+    struct latency *latency; // NULL: the source is not live
+    struct gap *gap;         // NULL: the source is not one that can be lost
+    enum gap_kind gap_kind;
     struct sink_video video;
     char input_format[32], output_format[32];
     int width, height; // of the first frame
@@ -70,17 +78,20 @@ struct sluice_job {
 
     // ---- the submit thread's ----
     struct filter *filter;
-    int64_t submitted; // frames
+    struct changes *changes; // ... and who asks
+    int64_t submitted;       // frames
 
     // ---- the encode thread's ----
     int64_t engine_end[SLUICE_PARTS]; // when each engine was last busy
+    int64_t encode_ns;                // what a frame takes, about
 
     // ---- any thread's ----
     struct stop stop;            // asked for from outside
     atomic_bool ends;            // enough frames: what follows is not wanted
     _Atomic int64_t last_end;    // where the last wanted frame ends, in microseconds
     _Atomic int64_t packets_out; // of video, handed to the muxer
-    _Atomic int64_t frames_in, frames_out, dropped_range, dropped_stop, verified;
+    _Atomic int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_late, filled,
+        verified;
     _Atomic int64_t media_us; // of video handed to the sink, since its first frame
     struct meter meter[SLUICE_PARTS];
 
@@ -117,6 +128,11 @@ enum status decode_next(struct sluice_job *job, AVFrame **frame);
 // called with the filled slot before it is published.
 enum status submit_frame(struct sluice_job *job, AVFrame **frame,
                          enum status (*before)(struct sluice_job *job, const struct slot *slot));
+
+// Whether a frame will be older than the job allows when what is ahead of it, which takes
+// `ahead_ns`, is done (half of what is allowed counts at most): it makes room for fresher ones,
+// before it is filtered or before it is encoded, never after.
+bool frame_is_late(const struct sluice_job *job, const AVFrame *frame, int64_t ahead_ns);
 
 // Work out the verdict.
 void report_verdict(struct sluice_job *job);

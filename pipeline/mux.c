@@ -10,7 +10,11 @@ enum status mux_run(struct sluice_job *job)
         if (status)
             break;
         int64_t start = meter_now_ns();
+        bool video = packet->stream_index == job->source->video;
+        int64_t pts_us = packet->pos;
         status = job->sink->write_packet(job->sink, packet);
+        if (video && job->latency && !status)
+            latency_note_out(job->latency, pts_us);
         job_span(job, SLUICE_PART_MUX, start, -1);
         av_packet_free(&packet);
     }

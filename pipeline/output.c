@@ -42,6 +42,8 @@ struct output {
     struct route *route;           // one per stream of the source
     unsigned routes;
     bool failed;
+    bool live; // written so that what a crash leaves can be played, to within a second
+    bool published;
     _Atomic int64_t closed_bytes, open_bytes;
 };
 
@@ -462,6 +464,7 @@ enum status output_add_streams(struct output *output, const struct source *sourc
                                int64_t end, bool upright)
 {
     const AVFormatContext *from = source->format;
+    output->live = source_is_live(source);
     output->routes = from->nb_streams;
     output->route = calloc(from->nb_streams, sizeof *output->route);
     if (!output->route)
@@ -512,13 +515,40 @@ static enum status write_failed(struct output *output, int error, const char *wh
     return check_failed(output->log, STATUS_OUTPUT, error, "%s: %s", output->name, what);
 }
 
+// Whether the header of an MP4 has to wait for the first packets of some stream.
+static bool needs_packets(const struct output *output)
+{
+    for (unsigned k = 0; k < output->format->nb_streams; k++) {
+        enum AVCodecID id = output->format->streams[k]->codecpar->codec_id;
+        if (id == AV_CODEC_ID_AC3 || id == AV_CODEC_ID_EAC3 || id == AV_CODEC_ID_TRUEHD)
+            return true;
+    }
+    return false;
+}
+
+// An option of the muxer, if it has such a one and nobody has set it.
+static void set_default(const struct output *output, AVDictionary **options, const char *key,
+                        const char *value)
+{
+    if (output_has_option(output->format->oformat, key))
+        av_dict_set(options, key, value, AV_DICT_DONT_OVERWRITE);
+}
+
 enum status output_begin(struct output *output, AVDictionary **options)
 {
     const AVOutputFormat *muxer = output->format->oformat;
     bool seekable = output->format->pb && output->format->pb->seekable;
-    // What cannot be gone back to is written in fragments.
-    if (is_isobmff(muxer) && !seekable)
-        av_dict_set(options, "movflags", "+frag_keyframe+delay_moov+default_base_moof",
+    if (output->live) {
+        output->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;
+        set_default(output, options, "frag_duration", "1000000");
+        set_default(output, options, "cluster_time_limit", "1000");
+    }
+    // What cannot be gone back to, or may break off at any time, is written in fragments.
+    if (is_isobmff(muxer) && (!seekable || output->live))
+        av_dict_set(options, "movflags",
+                    output->live && !needs_packets(output)
+                        ? "+frag_keyframe+empty_moov+default_base_moof"
+                        : "+frag_keyframe+delay_moov+default_base_moof",
                     AV_DICT_APPEND);
     if (output_is_images(muxer) && !output_is_sequence(output->name))
         av_dict_set(options, "update", "1", AV_DICT_DONT_OVERWRITE);
@@ -562,9 +592,24 @@ static int strip_adts(AVBSFContext *to_asc, AVPacket *packet)
     return error;
 }
 
+// Give a live output's files their names, now that there is something to be seen in them.
+static enum status publish(struct output *output)
+{
+    enum status status = STATUS_OK;
+    bool wanted = output->live && !output->published && !output_is_images(output->format->oformat);
+    output->published = true;
+    for (int k = 0; k < OPEN_FILES && wanted && !status; k++)
+        if (output->file[k])
+            status = file_publish(output->file[k]);
+    return status;
+}
+
 enum status output_write(struct output *output, AVPacket *packet, int stream)
 {
     struct route *route = &output->route[stream];
+    enum status status = route->copied ? STATUS_OK : publish(output);
+    if (status)
+        return status;
     AVStream *to = output->format->streams[route->stream];
     if (packet->pts != AV_NOPTS_VALUE)
         packet->pts -= route->shift;

@@ -1,7 +1,8 @@
 // The output container: which streams go in, the header, packets, the end.
 //
 // Every file that the muxer opens (one, or one per image of a sequence) is a struct file: whole or
-// absent.
+// absent. Those of live sources are there from the first packet of video on instead, in fragments
+// or clusters of a second: whatever ends the program, what is there plays up to a second before.
 #pragma once
 
 #include <libavcodec/avcodec.h>

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct queue {
     int capacity;
@@ -26,7 +27,11 @@ enum status queue_create(int capacity, int writers, void (*drop)(void *item), st
     (*queue)->writers = writers;
     (*queue)->drop = drop;
     pthread_mutex_init(&(*queue)->lock, NULL);
-    pthread_cond_init(&(*queue)->changed, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&(*queue)->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     (*queue)->item = calloc((size_t)capacity, sizeof *(*queue)->item);
     if (!(*queue)->item) {
         queue_destroy(queue);
@@ -71,20 +76,28 @@ enum status queue_push(struct queue *queue, void *item)
     return status;
 }
 
-enum status queue_pop(struct queue *queue, void *item)
+enum status queue_pop_until(struct queue *queue, void *item, int64_t until_ns)
 {
+    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    void *none = NULL;
+    int expired = 0;
     pthread_mutex_lock(&queue->lock);
-    while (!queue->count && queue->writers > 0 && !queue->closed)
-        pthread_cond_wait(&queue->changed, &queue->lock);
-    enum status status = queue->count ? STATUS_OK : STATUS_EOF;
-    if (!status) {
-        memcpy(item, &queue->item[queue->first], sizeof queue->item[0]);
+    while (!queue->count && queue->writers > 0 && !queue->closed && !expired)
+        expired = pthread_cond_timedwait(&queue->changed, &queue->lock, &until);
+    enum status status = queue->count || expired ? STATUS_OK : STATUS_EOF;
+    memcpy(item, queue->count ? &queue->item[queue->first] : &none, sizeof none);
+    if (queue->count) {
         queue->first = (queue->first + 1) % queue->capacity;
         queue->count--;
         pthread_cond_broadcast(&queue->changed);
     }
     pthread_mutex_unlock(&queue->lock);
     return status;
+}
+
+enum status queue_pop(struct queue *queue, void *item)
+{
+    return queue_pop_until(queue, item, INT64_MAX);
 }
 
 void queue_finish(struct queue *queue)

@@ -2,6 +2,8 @@
 // bounded by construction; closing it from either end is how threads tell each other to finish.
 #pragma once
 
+#include <stdint.h>
+
 #include "stages/status.h"
 
 struct queue;
@@ -25,6 +27,10 @@ enum status queue_push(struct queue *queue, void *item);
 //
 // Thread-safety: one reading thread.
 enum status queue_pop(struct queue *queue, void *item);
+
+// The same, but wait until `until_ns` of CLOCK_MONOTONIC only: *item is NULL if none has come by
+// then.
+enum status queue_pop_until(struct queue *queue, void *item, int64_t until_ns);
 
 // A writer is done. Once per writer.
 void queue_finish(struct queue *queue);

@@ -5,6 +5,12 @@
 #include <string.h>
 
 #include "pipeline/job.h"
+#include "pipeline/names.h"
+
+void sluice_public_name(const char *name, char *to, size_t size)
+{
+    name_without_secrets(name, to, size);
+}
 
 void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *progress)
 {
@@ -76,6 +82,11 @@ void report_verdict(struct sluice_job *job)
         snprintf(job->verdict, sizeof job->verdict,
                  "%s set the pace, busy %.0f %% of the time; %s would help", parts[part].name,
                  100 * share, advice);
+    else if (source_is_live(job->source))
+        snprintf(job->verdict, sizeof job->verdict,
+                 "the source set the pace; the part that worked most, %s, was busy %.0f %% of the "
+                 "time",
+                 parts[part].name, 100 * share);
     else
         snprintf(job->verdict, sizeof job->verdict,
                  "no part was busy for even half of the time: the job is too short to say what "
@@ -84,15 +95,23 @@ void report_verdict(struct sluice_job *job)
 
 void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *summary)
 {
+    struct live_figures live = {0};
+    if (job->source->live)
+        live_figures(job->source->live, &live);
     *summary = (struct sluice_summary){
         .frames_in = job->ledger.frames_in,
         .frames_out = job->ledger.frames_out,
         .dropped_range = job->ledger.dropped_range,
         .dropped_stop = job->ledger.dropped_stop,
         .dropped_clock = job->ledger.dropped_clock,
+        .dropped_late = job->ledger.dropped_late,
+        .frames_filled = job->ledger.filled,
         .frames_damaged = decoder_damaged_frames(job->decoder),
         .packets_damaged = decoder_damaged_packets(job->decoder),
         .truncated = job->truncated,
+        .losses = live.losses,
+        .reconnects = live.reconnects,
+        .lost_seconds = (double)live.lost_us * 1e-6,
         .verified = job->verified,
         .seconds = job->seconds,
         .media_seconds = (double)job->media_us * 1e-6,
@@ -114,6 +133,9 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .bottleneck = bottleneck(job),
         .verdict = job->verdict,
     };
+    static const double shares[3] = {0.5, 0.95, 0.99};
+    for (int k = 0; k < 3 && job->latency; k++)
+        summary->latency[k] = latency_quantile_s(job->latency, shares[k]);
     for (int part = 0; part < SLUICE_PARTS; part++)
         summary->busy[part] = busy_share(job, (enum sluice_part)part);
 }

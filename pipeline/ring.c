@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct ring {
     int slots;
@@ -22,7 +23,11 @@ enum status ring_create(int slots, struct ring **ring)
     if (!*ring)
         return STATUS_MEMORY;
     pthread_mutex_init(&(*ring)->lock, NULL);
-    pthread_cond_init(&(*ring)->changed, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&(*ring)->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     (*ring)->slots = slots;
     (*ring)->slot = calloc((size_t)slots, sizeof *(*ring)->slot);
     for (int k = 0; (*ring)->slot && k < slots; k++) {
@@ -94,16 +99,25 @@ void ring_finish(struct ring *ring)
     pthread_mutex_unlock(&ring->lock);
 }
 
-enum status ring_take(struct ring *ring, struct slot **slot)
+enum status ring_take_until(struct ring *ring, struct slot **slot, int64_t until_ns)
 {
+    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
+    int expired = 0;
+    *slot = NULL;
     pthread_mutex_lock(&ring->lock);
-    while (ring->taken == ring->published && !ring->finished)
-        pthread_cond_wait(&ring->changed, &ring->lock);
-    enum status status = ring->taken < ring->published ? STATUS_OK : STATUS_EOF;
-    if (!status)
+    while (ring->taken == ring->published && !ring->finished && !expired)
+        expired = pthread_cond_timedwait(&ring->changed, &ring->lock, &until);
+    bool ready = ring->taken < ring->published;
+    enum status status = ready || !ring->finished ? STATUS_OK : STATUS_EOF;
+    if (ready)
         *slot = &ring->slot[ring->taken++ % ring->slots];
     pthread_mutex_unlock(&ring->lock);
     return status;
+}
+
+enum status ring_take(struct ring *ring, struct slot **slot)
+{
+    return ring_take_until(ring, slot, INT64_MAX);
 }
 
 void ring_release(struct ring *ring, struct slot *slot)

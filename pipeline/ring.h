@@ -13,6 +13,8 @@
 
 #include <libavutil/frame.h>
 
+#include <stdint.h>
+
 #include "pipeline/filter.h"
 #include "stages/status.h"
 
@@ -47,6 +49,9 @@ void ring_finish(struct ring *ring);
 
 // Wait for the oldest published slot. STATUS_EOF after the last.
 enum status ring_take(struct ring *ring, struct slot **slot);
+
+// The same, but wait until `until_ns` of CLOCK_MONOTONIC only: *slot is NULL if none came by then.
+enum status ring_take_until(struct ring *ring, struct slot **slot, int64_t until_ns);
 
 // The slot's frames are unreferenced here.
 void ring_release(struct ring *ring, struct slot *slot);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pipeline/check.h"
+#include "pipeline/names.h"
 
 static enum status refuse_encoding(const struct sink_request *request, const struct log *log)
 {
@@ -25,6 +26,11 @@ enum status sink_create(const struct sink_request *request, const struct log *lo
 {
     const char *file;
     *sink = NULL;
+    if (name_is_url(request->output)) {
+        char shown[1024];
+        name_without_secrets(request->output, shown, sizeof shown);
+        return fail(log, STATUS_OUTPUT, "%s is an address; sluice writes files and pipes", shown);
+    }
     bool null = !strcmp(request->output, "null:");
     if (!null && !av_strstart(request->output, "hash:", &file))
         return sink_file_create(request, log, stop, sink);

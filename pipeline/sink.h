@@ -32,7 +32,8 @@ struct sink_video {
     int64_t end;           // where the video ends before its input does, before the shift
 };
 
-// What a sink passes packets to, when it makes any: the queue of the muxing thread.
+// What a sink passes packets to, when it makes any: the queue of the muxing thread. A packet's
+// `pos` is its pts in microseconds.
 struct packet_queue {
     enum status (*push)(struct packet_queue *queue, AVPacket **packet);
 };

@@ -155,6 +155,9 @@ static enum status open_encoder(struct file_sink *self, const AVFrame *frame)
     };
     AVDictionary *options = NULL;
     av_dict_copy(&options, self->encoder_options, 0);
+    // Frames that an encoder keeps back are late, and lost when the program is ended by force.
+    if (source_is_live(self->video.source) && av_match_name(self->codec->name, "libx264,libx265"))
+        av_dict_set(&options, "tune", "zerolatency", AV_DICT_DONT_OVERWRITE);
     enum status status = encoder_create(self->codec, &video, &options, self->log, &self->encoder);
     av_dict_free(&options);
     self->width = frame->width;
@@ -259,6 +262,8 @@ static enum status pass_packets(struct file_sink *self, struct packet_queue *que
             return status == STATUS_EOF ? STATUS_OK : status;
         }
         packet->stream_index = self->stream;
+        packet->pos =
+            av_rescale_q(packet->pts, encoder_context(self->encoder)->time_base, AV_TIME_BASE_Q);
         status = queue->push(queue, &packet);
         av_packet_free(&packet);
         if (status)

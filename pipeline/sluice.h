@@ -50,13 +50,17 @@ enum sluice_backend { SLUICE_AUTO, SLUICE_CUDA, SLUICE_CPU, SLUICE_SCALAR };
 // Whether the GPU decodes: where it can, or not at all, or nothing else will do.
 enum sluice_hwdec { SLUICE_HWDEC_AUTO, SLUICE_HWDEC_OFF, SLUICE_HWDEC_REQUIRE };
 
+// What an output shows while a live source is lost: nothing new (timestamps leap over the gap), the
+// last picture again and again, or black.
+enum sluice_gap { SLUICE_GAP_SKIP, SLUICE_GAP_FREEZE, SLUICE_GAP_BLACK };
+
 // ---- a job ----
 
 // What to do. Strings are read by sluice_job_create() only and may go afterwards; so may the
 // struct.
 struct sluice_config {
-    // A file; a numbered or globbed sequence of images ("in%04d.png", "*.png"); "-" for standard
-    // input. A name that exists as it stands is always that file.
+    // A file; an address; a device; a numbered or globbed sequence of images ("in%04d.png",
+    // "*.png"); "-" for standard input. A name that exists as it stands is always that file.
     const char *input;
     // A file, its container by the extension; a numbered sequence of images; "-" for standard
     // output (needs output_format); "null:" to filter and discard; "hash:FILE" for one line a
@@ -75,6 +79,22 @@ struct sluice_config {
     int64_t frames;           // end after so many frames
     int64_t max_pixels;       // refuse larger pictures; 0: 2^28
 
+    // Live sources: rtsp, rtmp, srt, udp and rtp addresses, http ones without an end, and capture
+    // devices ("/dev/video0", "v4l2:/dev/video0", "x11grab::0", "lavfi:testsrc"). When they are
+    // lost they are connected again; the output goes on, its timestamps with a gap as long as in
+    // life.
+    bool live;                  // a file plays at its own pace, and is written as if it were live
+    const char *rtsp_transport; // "tcp", "udp", ...; NULL: tcp, and udp where that fails
+    enum sluice_gap gap;        // what is shown while a live source is lost
+    double open_timeout;        // seconds that opening an address may take; 0: 10
+    double stall_timeout;       // seconds without a picture until a source is lost; 0: 5, of
+                                // playlists, which come in segments, 30
+    double max_latency;         // seconds: frames older than so are dropped before they are
+                                // filtered, and the decoder's threads are limited; 0: 2 of live
+                                // sources, any of files and playlists
+    int reconnects;             // attempts in a row, at once and then 0.25 s to 10 s apart; 0: for
+                                // ever, below 0: none
+
     const char *output_format;  // FFmpeg's name of a muxer
     const char *encoder;        // FFmpeg's name of an encoder
     const char *crf;            // quality of encoders that have this option
@@ -91,12 +111,25 @@ struct sluice_config {
     const char *trace; // a file for a timeline that ui.perfetto.dev opens; NULL: none
     int verify;        // recompute every Nth frame with scalar and fail on a difference; 0: none
 
+    // Changes made at the first frames from these times on, as `changed` told them of another job;
+    // ended by a NULL chain. NULL: none. Read while the job runs.
+    const struct sluice_change *changes;
+
+    // Called when a chain begins to filter, the first one too, with the time of its first frame in
+    // microseconds of the input. From a thread of the job. NULL: nobody asks.
+    void (*changed)(void *opaque, int64_t pts_us, const char *chain);
+
     // Called with one sentence at a time, from any thread. NULL: silence.
     void (*log)(void *opaque, enum sluice_log_level level, const char *sentence);
     void *opaque;
 };
 
 struct sluice_job;
+
+struct sluice_change {
+    int64_t pts_us;
+    const char *chain;
+};
 
 // Check the configuration, open the input, find out how to write the output. On success the caller
 // owns *job; on failure it is NULL. Blocks as long as opening the input takes.
@@ -114,6 +147,23 @@ void sluice_job_stop(struct sluice_job *job);
 
 // Free everything. Not while sluice_job_run() is running. Leaves NULL, accepts NULL behind it.
 void sluice_job_destroy(struct sluice_job **job);
+
+// ---- changes while it runs ----
+
+// Filter by other parameters from the next frame on, all of them at once: "gaussian.sigma=2.5,
+// threshold.t1=30", or of the second of two "gaussian#2.sigma=1". SLUICE_USAGE if they are none of
+// the chain's, with a sentence in `why` (optional), and nothing changes. Any thread, any time
+// between create and destroy.
+enum sluice_status sluice_job_set(struct sluice_job *job, const char *options, char *why,
+                                  size_t size);
+
+// The same, by another chain.
+enum sluice_status sluice_job_set_chain(struct sluice_job *job, const char *chain, char *why,
+                                        size_t size);
+
+// The chain, with the changes asked for so far, as text that the caller frees with free(); NULL
+// without memory. Any thread.
+char *sluice_job_chain(struct sluice_job *job);
 
 // ---- how it goes ----
 
@@ -143,17 +193,24 @@ enum sluice_part {
 
 // Everything about a job that has run, whatever came of it. Strings live as long as the job.
 struct sluice_summary {
-    // The ledger: frames_in = frames_out + dropped_range + dropped_stop + dropped_clock, or the job
-    // has failed.
+    // The ledger: frames_in + frames_filled = frames_out + all that was dropped, or the job has
+    // failed.
     int64_t frames_in;       // decoded
+    int64_t frames_filled;   // shown while a live source was lost
     int64_t frames_out;      // written
     int64_t dropped_range;   // outside start, duration or frames
     int64_t dropped_stop;    // decoded but not yet filtered when the job was stopped
+    int64_t dropped_late;    // of a live source: older than max_latency before they were filtered
     int64_t dropped_clock;   // two or more frames in one tick of the output's clock
     int64_t frames_damaged;  // of frames_in: decoded with errors, shown as the decoder left them
     int64_t packets_damaged; // could not be decoded at all
-    bool truncated;          // the file ends before its own header or index says so
-    int64_t verified;        // frames recomputed and found equal
+    bool truncated;          // the file ends before its own header or index says so, or a live
+                             // source was lost for good
+    int64_t losses, reconnects; // times that a live source went away, and came back
+    double lost_seconds;        // time without it
+    double latency[3]; // of a live source: what 50, 95 and 99 % of the frames did not exceed from
+                       // a packet's arrival to the writing of what became of it; 0: nothing written
+    int64_t verified;  // frames recomputed and found equal
 
     double seconds;       // wall time of sluice_job_run()
     double media_seconds; // of video written
@@ -238,11 +295,15 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
 // "sluice 0.1.0 (libavformat 59.27.100, ..., CUDA 13.0)". Static.
 const char *sluice_version(void);
 
+// A name as it may be shown: without passwords and other secrets of an address.
+void sluice_public_name(const char *name, char *to, size_t size);
+
 // What a status is called in a sentence.
 const char *sluice_status_name(enum sluice_status status);
 
-// Let FFmpeg write its own messages to standard error from this level on (AV_LOG_QUIET -8 ..
-// AV_LOG_DEBUG 48). This is the one setting that holds for the whole process; jobs do not touch it.
+// Let FFmpeg write its own messages to standard error, without the secrets of addresses, from this
+// level on (AV_LOG_QUIET -8 .. AV_LOG_DEBUG 48). This is the one setting that holds for the whole
+// process; jobs do not touch it.
 void sluice_ffmpeg_log(int level);
 
 #ifdef __cplusplus

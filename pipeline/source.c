@@ -15,10 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pipeline/check.h"
 #include "pipeline/compat.h"
+#include "pipeline/devices.h"
+#include "pipeline/meter.h"
 #include "pipeline/names.h"
 
 enum { IO_BUFFER = 1 << 16, POLL_MS = 100 };
@@ -65,9 +68,26 @@ static int64_t io_seek(void *opaque, int64_t offset, int whence)
     return at < 0 ? AVERROR(errno) : at;
 }
 
+static bool is_late(const struct source *source)
+{
+    return source->deadline_ns && meter_now_ns() > source->deadline_ns;
+}
+
 static int interrupted(void *opaque)
 {
+    return is_over(opaque) || is_late(opaque);
+}
+
+static bool live_is_over(void *opaque)
+{
     return is_over(opaque);
+}
+
+// Files take the time that they take.
+static void set_deadline(struct source *source, int64_t ns)
+{
+    bool local = source->fd >= 0 || source->is_sequence;
+    source->deadline_ns = local ? 0 : meter_now_ns() + ns;
 }
 
 // Demuxers open further files through this.
@@ -76,9 +96,11 @@ static int refuse_open(AVFormatContext *format, AVIOContext **io, const char *ur
 {
     (void)io, (void)flags, (void)options;
     const struct source *source = format->opaque;
+    char shown[256];
+    name_without_secrets(url, shown, sizeof shown);
     log_print(source->log, LOG_ERROR,
               "%s names another file or address (%.200s); sluice opens only the file it is given",
-              source->name, url);
+              source->name, shown);
     return AVERROR(EACCES);
 }
 
@@ -194,20 +216,30 @@ static enum status check_description(const struct source *source,
     return STATUS_OK;
 }
 
+static enum status find_demuxer(const struct source *source, const char *name,
+                                const AVInputFormat **demuxer)
+{
+    *demuxer = NULL;
+    if (name && !(*demuxer = av_find_input_format(name_of_format(name))))
+        return fail(source->log, STATUS_USAGE,
+                    "there is no input format '%s'; 'ffmpeg -demuxers' lists them", name);
+    return STATUS_OK;
+}
+
 static enum status open_container(struct source *source, const struct source_request *request)
 {
-    const AVInputFormat *demuxer = NULL;
+    const AVInputFormat *demuxer;
     AVDictionary *options = NULL;
-    const char *name = request->name;
+    const char *name = request->name, *device, *what;
     char url[4200];
+    bool is_device = name_is_device(name, &device, &what);
     enum status status = check_description(source, request);
+    if (!status)
+        status = is_device ? device_find(device, source->log, &demuxer)
+                           : find_demuxer(source, request->format, &demuxer);
     if (status)
         return status;
-    if (request->format && !(demuxer = av_find_input_format(name_of_format(request->format))))
-        return fail(source->log, STATUS_USAGE,
-                    "there is no input format '%s'; 'ffmpeg -demuxers' lists them",
-                    request->format);
-    snprintf(url, sizeof url, "%s", name);
+    snprintf(url, sizeof url, "%s", what);
     if (source->is_sequence) {
         demuxer = av_find_input_format("image2");
         bool numbered = name_is_numbered(name);
@@ -216,7 +248,7 @@ static enum status open_container(struct source *source, const struct source_req
         if (first >= 0)
             av_dict_set_int(&options, "start_number", first, 0);
         set_option(&options, "protocol_whitelist", "file");
-    } else if (!name_is_url(name)) {
+    } else if (!name_is_url(name) && !is_device) {
         snprintf(url, sizeof url, "file:%s", name);
         set_option(&options, "protocol_whitelist", "file");
         status = open_io(source, name);
@@ -234,8 +266,11 @@ static enum status open_container(struct source *source, const struct source_req
     set_option(&options, "pixel_format", request->pixfmt);
     if (!status) {
         // FFmpeg frees the context when this fails; the pointer is NULL then.
+        set_deadline(source, source->open_ns);
         int error = open_format(&source->format, url, demuxer, &options);
-        if (error == AVERROR_EXIT)
+        if (error == AVERROR_EXIT && is_late(source))
+            error = AVERROR(ETIMEDOUT);
+        if (error == AVERROR_EXIT && is_over(source))
             status = STATUS_STOPPED;
         else if (error < 0)
             status =
@@ -310,11 +345,137 @@ static enum status seek_to_start(struct source *source, double start)
     source->start = (int64_t)(start * AV_TIME_BASE) + (begin == AV_NOPTS_VALUE ? 0 : begin);
     // To the keyframe before, and further where seeking is by estimate. What cannot seek, and what
     // begins within the estimate's error, is read from the beginning.
+    set_deadline(source, source->open_ns);
     bool estimates = source->format->iformat->flags & AVFMT_TS_DISCONT;
     int64_t target = source->start - (estimates ? 3 * (int64_t)AV_TIME_BASE : 0);
     if (begin == AV_NOPTS_VALUE || target > begin)
         avformat_seek_file(source->format, -1, INT64_MIN, target, target, 0);
     return STATUS_OK;
+}
+
+// ---- live sources ----
+
+// What each protocol may open besides.
+static const char protocols[] =
+    "rtsp,rtsps,rtp,srtp,rtmp,rtmps,rtmpt,rtmpe,srt,udp,tcp,tls,http,https,httpproxy,crypto,data";
+
+static enum status open_live(struct source *source, const struct source_request *request)
+{
+    const char *format = NULL, *what = request->name;
+    const AVInputFormat *demuxer;
+    bool device = name_is_device(request->name, &format, &what);
+    enum status status = check_description(source, request);
+    if (!status)
+        status = device ? device_find(format, source->log, &demuxer)
+                        : find_demuxer(source, request->format, &demuxer);
+    if (status)
+        return status;
+    AVDictionary *options = NULL;
+    if (!device)
+        set_option(&options, "protocol_whitelist", protocols);
+    if (name_is_url(what) && !strncmp(what, "rtsp", 4)) {
+        set_option(&options, "rtsp_transport", request->rtsp_transport);
+        if (!request->rtsp_transport)
+            set_option(&options, "rtsp_flags", "prefer_tcp");
+    }
+    set_option(&options, "video_size", request->size);
+    set_option(&options, "framerate", request->rate);
+    set_option(&options, "pixel_format", request->pixfmt);
+    struct live_request live = {
+        .url = what,
+        .name = source->name,
+        .demuxer = demuxer,
+        .options = options,
+        .open_timeout = (double)source->open_ns * 1e-9,
+        .stall_timeout = (double)source->stall_ns * 1e-9,
+        .reconnects = request->reconnects == 0  ? -1
+                      : request->reconnects < 0 ? 0
+                                                : request->reconnects,
+        .is_over = live_is_over,
+        .opaque = source,
+    };
+    status = live_open(&live, source->log, &source->live);
+    av_dict_free(&options);
+    if (status == STATUS_STOPPED && !atomic_load(source->stop))
+        return STATUS_EOF;
+    if (!status)
+        source->format = (AVFormatContext *)live_format(source->live);
+    return status;
+}
+
+// Segments are up to ten seconds long, and late.
+static const int64_t playlist_stall_ns = 30 * INT64_C(1000000000);
+
+// An address that turns out to have no end: a camera's MJPEG, a broadcast's playlist.
+static bool has_no_end(const struct source *source, const char *name)
+{
+    const AVFormatContext *format = source->format;
+    bool seekable = format->pb && format->pb->seekable & AVIO_SEEKABLE_NORMAL;
+    bool list = av_match_name("hls", format->iformat->name);
+    bool sized = format->pb && avio_size(format->pb) > 0;
+    return name_is_url(name) && strncmp(name, "file:", 5) != 0 &&
+           format->duration == AV_NOPTS_VALUE && (list || (!seekable && !sized));
+}
+
+static enum status open_file(struct source *source, const struct source_request *request)
+{
+    source->format = avformat_alloc_context();
+    if (!source->format)
+        return STATUS_MEMORY;
+    source->format->opaque = source;
+    source->format->interrupt_callback = (AVIOInterruptCB){interrupted, source};
+    enum status status = open_container(source, request);
+    if (status)
+        return status;
+    int error = avformat_find_stream_info(source->format, NULL);
+    if (atomic_load(source->stop))
+        return STATUS_STOPPED;
+    if (error < 0 && is_late(source))
+        error = AVERROR(ETIMEDOUT);
+    if (error < 0)
+        return check_failed(source->log, STATUS_INPUT, error, "the streams of %s cannot be read",
+                            source->name);
+    if (!has_no_end(source, request->name))
+        return STATUS_OK;
+    source->is_playlist = av_match_name("hls", source->format->iformat->name);
+    if (source->is_playlist && request->stall_timeout <= 0)
+        source->stall_ns = playlist_stall_ns;
+    avformat_close_input(&source->format);
+    return open_live(source, request);
+}
+
+// A picture that FFmpeg generates. It cannot be lost, but takes its time.
+static bool is_generator(const char *name)
+{
+    const char *format, *what;
+    return name_is_device(name, &format, &what) && !strcmp(format, "lavfi");
+}
+
+static bool is_live(const struct source_request *request)
+{
+    const char *format, *what;
+    if (name_is_device(request->name, &format, &what))
+        return !is_generator(request->name);
+    bool local = !strncmp(request->name, "file:", 5);
+    return name_is_live(request->name) || (request->live && !local && name_is_url(request->name));
+}
+
+static enum status open_source(struct source *source, const struct source_request *request)
+{
+    enum status status = is_live(request) ? open_live(source, request) : open_file(source, request);
+    if (!status)
+        status = choose_stream(source, request->stream);
+    if (!status && source->live && request->start > 0)
+        return fail(source->log, STATUS_USAGE, "%s is live: it has no --start but now",
+                    source->name);
+    if (!status)
+        status = seek_to_start(source, request->start);
+    if (!status && source->live)
+        live_watch(source->live, source->video);
+    else if (!status && (request->live || is_generator(request->name)))
+        source->paced_ns = meter_now_ns();
+    source->is_still = !status && !source->live && is_still(source);
+    return status;
 }
 
 enum status source_open(const struct source_request *request, const struct log *log,
@@ -328,31 +489,21 @@ enum status source_open(const struct source_request *request, const struct log *
     made->stop = stop;
     made->fd = -1;
     made->video = -1;
+    made->open_ns = (int64_t)((request->open_timeout > 0 ? request->open_timeout : 10) * 1e9);
+    made->stall_ns = (int64_t)((request->stall_timeout > 0 ? request->stall_timeout : 5) * 1e9);
     made->is_stdin = !strcmp(request->name, "-");
     bool may_be_sequence = !request->format || !strcmp(request->format, "image2");
-    made->is_sequence = !made->is_stdin && !name_is_url(request->name) && may_be_sequence &&
+    const char *format, *what;
+    made->is_sequence = !made->is_stdin && !name_is_device(request->name, &format, &what) &&
+                        !name_is_url(request->name) && may_be_sequence &&
                         (name_is_numbered(request->name) || name_is_globbed(request->name));
-    made->name = strdup(made->is_stdin ? "standard input" : request->name);
-    made->format = avformat_alloc_context();
-    enum status status = STATUS_MEMORY;
-    if (!made->name || !made->format)
-        goto fail;
-    made->format->opaque = made;
-    made->format->interrupt_callback = (AVIOInterruptCB){interrupted, made};
-    status = open_container(made, request);
-    if (status)
-        goto fail;
-    int error = avformat_find_stream_info(made->format, NULL);
-    status = atomic_load(stop) ? STATUS_STOPPED : STATUS_OK;
-    if (!status && error < 0)
-        status =
-            check_failed(log, STATUS_INPUT, error, "the streams of %s cannot be read", made->name);
-    if (!status)
-        status = choose_stream(made, request->stream);
-    if (!status)
-        status = seek_to_start(made, request->start);
-    made->is_still = !status && is_still(made);
-fail:
+    size_t room = strlen(request->name) + 64;
+    made->name = malloc(room);
+    enum status status = made->name ? STATUS_OK : STATUS_MEMORY;
+    if (!status) {
+        name_without_secrets(made->is_stdin ? "standard input" : request->name, made->name, room);
+        status = open_source(made, request);
+    }
     if (status)
         source_close(source);
     return status;
@@ -363,7 +514,10 @@ void source_close(struct source **source)
     if (!*source)
         return;
     struct source *old = *source;
-    avformat_close_input(&old->format);
+    if (old->live)
+        live_close(&old->live);
+    else
+        avformat_close_input(&old->format);
     if (old->io)
         av_freep(&old->io->buffer);
     avio_context_free(&old->io);
@@ -432,8 +586,39 @@ static void note_end(struct source *source, const AVPacket *packet)
         source->end_us = end;
 }
 
+// Wait until it is time for this packet, in a file that plays at its own pace.
+static void keep_pace(const struct source *source, const AVPacket *packet)
+{
+    const AVStream *stream = source->format->streams[packet->stream_index];
+    int64_t begin = source->format->start_time, dts = packet->dts;
+    if (!source->paced_ns || dts == AV_NOPTS_VALUE)
+        return;
+    int64_t at = av_rescale_q(dts, stream->time_base, AV_TIME_BASE_Q);
+    if (source->start != AV_NOPTS_VALUE)
+        begin = source->start;
+    int64_t due = source->paced_ns + (at - (begin == AV_NOPTS_VALUE ? 0 : begin)) * 1000;
+    while (!is_over(source) && meter_now_ns() < due) {
+        int64_t left = due - meter_now_ns();
+        nanosleep(
+            &(struct timespec){.tv_nsec = left < POLL_MS * 1000000 ? left : POLL_MS * 1000000},
+            NULL);
+    }
+}
+
+static enum status read_live(struct source *source, AVPacket *packet)
+{
+    enum status status = live_read(source->live, packet);
+    if (status == STATUS_STOPPED && !atomic_load(source->stop))
+        return STATUS_EOF; // abandoned
+    source->broken |= status == STATUS_EOF;
+    return status;
+}
+
 enum status source_read(struct source *source, AVPacket *packet)
 {
+    if (source->live)
+        return read_live(source, packet);
+    set_deadline(source, source->stall_ns);
     int error = av_read_frame(source->format, packet);
     if (atomic_load(source->stop)) {
         av_packet_unref(packet);
@@ -449,14 +634,18 @@ enum status source_read(struct source *source, AVPacket *packet)
         return STATUS_EOF;
     if (error < 0) {
         char words[AV_ERROR_MAX_STRING_SIZE];
-        av_strerror(error, words, sizeof words);
+        av_strerror(is_late(source) ? AVERROR(ETIMEDOUT) : error, words, sizeof words);
         log_print(source->log, LOG_WARNING, "%s breaks off: %s", source->name, words);
         source->broken = true;
         return STATUS_EOF;
     }
     source->images_read += packet->stream_index == source->video;
     note_end(source, packet);
-    return mend_clock(source, packet);
+    enum status status = mend_clock(source, packet);
+    if (!status)
+        keep_pace(source, packet);
+    packet->pos = meter_now_ns();
+    return status;
 }
 
 // ---- what only packets tell ----
@@ -545,7 +734,8 @@ static bool has_gap(const struct source *source)
 
 bool source_is_truncated(const struct source *source)
 {
-    return source->broken || is_cut(source) || is_short(source) || has_gap(source);
+    return source->broken ||
+           (!source->live && (is_cut(source) || is_short(source) || has_gap(source)));
 }
 
 int64_t source_frames(const struct source *source)

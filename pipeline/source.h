@@ -3,12 +3,16 @@
 // Local files are opened by us and read through our own AVIOContext; whatever a demuxer then tries
 // to open besides (the segments of a playlist, files that a script names) is refused, so a file
 // from a stranger reaches nothing but itself.
+//
+// Live sources (streams, capture devices) are connections that may come and go, see live.h. What
+// blocks on any address has a deadline.
 #pragma once
 
 #include <libavformat/avformat.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "pipeline/live.h"
 #include "stages/log.h"
 #include "stages/status.h"
 
@@ -17,21 +21,33 @@ struct source_request {
     const char *format, *size, *rate, *pixfmt; // (optional)
     const char *stream;                        // (optional) index of the video stream
     double start;                              // seconds after the beginning; 0: the beginning
+    bool live;                  // also what is no live source: a file plays at its own pace
+    const char *rtsp_transport; // (optional) "tcp", "udp", ...; tcp, and udp where that fails
+    double open_timeout;        // seconds; 0: 10
+    double stall_timeout;       // seconds; 0: 5, of playlists 30
+    int reconnects;             // of live sources after a loss: 0 for ever, below 0 none, else so
+                                // many attempts in a row
 };
 
 struct source {
     const struct log *log;
-    char *name; // for messages
-    AVFormatContext *format;
-    AVIOContext *io; // ours, or NULL where libavformat opens things itself
-    int fd;          // -1: none
+    char *name;              // for messages: without passwords
+    AVFormatContext *format; // what is there; packets come from it unless the source is live
+    struct live *live;       // NULL: it is not
+    AVIOContext *io;         // ours, or NULL where libavformat opens things itself
+    int fd;                  // -1: none
     bool is_stdin;
     bool is_still;           // one picture, as far as can be told before decoding
+    bool is_playlist;        // of a broadcast: pictures come many at once, and then none for long
     bool is_sequence;        // numbered or globbed images
     const atomic_bool *stop; // the job's
     atomic_bool abandoned;
-    bool broken;   // reading failed before the end
-    int video;     // the stream to filter
+    int64_t open_ns, stall_ns;   // what calls on an address may take
+    _Atomic int64_t deadline_ns; // of the current call; 0: none
+    int64_t paced_ns;            // when the clock of a file that plays at its own pace was 0; 0: no
+                                 // pace
+    bool broken;                 // reading failed before the end
+    int video;                   // the stream to filter
     int64_t start; // request.start as a timestamp of the file, in microseconds; or AV_NOPTS
     // Streams that were joined byte for byte restart their clock; see source_read().
     int64_t clock_offset; // what has been added so far, in microseconds
@@ -48,9 +64,11 @@ enum status source_open(const struct source_request *request, const struct log *
                         const atomic_bool *stop, struct source **source);
 void source_close(struct source **source);
 
-// Read the next packet of any stream. STATUS_EOF at the end; a file that breaks off ends there, and
-// source_is_truncated() tells. In formats whose clock may jump (MPEG-TS) packets after a jump back,
-// or ahead by over ten seconds, go on where those before ended.
+// Read the next packet of any stream. Its `pos` says when it was there, by CLOCK_MONOTONIC. Of a
+// live source the first packet of video after a loss is marked, see live_take_restart(). STATUS_EOF
+// at the end; a file that breaks off ends there, and source_is_truncated() tells. In formats whose
+// clock may jump (MPEG-TS) packets after a jump back, or ahead by over ten seconds, go on where
+// those before ended.
 //
 // Thread-safety: one reading thread.
 enum status source_read(struct source *source, AVPacket *packet);
@@ -64,9 +82,15 @@ bool source_is_learned(const struct source *source);
 // Nothing more is wanted: source_read() ends, also one that waits for bytes. Any thread.
 void source_abandon(struct source *source);
 
-// Whether the file ends before its own index, or Matroska's header, says so. After the end was
-// read.
+// Whether the file ends before its own index, or Matroska's header, says so, or a live source was
+// lost. After the end was read.
 bool source_is_truncated(const struct source *source);
+
+// Whether it plays in its own time: live, or at the pace of its clock.
+static inline bool source_is_live(const struct source *source)
+{
+    return source->live || source->paced_ns;
+}
 
 // The video stream, for brevity.
 static inline AVStream *source_video(const struct source *source)

@@ -1,4 +1,6 @@
 // The submit thread: frames into slots of the ring, their filtering begun.
+#include <libavutil/mathematics.h>
+
 #include "pipeline/check.h"
 #include "pipeline/job.h"
 
@@ -25,12 +27,33 @@ static enum status change_filter(struct sluice_job *job, const AVFrame *frame)
     return status;
 }
 
+// Another chain takes over with this frame, if one was asked for: its filter is made anew.
+static enum status take_change(struct sluice_job *job, const AVFrame *frame)
+{
+    bool taken;
+    struct chain chain = {0};
+    AVRational base = source_video(job->source)->time_base;
+    int64_t pts_us = av_rescale_q(frame->pts, base, AV_TIME_BASE_Q);
+    enum status status = changes_take(job->changes, pts_us, &chain, &taken);
+    if (!status && taken)
+        status = ring_drain(job->ring);
+    if (!status && taken) {
+        filter_destroy(&job->filter);
+        chain_free(&job->chain);
+        job->chain = chain;
+        return STATUS_OK;
+    }
+    chain_free(&chain);
+    return status;
+}
+
 enum status submit_frame(struct sluice_job *job, AVFrame **frame,
                          enum status (*before)(struct sluice_job *job, const struct slot *slot))
 {
     struct slot *slot = NULL;
     enum status status = STATUS_OK;
-    if (!job->filter || !filter_accepts(job->filter, *frame))
+    status = take_change(job, *frame);
+    if (!status && (!job->filter || !filter_accepts(job->filter, *frame)))
         status = change_filter(job, *frame);
     if (!status)
         status = ring_claim(job->ring, &slot);
@@ -56,10 +79,11 @@ enum status submit_run(struct sluice_job *job)
     while (!status) {
         AVFrame *frame = NULL;
         status = queue_pop(job->frames, &frame);
-        if (!status && !job->stop.asked)
+        bool late = !status && frame_is_late(job, frame, 0);
+        if (!status && !late && !job->stop.asked)
             status = submit_frame(job, &frame, NULL);
         if (frame)
-            job->dropped_stop++;
+            ++*(late ? &job->dropped_late : &job->dropped_stop);
         av_frame_free(&frame);
     }
     job->dropped_stop += queue_abandon(job->frames);

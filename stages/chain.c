@@ -308,6 +308,123 @@ enum status chain_parse(const char *text, struct chain *chain, struct chain_erro
     return STATUS_OK;
 }
 
+// ---- changes ----
+
+// The link that "gaussian" or "gaussian#2" means.
+static enum status find_link(struct parser *parser, struct span where, const struct chain *chain,
+                             struct chain_link **link)
+{
+    struct span number = where, name = cut(&number, '#');
+    char digits[16] = "1", *end;
+    if (number.begin)
+        snprintf(digits, sizeof digits, "%.*s", span_length(number), number.begin);
+    long wanted = strtol(digits, &end, 10);
+    if (*end || wanted < 1)
+        return refuse(parser, where, "which of them is a whole number from 1 on: %.*s#2",
+                      span_length(name), name.begin);
+    for (int k = 0; k < chain->links; k++) {
+        *link = &chain->link[k];
+        if (span_is(name, chain->link[k].stage->name) && --wanted == 0)
+            return STATUS_OK;
+    }
+    return refuse(parser, where, "the chain has no such stage");
+}
+
+static enum status set_option(struct parser *parser, struct span span, const struct chain *chain)
+{
+    struct span value = span, key = cut(&value, '=');
+    struct span name = trimmed(key), stage = trimmed(cut(&name, '.'));
+    if (!value.begin || !name.begin)
+        return refuse(parser, span, "this is not STAGE.OPTION=VALUE");
+    struct chain_link *link = NULL;
+    int index = 0;
+    value = trimmed(value);
+    name = trimmed(name);
+    enum status status = find_link(parser, stage, chain, &link);
+    if (!status)
+        status = find_option(parser, link->stage, name, name, true, 0, &index);
+    if (status)
+        return status;
+    const struct stage_option *option = &link->stage->option[index];
+    return option->type == OPTION_CHOICE ? parse_choice(parser, value, option, &link->value[index])
+                                         : parse_number(parser, value, option, &link->value[index]);
+}
+
+enum status chain_copy(const struct chain *chain, struct chain *to)
+{
+    *to = (struct chain){calloc((size_t)chain->links + 1, sizeof *to->link), chain->links};
+    if (!to->link)
+        return STATUS_MEMORY;
+    if (chain->links)
+        memcpy(to->link, chain->link, (size_t)chain->links * sizeof *to->link);
+    return STATUS_OK;
+}
+
+enum status chain_set(struct chain *chain, const char *text, struct chain_error *error)
+{
+    struct parser parser = {text, error};
+    struct span rest = {text, text + strlen(text)};
+    struct chain changed;
+    *error = (struct chain_error){0};
+    enum status status = chain_copy(chain, &changed);
+    while (!status && rest.begin)
+        status = set_option(&parser, trimmed(cut(&rest, ',')), &changed);
+    if (status) {
+        chain_free(&changed);
+        return status;
+    }
+    chain_free(chain);
+    *chain = changed;
+    return STATUS_OK;
+}
+
+// The shortest digits that read as this number.
+static void print_number(double value, char *to, size_t size)
+{
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(to, size, "%.*g", digits, value);
+        if (strtod(to, NULL) == value)
+            return;
+    }
+}
+
+static void print_value(const struct stage_option *option, double value, char *to, size_t size)
+{
+    struct span choices = {option->choices, NULL};
+    if (option->type != OPTION_CHOICE) {
+        print_number(value, to, size);
+        return;
+    }
+    choices.end = option->choices + strlen(option->choices);
+    struct span choice = cut(&choices, '|');
+    for (int k = 0; k < (int)value; k++)
+        choice = cut(&choices, '|');
+    snprintf(to, size, "%.*s", span_length(choice), choice.begin);
+}
+
+char *chain_text(const struct chain *chain)
+{
+    enum { LINK = 48 + STAGE_OPTIONS * 64 };
+    size_t room = (size_t)chain->links * LINK + 1, used = 0;
+    char *text = calloc(room, 1);
+    for (int k = 0; text && k < chain->links; k++) {
+        const struct stage *stage = chain->link[k].stage;
+        char separator = '=';
+        used += (size_t)snprintf(text + used, room - used, "%s%s", k ? "," : "", stage->name);
+        for (int n = 0; n < options_count(stage); n++) {
+            double value = chain->link[k].value[n];
+            char number[64];
+            if (isnan(value) || value == stage->option[n].initial)
+                continue;
+            print_value(&stage->option[n], value, number, sizeof number);
+            used += (size_t)snprintf(text + used, room - used, "%c%s=%s", separator,
+                                     stage->option[n].name, number);
+            separator = ':';
+        }
+    }
+    return text;
+}
+
 enum status chain_parse_logged(const char *text, const struct log *log, struct chain *chain)
 {
     struct chain_error error = {0};

@@ -31,7 +31,18 @@ struct chain_error {
 enum status chain_parse(const char *text, struct chain *chain, struct chain_error *error);
 void chain_free(struct chain *chain);
 
-// The same, with CHAIN_DEFAULT for a NULL text and a described error in the log.
+// Set options of its stages, all or none: "gaussian.sigma=2.5, threshold.t1=30". Of several stages
+// with one name the first is meant, or number n of them: "gaussian#2.sigma=1". Refused like a text
+// that is no chain.
+enum status chain_set(struct chain *chain, const char *text, struct chain_error *error);
+
+// A text that reads as this chain. The caller frees it; NULL without memory.
+char *chain_text(const struct chain *chain);
+
+// Make *to a copy, which is the caller's.
+enum status chain_copy(const struct chain *chain, struct chain *to);
+
+// The same as chain_parse(), with CHAIN_DEFAULT for a NULL text and a described error in the log.
 enum status chain_parse_logged(const char *text, const struct log *log, struct chain *chain);
 
 // The message with the text below it and the part marked, three lines without a last newline. Cut

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import socket
 import subprocess
 import time
 from xml.etree import ElementTree
@@ -182,7 +183,7 @@ WRONG_OPTIONS = [
     (["--start", "soon"], ["--start", "soon"]),
     (["--start", "nan"], ["--start"]),
     (["--duration", "0"], ["--duration"]),
-    (["--duration", "1s"], ["--duration"]),
+    (["--duration", "1x"], ["--duration"]),
     (["--backend", "gpu"], ["--backend", "cuda, cpu or scalar"]),
     (["--hwdec", "maybe"], ["--hwdec", "require"]),
     (["-c:v", "nope"], ["nope", "encoder"]),
@@ -908,3 +909,96 @@ def test_a_gpu_that_is_not_there_is_a_device_error(run, tmp_path, clips, cuda, a
     result = run(clips["plain.mp4"], "out.mp4", *arguments)
     assert result.code == 6 and "GPU" in result.stderr
     assert not list(tmp_path.iterdir())
+
+
+# ---- changes while it runs ----
+
+
+def talk(path, *lines):
+    """Send lines to a control socket; its answers."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(10)
+        client.connect(str(path))
+        client.sendall("".join(line + "\n" for line in lines).encode())
+        answers = client.makefile()
+        return [json.loads(answers.readline()) for _ in lines]
+
+
+@pytest.fixture
+def playing(tmp_path, clips):
+    """A run that takes its time, with a control socket."""
+    process = subprocess.Popen(
+        [tools.SLUICE, "--live", clips["film.mkv"], "hash:out.txt", "-f", "gray,gaussian=1.4",
+         "--control", "sock", "--journal", "journal", "-q"], cwd=tmp_path,
+        stderr=subprocess.PIPE, text=True, env=tools.environment())
+    for _ in range(500):
+        if (tmp_path / "sock").exists() or process.poll() is not None:
+            break
+        time.sleep(0.01)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def hashes(file):
+    return [line.split(",")[-1].strip() for line in file.read_text().splitlines()
+            if not line.startswith("#")]
+
+
+def test_control_changes_frames_exactly_and_the_journal_replays_it(run, tmp_path, clips, playing):
+    sock = tmp_path / "sock"
+    assert talk(sock, "get") == [{"ok": True, "chain": "gray,gaussian=sigma=1.4"}]
+    time.sleep(0.5)
+    assert talk(sock, "set gaussian.sigma=3")[0]["chain"] == "gray,gaussian=sigma=3"
+    time.sleep(0.4)
+    assert talk(sock, "chain invert,sobel")[0]["ok"]
+    assert talk(sock, "stats")[0]["frames"] > 5
+    assert playing.wait(20) == 0, playing.stderr.read()
+    assert not sock.exists()
+    journal = [json.loads(line) for line in (tmp_path / "journal").read_text().splitlines()]
+    assert [line["chain"] for line in journal] == [
+        "gray,gaussian=sigma=1.4", "gray,gaussian=sigma=3", "invert,sobel"]
+    assert 0 <= journal[0]["pts_us"] < journal[1]["pts_us"] < journal[2]["pts_us"]
+    assert run("-q", clips["film.mkv"], "hash:again.txt", "--replay", "journal").code == 0
+    live = hashes(tmp_path / "out.txt")
+    assert hashes(tmp_path / "again.txt") == live and len(live) == 50
+    whole = []
+    for chain in ("gray,gaussian=1.4", "gray,gaussian=3", "invert,sobel"):
+        assert run("-q", "-y", clips["film.mkv"], "hash:one.txt", "-f", chain).code == 0
+        whole.append(hashes(tmp_path / "one.txt"))
+    kinds = [next(k for k in range(3) if whole[k][n] == live[n]) for n in range(50)]
+    assert kinds == sorted(kinds) and set(kinds) == {0, 1, 2}
+
+
+def test_control_refuses_by_name_and_changes_nothing(tmp_path, playing):
+    sock = tmp_path / "sock"
+    answers = talk(sock, "set gaussian.sigma=-1", "set sobel.norm=l2", "set gaussian.sigma=2,gray.x=1",
+                   "chain gausian=1", "what", "", "get")
+    assert not any(answer["ok"] for answer in answers[:-1])
+    assert "range" in answers[0]["error"] and "did you mean" in answers[3]["error"]
+    assert answers[-1]["chain"] == "gray,gaussian=sigma=1.4"
+    with socket.socket(socket.AF_UNIX) as rude: # too long, then gone
+        rude.connect(str(sock))
+        rude.sendall(b"x" * 10000)
+    assert talk(sock, "quit") == [{"ok": True}]
+    assert playing.wait(5) == 0
+
+
+def test_ctl_asks_from_the_command_line(run, tmp_path, playing):
+    assert json.loads(run("ctl", "sock", "get").text)["ok"]
+    assert run("ctl", "sock", "set", "gaussian.sigma=2").code == 0
+    assert run("ctl", "sock", "set", "gaussian.sigma=x").code == 2
+    assert run("ctl", "nosock", "get").code == 4
+    assert run("ctl", "sock").code == 2
+    assert run("-q", "--control", "sock", "x.mkv", "null:").code != 0
+    assert oct((tmp_path / "sock").stat().st_mode)[-3:] == "600"
+
+
+def test_journal_that_is_none_is_refused(run, tmp_path, clips):
+    for text in ("", "{", '{"pts_us": 1}', '[1]', '{"pts_us":0,"chain":"gray"}\nx'):
+        (tmp_path / "j").write_text(text)
+        result = run("-q", clips["plain.mp4"], "null:", "--replay", "j")
+        assert result.code == 2 and "no journal" in result.stderr, text
+    assert run("-q", clips["plain.mp4"], "null:", "--replay", "nosuch").code == 2
+    (tmp_path / "j").write_text('{"pts_us":9000000,"chain":"gausian"}')
+    assert "did you mean" in run("-q", clips["plain.mp4"], "null:", "--replay", "j").stderr

@@ -12,6 +12,8 @@
 #include <libavutil/pixdesc.h>
 
 #include "pipeline/file.h"
+#include "pipeline/meter.h"
+#include "pipeline/names.h"
 #include "pipeline/pixel.h"
 #include "pipeline/queue.h"
 #include "pipeline/ring.h"
@@ -311,9 +313,75 @@ static void outputs_take_the_least_loss(void **state)
     }
 }
 
+// ---- names ----
+
+static void secrets_are_left_out(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {
+        {"in.mp4", "in.mp4"},
+        {"rtsp://cam/1", "rtsp://cam/1"},
+        {"rtsp://user@cam:554/1", "rtsp://user@cam:554/1"},
+        {"rtsp://user:secret@cam:554/1?x=1", "rtsp://user:***@cam:554/1?x=1"},
+        {"rtsp://user:se@cret@cam/1", "rtsp://user:***@cam/1"},
+        {"rtsp://:secret@cam", "rtsp://:***@cam"},
+        {"rtsp://user:#se/cr?et@cam/1", "rtsp://user:***@cam/1"},
+        {"http://h:80/a@b:c/d", "http://h:80/a@b:c/d"},
+        {"http://[::1]:80/a@b", "http://[::1]:80/a@b"},
+        {"srt://h:9?mode=caller&passphrase=secret", "srt://h:9?mode=caller&passphrase=***"},
+        {"http://h/p?access_token=secret&y=2#z", "http://h/p?access_token=***&y=2#z"},
+        {"http://h/a@b:c/d", "http://h/a@b:c/d"},
+        {"rtmp://h/live?Key=secret", "rtmp://h/live?Key=***"},
+    };
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        char shown[128], small[16];
+        name_without_secrets(names[k][0], shown, sizeof shown);
+        assert_string_equal(shown, names[k][1]);
+        name_without_secrets(names[k][0], small, sizeof small); // stays within
+    }
+}
+
+static void devices_have_names(void **state)
+{
+    (void)state;
+    const char *format, *what;
+    assert_true(name_is_device("lavfi:testsrc=size=2x2", &format, &what));
+    assert_string_equal(format, "lavfi");
+    assert_string_equal(what, "testsrc=size=2x2");
+    assert_false(name_is_device("rtsp://h/1", &format, &what));
+    assert_string_equal(what, "rtsp://h/1");
+    assert_false(name_is_device("in:out.mp4", &format, &what));
+    assert_true(name_is_live("udp://127.0.0.1:9"));
+    assert_true(name_is_live("tcp://127.0.0.1:9"));
+    assert_false(name_is_live("http://h/a.mp4"));
+    assert_false(name_is_live("in.mp4"));
+}
+
+static void queues_can_be_waited_for_until_a_moment(void **state)
+{
+    (void)state;
+    struct queue *queue;
+    int *item = make_item(1), *got = item;
+    assert_int_equal(queue_create(2, 1, drop, &queue), STATUS_OK);
+    int64_t begin = meter_now_ns();
+    assert_int_equal(queue_pop_until(queue, &got, begin + 30000000), STATUS_OK);
+    assert_null(got);
+    assert_true(meter_now_ns() - begin >= 30000000);
+    assert_int_equal(queue_push(queue, &item), STATUS_OK);
+    assert_int_equal(queue_pop_until(queue, &got, 0), STATUS_OK); // what is there needs no waiting
+    assert_int_equal(*got, 1);
+    free(got);
+    queue_finish(queue);
+    assert_int_equal(queue_pop_until(queue, &got, meter_now_ns() + 1000000000), STATUS_EOF);
+    queue_destroy(&queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(secrets_are_left_out),
+        cmocka_unit_test(devices_have_names),
+        cmocka_unit_test(queues_can_be_waited_for_until_a_moment),
         cmocka_unit_test(queues_keep_order_and_everything),
         cmocka_unit_test(an_abandoned_queue_frees_writers_and_items),
         cmocka_unit_test(rings_never_reorder),

@@ -296,9 +296,52 @@ static void chains_that_do_nothing_are_the_identity(void **state)
     }
 }
 
+static void chains_change_and_read_back(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *chain, *change, *after; // after NULL: refused
+    } changes[] = {
+        {"gray,gaussian=1.4", "gaussian.sigma=2.5", "gray,gaussian=sigma=2.5"},
+        {"gaussian=1,gaussian=2", "gaussian#2.sigma=3, gaussian.border=zero",
+         "gaussian=sigma=1:border=zero,gaussian=sigma=3"},
+        {"threshold=20:240", "threshold.t1=1,threshold.t2=999", NULL},
+        {"gaussian=1.4", "gaussian.sigma=-1", NULL},
+        {"gaussian=1.4", "gaussian.sigma", NULL},
+        {"gaussian=1.4", "sobel.norm=l2", NULL},
+        {"gaussian=1.4", "gaussian#2.sigma=1", NULL},
+        {"gaussian=1.4", "gaussian#x.sigma=1", NULL},
+        {"gaussian=1.4", "gaussian.nosuch=1", NULL},
+        {"gaussian=1.4", "", NULL},
+        {"brightness=0.1", "brightness.offset=0.30000000000000004",
+         "brightness=offset=0.30000000000000004"},
+    };
+    for (size_t k = 0; k < sizeof changes / sizeof *changes; k++) {
+        struct chain chain, again;
+        struct chain_error error;
+        assert_int_equal(chain_parse(changes[k].chain, &chain, &error), STATUS_OK);
+        enum status status = chain_set(&chain, changes[k].change, &error);
+        char *text = chain_text(&chain);
+        assert_int_equal(status, changes[k].after ? STATUS_OK : STATUS_USAGE);
+        if (changes[k].after)
+            assert_string_equal(text, changes[k].after);
+        else
+            assert_true(*error.message);
+        assert_int_equal(chain_parse(text, &again, &error), STATUS_OK);
+        assert_int_equal(again.links, chain.links);
+        for (int n = 0; n < chain.links; n++)
+            assert_memory_equal(again.link[n].value, chain.link[n].value,
+                                sizeof chain.link[n].value);
+        chain_free(&chain);
+        chain_free(&again);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chains_change_and_read_back),
         cmocka_unit_test(chains_that_are_none),
         cmocka_unit_test(chains_that_are),
         cmocka_unit_test(errors_are_marked_in_the_text),

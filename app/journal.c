@@ -1,0 +1,96 @@
+// `--journal FILE`: which chain filtered from when on, a line of JSON each. `--replay FILE` does
+// the same again.
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/app.h"
+
+void journal_changed(void *settings_, int64_t pts_us, const char *chain)
+{
+    struct settings *settings = settings_;
+    if (!settings->journal_file)
+        return;
+    json_t *line = json_pack("{s:I, s:s}", "pts_us", (json_int_t)pts_us, "chain", chain);
+    if (!line || json_dumpf(line, settings->journal_file, JSON_COMPACT | JSON_PRESERVE_ORDER) ||
+        fputs("\n", settings->journal_file) < 0 || fflush(settings->journal_file))
+        settings->journal_failed = true;
+    json_decref(line);
+}
+
+bool journal_open(struct settings *settings)
+{
+    if (!settings->journal)
+        return true;
+    settings->journal_file = fopen(settings->journal, "w");
+    if (!settings->journal_file)
+        fprintf(stderr, "sluice: the journal %s cannot be written\n", settings->journal);
+    return settings->journal_file;
+}
+
+bool journal_close(struct settings *settings)
+{
+    if (!settings->journal_file)
+        return true;
+    bool written = !fclose(settings->journal_file) && !settings->journal_failed;
+    settings->journal_file = NULL;
+    if (!written)
+        fprintf(stderr, "sluice: the journal %s could not be written\n", settings->journal);
+    return written;
+}
+
+// ---- reading one ----
+
+static bool add_change(struct settings *settings, const json_t *line)
+{
+    json_int_t pts_us;
+    const char *chain;
+    int count = settings->change_count;
+    if (json_unpack((json_t *)line, "{s:I, s:s}", "pts_us", &pts_us, "chain", &chain))
+        return false;
+    struct sluice_change *list =
+        realloc(settings->changes, (size_t)(count + 2) * sizeof *settings->changes);
+    if (!list)
+        return false;
+    settings->changes = list;
+    list[count] = (struct sluice_change){pts_us, strdup(chain)};
+    list[count + 1] = (struct sluice_change){0, NULL};
+    settings->change_count++;
+    return list[count].chain;
+}
+
+static bool read_lines(struct settings *settings, FILE *file, int *number)
+{
+    char *line = NULL;
+    size_t room = 0;
+    bool fine = true;
+    while (fine && getline(&line, &room, file) >= 0) {
+        json_t *change = json_loads(line, 0, NULL);
+        ++*number;
+        fine = change && add_change(settings, change);
+        json_decref(change);
+    }
+    free(line);
+    return fine && *number > 0 && !ferror(file);
+}
+
+bool journal_read(struct settings *settings)
+{
+    if (!settings->replay)
+        return true;
+    FILE *file = fopen(settings->replay, "r");
+    int number = 0;
+    bool fine = file && read_lines(settings, file, &number);
+    if (!file)
+        fprintf(stderr, "sluice: %s is no journal: %s\n", settings->replay, strerror(errno));
+    else if (!fine)
+        fprintf(stderr,
+                "sluice: %s is no journal: line %d is not {\"pts_us\": ..., \"chain\": "
+                "...}\n",
+                settings->replay, number);
+    if (file)
+        fclose(file);
+    settings->config.changes = settings->changes;
+    return fine;
+}

@@ -1,0 +1,40 @@
+#include "pipeline/devices.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "pipeline/check.h"
+
+// The library's number is libavformat's.
+#define TEXT_(number) #number
+#define TEXT(number) TEXT_(number)
+static const char library[] = "libavdevice.so." TEXT(LIBAVFORMAT_VERSION_MAJOR);
+
+static bool registered;
+
+static void register_devices(void)
+{
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    void (*register_all)(void) = NULL;
+    if (handle)
+        *(void **)&register_all = dlsym(handle, "avdevice_register_all");
+    if (register_all)
+        register_all();
+    registered = register_all;
+}
+
+enum status device_find(const char *format, const struct log *log, const AVInputFormat **demuxer)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_devices);
+    *demuxer = av_find_input_format(format);
+    if (*demuxer)
+        return STATUS_OK;
+    if (!registered)
+        return fail(log, STATUS_INPUT, "capture devices need FFmpeg's %s, which is not here",
+                    library);
+    return fail(log, STATUS_INPUT, "this FFmpeg has no device '%s'; 'ffmpeg -devices' lists them",
+                format);
+}

@@ -1,0 +1,12 @@
+// Capture devices: FFmpeg's libavdevice, found when one is asked for. The program does not link to
+// it: it brings in a dozen libraries of desktops, which most runs and most servers have no use for.
+#pragma once
+
+#include <libavformat/avformat.h>
+
+#include "stages/log.h"
+#include "stages/status.h"
+
+// The demuxer of a kind of device ("v4l2", "x11grab", "lavfi"). STATUS_INPUT with a sentence if
+// libavdevice is not here or lacks it. Any thread.
+enum status device_find(const char *format, const struct log *log, const AVInputFormat **demuxer);

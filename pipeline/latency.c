@@ -1,0 +1,94 @@
+#include "pipeline/latency.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "pipeline/meter.h"
+
+enum { ARRIVALS = 1024, BUCKETS = 512, BUCKETS_PER_OCTAVE = 16 };
+
+struct arrival {
+    int64_t pts_us, ns; // ns 0: none
+};
+
+struct latency {
+    pthread_mutex_t lock;
+    // ---- guarded by lock ----
+    struct arrival arrival[ARRIVALS]; // a ring, the newest before `next`
+    unsigned next;
+    int64_t bucket[BUCKETS]; // frames whose time was below 2^(k / BUCKETS_PER_OCTAVE) microseconds
+    int64_t frames;
+};
+
+enum status latency_create(struct latency **latency)
+{
+    *latency = calloc(1, sizeof **latency);
+    if (!*latency)
+        return STATUS_MEMORY;
+    pthread_mutex_init(&(*latency)->lock, NULL);
+    return STATUS_OK;
+}
+
+void latency_destroy(struct latency **latency)
+{
+    if (!*latency)
+        return;
+    pthread_mutex_destroy(&(*latency)->lock);
+    free(*latency);
+    *latency = NULL;
+}
+
+void latency_note_arrival(struct latency *latency, int64_t pts_us, int64_t arrived_ns)
+{
+    pthread_mutex_lock(&latency->lock);
+    latency->arrival[latency->next++ % ARRIVALS] = (struct arrival){pts_us, arrived_ns};
+    pthread_mutex_unlock(&latency->lock);
+}
+
+// Timestamps were rounded to other time bases on the way.
+static int64_t age_locked(const struct latency *latency, int64_t pts_us)
+{
+    for (unsigned k = 1; k <= ARRIVALS; k++) {
+        const struct arrival *arrival = &latency->arrival[(latency->next - k) % ARRIVALS];
+        if (!arrival->ns)
+            return 0;
+        if (llabs(arrival->pts_us - pts_us) <= 1000)
+            return meter_now_ns() - arrival->ns;
+    }
+    return 0;
+}
+
+int64_t latency_age_ns(struct latency *latency, int64_t pts_us)
+{
+    pthread_mutex_lock(&latency->lock);
+    int64_t age = age_locked(latency, pts_us);
+    pthread_mutex_unlock(&latency->lock);
+    return age;
+}
+
+void latency_note_out(struct latency *latency, int64_t pts_us)
+{
+    pthread_mutex_lock(&latency->lock);
+    int64_t age = age_locked(latency, pts_us);
+    if (age > 0) {
+        int k = (int)(log2((double)age * 1e-3 + 1) * BUCKETS_PER_OCTAVE);
+        latency->bucket[k < BUCKETS ? k : BUCKETS - 1]++;
+        latency->frames++;
+    }
+    pthread_mutex_unlock(&latency->lock);
+}
+
+double latency_quantile_s(struct latency *latency, double share)
+{
+    pthread_mutex_lock(&latency->lock);
+    double wanted = share * (double)latency->frames;
+    int64_t seen = 0;
+    int k = 0;
+    for (; k < BUCKETS && latency->frames; k++)
+        if ((double)(seen += latency->bucket[k]) >= wanted)
+            break;
+    double us = latency->frames ? exp2((k + 0.5) / BUCKETS_PER_OCTAVE) : 0;
+    pthread_mutex_unlock(&latency->lock);
+    return us * 1e-6;
+}

@@ -1,0 +1,25 @@
+// How old frames are: when their packets arrived, kept by timestamp, and how long they took.
+#pragma once
+
+#include <stdint.h>
+
+#include "stages/status.h"
+
+struct latency;
+
+enum status latency_create(struct latency **latency);
+void latency_destroy(struct latency **latency);
+
+// A packet with this timestamp, in microseconds, arrived at `arrived_ns` of CLOCK_MONOTONIC. The
+// last thousand are remembered. Any thread.
+void latency_note_arrival(struct latency *latency, int64_t pts_us, int64_t arrived_ns);
+
+// How long ago the packet with this timestamp arrived; 0 if nothing is known of it. Any thread.
+int64_t latency_age_ns(struct latency *latency, int64_t pts_us);
+
+// What the packet with this timestamp became is out. Any thread.
+void latency_note_out(struct latency *latency, int64_t pts_us);
+
+// The time that a share of all frames (0 to 1) did not exceed on its way, within 5 %; 0 if none is
+// out. Any thread.
+double latency_quantile_s(struct latency *latency, double share);

@@ -1,0 +1,70 @@
+// A source that may go away and come back: connections one after another, seen as one.
+//
+// Its clock begins at 0 with the first packet and runs with CLOCK_MONOTONIC from connection to
+// connection: a gap in what the source sent is as long in its timestamps as it was in the world.
+// Within a connection the source's own clock counts, unless it jumps.
+#pragma once
+
+#include <libavformat/avformat.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stages/log.h"
+#include "stages/status.h"
+
+struct live_request {
+    const char *url;
+    const char *name;             // for messages, without secrets
+    const AVInputFormat *demuxer; // (optional)
+    const AVDictionary *options;  // (optional)
+    double open_timeout;          // seconds
+    double stall_timeout;         // seconds without a packet of video after which it counts as lost
+    int reconnects;               // attempts in a row after a loss; 0: none, below 0: for ever
+    // Whether nothing is wanted any more; asked about twenty times a second.
+    bool (*is_over)(void *opaque);
+    void *opaque;
+};
+
+struct live;
+
+// Connect for the first time. STATUS_INPUT with a sentence if that fails; STATUS_STOPPED if it is
+// over before.
+enum status live_open(const struct live_request *request, const struct log *log,
+                      struct live **live);
+void live_close(struct live **live);
+
+// What the first connection held, in a context that nothing can be read from.
+const AVFormatContext *live_format(const struct live *live);
+
+// The stream whose packets say that the source is alive.
+void live_watch(struct live *live, int stream);
+
+// Read the next packet, of a stream of live_format() and in its time base, connecting again as
+// often as it takes. The first packet of the watched stream after a loss carries a struct restart
+// as side data, see live_take_restart(), and so does one without data at the loss. A packet's `pos`
+// says when it arrived, by CLOCK_MONOTONIC. STATUS_EOF: the source is gone for good, as the log
+// says.
+//
+// Thread-safety: one reading thread.
+enum status live_read(struct live *live, AVPacket *packet);
+
+// What a decoder has to know of the packets behind a loss: none before them may be referred to. A
+// packet that is empty says at the loss that none of those before it has to wait for more.
+struct restart {
+    bool changed;             // the parameters are others than before:
+    AVCodecParameters *codec; // the caller's (avcodec_parameters_free()); NULL if not changed
+};
+
+// Take the mark off a packet. False if it has none.
+bool live_take_restart(AVPacket *packet, struct restart *restart);
+
+// How it went so far. Any thread.
+struct live_figures {
+    int64_t losses;     // times that it went away
+    int64_t reconnects; // times that it came back
+    int64_t lost_us;    // time without it
+    bool lost;          // for a quarter of a second or more, now
+    int64_t clock_us;   // what its clock says now; AV_NOPTS_VALUE before the first packet
+};
+void live_figures(const struct live *live, struct live_figures *figures);

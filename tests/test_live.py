@@ -1,0 +1,632 @@
+"""Live sources: what goes away comes back, what hangs is left, what is lost is said.
+
+Servers run on loopback and are stopped by process; where the host lacks one its tests are skipped
+by name."""
+
+import functools
+import http.server
+import json
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import tools
+
+HERE = Path(__file__).resolve().parent
+CAMERA = ("videotestsrc is-live=true ! video/x-raw,width={size},framerate=25/1 ! x264enc "
+          "tune=zerolatency speed-preset=ultrafast key-int-max=25 ! h264parse config-interval=-1 ! "
+          "rtph264pay name=pay0 pt=96")
+SMALL = CAMERA.format(size="320,height=240")
+LARGE = CAMERA.format(size="480,height=360")
+VP8 = ("videotestsrc is-live=true ! video/x-raw,width=320,height=240,framerate=25/1 ! vp8enc deadline=1 "
+       "keyframe-max-dist=25 ! rtpvp8pay name=pay0 pt=96")
+
+
+@functools.lru_cache
+def has_rtsp_server():
+    probe = ("import gi; gi.require_version('GstRtspServer', '1.0'); "
+             "from gi.repository import Gst, GstRtspServer; Gst.init(None); "
+             "assert all(Gst.ElementFactory.find(x) for x in ('x264enc', 'rtph264pay', 'h264parse'))")
+    return subprocess.run([sys.executable, "-c", probe], capture_output=True).returncode == 0
+
+
+needs_rtsp = pytest.mark.skipif(not has_rtsp_server(), reason="no gst-rtsp-server with x264enc")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A process that is started, killed, frozen and started again."""
+
+    def __init__(self, *command, ready=None):
+        self.command, self.ready, self.process = [str(word) for word in command], ready, None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if self.ready:
+            assert self.process.stdout.readline().strip() == self.ready
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.thaw()
+        self.kill()
+
+
+def rtsp(*pipelines, port=None):
+    port = port or free_port()
+    server = Server(sys.executable, HERE / "rtsp_server.py", port, *pipelines, ready=b"ready")
+    server.urls = [f"rtsp://127.0.0.1:{port}/{k}" for k in range(len(pipelines))]
+    server.port = port
+    return server
+
+
+def udp_sender(port, size="320x240", frames=None):
+    return Server("ffmpeg", "-v", "quiet", "-re", "-f", "lavfi", "-i", f"testsrc=size={size}:rate=25",
+                  *(["-frames:v", frames] if frames else []), "-pix_fmt", "yuv420p", "-c:v",
+                  "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "10", "-f",
+                  "mpegts", f"udp://127.0.0.1:{port}?pkt_size=1316")
+
+
+class Job:
+    """sluice at work on a live source, and what it says while it is."""
+
+    def __init__(self, folder, *args):
+        self.folder, self.json = folder, folder / "run.json"
+        self.process = subprocess.Popen([tools.SLUICE, *map(str, args), "--json", self.json],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, cwd=folder, text=True,
+                                        env=tools.environment())
+        self.said = []
+        self.reader = threading.Thread(target=self._listen, daemon=True)
+        self.reader.start()
+
+    def _listen(self):
+        for line in self.process.stderr:
+            self.said.append(line)
+
+    def count(self, words):
+        return sum(words in line for line in self.said)
+
+    def await_words(self, words, times=1, limit=15):
+        """Seconds until it has said so for the nth time."""
+        start = time.monotonic()
+        while self.count(words) < times:
+            assert time.monotonic() - start < limit, f"no '{words}':\n" + "".join(self.said)
+            assert self.process.poll() is None or self.count(words) >= times, "".join(self.said)
+            time.sleep(0.01)
+        return time.monotonic() - start
+
+    def await_frames(self, frames=5, limit=15):
+        start = time.monotonic()
+        while not any(line.startswith("frame ") and int(line.split()[1]) >= frames
+                      for line in self.said):
+            assert time.monotonic() - start < limit, "".join(self.said)
+            assert self.process.poll() is None, "".join(self.said)
+            time.sleep(0.02)
+
+    def resources(self):
+        """Descriptors and threads."""
+        root = Path(f"/proc/{self.process.pid}")
+        return len(list((root / "fd").iterdir())), len(list((root / "task").iterdir()))
+
+    def stop(self, expected=130, limit=4):
+        self.process.send_signal(signal.SIGINT)
+        return self.end(expected, limit)
+
+    def end(self, expected, limit=20):
+        try:
+            code = self.process.wait(limit)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            pytest.fail(f"still runs after {limit} s:\n" + "".join(self.said))
+        self.reader.join(5)
+        assert code == expected, f"exit {code}\n" + "".join(self.said)
+        told = json.loads(self.json.read_text())
+        frames = told["frames"]
+        assert frames["in"] + frames["filled"] == frames["out"] + sum(
+            frames[k] for k in frames if k.startswith("dropped_"))
+        return told
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def packet_times(file):
+    """Decoding times of the video's packets, in seconds."""
+    told = tools.execute(["ffprobe", "-v", "error", "-select_streams", "v", "-show_entries",
+                          "packet=dts_time", "-of", "csv=p=0", file])
+    assert told.code == 0, told.stderr
+    return [float(line.strip(",")) for line in told.text.split()]
+
+
+def check_times(file):
+    times = packet_times(file)
+    assert all(a < b for a, b in zip(times, times[1:])), "time runs back"
+    return times
+
+
+# ---- loss and return ----
+
+
+@needs_rtsp
+def test_server_killed_again_and_again_is_one_output(tmp_path):
+    random.seed(7)
+    with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "out.mkv") as job:
+        job.await_frames()
+        resources, longest = job.resources(), 0
+        for loss in range(1, 6):
+            time.sleep(random.uniform(0.1, 1))
+            server.kill()
+            time.sleep(random.uniform(0, 1))
+            server.start()
+            longest = max(longest, job.await_words("is back after", loss))
+            assert job.resources() == resources
+        time.sleep(0.5)
+        told = job.stop()
+    assert told["frames"]["reconnects"] == told["frames"]["losses"] == 5
+    assert longest < 4 # two seconds on a machine that has nothing else to do
+    times = check_times(tmp_path / "out.mkv")
+    lost = told["frames"]["lost_s"]
+    gaps = sum(b - a for a, b in zip(times, times[1:]) if b - a > 0.15)
+    assert abs(gaps - lost) < 0.2 * lost + 0.5, (gaps, lost)
+    assert abs(times[-1] - told["time"]["wall_s"]) < 3
+    assert told["frames"]["damaged_frames"] == 0
+
+
+@needs_rtsp
+def test_frozen_server_counts_as_lost(tmp_path):
+    with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "out.mkv", "--stall-timeout",
+                                    "1s") as job:
+        job.await_frames()
+        server.freeze()
+        assert 0.8 < job.await_words("is lost") < 2.5
+        server.thaw()
+        job.await_words("is back after")
+        told = job.stop()
+    assert told["frames"]["reconnects"] == 1
+    check_times(tmp_path / "out.mkv")
+
+
+@needs_rtsp
+def test_stop_while_it_is_lost_or_frozen_is_obeyed(tmp_path):
+    with rtsp(SMALL) as server:
+        with Job(tmp_path, server.urls[0], "frozen.mp4") as job:
+            job.await_frames()
+            server.freeze()
+            time.sleep(0.3)
+            job.stop()
+            server.thaw()
+        check_times(tmp_path / "frozen.mp4")
+        with Job(tmp_path, server.urls[0], "lost.mp4") as job:
+            job.await_frames()
+            server.kill()
+            job.await_words("is lost")
+            time.sleep(0.5)
+            job.stop()
+        check_times(tmp_path / "lost.mp4")
+
+
+@needs_rtsp
+@pytest.mark.parametrize("after", [LARGE, VP8], ids=["size", "codec"])
+def test_another_picture_after_the_loss_goes_into_the_same_output(tmp_path, after):
+    with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "out.mkv") as job:
+        job.await_frames()
+        server.kill()
+        with rtsp(after, port=server.port):
+            job.await_words("is back after")
+            time.sleep(1.5)
+            told = job.stop()
+    times = check_times(tmp_path / "out.mkv")
+    assert told["frames"]["reconnects"] == 1
+    assert sum(t > max(b for a, b in zip(times, times[1:]) if b - a > 0.15) for t in times) > 10
+    size = tools.execute(["ffprobe", "-v", "error", "-show_entries", "frame=width,height", "-of",
+                          "csv=p=0", tmp_path / "out.mkv"]).text.split()
+    assert {line.strip(",") for line in size} == {"320,240"}
+
+
+@needs_rtsp
+def test_loss_without_reconnect_is_not_a_success(tmp_path):
+    with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "out.mkv", "--reconnect",
+                                    "no") as job:
+        job.await_frames()
+        server.kill()
+        told = job.end(3)
+    assert told["frames"]["truncated"] and told["frames"]["losses"] == 1
+    check_times(tmp_path / "out.mkv")
+
+
+@needs_rtsp
+def test_so_many_attempts_and_no_more(tmp_path):
+    with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "null:", "--reconnect", 3) as job:
+        job.await_frames()
+        server.kill()
+        job.end(3)
+        assert job.count("did not come back in 3 attempts") == 1
+
+
+@needs_rtsp
+def test_rtsp_over_udp(tmp_path):
+    with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "out.mkv", "--rtsp-transport", "udp",
+                                    "--duration", 2) as job:
+        told = job.end(0)
+    assert 45 <= told["frames"]["out"] <= 51
+    check_times(tmp_path / "out.mkv")
+
+
+def test_sender_of_udp_that_pauses(tmp_path):
+    port = free_port()
+    with udp_sender(port) as sender, Job(tmp_path, f"udp://127.0.0.1:{port}", "out.mkv",
+                                         "--stall-timeout", 1) as job:
+        job.await_frames()
+        sender.kill()
+        job.await_words("is lost")
+        sender.start()
+        job.await_words("is back after")
+        time.sleep(0.5)
+        told = job.stop()
+    times = check_times(tmp_path / "out.mkv")
+    assert told["frames"]["reconnects"] == 1
+    assert times[0] == 0 and max(b - a for a, b in zip(times, times[1:])) > 1
+
+
+def test_srt_caller_that_goes_and_comes(tmp_path):
+    if "srt" not in tools.execute(["ffmpeg", "-hide_banner", "-protocols"]).text.split():
+        pytest.skip("this FFmpeg has no SRT")
+    port = free_port()
+    command = ["ffmpeg", "-v", "quiet", "-re", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=25",
+               "-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "10",
+               "-pix_fmt", "yuv420p", "-f", "mpegts", f"srt://127.0.0.1:{port}?mode=listener"]
+    with Server(*command) as sender, Job(tmp_path, f"srt://127.0.0.1:{port}?mode=caller&passphrase=",
+                                         "out.mkv", "--stall-timeout", 1) as job:
+        job.await_frames()
+        sender.kill()
+        job.await_words("is lost")
+        sender.start()
+        job.await_words("is back after")
+        job.stop()
+    check_times(tmp_path / "out.mkv")
+
+
+@pytest.mark.skipif(not shutil.which("nginx") or
+                    not Path("/usr/lib/nginx/modules/ngx_rtmp_module.so").exists(),
+                    reason="no nginx with its rtmp module")
+def test_rtmp_publisher_goes_while_the_relay_stays(tmp_path):
+    port = free_port()
+    conf = tmp_path / "nginx.conf"
+    conf.write_text(f"""load_module /usr/lib/nginx/modules/ngx_rtmp_module.so;
+daemon off; master_process off; pid {tmp_path}/pid; error_log {tmp_path}/log;
+events {{ }} rtmp {{ server {{ listen 127.0.0.1:{port}; application live {{ live on; }} }} }}""")
+    publisher = ["ffmpeg", "-v", "quiet", "-re", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=25",
+                 "-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "10",
+                 "-pix_fmt", "yuv420p", "-f", "flv", f"rtmp://127.0.0.1:{port}/live/s"]
+    with Server("nginx", "-c", conf):
+        time.sleep(0.5)
+        with Server(*publisher) as sender, Job(tmp_path, f"rtmp://127.0.0.1:{port}/live/s",
+                                               "out.mkv", "--stall-timeout", 1) as job:
+            job.await_frames()
+            sender.kill()
+            job.await_words("is lost")
+            sender.start()
+            job.await_words("is back after")
+            job.stop()
+    check_times(tmp_path / "out.mkv")
+
+
+@needs_rtsp
+@pytest.mark.parametrize("kind", ["freeze", "black"])
+def test_gap_is_filled(tmp_path, kind):
+    with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "out.mkv", "--gap", kind, "-f",
+                                    "gray") as job:
+        job.await_frames()
+        server.kill()
+        job.await_words("is lost")
+        time.sleep(2.5)
+        server.start()
+        job.await_words("is back after")
+        time.sleep(1)
+        told = job.stop()
+    times = check_times(tmp_path / "out.mkv")
+    assert told["frames"]["filled"] > 25 and told["frames"]["dropped_late"] == 0
+    long = [b - a for a, b in zip(times, times[1:]) if b - a > 0.1]
+    assert sum(long) < told["frames"]["lost_s"] - 1 # but for the last second of it
+    luma = tools.execute(["ffmpeg", "-v", "error", "-i", tmp_path / "out.mkv", "-vf",
+                          "scale=1:1:flags=area,format=gray", "-fps_mode", "passthrough", "-f",
+                          "rawvideo", "-"]).stdout
+    dark = sum(value < 20 for value in luma)
+    assert abs(dark - told["frames"]["filled"]) <= 2 if kind == "black" else dark == 0
+
+
+@needs_rtsp
+@pytest.mark.parametrize("kind", ["skip", "freeze"])
+def test_output_that_ends_in_a_gap(tmp_path, kind):
+    with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "out.mkv", "--duration", 4, "--gap",
+                                    kind) as job:
+        job.await_frames(30)
+        server.kill()
+        told = job.end(0, 6)
+    assert kind == "skip" or told["frames"]["out"] == 100
+    check_times(tmp_path / "out.mkv")
+
+
+@needs_rtsp
+def test_reader_that_goes_in_a_gap(tmp_path):
+    with rtsp(SMALL) as server:
+        job = subprocess.Popen([tools.SLUICE, server.urls[0], "-", "-F", "yuv4mpegpipe", "--gap",
+                                "freeze"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        job.stdout.read(1 << 20)
+        server.kill()
+        job.stdout.close()
+        assert job.wait(6) == 5
+        job.stderr.close()
+
+
+def test_picture_that_stays_away_while_sound_goes_on(tmp_path):
+    port = free_port()
+    with Server("ffmpeg", "-v", "quiet", "-re", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=25",
+                "-re", "-f", "lavfi", "-i", "sine=sample_rate=48000", "-frames:v", 50, "-pix_fmt",
+                "yuv420p", "-c:v", "libx264", "-tune", "zerolatency", "-g", 10, "-c:a", "mp2",
+                "-b:a", "384k", "-pes_payload_size", 0, "-max_interleave_delta", 10000, "-f",
+                "mpegts", "-flush_packets", 1, f"udp://127.0.0.1:{port}?pkt_size=1316"), \
+            Job(tmp_path, f"udp://127.0.0.1:{port}", "out.mkv", "--stall-timeout", 1) as job:
+        job.await_words("is lost: no picture", limit=8)
+        job.stop()
+
+
+# ---- http ----
+
+
+class Http:
+    """Serves what a function of a request's handler gives."""
+
+    def __init__(self, answer):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                try:
+                    answer(self)
+                except OSError:
+                    pass # the other side has gone
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/x"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def answer(handler, kind, size=None):
+    handler.send_response(200)
+    handler.send_header("Content-Type", kind)
+    if size:
+        handler.send_header("Content-Length", size)
+    handler.end_headers()
+
+
+def test_file_of_a_server_that_cannot_seek_is_a_file(run, tmp_path, clips):
+    tools.execute(["ffmpeg", "-v", "error", "-i", clips["film.mkv"], "-c:v", "copy", "-an", "-bsf:v",
+                   "h264_mp4toannexb", "-f", "h264", tmp_path / "film.h264"])
+    data = (tmp_path / "film.h264").read_bytes()
+
+    def give(handler):
+        answer(handler, "video/h264", len(data))
+        handler.wfile.write(data)
+    with Http(give) as server:
+        result = run(server.url, "null:")
+    assert result.code == 0 and "lost" not in result.stderr
+
+
+def test_motion_jpeg_keeps_the_worlds_time(tmp_path):
+    tools.execute(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=160x120", "-frames:v",
+                   1, tmp_path / "a.jpg"])
+    picture = (tmp_path / "a.jpg").read_bytes()
+
+    def give(handler):
+        answer(handler, "multipart/x-mixed-replace; boundary=b")
+        while True: # ten a second; FFmpeg takes it for 25
+            handler.wfile.write(b"--b\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n"
+                                % len(picture) + picture + b"\r\n")
+            time.sleep(0.1)
+    with Http(give) as server, Job(tmp_path, server.url, "out.mkv", "--duration", 3) as job:
+        job.end(0)
+    assert 20 <= len(check_times(tmp_path / "out.mkv")) <= 30
+
+
+def test_server_that_takes_one_connection_only(run):
+    port = free_port()
+    with Server("ffmpeg", "-v", "quiet", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=25", "-t",
+                2, "-pix_fmt", "yuv420p", "-c:v", "libx264", "-g", 25, "-f", "mpegts",
+                f"tcp://127.0.0.1:{port}?listen"):
+        time.sleep(1)
+        result = run(f"tcp://127.0.0.1:{port}", "null:", "--reconnect", "no")
+    assert result.code == 3 and "50 in" in result.stderr
+
+
+def test_playlist_of_a_broadcast_may_be_slow(tmp_path):
+    tools.execute(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=160x120:rate=25",
+                   "-t", 4, "-c:v", "libx264", "-pix_fmt", "yuv420p", "-g", 25, "-hls_time", 1, "-f",
+                   "hls", tmp_path / "list.m3u8"])
+    lines = (tmp_path / "list.m3u8").read_text().replace("#EXT-X-ENDLIST\n", "").splitlines()
+    begin = time.monotonic()
+
+    def give(handler):
+        name = Path(handler.path).name
+        if name != "x":
+            answer(handler, "video/mp2t")
+            return handler.wfile.write((tmp_path / name).read_bytes())
+        answer(handler, "application/vnd.apple.mpegurl")
+        shown = lines if time.monotonic() - begin > 7 else lines[:-2] # the last segment is late
+        return handler.wfile.write("\n".join(shown + [""]).encode())
+    with Http(give) as server, Job(tmp_path, server.url, "out.mkv", "--frames", 85) as job:
+        told = job.end(0, 20)
+    assert told["frames"]["out"] == 85 and told["frames"]["losses"] == 0
+
+
+# ---- what hangs ----
+
+
+def test_server_that_never_answers_is_left_in_time(run):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        for scheme in "rtsp", "http", "rtmp":
+            start = time.monotonic()
+            result = run(f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/x", "null:",
+                         "--open-timeout", 1)
+            assert result.code == 4 and "cannot be" in result.stderr
+            assert time.monotonic() - start < 4
+
+
+def test_nobody_there_is_an_error_at_once(run):
+    result = run(f"rtsp://127.0.0.1:{free_port()}/x", "null:")
+    assert result.code == 4 and "Connection refused" in result.stderr
+
+
+# ---- secrets ----
+
+
+@pytest.mark.parametrize("name", ["rtsp://u:geheim@127.0.0.1:{}/x", "rtsp://:geheim@127.0.0.1:{}/x",
+                                  "http://127.0.0.1:{}/x?token=geheim&y=1",
+                                  "srt://127.0.0.1:{}?mode=caller&passphrase=geheimgeheim"])
+def test_secrets_of_an_address_are_not_shown(run, tmp_path, name):
+    result = run(name.format(free_port()), "null:", "--json", "run.json", "--open-timeout", 2, "-v")
+    assert result.code == 4
+    assert "geheim" not in result.stderr
+    assert "geheim" not in (tmp_path / "run.json").read_text()
+    assert "***" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["rtmp://127.0.0.1:1/live/x?key=geheim", "rtmp://u:geheim@h/x"])
+def test_addresses_are_no_outputs_and_not_shown(run, tmp_path, name):
+    result = run("lavfi:testsrc=duration=0.1", name, "-F", "flv", "--json", "run.json")
+    assert result.code == 5 and "address" in result.stderr
+    assert "geheim" not in result.stderr + (tmp_path / "run.json").read_text()
+
+
+# ---- files that are there from the beginning ----
+
+
+@pytest.mark.parametrize("kind", ["mkv", "mp4", "ts"])
+def test_file_survives_being_killed(tmp_path, clips, kind):
+    random.seed(kind)
+    for attempt in range(3):
+        out = tmp_path / f"{attempt}.{kind}"
+        with Job(tmp_path, "--live", clips["film.mkv"], out) as job:
+            job.await_frames()
+            start = time.monotonic()
+            time.sleep(random.uniform(0, 0.6))
+            seen = max(int(line.split()[1]) for line in job.said if line.startswith("frame "))
+            job.process.kill()
+            job.process.wait()
+        assert len(packet_times(out)) >= seen - 25 - (time.monotonic() - start) * 25
+
+
+def test_file_at_its_own_pace(tmp_path, clips):
+    start = time.monotonic()
+    with Job(tmp_path, "--live", clips["film.mkv"], "out.mp4") as job:
+        told = job.end(0)
+    assert told["frames"]["out"] == 50 and time.monotonic() - start > 1.8
+    assert told["frames"]["losses"] == 0
+
+
+def test_address_of_a_file_at_its_own_pace(run, tmp_path, clips):
+    assert run("--live", f"file://{Path(clips['film.mkv']).resolve()}", "null:").code == 0
+
+
+def test_generator(tmp_path):
+    with Job(tmp_path, "lavfi:testsrc=size=320x240:rate=25:duration=1", "out.mp4") as job:
+        told = job.end(0)
+    assert told["frames"]["out"] == 25 and told["time"]["wall_s"] > 0.9
+
+
+@pytest.mark.skipif(not shutil.which("Xvfb"), reason="no Xvfb")
+def test_screen_that_goes_and_comes(tmp_path):
+    number = random.Random().randrange(100, 30000)
+    command = ["Xvfb", f":{number}", "-screen", "0", "320x240x24", "-nolisten", "tcp"]
+    with Server(*command) as screen:
+        time.sleep(1)
+        with Job(tmp_path, f"x11grab::{number}", "out.mkv", "--rate", 25, "--stall-timeout",
+                 1) as job:
+            job.await_frames()
+            screen.kill()
+            job.await_words("is lost")
+            screen.start()
+            job.await_words("is back after")
+            job.stop()
+    check_times(tmp_path / "out.mkv")
+
+
+def test_device_that_is_not_there(run):
+    result = run("v4l2:/dev/video97", "null:")
+    assert result.code == 4 and "/dev/video97" in result.stderr
+
+
+# ---- latency ----
+
+
+@needs_rtsp
+def test_latency_is_measured_and_nothing_is_dropped(tmp_path):
+    with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "out.mkv", "--max-latency", "1s",
+                                    "--duration", 4) as job:
+        told = job.end(0)
+    latency = told["time"]["latency_s"]
+    assert 0 < latency["p50"] <= latency["p95"] <= latency["p99"] < 1
+    assert told["frames"]["dropped_late"] == 0 and told["frames"]["out"] >= 95
+
+
+@needs_rtsp
+def test_slow_encoder_drops_the_oldest_and_keeps_up(tmp_path):
+    noise = CAMERA.format(size="640,height=480").replace("is-live=true", "is-live=true pattern=snow")
+    with rtsp(noise) as server, Job(tmp_path, server.urls[0], "out.mkv", "--max-latency", "500ms",
+                                    "--duration", 6, "--preset", "placebo", "-o",
+                                    "threads=1") as job:
+        told = job.end(3, 40)
+    frames = told["frames"]
+    assert frames["dropped_late"] > 20 and frames["out"] > 2 and frames["dropped_clock"] == 0
+    encode = told["time"]["wall_s"] / frames["out"] # about: it was busy all the time
+    assert told["time"]["latency_s"]["p50"] < 0.5 + 2 * encode
+    assert told["time"]["wall_s"] < 12 # it kept up
+    check_times(tmp_path / "out.mkv")
+
+
+def test_frames_of_a_file_are_never_dropped(tmp_path, clips):
+    with Job(tmp_path, "--live", clips["film.mkv"], "out.mkv", "--preset", "veryslow") as job:
+        told = job.end(0)
+    assert told["frames"]["out"] == 50 and told["frames"]["dropped_late"] == 0
