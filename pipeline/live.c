@@ -22,6 +22,8 @@ static const int64_t settle_ns = 250 * INT64_C(1000000);
 // time that it is, after a pause.
 static const int64_t back_most_us = 500000, ahead_most_us = 10 * INT64_C(1000000);
 
+enum { HANGING_MOST = 8 };
+
 // A stream of the first connection, and where to find it in the current one.
 struct track {
     AVCodecParameters *codec; // of the current connection
@@ -39,7 +41,8 @@ struct live {
     struct track *track;
     int watched;
     struct session *session; // NULL: lost
-    int *map;                // of its streams to ours, -1: to none
+    struct session *hanging[HANGING_MOST];
+    int *map; // of its streams to ours, -1: to none
     unsigned mapped;
     bool clockless;    // its demuxer makes timestamps up
     bool fresh;        // the current connection has not said the time yet
@@ -153,10 +156,31 @@ static void note_alive(struct live *live)
     live->fresh = true;
 }
 
+// Connections whose threads hang in a call that cannot be interrupted, as in a camera's driver, are
+// kept in mind: there may be HANGING_MOST. Returns where there is room for one more, or NULL.
+static struct session **room_to_hang(struct live *live)
+{
+    for (int k = 0; k < HANGING_MOST; k++) {
+        if (live->hanging[k] && session_is_gone(live->hanging[k]))
+            session_leave(&live->hanging[k]);
+        if (!live->hanging[k])
+            return &live->hanging[k];
+    }
+    return NULL;
+}
+
+static void leave(struct live *live)
+{
+    struct session **place = room_to_hang(live); // there is, or it would not have been tried
+    session_turn_away(live->session);
+    *place = live->session;
+    live->session = NULL;
+}
+
 // The connection is over. One that never gave a picture was not worth more than an attempt.
 static void say_lost(struct live *live, const char *why)
 {
-    session_leave(&live->session);
+    leave(live);
     if (live->lost_since_ns) {
         log_print(live->log, LOG_DEBUG, "%s is not back (attempt %d): %s", live->request.name,
                   live->attempts, why);
@@ -207,6 +231,11 @@ static enum status attempt(struct live *live)
     int error = 0;
     enum status status = rest(live, backoff_ns(live));
     live->attempts++;
+    if (!status && !room_to_hang(live)) {
+        log_print(live->log, LOG_DEBUG, "%s: %d connections hang, no other is tried",
+                  live->request.name, HANGING_MOST);
+        return STATUS_EOF;
+    }
     if (!status)
         status = start(live);
     if (status)
@@ -222,7 +251,7 @@ static enum status attempt(struct live *live)
             av_strerror(error, words, sizeof words);
         log_print(live->log, LOG_DEBUG, "%s is not back (attempt %d): %s", live->request.name,
                   live->attempts, words);
-        session_leave(&live->session);
+        leave(live);
         return status;
     }
     note_alive(live);
@@ -530,6 +559,8 @@ void live_close(struct live **live)
         return;
     struct live *old = *live;
     session_leave(&old->session);
+    for (int k = 0; k < HANGING_MOST; k++)
+        session_leave(&old->hanging[k]);
     for (unsigned k = 0; old->track && k < old->format->nb_streams; k++)
         avcodec_parameters_free(&old->track[k].codec);
     avformat_free_context(old->format);

@@ -16,7 +16,7 @@ static const int64_t close_ns = 1000 * INT64_C(1000000);
 // Two hold it: who started it, and its thread. The last one frees it.
 struct session {
     atomic_int holders;
-    atomic_bool left;
+    atomic_bool left, gone;
     atomic_int error;
     _Atomic int64_t opened_ns;
     _Atomic int64_t deadline_ns; // of the call that the thread is in
@@ -177,6 +177,7 @@ static void *session_run(void *session_)
     queue_finish(session->packets);
     set_deadline(session, close_ns);
     avformat_close_input(&session->format);
+    session->gone = true;
     let_go(session);
     return NULL;
 }
@@ -262,13 +263,23 @@ enum status session_read(struct session *session, int64_t until_ns, AVPacket **p
     return queue_pop_until(session->packets, packet, until_ns);
 }
 
+void session_turn_away(struct session *session)
+{
+    session->left = true;
+    if (session->packets)
+        queue_abandon(session->packets);
+}
+
+bool session_is_gone(const struct session *session)
+{
+    return session->gone;
+}
+
 void session_leave(struct session **session)
 {
     if (!*session)
         return;
-    (*session)->left = true;
-    if ((*session)->packets)
-        queue_abandon((*session)->packets);
+    session_turn_away(*session);
     let_go(*session);
     *session = NULL;
 }

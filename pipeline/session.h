@@ -9,6 +9,7 @@
 #pragma once
 
 #include <libavformat/avformat.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "stages/status.h"
@@ -49,6 +50,11 @@ int64_t session_opened_ns(const struct session *session);
 // says when it was read, by CLOCK_MONOTONIC.
 // STATUS_EOF: it is OVER, and all its packets were taken.
 enum status session_read(struct session *session, int64_t until_ns, AVPacket **packet);
+
+// Turn away, but keep hold of it, to see when its thread has come back and session_is_gone(). It
+// still has to be left.
+void session_turn_away(struct session *session);
+bool session_is_gone(const struct session *session);
 
 // Turn away. What blocks is interrupted where that is possible; the session's thread frees itself
 // and the connection when it comes back. Accepts NULL behind the pointer, leaves NULL.
