@@ -129,8 +129,10 @@ static void print_help(void)
 {
     printf(
         "%s\nFilters video: INPUT is decoded, every frame goes through CHAIN (an edge filter by\n"
-        "default), OUTPUT is encoded. INPUT is a file, a sequence ('in%%04d.png', '*.png') or -;\n"
-        "OUTPUT is a file, a sequence, -, null: (discard) or hash:FILE.\n",
+        "default), OUTPUT is encoded. INPUT is a file, a sequence ('in%%04d.png', '*.png'), an\n"
+        "address (rtsp://...), a device (/dev/video0, x11grab::0) or -; OUTPUT is a file, a "
+        "sequence,\n"
+        "-, null: (discard) or hash:FILE.\n",
         usage);
     for (int k = 0; k < ROWS; k++) {
         const struct row *row = &rows[k];
