@@ -2,6 +2,7 @@
 #include <getopt.h>
 #include <libgen.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -319,14 +320,60 @@ static void add_option(struct settings *settings, const char *text)
     settings->config.options = settings->options;
 }
 
+// Options that are kept as they are: texts, and flags that are set.
+static const struct {
+    enum id id;
+    size_t offset; // in struct settings
+} texts[] =
+    {
+        {ID_CHAIN, offsetof(struct settings, config.chain)},
+        {ID_SIZE, offsetof(struct settings, config.input_size)},
+        {ID_RATE, offsetof(struct settings, config.input_rate)},
+        {ID_PIXFMT, offsetof(struct settings, config.input_pixfmt)},
+        {ID_STREAM, offsetof(struct settings, config.stream)},
+        {ID_ENCODER, offsetof(struct settings, config.encoder)},
+        {ID_CRF, offsetof(struct settings, config.crf)},
+        {ID_PRESET, offsetof(struct settings, config.preset)},
+        {ID_BITRATE, offsetof(struct settings, config.bitrate)},
+        {ID_TRACE, offsetof(struct settings, config.trace)},
+        {ID_CONTROL, offsetof(struct settings, control)},
+        {ID_JOURNAL, offsetof(struct settings, journal)},
+        {ID_REPLAY, offsetof(struct settings, replay)},
+        {ID_JSON, offsetof(struct settings, json)},
+        {ID_CHART, offsetof(struct settings, chart)},
+},
+  flags[] = {
+      {ID_LIVE, offsetof(struct settings, config.live)},
+      {ID_OVERWRITE, offsetof(struct settings, config.overwrite)},
+      {ID_STRICT, offsetof(struct settings, strict)},
+      {ID_QUICK, offsetof(struct settings, quick)},
+      {ID_QUIET, offsetof(struct settings, quiet)},
+      {ID_VERBOSE, offsetof(struct settings, verbose)},
+};
+
+// Whether the option was one of those.
+static bool keep(struct settings *settings, enum id id, const char *text)
+{
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+        if (texts[k].id == id) {
+            *(const char **)((char *)settings + texts[k].offset) = text;
+            return true;
+        }
+    for (size_t k = 0; k < sizeof flags / sizeof *flags; k++)
+        if (flags[k].id == id) {
+            *(bool *)((char *)settings + flags[k].offset) = true;
+            return true;
+        }
+    return false;
+}
+
 // One option. -1: go on; else the exit code.
 static int set(struct settings *settings, enum id id, const char *name, const char *text)
 {
     struct sluice_config *config = &settings->config;
-    switch (id) {
-    case ID_CHAIN:
-        config->chain = text;
+    if (keep(settings, id, text))
         return -1;
+    switch (id) {
     case ID_BACKEND:
     case ID_HWDEC:
     case ID_GAP:
@@ -342,25 +389,10 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
     case ID_FORMAT:
         *(config->input ? &config->output_format : &config->input_format) = text;
         return -1;
-    case ID_SIZE:
-        config->input_size = text;
-        return -1;
-    case ID_RATE:
-        config->input_rate = text;
-        return -1;
-    case ID_PIXFMT:
-        config->input_pixfmt = text;
-        return -1;
     case ID_START:
         return set_time(name, text, true, &config->start);
     case ID_DURATION:
         return set_time(name, text, false, &config->duration);
-    case ID_STREAM:
-        config->stream = text;
-        return -1;
-    case ID_LIVE:
-        config->live = true;
-        return -1;
     case ID_RTSP:
         config->rtsp_transport = text;
         return strcmp(text, "tcp") && strcmp(text, "udp") ? complain(name, text, "tcp or udp") : -1;
@@ -372,56 +404,11 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
         return set_time(name, text, false, &config->max_latency);
     case ID_RECONNECT:
         return set_reconnects(name, text, &config->reconnects);
-    case ID_ENCODER:
-        config->encoder = text;
-        return -1;
-    case ID_CRF:
-        config->crf = text;
-        return -1;
-    case ID_PRESET:
-        config->preset = text;
-        return -1;
-    case ID_BITRATE:
-        config->bitrate = text;
-        return -1;
     case ID_OPTION:
         add_option(settings, text);
         return -1;
-    case ID_OVERWRITE:
-        config->overwrite = true;
-        return -1;
     case ID_NEVER:
         config->overwrite = false;
-        return -1;
-    case ID_STRICT:
-        settings->strict = true;
-        return -1;
-    case ID_CONTROL:
-        settings->control = text;
-        return -1;
-    case ID_JOURNAL:
-        settings->journal = text;
-        return -1;
-    case ID_REPLAY:
-        settings->replay = text;
-        return -1;
-    case ID_JSON:
-        settings->json = text;
-        return -1;
-    case ID_CHART:
-        settings->chart = text;
-        return -1;
-    case ID_QUICK:
-        settings->quick = true;
-        return -1;
-    case ID_TRACE:
-        config->trace = text;
-        return -1;
-    case ID_QUIET:
-        settings->quiet = true;
-        return -1;
-    case ID_VERBOSE:
-        settings->verbose = true;
         return -1;
     case ID_VERSION:
         printf("%s\n", sluice_version());
@@ -534,6 +521,12 @@ static int check_reports(const struct settings *settings)
             continue;
         fprintf(stderr, "sluice: --%s %s would overwrite the video of that name\n",
                 reports[k].option, file);
+        return EXIT_USAGE;
+    }
+    if (settings->journal && settings->replay &&
+        is_same_file(settings->replay, settings->journal)) {
+        fprintf(stderr, "sluice: --journal would overwrite what --replay reads, %s\n",
+                settings->journal);
         return EXIT_USAGE;
     }
     return -1;

@@ -1000,5 +1000,8 @@ def test_journal_that_is_none_is_refused(run, tmp_path, clips):
         result = run("-q", clips["plain.mp4"], "null:", "--replay", "j")
         assert result.code == 2 and "no journal" in result.stderr, text
     assert run("-q", clips["plain.mp4"], "null:", "--replay", "nosuch").code == 2
+    (tmp_path / "j").write_text('{"pts_us":0,"chain":"gray"}')
+    result = run("-q", clips["plain.mp4"], "null:", "--replay", "j", "--journal", "./j")
+    assert result.code == 2 and (tmp_path / "j").read_text()
     (tmp_path / "j").write_text('{"pts_us":9000000,"chain":"gausian"}')
     assert "did you mean" in run("-q", clips["plain.mp4"], "null:", "--replay", "j").stderr
