@@ -6,6 +6,34 @@
 
 enum { CUDA_SLOTS = 8 }; // fewer leave the link idle: 31 against 39 Gpx/s of 1080p on an H200
 
+struct source_request source_request_of(const struct sluice_config *config)
+{
+    return (struct source_request){.name = config->input,
+                                   .format = config->input_format,
+                                   .size = config->input_size,
+                                   .rate = config->input_rate,
+                                   .pixfmt = config->input_pixfmt,
+                                   .stream = config->stream,
+                                   .start = config->start,
+                                   .live = config->live,
+                                   .rtsp_transport = config->rtsp_transport,
+                                   .open_timeout = config->open_timeout,
+                                   .stall_timeout = config->stall_timeout,
+                                   .reconnects = config->reconnects};
+}
+
+struct sink_request sink_request_of(const struct sluice_config *config)
+{
+    return (struct sink_request){.output = config->output,
+                                 .format = config->output_format,
+                                 .encoder = config->encoder,
+                                 .crf = config->crf,
+                                 .preset = config->preset,
+                                 .bitrate = config->bitrate,
+                                 .options = config->options,
+                                 .overwrite = config->overwrite};
+}
+
 static enum status create_cpu(const struct sluice_config *config, const struct log *log,
                               struct backend **backend)
 {

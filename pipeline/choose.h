@@ -1,8 +1,14 @@
-// Which backend a job gets.
+// What a configuration asks for: of the source, of the sink, and which backend it gets.
 #pragma once
 
+#include "pipeline/sink.h"
 #include "pipeline/sluice.h"
+#include "pipeline/source.h"
 #include "stages/backend.h"
+
+// The input and the output that config names. They point at its strings.
+struct source_request source_request_of(const struct sluice_config *config);
+struct sink_request sink_request_of(const struct sluice_config *config);
 
 // Create the backend that config asks for. With SLUICE_AUTO that is the GPU where there is one,
 // unless `still` says that the job is a single picture: a context on the GPU takes longer than a

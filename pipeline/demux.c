@@ -37,9 +37,8 @@ static bool is_long_past_end(const struct sluice_job *job, const AVPacket *packe
 
 static void note_arrival(struct sluice_job *job, const AVPacket *packet)
 {
-    int64_t pts_us = packet->pts == AV_NOPTS_VALUE ? AV_NOPTS_VALUE : packet_us(job, packet);
-    if (job->latency && packet->stream_index == job->source->video && pts_us != AV_NOPTS_VALUE)
-        latency_note_arrival(job->latency, pts_us, packet->pos);
+    if (job->latency && packet->stream_index == job->source->video && packet->pts != AV_NOPTS_VALUE)
+        latency_note_arrival(job->latency, packet_us(job, packet), packet->pos);
 }
 
 static enum status route(struct sluice_job *job, AVPacket **packet)

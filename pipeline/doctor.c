@@ -36,18 +36,8 @@ static void subject_finish(struct subject *subject)
 
 static enum status open_source(struct subject *subject, const struct sluice_config *config)
 {
-    struct source_request request = {config->input,
-                                     config->input_format,
-                                     config->input_size,
-                                     config->input_rate,
-                                     config->input_pixfmt,
-                                     config->stream,
-                                     0,
-                                     config->live,
-                                     config->rtsp_transport,
-                                     config->open_timeout,
-                                     config->stall_timeout,
-                                     config->reconnects};
+    struct source_request request = source_request_of(config);
+    request.start = 0;
     return config->input ? source_open(&request, &subject->log, &subject->stop, &subject->source)
                          : STATUS_OK;
 }
@@ -56,8 +46,8 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
 {
     *subject = (struct subject){
         .log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque}};
-    struct sink_request sink = {config->output, config->output_format, config->encoder, config->crf,
-                                config->preset, config->bitrate,       config->options, true};
+    struct sink_request sink = sink_request_of(config);
+    sink.overwrite = true;
     enum status status = chain_parse_logged(config->chain, &subject->log, &subject->chain);
     if (!status)
         status = open_source(subject, config);

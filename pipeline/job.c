@@ -112,6 +112,19 @@ static enum status check_distinct(const struct sluice_job *job, const struct slu
     return STATUS_OK;
 }
 
+static enum status check_changes(const struct sluice_job *job, const struct sluice_config *config)
+{
+    enum status status = STATUS_OK;
+    const struct sluice_change *change = config->changes;
+    for (; change && change->chain && !status; change++) {
+        struct chain planned;
+        status = chain_parse_logged(change->chain, &job->log, &planned);
+        if (!status)
+            chain_free(&planned);
+    }
+    return status;
+}
+
 static void set_range(struct sluice_job *job, const struct sluice_config *config)
 {
     int64_t begin = job->source->format->start_time;
@@ -162,13 +175,8 @@ static enum status create_decoder(struct sluice_job *job, const struct sluice_co
 
 static enum status create(struct sluice_job *job, const struct sluice_config *config)
 {
-    struct sink_request output = {config->output,  config->output_format, config->encoder,
-                                  config->crf,     config->preset,        config->bitrate,
-                                  config->options, config->overwrite};
-    struct source_request input = {
-        config->input,          config->input_format, config->input_size,    config->input_rate,
-        config->input_pixfmt,   config->stream,       config->start,         config->live,
-        config->rtsp_transport, config->open_timeout, config->stall_timeout, config->reconnects};
+    struct sink_request output = sink_request_of(config);
+    struct source_request input = source_request_of(config);
     char reason[256];
     job->output_name = strdup(config->output ? config->output : "");
     job->verify = config->verify;
@@ -176,13 +184,8 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     enum status status = job->output_name ? check_numbers(job, config) : STATUS_MEMORY;
     if (!status)
         status = chain_parse_logged(config->chain, &job->log, &job->chain);
-    for (const struct sluice_change *change = config->changes; change && change->chain && !status;
-         change++) {
-        struct chain planned;
-        status = chain_parse_logged(change->chain, &job->log, &planned);
-        if (!status)
-            chain_free(&planned);
-    }
+    if (!status)
+        status = check_changes(job, config);
     if (!status)
         status = changes_create(&job->chain, config->changes, config->changed, config->opaque,
                                 &job->changes);

@@ -51,8 +51,7 @@ enum status submit_frame(struct sluice_job *job, AVFrame **frame,
                          enum status (*before)(struct sluice_job *job, const struct slot *slot))
 {
     struct slot *slot = NULL;
-    enum status status = STATUS_OK;
-    status = take_change(job, *frame);
+    enum status status = take_change(job, *frame);
     if (!status && (!job->filter || !filter_accepts(job->filter, *frame)))
         status = change_filter(job, *frame);
     if (!status)
