@@ -383,40 +383,42 @@ struct mark {
     int codec_id, format, width, height, profile, level;
 };
 
-static enum status mark_restart(struct live *live, AVPacket *packet)
+// `codec` is NULL where it goes on as it was.
+static enum status put_mark(AVPacket *packet, const AVCodecParameters *codec)
 {
-    const AVCodecParameters *codec = live->track[live->watched].codec;
-    struct mark mark = {.changed = live->changed,
-                        .codec_id = codec->codec_id,
-                        .format = codec->format,
-                        .width = codec->width,
-                        .height = codec->height,
-                        .profile = codec->profile,
-                        .level = codec->level};
+    struct mark mark = {.changed = codec};
+    size_t extra = codec ? (size_t)codec->extradata_size : 0;
+    if (codec)
+        mark = (struct mark){.changed = true,
+                             .codec_id = codec->codec_id,
+                             .format = codec->format,
+                             .width = codec->width,
+                             .height = codec->height,
+                             .profile = codec->profile,
+                             .level = codec->level};
     memcpy(mark.name, mark_name, sizeof mark.name);
-    size_t extra = live->changed ? (size_t)codec->extradata_size : 0;
     uint8_t *data = av_packet_new_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, sizeof mark + extra);
     if (!data)
         return STATUS_MEMORY;
     memcpy(data, &mark, sizeof mark);
     if (extra)
         memcpy(data + sizeof mark, codec->extradata, extra);
-    live->marks = live->changed = false;
     return STATUS_OK;
+}
+
+static enum status mark_restart(struct live *live, AVPacket *packet)
+{
+    const AVCodecParameters *codec = live->changed ? live->track[live->watched].codec : NULL;
+    live->marks = live->changed = false;
+    return put_mark(packet, codec);
 }
 
 // A packet of nothing, for the decoder to give out what it has.
 static enum status give_parting(struct live *live, AVPacket *packet)
 {
-    struct mark mark = {.changed = false};
-    memcpy(mark.name, mark_name, sizeof mark.name);
-    uint8_t *data = av_packet_new_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, sizeof mark);
-    if (!data)
-        return STATUS_MEMORY;
-    memcpy(data, &mark, sizeof mark);
     packet->stream_index = live->watched;
     live->parts = false;
-    return STATUS_OK;
+    return put_mark(packet, NULL);
 }
 
 bool live_take_restart(AVPacket *packet, struct restart *restart)

@@ -226,20 +226,44 @@ static enum status find_demuxer(const struct source *source, const char *name,
     return STATUS_OK;
 }
 
-static enum status open_container(struct source *source, const struct source_request *request)
-{
+// What libavformat is told of any input: what to open, by which demuxer (NULL: it finds out), and
+// what the request says of raw video and devices. On success the caller frees *options.
+struct opening {
+    bool is_device;
+    const char *what;
     const AVInputFormat *demuxer;
-    AVDictionary *options = NULL;
-    const char *name = request->name, *device, *what;
-    char url[4200];
-    bool is_device = name_is_device(name, &device, &what);
+    AVDictionary *options;
+};
+
+static enum status prepare(const struct source *source, const struct source_request *request,
+                           struct opening *opening)
+{
+    const char *device;
+    *opening = (struct opening){0};
+    opening->is_device = name_is_device(request->name, &device, &opening->what);
     enum status status = check_description(source, request);
     if (!status)
-        status = is_device ? device_find(device, source->log, &demuxer)
-                           : find_demuxer(source, request->format, &demuxer);
+        status = opening->is_device ? device_find(device, source->log, &opening->demuxer)
+                                    : find_demuxer(source, request->format, &opening->demuxer);
     if (status)
         return status;
-    snprintf(url, sizeof url, "%s", what);
+    set_option(&opening->options, "video_size", request->size);
+    set_option(&opening->options, "framerate", request->rate);
+    set_option(&opening->options, "pixel_format", request->pixfmt);
+    return STATUS_OK;
+}
+
+static enum status open_container(struct source *source, const struct source_request *request)
+{
+    const char *name = request->name;
+    char url[4200];
+    struct opening opening;
+    enum status status = prepare(source, request, &opening);
+    if (status)
+        return status;
+    const AVInputFormat *demuxer = opening.demuxer;
+    AVDictionary *options = opening.options;
+    snprintf(url, sizeof url, "%s", opening.what);
     if (source->is_sequence) {
         demuxer = av_find_input_format("image2");
         bool numbered = name_is_numbered(name);
@@ -248,7 +272,7 @@ static enum status open_container(struct source *source, const struct source_req
         if (first >= 0)
             av_dict_set_int(&options, "start_number", first, 0);
         set_option(&options, "protocol_whitelist", "file");
-    } else if (!name_is_url(name) && !is_device) {
+    } else if (!name_is_url(name) && !opening.is_device) {
         snprintf(url, sizeof url, "file:%s", name);
         set_option(&options, "protocol_whitelist", "file");
         status = open_io(source, name);
@@ -261,9 +285,6 @@ static enum status open_container(struct source *source, const struct source_req
         if (!status && !demuxer)
             status = probe(source, url, &demuxer);
     }
-    set_option(&options, "video_size", request->size);
-    set_option(&options, "framerate", request->rate);
-    set_option(&options, "pixel_format", request->pixfmt);
     if (!status) {
         // FFmpeg frees the context when this fails; the pointer is NULL then.
         set_deadline(source, source->open_ns);
@@ -361,31 +382,22 @@ static const char protocols[] =
 
 static enum status open_live(struct source *source, const struct source_request *request)
 {
-    const char *format = NULL, *what = request->name;
-    const AVInputFormat *demuxer;
-    bool device = name_is_device(request->name, &format, &what);
-    enum status status = check_description(source, request);
-    if (!status)
-        status = device ? device_find(format, source->log, &demuxer)
-                        : find_demuxer(source, request->format, &demuxer);
+    struct opening opening;
+    enum status status = prepare(source, request, &opening);
     if (status)
         return status;
-    AVDictionary *options = NULL;
-    if (!device)
-        set_option(&options, "protocol_whitelist", protocols);
-    if (name_is_url(what) && !strncmp(what, "rtsp", 4)) {
-        set_option(&options, "rtsp_transport", request->rtsp_transport);
+    if (!opening.is_device)
+        set_option(&opening.options, "protocol_whitelist", protocols);
+    if (name_is_url(opening.what) && !strncmp(opening.what, "rtsp", 4)) {
+        set_option(&opening.options, "rtsp_transport", request->rtsp_transport);
         if (!request->rtsp_transport)
-            set_option(&options, "rtsp_flags", "prefer_tcp");
+            set_option(&opening.options, "rtsp_flags", "prefer_tcp");
     }
-    set_option(&options, "video_size", request->size);
-    set_option(&options, "framerate", request->rate);
-    set_option(&options, "pixel_format", request->pixfmt);
     struct live_request live = {
-        .url = what,
+        .url = opening.what,
         .name = source->name,
-        .demuxer = demuxer,
-        .options = options,
+        .demuxer = opening.demuxer,
+        .options = opening.options,
         .open_timeout = (double)source->open_ns * 1e-9,
         .stall_timeout = (double)source->stall_ns * 1e-9,
         .reconnects = request->reconnects == 0  ? -1
@@ -395,7 +407,7 @@ static enum status open_live(struct source *source, const struct source_request 
         .opaque = source,
     };
     status = live_open(&live, source->log, &source->live);
-    av_dict_free(&options);
+    av_dict_free(&opening.options);
     if (status == STATUS_STOPPED && !atomic_load(source->stop))
         return STATUS_EOF;
     if (!status)
