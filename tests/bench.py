@@ -32,12 +32,20 @@ def blur(source, sigma, radius):
     return cv2.GaussianBlur(source, (side, side), sigma, BYTES[0], borderType=BORDER)
 
 
-def sobel(source):
+def gradient(source, operator):
     """|gx| + |gy| saturated, the cheapest way: 16-bit gradients, saturating sum of magnitudes."""
-    gx = cv2.Sobel(source, cv2.CV_16S, 1, 0, WORDS[0], borderType=BORDER)
-    gy = cv2.Sobel(source, cv2.CV_16S, 0, 1, WORDS[1], borderType=BORDER)
+    gx = operator(source, cv2.CV_16S, 1, 0, WORDS[0], borderType=BORDER)
+    gy = operator(source, cv2.CV_16S, 0, 1, WORDS[1], borderType=BORDER)
     gx, gy = cv2.convertScaleAbs(gx, BYTES[1]), cv2.convertScaleAbs(gy, BYTES[2])
     return cv2.add(gx, gy, BYTES[1])
+
+
+def sobel(source):
+    return gradient(source, cv2.Sobel)
+
+
+def scharr(source):
+    return gradient(source, cv2.Scharr)
 
 
 def double_threshold(source):
@@ -48,13 +56,6 @@ def double_threshold(source):
 def laplacian(source):
     edges = cv2.Laplacian(source, cv2.CV_16S, WORDS[0], borderType=BORDER)
     return cv2.convertScaleAbs(edges, BYTES[0])
-
-
-def scharr(source):
-    gx = cv2.Scharr(source, cv2.CV_16S, 1, 0, WORDS[0], borderType=BORDER)
-    gy = cv2.Scharr(source, cv2.CV_16S, 0, 1, WORDS[1], borderType=BORDER)
-    gx, gy = cv2.convertScaleAbs(gx, BYTES[1]), cv2.convertScaleAbs(gy, BYTES[2])
-    return cv2.add(gx, gy, BYTES[1])
 
 
 def sharpen(source):

@@ -86,11 +86,15 @@ def rtsp(*pipelines, port=None):
     return server
 
 
-def udp_sender(port, size="320x240", frames=None):
-    return Server("ffmpeg", "-v", "quiet", "-re", "-f", "lavfi", "-i", f"testsrc=size={size}:rate=25",
-                  *(["-frames:v", frames] if frames else []), "-pix_fmt", "yuv420p", "-c:v",
-                  "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "10", "-f",
-                  "mpegts", f"udp://127.0.0.1:{port}?pkt_size=1316")
+def sender(container, url):
+    """ffmpeg, sending a picture of 25 frames a second for as long as it lives."""
+    return Server("ffmpeg", "-v", "quiet", "-re", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=25",
+                  "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-tune",
+                  "zerolatency", "-g", "10", "-f", container, url)
+
+
+def udp_sender(port):
+    return sender("mpegts", f"udp://127.0.0.1:{port}?pkt_size=1316")
 
 
 class Job:
@@ -300,22 +304,24 @@ def test_sender_of_udp_that_pauses(tmp_path):
     assert times[0] == 0 and max(b - a for a, b in zip(times, times[1:])) > 1
 
 
+def check_return(folder, sending, url):
+    """The sender goes and comes, and the output has both parts."""
+    with sending as peer, Job(folder, url, "out.mkv", "--stall-timeout", 1) as job:
+        job.await_frames()
+        peer.kill()
+        job.await_words("is lost")
+        peer.start()
+        job.await_words("is back after")
+        job.stop()
+    check_times(folder / "out.mkv")
+
+
 def test_srt_caller_that_goes_and_comes(tmp_path):
     if "srt" not in tools.execute(["ffmpeg", "-hide_banner", "-protocols"]).text.split():
         pytest.skip("this FFmpeg has no SRT")
-    port = free_port()
-    command = ["ffmpeg", "-v", "quiet", "-re", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=25",
-               "-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "10",
-               "-pix_fmt", "yuv420p", "-f", "mpegts", f"srt://127.0.0.1:{port}?mode=listener"]
-    with Server(*command) as sender, Job(tmp_path, f"srt://127.0.0.1:{port}?mode=caller&passphrase=",
-                                         "out.mkv", "--stall-timeout", 1) as job:
-        job.await_frames()
-        sender.kill()
-        job.await_words("is lost")
-        sender.start()
-        job.await_words("is back after")
-        job.stop()
-    check_times(tmp_path / "out.mkv")
+    address = f"srt://127.0.0.1:{free_port()}"
+    check_return(tmp_path, sender("mpegts", f"{address}?mode=listener"),
+                 f"{address}?mode=caller&passphrase=")
 
 
 @pytest.mark.skipif(not shutil.which("nginx") or
@@ -327,20 +333,10 @@ def test_rtmp_publisher_goes_while_the_relay_stays(tmp_path):
     conf.write_text(f"""load_module /usr/lib/nginx/modules/ngx_rtmp_module.so;
 daemon off; master_process off; pid {tmp_path}/pid; error_log {tmp_path}/log;
 events {{ }} rtmp {{ server {{ listen 127.0.0.1:{port}; application live {{ live on; }} }} }}""")
-    publisher = ["ffmpeg", "-v", "quiet", "-re", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=25",
-                 "-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "10",
-                 "-pix_fmt", "yuv420p", "-f", "flv", f"rtmp://127.0.0.1:{port}/live/s"]
+    address = f"rtmp://127.0.0.1:{port}/live/s"
     with Server("nginx", "-c", conf):
         time.sleep(0.5)
-        with Server(*publisher) as sender, Job(tmp_path, f"rtmp://127.0.0.1:{port}/live/s",
-                                               "out.mkv", "--stall-timeout", 1) as job:
-            job.await_frames()
-            sender.kill()
-            job.await_words("is lost")
-            sender.start()
-            job.await_words("is back after")
-            job.stop()
-    check_times(tmp_path / "out.mkv")
+        check_return(tmp_path, sender("flv", address), address)
 
 
 @needs_rtsp
