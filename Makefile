@@ -16,8 +16,8 @@ PYTHON ?= /usr/bin/python3
 
 # Asked for when a recipe runs, not before: `make test` may have to install them first.
 FFMPEG = libavformat libavcodec libswscale libavutil
-FFMPEG_CFLAGS = $(shell pkg-config --cflags $(FFMPEG) jansson)
-FFMPEG_LIBS = $(shell pkg-config --libs $(FFMPEG))
+FFMPEG_CFLAGS = $(shell pkg-config --cflags $(FFMPEG) jansson libmicrohttpd)
+FFMPEG_LIBS = $(shell pkg-config --libs $(FFMPEG) libmicrohttpd)
 JANSSON_LIBS = $(shell pkg-config --libs jansson)
 
 # nvcc on PATH, in CUDA_HOME, or in its usual place. CUDA=no builds without it.
@@ -104,7 +104,7 @@ NEED_BUILD = 'command -v cc|gcc' 'test -f /usr/include/stdio.h|libc6-dev' \
     'command -v pkg-config|pkg-config' 'pkg-config --exists libavformat|libavformat-dev' \
     'pkg-config --exists libavcodec|libavcodec-dev' 'pkg-config --exists libavutil|libavutil-dev' \
     'pkg-config --exists libswscale|libswscale-dev' 'pkg-config --exists jansson|libjansson-dev' \
-    'command -v ffmpeg|ffmpeg'
+    'pkg-config --exists libmicrohttpd|libmicrohttpd-dev' 'command -v ffmpeg|ffmpeg'
 NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
     '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import numpy"|python3-numpy' \
     '$(PYTHON) -c "import cv2"|python3-opencv' 'command -v valgrind|valgrind'

@@ -1,0 +1,454 @@
+// Pages and moving pictures over HTTP, with real sockets on loopback, slow and hanging clients.
+#include "tests/unit.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pipeline/http.h"
+#include "pipeline/meter.h"
+#include "pipeline/mjpeg.h"
+
+static const struct log silent;
+static const int64_t second_ns = 1000000000;
+
+// ---- clients ----
+
+static int dial(const char *url)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    address.sin_port = htons((uint16_t)atoi(strrchr(url, ':') + 1));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static void say(int fd, const char *text)
+{
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
+}
+
+static int ask(const char *url, const char *path)
+{
+    char request[256];
+    int fd = dial(url);
+    snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+    say(fd, request);
+    return fd;
+}
+
+// What comes until `size` bytes are there, the other side closes or five seconds are over.
+static size_t hear(int fd, char *to, size_t size)
+{
+    size_t got = 0;
+    int64_t until = meter_now_ns() + 5 * second_ns;
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    while (got < size && meter_now_ns() < until && poll(&wait, 1, 100) >= 0) {
+        ssize_t count = wait.revents ? recv(fd, to + got, size - got, 0) : 0;
+        if (wait.revents && count <= 0)
+            break;
+        got += (size_t)count;
+    }
+    return got;
+}
+
+// The first line and all the headers of an answer.
+static void hear_head(int fd, char *head, size_t size)
+{
+    size_t got = 0;
+    while (got + 1 < size && hear(fd, head + got, 1) == 1) {
+        head[++got] = 0;
+        if (got >= 4 && !strcmp(head + got - 4, "\r\n\r\n"))
+            return;
+    }
+    head[got] = 0;
+    fail_msg("no whole head: '%s'", head);
+}
+
+// Ask, and give back the code.
+static int code_of(const char *url, const char *request)
+{
+    char head[2048];
+    int fd = dial(url), code = 0;
+    say(fd, request);
+    hear_head(fd, head, sizeof head);
+    close(fd);
+    assert_int_equal(sscanf(head, "HTTP/1.%*d %d", &code), 1);
+    return code;
+}
+
+// Read a part of the stream; returns how large its picture is, and the first byte of it.
+static size_t hear_part(int fd, bool first, char *value)
+{
+    static char data[1 << 20];
+    char head[512], wanted[64];
+    unsigned long size = 0;
+    if (first)
+        assert_int_equal(hear(fd, data, 10), 10);
+    if (first)
+        assert_memory_equal(data, "--sluice\r\n", 10);
+    hear_head(fd, head, sizeof head);
+    assert_int_equal(sscanf(head, "Content-Type: %63s\r\nContent-Length: %lu\r\n", wanted, &size),
+                     2);
+    assert_string_equal(wanted, "image/jpeg");
+    assert_in_range(size, 1, sizeof data);
+    assert_int_equal(hear(fd, data, size), size);
+    *value = data[0];
+    for (unsigned long k = 0; k < size; k++)
+        assert_int_equal(data[k], *value);
+    assert_int_equal(hear(fd, data, 12), 12); // the next boundary, before there is a next picture
+    assert_memory_equal(data, "\r\n--sluice\r\n", 12);
+    return size;
+}
+
+static int watch(const char *url)
+{
+    char head[2048];
+    int fd = ask(url, "/stream");
+    hear_head(fd, head, sizeof head);
+    assert_non_null(strstr(head, " 200 "));
+    assert_non_null(strstr(head, "Content-Type: multipart/x-mixed-replace; boundary=sluice\r\n"));
+    assert_null(strstr(head, "chunked"));
+    return fd;
+}
+
+// ---- pictures ----
+
+static void show(struct mjpeg *mjpeg, char value, int size)
+{
+    AVPacket *packet = av_packet_alloc();
+    assert_int_equal(av_new_packet(packet, size), 0);
+    memset(packet->data, value, (size_t)size);
+    assert_int_equal(mjpeg_show(mjpeg, packet), STATUS_OK);
+    av_packet_free(&packet);
+}
+
+static struct mjpeg *serve(void)
+{
+    struct mjpeg *mjpeg;
+    assert_int_equal(mjpeg_create("127.0.0.1:0", &silent, &mjpeg), STATUS_OK);
+    return mjpeg;
+}
+
+static void await_watchers(struct mjpeg *mjpeg, int count)
+{
+    int64_t until = meter_now_ns() + 5 * second_ns;
+    while (mjpeg_watchers(mjpeg) != count) {
+        assert_true(meter_now_ns() < until);
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+}
+
+static void destroy_at_once(struct mjpeg **mjpeg)
+{
+    int64_t begin = meter_now_ns();
+    mjpeg_destroy(mjpeg);
+    assert_true(meter_now_ns() - begin < second_ns);
+    assert_null(*mjpeg);
+}
+
+// ---- the server ----
+
+static void answer(void *opaque, struct http_answer *to)
+{
+    http_say(to, 0, "text/plain", opaque);
+}
+
+static const struct http_page pages[] = {{"/a", answer}, {NULL}};
+
+static enum status try_address(const char *address)
+{
+    struct http *http;
+    const struct http_request request = {address, "a test", pages, (void *)"hello"};
+    enum status status = http_create(&request, &silent, &http);
+    assert_true((status == STATUS_OK) == (http != NULL));
+    http_destroy(&http);
+    return status;
+}
+
+static void addresses_are_checked(void **state)
+{
+    (void)state;
+    static const char *const fine[] = {"0", ":0", "127.0.0.1:0", "localhost:0", "0.0.0.0:0"};
+    static const char *const bad[] = {"",        ":",
+                                      "x",       "-1",
+                                      "65536",   "1 ",
+                                      "[::1]",   "[::1:80",
+                                      "[]:80",   "::1:80",
+                                      "h:",      "h:80x",
+                                      "1.2.3:x", "127.0.0.1",
+                                      "[::1]80", "+80",
+                                      "0x50",    "80:h",
+                                      "h:0:80",  "999999",
+                                      ":65536",  "a b.invalid:80"};
+    for (size_t k = 0; k < sizeof fine / sizeof *fine; k++)
+        if (try_address(fine[k]))
+            fail_msg("'%s' is refused", fine[k]);
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
+        if (try_address(bad[k]) != STATUS_USAGE)
+            fail_msg("'%s' is taken", bad[k]);
+}
+
+static void ipv6_is_listened_on(void **state)
+{
+    (void)state;
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    struct sockaddr_in6 loopback = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    bool has = fd >= 0 && !bind(fd, (struct sockaddr *)&loopback, sizeof loopback);
+    if (fd >= 0)
+        close(fd);
+    if (!has)
+        skip();
+    assert_int_equal(try_address("[::1]:0"), STATUS_OK);
+    assert_int_equal(try_address("[::]:0"), STATUS_OK);
+}
+
+static void a_port_in_use_is_refused(void **state)
+{
+    (void)state;
+    struct mjpeg *mjpeg = serve();
+    assert_int_equal(try_address(strrchr(mjpeg_url(mjpeg), '/') + 1), STATUS_FAILED);
+    destroy_at_once(&mjpeg);
+}
+
+static void only_looking_is_allowed(void **state)
+{
+    (void)state;
+    struct http *http;
+    char text[2048];
+    const struct http_request request = {"0", "a test", pages, (void *)"hello"};
+    assert_int_equal(http_create(&request, &silent, &http), STATUS_OK);
+    const char *url = http_url(http);
+    static const struct {
+        const char *request;
+        int code;
+    } rows[] = {
+        {"GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n", 200},
+        {"GET /a?b=c HTTP/1.1\r\nHost: LOCALHOST:80\r\n\r\n", 200},
+        {"GET /a HTTP/1.1\r\nHost: 127.0.0.1:80\r\n\r\n", 200},
+        {"GET /a HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", 200},
+        {"GET /a HTTP/1.0\r\n\r\n", 200},
+        {"HEAD /a HTTP/1.1\r\nHost: localhost\r\n\r\n", 200},
+        {"GET /a HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421},
+        {"GET /a HTTP/1.1\r\nHost: localhost.evil.example\r\n\r\n", 421},
+        {"GET /b HTTP/1.1\r\nHost: localhost\r\n\r\n", 404},
+        {"GET /a/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 404},
+        {"GET /../a HTTP/1.1\r\nHost: localhost\r\n\r\n", 404},
+        {"PUT /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx", 405},
+        {"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\nx", 405},
+        {"DELETE /a HTTP/1.1\r\nHost: localhost\r\n\r\n", 405},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        if (code_of(url, rows[k].request) != rows[k].code)
+            fail_msg("%s is not answered by %d", rows[k].request, rows[k].code);
+    int fd = dial(url);
+    say(fd, "HEAD /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    text[hear(fd, text, sizeof text - 1)] = 0;
+    assert_non_null(strstr(text, "Content-Length: 5\r\n"));
+    assert_string_equal(text + strlen(text) - 4, "\r\n\r\n"); // and no more
+    close(fd);
+    http_destroy(&http);
+    http_destroy(&http); // accepts NULL
+}
+
+static void idle_connections_do_not_shut_others_out(void **state)
+{
+    (void)state;
+    struct mjpeg *mjpeg = serve();
+    int64_t begin_ns = meter_process_ns();
+    int fd[3 * HTTP_CONNECTIONS];
+    for (int k = 0; k < 3 * HTTP_CONNECTIONS; k++)
+        fd[k] = dial(mjpeg_url(mjpeg));
+    // Those that never ask are dismissed after their time.
+    int64_t until = meter_now_ns() + 3 * HTTP_SILENCE * second_ns;
+    char head[2048] = "";
+    while (!strstr(head, " 503 ")) {
+        int one = ask(mjpeg_url(mjpeg), "/snapshot.jpg");
+        head[hear(one, head, sizeof head - 1)] = 0;
+        close(one);
+        assert_true(meter_now_ns() < until);
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    }
+    assert_true(meter_process_ns() - begin_ns < second_ns); // nor is there a loop that spins
+    for (int k = 0; k < 3 * HTTP_CONNECTIONS; k++)
+        close(fd[k]);
+    destroy_at_once(&mjpeg);
+}
+
+// ---- moving pictures ----
+
+static void pictures_are_parts(void **state)
+{
+    (void)state;
+    struct mjpeg *mjpeg = serve();
+    char value;
+    int fd = watch(mjpeg_url(mjpeg)); // before there is any
+    await_watchers(mjpeg, 1);
+    show(mjpeg, 'a', 1000);
+    assert_int_equal(hear_part(fd, true, &value), 1000);
+    assert_int_equal(value, 'a');
+    show(mjpeg, 'b', 300000);
+    assert_int_equal(hear_part(fd, false, &value), 300000);
+    assert_int_equal(value, 'b');
+    int late = watch(mjpeg_url(mjpeg)); // gets what is there
+    assert_int_equal(hear_part(late, true, &value), 300000);
+    await_watchers(mjpeg, 2);
+    close(fd);
+    await_watchers(mjpeg, 1); // without any new picture
+    close(late);
+    await_watchers(mjpeg, 0);
+    destroy_at_once(&mjpeg);
+}
+
+static void a_snapshot_is_the_newest_picture(void **state)
+{
+    (void)state;
+    struct mjpeg *mjpeg = serve();
+    char text[4096];
+    static const char get[] = "GET /snapshot.jpg HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    assert_int_equal(code_of(mjpeg_url(mjpeg), get), 503);
+    show(mjpeg, 'a', 100);
+    show(mjpeg, 'b', 200);
+    int fd = ask(mjpeg_url(mjpeg), "/snapshot.jpg");
+    hear_head(fd, text, sizeof text);
+    assert_non_null(strstr(text, "Content-Type: image/jpeg\r\n"));
+    assert_non_null(strstr(text, "Content-Length: 200\r\n"));
+    assert_int_equal(hear(fd, text, 200), 200);
+    assert_int_equal(text[199], 'b');
+    close(fd);
+    fd = ask(mjpeg_url(mjpeg), "/");
+    hear_head(fd, text, sizeof text);
+    assert_non_null(strstr(text, "text/html"));
+    close(fd);
+    assert_int_equal(mjpeg_watchers(mjpeg), 0);
+    destroy_at_once(&mjpeg);
+}
+
+// One client never reads; the other gets every picture meanwhile, and the newest at last.
+static void a_stuck_client_costs_others_nothing(void **state)
+{
+    (void)state;
+    struct mjpeg *mjpeg = serve();
+    char value;
+    int stuck = ask(mjpeg_url(mjpeg), "/stream"), fd = watch(mjpeg_url(mjpeg));
+    await_watchers(mjpeg, 2);
+    int64_t begin = meter_now_ns();
+    for (int k = 0; k < 60; k++) { // 30 MB, more than sockets hold
+        show(mjpeg, (char)('0' + k), 500000);
+        assert_int_equal(hear_part(fd, k == 0, &value), 500000);
+        assert_int_equal(value, '0' + k);
+    }
+    assert_true(meter_now_ns() - begin < HTTP_SILENCE * second_ns);
+    assert_int_equal(mjpeg_watchers(mjpeg), 2);
+    int64_t until = meter_now_ns() + 3 * HTTP_SILENCE * second_ns;
+    while (mjpeg_watchers(mjpeg) == 2 && meter_now_ns() < until) // it is dismissed
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    assert_int_equal(mjpeg_watchers(mjpeg), 1);
+    close(stuck);
+    close(fd);
+    destroy_at_once(&mjpeg);
+}
+
+// Pictures that come faster than a client reads are left out, and the last one is not.
+static void the_latest_picture_wins(void **state)
+{
+    (void)state;
+    struct mjpeg *mjpeg = serve();
+    char value = 0;
+    int parts = 0, fd = watch(mjpeg_url(mjpeg));
+    await_watchers(mjpeg, 1);
+    for (int k = 0; k < 80; k++)
+        show(mjpeg, (char)('!' + k), 500000);
+    for (; value != '!' + 79; parts++) {
+        char before = value;
+        hear_part(fd, parts == 0, &value);
+        assert_true(value > before);
+    }
+    assert_in_range(parts, 1, 79);
+    close(fd);
+    destroy_at_once(&mjpeg);
+}
+
+static void watchers_are_limited(void **state)
+{
+    (void)state;
+    struct mjpeg *mjpeg = serve();
+    int fd[MJPEG_WATCHERS];
+    static const char get[] = "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    for (int k = 0; k < MJPEG_WATCHERS; k++)
+        fd[k] = watch(mjpeg_url(mjpeg));
+    await_watchers(mjpeg, MJPEG_WATCHERS);
+    assert_int_equal(code_of(mjpeg_url(mjpeg), get), 503);
+    close(fd[0]);
+    await_watchers(mjpeg, MJPEG_WATCHERS - 1);
+    fd[0] = watch(mjpeg_url(mjpeg));
+    for (int k = 0; k < MJPEG_WATCHERS; k++)
+        close(fd[k]);
+    await_watchers(mjpeg, 0);
+    destroy_at_once(&mjpeg);
+}
+
+// Clients that wait, that never read, that never finished asking and that never asked.
+static void the_end_waits_for_nobody(void **state)
+{
+    (void)state;
+    struct mjpeg *mjpeg = serve();
+    char byte;
+    int waits = watch(mjpeg_url(mjpeg)), stuck = ask(mjpeg_url(mjpeg), "/stream");
+    int half = dial(mjpeg_url(mjpeg)), mute = dial(mjpeg_url(mjpeg));
+    say(half, "GET /str");
+    await_watchers(mjpeg, 2);
+    for (int k = 0; k < 40; k++)
+        show(mjpeg, 'a', 500000);
+    destroy_at_once(&mjpeg);
+    while (recv(waits, &byte, 1, 0) > 0) // it is closed
+        ;
+    close(waits);
+    close(stuck);
+    close(half);
+    close(mute);
+}
+
+static void it_ends_while_clients_wait(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        struct mjpeg *mjpeg = serve();
+        int fd[4];
+        for (int k = 0; k < 4; k++)
+            fd[k] = ask(mjpeg_url(mjpeg), "/stream");
+        if (round % 2)
+            await_watchers(mjpeg, 4);
+        show(mjpeg, 'a', 100);
+        destroy_at_once(&mjpeg);
+        for (int k = 0; k < 4; k++)
+            close(fd[k]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(addresses_are_checked),
+        cmocka_unit_test(ipv6_is_listened_on),
+        cmocka_unit_test(a_port_in_use_is_refused),
+        cmocka_unit_test(only_looking_is_allowed),
+        cmocka_unit_test(idle_connections_do_not_shut_others_out),
+        cmocka_unit_test(pictures_are_parts),
+        cmocka_unit_test(a_snapshot_is_the_newest_picture),
+        cmocka_unit_test(a_stuck_client_costs_others_nothing),
+        cmocka_unit_test(the_latest_picture_wins),
+        cmocka_unit_test(watchers_are_limited),
+        cmocka_unit_test(the_end_waits_for_nobody),
+        cmocka_unit_test(it_ends_while_clients_wait),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
