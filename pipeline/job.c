@@ -11,6 +11,7 @@
 
 #include "pipeline/check.h"
 #include "pipeline/choose.h"
+#include "pipeline/metrics.h"
 #include "pipeline/names.h"
 
 _Static_assert((int)SLUICE_DEVICE == (int)STATUS_DEVICE, "sluice_status mirrors enum status");
@@ -191,6 +192,8 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
                                 &job->changes);
     if (!status)
         status = check_distinct(job, config);
+    if (!status && config->metrics)
+        status = metrics_create(config->metrics, &job->log, &job->metrics);
     if (!status && config->trace)
         status = trace_create(config->trace, &job->log, &job->trace);
     if (!status)
@@ -226,6 +229,8 @@ enum sluice_status sluice_job_create(const struct sluice_config *config, struct 
         log_print(&(*job)->log, LOG_ERROR, "out of memory");
     if (status)
         sluice_job_destroy(job);
+    else if ((*job)->metrics)
+        metrics_watch((*job)->metrics, *job);
     return (enum sluice_status)status;
 }
 
@@ -520,6 +525,16 @@ static enum status check_ledger(const struct sluice_job *job)
                 (long long)ledger->frames_in, (long long)accounted);
 }
 
+// Nothing stays of the output. Others may be asking it how it goes.
+static void discard_sink(struct sluice_job *job)
+{
+    pthread_mutex_lock(&job->threads_lock);
+    struct sink *sink = job->sink;
+    job->sink = NULL;
+    pthread_mutex_unlock(&job->threads_lock);
+    sink_destroy(&sink);
+}
+
 // Run the threads to their end and make the output whole. *left_alone: some still run.
 static enum status run_threads(struct sluice_job *job, bool *left_alone)
 {
@@ -527,6 +542,7 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
     *left_alone = await_threads(job) > 0;
     if (!*left_alone)
         status = status_join(status, join_threads(job));
+    job->finishing = true;
     fill_ledger(job, *left_alone);
     if (!status_is_failure(status))
         status = check_ledger(job);
@@ -536,7 +552,7 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
         log_print(&job->log, LOG_WARNING,
                   "stopped before the encoder gave its first frame: there is no output");
         if (!*left_alone)
-            sink_destroy(&job->sink);
+            discard_sink(job);
         return STATUS_STOPPED;
     }
     status = job->sink->finish(job->sink);
@@ -554,6 +570,7 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
     job->began_cpu_ns = meter_process_ns();
     enum status status = begin(job);
     job->ledger.frames_in = job->frames_in;
+    job->under_way = !status;
     if (status)
         wait_for_first(job);
     else
@@ -561,7 +578,7 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
     if (status == STATUS_MEMORY)
         log_print(&job->log, LOG_ERROR, "out of memory");
     if (status_is_failure(status) && !left_alone)
-        sink_destroy(&job->sink); // nothing half-done stays
+        discard_sink(job);
     job->seconds = (double)(meter_now_ns() - job->began_ns) * 1e-9;
     job->cores_busy = (double)(meter_process_ns() - job->began_cpu_ns) * 1e-9 / job->seconds /
                       (double)av_cpu_count();
@@ -603,6 +620,7 @@ void sluice_job_destroy(struct sluice_job **job)
         return;
     struct sluice_job *old = *job;
     join_threads(old);
+    metrics_destroy(&old->metrics);
     // What holds frames goes before what made them.
     sink_destroy(&old->sink);
     av_frame_free((AVFrame **)&old->video.first);

@@ -53,7 +53,8 @@ struct sluice_job {
     struct backend *backend;
     struct decoder *decoder;
     char *output_name;
-    struct trace *trace; // NULL: none
+    struct trace *trace;     // NULL: none
+    struct metrics *metrics; // NULL: none
     int slots, verify;
     int64_t frame_limit; // INT64_MAX: none
     int64_t latency_ns;  // frames older than so are dropped; 0: never
@@ -74,7 +75,8 @@ struct sluice_job {
     char input_format[32], output_format[32];
     int width, height; // of the first frame
     bool alone;        // no other stream goes into the output
-    int64_t began_ns, began_cpu_ns;
+    _Atomic int64_t began_ns;
+    int64_t began_cpu_ns;
 
     // ---- the submit thread's ----
     struct filter *filter;
@@ -88,6 +90,8 @@ struct sluice_job {
     // ---- any thread's ----
     struct stop stop;            // asked for from outside
     atomic_bool ends;            // enough frames: what follows is not wanted
+    atomic_bool under_way;       // what sluice_job_run() builds is there
+    atomic_bool finishing;       // the threads have ended, or are left alone
     _Atomic int64_t last_end;    // where the last wanted frame ends, in microseconds
     _Atomic int64_t packets_out; // of video, handed to the muxer
     _Atomic int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_late, filled,
@@ -97,7 +101,7 @@ struct sluice_job {
 
     // ---- the threads ----
     struct thread thread[JOB_THREADS];
-    pthread_mutex_t threads_lock;
+    pthread_mutex_t threads_lock; // also held where `sink` goes, or is asked by other threads
     pthread_cond_t thread_ended;
     int running; // guarded by threads_lock
 

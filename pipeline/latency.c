@@ -3,6 +3,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "pipeline/meter.h"
 
@@ -18,8 +19,12 @@ struct latency {
     struct arrival arrival[ARRIVALS]; // a ring, the newest before `next`
     unsigned next;
     int64_t bucket[BUCKETS]; // frames whose time was below 2^(k / BUCKETS_PER_OCTAVE) microseconds
-    int64_t frames;
+    int64_t within[SLUICE_LATENCY_LIMITS]; // frames whose time was not above the limit
+    int64_t frames, ns;                    // all, and their times together
 };
+
+static const double limits[SLUICE_LATENCY_LIMITS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                                     0.25,  0.5,    1,     2.5,  5,     10};
 
 enum status latency_create(struct latency **latency)
 {
@@ -75,20 +80,33 @@ void latency_note_out(struct latency *latency, int64_t pts_us)
         int k = (int)(log2((double)age * 1e-3 + 1) * BUCKETS_PER_OCTAVE);
         latency->bucket[k < BUCKETS ? k : BUCKETS - 1]++;
         latency->frames++;
+        latency->ns += age;
+        for (k = 0; k < SLUICE_LATENCY_LIMITS; k++)
+            latency->within[k] += (double)age * 1e-9 <= limits[k];
     }
     pthread_mutex_unlock(&latency->lock);
 }
 
-double latency_quantile_s(struct latency *latency, double share)
+static double quantile_s_locked(const struct latency *latency, double share)
 {
-    pthread_mutex_lock(&latency->lock);
     double wanted = share * (double)latency->frames;
     int64_t seen = 0;
     int k = 0;
     for (; k < BUCKETS && latency->frames; k++)
         if ((double)(seen += latency->bucket[k]) >= wanted)
             break;
-    double us = latency->frames ? exp2((k + 0.5) / BUCKETS_PER_OCTAVE) : 0;
+    return latency->frames ? exp2((k + 0.5) / BUCKETS_PER_OCTAVE) * 1e-6 : 0;
+}
+
+void latency_figures(struct latency *latency, struct sluice_latency *figures)
+{
+    static const double shares[3] = {0.5, 0.95, 0.99};
+    memcpy(figures->limit, limits, sizeof limits);
+    pthread_mutex_lock(&latency->lock);
+    memcpy(figures->within, latency->within, sizeof figures->within);
+    figures->frames = latency->frames;
+    figures->seconds = (double)latency->ns * 1e-9;
+    for (int k = 0; k < 3; k++)
+        figures->quantile[k] = quantile_s_locked(latency, shares[k]);
     pthread_mutex_unlock(&latency->lock);
-    return us * 1e-6;
 }

@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "pipeline/sluice.h"
 #include "stages/status.h"
 
 struct latency;
@@ -20,6 +21,6 @@ int64_t latency_age_ns(struct latency *latency, int64_t pts_us);
 // What the packet with this timestamp became is out. Any thread.
 void latency_note_out(struct latency *latency, int64_t pts_us);
 
-// The time that a share of all frames (0 to 1) did not exceed on its way, within 5 %; 0 if none is
-// out. Any thread.
-double latency_quantile_s(struct latency *latency, double share);
+// How long the frames took that are out: exact counts, and quantiles within 5 %, 0 if none is. Any
+// thread.
+void latency_figures(struct latency *latency, struct sluice_latency *figures);

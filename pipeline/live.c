@@ -16,6 +16,8 @@
 static const int64_t second_ns = 1000 * INT64_C(1000000), look_ns = 50 * INT64_C(1000000);
 // Between attempts: none before the first, then doubling, each shortened by up to a fifth.
 static const int64_t backoff_least_ns = 250 * INT64_C(1000000), backoff_most_ns = 10 * second_ns;
+// Whoever connects again looks up at least so often.
+static const int64_t trying_ns = 5 * second_ns;
 // What a source gave before it was lost is dealt with in so long.
 static const int64_t settle_ns = 250 * INT64_C(1000000);
 // Within a connection, a clock that jumps farther than so has been set anew; not if it jumps to the
@@ -58,6 +60,7 @@ struct live {
     _Atomic int64_t epoch_ns; // when the clock was 0; 0: not yet
     _Atomic int64_t losses, reconnects, lost_for_ns;
     _Atomic int64_t lost_since_ns; // 0: it is there
+    _Atomic int64_t tried_ns;      // when the reading thread was last seen at it
 };
 
 static bool is_over(const struct live *live)
@@ -93,8 +96,10 @@ static enum status await_open(struct live *live, AVFormatContext **format, int *
 {
     int64_t late = meter_now_ns() + (int64_t)((live->request.open_timeout + 1) * (double)second_ns);
     enum session_state state = SESSION_OPENING;
-    while (state == SESSION_OPENING && !is_over(live) && meter_now_ns() < late)
-        state = session_await(live->session, meter_now_ns() + look_ns);
+    while (state == SESSION_OPENING && !is_over(live) && meter_now_ns() < late) {
+        live->tried_ns = meter_now_ns();
+        state = session_await(live->session, live->tried_ns + look_ns);
+    }
     *error = state == SESSION_OVER ? session_error(live->session) : AVERROR(ETIMEDOUT);
     *format = state == SESSION_OPENING ? NULL : session_take_format(live->session);
     return *format ? STATUS_OK : is_over(live) ? STATUS_STOPPED : STATUS_EOF;
@@ -214,11 +219,12 @@ static int64_t backoff_ns(struct live *live)
     return ns - ns / 5 * (rand_r(&live->seed) % 1000) / 1000;
 }
 
-static enum status rest(const struct live *live, int64_t ns)
+static enum status rest(struct live *live, int64_t ns)
 {
     int64_t until = meter_now_ns() + ns;
     while (!is_over(live) && meter_now_ns() < until) {
-        int64_t left = until - meter_now_ns();
+        live->tried_ns = meter_now_ns();
+        int64_t left = until - live->tried_ns;
         int64_t nap = left < look_ns ? left : look_ns;
         nanosleep(&(struct timespec){.tv_nsec = nap > 0 ? nap : 0}, NULL);
     }
@@ -470,6 +476,7 @@ enum status live_read(struct live *live, AVPacket *packet)
 {
     int64_t stall_ns = (int64_t)(live->request.stall_timeout * (double)second_ns);
     while (!is_over(live)) {
+        live->tried_ns = meter_now_ns();
         if (live->parts)
             return give_parting(live, packet);
         enum status status = live->session ? STATUS_OK : reconnect(live);
@@ -593,6 +600,7 @@ void live_figures(const struct live *live, struct live_figures *figures)
         .reconnects = live->reconnects,
         .lost_us = (live->lost_for_ns + (since ? now - since : 0)) / 1000,
         .lost = since && now - since > settle_ns,
+        .connecting = since && now - live->tried_ns < trying_ns,
         .clock_us = live->epoch_ns ? clock_us(live, now) : AV_NOPTS_VALUE,
     };
 }

@@ -65,6 +65,7 @@ struct live_figures {
     int64_t reconnects; // times that it came back
     int64_t lost_us;    // time without it
     bool lost;          // for a quarter of a second or more, now
+    bool connecting;    // it is lost, and the reading thread is at having it back
     int64_t clock_us;   // what its clock says now; AV_NOPTS_VALUE before the first packet
 };
 void live_figures(const struct live *live, struct live_figures *figures);

@@ -12,6 +12,91 @@ void sluice_public_name(const char *name, char *to, size_t size)
     name_without_secrets(name, to, size);
 }
 
+// What of the sink others may ask while the job runs. Zero before and without it.
+struct sink_figures {
+    int64_t dropped, size;
+};
+
+static struct sink_figures ask_sink(const struct sluice_job *job)
+{
+    struct sink_figures figures = {.size = job->ran ? job->bytes_out : 0};
+    pthread_mutex_t *lock = (pthread_mutex_t *)&job->threads_lock;
+    pthread_mutex_lock(lock);
+    if (job->sink && job->under_way)
+        figures = (struct sink_figures){job->sink->dropped, job->sink->size(job->sink)};
+    pthread_mutex_unlock(lock);
+    return figures;
+}
+
+// The ledger so far. Where frames become packets those are what is written: an encoder keeps some
+// frames back.
+static struct ledger ledger_now(const struct sluice_job *job, int64_t dropped)
+{
+    if (job->ran)
+        return job->ledger;
+    bool encodes = job->under_way && job->muxing;
+    return (struct ledger){
+        .frames_in = job->frames_in,
+        .frames_out = encodes ? job->packets_out : job->frames_out,
+        .dropped_range = job->dropped_range,
+        .dropped_stop = job->dropped_stop,
+        .dropped_clock = dropped,
+        .dropped_late = job->dropped_late,
+        .filled = job->filled,
+    };
+}
+
+// The seconds that a part was working. The CPU's threads are one part.
+static double busy_seconds(const struct sluice_job *job, enum sluice_part part)
+{
+    double seconds = (double)job->meter[part].busy_ns * 1e-9;
+    bool shared = part == SLUICE_PART_FILTER && job->backend->parallel > 1;
+    return shared ? seconds / job->backend->parallel : seconds;
+}
+
+static void report_live(const struct sluice_job *job, struct sluice_progress *progress)
+{
+    struct live_figures live = {0};
+    if (job->source->live)
+        live_figures(job->source->live, &live);
+    progress->losses = live.losses;
+    progress->reconnects = live.reconnects;
+    progress->lost_seconds = (double)live.lost_us * 1e-6;
+    progress->lost = live.lost;
+    progress->connecting = live.connecting;
+    if (job->latency)
+        latency_figures(job->latency, &progress->latency);
+}
+
+static void report_ledger(const struct sluice_job *job, struct sluice_progress *progress)
+{
+    struct sink_figures sink = ask_sink(job);
+    struct ledger ledger = ledger_now(job, sink.dropped);
+    progress->frames_in = ledger.frames_in;
+    progress->frames_filled = ledger.filled;
+    progress->frames_out = ledger.frames_out;
+    progress->dropped_range = ledger.dropped_range;
+    progress->dropped_stop = ledger.dropped_stop;
+    progress->dropped_late = ledger.dropped_late;
+    progress->dropped_clock = ledger.dropped_clock;
+    progress->frames_damaged = decoder_damaged_frames(job->decoder);
+    progress->packets_damaged = decoder_damaged_packets(job->decoder);
+    progress->damaged = progress->frames_damaged + progress->packets_damaged;
+    progress->verified = job->verified;
+    progress->bytes_out = sink.size;
+}
+
+static void report_pace(const struct sluice_job *job, struct sluice_progress *progress)
+{
+    for (int part = 0; part < SLUICE_PARTS; part++)
+        progress->busy_seconds[part] = busy_seconds(job, (enum sluice_part)part);
+    progress->ring = job->slots;
+    if (job->under_way) {
+        progress->ring_used = ring_used(job->ring);
+        progress->ring_occupancy = ring_occupancy(job->ring);
+    }
+}
+
 void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *progress)
 {
     int64_t total = source_frames(job->source);
@@ -32,17 +117,17 @@ void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *p
                                    : 0,
         .media_seconds = (double)job->media_us * 1e-6,
         .media_total = media,
-        .damaged = decoder_damaged_frames(job->decoder) + decoder_damaged_packets(job->decoder),
+        .stopping = job->stop.asked || job->finishing,
     };
+    report_ledger(job, progress);
+    report_live(job, progress);
+    report_pace(job, progress);
 }
 
-// The share of the time that a part was working. The CPU's threads are one part.
+// The share of the time that a part was working.
 static double busy_share(const struct sluice_job *job, enum sluice_part part)
 {
-    double seconds = (double)job->meter[part].busy_ns * 1e-9;
-    if (part == SLUICE_PART_FILTER && job->backend->parallel > 1)
-        seconds /= job->backend->parallel;
-    double share = job->seconds > 0 ? seconds / job->seconds : 0;
+    double share = job->seconds > 0 ? busy_seconds(job, part) / job->seconds : 0;
     return share < 1 ? share : 1;
 }
 
@@ -133,9 +218,10 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .bottleneck = bottleneck(job),
         .verdict = job->verdict,
     };
-    static const double shares[3] = {0.5, 0.95, 0.99};
-    for (int k = 0; k < 3 && job->latency; k++)
-        summary->latency[k] = latency_quantile_s(job->latency, shares[k]);
+    struct sluice_latency latency = {0};
+    if (job->latency)
+        latency_figures(job->latency, &latency);
+    memcpy(summary->latency, latency.quantile, sizeof summary->latency);
     for (int part = 0; part < SLUICE_PARTS; part++)
         summary->busy[part] = busy_share(job, (enum sluice_part)part);
 }

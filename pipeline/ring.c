@@ -145,3 +145,11 @@ double ring_occupancy(struct ring *ring)
     pthread_mutex_unlock(&ring->lock);
     return mean;
 }
+
+int ring_used(struct ring *ring)
+{
+    pthread_mutex_lock(&ring->lock);
+    int used = (int)(ring->claimed - ring->released);
+    pthread_mutex_unlock(&ring->lock);
+    return used;
+}

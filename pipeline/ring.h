@@ -62,5 +62,6 @@ void ring_abandon(struct ring *ring);
 
 // ---- any thread ----
 
-// The mean number of slots in use when one was claimed.
+// The mean share of the slots in use when one was claimed, and how many are now.
 double ring_occupancy(struct ring *ring);
+int ring_used(struct ring *ring);

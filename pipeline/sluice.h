@@ -111,6 +111,11 @@ struct sluice_config {
     const char *trace; // a file for a timeline that ui.perfetto.dev opens; NULL: none
     int verify;        // recompute every Nth frame with scalar and fail on a difference; 0: none
 
+    // Where to show Prometheus how it goes, at /metrics, as long as the job exists: "9464" or
+    // ":9464" on this machine only, "HOST:9464", "[::1]:9464", "0.0.0.0:9464" for everyone. NULL:
+    // nowhere.
+    const char *metrics;
+
     // Changes made at the first frames from these times on, as `changed` told them of another job;
     // ended by a NULL chain. NULL: none. Read while the job runs.
     const struct sluice_change *changes;
@@ -167,18 +172,6 @@ char *sluice_job_chain(struct sluice_job *job);
 
 // ---- how it goes ----
 
-// A snapshot, from any thread while the job exists.
-struct sluice_progress {
-    int64_t frames;       // filtered and handed to the encoder
-    int64_t frames_total; // about how many there will be; 0: unknown
-    double seconds;       // since sluice_job_run() began
-    double media_seconds; // of video written
-    double media_total;   // 0: unknown
-    int64_t damaged;      // so far
-};
-
-void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *progress);
-
 // The parts of a job that can be the one that all others wait for.
 enum sluice_part {
     SLUICE_PART_DEMUX,
@@ -190,6 +183,50 @@ enum sluice_part {
     SLUICE_PART_MUX,
     SLUICE_PARTS,
 };
+
+// How many frames took how long from a packet's arrival to the writing of what became of it.
+enum { SLUICE_LATENCY_LIMITS = 13 };
+struct sluice_latency {
+    double limit[SLUICE_LATENCY_LIMITS];   // seconds, rising
+    int64_t within[SLUICE_LATENCY_LIMITS]; // frames that took no longer
+    int64_t frames;                        // all
+    double seconds;                        // that they took together
+    double quantile[3]; // what 50, 95 and 99 % of the frames did not exceed, in seconds
+};
+
+// A snapshot, from any thread while the job exists. What counts frames, losses, bytes and seconds
+// never falls.
+struct sluice_progress {
+    int64_t frames;       // filtered and handed to the encoder
+    int64_t frames_total; // about how many there will be; 0: unknown
+    double seconds;       // since sluice_job_run() began
+    double media_seconds; // of video written
+    double media_total;   // 0: unknown
+    int64_t damaged;      // so far
+    bool stopping;        // nothing more comes: a stop was asked for, or the last frame is through
+                          // and the output is being made whole
+
+    // The ledger so far, as in struct sluice_summary: frames that are under way came in and are
+    // nowhere else yet.
+    int64_t frames_in, frames_filled, frames_out;
+    int64_t dropped_range, dropped_stop, dropped_late, dropped_clock;
+    int64_t frames_damaged, packets_damaged;
+    int64_t verified;
+
+    // Of a live source; see struct sluice_summary.
+    int64_t losses, reconnects;
+    double lost_seconds;
+    bool lost;       // for a quarter of a second or more, now
+    bool connecting; // it is lost, and the attempts to have it back go on
+    struct sluice_latency latency;
+
+    double busy_seconds[SLUICE_PARTS]; // that each part was working; the CPU's threads are one
+    int ring, ring_used;               // slots, and how many of them hold a frame now
+    double ring_occupancy;             // mean share of the slots in use
+    int64_t bytes_out;                 // of the output
+};
+
+void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *progress);
 
 // Everything about a job that has run, whatever came of it. Strings live as long as the job.
 struct sluice_summary {
