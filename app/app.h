@@ -39,7 +39,9 @@ struct settings {
     bool journal_failed;
     struct sluice_change *changes; // of --replay
     int change_count;
-    const char **options;
+    struct sluice_output *outputs; // all but the first, ended by one without a name
+    int output_count;              // of all
+    const char **options;          // of all outputs, each one's list ended by NULL
     int option_count;
     char error[1024]; // the first that terminal_log() was told; "": none
 };
@@ -92,11 +94,11 @@ struct progress;
 struct progress *progress_start(const struct sluice_job *job, const struct settings *settings);
 void progress_stop(struct progress **progress);
 
-// The closing summary, for people and, into settings->json, for machines; `summary` is NULL if the
-// job never began. write_json() returns false, with a sentence on standard error, if the file
+// The closing summary, for people and, into settings->json, for machines; `job` is NULL if it never
+// began. write_json() returns false, with a sentence on standard error, if the file
 // cannot be written.
-void print_summary(const struct sluice_summary *summary, FILE *to);
-bool write_json(const struct settings *settings, const struct sluice_summary *summary,
+void print_summary(const struct sluice_job *job, FILE *to);
+bool write_json(const struct settings *settings, const struct sluice_job *job,
                 enum sluice_status status, int exit_code);
 
 // Write JSON to a file, "-" being standard output; false with a sentence if that fails.

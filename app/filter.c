@@ -87,8 +87,8 @@ static int run_job(struct sluice_job *job, const struct settings *settings,
     int code = code_of(&summary, status, settings, watcher->signal);
     bool whole = status == SLUICE_OK || status == SLUICE_STOPPED;
     if (!settings->quiet && whole)
-        print_summary(&summary, stderr);
-    if (settings->json && !write_json(settings, &summary, status, code) && whole)
+        print_summary(job, stderr);
+    if (settings->json && !write_json(settings, job, status, code) && whole)
         code = EXIT_OUTPUT;
     return code;
 }

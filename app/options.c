@@ -32,11 +32,13 @@ enum id {
     ID_RECONNECT,
     ID_MAX_LATENCY,
     ID_GAP,
+    ID_OUTPUT,
     ID_ENCODER,
     ID_CRF,
     ID_PRESET,
     ID_BITRATE,
     ID_OPTION,
+    ID_SEGMENT,
     ID_OVERWRITE,
     ID_NEVER,
     ID_STRICT,
@@ -92,12 +94,14 @@ static const struct row rows[] = {
      "attempts to have it back: forever (as is), no, or so many"},
     {ID_MAX_LATENCY, 0, "max-latency", "TIME", "drop frames that are older, as in 120ms (2 s)"},
     {ID_GAP, 0, "gap", "HOW", "while it is lost, show nothing new (skip), freeze, or black"},
-    {0, 0, NULL, NULL, "Output"},
+    {0, 0, NULL, NULL, "Output (those behind -o are for that output)"},
+    {ID_OUTPUT, 'o', "output", "OUTPUT", "one more; may be repeated"},
     {ID_ENCODER, 0, "c:v", "ENCODER", "as ffmpeg calls it (what suits the container)"},
     {ID_CRF, 0, "crf", "N", "quality, of encoders that have it"},
     {ID_PRESET, 0, "preset", "NAME", "speed, of encoders that have it"},
     {ID_BITRATE, 0, "b:v", "RATE", "bits a second, as in 2M"},
-    {ID_OPTION, 'o', "option", "KEY=VALUE", "for the encoder or the container; may be repeated"},
+    {ID_SEGMENT, 0, "segment", "TIME", "files so long, named by the time, as in 10m"},
+    {ID_OPTION, 0, "option", "KEY=VALUE", "for the encoder or the container; may be repeated"},
     {ID_OVERWRITE, 'y', "overwrite", NULL, "replace an existing output, once the new one is whole"},
     {ID_NEVER, 'n', "no-overwrite", NULL, "do not (the default)"},
     {ID_STRICT, 0, "strict", NULL, "damaged input is a failure: exit 1 instead of 3"},
@@ -135,7 +139,8 @@ static void print_help(void)
         "default), OUTPUT is encoded. INPUT is a file, a sequence ('in%%04d.png', '*.png'), an\n"
         "address (rtsp://...), a device (/dev/video0, x11grab::0) or -; OUTPUT is a file, a "
         "sequence,\n"
-        "-, null: (discard) or hash:FILE.\n",
+        "a playlist (live.m3u8), -, an address to publish to (rtsp, rtmp, srt, udp, rtp, tcp),\n"
+        "display:, mjpeg:ADDR (for browsers), null: (discard) or hash:FILE.\n",
         usage);
     for (int k = 0; k < ROWS; k++) {
         const struct row *row = &rows[k];
@@ -212,9 +217,14 @@ static bool parse_whole(const char *text, double low, double high, double *value
     return end != text && !*end && *value >= low && *value <= high && *value == floor(*value);
 }
 
-// Seconds ("5", "5s"), milliseconds ("120ms"), MM:SS or HH:MM:SS, each with a fraction.
+// Seconds ("5", "5s"), milliseconds ("120ms"), minutes ("10m"), hours ("1h"), MM:SS or HH:MM:SS,
+// each with a fraction.
 static bool parse_time(const char *text, double *seconds)
 {
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
     *seconds = 0;
     for (int parts = 0; parts < 3; parts++) {
         char *end;
@@ -222,12 +232,13 @@ static bool parse_time(const char *text, double *seconds)
         if (end == text || !(part >= 0) || part > 1e9)
             return false;
         *seconds = *seconds * 60 + part;
-        if (!*end || (!parts && !strcmp(end, "s")))
+        if (!*end)
             return true;
-        if (!parts && !strcmp(end, "ms")) {
-            *seconds *= 1e-3;
-            return true;
-        }
+        for (size_t k = 0; !parts && k < sizeof units / sizeof *units; k++)
+            if (!strcmp(end, units[k].name)) {
+                *seconds *= units[k].seconds;
+                return true;
+            }
         if (*end != ':')
             return false;
         text = end + 1;
@@ -299,7 +310,7 @@ static int set_choice(enum id id, const char *name, const char *text, struct slu
 static int set_time(const char *name, const char *text, bool zero, double *seconds)
 {
     if (!parse_time(text, seconds) || (!zero && *seconds == 0))
-        return complain(name, text, "seconds, MM:SS, HH:MM:SS or as in 120ms");
+        return complain(name, text, "seconds, MM:SS, HH:MM:SS or as in 120ms, 10m");
     return -1;
 }
 
@@ -315,35 +326,53 @@ static int set_reconnects(const char *name, const char *text, int *reconnects)
     return -1;
 }
 
-static void add_option(struct settings *settings, const char *text)
+// The output that options count for: the last that was named, or the first.
+static struct sluice_output *current_output(struct settings *settings)
 {
-    settings->options[settings->option_count++] = text;
-    settings->options[settings->option_count] = NULL;
-    settings->config.options = settings->options;
+    return settings->output_count > 1 ? &settings->outputs[settings->output_count - 2]
+                                      : &settings->config.output;
 }
 
-// Options that are kept as they are: texts, and flags that are set.
+static void add_output(struct settings *settings, const char *name)
+{
+    settings->output_count++;
+    current_output(settings)->name = name;
+    settings->option_count++; // the end of the list before
+}
+
+static void add_option(struct settings *settings, const char *text)
+{
+    struct sluice_output *output = current_output(settings);
+    if (!output->options)
+        output->options = &settings->options[settings->option_count];
+    settings->options[settings->option_count++] = text;
+}
+
+// Options that are kept as they are: texts, also of the current output, and flags that are set.
 static const struct {
     enum id id;
-    size_t offset; // in struct settings
-} texts[] =
+    size_t offset; // in struct settings, or sluice_output
+} output_texts[] =
     {
-        {ID_CHAIN, offsetof(struct settings, config.chain)},
-        {ID_SIZE, offsetof(struct settings, config.input_size)},
-        {ID_RATE, offsetof(struct settings, config.input_rate)},
-        {ID_PIXFMT, offsetof(struct settings, config.input_pixfmt)},
-        {ID_STREAM, offsetof(struct settings, config.stream)},
-        {ID_ENCODER, offsetof(struct settings, config.encoder)},
-        {ID_CRF, offsetof(struct settings, config.crf)},
-        {ID_PRESET, offsetof(struct settings, config.preset)},
-        {ID_BITRATE, offsetof(struct settings, config.bitrate)},
-        {ID_TRACE, offsetof(struct settings, config.trace)},
-        {ID_METRICS, offsetof(struct settings, config.metrics)},
-        {ID_CONTROL, offsetof(struct settings, control)},
-        {ID_JOURNAL, offsetof(struct settings, journal)},
-        {ID_REPLAY, offsetof(struct settings, replay)},
-        {ID_JSON, offsetof(struct settings, json)},
-        {ID_CHART, offsetof(struct settings, chart)},
+        {ID_ENCODER, offsetof(struct sluice_output, encoder)},
+        {ID_CRF, offsetof(struct sluice_output, crf)},
+        {ID_PRESET, offsetof(struct sluice_output, preset)},
+        {ID_BITRATE, offsetof(struct sluice_output, bitrate)},
+},
+  texts[] =
+      {
+          {ID_CHAIN, offsetof(struct settings, config.chain)},
+          {ID_SIZE, offsetof(struct settings, config.input_size)},
+          {ID_RATE, offsetof(struct settings, config.input_rate)},
+          {ID_PIXFMT, offsetof(struct settings, config.input_pixfmt)},
+          {ID_STREAM, offsetof(struct settings, config.stream)},
+          {ID_TRACE, offsetof(struct settings, config.trace)},
+          {ID_METRICS, offsetof(struct settings, config.metrics)},
+          {ID_CONTROL, offsetof(struct settings, control)},
+          {ID_JOURNAL, offsetof(struct settings, journal)},
+          {ID_REPLAY, offsetof(struct settings, replay)},
+          {ID_JSON, offsetof(struct settings, json)},
+          {ID_CHART, offsetof(struct settings, chart)},
 },
   flags[] = {
       {ID_LIVE, offsetof(struct settings, config.live)},
@@ -357,6 +386,11 @@ static const struct {
 // Whether the option was one of those.
 static bool keep(struct settings *settings, enum id id, const char *text)
 {
+    for (size_t k = 0; k < sizeof output_texts / sizeof *output_texts; k++)
+        if (output_texts[k].id == id) {
+            *(const char **)((char *)current_output(settings) + output_texts[k].offset) = text;
+            return true;
+        }
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         if (texts[k].id == id) {
             *(const char **)((char *)settings + texts[k].offset) = text;
@@ -390,7 +424,7 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
     case ID_MAX_PIXELS:
         return set_number(id, name, text, config);
     case ID_FORMAT:
-        *(config->input ? &config->output_format : &config->input_format) = text;
+        *(config->input ? &current_output(settings)->format : &config->input_format) = text;
         return -1;
     case ID_START:
         return set_time(name, text, true, &config->start);
@@ -407,6 +441,11 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
         return set_time(name, text, false, &config->max_latency);
     case ID_RECONNECT:
         return set_reconnects(name, text, &config->reconnects);
+    case ID_OUTPUT:
+        add_output(settings, text);
+        return -1;
+    case ID_SEGMENT:
+        return set_time(name, text, false, &current_output(settings)->segment);
     case ID_OPTION:
         add_option(settings, text);
         return -1;
@@ -432,16 +471,18 @@ static int add_name(struct settings *settings, enum command command, const char 
         return -1;
     }
     bool topical = command == COMMAND_STAGES || command == COMMAND_CTL;
-    const char **place = topical           ? &settings->topic
-                         : !config->input  ? &config->input
-                         : !config->output ? &config->output
-                                           : NULL;
+    const char **place = topical                ? &settings->topic
+                         : !config->input       ? &config->input
+                         : !config->output.name ? &config->output.name
+                                                : NULL;
     if (!place || *place) {
         fprintf(stderr, "sluice: '%s' is one name too many; 'sluice --help' shows the usage\n",
                 name);
         return EXIT_USAGE;
     }
     *place = name;
+    if (place == &config->output.name)
+        settings->output_count = 1;
     return -1;
 }
 
@@ -472,7 +513,7 @@ static int unknown_option(const char *text)
 static int missing_names(const struct settings *settings, enum command command)
 {
     const struct sluice_config *config = &settings->config;
-    if (command != COMMAND_FILTER || (config->input && config->output))
+    if (command != COMMAND_FILTER || (config->input && config->output.name))
         return -1;
     if (config->input)
         fprintf(stderr, "sluice: an output is missing; 'sluice %s out.mp4'\n", config->input);
@@ -507,6 +548,14 @@ static bool is_same_file(const char *name, const char *file)
            real_name(file, real_file, sizeof real_file) && !strcmp(real_name_of, real_file);
 }
 
+static bool is_output(const struct settings *settings, const char *file)
+{
+    bool is = is_same_file(settings->config.output.name, file);
+    for (int k = 0; k + 1 < settings->output_count; k++)
+        is |= is_same_file(settings->outputs[k].name, file);
+    return is;
+}
+
 // What a run writes besides must not be its video.
 static int check_reports(const struct settings *settings)
 {
@@ -520,7 +569,7 @@ static int check_reports(const struct settings *settings)
     for (size_t k = 0; k < sizeof reports / sizeof *reports; k++) {
         const char *file = reports[k].file;
         if (!file || !strcmp(file, "-") ||
-            (!is_same_file(config->input, file) && !is_same_file(config->output, file)))
+            (!is_same_file(config->input, file) && !is_output(settings, file)))
             continue;
         fprintf(stderr, "sluice: --%s %s would overwrite the video of that name\n",
                 reports[k].option, file);
@@ -539,13 +588,15 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
 {
     struct tables tables;
     make_tables(&tables);
-    *settings = (struct settings){.options = calloc((size_t)argc + 1, sizeof(char *)),
+    *settings = (struct settings){.outputs = calloc((size_t)argc + 1, sizeof *settings->outputs),
+                                  .options = calloc(2 * (size_t)argc + 1, sizeof(char *)),
                                   .word = calloc((size_t)argc + 1, sizeof(char *))};
+    settings->config.more_outputs = settings->outputs;
     settings->config.log = terminal_log;
     settings->config.opaque = settings;
     *command = find_command(&argc, &argv);
     settings->config.changed = journal_changed;
-    if (!settings->options || !settings->word)
+    if (!settings->outputs || !settings->options || !settings->word)
         return EXIT_OTHER;
     int code = -1, found, index = 0;
     opterr = 0;
@@ -577,6 +628,7 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
 
 void settings_finish(struct settings *settings)
 {
+    free(settings->outputs);
     free(settings->options);
     free(settings->word);
     for (int k = 0; k < settings->change_count; k++)

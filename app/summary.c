@@ -29,8 +29,51 @@ static void print_damage(const struct sluice_summary *summary, FILE *to)
                 (long long)summary->reconnects, summary->reconnects == 1 ? "" : "s");
 }
 
-void print_summary(const struct sluice_summary *summary, FILE *to)
+// What each of several outputs got, and of one that is not simply a file.
+static void print_outputs(const struct sluice_job *job, FILE *to)
 {
+    struct sluice_output_figures figures;
+    bool several = !sluice_job_output(job, 1, &figures);
+    for (int k = 0; !sluice_job_output(job, k, &figures); k++) {
+        bool plain = !figures.connects && !figures.files && !figures.dropped && !figures.failed;
+        if (!several && plain)
+            continue;
+        fprintf(to, "output    %s: %lld frames", figures.name, (long long)figures.frames);
+        if (figures.dropped)
+            fprintf(to, ", %lld left out", (long long)figures.dropped);
+        if (figures.files)
+            fprintf(to, ", %lld segment%s", (long long)figures.files,
+                    figures.files == 1 ? "" : "s");
+        if (figures.connects)
+            fprintf(to, ", reached %lld time%s", (long long)figures.connects,
+                    figures.connects == 1 ? "" : "s");
+        fprintf(to, "%s\n", figures.failed ? ", failed" : "");
+    }
+}
+
+static void print_ledger(const struct sluice_summary *summary, FILE *to)
+{
+    fprintf(to, "ledger    %lld in", (long long)summary->frames_in);
+    if (summary->frames_filled)
+        fprintf(to, " + %lld filled in", (long long)summary->frames_filled);
+    fprintf(to, " = %lld out", (long long)summary->frames_out);
+    if (summary->dropped_range)
+        fprintf(to, " + %lld out of range", (long long)summary->dropped_range);
+    if (summary->dropped_stop)
+        fprintf(to, " + %lld dropped by the stop", (long long)summary->dropped_stop);
+    if (summary->dropped_late)
+        fprintf(to, " + %lld too late", (long long)summary->dropped_late);
+    if (summary->dropped_clock)
+        fprintf(to, " + %lld too close for the output's clock", (long long)summary->dropped_clock);
+    if (summary->verified)
+        fprintf(to, "; %lld verified", (long long)summary->verified);
+    fputc('\n', to);
+}
+
+void print_summary(const struct sluice_job *job, FILE *to)
+{
+    struct sluice_summary summary_, *summary = &summary_;
+    sluice_job_summary(job, summary);
     double seconds = summary->seconds > 0 ? summary->seconds : 1e-9;
     fprintf(to, "%s  %lld frames of %dx%d in %.2f s: %.1f fps, %.2fx", summary->output,
             (long long)summary->frames_out, summary->width, summary->height, summary->seconds,
@@ -47,21 +90,8 @@ void print_summary(const struct sluice_summary *summary, FILE *to)
     fprintf(to, "; cores %.0f %%; ring of %d %.0f %% full\n", 100 * summary->cores_busy,
             summary->ring, 100 * summary->ring_occupancy);
     fprintf(to, "verdict   %s\n", summary->verdict);
-    fprintf(to, "ledger    %lld in", (long long)summary->frames_in);
-    if (summary->frames_filled)
-        fprintf(to, " + %lld filled in", (long long)summary->frames_filled);
-    fprintf(to, " = %lld out", (long long)summary->frames_out);
-    if (summary->dropped_range)
-        fprintf(to, " + %lld out of range", (long long)summary->dropped_range);
-    if (summary->dropped_stop)
-        fprintf(to, " + %lld dropped by the stop", (long long)summary->dropped_stop);
-    if (summary->dropped_late)
-        fprintf(to, " + %lld too late", (long long)summary->dropped_late);
-    if (summary->dropped_clock)
-        fprintf(to, " + %lld too close for the output's clock", (long long)summary->dropped_clock);
-    if (summary->verified)
-        fprintf(to, "; %lld verified", (long long)summary->verified);
-    fputc('\n', to);
+    print_ledger(summary, to);
+    print_outputs(job, to);
     print_damage(summary, to);
 }
 
@@ -109,10 +139,25 @@ static json_t *input_json(const struct settings *settings, const struct sluice_s
 static json_t *output_json(const struct settings *settings, const struct sluice_summary *summary)
 {
     if (!summary)
-        return json_pack("{s:o}", "name", public_name(settings->config.output));
+        return json_pack("{s:o}", "name", public_name(settings->config.output.name));
     return json_pack("{s:o, s:o, s:o, s:I}", "name", text_or_null(summary->output), "encoder",
                      text_or_null(summary->encoder), "pixel_format",
                      text_or_null(summary->output_format), "bytes", (json_int_t)summary->bytes_out);
+}
+
+static json_t *outputs_json(const struct sluice_job *job)
+{
+    json_t *list = json_array();
+    struct sluice_output_figures figures;
+    for (int k = 0; !sluice_job_output(job, k, &figures); k++)
+        json_array_append_new(
+            list, json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b}", "name",
+                            text_or_null(figures.name), "encoder", text_or_null(figures.encoder),
+                            "container", text_or_null(figures.container), "frames",
+                            (json_int_t)figures.frames, "dropped", (json_int_t)figures.dropped,
+                            "bytes", (json_int_t)figures.bytes, "files", (json_int_t)figures.files,
+                            "connects", (json_int_t)figures.connects, "failed", figures.failed));
+    return list;
 }
 
 static json_t *run_json(const struct sluice_summary *summary)
@@ -166,9 +211,12 @@ bool dump_json(const json_t *root, const char *file)
     return written;
 }
 
-bool write_json(const struct settings *settings, const struct sluice_summary *summary,
+bool write_json(const struct settings *settings, const struct sluice_job *job,
                 enum sluice_status status, int exit_code)
 {
+    struct sluice_summary told, *summary = job ? &told : NULL;
+    if (job)
+        sluice_job_summary(job, summary);
     const char *chain = settings->config.chain, *error = settings->error;
     json_t *root = json_pack(
         "{s:s, s:s, s:i, s:o, s:o, s:o, s:o}", "version", sluice_version(), "status",
@@ -176,6 +224,7 @@ bool write_json(const struct settings *settings, const struct sluice_summary *su
         "input", input_json(settings, summary), "output", output_json(settings, summary), "chain",
         text_or_null(chain ? chain : "default"));
     if (root && summary) {
+        json_object_set_new(root, "outputs", outputs_json(job));
         json_object_set_new(root, "run", run_json(summary));
         json_object_set_new(root, "frames", frames_json(summary));
         json_object_set_new(root, "time", time_json(summary));

@@ -413,12 +413,10 @@ static enum status open_file(const struct bench *bench, const char *chain, bool 
 {
     struct sluice_config config = *bench->config;
     config.chain = chain;
-    config.output = encodes ? "/dev/null" : "null:";
-    config.output_format = encodes ? "matroska" : NULL;
-    if (!encodes) {
-        config.encoder = config.crf = config.preset = config.bitrate = NULL;
-        config.options = NULL;
-    }
+    if (!encodes)
+        config.output = (struct sluice_output){0};
+    config.output.name = encodes ? "/dev/null" : "null:";
+    config.output.format = encodes ? "matroska" : NULL;
     if (config.duration <= 0)
         config.duration = 10;
     return (enum status)sluice_job_create(&config, job);

@@ -22,16 +22,35 @@ struct source_request source_request_of(const struct sluice_config *config)
                                    .reconnects = config->reconnects};
 }
 
-struct sink_request sink_request_of(const struct sluice_config *config)
+static struct sink_request request_of(const struct sluice_config *config,
+                                      const struct sluice_output *output)
 {
-    return (struct sink_request){.output = config->output,
-                                 .format = config->output_format,
-                                 .encoder = config->encoder,
-                                 .crf = config->crf,
-                                 .preset = config->preset,
-                                 .bitrate = config->bitrate,
-                                 .options = config->options,
-                                 .overwrite = config->overwrite};
+    return (struct sink_request){
+        .output = output->name,
+        .format = output->format,
+        .encoder = output->encoder,
+        .crf = output->crf,
+        .preset = output->preset,
+        .bitrate = output->bitrate,
+        .options = output->options,
+        .segment = output->segment,
+        .overwrite = config->overwrite,
+        .open_timeout = config->open_timeout > 0 ? config->open_timeout : 10,
+        .stall_timeout = config->stall_timeout > 0 ? config->stall_timeout : 5,
+        .reconnects = config->reconnects == 0  ? -1
+                      : config->reconnects < 0 ? 0
+                                               : config->reconnects,
+    };
+}
+
+int sink_requests_of(const struct sluice_config *config, struct sink_request *requests)
+{
+    int count = 0;
+    requests[count++] = request_of(config, &config->output);
+    const struct sluice_output *more = config->more_outputs;
+    for (; more && more->name && count < OUTPUTS_MOST; more++)
+        requests[count++] = request_of(config, more);
+    return more && more->name ? OUTPUTS_MOST + 1 : count;
 }
 
 static enum status create_cpu(const struct sluice_config *config, const struct log *log,

@@ -6,9 +6,10 @@
 #include "pipeline/source.h"
 #include "stages/backend.h"
 
-// The input and the output that config names. They point at its strings.
+// The input and the outputs that config names. They point at its strings. `requests` has room for
+// OUTPUTS_MOST; returns how many there are, one more than that if there are too many.
 struct source_request source_request_of(const struct sluice_config *config);
-struct sink_request sink_request_of(const struct sluice_config *config);
+int sink_requests_of(const struct sluice_config *config, struct sink_request *requests);
 
 // Create the backend that config asks for. With SLUICE_AUTO that is the GPU where there is one,
 // unless `still` says that the job is a single picture: a context on the GPU takes longer than a

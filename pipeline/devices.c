@@ -25,16 +25,30 @@ static void register_devices(void)
     registered = register_all;
 }
 
-enum status device_find(const char *format, const struct log *log, const AVInputFormat **demuxer)
+static enum status refuse(const char *format, const struct log *log)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, register_devices);
-    *demuxer = av_find_input_format(format);
-    if (*demuxer)
-        return STATUS_OK;
     if (!registered)
-        return fail(log, STATUS_INPUT, "capture devices need FFmpeg's %s, which is not here",
-                    library);
+        return fail(log, STATUS_INPUT, "devices need FFmpeg's %s, which is not here", library);
     return fail(log, STATUS_INPUT, "this FFmpeg has no device '%s'; 'ffmpeg -devices' lists them",
                 format);
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+enum status device_find(const char *format, const struct log *log, const AVInputFormat **demuxer)
+{
+    pthread_once(&once, register_devices);
+    *demuxer = av_find_input_format(format);
+    return *demuxer ? STATUS_OK : refuse(format, log);
+}
+
+enum status device_find_output(const char *format, const struct log *log,
+                               const AVOutputFormat **muxer)
+{
+    pthread_once(&once, register_devices);
+    *muxer = av_guess_format(format, NULL, NULL);
+    if (*muxer)
+        return STATUS_OK;
+    refuse(format, log);
+    return STATUS_OUTPUT;
 }

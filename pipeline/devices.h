@@ -10,3 +10,7 @@
 // The demuxer of a kind of device ("v4l2", "x11grab", "lavfi"). STATUS_INPUT with a sentence if
 // libavdevice is not here or lacks it. Any thread.
 enum status device_find(const char *format, const struct log *log, const AVInputFormat **demuxer);
+
+// The same of a device that shows video ("sdl2").
+enum status device_find_output(const char *format, const struct log *log,
+                               const AVOutputFormat **muxer);

@@ -46,13 +46,15 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
 {
     *subject = (struct subject){
         .log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque}};
-    struct sink_request sink = sink_request_of(config);
-    sink.overwrite = true;
+    struct sink_request sinks[OUTPUTS_MOST];
+    int count = sink_requests_of(config, sinks);
+    for (int k = 0; k < count && k < OUTPUTS_MOST; k++)
+        sinks[k].overwrite = true;
     enum status status = chain_parse_logged(config->chain, &subject->log, &subject->chain);
     if (!status)
         status = open_source(subject, config);
-    if (!status && config->output)
-        status = sink_create(&sink, &subject->log, NULL, &subject->sink);
+    if (!status && config->output.name && count <= OUTPUTS_MOST)
+        status = sink_create(sinks, count, &subject->log, NULL, &subject->sink);
     if (!status)
         status = backend_choose(config, subject->source && subject->source->is_still, &subject->log,
                                 &subject->backend, subject->reason, sizeof subject->reason);
@@ -198,11 +200,12 @@ static void print_input(const struct subject *subject, const struct sluice_confi
 
 static void print_output(const struct subject *subject, FILE *to)
 {
-    if (subject->sink->encoder)
-        fprintf(to, "output    %s, encoded by %s\n", subject->sink->container,
-                subject->sink->encoder);
-    else
-        fprintf(to, "output    %s\n", subject->sink->container);
+    struct sink_output outputs[OUTPUTS_MOST];
+    int count = subject->sink->outputs(subject->sink, outputs, OUTPUTS_MOST);
+    for (int k = 0; k < count; k++)
+        fprintf(to, "output    %s%s%s\n", outputs[k].container,
+                outputs[k].encoder ? ", encoded by " : "",
+                outputs[k].encoder ? outputs[k].encoder : "");
 }
 
 static enum status print_doctor(const struct subject *subject, const struct sluice_config *config,

@@ -4,26 +4,10 @@
 #include "pipeline/compat.h"
 #include "pipeline/job.h"
 
-// The muxing thread's queue, as sinks see it.
-struct job_packets {
-    struct packet_queue base;
-    struct sluice_job *job;
-};
-
-static enum status push_packet(struct packet_queue *queue, AVPacket **packet)
-{
-    struct sluice_job *job = ((struct job_packets *)queue)->job;
-    if (stop_is_late(&job->stop))
-        return STATUS_STOPPED;
-    enum status status = queue_push(job->muxing, packet);
-    job->packets_out += !status;
-    return status == STATUS_EOF && job->stop.asked ? STATUS_STOPPED : status;
-}
-
 // Frames that a stopped job's encoder was not given the time for.
 static void drop_unfinished(struct sluice_job *job)
 {
-    int64_t lost = job->frames_out - job->packets_out;
+    int64_t lost = job->frames_out - job->sink->kept;
     job->frames_out -= lost;
     job->dropped_stop += lost;
 }
@@ -59,17 +43,21 @@ static void note_frame(struct sluice_job *job, const AVFrame *frame)
     job->frames_out++;
 }
 
-static enum status write_frame(struct sluice_job *job, AVFrame *frame, struct job_packets *packets)
+// When nobody watches any more, the job is stopped.
+static enum status write_frame(struct sluice_job *job, AVFrame *frame)
 {
     int64_t start = meter_now_ns();
-    enum status status = job->sink->write(job->sink, frame, &packets->base);
+    enum status status = job->sink->write(job->sink, frame);
+    if (status == STATUS_EOF) {
+        sluice_job_stop(job);
+        status = STATUS_STOPPED;
+    }
     job->encode_ns += (meter_now_ns() - start - job->encode_ns) / 8;
     job_span(job, SLUICE_PART_ENCODE, start, frame ? job->frames_out : -1);
     return status;
 }
 
-static enum status finish_slot(struct sluice_job *job, struct slot *slot,
-                               struct job_packets *packets)
+static enum status finish_slot(struct sluice_job *job, struct slot *slot)
 {
     int64_t index = job->frames_out;
     enum status status = STATUS_OK;
@@ -84,7 +72,7 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot,
         return STATUS_OK;
     }
     if (!status)
-        status = write_frame(job, slot->out, packets);
+        status = write_frame(job, slot->out);
     if (!status || status == STATUS_STOPPED) // the encoder has it, even if it may not keep it
         note_frame(job, slot->out);
     if (!status && job->gap)
@@ -93,7 +81,7 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot,
 }
 
 // Show something while the source is lost.
-static enum status fill_gap(struct sluice_job *job, struct job_packets *packets)
+static enum status fill_gap(struct sluice_job *job)
 {
     struct live_figures live;
     AVFrame *frame = NULL;
@@ -110,7 +98,7 @@ static enum status fill_gap(struct sluice_job *job, struct job_packets *packets)
         av_frame_free(&frame);
         return STATUS_OK;
     }
-    status = write_frame(job, frame, packets);
+    status = write_frame(job, frame);
     if (!status || status == STATUS_STOPPED) {
         job->filled++;
         note_frame(job, frame);
@@ -128,8 +116,7 @@ static void give_up(struct sluice_job *job, enum status status)
 }
 
 // The next filtered frame; meanwhile gaps are filled.
-static enum status take_slot(struct sluice_job *job, struct job_packets *packets,
-                             enum status *status, struct slot **slot)
+static enum status take_slot(struct sluice_job *job, enum status *status, struct slot **slot)
 {
     const int64_t look_ns = 10 * INT64_C(1000000);
     if (!job->gap || (job->gap_kind == GAP_SKIP && job->end == INT64_MAX))
@@ -139,7 +126,7 @@ static enum status take_slot(struct sluice_job *job, struct job_packets *packets
         if (taken || *slot)
             return taken;
         if (!*status)
-            *status = fill_gap(job, packets);
+            *status = fill_gap(job);
         if (*status)
             give_up(job, *status);
     }
@@ -147,10 +134,9 @@ static enum status take_slot(struct sluice_job *job, struct job_packets *packets
 
 enum status encode_run(struct sluice_job *job)
 {
-    struct job_packets packets = {{push_packet}, job};
     enum status status = STATUS_OK;
     struct slot *slot;
-    while (!take_slot(job, &packets, &status, &slot)) {
+    while (!take_slot(job, &status, &slot)) {
         struct work_times times;
         enum status done = filter_wait(slot->filter, slot->number, &times);
         if (!done)
@@ -158,16 +144,14 @@ enum status encode_run(struct sluice_job *job)
         if (status == STATUS_STOPPED)
             job->dropped_stop++;
         else if (!status)
-            status = done ? done : finish_slot(job, slot, &packets);
+            status = done ? done : finish_slot(job, slot);
         if (status)
             give_up(job, status); // go on waiting: no slot may be freed while it runs
         ring_release(job->ring, slot);
     }
     if (!status)
-        status = write_frame(job, NULL, &packets);
+        status = write_frame(job, NULL);
     if (status == STATUS_STOPPED)
         drop_unfinished(job);
-    if (job->muxing)
-        queue_finish(job->muxing);
     return status;
 }

@@ -15,6 +15,7 @@ struct encoder {
     AVRational from; // time base of the frames that come
     AVFrame *frame;  // the one being sent: its own timestamps on the caller's data
     int64_t last_pts;
+    bool wants_key;
 };
 
 // ---- choice ----
@@ -24,7 +25,8 @@ static const struct {
     const char *muxers;
     const char *encoders[4];
 } favourites[] = {
-    {"mp4,mov,ipod,matroska,flv,mpegts,avi,m4v,3gp,hls", {"libx264", "libopenh264", "mpeg4"}},
+    {"mp4,mov,ipod,matroska,flv,mpegts,avi,m4v,3gp,hls,rtsp,rtp_mpegts",
+     {"libx264", "libopenh264", "mpeg4"}},
     {"webm", {"libvpx-vp9", "libvpx"}},
     {"nut", {"ffv1"}},
 };
@@ -309,7 +311,9 @@ enum status encoder_send(struct encoder *encoder, const AVFrame *frame, bool *se
         encoder->frame->pts = pts;
         frame_set_duration(encoder->frame, av_rescale_q(frame_duration(frame), encoder->from,
                                                         encoder->codec->time_base));
-        encoder->frame->pict_type = AV_PICTURE_TYPE_NONE; // the input's choice is no advice
+        // The input's own choice is no advice.
+        encoder->frame->pict_type = encoder->wants_key ? AV_PICTURE_TYPE_I : AV_PICTURE_TYPE_NONE;
+        encoder->wants_key = false;
         error = avcodec_send_frame(encoder->codec, encoder->frame);
         av_frame_unref(encoder->frame);
     }
@@ -317,6 +321,11 @@ enum status encoder_send(struct encoder *encoder, const AVFrame *frame, bool *se
         return check_failed(encoder->log, STATUS_OUTPUT, error, "the encoder %s failed",
                             encoder->codec->codec->name);
     return STATUS_OK;
+}
+
+void encoder_want_key(struct encoder *encoder)
+{
+    encoder->wants_key = true;
 }
 
 enum status encoder_receive(struct encoder *encoder, AVPacket *packet, bool *got)

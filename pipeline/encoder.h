@@ -50,6 +50,9 @@ void encoder_destroy(struct encoder **encoder);
 // caller's. *sent is false if it was left out, because the encoder's clock has no tick for it.
 enum status encoder_send(struct encoder *encoder, const AVFrame *frame, bool *sent);
 
+// The next frame becomes a key frame, where the encoder lets itself be told.
+void encoder_want_key(struct encoder *encoder);
+
 // Take the next packet if there is one: *got says so. STATUS_EOF after the last.
 enum status encoder_receive(struct encoder *encoder, AVPacket *packet, bool *got);
 

@@ -21,7 +21,6 @@ _Static_assert((int)SLUICE_STOPPED == (int)STATUS_STOPPED, "sluice_status mirror
 enum {
     PACKETS_QUEUED = 32,
     FRAMES_QUEUED = 2,
-    MUXING_QUEUED = 64,
 };
 
 // How much of other streams may come before the first frame of video, and how much is read beyond
@@ -97,19 +96,32 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
                         numbers[k].value, numbers[k].most);
     if (!config->input || !*config->input)
         return fail(&job->log, STATUS_USAGE, "no input is named");
-    if (!config->output || !*config->output)
-        return fail(&job->log, STATUS_USAGE, "no output is named");
     return STATUS_OK;
 }
 
-static enum status check_distinct(const struct sluice_job *job, const struct sluice_config *config)
+static const char *file_of(const char *output)
 {
-    const char *output = config->output;
-    if (!strncmp(output, "hash:", 5))
-        output += 5;
-    if (strcmp(config->input, "-") && strcmp(output, "-") && names_collide(config->input, output))
-        return fail(&job->log, STATUS_USAGE,
-                    "input and output are the same file, %s; name another output", config->input);
+    return strncmp(output, "hash:", 5) ? output : output + 5;
+}
+
+static enum status check_outputs(const struct sluice_job *job, const struct sluice_config *config,
+                                 const struct sink_request *outputs, int count)
+{
+    if (count > OUTPUTS_MOST)
+        return fail(&job->log, STATUS_USAGE, "a job writes up to %d outputs", OUTPUTS_MOST);
+    for (int k = 0; k < count; k++) {
+        if (!outputs[k].output || !*outputs[k].output)
+            return fail(&job->log, STATUS_USAGE, "no output is named");
+        const char *file = file_of(outputs[k].output);
+        if (strcmp(config->input, "-") && strcmp(file, "-") && names_collide(config->input, file))
+            return fail(&job->log, STATUS_USAGE,
+                        "input and output are the same file, %s; name another output",
+                        config->input);
+        for (int n = 0; n < k; n++)
+            if (!strcmp(file, file_of(outputs[n].output)) && strcmp(file, "null:"))
+                return fail(&job->log, STATUS_USAGE, "%s is named twice as an output",
+                            outputs[k].output);
+    }
     return STATUS_OK;
 }
 
@@ -174,12 +186,25 @@ static enum status create_decoder(struct sluice_job *job, const struct sluice_co
     return status;
 }
 
+// The names of the outputs, which outlive them.
+static enum status name_outputs(struct sluice_job *job)
+{
+    job->outputs = job->sink->outputs(job->sink, job->output, OUTPUTS_MOST);
+    for (int k = 0; k < job->outputs; k++) {
+        job->output_names[k] = strdup(job->output[k].name);
+        if (!job->output_names[k])
+            return STATUS_MEMORY;
+    }
+    return STATUS_OK;
+}
+
 static enum status create(struct sluice_job *job, const struct sluice_config *config)
 {
-    struct sink_request output = sink_request_of(config);
+    struct sink_request outputs[OUTPUTS_MOST];
+    int count = sink_requests_of(config, outputs);
     struct source_request input = source_request_of(config);
     char reason[256];
-    job->output_name = strdup(config->output ? config->output : "");
+    job->output_name = strdup(config->output.name ? config->output.name : "");
     job->verify = config->verify;
     job->gap_kind = (enum gap_kind)config->gap;
     enum status status = job->output_name ? check_numbers(job, config) : STATUS_MEMORY;
@@ -191,14 +216,17 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
         status = changes_create(&job->chain, config->changes, config->changed, config->opaque,
                                 &job->changes);
     if (!status)
-        status = check_distinct(job, config);
+        status = check_outputs(job, config, outputs, count);
     if (!status && config->metrics)
         status = metrics_create(config->metrics, &job->log, &job->metrics);
     if (!status && config->trace)
         status = trace_create(config->trace, &job->log, &job->trace);
     if (!status)
-        status = sink_create(&output, &job->log, &job->stop, &job->sink);
+        status = sink_create(outputs, count, &job->log, &job->stop, &job->sink);
     int64_t begin_ns = meter_now_ns();
+    if (!status)
+        status = name_outputs(job);
+    input.live |= job->sink && job->sink->is_live;
     if (!status)
         status = source_open(&input, &job->log, &job->stop.asked, &job->source);
     if (status)
@@ -259,7 +287,7 @@ static enum status feed(struct sluice_job *job)
     enum status status = packet ? source_read(job->source, packet) : STATUS_MEMORY;
     if (!status && packet->stream_index == job->source->video)
         status = decoder_send(job->decoder, packet);
-    else if (!status && job->sink->has_packets)
+    else if (!status && job->sink->carries)
         status = keep_early(job, &packet);
     av_packet_free(&packet);
     return status;
@@ -273,7 +301,7 @@ static enum status learn_streams(struct sluice_job *job)
     int64_t most = job->early_bytes + learning_bytes_most;
     for (int k = 0; k < job->earlies && !status; k++)
         status = source_learn(job->source, job->early[k]);
-    while (!status && job->sink->has_packets && !source_is_learned(job->source) &&
+    while (!status && job->sink->carries && !source_is_learned(job->source) &&
            job->early_bytes < most) {
         AVPacket *packet = av_packet_alloc();
         status = packet ? source_read(job->source, packet) : STATUS_MEMORY;
@@ -325,10 +353,19 @@ static int64_t end_of_output(const struct sluice_job *job, const AVFrame *first)
 
 static bool wants_others(const struct sluice_job *job)
 {
-    for (unsigned k = 0; job->muxing && k < job->source->format->nb_streams; k++)
+    for (unsigned k = 0; job->sink->carries && k < job->source->format->nb_streams; k++)
         if ((int)k != job->source->video && job->sink->wants(job->sink, (int)k))
             return true;
     return false;
+}
+
+// The first output has a packet written.
+static void note_written(void *job_, int64_t pts_us, int64_t begin_ns)
+{
+    struct sluice_job *job = job_;
+    if (pts_us != AV_NOPTS_VALUE && job->latency)
+        latency_note_out(job->latency, pts_us);
+    job_span(job, SLUICE_PART_MUX, begin_ns, -1);
 }
 
 // The output, opened when the first filtered frame is under way and so is known in shape.
@@ -346,6 +383,7 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
         .frame_rate = av_guess_frame_rate(job->source->format, video, NULL),
         .shift = start == AV_NOPTS_VALUE ? 0 : start,
         .end = end_of_output(job, shape),
+        .watch = {note_written, job},
     };
     job->width = shape->width;
     job->height = shape->height;
@@ -368,8 +406,6 @@ static enum status begin(struct sluice_job *job)
         status = queue_create(PACKETS_QUEUED, 1, drop_packet, &job->packets);
     if (!status)
         status = queue_create(FRAMES_QUEUED, 1, drop_frame, &job->frames);
-    if (!status && job->sink->has_packets)
-        status = queue_create(MUXING_QUEUED, 2, drop_packet, &job->muxing);
     AVFrame *first = NULL;
     if (!status)
         status = first_frame(job, &first);
@@ -413,19 +449,15 @@ static void never_ran(struct sluice_job *job, enum status (*run)(struct sluice_j
         queue_abandon(job->frames), ring_finish(job->ring);
     if (run == encode_run)
         ring_abandon(job->ring), encode_run(job);
-    if (run == mux_run)
-        queue_abandon(job->muxing);
-    if (job->muxing && run == demux_run)
-        queue_finish(job->muxing);
 }
 
 static enum status start_threads(struct sluice_job *job)
 {
-    enum status (*const run[JOB_THREADS])(struct sluice_job *) = {mux_run, demux_run, decode_run,
-                                                                  submit_run, encode_run};
+    enum status (*const run[JOB_THREADS])(struct sluice_job *) = {demux_run, decode_run, submit_run,
+                                                                  encode_run};
     enum status status = STATUS_OK;
     job->running = 0;
-    for (int k = job->muxing ? 0 : 1; k < JOB_THREADS; k++) {
+    for (int k = 0; k < JOB_THREADS; k++) {
         struct thread *thread = &job->thread[k];
         *thread = (struct thread){.job = job, .run = run[k]};
         pthread_mutex_lock(&job->threads_lock);
@@ -440,11 +472,11 @@ static enum status start_threads(struct sluice_job *job)
     return status;
 }
 
-// Whether all that is still running is not waited for: the job was stopped, its time is over, and
-// the muxing thread, to which the output belongs, has ended.
+// Whether all that is still running is not waited for: the job was stopped, and its time is over.
+// Only an encoder is deep in a frame then; the demux thread is not in the sink any more.
 static bool is_left_alone_locked(const struct sluice_job *job)
 {
-    return job->muxing && job->thread[0].ended && stop_is_late(&job->stop) &&
+    return job->sink->hurry && job->thread[0].ended && stop_is_late(&job->stop) &&
            meter_now_ns() > job->stop.at_ns + stop_flush_ns + stop_flush_ns / 4;
 }
 
@@ -459,8 +491,8 @@ static int await_threads(struct sluice_job *job)
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&job->thread_ended, &job->threads_lock, &until);
-        if (job->muxing && stop_is_late(&job->stop))
-            queue_close(job->muxing);
+        if (job->sink->hurry && stop_is_late(&job->stop))
+            job->sink->hurry(job->sink);
     }
     int left = job->running;
     pthread_mutex_unlock(&job->threads_lock);
@@ -507,10 +539,25 @@ static void fill_ledger(struct sluice_job *job, bool left_alone)
         .filled = job->filled,
     };
     if (left_alone) { // what has not come out by now never will
-        ledger->frames_out = job->packets_out;
+        ledger->frames_out = job->sink->kept;
         ledger->dropped_stop = ledger->frames_in + ledger->filled - ledger->frames_out -
                                ledger->dropped_range - ledger->dropped_clock - ledger->dropped_late;
     }
+}
+
+// Keep what the sink says of its outputs, while others may be asking, too; and let it go, if
+// `destroy`: what is half done does not stay.
+static void let_sink_go(struct sluice_job *job, bool destroy)
+{
+    pthread_mutex_lock(&job->threads_lock);
+    struct sink *sink = job->sink;
+    if (sink)
+        sink->outputs(sink, job->output, OUTPUTS_MOST);
+    if (destroy)
+        job->sink = NULL;
+    pthread_mutex_unlock(&job->threads_lock);
+    if (destroy)
+        sink_destroy(&sink);
 }
 
 static enum status check_ledger(const struct sluice_job *job)
@@ -523,16 +570,6 @@ static enum status check_ledger(const struct sluice_job *job)
     return fail(&job->log, STATUS_FAILED,
                 "the frame ledger does not add up: %lld in, %lld accounted for; please report this",
                 (long long)ledger->frames_in, (long long)accounted);
-}
-
-// Nothing stays of the output. Others may be asking it how it goes.
-static void discard_sink(struct sluice_job *job)
-{
-    pthread_mutex_lock(&job->threads_lock);
-    struct sink *sink = job->sink;
-    job->sink = NULL;
-    pthread_mutex_unlock(&job->threads_lock);
-    sink_destroy(&sink);
 }
 
 // Run the threads to their end and make the output whole. *left_alone: some still run.
@@ -548,15 +585,14 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
         status = check_ledger(job);
     if (status_is_failure(status))
         return status;
-    if (job->stop.asked && job->muxing && !job->packets_out) {
+    if (job->stop.asked && job->sink->carries && !job->sink->kept) {
         log_print(&job->log, LOG_WARNING,
                   "stopped before the encoder gave its first frame: there is no output");
-        if (!*left_alone)
-            discard_sink(job);
+        let_sink_go(job, !*left_alone);
         return STATUS_STOPPED;
     }
     status = job->sink->finish(job->sink);
-    job->bytes_out = job->sink->size(job->sink);
+    let_sink_go(job, false);
     if (!status && !*left_alone)
         status = trace_finish(&job->trace);
     job->truncated = !job->stop.asked && !job->ends && source_is_truncated(job->source);
@@ -577,8 +613,8 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
         status = run_threads(job, &left_alone);
     if (status == STATUS_MEMORY)
         log_print(&job->log, LOG_ERROR, "out of memory");
-    if (status_is_failure(status) && !left_alone)
-        discard_sink(job);
+    if (status_is_failure(status))
+        let_sink_go(job, !left_alone);
     job->seconds = (double)(meter_now_ns() - job->began_ns) * 1e-9;
     job->cores_busy = (double)(meter_process_ns() - job->began_cpu_ns) * 1e-9 / job->seconds /
                       (double)av_cpu_count();
@@ -621,12 +657,13 @@ void sluice_job_destroy(struct sluice_job **job)
     struct sluice_job *old = *job;
     join_threads(old);
     metrics_destroy(&old->metrics);
+    for (int k = 0; k < old->outputs; k++)
+        free(old->output_names[k]);
     // What holds frames goes before what made them.
     sink_destroy(&old->sink);
     av_frame_free((AVFrame **)&old->video.first);
     queue_destroy(&old->frames);
     queue_destroy(&old->packets);
-    queue_destroy(&old->muxing);
     latency_destroy(&old->latency);
     gap_destroy(&old->gap);
     ring_destroy(&old->ring);

@@ -1,7 +1,7 @@
 // A job from the inside: what its threads share.
 //
-//   demux --packets--> decode --frames--> submit ==ring==> encode --muxing--> mux
-//     \________________________ packets of other streams _____________________/
+//   demux --packets--> decode --frames--> submit ==ring==> encode --> sink: its writers' threads
+//     \______________________ packets of other streams _______________/
 //
 // Each thread is one file with one loop. A thread that ends finishes what it writes to and abandons
 // what it reads from, so that an end or a failure anywhere reaches everyone; the first real failure
@@ -28,7 +28,7 @@
 #include "pipeline/stop.h"
 #include "pipeline/trace.h"
 
-enum { JOB_THREADS = 5 };
+enum { JOB_THREADS = 4 };
 
 struct thread {
     struct sluice_job *job;
@@ -52,7 +52,9 @@ struct sluice_job {
     struct sink *sink;
     struct backend *backend;
     struct decoder *decoder;
-    char *output_name;
+    char *output_name;                // of the first, as it was given
+    char *output_names[OUTPUTS_MOST]; // without secrets, in the order of the sink's
+    int outputs;
     struct trace *trace;     // NULL: none
     struct metrics *metrics; // NULL: none
     int slots, verify;
@@ -64,7 +66,6 @@ struct sluice_job {
     struct ring *ring;
     struct queue *packets; // AVPacket, of the filtered stream
     struct queue *frames;  // AVFrame, decoded and wanted
-    struct queue *muxing;  // AVPacket, encoded ones and those of other streams; NULL: none
     AVPacket **early;      // packets read before the threads began and not dealt with yet
     int earlies;
     int64_t early_bytes;
@@ -88,12 +89,11 @@ struct sluice_job {
     int64_t encode_ns;                // what a frame takes, about
 
     // ---- any thread's ----
-    struct stop stop;            // asked for from outside
-    atomic_bool ends;            // enough frames: what follows is not wanted
-    atomic_bool under_way;       // what sluice_job_run() builds is there
-    atomic_bool finishing;       // the threads have ended, or are left alone
-    _Atomic int64_t last_end;    // where the last wanted frame ends, in microseconds
-    _Atomic int64_t packets_out; // of video, handed to the muxer
+    struct stop stop;         // asked for from outside
+    atomic_bool ends;         // enough frames: what follows is not wanted
+    atomic_bool under_way;    // what sluice_job_run() builds is there
+    atomic_bool finishing;    // the threads have ended, or are left alone
+    _Atomic int64_t last_end; // where the last wanted frame ends, in microseconds
     _Atomic int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_late, filled,
         verified;
     _Atomic int64_t media_us; // of video handed to the sink, since its first frame
@@ -103,13 +103,14 @@ struct sluice_job {
     struct thread thread[JOB_THREADS];
     pthread_mutex_t threads_lock; // also held where `sink` goes, or is asked by other threads
     pthread_cond_t thread_ended;
-    int running; // guarded by threads_lock
+    // ---- guarded by threads_lock ----
+    int running;
+    struct sink_output output[OUTPUTS_MOST]; // at the end, without names
 
     // ---- after sluice_job_run() ----
     struct ledger ledger;
     _Atomic double seconds;
     double cores_busy;
-    int64_t bytes_out;
     atomic_bool ran;
     bool truncated;
     char verdict[256];
@@ -120,7 +121,6 @@ enum status demux_run(struct sluice_job *job);
 enum status decode_run(struct sluice_job *job);
 enum status submit_run(struct sluice_job *job);
 enum status encode_run(struct sluice_job *job);
-enum status mux_run(struct sluice_job *job);
 
 // What sluice_job_run() shares with the threads that go on with its work.
 

@@ -8,14 +8,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "pipeline/backoff.h"
 #include "pipeline/check.h"
 #include "pipeline/compat.h"
 #include "pipeline/meter.h"
 #include "pipeline/session.h"
 
 static const int64_t second_ns = 1000 * INT64_C(1000000), look_ns = 50 * INT64_C(1000000);
-// Between attempts: none before the first, then doubling, each shortened by up to a fifth.
-static const int64_t backoff_least_ns = 250 * INT64_C(1000000), backoff_most_ns = 10 * second_ns;
 // Whoever connects again looks up at least so often.
 static const int64_t trying_ns = 5 * second_ns;
 // What a source gave before it was lost is dealt with in so long.
@@ -207,18 +206,6 @@ static void say_lost_by_error(struct live *live, int error)
     say_lost(live, words);
 }
 
-static int64_t backoff_ns(struct live *live)
-{
-    if (live->attempts == 0)
-        return 0;
-    int64_t ns = backoff_least_ns;
-    for (int k = 1; k < live->attempts && ns < backoff_most_ns; k++)
-        ns *= 2;
-    if (ns > backoff_most_ns)
-        ns = backoff_most_ns;
-    return ns - ns / 5 * (rand_r(&live->seed) % 1000) / 1000;
-}
-
 static enum status rest(struct live *live, int64_t ns)
 {
     int64_t until = meter_now_ns() + ns;
@@ -235,7 +222,7 @@ static enum status rest(struct live *live, int64_t ns)
 static enum status attempt(struct live *live)
 {
     int error = 0;
-    enum status status = rest(live, backoff_ns(live));
+    enum status status = rest(live, backoff_ns(live->attempts, &live->seed));
     live->attempts++;
     if (!status && !room_to_hang(live)) {
         log_print(live->log, LOG_DEBUG, "%s: %d connections hang, no other is tried",

@@ -27,16 +27,18 @@ struct route {
     int64_t shift; // of timestamps, in time_base
     int64_t last_dts;
     bool copied;          // from the source, as it is
-    AVBSFContext *to_asc; // NULL: none
+    AVBSFContext *filter; // of packets; NULL: none
 };
 
 enum { OPEN_FILES = 4 };
+static const int64_t goodbye_ns = 500 * INT64_C(1000000); // to part from a server
 
 struct output {
     const struct log *log;
     const struct stop *stop;
+    const struct target *target;
+    struct output_guard *guard;
     char *name;
-    bool overwrite;
     AVFormatContext *format;
     struct file *file[OPEN_FILES]; // open now: one, but a sequence may be about to open the next
     struct route *route;           // one per stream of the source
@@ -44,29 +46,12 @@ struct output {
     bool failed;
     bool live; // written so that what a crash leaves can be played, to within a second
     bool published;
+    bool begun;                           // and not finished
+    char error[AV_ERROR_MAX_STRING_SIZE]; // of a connection
     _Atomic int64_t closed_bytes, open_bytes;
 };
 
 // ---- choice ----
-
-const AVOutputFormat *output_find(const char *format, const char *file, const struct log *log)
-{
-    if (!format && !strcmp(file, "-")) {
-        log_print(log, LOG_ERROR, "standard output needs a format: -F y4m, -F matroska, ...");
-        return NULL;
-    }
-    format = name_of_format(format);
-    const AVOutputFormat *muxer = av_guess_format(format, format ? NULL : file, NULL);
-    if (!muxer && format)
-        log_print(log, LOG_ERROR, "there is no output format '%s'; 'ffmpeg -muxers' lists them",
-                  format);
-    else if (!muxer)
-        log_print(log, LOG_ERROR,
-                  "the extension of %s says no format that this FFmpeg writes; "
-                  "name one by -F, as in -F matroska",
-                  file);
-    return muxer;
-}
 
 bool output_has_option(const AVOutputFormat *muxer, const char *key)
 {
@@ -75,18 +60,6 @@ bool output_has_option(const AVOutputFormat *muxer, const char *key)
     if (option && option->flags & AV_OPT_FLAG_ENCODING_PARAM)
         return true;
     return own && av_opt_find(&own, key, NULL, 0, AV_OPT_SEARCH_FAKE_OBJ);
-}
-
-bool output_is_images(const AVOutputFormat *muxer)
-{
-    return !strcmp(muxer->name, "image2");
-}
-
-bool output_is_sequence(const char *file)
-{
-    char first[4096];
-    return av_get_frame_filename2(first, sizeof first, file, 1, AV_FRAME_FILENAME_FLAGS_MULTIPLE) >=
-           0;
 }
 
 static bool is_isobmff(const AVOutputFormat *muxer)
@@ -101,6 +74,12 @@ bool output_carries_rotation(const AVOutputFormat *muxer)
 
 // ---- files ----
 
+// A playlist is written again and again.
+static bool may_retarget(const struct output *output)
+{
+    return output->target->overwrite || target_is_playlist(output->target);
+}
+
 static int open_file(AVFormatContext *format, AVIOContext **io, const char *url, int flags,
                      AVDictionary **options)
 {
@@ -113,7 +92,7 @@ static int open_file(AVFormatContext *format, AVIOContext **io, const char *url,
     for (int k = 0; k < OPEN_FILES; k++) {
         if (output->file[k])
             continue;
-        if (file_create(name, output->overwrite, output->log, output->stop, &output->file[k]))
+        if (file_create(name, may_retarget(output), output->log, output->stop, &output->file[k]))
             return AVERROR(EIO);
         *io = file_io(output->file[k]);
         return 0;
@@ -157,7 +136,13 @@ static enum status set_url(struct output *output, const char *scheme, const char
     return output->format->url ? STATUS_OK : STATUS_MEMORY;
 }
 
-static enum status open_container(struct output *output)
+static int interrupted(void *guard_)
+{
+    const struct output_guard *guard = guard_;
+    return guard->over || (guard->deadline_ns && meter_now_ns() > guard->deadline_ns);
+}
+
+static enum status open_files(struct output *output)
 {
     AVFormatContext *format = output->format;
     format->opaque = output;
@@ -168,12 +153,10 @@ static enum status open_container(struct output *output)
 #if LIBAVFORMAT_VERSION_MAJOR < 60
     format->io_close = close_file_silently; // output->failed tells
 #endif
-    // Formats that FFmpeg calls experimental (deep y4m) are what the user asked for.
-    format->strict_std_compliance = FF_COMPLIANCE_EXPERIMENTAL;
     if (format->oformat->flags & AVFMT_NOFILE) // it opens its files by itself, through open_file()
-        return set_url(output, "file:", output->name);
-    enum status status =
-        file_create(output->name, output->overwrite, output->log, output->stop, &output->file[0]);
+        return set_url(output, target_is_playlist(output->target) ? "" : "file:", output->name);
+    enum status status = file_create(output->name, output->target->overwrite, output->log,
+                                     output->stop, &output->file[0]);
     if (status)
         return status;
     format->pb = file_io(output->file[0]);
@@ -181,8 +164,19 @@ static enum status open_container(struct output *output)
     return set_url(output, "", file_temporary(output->file[0]));
 }
 
-enum status output_create(const AVOutputFormat *muxer, const char *file, bool overwrite,
-                          const struct log *log, const struct stop *stop, struct output **output)
+static enum status open_container(struct output *output)
+{
+    AVFormatContext *format = output->format;
+    // Formats that FFmpeg calls experimental (deep y4m) are what the user asked for.
+    format->strict_std_compliance = FF_COMPLIANCE_EXPERIMENTAL;
+    if (output->guard)
+        format->interrupt_callback = (AVIOInterruptCB){interrupted, output->guard};
+    return target_is_live(output->target) ? set_url(output, "", output->name) : open_files(output);
+}
+
+enum status output_create(const struct target *target, const char *name, const struct log *log,
+                          const struct stop *stop, struct output_guard *guard,
+                          struct output **output)
 {
     *output = calloc(1, sizeof **output);
     struct output *made = *output;
@@ -190,11 +184,12 @@ enum status output_create(const AVOutputFormat *muxer, const char *file, bool ov
         return STATUS_MEMORY;
     made->log = log;
     made->stop = stop;
-    made->overwrite = overwrite;
-    made->name = strdup(file);
+    made->target = target;
+    made->guard = guard;
+    made->name = strdup(name);
     enum status status = STATUS_MEMORY;
-    if (made->name &&
-        avformat_alloc_output_context2(&made->format, (AVOutputFormat *)muxer, NULL, file) >= 0)
+    if (made->name && avformat_alloc_output_context2(&made->format, (AVOutputFormat *)target->muxer,
+                                                     NULL, name) >= 0)
         status = open_container(made);
     if (status)
         output_destroy(output);
@@ -207,11 +202,17 @@ void output_destroy(struct output **output)
         return;
     struct output *old = *output;
     old->failed = true;
+    if (old->begun && target_is_live(old->target)) { // muxers close their own connections there
+        old->guard->deadline_ns = meter_now_ns() + goodbye_ns;
+        av_write_trailer(old->format);
+    }
+    if (old->format && old->target->kind == TARGET_ADDRESS)
+        avio_closep(&old->format->pb);
     avformat_free_context(old->format);
     for (int k = 0; k < OPEN_FILES; k++)
         file_discard(&old->file[k]);
     for (unsigned k = 0; k < old->routes && old->route; k++)
-        av_bsf_free(&old->route[k].to_asc);
+        av_bsf_free(&old->route[k].filter);
     free(old->route);
     free(old->name);
     free(old);
@@ -243,13 +244,21 @@ static bool header_takes(const AVOutputFormat *muxer, const AVStream *stream)
     return takes;
 }
 
+// Images, and windows.
+static bool takes_one_stream(const AVOutputFormat *muxer)
+{
+    return av_match_name(muxer->name, "image2,sdl,sdl2,rtp,mjpeg");
+}
+
 static bool container_takes(const AVOutputFormat *muxer, const AVStream *stream)
 {
     const AVCodecParameters *about = stream->codecpar;
     if (about->codec_type == AVMEDIA_TYPE_ATTACHMENT) // files within the file: fonts, pictures
         return av_match_name(muxer->name, "matroska");
-    if (muxer->flags & AVFMT_NOFILE || about->codec_id == AV_CODEC_ID_NONE)
+    if (about->codec_id == AV_CODEC_ID_NONE || takes_one_stream(muxer))
         return false;
+    if (muxer->flags & AVFMT_NOFILE) // no header can be tried; packets say what it does not take
+        return about->codec_type == AVMEDIA_TYPE_AUDIO && muxer->audio_codec != AV_CODEC_ID_NONE;
     int known = avformat_query_codec(muxer, about->codec_id, FF_COMPLIANCE_NORMAL);
     if (known == 0)
         return false;
@@ -277,16 +286,16 @@ static bool wants_bare_aac(const AVOutputFormat *muxer)
     return is_isobmff(muxer) || av_match_name(muxer->name, "matroska");
 }
 
-static enum status add_to_asc(const AVStream *to, struct route *route)
+static enum status add_filter(const AVStream *to, const char *name, struct route *route)
 {
-    const AVBitStreamFilter *kind = av_bsf_get_by_name("aac_adtstoasc");
-    if (to->codecpar->codec_id != AV_CODEC_ID_AAC || !kind)
+    const AVBitStreamFilter *kind = av_bsf_get_by_name(name);
+    if (!kind)
         return STATUS_OK;
-    if (av_bsf_alloc(kind, &route->to_asc) < 0 ||
-        avcodec_parameters_copy(route->to_asc->par_in, to->codecpar) < 0 ||
-        av_bsf_init(route->to_asc) < 0)
+    if (av_bsf_alloc(kind, &route->filter) < 0 ||
+        avcodec_parameters_copy(route->filter->par_in, to->codecpar) < 0)
         return STATUS_MEMORY;
-    return STATUS_OK;
+    route->filter->time_base_in = to->time_base;
+    return av_bsf_init(route->filter) < 0 ? STATUS_MEMORY : STATUS_OK;
 }
 
 static enum status copy_stream(struct output *output, const AVStream *from, struct route *route)
@@ -303,7 +312,9 @@ static enum status copy_stream(struct output *output, const AVStream *from, stru
     to->r_frame_rate = from->r_frame_rate;
     route->stream = to->index;
     route->copied = true;
-    return wants_bare_aac(output->format->oformat) ? add_to_asc(to, route) : STATUS_OK;
+    bool strip =
+        to->codecpar->codec_id == AV_CODEC_ID_AAC && wants_bare_aac(output->format->oformat);
+    return strip ? add_filter(to, "aac_adtstoasc", route) : STATUS_OK;
 }
 
 // What a frame knows of its light goes into the container too.
@@ -357,12 +368,12 @@ static enum status copy_picture_data(AVStream *to, const AVStream *from, const A
 }
 
 // Tags that describe the input's own encoding.
-static void forget_tags(AVStream *to, const AVCodecContext *codec)
+static void forget_tags(AVStream *to)
 {
     static const char *const old[] = {"encoder", "BPS", "NUMBER_OF_FRAMES", "NUMBER_OF_BYTES",
                                       "_STATISTICS_"};
     const AVDictionaryEntry *tag = NULL;
-    bool alpha = av_pix_fmt_desc_get(codec->pix_fmt)->flags & AV_PIX_FMT_FLAG_ALPHA;
+    bool alpha = av_pix_fmt_desc_get(to->codecpar->format)->flags & AV_PIX_FMT_FLAG_ALPHA;
     if (!alpha)
         av_dict_set(&to->metadata, "alpha_mode", NULL, 0);
     while ((tag = av_dict_get(to->metadata, "", tag, AV_DICT_IGNORE_SUFFIX)))
@@ -374,26 +385,38 @@ static void forget_tags(AVStream *to, const AVCodecContext *codec)
             }
 }
 
-static enum status add_video(struct output *output, const struct source *source,
-                             const AVCodecContext *codec, const AVFrame *first, bool upright,
+// Whoever begins to watch in the middle needs the codec's headers, where the container does not
+// keep them apart and the encoder was told to.
+static bool repeats_headers(const struct output *output, const struct output_streams *streams)
+{
+    return streams->global_header && streams->codec->extradata_size > 0 &&
+           !(output->format->oformat->flags & AVFMT_GLOBALHEADER);
+}
+
+static enum status add_video(struct output *output, const struct output_streams *streams,
                              struct route *route)
 {
-    const AVStream *from = source_video(source);
+    const AVStream *from = streams->from->streams[streams->video];
     AVStream *to = avformat_new_stream(output->format, NULL);
-    if (!to || avcodec_parameters_from_context(to->codecpar, codec) < 0 ||
+    if (!to || avcodec_parameters_copy(to->codecpar, streams->codec) < 0 ||
         av_dict_copy(&to->metadata, from->metadata, 0) < 0)
         return STATUS_MEMORY;
-    forget_tags(to, codec);
-    to->time_base = codec->time_base;
-    to->avg_frame_rate = codec->framerate;
-    to->sample_aspect_ratio = codec->sample_aspect_ratio;
+    forget_tags(to);
+    to->codecpar->codec_tag = fitting_tag(output->format->oformat, streams->codec);
+    to->time_base = streams->time_base;
+    to->avg_frame_rate = streams->frame_rate;
+    to->sample_aspect_ratio = streams->codec->sample_aspect_ratio;
     to->disposition = from->disposition;
-    *route = (struct route){.stream = to->index,
-                            .time_base = codec->time_base,
-                            .shift = route->shift,
-                            .last_dts = AV_NOPTS_VALUE};
-    enum status status = copy_picture_data(to, from, first, upright);
-    return status ? status : add_light(to, first);
+    *route =
+        (struct route){.stream = to->index,
+                       .time_base = streams->time_base,
+                       .shift = av_rescale_q(streams->shift, AV_TIME_BASE_Q, streams->time_base),
+                       .last_dts = AV_NOPTS_VALUE};
+    enum status status =
+        repeats_headers(output, streams) ? add_filter(to, "dump_extra", route) : STATUS_OK;
+    if (!status)
+        status = copy_picture_data(to, from, streams->first, streams->upright);
+    return status ? status : add_light(to, streams->first);
 }
 
 // Tracks by which MOV stores what goes along as chapters and as metadata; its muxer makes them
@@ -459,12 +482,10 @@ static enum status copy_metadata(struct output *output, const AVFormatContext *f
     return STATUS_OK;
 }
 
-enum status output_add_streams(struct output *output, const struct source *source,
-                               const AVCodecContext *codec, const AVFrame *first, int64_t shift,
-                               int64_t end, bool upright)
+enum status output_add_streams(struct output *output, const struct output_streams *streams)
 {
-    const AVFormatContext *from = source->format;
-    output->live = source_is_live(source);
+    const AVFormatContext *from = streams->from;
+    output->live = streams->live;
     output->routes = from->nb_streams;
     output->route = calloc(from->nb_streams, sizeof *output->route);
     if (!output->route)
@@ -473,21 +494,20 @@ enum status output_add_streams(struct output *output, const struct source *sourc
     for (unsigned k = 0; k < from->nb_streams && !status; k++) {
         const AVStream *stream = from->streams[k];
         struct route *route = &output->route[k];
-        *route = (struct route){.stream = -1,
-                                .time_base = stream->time_base,
-                                .shift = av_rescale_q(shift, AV_TIME_BASE_Q, stream->time_base),
-                                .last_dts = AV_NOPTS_VALUE};
-        if ((int)k == source->video) {
-            route->shift = av_rescale_q(shift, AV_TIME_BASE_Q, codec->time_base);
-            status = add_video(output, source, codec, first, upright, route);
-        } else if (container_takes(output->format->oformat, stream)) {
+        *route =
+            (struct route){.stream = -1,
+                           .time_base = stream->time_base,
+                           .shift = av_rescale_q(streams->shift, AV_TIME_BASE_Q, stream->time_base),
+                           .last_dts = AV_NOPTS_VALUE};
+        if ((int)k == streams->video)
+            status = add_video(output, streams, route);
+        else if (container_takes(output->format->oformat, stream))
             status = copy_stream(output, stream, route);
-        } else if (!is_bookkeeping(from, stream)) {
+        else if (!is_bookkeeping(from, stream) && !streams->again)
             say_dropped(output, stream);
-        }
     }
     if (!status)
-        status = copy_chapters(output, from, shift, end);
+        status = copy_chapters(output, from, streams->shift, streams->end);
     return status ? status : copy_metadata(output, from);
 }
 
@@ -498,10 +518,16 @@ bool output_wants(const struct output *output, int stream)
 
 // ---- writing ----
 
-// The sentence for a write that failed: what the file system said, if it was that.
+// The sentence for a write that failed: what the file system said, if it was that. Of a connection,
+// the words only.
 static enum status write_failed(struct output *output, int error, const char *what)
 {
     output->failed = true;
+    if (target_is_live(output->target)) {
+        bool late = error == AVERROR_EXIT && !output->guard->over;
+        av_strerror(late ? AVERROR(ETIMEDOUT) : error, output->error, sizeof output->error);
+        return error == AVERROR(ENOMEM) ? STATUS_MEMORY : STATUS_EOF;
+    }
     for (int k = 0; k < OPEN_FILES; k++) {
         int cause = output->file[k] ? file_error(output->file[k]) : 0;
         if (cause == EPIPE)
@@ -534,9 +560,27 @@ static void set_default(const struct output *output, AVDictionary **options, con
         av_dict_set(options, key, value, AV_DICT_DONT_OVERWRITE);
 }
 
+// Connect, where the muxer does not do so by itself.
+static int connect_to(struct output *output)
+{
+    AVFormatContext *format = output->format;
+    AVDictionary *options = NULL;
+    if (output->target->kind != TARGET_ADDRESS || format->oformat->flags & AVFMT_NOFILE)
+        return 0;
+    if (av_strstart(output->name, "udp:", NULL)) // whole packets of MPEG-TS in each of UDP
+        av_dict_set(&options, "pkt_size", "1316", 0);
+    int error = avio_open2(&format->pb, output->name, AVIO_FLAG_WRITE, &format->interrupt_callback,
+                           &options);
+    av_dict_free(&options);
+    return error;
+}
+
 enum status output_begin(struct output *output, AVDictionary **options)
 {
     const AVOutputFormat *muxer = output->format->oformat;
+    int error = connect_to(output);
+    if (error < 0)
+        return write_failed(output, error, "it is not reached");
     bool seekable = output->format->pb && output->format->pb->seekable;
     if (output->live) {
         output->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;
@@ -550,14 +594,25 @@ enum status output_begin(struct output *output, AVDictionary **options)
                         ? "+frag_keyframe+empty_moov+default_base_moof"
                         : "+frag_keyframe+delay_moov+default_base_moof",
                     AV_DICT_APPEND);
-    if (output_is_images(muxer) && !output_is_sequence(output->name))
+    if (target_is_images(output->target) && !name_is_sequence(output->name))
         av_dict_set(options, "update", "1", AV_DICT_DONT_OVERWRITE);
     // MPEG-TS moves all timestamps by its buffering delay unless told to keep them.
     if (!strcmp(muxer->name, "mpegts"))
         av_dict_set(options, "mpegts_copyts", "1", AV_DICT_DONT_OVERWRITE);
-    int error = avformat_write_header(output->format, options);
+    if (output->target->kind == TARGET_ADDRESS) { // nothing waits to be sent together
+        output->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;
+        set_default(output, options, "rtsp_transport", "tcp");
+        set_default(output, options, "flvflags", "no_duration_filesize");
+    }
+    if (target_is_playlist(output->target)) { // of what is live the newest, of a film all
+        set_default(output, options, "hls_list_size", output->live ? "6" : "0");
+        if (output->live)
+            set_default(output, options, "hls_flags", "delete_segments");
+    }
+    error = avformat_write_header(output->format, options);
     if (error < 0)
         return write_failed(output, error, "the header could not be written");
+    output->begun = true;
     return STATUS_OK;
 }
 
@@ -575,13 +630,15 @@ static void mend_dts(const struct output *output, AVPacket *packet, struct route
     route->last_dts = packet->dts;
 }
 
-// Make bare AAC of a packet. What the header has been told already is not told again.
-static int strip_adts(AVBSFContext *to_asc, AVPacket *packet)
+// What the header has been told already is not told again.
+static int filter_packet(const struct route *route, AVPacket *packet)
 {
-    int error = av_bsf_send_packet(to_asc, packet);
+    AVBSFContext *filter = route->filter;
+    int error = av_bsf_send_packet(filter, packet);
     if (error >= 0)
-        error = av_bsf_receive_packet(to_asc, packet);
-    for (int k = 0; k < packet->side_data_elems && to_asc->par_in->extradata_size; k++) {
+        error = av_bsf_receive_packet(filter, packet);
+    for (int k = 0; route->copied && k < packet->side_data_elems && filter->par_in->extradata_size;
+         k++) {
         AVPacketSideData *data = &packet->side_data[k];
         if (data->type != AV_PKT_DATA_NEW_EXTRADATA)
             continue;
@@ -596,7 +653,7 @@ static int strip_adts(AVBSFContext *to_asc, AVPacket *packet)
 static enum status publish(struct output *output)
 {
     enum status status = STATUS_OK;
-    bool wanted = output->live && !output->published && !output_is_images(output->format->oformat);
+    bool wanted = output->live && !output->published && !target_is_images(output->target);
     output->published = true;
     for (int k = 0; k < OPEN_FILES && wanted && !status; k++)
         if (output->file[k])
@@ -619,11 +676,13 @@ enum status output_write(struct output *output, AVPacket *packet, int stream)
     packet->pos = -1;
     av_packet_rescale_ts(packet, route->time_base, to->time_base);
     mend_dts(output, packet, route);
-    int error = route->to_asc ? strip_adts(route->to_asc, packet) : 0;
+    int error = route->filter ? filter_packet(route, packet) : 0;
     if (!error)
         error = av_interleaved_write_frame(output->format, packet);
     if (output->file[0])
         output->open_bytes = file_size(output->file[0]);
+    else if (output->target->kind == TARGET_ADDRESS && output->format->pb)
+        output->open_bytes = output->format->pb->bytes_written;
     if (output->failed) // said where it happened
         return STATUS_OUTPUT;
     if (error == AVERROR_INVALIDDATA && route->copied) {
@@ -636,6 +695,7 @@ enum status output_write(struct output *output, AVPacket *packet, int stream)
 enum status output_finish(struct output *output)
 {
     int error = av_write_trailer(output->format);
+    output->begun = false;
     if (error >= 0 && output->format->pb && output->format->pb->error < 0)
         error = output->format->pb->error;
     if (error < 0)
@@ -651,4 +711,9 @@ enum status output_finish(struct output *output)
 int64_t output_size(const struct output *output)
 {
     return output->closed_bytes + output->open_bytes;
+}
+
+const char *output_error(const struct output *output)
+{
+    return output->error;
 }

@@ -60,18 +60,33 @@ void queue_destroy(struct queue **queue)
     *queue = NULL;
 }
 
+static void take_locked(struct queue *queue, void *item)
+{
+    void *none = NULL;
+    memcpy(&queue->item[(queue->first + queue->count++) % queue->capacity], item, sizeof none);
+    memcpy(item, &none, sizeof none);
+    pthread_cond_broadcast(&queue->changed);
+}
+
 enum status queue_push(struct queue *queue, void *item)
 {
     pthread_mutex_lock(&queue->lock);
     while (queue->count == queue->capacity && !queue->closed)
         pthread_cond_wait(&queue->changed, &queue->lock);
     enum status status = queue->closed ? STATUS_EOF : STATUS_OK;
-    if (!status) {
-        void *none = NULL;
-        memcpy(&queue->item[(queue->first + queue->count++) % queue->capacity], item, sizeof none);
-        memcpy(item, &none, sizeof none);
-        pthread_cond_broadcast(&queue->changed);
-    }
+    if (!status)
+        take_locked(queue, item);
+    pthread_mutex_unlock(&queue->lock);
+    return status;
+}
+
+enum status queue_offer(struct queue *queue, void *item, bool *taken)
+{
+    pthread_mutex_lock(&queue->lock);
+    enum status status = queue->closed ? STATUS_EOF : STATUS_OK;
+    *taken = !status && queue->count < queue->capacity;
+    if (*taken)
+        take_locked(queue, item);
     pthread_mutex_unlock(&queue->lock);
     return status;
 }

@@ -2,6 +2,7 @@
 // bounded by construction; closing it from either end is how threads tell each other to finish.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "stages/status.h"
@@ -22,6 +23,9 @@ void queue_destroy(struct queue **queue);
 //
 // Thread-safety: any writing thread.
 enum status queue_push(struct queue *queue, void *item);
+
+// The same without waiting: *taken is false, and *item still the caller's, where there is no room.
+enum status queue_offer(struct queue *queue, void *item, bool *taken);
 
 // Wait for the next item. STATUS_EOF once all writers have finished and the queue is empty.
 //

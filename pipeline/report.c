@@ -14,33 +14,43 @@ void sluice_public_name(const char *name, char *to, size_t size)
 
 // What of the sink others may ask while the job runs. Zero before and without it.
 struct sink_figures {
-    int64_t dropped, size;
+    int64_t dropped, kept;
+    bool carries;
 };
 
 static struct sink_figures ask_sink(const struct sluice_job *job)
 {
-    struct sink_figures figures = {.size = job->ran ? job->bytes_out : 0};
+    struct sink_figures figures = {0};
     pthread_mutex_t *lock = (pthread_mutex_t *)&job->threads_lock;
     pthread_mutex_lock(lock);
     if (job->sink && job->under_way)
-        figures = (struct sink_figures){job->sink->dropped, job->sink->size(job->sink)};
+        figures = (struct sink_figures){job->sink->dropped, job->sink->kept, job->sink->carries};
     pthread_mutex_unlock(lock);
     return figures;
 }
 
+static int64_t bytes_out(const struct sluice_job *job)
+{
+    struct sluice_output_figures output;
+    int64_t bytes = 0;
+    for (int k = 0; !sluice_job_output(job, k, &output); k++)
+        bytes += output.bytes;
+    return bytes;
+}
+
 // The ledger so far. Where frames become packets those are what is written: an encoder keeps some
 // frames back.
-static struct ledger ledger_now(const struct sluice_job *job, int64_t dropped)
+static struct ledger ledger_now(const struct sluice_job *job)
 {
+    struct sink_figures sink = ask_sink(job);
     if (job->ran)
         return job->ledger;
-    bool encodes = job->under_way && job->muxing;
     return (struct ledger){
         .frames_in = job->frames_in,
-        .frames_out = encodes ? job->packets_out : job->frames_out,
+        .frames_out = sink.carries ? sink.kept : job->frames_out,
         .dropped_range = job->dropped_range,
         .dropped_stop = job->dropped_stop,
-        .dropped_clock = dropped,
+        .dropped_clock = sink.dropped,
         .dropped_late = job->dropped_late,
         .filled = job->filled,
     };
@@ -70,8 +80,7 @@ static void report_live(const struct sluice_job *job, struct sluice_progress *pr
 
 static void report_ledger(const struct sluice_job *job, struct sluice_progress *progress)
 {
-    struct sink_figures sink = ask_sink(job);
-    struct ledger ledger = ledger_now(job, sink.dropped);
+    struct ledger ledger = ledger_now(job);
     progress->frames_in = ledger.frames_in;
     progress->frames_filled = ledger.filled;
     progress->frames_out = ledger.frames_out;
@@ -83,7 +92,7 @@ static void report_ledger(const struct sluice_job *job, struct sluice_progress *
     progress->packets_damaged = decoder_damaged_packets(job->decoder);
     progress->damaged = progress->frames_damaged + progress->packets_damaged;
     progress->verified = job->verified;
-    progress->bytes_out = sink.size;
+    progress->bytes_out = bytes_out(job);
 }
 
 static void report_pace(const struct sluice_job *job, struct sluice_progress *progress)
@@ -122,6 +131,34 @@ void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *p
     report_ledger(job, progress);
     report_live(job, progress);
     report_pace(job, progress);
+}
+
+enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
+                                     struct sluice_output_figures *figures)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&job->threads_lock;
+    struct sink_output list[OUTPUTS_MOST];
+    pthread_mutex_lock(lock);
+    memcpy(list, job->output, sizeof list);
+    if (job->sink && !job->ran)
+        job->sink->outputs(job->sink, list, OUTPUTS_MOST);
+    pthread_mutex_unlock(lock);
+    if (index < 0 || index >= job->outputs)
+        return SLUICE_END;
+    const struct sink_output *from = &list[index];
+    *figures = (struct sluice_output_figures){
+        .name = job->output_names[index],
+        .encoder = from->encoder,
+        .container = from->container,
+        .frames = from->frames,
+        .dropped = from->dropped,
+        .bytes = from->bytes,
+        .files = from->files,
+        .connects = from->connects,
+        .connected = from->connected,
+        .failed = from->failed,
+    };
+    return SLUICE_OK;
 }
 
 // The share of the time that a part was working.
@@ -200,7 +237,6 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .verified = job->verified,
         .seconds = job->seconds,
         .media_seconds = (double)job->media_us * 1e-6,
-        .bytes_out = job->bytes_out,
         .input = job->source->name,
         .input_codec = avcodec_get_name(source_video(job->source)->codecpar->codec_id),
         .input_format = job->input_format,
@@ -222,6 +258,7 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
     if (job->latency)
         latency_figures(job->latency, &latency);
     memcpy(summary->latency, latency.quantile, sizeof summary->latency);
+    summary->bytes_out = bytes_out(job);
     for (int part = 0; part < SLUICE_PARTS; part++)
         summary->busy[part] = busy_share(job, (enum sluice_part)part);
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "pipeline/check.h"
-#include "pipeline/names.h"
 
 static enum status refuse_encoding(const struct sink_request *request, const struct log *log)
 {
@@ -12,8 +11,9 @@ static enum status refuse_encoding(const struct sink_request *request, const str
                          : request->crf                          ? "--crf"
                          : request->preset                       ? "--preset"
                          : request->bitrate                      ? "-b:v"
-                         : request->options && *request->options ? "-o"
+                         : request->options && *request->options ? "--option"
                          : request->format                       ? "-F"
+                         : request->segment > 0                  ? "--segment"
                                                                  : NULL;
     if (!option)
         return STATUS_OK;
@@ -21,22 +21,39 @@ static enum status refuse_encoding(const struct sink_request *request, const str
                 request->output);
 }
 
-enum status sink_create(const struct sink_request *request, const struct log *log,
-                        const struct stop *stop, struct sink **sink)
+static enum status create_one(const struct sink_request *request, const struct log *log,
+                              const struct stop *stop, struct sink **sink)
 {
     const char *file;
-    *sink = NULL;
-    if (name_is_url(request->output)) {
-        char shown[1024];
-        name_without_secrets(request->output, shown, sizeof shown);
-        return fail(log, STATUS_OUTPUT, "%s is an address; sluice writes files and pipes", shown);
-    }
     bool null = !strcmp(request->output, "null:");
     if (!null && !av_strstart(request->output, "hash:", &file))
-        return sink_file_create(request, log, stop, sink);
+        return sink_encode_create(request, log, stop, sink);
     enum status status = refuse_encoding(request, log);
     if (status)
         return status;
     return null ? sink_null_create(sink)
                 : sink_hash_create(file, request->overwrite, log, stop, sink);
+}
+
+enum status sink_create(const struct sink_request *requests, int count, const struct log *log,
+                        const struct stop *stop, struct sink **sink)
+{
+    struct sink *made[OUTPUTS_MOST] = {NULL};
+    int sinks = 0;
+    enum status status = STATUS_OK;
+    *sink = NULL;
+    for (int k = 0; k < count && !status; k++) {
+        status = create_one(&requests[k], log, stop, &made[sinks]);
+        for (int n = 0; n < sinks && made[sinks]; n++)
+            if (made[n]->encoder && made[sinks]->encoder)
+                sink_encode_join(made[n], &made[sinks]);
+        sinks += made[sinks] != NULL;
+    }
+    if (!status && sinks > 1)
+        return sink_fan_create(made, sinks, log, stop, sink);
+    if (!status)
+        *sink = made[0];
+    for (int k = 0; k < sinks && status; k++)
+        sink_destroy(&made[k]);
+    return status;
 }

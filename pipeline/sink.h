@@ -1,12 +1,20 @@
-// Where filtered frames go: an encoded file, a list of hashes, or nowhere.
+// Where filtered frames go.
+//
+//   kind     what it is                                                       file
+//   encode   one encoder; what it makes goes to one or more writers           sink_encode.c
+//   hash     a list of hashes                                                 sink_hash.c
+//   null     nowhere                                                          sink_null.c
+//   fan      several of these, each with a thread of its own                  sink_fan.c
 #pragma once
 
 #include <libavcodec/avcodec.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "pipeline/pixel.h"
 #include "pipeline/source.h"
 #include "pipeline/stop.h"
+#include "pipeline/writer.h"
 #include "stages/log.h"
 #include "stages/status.h"
 
@@ -25,45 +33,58 @@ struct sink_formats {
 // What is known when the first frame has been filtered.
 struct sink_video {
     const struct source *source;
-    const AVFrame *first;  // size, pixel format, tags, side data
-    AVRational time_base;  // of frames
-    AVRational frame_rate; // {0}: unknown
-    int64_t shift;         // microseconds by which timestamps move back
-    int64_t end;           // where the video ends before its input does, before the shift
+    const AVFrame *first;      // size, pixel format, tags, side data
+    AVRational time_base;      // of frames
+    AVRational frame_rate;     // {0}: unknown
+    int64_t shift;             // microseconds by which timestamps move back
+    int64_t end;               // where the video ends before its input does, before the shift
+    bool crowded;              // there are other outputs, which nothing may hold up
+    struct writer_watch watch; // told of the first output's packets
 };
 
-// What a sink passes packets to, when it makes any: the queue of the muxing thread. A packet's
-// `pos` is its pts in microseconds.
-struct packet_queue {
-    enum status (*push)(struct packet_queue *queue, AVPacket **packet);
+// One output of a sink.
+struct sink_output {
+    const char *name;      // without secrets
+    const char *encoder;   // NULL: none
+    const char *container; // "mp4", "hash", "null"
+    int64_t frames;        // written
+    int64_t dropped;       // left out, because it was too slow or not there
+    int64_t bytes, files, connects;
+    bool connected, failed;
 };
 
 struct sink {
     struct sink_formats formats;
     const char *encoder;      // NULL: none
     const char *container;    // "mp4", "hash", "null"
-    bool has_packets;         // frames become packets, and other streams may join them
+    bool carries;             // other streams may join the video
     bool one_frame;           // the output holds a single picture
+    bool is_live;             // it is watched while it is written: all goes at the source's pace
     _Atomic int64_t dropped;  // frames that the output's clock has no tick for
+    _Atomic int64_t kept;     // of sinks that carry: frames that a stop does not take back
     enum AVPixelFormat pixel; // of what is written: of the frames, unless open() changes it
 
     // Open everything and write the header. Once.
     enum status (*open)(struct sink *sink, const struct sink_video *video);
 
-    // Take a frame, or NULL at the end; packets that come of it go to `queue`. The frame stays the
-    // caller's. One thread.
-    enum status (*write)(struct sink *sink, AVFrame *frame, struct packet_queue *queue);
+    // Take a frame, or NULL at the end. The frame stays the caller's. One thread. STATUS_STOPPED:
+    // no time is left, though the encoder has it; STATUS_EOF: nobody watches any more.
+    enum status (*write)(struct sink *sink, AVFrame *frame);
 
-    // Of sinks with packets, in another thread: whether a stream of the source is wanted; write a
-    // packet of it, or of the video.
+    // Of sinks that carry, in another thread: whether a stream of the source is wanted; take a
+    // packet of it, which stays the caller's.
     bool (*wants)(const struct sink *sink, int stream);
-    enum status (*write_packet)(struct sink *sink, AVPacket *packet);
+    enum status (*carry)(struct sink *sink, const AVPacket *packet);
 
-    // All is written: make it whole. After the threads have ended.
+    // No time is left: what waits in write() or carry() gives up. Any thread. NULL: nothing waits.
+    void (*hurry)(struct sink *sink);
+
+    // There is no more: make the output whole. No other thread is in carry() then; one may still be
+    // in write() after hurry(), deep in an encoder, and is not waited for.
     enum status (*finish)(struct sink *sink);
 
-    // Bytes written so far. Any thread.
-    int64_t (*size)(const struct sink *sink);
+    // Describe outputs number `first` and following, at most `most`. Returns how many. Any thread.
+    int (*outputs)(const struct sink *sink, struct sink_output *list, int most);
 
     // Free everything; what was not finished leaves no trace. Leaves NULL.
     void (*destroy)(struct sink **sink);
@@ -73,23 +94,37 @@ struct sink_request {
     const char *output;
     const char *format, *encoder, *crf, *preset, *bitrate; // (optional)
     const char *const *options;                            // (optional) ended by NULL
+    double segment;                                        // seconds; 0: one file
     bool overwrite;
+    double open_timeout, stall_timeout; // of connections, seconds
+    int reconnects;                     // attempts in a row; below 0: for ever
 };
 
-// Find out how to write the output; refuse what cannot be. Nothing is created. STATUS_USAGE for
-// names and options that do not exist, STATUS_OUTPUT for places that cannot be written.
+enum { OUTPUTS_MOST = 16 };
+
+// Find out how to write the outputs, 1 to OUTPUTS_MOST; refuse what cannot be. Nothing is created.
+// Outputs that can have the same encoding share one. STATUS_USAGE for names and options that do not
+// exist, STATUS_OUTPUT for places that cannot be written.
 //
 // `stop` (optional) must outlive the sink: once it is late, writing to a pipe that nobody reads
 // ends.
-enum status sink_create(const struct sink_request *request, const struct log *log,
+enum status sink_create(const struct sink_request *requests, int count, const struct log *log,
                         const struct stop *stop, struct sink **sink);
 
 // The kinds of sink, which sink_create() chooses between. `file` is what follows "hash:".
 enum status sink_null_create(struct sink **sink);
 enum status sink_hash_create(const char *file, bool overwrite, const struct log *log,
                              const struct stop *stop, struct sink **sink);
-enum status sink_file_create(const struct sink_request *request, const struct log *log,
-                             const struct stop *stop, struct sink **sink);
+enum status sink_encode_create(const struct sink_request *request, const struct log *log,
+                               const struct stop *stop, struct sink **sink);
+
+// Of two that encode: let the first write the output of the second too, if the same encoding does
+// for both. *other is NULL then.
+void sink_encode_join(struct sink *sink, struct sink **other);
+
+// Takes the `count` sinks in either case.
+enum status sink_fan_create(struct sink **sinks, int count, const struct log *log,
+                            const struct stop *stop, struct sink **sink);
 
 static inline void sink_destroy(struct sink **sink)
 {

@@ -2,6 +2,7 @@
 // numbers are those of `ffmpeg -f framemd5` for the same frames.
 #include <inttypes.h>
 #include <libavutil/imgutils.h>
+#include <libavutil/avstring.h>
 #include <libavutil/md5.h>
 #include <libavutil/mem.h>
 #include <libavutil/pixdesc.h>
@@ -16,11 +17,12 @@ struct hash_sink {
     struct sink base;
     const struct log *log;
     const struct stop *stop;
-    char *name;
+    char *name, *shown;
     bool overwrite;
     struct file *file;
     struct AVMD5 *md5;
-    int64_t frames;
+    _Atomic int64_t frames, bytes;
+    atomic_bool failed;
 };
 
 static enum status open(struct sink *sink, const struct sink_video *video)
@@ -55,10 +57,9 @@ static int64_t hash_plane(struct hash_sink *self, const AVFrame *frame, int p)
     return (int64_t)bytes * rows;
 }
 
-static enum status write(struct sink *sink, AVFrame *frame, struct packet_queue *queue)
+static enum status write(struct sink *sink, AVFrame *frame)
 {
     struct hash_sink *self = (struct hash_sink *)sink;
-    (void)queue;
     if (!frame)
         return STATUS_OK;
     uint8_t digest[16];
@@ -70,22 +71,37 @@ static enum status write(struct sink *sink, AVFrame *frame, struct packet_queue 
     av_md5_final(self->md5, digest);
     for (int k = 0; k < 16; k++)
         snprintf(text + 2 * k, 3, "%02x", digest[k]);
-    avio_printf(file_io(self->file), "%" PRId64 ", %" PRId64 ", %" PRId64 ", %s\n", self->frames++,
-                frame->pts, bytes, text);
-    return file_error(self->file) ? fail(self->log, STATUS_OUTPUT, "%s could not be written: %s",
-                                         self->name, strerror(file_error(self->file)))
-                                  : STATUS_OK;
+    avio_printf(file_io(self->file), "%" PRId64 ", %" PRId64 ", %" PRId64 ", %s\n",
+                (int64_t)self->frames, frame->pts, bytes, text);
+    self->frames++;
+    self->bytes = file_size(self->file);
+    self->failed = file_error(self->file) != 0;
+    return self->failed ? fail(self->log, STATUS_OUTPUT, "%s could not be written: %s", self->name,
+                               strerror(file_error(self->file)))
+                        : STATUS_OK;
 }
 
 static enum status finish(struct sink *sink)
 {
-    return file_commit(&((struct hash_sink *)sink)->file);
+    struct hash_sink *self = (struct hash_sink *)sink;
+    avio_flush(file_io(self->file));
+    self->bytes = file_size(self->file);
+    enum status status = file_commit(&self->file);
+    self->failed = status_is_failure(status);
+    return status;
 }
 
-static int64_t size(const struct sink *sink)
+static int outputs(const struct sink *sink, struct sink_output *list, int most)
 {
     const struct hash_sink *self = (const struct hash_sink *)sink;
-    return self->file ? file_size(self->file) : 0;
+    if (most < 1)
+        return 0;
+    *list = (struct sink_output){.name = self->shown,
+                                 .container = "hash",
+                                 .frames = self->frames,
+                                 .bytes = self->bytes,
+                                 .failed = self->failed};
+    return 1;
 }
 
 static void destroy(struct sink **sink)
@@ -94,6 +110,7 @@ static void destroy(struct sink **sink)
     file_discard(&self->file);
     av_free(self->md5);
     free(self->name);
+    av_free(self->shown);
     free(self);
     *sink = NULL;
 }
@@ -116,16 +133,17 @@ enum status sink_hash_create(const char *file, bool overwrite, const struct log 
         .open = open,
         .write = write,
         .finish = finish,
-        .size = size,
+        .outputs = outputs,
         .destroy = destroy,
     };
     self->log = log;
     self->stop = stop;
     self->overwrite = overwrite;
     self->name = strdup(file);
+    self->shown = av_asprintf("hash:%s", file);
     self->md5 = av_md5_alloc();
     *sink = &self->base;
-    if (self->name && self->md5)
+    if (self->name && self->shown && self->md5)
         return STATUS_OK;
     destroy(sink);
     return STATUS_MEMORY;

@@ -3,15 +3,20 @@
 
 #include "pipeline/sink.h"
 
+struct null_sink {
+    struct sink base;
+    _Atomic int64_t frames;
+};
+
 static enum status open(struct sink *sink, const struct sink_video *video)
 {
     (void)sink, (void)video;
     return STATUS_OK;
 }
 
-static enum status write(struct sink *sink, AVFrame *frame, struct packet_queue *queue)
+static enum status write(struct sink *sink, AVFrame *frame)
 {
-    (void)sink, (void)frame, (void)queue;
+    ((struct null_sink *)sink)->frames += frame != NULL;
     return STATUS_OK;
 }
 
@@ -21,10 +26,13 @@ static enum status finish(struct sink *sink)
     return STATUS_OK;
 }
 
-static int64_t size(const struct sink *sink)
+static int outputs(const struct sink *sink, struct sink_output *list, int most)
 {
-    (void)sink;
-    return 0;
+    if (most < 1)
+        return 0;
+    *list = (struct sink_output){
+        .name = "null:", .container = "null", .frames = ((const struct null_sink *)sink)->frames};
+    return 1;
 }
 
 static void destroy(struct sink **sink)
@@ -35,16 +43,17 @@ static void destroy(struct sink **sink)
 
 enum status sink_null_create(struct sink **sink)
 {
-    *sink = calloc(1, sizeof **sink);
-    if (!*sink)
+    struct null_sink *self = calloc(1, sizeof *self);
+    *sink = self ? &self->base : NULL;
+    if (!self)
         return STATUS_MEMORY;
-    **sink = (struct sink){
+    self->base = (struct sink){
         .formats = {.natural = true},
         .container = "null",
         .open = open,
         .write = write,
         .finish = finish,
-        .size = size,
+        .outputs = outputs,
         .destroy = destroy,
     };
     return STATUS_OK;

@@ -5,7 +5,7 @@
 // is to know:
 //
 //     struct sluice_config config = {
-//         .input = "in.mp4", .output = "out.mp4", .chain = "gray,gaussian=1.4,sobel",
+//         .input = "in.mp4", .output.name = "out.mp4", .chain = "gray,gaussian=1.4,sobel",
 //     };
 //     struct sluice_job *job;
 //     enum sluice_status status = sluice_job_create(&config, &job);
@@ -56,16 +56,34 @@ enum sluice_gap { SLUICE_GAP_SKIP, SLUICE_GAP_FREEZE, SLUICE_GAP_BLACK };
 
 // ---- a job ----
 
+// One output, and how it is encoded.
+struct sluice_output {
+    // A file, its container by the extension; a numbered sequence of images; a playlist
+    // ("live.m3u8") with its segments beside it; "-" for standard output (needs format); an address
+    // that is published to (rtsp, rtmp, srt, udp, rtp, tcp); "display:" for a window; "mjpeg:ADDR"
+    // to serve browsers over HTTP; "null:" to filter and discard; "hash:FILE" for one line a frame
+    // (index, pts, bytes, MD5 of the samples), "hash:-" to standard output.
+    const char *name;
+    const char *format;         // FFmpeg's name of a muxer
+    const char *encoder;        // FFmpeg's name of an encoder
+    const char *crf;            // quality of encoders that have this option
+    const char *preset;         // likewise
+    const char *bitrate;        // "2M"
+    const char *const *options; // "key=value" for encoder or muxer, ended by NULL
+    double segment;             // seconds: several files so long, named by time; 0: one
+};
+
 // What to do. Strings are read by sluice_job_create() only and may go afterwards; so may the
 // struct.
 struct sluice_config {
     // A file; an address; a device; a numbered or globbed sequence of images ("in%04d.png",
     // "*.png"); "-" for standard input. A name that exists as it stands is always that file.
     const char *input;
-    // A file, its container by the extension; a numbered sequence of images; "-" for standard
-    // output (needs output_format); "null:" to filter and discard; "hash:FILE" for one line a
-    // frame (index, pts, bytes, MD5 of the samples), "hash:-" to standard output.
-    const char *output;
+    struct sluice_output output;
+    // More of them, ended by one without a name; NULL: none. Those that can have the same encoding
+    // share it. Of live sources none holds up another, nor the source: what is slow or not there
+    // leaves out frames, and what has failed is left behind; the job fails when none is left.
+    const struct sluice_output *more_outputs;
     // The stages; NULL: "gray,gaussian=1.4,sobel,threshold=20:240". "" or "null": none.
     const char *chain;
 
@@ -95,13 +113,7 @@ struct sluice_config {
     int reconnects;             // attempts in a row, at once and then 0.25 s to 10 s apart; 0: for
                                 // ever, below 0: none
 
-    const char *output_format;  // FFmpeg's name of a muxer
-    const char *encoder;        // FFmpeg's name of an encoder
-    const char *crf;            // quality of encoders that have this option
-    const char *preset;         // likewise
-    const char *bitrate;        // "2M"
-    const char *const *options; // "key=value" for encoder or muxer, ended by NULL
-    bool overwrite;             // replace an existing output
+    bool overwrite; // replace existing outputs
 
     enum sluice_backend backend;
     enum sluice_hwdec hwdec;
@@ -227,6 +239,24 @@ struct sluice_progress {
 };
 
 void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *progress);
+
+// How one output went, while the job runs and after it.
+struct sluice_output_figures {
+    const char *name;      // without secrets
+    const char *encoder;   // NULL: none
+    const char *container; // as FFmpeg calls it; "hash", "null"
+    int64_t frames;        // written
+    int64_t dropped;       // left out because it was too slow, or not there
+    int64_t bytes;
+    int64_t files;    // segments begun
+    int64_t connects; // times that its address was reached
+    bool connected;   // it is now
+    bool failed;
+};
+
+// Output number `index` from 0. SLUICE_END past the last. Any thread while the job exists.
+enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
+                                     struct sluice_output_figures *figures);
 
 // Everything about a job that has run, whatever came of it. Strings live as long as the job.
 struct sluice_summary {

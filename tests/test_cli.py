@@ -193,12 +193,12 @@ WRONG_OPTIONS = [
     (["-c:v", "mpeg4", "--crf", "20"], ["--crf", "mpeg4"]),
     (["-c:v", "mpeg4", "--preset", "fast"], ["--preset", "mpeg4"]),
     (["-b:v", "fast"], ["fast"]),
-    (["-o", "g"], ["'g'", "key=value"]),
-    (["-o", "=3"], ["key=value"]),
-    (["-o", "nope=1"], ["nope", "libx264", "mp4"]),
-    (["-o", "g=abc"], ["g=abc"]),
-    (["-o", "g=99999999999"], ["g=99999999999"]),
-    (["-o", "movflags=nope"], ["movflags=nope"]),
+    (["--option", "g"], ["'g'", "key=value"]),
+    (["--option", "=3"], ["key=value"]),
+    (["--option", "nope=1"], ["nope", "libx264", "mp4"]),
+    (["--option", "g=abc"], ["g=abc"]),
+    (["--option", "g=99999999999"], ["g=99999999999"]),
+    (["--option", "movflags=nope"], ["movflags=nope"]),
     (["-F", "nope"], ["nope", "format"]),
 ]
 
@@ -211,8 +211,8 @@ def test_wrong_option_is_refused_before_anything_is_opened(run, tmp_path, argume
 
 @pytest.mark.parametrize("arguments, words", [
     (["--preset", "warp"], ["warp"]),
-    (["-o", "tune=nope"], ["nope"]),
-    (["-o", "profile=nope"], ["nope"]),
+    (["--option", "tune=nope"], ["nope"]),
+    (["--option", "profile=nope"], ["nope"]),
     (["--stream", "9"], ["--stream", "streams 0 to"]),
     (["--stream", "1"], ["stream 1", "audio"]),
     (["--stream", "x"], ["--stream", "'x'"]),
@@ -658,8 +658,8 @@ def test_encoder_options_reach_the_encoder(run, tmp_path, clips):
     source = clips["plain.mp4"]
     sizes = {}
     for name, options in {"good": ["--crf", 10], "bad": ["--crf", 45],
-                          "tight": ["-b:v", "50k"], "named": ["-c:v", "libx264", "-o", "crf=45"],
-                          "mpeg4": ["-c:v", "mpeg4", "-o", "global_quality=236", "-o", "flags=+qscale"],
+                          "tight": ["-b:v", "50k"], "named": ["-c:v", "libx264", "--option", "crf=45"],
+                          "mpeg4": ["-c:v", "mpeg4", "--option", "global_quality=236", "--option", "flags=+qscale"],
                           }.items():
         assert run("-q", source, f"{name}.mkv", *options).code == 0, name
         sizes[name] = (tmp_path / f"{name}.mkv").stat().st_size
@@ -669,15 +669,15 @@ def test_encoder_options_reach_the_encoder(run, tmp_path, clips):
 
 
 def test_preset_and_generic_options_reach_the_encoder(run, tmp_path, clips):
-    assert run("-q", clips["plain.mp4"], "out.mkv", "--preset", "ultrafast", "-o", "g=10").code == 0
+    assert run("-q", clips["plain.mp4"], "out.mkv", "--preset", "ultrafast", "--option", "g=10").code == 0
     keys = [k for k, p in enumerate(packets(tmp_path / "out.mkv")) if "K" in p["flags"]]
     assert keys == [0, 10, 20, 30, 40]
-    assert run("-q", clips["plain.mp4"], "x.mkv", "-o", "x264-params=keyint=7:scenecut=0").code == 0
+    assert run("-q", clips["plain.mp4"], "x.mkv", "--option", "x264-params=keyint=7:scenecut=0").code == 0
     assert "K" in packets(tmp_path / "x.mkv")[7]["flags"]
 
 
 def test_container_options_reach_the_container(run, tmp_path, clips):
-    for options, first in (([], b"mdat"), (["-o", "movflags=+faststart"], b"moov")):
+    for options, first in (([], b"mdat"), (["--option", "movflags=+faststart"], b"moov")):
         assert run("-q", clips["plain.mp4"], "out.mp4", "-y", *options).code == 0
         data = (tmp_path / "out.mp4").read_bytes()
         assert min((b"moov", b"mdat"), key=data.index) == first

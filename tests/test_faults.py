@@ -276,7 +276,7 @@ def small_disk(tmp_path):
     """A file system of 100 kB, for root."""
     folder = tmp_path / "small"
     folder.mkdir()
-    if not ROOT or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", folder],
+    if not ROOT or subprocess.run(["mount", "-t", "tmpfs", "--option", "size=100k", "tmpfs", folder],
                                   stderr=subprocess.DEVNULL).returncode:
         pytest.skip("only root can mount a small disk")
     yield folder
@@ -285,7 +285,7 @@ def small_disk(tmp_path):
 
 @pytest.mark.parametrize("name", ["o.mkv", "o.mp4", "o.ts", "o.avi", "o%03d.png", "o.y4m"])
 def test_disk_full(small_disk, run, clips, name):
-    fine = [] if name.endswith(("png", "y4m")) else ["-o", "qp=1"]
+    fine = [] if name.endswith(("png", "y4m")) else ["--option", "qp=1"]
     result = run("-q", "-f", "null", *fine, clips["film.mkv"], small_disk / name)
     assert result.code == 5, result.stderr
     assert "No space left" in result.stderr and len(result.stderr.splitlines()) == 1
@@ -295,7 +295,7 @@ def test_disk_full(small_disk, run, clips, name):
 
 def test_disk_full_keeps_the_old_output(small_disk, run, clips):
     (small_disk / "o.mkv").write_text("precious")
-    assert run("-y", "-f", "null", "-o", "qp=1", clips["film.mkv"], small_disk / "o.mkv").code == 5
+    assert run("-y", "-f", "null", "--option", "qp=1", clips["film.mkv"], small_disk / "o.mkv").code == 5
     assert [f.name for f in small_disk.iterdir()] == ["o.mkv"]
     assert (small_disk / "o.mkv").read_text() == "precious"
 
@@ -548,7 +548,7 @@ def test_output_without_nameless_files(tmp_path, out, clips):
     assert len(packets(out / "o.mkv")) == 50
 
 
-@pytest.mark.parametrize("encoder", [["-c:v", "libaom-av1", "-o", "cpu-used=0"],
+@pytest.mark.parametrize("encoder", [["-c:v", "libaom-av1", "--option", "cpu-used=0"],
                                      ["-c:v", "libx264", "--preset", "placebo"]])
 def test_signal_does_not_wait_for_a_slow_encoder(out, encoder):
     """1080p: a whole file with what came out in time, or none and a sentence that says so."""

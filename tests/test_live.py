@@ -611,7 +611,7 @@ def test_latency_is_measured_and_nothing_is_dropped(tmp_path):
 def test_slow_encoder_drops_the_oldest_and_keeps_up(tmp_path):
     noise = CAMERA.format(size="640,height=480").replace("is-live=true", "is-live=true pattern=snow")
     with rtsp(noise) as server, Job(tmp_path, server.urls[0], "out.mkv", "--max-latency", "500ms",
-                                    "--duration", 6, "--preset", "placebo", "-o",
+                                    "--duration", 6, "--preset", "placebo", "--option",
                                     "threads=1") as job:
         told = job.end(3, 40)
     frames = told["frames"]

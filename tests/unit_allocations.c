@@ -60,7 +60,7 @@ static long count_calls(const char *clip, const char *chain, enum sluice_backend
                         int64_t frames)
 {
     struct sluice_config config = {.input = clip,
-                                   .output = "null:",
+                                   .output.name = "null:",
                                    .chain = chain,
                                    .backend = backend,
                                    .frames = frames,

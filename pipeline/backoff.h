@@ -1,0 +1,18 @@
+// How long to wait before the next attempt at a connection: nothing before the first, then a
+// quarter of a second, doubling to ten, each shortened by up to a fifth, so that many clients of
+// one server do not come back together.
+#pragma once
+
+#include <stdint.h>
+#include <stdlib.h>
+
+// `attempts` were made so far; `seed` is the caller's, any value at first.
+static inline int64_t backoff_ns(int attempts, unsigned *seed)
+{
+    const int64_t least_ns = 250 * INT64_C(1000000), most_ns = 10 * INT64_C(1000000000);
+    if (attempts == 0)
+        return 0;
+    int64_t ns = attempts > 6 ? most_ns : least_ns << (attempts - 1);
+    ns = ns < most_ns ? ns : most_ns;
+    return ns - ns / 5 * (rand_r(seed) % 1000) / 1000;
+}

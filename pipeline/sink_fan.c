@@ -1,0 +1,299 @@
+// The sink of sinks: every frame goes to several, each in a thread of its own. Of a live source one
+// that is slow leaves out frames; of a file all are waited for. One that fails is left behind.
+#include <libavutil/frame.h>
+#include <libavutil/imgutils.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "pipeline/check.h"
+#include "pipeline/queue.h"
+#include "pipeline/sink.h"
+
+// Of live sources an output that is slow for a moment loses nothing, one that stays so does.
+enum { FRAMES_WAITING = 4, FRAMES_SKIPPING = 64 };
+static const int64_t skipping_bytes = 128 << 20;
+
+struct branch {
+    struct sink *sink;
+    const struct stop *stop;
+    struct queue *frames;
+    bool skips;
+    pthread_t thread;
+    bool opened;
+    _Atomic int64_t dropped;
+    atomic_int status; // enum status
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    // ---- guarded by lock ----
+    bool ended;
+};
+
+struct fan_sink {
+    struct sink base;
+    const struct log *log;
+    const struct stop *stop;
+    struct branch branch[OUTPUTS_MOST];
+    int branches;
+};
+
+static void drop_frame(void *frame_)
+{
+    AVFrame *frame = frame_;
+    av_frame_free(&frame);
+}
+
+// ---- a branch ----
+
+static void *run(void *branch_)
+{
+    struct branch *branch = branch_;
+    enum status status = STATUS_OK;
+    while (!status) {
+        AVFrame *frame = NULL;
+        status = queue_pop(branch->frames, &frame);
+        if (!status)
+            status = branch->sink->write(branch->sink, frame);
+        av_frame_free(&frame);
+    }
+    if (status == STATUS_EOF)
+        status = branch->sink->write(branch->sink, NULL);
+    branch->status = (int)status;
+    branch->dropped += queue_abandon(branch->frames);
+    pthread_mutex_lock(&branch->lock);
+    branch->ended = true;
+    pthread_cond_broadcast(&branch->changed);
+    pthread_mutex_unlock(&branch->lock);
+    return NULL;
+}
+
+static int frames_kept(const AVFrame *frame)
+{
+    int64_t bytes = av_image_get_buffer_size(frame->format, frame->width, frame->height, 1);
+    int64_t frames = skipping_bytes / (bytes > 0 ? bytes : 1);
+    return frames < FRAMES_WAITING    ? FRAMES_WAITING
+           : frames < FRAMES_SKIPPING ? (int)frames
+                                      : FRAMES_SKIPPING;
+}
+
+static enum status open_branch(struct branch *branch, const struct sink_video *video,
+                               const struct log *log)
+{
+    branch->skips = source_is_live(video->source);
+    branch->sink->pixel = video->first->format;
+    enum status status = branch->sink->open(branch->sink, video);
+    if (!status)
+        status = queue_create(branch->skips ? frames_kept(video->first) : FRAMES_WAITING, 1,
+                              drop_frame, &branch->frames);
+    if (status)
+        return status;
+    branch->opened = !pthread_create(&branch->thread, NULL, run, branch);
+    return branch->opened ? STATUS_OK : fail(log, STATUS_FAILED, "a thread could not be started");
+}
+
+// Give it a frame. It has failed, or ended: its status.
+static enum status give(struct branch *branch, const AVFrame *frame)
+{
+    bool taken = true;
+    if (branch->status)
+        return (enum status)branch->status;
+    AVFrame *copy = av_frame_clone(frame);
+    if (!copy)
+        return STATUS_MEMORY;
+    enum status status = branch->skips ? queue_offer(branch->frames, &copy, &taken)
+                                       : queue_push(branch->frames, &copy);
+    branch->dropped += !taken;
+    av_frame_free(&copy);
+    return status == STATUS_EOF ? (enum status)branch->status : status;
+}
+
+// Wait for its thread, but not for an encoder when no time is left.
+static void await_branch(struct branch *branch, const struct stop *stop)
+{
+    const int64_t look_ns = 20 * INT64_C(1000000), second_ns = 1000 * INT64_C(1000000);
+    pthread_mutex_lock(&branch->lock);
+    while (!branch->ended && !(stop && stop_is_late(stop))) {
+        int64_t until_ns = meter_now_ns() + look_ns;
+        const struct timespec until = {until_ns / second_ns, until_ns % second_ns};
+        pthread_cond_timedwait(&branch->changed, &branch->lock, &until);
+    }
+    pthread_mutex_unlock(&branch->lock);
+}
+
+static void destroy_branch(struct branch *branch)
+{
+    if (branch->opened) {
+        queue_close(branch->frames);
+        if (branch->sink->hurry)
+            branch->sink->hurry(branch->sink);
+        pthread_join(branch->thread, NULL);
+    }
+    sink_destroy(&branch->sink);
+    queue_destroy(&branch->frames);
+    pthread_mutex_destroy(&branch->lock);
+    pthread_cond_destroy(&branch->changed);
+}
+
+// ---- the sink ----
+
+static enum status open(struct sink *sink, const struct sink_video *video)
+{
+    struct fan_sink *self = (struct fan_sink *)sink;
+    struct sink_video mine = *video;
+    mine.crowded = true;
+    for (int k = 0; k < self->branches; k++) {
+        enum status status = open_branch(&self->branch[k], &mine, self->log);
+        if (status)
+            return status;
+        mine.watch = (struct writer_watch){0};
+    }
+    self->base.pixel = self->branch[0].sink->pixel;
+    return STATUS_OK;
+}
+
+static enum status write(struct sink *sink, AVFrame *frame)
+{
+    struct fan_sink *self = (struct fan_sink *)sink;
+    enum status first = STATUS_OK;
+    int taken = 0;
+    for (int k = 0; frame && k < self->branches; k++) {
+        enum status status = give(&self->branch[k], frame);
+        taken += !status;
+        first = first ? first : status;
+    }
+    self->base.kept += taken > 0;
+    return taken ? STATUS_OK : first;
+}
+
+static bool wants(const struct sink *sink, int stream)
+{
+    const struct fan_sink *self = (const struct fan_sink *)sink;
+    for (int k = 0; k < self->branches; k++) {
+        const struct sink *one = self->branch[k].sink;
+        if (one->carries && one->wants(one, stream))
+            return true;
+    }
+    return false;
+}
+
+static enum status carry(struct sink *sink, const AVPacket *packet)
+{
+    struct fan_sink *self = (struct fan_sink *)sink;
+    for (int k = 0; k < self->branches; k++) {
+        struct sink *one = self->branch[k].sink;
+        if (one->carries && one->wants(one, packet->stream_index))
+            one->carry(one, packet); // its failure shows where it takes frames
+    }
+    return STATUS_OK;
+}
+
+static void hurry(struct sink *sink)
+{
+    struct fan_sink *self = (struct fan_sink *)sink;
+    for (int k = 0; k < self->branches; k++) {
+        struct sink *one = self->branch[k].sink;
+        queue_close(self->branch[k].frames);
+        if (one->hurry)
+            one->hurry(one);
+    }
+}
+
+static enum status finish(struct sink *sink)
+{
+    struct fan_sink *self = (struct fan_sink *)sink;
+    enum status status = STATUS_OK;
+    for (int k = 0; k < self->branches; k++)
+        queue_close(self->branch[k].frames);
+    for (int k = 0; k < self->branches; k++) {
+        struct branch *branch = &self->branch[k];
+        await_branch(branch, self->stop);
+        enum status one = (enum status)branch->status;
+        if (!status_is_failure(one))
+            one = branch->sink->finish(branch->sink);
+        status = status_join(status, status_is_failure(one) ? one : STATUS_OK);
+    }
+    return status;
+}
+
+static int outputs(const struct sink *sink, struct sink_output *list, int most)
+{
+    const struct fan_sink *self = (const struct fan_sink *)sink;
+    int count = 0;
+    for (int k = 0; k < self->branches; k++) {
+        const struct branch *branch = &self->branch[k];
+        int more = branch->sink->outputs(branch->sink, list + count, most - count);
+        for (int n = count; n < count + more; n++) {
+            list[n].dropped += branch->dropped;
+            list[n].failed |= status_is_failure((enum status)branch->status);
+        }
+        count += more;
+    }
+    return count;
+}
+
+static void destroy(struct sink **sink)
+{
+    struct fan_sink *self = (struct fan_sink *)*sink;
+    for (int k = 0; k < self->branches; k++)
+        destroy_branch(&self->branch[k]);
+    free(self);
+    *sink = NULL;
+}
+
+// ---- creation ----
+
+static void init_branch(struct branch *branch, struct sink *sink)
+{
+    pthread_condattr_t monotonic;
+    branch->sink = sink;
+    pthread_mutex_init(&branch->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&branch->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+// The first one's wishes count for all: the others convert what they cannot take. The first that
+// has any, since those that take everything do not mind.
+static const struct sink *who_decides(const struct fan_sink *self)
+{
+    for (int k = 0; k < self->branches; k++)
+        if (self->branch[k].sink->formats.candidates)
+            return self->branch[k].sink;
+    return self->branch[0].sink;
+}
+
+enum status sink_fan_create(struct sink **sinks, int count, const struct log *log,
+                            const struct stop *stop, struct sink **sink)
+{
+    struct fan_sink *self = calloc(1, sizeof *self);
+    *sink = self ? &self->base : NULL;
+    for (int k = 0; k < count; k++) {
+        if (self)
+            init_branch(&self->branch[self->branches++], sinks[k]);
+        else
+            sink_destroy(&sinks[k]);
+        sinks[k] = NULL;
+    }
+    if (!self)
+        return STATUS_MEMORY;
+    self->log = log;
+    self->stop = stop;
+    self->base = (struct sink){
+        .formats = who_decides(self)->formats,
+        .encoder = self->branch[0].sink->encoder,
+        .container = self->branch[0].sink->container,
+        .open = open,
+        .write = write,
+        .wants = wants,
+        .carry = carry,
+        .hurry = hurry,
+        .finish = finish,
+        .outputs = outputs,
+        .destroy = destroy,
+    };
+    for (int k = 0; k < count; k++) {
+        self->base.carries |= self->branch[k].sink->carries;
+        self->base.is_live |= self->branch[k].sink->is_live;
+    }
+    return STATUS_OK;
+}

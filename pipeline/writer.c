@@ -1,0 +1,634 @@
+#include "pipeline/writer.h"
+
+#include <libavutil/mathematics.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pipeline/backoff.h"
+#include "pipeline/check.h"
+#include "pipeline/compat.h"
+#include "pipeline/file.h"
+#include "pipeline/meter.h"
+#include "pipeline/mjpeg.h"
+#include "pipeline/queue.h"
+#include "pipeline/session.h"
+
+enum { WAITING_MOST = 64, SKIPPING_MOST = 1024, NAMES_TRIED = 1000 };
+static const int64_t second_ns = 1000 * INT64_C(1000000), skipping_bytes = 32 << 20;
+
+struct writer {
+    const struct log *log;
+    const struct stop *stop;
+    struct target target;
+    AVDictionary *options;
+    int64_t open_ns, stall_ns;
+    int reconnects;
+
+    // ---- set by writer_open() ----
+    bool skips, must_connect, opened;
+    bool *wants; // by stream of the source
+    struct writer_watch watch;
+    struct queue *queue;
+    pthread_t thread;
+    struct output_guard guard;
+
+    // ---- of the thread that pushes video ----
+    bool skipping;      // to the next key frame
+    int64_t key_due_us; // where the next segment is to begin
+    int64_t pushed;     // packets of video
+    int64_t finish_ns;
+
+    // ---- the writer's thread's ----
+    struct output_streams streams; // owned
+    struct output *output;         // NULL: a connection that does not stand, or a page
+    struct mjpeg *page;
+    bool awaits_key; // nothing is of use before
+    int64_t popped;  // packets of video
+    int64_t segment_due_us, origin_us;
+    int attempts; // since it was lost
+    unsigned seed;
+    int64_t next_attempt_ns, lost_ns;
+    int64_t closed_bytes;
+
+    // ---- any thread's ----
+    atomic_bool wants_key;
+    _Atomic int64_t queued_bytes, packets, skipped, bytes, files, connects;
+    atomic_bool connected;
+    atomic_int status; // enum status
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    // ---- guarded by lock ----
+    bool finishing, discarding, ended;
+    struct output_streams next; // after so many packets of video; owned; .from NULL: none
+    int64_t next_at;
+};
+
+static void drop_packet(void *packet_)
+{
+    AVPacket *packet = packet_;
+    av_packet_free(&packet);
+}
+
+// ---- what goes in, kept ----
+
+static void forget_streams(struct output_streams *streams)
+{
+    avformat_free_context((AVFormatContext *)streams->from);
+    avcodec_parameters_free((AVCodecParameters **)&streams->codec);
+    av_frame_free((AVFrame **)&streams->first);
+    *streams = (struct output_streams){0};
+}
+
+static enum status keep_streams(const struct output_streams *from, struct output_streams *kept)
+{
+    *kept = *from;
+    AVCodecParameters *codec = avcodec_parameters_alloc();
+    AVFrame *first = av_frame_alloc();
+    kept->from = format_describe(from->from);
+    kept->codec = codec;
+    kept->first = first;
+    if (kept->from && codec && first && avcodec_parameters_copy(codec, from->codec) >= 0 &&
+        av_frame_copy_props(first, from->first) >= 0)
+        return STATUS_OK;
+    forget_streams(kept);
+    return STATUS_MEMORY;
+}
+
+// ---- creation ----
+
+enum status writer_create(const struct writer_request *request, const struct log *log,
+                          const struct stop *stop, struct writer **writer)
+{
+    *writer = calloc(1, sizeof **writer);
+    struct writer *made = *writer;
+    if (!made)
+        return STATUS_MEMORY;
+    struct target_request target = {
+        .name = request->name,
+        .format = request->format,
+        .overwrite = request->overwrite,
+        .segment = request->segment,
+    };
+    made->log = log;
+    made->stop = stop;
+    made->open_ns = (int64_t)(request->open_timeout * (double)second_ns);
+    made->stall_ns = (int64_t)(request->stall_timeout * (double)second_ns);
+    made->reconnects = request->reconnects;
+    made->seed = (unsigned)meter_now_ns();
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&made->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    enum status status = target_init(&target, log, &made->target);
+    if (!status && av_dict_copy(&made->options, request->options, 0) < 0)
+        status = STATUS_MEMORY;
+    if (status)
+        writer_destroy(writer);
+    return status;
+}
+
+const struct target *writer_target(const struct writer *writer)
+{
+    return &writer->target;
+}
+
+void writer_set_options(struct writer *writer, AVDictionary **options)
+{
+    av_dict_free(&writer->options);
+    writer->options = *options;
+    *options = NULL;
+}
+
+// ---- outputs: the one file, the next segment, the next connection ----
+
+static enum status begin_output(struct writer *writer, const char *name,
+                                const struct output_streams *streams)
+{
+    AVDictionary *options = NULL;
+    if (av_dict_copy(&options, writer->options, 0) < 0)
+        return STATUS_MEMORY;
+    writer->guard.deadline_ns =
+        target_is_live(&writer->target) ? meter_now_ns() + writer->open_ns : 0;
+    enum status status = output_create(&writer->target, name, writer->log, writer->stop,
+                                       &writer->guard, &writer->output);
+    if (!status)
+        status = output_add_streams(writer->output, streams);
+    if (!status)
+        status = output_begin(writer->output, &options);
+    av_dict_free(&options);
+    writer->streams.again = true;
+    return status;
+}
+
+static void note_size(struct writer *writer)
+{
+    writer->bytes = writer->closed_bytes + (writer->output ? output_size(writer->output) : 0);
+}
+
+// The current output is done, one way or the other.
+static void close_output(struct writer *writer)
+{
+    if (writer->output)
+        writer->closed_bytes += output_size(writer->output);
+    output_destroy(&writer->output);
+    note_size(writer);
+}
+
+static enum status begin_segment(struct writer *writer, const struct output_streams *streams,
+                                 int64_t pts_us)
+{
+    int64_t wall_s = streams->live ? (int64_t)time(NULL) : -1;
+    char *name = NULL;
+    bool taken = true;
+    for (int number = 0; number < NAMES_TRIED && taken; number++) {
+        static const struct log silent = {0};
+        free(name);
+        name = target_segment_name(&writer->target, wall_s, pts_us - writer->origin_us, number);
+        if (!name)
+            return STATUS_MEMORY;
+        taken = file_check(name, writer->target.overwrite && wall_s < 0, &silent);
+    }
+    enum status status = begin_output(writer, name, streams);
+    writer->files++;
+    free(name);
+    return status;
+}
+
+// The packet, a key frame, begins the next segment; its time is the segment's zero.
+static enum status next_segment(struct writer *writer, int64_t pts_us)
+{
+    enum status status = output_finish(writer->output);
+    close_output(writer);
+    int64_t length = writer->target.segment_us;
+    while (writer->segment_due_us <= pts_us)
+        writer->segment_due_us += length;
+    writer->streams.shift = pts_us;
+    return status ? status : begin_segment(writer, &writer->streams, pts_us);
+}
+
+// ---- connections ----
+
+static void say_lost(struct writer *writer, const char *why)
+{
+    log_print(writer->log, LOG_WARNING, "%s is lost (%s); it is connected again",
+              writer->target.shown, why);
+    writer->lost_ns = meter_now_ns();
+}
+
+static void say_connected(struct writer *writer)
+{
+    if (writer->lost_ns)
+        log_print(writer->log, LOG_WARNING, "%s is back after %.1f s", writer->target.shown,
+                  (double)(meter_now_ns() - writer->lost_ns) / (double)second_ns);
+    writer->lost_ns = 0;
+}
+
+static bool is_last_attempt(const struct writer *writer)
+{
+    return writer->target.kind == TARGET_DISPLAY || (!writer->connects && writer->must_connect) ||
+           (writer->reconnects >= 0 && writer->attempts > writer->reconnects);
+}
+
+static enum status attempt_failed(struct writer *writer)
+{
+    const char *why = output_error(writer->output);
+    enum status status = STATUS_OK;
+    writer->attempts++;
+    if (writer->guard.over)
+        status = STATUS_EOF;
+    else if (is_last_attempt(writer))
+        status =
+            fail(writer->log, STATUS_OUTPUT, "%s is not reached: %s", writer->target.shown, why);
+    else if (!writer->lost_ns)
+        say_lost(writer, why);
+    else
+        log_print(writer->log, LOG_DEBUG, "%s is not reached (attempt %d): %s",
+                  writer->target.shown, writer->attempts, why);
+    writer->next_attempt_ns = meter_now_ns() + backoff_ns(writer->attempts, &writer->seed);
+    close_output(writer);
+    return status;
+}
+
+// Try to have a connection that can be written to.
+static enum status attempt(struct writer *writer)
+{
+    enum status status = begin_output(writer, writer->target.name, &writer->streams);
+    if (status == STATUS_EOF)
+        return attempt_failed(writer);
+    if (status)
+        return status;
+    say_connected(writer);
+    writer->connects++;
+    writer->connected = true;
+    writer->attempts = 0;
+    writer->awaits_key = true;
+    writer->wants_key = true;
+    return STATUS_OK;
+}
+
+// A call on the output said that it is gone.
+static enum status lost(struct writer *writer)
+{
+    if (writer->target.kind == TARGET_DISPLAY || writer->guard.over)
+        return STATUS_EOF;
+    writer->connected = false;
+    say_lost(writer, output_error(writer->output));
+    close_output(writer);
+    writer->attempts = 0;
+    writer->next_attempt_ns = meter_now_ns();
+    return STATUS_OK;
+}
+
+// ---- packets ----
+
+static bool is_video(const struct writer *writer, const AVPacket *packet)
+{
+    return packet->stream_index == writer->streams.video;
+}
+
+// What the packet is the first of: another picture size.
+static void take_change(struct writer *writer)
+{
+    pthread_mutex_lock(&writer->lock);
+    if (writer->next.from && writer->popped == writer->next_at) {
+        forget_streams(&writer->streams);
+        writer->streams = writer->next;
+        writer->next = (struct output_streams){0};
+        writer->segment_due_us = INT64_MIN; // now
+    }
+    pthread_mutex_unlock(&writer->lock);
+}
+
+static enum status turn_segment(struct writer *writer, const AVPacket *packet)
+{
+    int64_t pts_us = packet->pos;
+    take_change(writer);
+    if (writer->segment_due_us == INT64_MIN)
+        writer->segment_due_us = pts_us;
+    bool due = packet->flags & AV_PKT_FLAG_KEY && pts_us >= writer->segment_due_us;
+    return due ? next_segment(writer, pts_us) : STATUS_OK;
+}
+
+static enum status write_output(struct writer *writer, AVPacket *packet)
+{
+    enum status status = STATUS_OK;
+    if (writer->target.kind == TARGET_SEGMENTS && is_video(writer, packet))
+        status = turn_segment(writer, packet);
+    if (target_is_live(&writer->target))
+        writer->guard.deadline_ns = meter_now_ns() + writer->stall_ns;
+    if (!status)
+        status = output_write(writer->output, packet, packet->stream_index);
+    note_size(writer);
+    return status == STATUS_EOF ? lost(writer) : status;
+}
+
+static enum status write_packet(struct writer *writer, AVPacket *packet)
+{
+    int64_t begin_ns = meter_now_ns(), pts_us = packet->pos;
+    bool video = is_video(writer, packet), key = packet->flags & AV_PKT_FLAG_KEY;
+    writer->queued_bytes -= packet->size;
+    if (writer->awaits_key && video && key)
+        writer->awaits_key = false;
+    if (writer->awaits_key) {
+        writer->skipped += video;
+        return STATUS_OK;
+    }
+    enum status status = STATUS_OK;
+    if (writer->page)
+        status = mjpeg_show(writer->page, packet);
+    else
+        status = write_output(writer, packet);
+    writer->popped += video;
+    writer->packets += video && !status;
+    if (writer->watch.wrote && !status)
+        writer->watch.wrote(writer->watch.opaque, video ? pts_us : AV_NOPTS_VALUE, begin_ns);
+    return status;
+}
+
+// A packet that comes while there is no connection.
+static void leave_out(struct writer *writer, const AVPacket *packet)
+{
+    writer->queued_bytes -= packet->size;
+    writer->skipped += is_video(writer, packet);
+}
+
+// ---- the thread ----
+
+static enum status step(struct writer *writer)
+{
+    bool away = target_is_live(&writer->target) && !writer->output && !writer->page;
+    AVPacket *packet = NULL;
+    enum status status =
+        queue_pop_until(writer->queue, &packet, away ? writer->next_attempt_ns : INT64_MAX);
+    if (status)
+        return status;
+    if (!packet)
+        return attempt(writer);
+    if (away)
+        leave_out(writer, packet);
+    else
+        status = write_packet(writer, packet);
+    av_packet_free(&packet);
+    return status;
+}
+
+static bool await_verdict(struct writer *writer)
+{
+    pthread_mutex_lock(&writer->lock);
+    while (!writer->finishing && !writer->discarding)
+        pthread_cond_wait(&writer->changed, &writer->lock);
+    bool finish = writer->finishing;
+    pthread_mutex_unlock(&writer->lock);
+    return finish;
+}
+
+static enum status end(struct writer *writer)
+{
+    enum status status = STATUS_OK;
+    if (writer->output && target_is_live(&writer->target))
+        writer->guard.deadline_ns = meter_now_ns() + second_ns;
+    if (writer->output)
+        status = output_finish(writer->output);
+    return status == STATUS_EOF ? STATUS_OK : status; // a server that has gone misses the goodbye
+}
+
+static void *run(void *writer_)
+{
+    struct writer *writer = writer_;
+    enum status status = STATUS_OK;
+    while (!status)
+        status = step(writer);
+    if (status != STATUS_EOF || writer->target.kind == TARGET_DISPLAY)
+        writer->status = (int)status; // for those who push
+    queue_abandon(writer->queue);
+    if (!status_is_failure(status) && await_verdict(writer) && status_is_failure(end(writer)))
+        status = STATUS_OUTPUT;
+    close_output(writer);
+    pthread_mutex_lock(&writer->lock);
+    if (status_is_failure(status))
+        writer->status = (int)status;
+    writer->ended = true;
+    pthread_cond_broadcast(&writer->changed);
+    pthread_mutex_unlock(&writer->lock);
+    return NULL;
+}
+
+// Of an address, what it would take is found out before it is reached.
+static enum status open_address(struct writer *writer)
+{
+    enum status status = output_create(&writer->target, writer->target.name, writer->log,
+                                       writer->stop, &writer->guard, &writer->output);
+    return status ? status : output_add_streams(writer->output, &writer->streams);
+}
+
+static enum status open_target(struct writer *writer, const struct output_streams *streams)
+{
+    switch (writer->target.kind) {
+    case TARGET_FILE:
+        return begin_output(writer, writer->target.name, streams);
+    case TARGET_SEGMENTS:
+        return begin_segment(writer, &writer->streams, streams->shift);
+    case TARGET_PAGE:
+        return mjpeg_create(writer->target.name, writer->log, &writer->page);
+    default:
+        return open_address(writer);
+    }
+}
+
+static enum status note_wants(struct writer *writer)
+{
+    unsigned streams = writer->streams.from->nb_streams;
+    writer->wants = calloc(streams, sizeof *writer->wants);
+    for (unsigned k = 0; k < streams && writer->wants && writer->output; k++)
+        writer->wants[k] = output_wants(writer->output, (int)k);
+    writer->streams.again = true;
+    if (target_is_live(&writer->target))
+        output_destroy(&writer->output); // until it is reached
+    return writer->wants ? STATUS_OK : STATUS_MEMORY;
+}
+
+enum status writer_open(struct writer *writer, const struct writer_opening *opening)
+{
+    const struct output_streams *streams = &opening->streams;
+    int64_t pts_us = streams->shift;
+    writer->skips = opening->skips;
+    writer->must_connect = opening->must_connect;
+    writer->watch = opening->watch;
+    writer->origin_us = pts_us;
+    writer->key_due_us = writer->segment_due_us = pts_us + writer->target.segment_us;
+    enum status status =
+        queue_create(writer->skips ? SKIPPING_MOST : WAITING_MOST, 1, drop_packet, &writer->queue);
+    if (!status)
+        status = keep_streams(streams, &writer->streams);
+    if (status)
+        return status;
+    status = open_target(writer, streams);
+    if (!status)
+        status = note_wants(writer);
+    if (status)
+        return status;
+    writer->opened = !pthread_create(&writer->thread, NULL, run, writer);
+    return writer->opened ? STATUS_OK
+                          : fail(writer->log, STATUS_FAILED, "a thread could not be started");
+}
+
+// ---- the other side ----
+
+bool writer_wants(const struct writer *writer, int stream)
+{
+    return writer->wants[stream];
+}
+
+bool writer_takes_key(struct writer *writer, int64_t pts_us)
+{
+    bool due = writer->target.kind == TARGET_SEGMENTS && pts_us >= writer->key_due_us;
+    while (due && writer->key_due_us <= pts_us)
+        writer->key_due_us += writer->target.segment_us;
+    return atomic_exchange(&writer->wants_key, false) || due;
+}
+
+static enum status push_waiting(struct writer *writer, AVPacket **packet)
+{
+    return queue_push(writer->queue, packet);
+}
+
+static enum status push_skipping(struct writer *writer, AVPacket **packet, bool video)
+{
+    bool key = (*packet)->flags & AV_PKT_FLAG_KEY, taken = false;
+    int size = (*packet)->size;
+    enum status status = STATUS_OK;
+    if (video && key)
+        writer->skipping = false;
+    bool room = writer->queued_bytes + size <= skipping_bytes || !writer->queued_bytes;
+    if (room && !(video && writer->skipping))
+        status = queue_offer(writer->queue, packet, &taken);
+    if (taken)
+        writer->queued_bytes += size;
+    if (taken || status || !video)
+        return status;
+    if (!writer->skipping)
+        writer->wants_key = true;
+    writer->skipping = true;
+    writer->skipped++;
+    return STATUS_OK;
+}
+
+enum status writer_push(struct writer *writer, const AVPacket *packet)
+{
+    bool video = packet->stream_index == writer->streams.video;
+    if (writer->status)
+        return (enum status)writer->status;
+    AVPacket *copy = av_packet_clone(packet);
+    if (!copy)
+        return STATUS_MEMORY;
+    enum status status =
+        writer->skips ? push_skipping(writer, &copy, video) : push_waiting(writer, &copy);
+    writer->pushed += video && !copy;
+    av_packet_free(&copy);
+    if (status == STATUS_EOF)
+        return writer->status ? (enum status)writer->status : STATUS_STOPPED;
+    return status;
+}
+
+enum status writer_change(struct writer *writer, const struct output_streams *streams)
+{
+    struct output_streams kept;
+    enum status status = keep_streams(streams, &kept);
+    if (status)
+        return status;
+    pthread_mutex_lock(&writer->lock);
+    forget_streams(&writer->next);
+    writer->next = kept;
+    writer->next_at = writer->pushed;
+    pthread_mutex_unlock(&writer->lock);
+    return STATUS_OK;
+}
+
+void writer_hurry(struct writer *writer)
+{
+    if (writer->queue)
+        queue_close(writer->queue);
+}
+
+// Wait for the thread's end until `until_ns`.
+static bool await_end(struct writer *writer, int64_t until_ns)
+{
+    const struct timespec until = {until_ns / second_ns, until_ns % second_ns};
+    int expired = 0;
+    pthread_mutex_lock(&writer->lock);
+    while (!writer->ended && !expired)
+        expired = pthread_cond_timedwait(&writer->changed, &writer->lock, &until);
+    bool ended = writer->ended;
+    pthread_mutex_unlock(&writer->lock);
+    return ended;
+}
+
+static void decide(struct writer *writer, bool finish)
+{
+    pthread_mutex_lock(&writer->lock);
+    *(finish ? &writer->finishing : &writer->discarding) = true;
+    pthread_cond_broadcast(&writer->changed);
+    pthread_mutex_unlock(&writer->lock);
+    queue_close(writer->queue);
+}
+
+void writer_finish(struct writer *writer)
+{
+    writer->finish_ns = meter_now_ns();
+    if (!writer->connected) // nobody is there to part from
+        writer->guard.over = target_is_live(&writer->target);
+    decide(writer, true);
+}
+
+enum status writer_join(struct writer *writer)
+{
+    int64_t patience_ns = target_is_live(&writer->target) ? second_ns : INT64_MAX / 2;
+    if (!await_end(writer, writer->finish_ns + patience_ns)) {
+        writer->guard.over = true; // what waits gives up, except the look-up of a name
+        await_end(writer, meter_now_ns() + second_ns / 4);
+    }
+    enum status status = (enum status)writer->status;
+    return status_is_failure(status) ? status : STATUS_OK;
+}
+
+void writer_destroy(struct writer **writer)
+{
+    struct writer *old = *writer;
+    if (!old)
+        return;
+    if (old->opened) {
+        decide(old, false);
+        old->guard.over = true;
+        pthread_join(old->thread, NULL);
+    }
+    output_destroy(&old->output);
+    mjpeg_destroy(&old->page);
+    queue_destroy(&old->queue);
+    forget_streams(&old->streams);
+    forget_streams(&old->next);
+    av_dict_free(&old->options);
+    target_finish(&old->target);
+    pthread_mutex_destroy(&old->lock);
+    pthread_cond_destroy(&old->changed);
+    free(old->wants);
+    free(old);
+    *writer = NULL;
+}
+
+void writer_figures(const struct writer *writer, struct writer_figures *figures)
+{
+    *figures = (struct writer_figures){
+        .packets = writer->packets,
+        .skipped = writer->skipped,
+        .bytes = writer->bytes,
+        .files = writer->files,
+        .connects = writer->connects,
+        .connected = writer->connected,
+        .status = (enum status)writer->status,
+    };
+}
