@@ -5,6 +5,7 @@
 //   set STAGE.OPTION=V, ...  other options from the next frame on, all at once
 //   chain CHAIN              another chain
 //   stats                    how it goes
+//   snapshot FILE            write the next picture into an image file
 //   quit                     stop, as SIGINT does
 //
 // Every line is answered by one line of JSON with "ok", and "error" where that is false.
@@ -109,11 +110,17 @@ static json_t *answer_to(struct sluice_job *job, char *line)
     }
     if (!strcmp(line, "stats"))
         return stats_answer(job);
+    if (!strcmp(line, "snapshot")) {
+        enum sluice_status status = sluice_job_snapshot(job, rest, why, sizeof why);
+        return status ? refusal(*why ? why : sluice_status_name(status))
+                      : json_pack("{s:b}", "ok", 1);
+    }
     if (!strcmp(line, "quit")) {
         sluice_job_stop(job);
         return json_pack("{s:b}", "ok", 1);
     }
-    return refusal("the commands are get, set STAGE.OPTION=VALUE, chain CHAIN, stats and quit");
+    return refusal(
+        "the commands are get, set STAGE.OPTION=VALUE, chain CHAIN, stats, snapshot FILE and quit");
 }
 
 // ---- clients ----
@@ -290,7 +297,8 @@ int ctl_command(struct settings *settings)
     char answer[65536];
     size_t used = 0;
     if (!settings->topic || !settings->words)
-        return fprintf(stderr, "sluice: usage: sluice ctl PATH get|set|chain|stats|quit ...\n"),
+        return fprintf(stderr,
+                       "sluice: usage: sluice ctl PATH get|set|chain|stats|snapshot|quit ...\n"),
                EXIT_USAGE;
     if (!make_address(settings->topic, &address))
         return EXIT_USAGE;

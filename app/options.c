@@ -129,7 +129,7 @@ static const char usage[] =
     "       sluice stages [NAME]         what each stage does\n"
     "       sluice plan [INPUT] [-f CHAIN]\n"
     "       sluice doctor [INPUT [OUTPUT]]   what would run where, and why\n"
-    "       sluice ctl SOCKET get|set|chain|stats|quit   of a run with --control\n"
+    "       sluice ctl SOCKET get|set|chain|stats|snapshot|quit   of a run with --control\n"
     "       sluice bench [INPUT] [-f CHAIN]  how fast this machine filters\n";
 
 static void print_help(void)

@@ -38,7 +38,7 @@ static void print_outputs(const struct sluice_job *job, FILE *to)
         bool plain = !figures.connects && !figures.files && !figures.dropped && !figures.failed;
         if (!several && plain)
             continue;
-        fprintf(to, "output    %s: %lld frames", figures.name, (long long)figures.frames);
+        fprintf(to, "output    %s  %lld frames", figures.name, (long long)figures.frames);
         if (figures.dropped)
             fprintf(to, ", %lld left out", (long long)figures.dropped);
         if (figures.files)
@@ -162,9 +162,10 @@ static json_t *outputs_json(const struct sluice_job *job)
 
 static json_t *run_json(const struct sluice_summary *summary)
 {
-    return json_pack("{s:o, s:o, s:o, s:i}", "backend", text_or_null(summary->backend), "device",
-                     text_or_null(summary->device), "decoder", text_or_null(summary->decoder),
-                     "ring", summary->ring);
+    return json_pack("{s:o, s:o, s:o, s:i, s:I}", "backend", text_or_null(summary->backend),
+                     "device", text_or_null(summary->device), "decoder",
+                     text_or_null(summary->decoder), "ring", summary->ring, "memory_most",
+                     (json_int_t)summary->memory_most);
 }
 
 static json_t *frames_json(const struct sluice_summary *summary)

@@ -41,6 +41,7 @@ static void note_frame(struct sluice_job *job, const AVFrame *frame)
     if (us > job->media_us)
         job->media_us = us;
     job->frames_out++;
+    snapshot_offer(job->snapshot, frame);
 }
 
 // When nobody watches any more, the job is stopped.

@@ -9,10 +9,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "pipeline/budget.h"
 #include "pipeline/check.h"
 #include "pipeline/choose.h"
 #include "pipeline/metrics.h"
 #include "pipeline/names.h"
+#include "pipeline/session.h"
 
 _Static_assert((int)SLUICE_DEVICE == (int)STATUS_DEVICE, "sluice_status mirrors enum status");
 _Static_assert((int)SLUICE_USAGE == (int)STATUS_USAGE, "sluice_status mirrors enum status");
@@ -213,6 +215,8 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     if (!status)
         status = check_changes(job, config);
     if (!status)
+        status = snapshot_create(&job->snapshot);
+    if (!status)
         status = changes_create(&job->chain, config->changes, config->changed, config->opaque,
                                 &job->changes);
     if (!status)
@@ -373,11 +377,16 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
 {
     AVStream *video = source_video(job->source);
     AVFrame *shape = av_frame_clone(slot->out);
-    if (!shape)
+    job->described = format_describe(job->source->format);
+    if (!shape || !job->described) {
+        av_frame_free(&shape);
         return STATUS_MEMORY;
+    }
     int64_t start = job->source->start;
     job->video = (struct sink_video){
-        .source = job->source,
+        .from = job->described,
+        .stream = job->source->video,
+        .live = source_is_live(job->source),
         .first = shape,
         .time_base = video->time_base,
         .frame_rate = av_guess_frame_rate(job->source->format, video, NULL),
@@ -399,6 +408,19 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
     return status;
 }
 
+// What the job may take, now that all is open. Files are not asked: they end.
+static void tell_memory(struct sluice_job *job, int64_t frame_bytes)
+{
+    int64_t out_bytes = budget_of_frame(job->video.first);
+    int64_t slots = (job->slots + FRAMES_QUEUED + 4) * (frame_bytes + out_bytes);
+    job->memory_most = budget_resident() + slots + 3 * budget_packets +
+                       budget_of_decoder(av_cpu_count(), frame_bytes) +
+                       job->sink->memory(job->sink, out_bytes);
+    if (source_is_live(job->source))
+        log_print(&job->log, LOG_INFO, "memory stays below %lld MiB",
+                  (long long)(job->memory_most >> 20) + 1);
+}
+
 static enum status begin(struct sluice_job *job)
 {
     enum status status = ring_create(job->slots, &job->ring);
@@ -406,6 +428,8 @@ static enum status begin(struct sluice_job *job)
         status = queue_create(PACKETS_QUEUED, 1, drop_packet, &job->packets);
     if (!status)
         status = queue_create(FRAMES_QUEUED, 1, drop_frame, &job->frames);
+    if (!status)
+        queue_limit(job->packets, budget_packets, budget_of_packet);
     AVFrame *first = NULL;
     if (!status)
         status = first_frame(job, &first);
@@ -414,7 +438,10 @@ static enum status begin(struct sluice_job *job)
     if (!status) {
         const char *pixel = av_get_pix_fmt_name(decoder_pixel(job->decoder));
         snprintf(job->input_format, sizeof job->input_format, "%s", pixel ? pixel : "unknown");
+        int64_t frame_bytes = budget_of_frame(first);
         status = submit_frame(job, &first, open_sink);
+        if (!status)
+            tell_memory(job, frame_bytes);
     }
     av_frame_free(&first);
     return status;
@@ -580,6 +607,7 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
     if (!*left_alone)
         status = status_join(status, join_threads(job));
     job->finishing = true;
+    snapshot_finish(job->snapshot);
     fill_ledger(job, *left_alone);
     if (!status_is_failure(status))
         status = check_ledger(job);
@@ -642,6 +670,61 @@ char *sluice_job_chain(struct sluice_job *job)
     return changes_text(job->changes);
 }
 
+// ---- snapshots ----
+
+// Keeps the first error that was logged.
+struct why {
+    char *text;
+    size_t size;
+};
+
+static void keep_why(void *why_, enum log_level level, const char *sentence)
+{
+    const struct why *why = why_;
+    if (level == LOG_ERROR && why->text && why->size && !*why->text)
+        snprintf(why->text, why->size, "%s", sentence);
+}
+
+static enum status write_snapshot(struct sluice_job *job, const char *file, AVFrame *frame,
+                                  const struct log *log)
+{
+    const struct sink_request request = {.output = file, .overwrite = true};
+    struct sink_video video = job->video;
+    struct sink *sink;
+    enum status status = sink_create(&request, 1, log, NULL, &sink);
+    if (!status && !sink->one_frame)
+        status = fail(log, STATUS_USAGE, "%s is no name of an image, as snapshot.png is", file);
+    video.first = frame;
+    video.live = false;
+    video.watch = (struct writer_watch){0};
+    if (!status)
+        status = sink->open(sink, &video);
+    if (!status)
+        status = sink->write(sink, frame);
+    if (!status)
+        status = sink->write(sink, NULL);
+    if (!status)
+        status = sink->finish(sink);
+    sink_destroy(&sink);
+    return status;
+}
+
+enum sluice_status sluice_job_snapshot(struct sluice_job *job, const char *file, char *why,
+                                       size_t size)
+{
+    const int64_t patience_ns = 2000 * INT64_C(1000000);
+    struct why kept = {why, size};
+    const struct log log = {keep_why, &kept};
+    AVFrame *frame = NULL;
+    if (size)
+        *why = 0;
+    snapshot_take(job->snapshot, meter_now_ns() + patience_ns, &frame);
+    enum status status = frame ? write_snapshot(job, file, frame, &log)
+                               : fail(&log, STATUS_EOF, "no picture came within two seconds");
+    av_frame_free(&frame);
+    return (enum sluice_status)status;
+}
+
 void sluice_job_stop(struct sluice_job *job)
 {
     if (job->stop.asked)
@@ -666,6 +749,8 @@ void sluice_job_destroy(struct sluice_job **job)
     queue_destroy(&old->packets);
     latency_destroy(&old->latency);
     gap_destroy(&old->gap);
+    snapshot_destroy(&old->snapshot);
+    avformat_free_context(old->described);
     ring_destroy(&old->ring);
     filter_destroy(&old->filter);
     decoder_destroy(&old->decoder);

@@ -25,6 +25,7 @@
 #include "pipeline/sink.h"
 #include "pipeline/sluice.h"
 #include "pipeline/source.h"
+#include "pipeline/snapshot.h"
 #include "pipeline/stop.h"
 #include "pipeline/trace.h"
 
@@ -72,10 +73,13 @@ struct sluice_job {
     struct latency *latency; // NULL: the source is not live
     struct gap *gap;         // NULL: the source is not one that can be lost
     enum gap_kind gap_kind;
+    struct snapshot *snapshot;
+    AVFormatContext *described; // what the source holds, which nothing reads from
     struct sink_video video;
     char input_format[32], output_format[32];
-    int width, height; // of the first frame
-    bool alone;        // no other stream goes into the output
+    int width, height;   // of the first frame
+    int64_t memory_most; // what the job may take, in bytes
+    bool alone;          // no other stream goes into the output
     _Atomic int64_t began_ns;
     int64_t began_cpu_ns;
 

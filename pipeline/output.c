@@ -609,6 +609,8 @@ enum status output_begin(struct output *output, AVDictionary **options)
         if (output->live)
             set_default(output, options, "hls_flags", "delete_segments");
     }
+    if (output->target->kind == TARGET_DISPLAY)
+        set_default(output, options, "window_title", *output->name ? output->name : "sluice");
     error = avformat_write_header(output->format, options);
     if (error < 0)
         return write_failed(output, error, "the header could not be written");

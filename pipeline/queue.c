@@ -9,11 +9,14 @@
 struct queue {
     int capacity;
     void (*drop)(void *item);
+    int64_t bytes_most;
+    int64_t (*weigh)(const void *item); // NULL: only the number counts
     pthread_mutex_t lock;
     pthread_cond_t changed;
     // ---- guarded by lock ----
     void **item; // a ring: `count` items from `first` on
     int first, count;
+    int64_t bytes;
     int writers;
     bool closed;
 };
@@ -40,12 +43,19 @@ enum status queue_create(int capacity, int writers, void (*drop)(void *item), st
     return STATUS_OK;
 }
 
+void queue_limit(struct queue *queue, int64_t bytes, int64_t (*weigh)(const void *item))
+{
+    queue->bytes_most = bytes;
+    queue->weigh = weigh;
+}
+
 static void drop_all_locked(struct queue *queue)
 {
     for (; queue->count; queue->count--) {
         queue->drop(queue->item[queue->first]);
         queue->first = (queue->first + 1) % queue->capacity;
     }
+    queue->bytes = 0;
 }
 
 void queue_destroy(struct queue **queue)
@@ -60,33 +70,55 @@ void queue_destroy(struct queue **queue)
     *queue = NULL;
 }
 
-static void take_locked(struct queue *queue, void *item)
+static int64_t weight_of(const struct queue *queue, const void *item)
+{
+    return queue->weigh ? queue->weigh(item) : 0;
+}
+
+static bool is_full_locked(const struct queue *queue, int64_t more)
+{
+    return queue->count == queue->capacity ||
+           (queue->weigh && queue->count && queue->bytes + more > queue->bytes_most);
+}
+
+static void take_locked(struct queue *queue, void *item, int64_t weight)
 {
     void *none = NULL;
+    queue->bytes += weight;
     memcpy(&queue->item[(queue->first + queue->count++) % queue->capacity], item, sizeof none);
     memcpy(item, &none, sizeof none);
     pthread_cond_broadcast(&queue->changed);
 }
 
+// `item` is a pointer to one.
+static int64_t weigh(const struct queue *queue, const void *item)
+{
+    void *pointer;
+    memcpy(&pointer, item, sizeof pointer);
+    return weight_of(queue, pointer);
+}
+
 enum status queue_push(struct queue *queue, void *item)
 {
+    int64_t weight = weigh(queue, item);
     pthread_mutex_lock(&queue->lock);
-    while (queue->count == queue->capacity && !queue->closed)
+    while (is_full_locked(queue, weight) && !queue->closed)
         pthread_cond_wait(&queue->changed, &queue->lock);
     enum status status = queue->closed ? STATUS_EOF : STATUS_OK;
     if (!status)
-        take_locked(queue, item);
+        take_locked(queue, item, weight);
     pthread_mutex_unlock(&queue->lock);
     return status;
 }
 
 enum status queue_offer(struct queue *queue, void *item, bool *taken)
 {
+    int64_t weight = weigh(queue, item);
     pthread_mutex_lock(&queue->lock);
     enum status status = queue->closed ? STATUS_EOF : STATUS_OK;
-    *taken = !status && queue->count < queue->capacity;
+    *taken = !status && !is_full_locked(queue, weight);
     if (*taken)
-        take_locked(queue, item);
+        take_locked(queue, item, weight);
     pthread_mutex_unlock(&queue->lock);
     return status;
 }
@@ -102,6 +134,7 @@ enum status queue_pop_until(struct queue *queue, void *item, int64_t until_ns)
     enum status status = queue->count || expired ? STATUS_OK : STATUS_EOF;
     memcpy(item, queue->count ? &queue->item[queue->first] : &none, sizeof none);
     if (queue->count) {
+        queue->bytes -= weight_of(queue, queue->item[queue->first]);
         queue->first = (queue->first + 1) % queue->capacity;
         queue->count--;
         pthread_cond_broadcast(&queue->changed);

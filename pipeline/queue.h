@@ -13,6 +13,9 @@ struct queue;
 // reader will never see.
 enum status queue_create(int capacity, int writers, void (*drop)(void *item), struct queue **queue);
 
+// Let it be full, too, when what is in it weighs so many bytes. One item always fits. Before use.
+void queue_limit(struct queue *queue, int64_t bytes, int64_t (*weigh)(const void *item));
+
 // Free the queue and drop what is in it. No thread may be using it. Leaves NULL.
 void queue_destroy(struct queue **queue);
 

@@ -246,6 +246,7 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .backend = job->backend->name,
         .device = job->backend->description,
         .decoder = decoder_name(job->decoder),
+        .memory_most = job->memory_most,
         .width = job->width,
         .height = job->height,
         .cores_busy = job->cores_busy < 1 ? job->cores_busy : 1,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/budget.h"
 #include "pipeline/compat.h"
 #include "pipeline/meter.h"
 #include "pipeline/queue.h"
@@ -84,6 +85,22 @@ static bool copy_stream(AVFormatContext *to, const AVStream *from)
     return true;
 }
 
+static bool copy_chapters(AVFormatContext *to, const AVFormatContext *from)
+{
+    to->chapters = av_calloc(from->nb_chapters, sizeof(AVChapter *));
+    for (unsigned k = 0; to->chapters && k < from->nb_chapters; k++) {
+        AVChapter *chapter = av_mallocz(sizeof *chapter);
+        if (!chapter)
+            return false;
+        *chapter = *from->chapters[k];
+        chapter->metadata = NULL;
+        to->chapters[to->nb_chapters++] = chapter;
+        if (av_dict_copy(&chapter->metadata, from->chapters[k]->metadata, 0) < 0)
+            return false;
+    }
+    return to->chapters;
+}
+
 AVFormatContext *format_describe(const AVFormatContext *from)
 {
     AVFormatContext *to = avformat_alloc_context();
@@ -94,6 +111,10 @@ AVFormatContext *format_describe(const AVFormatContext *from)
             avformat_free_context(to);
             return NULL;
         }
+    }
+    if (from->nb_chapters && !copy_chapters(to, from)) {
+        avformat_free_context(to);
+        return NULL;
     }
     to->iformat = from->iformat;
     to->start_time = from->start_time;
@@ -198,8 +219,12 @@ static enum status create(const struct session_request *request, struct session 
     session->stall_ns = request->stall_ns;
     session->known = request->known ? format_describe(request->known) : NULL;
     av_dict_copy(&session->options, request->options, 0);
-    return session->url ? queue_create(PACKETS_MOST, 1, drop_packet, &session->packets)
-                        : STATUS_MEMORY;
+    if (!session->url)
+        return STATUS_MEMORY;
+    enum status status = queue_create(PACKETS_MOST, 1, drop_packet, &session->packets);
+    if (!status)
+        queue_limit(session->packets, budget_packets, budget_of_packet);
+    return status;
 }
 
 enum status session_start(const struct session_request *request, struct session **session)

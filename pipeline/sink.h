@@ -12,7 +12,6 @@
 #include <stdbool.h>
 
 #include "pipeline/pixel.h"
-#include "pipeline/source.h"
 #include "pipeline/stop.h"
 #include "pipeline/writer.h"
 #include "stages/log.h"
@@ -32,14 +31,16 @@ struct sink_formats {
 
 // What is known when the first frame has been filtered.
 struct sink_video {
-    const struct source *source;
-    const AVFrame *first;      // size, pixel format, tags, side data
-    AVRational time_base;      // of frames
-    AVRational frame_rate;     // {0}: unknown
-    int64_t shift;             // microseconds by which timestamps move back
-    int64_t end;               // where the video ends before its input does, before the shift
-    bool crowded;              // there are other outputs, which nothing may hold up
-    struct writer_watch watch; // told of the first output's packets
+    const AVFormatContext *from; // what the source holds: streams, chapters, tags
+    int stream;                  // the one of them that is filtered
+    bool live;                   // it plays in its own time
+    const AVFrame *first;        // size, pixel format, tags, side data
+    AVRational time_base;        // of frames
+    AVRational frame_rate;       // {0}: unknown
+    int64_t shift;               // microseconds by which timestamps move back
+    int64_t end;                 // where the video ends before its input does, before the shift
+    bool crowded;                // there are other outputs, which nothing may hold up
+    struct writer_watch watch;   // told of the first output's packets
 };
 
 // One output of a sink.
@@ -85,6 +86,9 @@ struct sink {
 
     // Describe outputs number `first` and following, at most `most`. Returns how many. Any thread.
     int (*outputs)(const struct sink *sink, struct sink_output *list, int most);
+
+    // How much memory it may take from now on, at most, for frames of so many bytes. After open().
+    int64_t (*memory)(const struct sink *sink, int64_t frame_bytes);
 
     // Free everything; what was not finished leaves no trace. Leaves NULL.
     void (*destroy)(struct sink **sink);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/budget.h"
 #include "pipeline/check.h"
 #include "pipeline/compat.h"
 #include "pipeline/encoder.h"
@@ -29,6 +30,7 @@ struct encode_sink {
     int stream; // of the source: the filtered one
     struct scaler *scaler;
     bool said_scaled;
+    int64_t seen_ns;  // when something was encoded though nobody watched
     struct turn turn; // of every frame, because the container cannot ask for it
     // The encoder's geometry.
     int width, height;
@@ -175,7 +177,7 @@ static void set_defaults(const struct encode_sink *self, AVDictionary **options)
 {
     const int flags = AV_DICT_DONT_OVERWRITE;
     // Frames that an encoder keeps back are late, and lost when the program is ended by force.
-    if (source_is_live(self->video.source) && av_match_name(self->codec->name, "libx264,libx265"))
+    if (self->video.live && av_match_name(self->codec->name, "libx264,libx265"))
         av_dict_set(options, "tune", "zerolatency", flags);
     double rate = self->video.frame_rate.num > 0 ? av_q2d(self->video.frame_rate) : 25;
     if (is_joined_midway(self) && rate < 1000 && encoder_has_option(self->codec, "g"))
@@ -241,7 +243,8 @@ static bool all_carry_rotation(const struct encode_sink *self)
 // first.
 static void choose_turn(struct encode_sink *self, AVFrame *shown)
 {
-    const int32_t *matrix = display_matrix(source_video(self->video.source), self->video.first);
+    const int32_t *matrix =
+        display_matrix(self->video.from->streams[self->stream], self->video.first);
     struct color_tags tags = color_tags_of(shown);
     struct format format;
     if (!matrix || all_carry_rotation(self))
@@ -278,9 +281,9 @@ static enum status describe(const struct encode_sink *self, AVCodecParameters **
     if (!*codec || avcodec_parameters_from_context(*codec, context) < 0)
         return STATUS_MEMORY;
     *streams = (struct output_streams){
-        .from = self->video.source->format,
+        .from = self->video.from,
         .video = self->stream,
-        .live = source_is_live(self->video.source),
+        .live = self->video.live,
         .codec = *codec,
         .time_base = context->time_base,
         .frame_rate = context->framerate,
@@ -297,7 +300,7 @@ static enum status describe(const struct encode_sink *self, AVCodecParameters **
 // before they are encoded, which is kinder to the picture.
 static bool skips(const struct encode_sink *self, const struct writer *writer)
 {
-    return source_is_live(self->video.source) &&
+    return self->video.live &&
            (self->video.crowded || self->writers > 1 || target_is_live(writer_target(writer)));
 }
 
@@ -320,7 +323,7 @@ static enum status open(struct sink *sink, const struct sink_video *video)
 {
     struct encode_sink *self = (struct encode_sink *)sink;
     self->video = *video;
-    self->stream = video->source->video;
+    self->stream = video->stream;
     AVFrame shown = *video->first; // a view, to open the encoder by
     choose_turn(self, &shown);
     enum AVPixelFormat pixel;
@@ -487,9 +490,27 @@ static enum status write_upright(struct encode_sink *self, AVFrame *frame)
     return status;
 }
 
+// Where nobody watches, one frame a second will do, for whoever comes.
+static bool is_idle(struct encode_sink *self)
+{
+    const int64_t second_ns = 1000 * INT64_C(1000000);
+    int64_t now_ns = meter_now_ns();
+    for (int k = 0; k < self->writers; k++)
+        if (!writer_is_idle(self->writer[k]))
+            return false;
+    if (now_ns - self->seen_ns < second_ns)
+        return true;
+    self->seen_ns = now_ns;
+    return false;
+}
+
 static enum status write(struct sink *sink, AVFrame *frame)
 {
     struct encode_sink *self = (struct encode_sink *)sink;
+    if (frame && is_idle(self)) {
+        self->base.kept++;
+        return STATUS_OK;
+    }
     if (!frame || turn_is_none(self->turn))
         return write_upright(self, frame);
     AVFrame *upright = av_frame_alloc();
@@ -554,6 +575,13 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
         };
     }
     return count;
+}
+
+static int64_t memory(const struct sink *sink, int64_t frame_bytes)
+{
+    const struct encode_sink *self = (const struct encode_sink *)sink;
+    return budget_of_encoder(encoder_context(self->encoder), frame_bytes) +
+           self->writers * budget_packets;
 }
 
 static void destroy(struct sink **sink)
@@ -661,6 +689,7 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
         .hurry = hurry,
         .finish = finish,
         .outputs = outputs,
+        .memory = memory,
         .destroy = destroy,
     };
     self->log = log;

@@ -1,17 +1,16 @@
 // The sink of sinks: every frame goes to several, each in a thread of its own. Of a live source one
 // that is slow leaves out frames; of a file all are waited for. One that fails is left behind.
 #include <libavutil/frame.h>
-#include <libavutil/imgutils.h>
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "pipeline/budget.h"
 #include "pipeline/check.h"
 #include "pipeline/queue.h"
 #include "pipeline/sink.h"
 
 // Of live sources an output that is slow for a moment loses nothing, one that stays so does.
 enum { FRAMES_WAITING = 4, FRAMES_SKIPPING = 64 };
-static const int64_t skipping_bytes = 128 << 20;
 
 struct branch {
     struct sink *sink;
@@ -66,26 +65,18 @@ static void *run(void *branch_)
     return NULL;
 }
 
-static int frames_kept(const AVFrame *frame)
-{
-    int64_t bytes = av_image_get_buffer_size(frame->format, frame->width, frame->height, 1);
-    int64_t frames = skipping_bytes / (bytes > 0 ? bytes : 1);
-    return frames < FRAMES_WAITING    ? FRAMES_WAITING
-           : frames < FRAMES_SKIPPING ? (int)frames
-                                      : FRAMES_SKIPPING;
-}
-
 static enum status open_branch(struct branch *branch, const struct sink_video *video,
                                const struct log *log)
 {
-    branch->skips = source_is_live(video->source);
+    branch->skips = video->live;
     branch->sink->pixel = video->first->format;
     enum status status = branch->sink->open(branch->sink, video);
     if (!status)
-        status = queue_create(branch->skips ? frames_kept(video->first) : FRAMES_WAITING, 1,
-                              drop_frame, &branch->frames);
+        status = queue_create(branch->skips ? FRAMES_SKIPPING : FRAMES_WAITING, 1, drop_frame,
+                              &branch->frames);
     if (status)
         return status;
+    queue_limit(branch->frames, budget_frames, budget_of_frame);
     branch->opened = !pthread_create(&branch->thread, NULL, run, branch);
     return branch->opened ? STATUS_OK : fail(log, STATUS_FAILED, "a thread could not be started");
 }
@@ -230,6 +221,19 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
     return count;
 }
 
+static int64_t memory(const struct sink *sink, int64_t frame_bytes)
+{
+    const struct fan_sink *self = (const struct fan_sink *)sink;
+    int64_t bytes = 0;
+    for (int k = 0; k < self->branches; k++) {
+        const struct branch *branch = &self->branch[k];
+        int64_t all = FRAMES_WAITING * frame_bytes;
+        bytes += branch->skips || all > budget_frames ? budget_frames + frame_bytes : all;
+        bytes += branch->sink->memory(branch->sink, frame_bytes);
+    }
+    return bytes;
+}
+
 static void destroy(struct sink **sink)
 {
     struct fan_sink *self = (struct fan_sink *)*sink;
@@ -289,6 +293,7 @@ enum status sink_fan_create(struct sink **sinks, int count, const struct log *lo
         .hurry = hurry,
         .finish = finish,
         .outputs = outputs,
+        .memory = memory,
         .destroy = destroy,
     };
     for (int k = 0; k < count; k++) {

@@ -182,6 +182,13 @@ enum sluice_status sluice_job_set_chain(struct sluice_job *job, const char *chai
 // without memory. Any thread.
 char *sluice_job_chain(struct sluice_job *job);
 
+// Write the next filtered picture into an image file, of the kind that its extension says,
+// replacing what is there. Waits up to two seconds for it, or until the job ends. SLUICE_USAGE,
+// SLUICE_OUTPUT or SLUICE_END, with a sentence in `why` (optional). Any thread, any time between
+// create and destroy; of a turned picture as players show it.
+enum sluice_status sluice_job_snapshot(struct sluice_job *job, const char *file, char *why,
+                                       size_t size);
+
 // ---- how it goes ----
 
 // The parts of a job that can be the one that all others wait for.
@@ -289,6 +296,8 @@ struct sluice_summary {
     int width, height;
 
     double busy[SLUICE_PARTS]; // share of the time that each part was working, 0 to 1
+    int64_t memory_most;       // bytes of memory that the process stays below, as it was told at
+                               // the start; 0: it never began
     double cores_busy;         // share of the processor's time that the process used, 0 to 1
     double ring_occupancy;     // mean share of the ring's slots in use
     int ring;                  // slots

@@ -69,6 +69,11 @@ static enum status find_address(struct target *target, const struct target_reque
 static enum status find_display(struct target *target, const struct log *log)
 {
     target->kind = TARGET_DISPLAY;
+    // Without a screen SDL would draw where nobody sees it.
+    if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("SDL_VIDEODRIVER"))
+        return fail(log, STATUS_OUTPUT,
+                    "%s needs a screen, and neither DISPLAY nor WAYLAND_DISPLAY is set",
+                    target->shown);
     return device_find_output("sdl2", log, &target->muxer);
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "pipeline/backoff.h"
+#include "pipeline/budget.h"
 #include "pipeline/check.h"
 #include "pipeline/compat.h"
 #include "pipeline/file.h"
@@ -16,7 +17,7 @@
 #include "pipeline/session.h"
 
 enum { WAITING_MOST = 64, SKIPPING_MOST = 1024, NAMES_TRIED = 1000 };
-static const int64_t second_ns = 1000 * INT64_C(1000000), skipping_bytes = 32 << 20;
+static const int64_t second_ns = 1000 * INT64_C(1000000);
 
 struct writer {
     const struct log *log;
@@ -54,7 +55,7 @@ struct writer {
 
     // ---- any thread's ----
     atomic_bool wants_key;
-    _Atomic int64_t queued_bytes, packets, skipped, bytes, files, connects;
+    _Atomic int64_t packets, skipped, bytes, files, connects;
     atomic_bool connected;
     atomic_int status; // enum status
 
@@ -331,7 +332,6 @@ static enum status write_packet(struct writer *writer, AVPacket *packet)
 {
     int64_t begin_ns = meter_now_ns(), pts_us = packet->pos;
     bool video = is_video(writer, packet), key = packet->flags & AV_PKT_FLAG_KEY;
-    writer->queued_bytes -= packet->size;
     if (writer->awaits_key && video && key)
         writer->awaits_key = false;
     if (writer->awaits_key) {
@@ -353,7 +353,6 @@ static enum status write_packet(struct writer *writer, AVPacket *packet)
 // A packet that comes while there is no connection.
 static void leave_out(struct writer *writer, const AVPacket *packet)
 {
-    writer->queued_bytes -= packet->size;
     writer->skipped += is_video(writer, packet);
 }
 
@@ -467,6 +466,7 @@ enum status writer_open(struct writer *writer, const struct writer_opening *open
         status = keep_streams(streams, &writer->streams);
     if (status)
         return status;
+    queue_limit(writer->queue, budget_packets, budget_of_packet);
     status = open_target(writer, streams);
     if (!status)
         status = note_wants(writer);
@@ -492,6 +492,11 @@ bool writer_takes_key(struct writer *writer, int64_t pts_us)
     return atomic_exchange(&writer->wants_key, false) || due;
 }
 
+bool writer_is_idle(const struct writer *writer)
+{
+    return writer->page && !mjpeg_watchers(writer->page);
+}
+
 static enum status push_waiting(struct writer *writer, AVPacket **packet)
 {
     return queue_push(writer->queue, packet);
@@ -500,15 +505,11 @@ static enum status push_waiting(struct writer *writer, AVPacket **packet)
 static enum status push_skipping(struct writer *writer, AVPacket **packet, bool video)
 {
     bool key = (*packet)->flags & AV_PKT_FLAG_KEY, taken = false;
-    int size = (*packet)->size;
     enum status status = STATUS_OK;
     if (video && key)
         writer->skipping = false;
-    bool room = writer->queued_bytes + size <= skipping_bytes || !writer->queued_bytes;
-    if (room && !(video && writer->skipping))
+    if (!video || !writer->skipping)
         status = queue_offer(writer->queue, packet, &taken);
-    if (taken)
-        writer->queued_bytes += size;
     if (taken || status || !video)
         return status;
     if (!writer->skipping)

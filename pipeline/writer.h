@@ -74,6 +74,9 @@ bool writer_wants(const struct writer *writer, int stream);
 // Whether it would like the next frame to be a key frame. Asks once.
 bool writer_takes_key(struct writer *writer, int64_t pts_us);
 
+// Whether nobody would see what is written now: a page without visitors. Any thread.
+bool writer_is_idle(const struct writer *writer);
+
 // Hand over a packet of the source's stream `stream_index`, of the filtered one with its pts in
 // microseconds as `pos`. It stays the caller's. What has failed or ended takes no more: its status,
 // STATUS_EOF of an end. STATUS_STOPPED: no time is left.
