@@ -168,6 +168,9 @@ install: all
 	install -m 644 $(BUILD)/libsluice.a $(DESTDIR)$(PREFIX)/lib/libsluice.a
 	install -m 755 $(BUILD)/libsluice.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/
 	ln -sf libsluice.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libsluice.so
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed -e 's|@PREFIX@|$(PREFIX)|' app/sluice@.service.in \
+	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/sluice@.service
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
 	    -e 's|@LIBS@|$(strip $(CUDA_LIBS)) -lm -lpthread -ldl|' pipeline/sluice.pc.in \
 	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/sluice.pc

@@ -82,6 +82,11 @@ bool journal_close(struct settings *settings);
 bool journal_read(struct settings *settings);
 void journal_changed(void *settings, int64_t pts_us, const char *chain);
 
+// Tell systemd how it goes, from a thread of its own, if NOTIFY_SOCKET says so; else NULL.
+struct notify;
+struct notify *notify_start(const struct sluice_job *job);
+void notify_stop(struct notify **notify);
+
 // ---- the terminal ----
 
 // The log callback; `opaque` is a struct settings. Also clears a progress line that stands there,

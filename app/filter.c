@@ -100,7 +100,9 @@ static int run_with_control(struct sluice_job *job, const struct settings *setti
     struct control *control;
     if (!control_start(job, settings->control, &control))
         return *on_gpu = false, EXIT_OTHER;
+    struct notify *notify = notify_start(job);
     int code = run_job(job, settings, watcher, on_gpu);
+    notify_stop(&notify);
     control_stop(&control);
     return code;
 }
