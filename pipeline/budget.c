@@ -24,7 +24,8 @@ static bool looks_ahead(const AVCodecContext *codec)
 {
     uint8_t *tune = NULL;
     bool intra = avcodec_descriptor_get(codec->codec_id)->props & AV_CODEC_PROP_INTRA_ONLY;
-    bool hurries = av_opt_get(codec->priv_data, "tune", 0, &tune) >= 0 && tune &&
+    bool hurries = codec->codec->priv_class &&
+                   av_opt_get(codec->priv_data, "tune", 0, &tune) >= 0 && tune &&
                    strstr((const char *)tune, "zerolatency");
     av_free(tune);
     return !intra && !hurries;

@@ -120,7 +120,7 @@ static enum status check_outputs(const struct sluice_job *job, const struct slui
                         "input and output are the same file, %s; name another output",
                         config->input);
         for (int n = 0; n < k; n++)
-            if (!strcmp(file, file_of(outputs[n].output)) && strcmp(file, "null:"))
+            if (!strcmp(file, file_of(outputs[n].output)))
                 return fail(&job->log, STATUS_USAGE, "%s is named twice as an output",
                             outputs[k].output);
     }

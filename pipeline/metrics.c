@@ -90,7 +90,6 @@ static void write_plain(FILE *to, const struct sluice_progress *now)
         {"sluice_source_lost_seconds_total", "counter", "Time without the live source.",
          now->lost_seconds},
         {"sluice_source_lost", "gauge", "Whether the live source is lost now.", now->lost},
-        {"sluice_output_bytes_total", "counter", "Bytes written.", (double)now->bytes_out},
         {"sluice_media_seconds_total", "counter", "Time of video written.", now->media_seconds},
         {"sluice_ring_slots", "gauge", "Frames that can be in flight.", now->ring},
         {"sluice_ring_slots_used", "gauge", "Frames in flight now.", now->ring_used},
@@ -100,6 +99,31 @@ static void write_plain(FILE *to, const struct sluice_progress *now)
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         write_head(to, rows[k].name, rows[k].type, rows[k].help);
         write_sample(to, rows[k].name, "", rows[k].value);
+    }
+}
+
+// A row of each output.
+static void write_outputs(FILE *to, const struct sluice_job *job)
+{
+    static const struct {
+        const char *name, *type, *help;
+    } rows[] = {
+        {"sluice_output_frames_total", "counter", "Frames written, by output."},
+        {"sluice_output_dropped_total", "counter",
+         "Frames left out because the output was too slow or not there."},
+        {"sluice_output_bytes_total", "counter", "Bytes written, by output."},
+        {"sluice_output_connects_total", "counter", "Times that an address was reached."},
+        {"sluice_output_failed", "gauge", "Whether the output has failed."},
+    };
+    struct sluice_output_figures now;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        write_head(to, rows[k].name, rows[k].type, rows[k].help);
+        for (int output = 0; !sluice_job_output(job, output, &now); output++) {
+            const int64_t values[] = {now.frames, now.dropped, now.bytes, now.connects, now.failed};
+            fputs(rows[k].name, to);
+            write_label(to, '{', "output", now.name);
+            fprintf(to, "} %lld\n", (long long)values[k]);
+        }
     }
 }
 
@@ -232,6 +256,7 @@ static void answer_metrics(void *metrics_, struct http_answer *answer)
     write_info(to, job);
     write_plain(to, &now);
     write_drops(to, &now);
+    write_outputs(to, job);
     write_busy(to, &now);
     write_latency(to, &now.latency);
     write_process(to, metrics->process_start);

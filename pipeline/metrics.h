@@ -11,7 +11,8 @@
 //   sluice_latency_seconds                                 histogram, from arrival to writing
 //   sluice_part_busy_seconds_total{part}                   rate() is the share it works
 //   sluice_ring_slots, sluice_ring_slots_used, sluice_ring_occupancy_ratio
-//   sluice_output_bytes_total, sluice_media_seconds_total
+//   sluice_output_{frames,dropped,bytes,connects}_total{output}, sluice_output_failed{output}
+//   sluice_media_seconds_total
 //   sluice_build_info{version}, sluice_job_info{input,codec,backend}
 //   process_*                                              as Prometheus's own libraries have them
 #pragma once
