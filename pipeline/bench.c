@@ -201,7 +201,7 @@ static enum status subject_init(const struct bench *bench, const char *chain,
     subject->resident = resident;
     subject->together = resident ? shape->together : 1;
     subject->slots =
-        resident ? resident_slots(bench, shape) : backend_slots(bench->config, backend, false);
+        resident ? resident_slots(bench, shape) : backend_slots(bench->config, backend, false, 0);
     enum status status = plan_chain(bench, chain, subject);
     if (!status)
         status = backend->executor_create(backend, subject->plan, shape->width, shape->height,

@@ -81,14 +81,16 @@ enum status backend_choose(const struct sluice_config *config, bool still, const
     return create_cpu(config, log, backend);
 }
 
-int backend_slots(const struct sluice_config *config, const struct backend *backend, bool still)
+int backend_slots(const struct sluice_config *config, const struct backend *backend, bool still,
+                  double rate)
 {
     if (config->ring)
         return config->ring;
     if (still || config->backend == SLUICE_SCALAR)
         return 1;
-    if (backend->has_device_memory)
-        return CUDA_SLOTS;
-    int slots = backend->parallel + 1;
+    int slots = backend->has_device_memory ? CUDA_SLOTS : backend->parallel + 1;
+    double timely = config->max_latency > 0 && rate > 0 ? config->max_latency * rate / 2 : slots;
+    if (timely < slots)
+        slots = timely < 2 ? 2 : (int)timely;
     return slots < SLOTS_MOST ? slots : SLOTS_MOST;
 }

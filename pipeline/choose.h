@@ -18,7 +18,9 @@ int sink_requests_of(const struct sluice_config *config, struct sink_request *re
 enum status backend_choose(const struct sluice_config *config, bool still, const struct log *log,
                            struct backend **backend, char *reason, size_t reason_size);
 
-// How many frames to keep in flight when config does not say.
-int backend_slots(const struct sluice_config *config, const struct backend *backend, bool still);
+// How many frames to keep in flight when config does not say. Of a source of so many frames a
+// second (0: unknown) they take up to half of the time that config's limit of latency allows.
+int backend_slots(const struct sluice_config *config, const struct backend *backend, bool still,
+                  double rate);
 
 enum { SLOTS_MOST = 64 };

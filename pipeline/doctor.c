@@ -171,7 +171,7 @@ static void print_choice(const struct subject *subject, const struct sluice_conf
     bool still = subject->source && subject->source->is_still;
     fprintf(to, "filters   on %s: %s", backend->name, backend->description);
     fprintf(to, *subject->reason ? ", because %s\n" : "\n", subject->reason);
-    fprintf(to, "ring      %d frames in flight\n", backend_slots(config, backend, still));
+    fprintf(to, "ring      %d frames in flight\n", backend_slots(config, backend, still, 0));
 }
 
 static void print_input(const struct subject *subject, const struct sluice_config *config, FILE *to)
