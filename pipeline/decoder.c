@@ -10,6 +10,7 @@
 #include "pipeline/check.h"
 #include "pipeline/compat.h"
 #include "pipeline/memory.h"
+#include "pipeline/restart.h"
 
 // libavutil's header wants two types of cuda.h, which a machine without CUDA has not.
 #define CUDA_VERSION 0
@@ -369,7 +370,7 @@ static enum status check_encryption(const struct decoder *decoder, const AVPacke
 static bool is_first_after_loss(struct decoder *decoder, const AVPacket *packet)
 {
     AVPacket *copy = packet->side_data_elems ? av_packet_clone(packet) : NULL;
-    if (copy && live_take_restart(copy, &decoder->restart))
+    if (copy && restart_take(copy, &decoder->restart))
         decoder->pending = copy;
     else
         av_packet_free(&copy);

@@ -41,23 +41,12 @@ const AVFormatContext *live_format(const struct live *live);
 void live_watch(struct live *live, int stream);
 
 // Read the next packet, of a stream of live_format() and in its time base, connecting again as
-// often as it takes. The first packet of the watched stream after a loss carries a struct restart
-// as side data, see live_take_restart(), and so does one without data at the loss. A packet's `pos`
-// says when it arrived, by CLOCK_MONOTONIC. STATUS_EOF: the source is gone for good, as the log
-// says.
+// often as it takes. The first packet of the watched stream after a loss is marked, see restart.h,
+// and so is one without data at the loss. A packet's `pos` says when it arrived, by
+// CLOCK_MONOTONIC. STATUS_EOF: the source is gone for good, as the log says.
 //
 // Thread-safety: one reading thread.
 enum status live_read(struct live *live, AVPacket *packet);
-
-// What a decoder has to know of the packets behind a loss: none before them may be referred to. A
-// packet that is empty says at the loss that none of those before it has to wait for more.
-struct restart {
-    bool changed;             // the parameters are others than before:
-    AVCodecParameters *codec; // the caller's (avcodec_parameters_free()); NULL if not changed
-};
-
-// Take the mark off a packet. False if it has none.
-bool live_take_restart(AVPacket *packet, struct restart *restart);
 
 // How it went so far. Any thread.
 struct live_figures {
