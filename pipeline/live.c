@@ -81,6 +81,7 @@ static enum status start(struct live *live)
         .open_ns = (int64_t)(live->request.open_timeout * (double)second_ns),
         .stall_ns = (int64_t)(live->request.stall_timeout * (double)second_ns),
         .known = live->format,
+        .simulate = live->request.simulate,
     };
     return session_start(&request, &live->session);
 }
@@ -413,6 +414,7 @@ enum status live_read(struct live *live, AVPacket *packet)
         AVPacket *next = NULL;
         if (!status)
             status = session_read(live->session, meter_now_ns() + look_ns, &next);
+        simulate_tell(live->request.simulate, live->log, live->request.name);
         if (status == STATUS_EOF && live->session) {
             say_lost_by_error(live, session_error(live->session));
             continue;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pipeline/simulate.h"
 #include "stages/log.h"
 #include "stages/status.h"
 
@@ -21,6 +22,7 @@ struct live_request {
     double open_timeout;          // seconds
     double stall_timeout;         // seconds without a packet of video after which it counts as lost
     int reconnects;               // attempts in a row after a loss; 0: none, below 0: for ever
+    struct simulate *simulate;    // (optional) faults; must outlive it
     // Whether nothing is wanted any more; asked about twenty times a second.
     bool (*is_over)(void *opaque);
     void *opaque;

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "pipeline/live.h"
+#include "pipeline/simulate.h"
 #include "stages/log.h"
 #include "stages/status.h"
 
@@ -27,15 +28,17 @@ struct source_request {
     double stall_timeout;       // seconds; 0: 5, of playlists 30
     int reconnects;             // of live sources after a loss: 0 for ever, below 0 none, else so
                                 // many attempts in a row
+    const char *simulate;       // (optional) faults, see simulate.h
 };
 
 struct source {
     const struct log *log;
-    char *name;              // for messages: without passwords
-    AVFormatContext *format; // what is there; packets come from it unless the source is live
-    struct live *live;       // NULL: it is not
-    AVIOContext *io;         // ours, or NULL where libavformat opens things itself
-    int fd;                  // -1: none
+    char *name;                // for messages: without passwords
+    AVFormatContext *format;   // what is there; packets come from it unless the source is live
+    struct live *live;         // NULL: it is not
+    struct simulate *simulate; // NULL: no faults
+    AVIOContext *io;           // ours, or NULL where libavformat opens things itself
+    int fd;                    // -1: none
     bool is_stdin;
     bool is_still;           // one picture, as far as can be told before decoding
     bool is_playlist;        // of a broadcast: pictures come many at once, and then none for long
