@@ -414,7 +414,7 @@ enum status live_read(struct live *live, AVPacket *packet)
         AVPacket *next = NULL;
         if (!status)
             status = session_read(live->session, meter_now_ns() + look_ns, &next);
-        simulate_tell(live->request.simulate, live->log, live->request.name);
+        simulate_tell(live->request.simulate);
         if (status == STATUS_EOF && live->session) {
             say_lost_by_error(live, session_error(live->session));
             continue;

@@ -64,9 +64,11 @@ struct simulate {
     bool given[FAULTS];
     int events;
     bool jumps, resizes;
-    // ---- who takes packets ----
-    struct recode *recode; // NULL: before simulate_begin()
-    uint64_t dice[2];      // for loss and corruption, so that neither changes the other
+    // ---- who takes packets; NULL before simulate_begin() ----
+    struct recode *recode;
+    const struct log *log;
+    const char *name; // of the source
+    uint64_t dice[2]; // for loss and corruption, so that neither changes the other
     // ---- guarded by lock ----
     pthread_mutex_t lock;
     struct event *event;
@@ -324,9 +326,9 @@ static void describe(const struct event *event, char *words, size_t size)
         snprintf(words, size, "the size changes to half");
 }
 
-void simulate_tell(struct simulate *simulate, const struct log *log, const char *name)
+void simulate_tell(struct simulate *simulate)
 {
-    for (int k = 0; simulate && k < simulate->events; k++) {
+    for (int k = 0; simulate && simulate->log && k < simulate->events; k++) {
         pthread_mutex_lock(&simulate->lock);
         struct event event = simulate->event[k];
         simulate->event[k].told = event.happened;
@@ -335,8 +337,8 @@ void simulate_tell(struct simulate *simulate, const struct log *log, const char 
             continue;
         char words[64];
         describe(&event, words, sizeof words);
-        log_print(log, LOG_INFO, "simulated, %g s into %s: %s", (double)event.at_us / AV_TIME_BASE,
-                  name, words);
+        log_print(simulate->log, LOG_INFO, "simulated, %g s into %s: %s",
+                  (double)event.at_us / AV_TIME_BASE, simulate->name, words);
     }
 }
 
@@ -358,6 +360,8 @@ static int befall(struct simulate *simulate, bool live, const AVIOInterruptCB *i
     struct event event;
     int error = 0;
     while (!error && take_event(simulate, false, &event)) {
+        if (!live)
+            simulate_tell(simulate);
         if (event.fault == FAULT_STALL)
             error = simulate_open(simulate, interrupt);
         if (event.fault == FAULT_CLOSE)
@@ -420,6 +424,8 @@ enum status simulate_begin(struct simulate *simulate, const AVStream *video, con
                     "--simulate corrupt changes bytes of packets; %s gives pictures in memory, "
                     "without any",
                     name);
+    simulate->log = log;
+    simulate->name = name;
     return recode_create(video, simulate->resizes, log, &simulate->recode);
 }
 
@@ -427,8 +433,10 @@ enum status simulate_send(struct simulate *simulate, AVPacket *packet)
 {
     struct event event;
     while (packet && recode_may_resize(simulate->recode, packet) &&
-           take_event(simulate, true, &event))
+           take_event(simulate, true, &event)) {
         recode_resize(simulate->recode, event.width, event.height);
+        simulate_tell(simulate);
+    }
     return recode_send(simulate->recode, packet);
 }
 

@@ -49,7 +49,8 @@ int simulate_read(struct simulate *simulate, AVFormatContext *format, int stream
 
 // ---- whoever takes packets ----
 
-// The stream is chosen. STATUS_USAGE with a sentence if its packets cannot be treated so.
+// The stream is chosen. STATUS_USAGE with a sentence if its packets cannot be treated so. All of
+// these have to last as long as anyone calls what is below, or reads a file.
 enum status simulate_begin(struct simulate *simulate, const AVStream *video, const char *name,
                            const struct log *log);
 
@@ -60,8 +61,8 @@ enum status simulate_send(struct simulate *simulate, AVPacket *packet);
 // Take the next packet, if there is one: *got says so. STATUS_EOF after the last.
 enum status simulate_receive(struct simulate *simulate, AVPacket *packet, bool *got);
 
-// Log which events happened since the last call.
-void simulate_tell(struct simulate *simulate, const struct log *log, const char *name);
+// Log which events of a live source happened since the last call; others are logged by themselves.
+void simulate_tell(struct simulate *simulate);
 
 // ---- any thread ----
 

@@ -639,7 +639,6 @@ static enum status read_packet(struct source *source, AVPacket *packet)
         return read_live(source, packet);
     set_deadline(source, source->stall_ns);
     int error = simulate_read(source->simulate, source->format, source->video, packet);
-    simulate_tell(source->simulate, source->log, source->name);
     if (atomic_load(source->stop)) {
         av_packet_unref(packet);
         return STATUS_STOPPED;
