@@ -69,9 +69,9 @@ void source_close(struct source **source);
 
 // Read the next packet of any stream. Its `pos` says when it was there, by CLOCK_MONOTONIC. Of a
 // live source the first packet of video after a loss is marked, see restart.h. STATUS_EOF at the
-// end; a file that breaks off ends there, and source_is_truncated() tells. In formats whose clock
-// may jump (MPEG-TS) packets after a jump back, or ahead by over ten seconds, go on where those
-// before ended.
+// end; a file that breaks off ends there, and source_is_truncated() tells. Where the clock may jump
+// (in MPEG-TS, and in any format by simulation) packets after a jump back, or ahead by over ten
+// seconds, go on where those before ended.
 //
 // Thread-safety: one reading thread.
 enum status source_read(struct source *source, AVPacket *packet);
