@@ -29,6 +29,27 @@ static void print_damage(const struct sluice_summary *summary, FILE *to)
                 (long long)summary->reconnects, summary->reconnects == 1 ? "" : "s");
 }
 
+static void print_simulated(const struct sluice_simulated *simulated, FILE *to)
+{
+    const struct {
+        const char *name;
+        int64_t count;
+    } faults[] = {{"lost packets", simulated->packets_lost},
+                  {"corrupted packets", simulated->packets_corrupted},
+                  {"stalls", simulated->stalls},
+                  {"closes", simulated->closes},
+                  {"ts-jumps", simulated->ts_jumps},
+                  {"res-changes", simulated->res_changes}};
+    const char *before = "simulated ";
+    for (size_t k = 0; k < sizeof faults / sizeof *faults; k++)
+        if (faults[k].count) {
+            fprintf(to, "%s%s %lld", before, faults[k].name, (long long)faults[k].count);
+            before = ", ";
+        }
+    if (*before == ',')
+        fputc('\n', to);
+}
+
 // What each of several outputs got, and of one that is not simply a file.
 static void print_outputs(const struct sluice_job *job, FILE *to)
 {
@@ -93,6 +114,7 @@ void print_summary(const struct sluice_job *job, FILE *to)
     print_ledger(summary, to);
     print_outputs(job, to);
     print_damage(summary, to);
+    print_simulated(&summary->simulated, to);
 }
 
 // Text that is no UTF-8, as file names may be, keeps its ASCII; other bytes become "\\xff".
@@ -182,6 +204,15 @@ static json_t *frames_json(const struct sluice_summary *summary)
         (json_int_t)summary->reconnects, "lost_s", summary->lost_seconds);
 }
 
+static json_t *simulated_json(const struct sluice_simulated *simulated)
+{
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I}", "packets_lost", (json_int_t)simulated->packets_lost,
+        "packets_corrupted", (json_int_t)simulated->packets_corrupted, "stalls",
+        (json_int_t)simulated->stalls, "closes", (json_int_t)simulated->closes, "ts_jumps",
+        (json_int_t)simulated->ts_jumps, "res_changes", (json_int_t)simulated->res_changes);
+}
+
 static json_t *time_json(const struct sluice_summary *summary)
 {
     double rate = summary->seconds > 0 ? (double)summary->frames_out / summary->seconds : 0;
@@ -228,6 +259,8 @@ bool write_json(const struct settings *settings, const struct sluice_job *job,
         json_object_set_new(root, "outputs", outputs_json(job));
         json_object_set_new(root, "run", run_json(summary));
         json_object_set_new(root, "frames", frames_json(summary));
+        if (settings->config.simulate)
+            json_object_set_new(root, "simulated", simulated_json(&summary->simulated));
         json_object_set_new(root, "time", time_json(summary));
         json_object_set_new(root, "pace", pace_json(summary));
     }

@@ -19,7 +19,8 @@ struct source_request source_request_of(const struct sluice_config *config)
                                    .rtsp_transport = config->rtsp_transport,
                                    .open_timeout = config->open_timeout,
                                    .stall_timeout = config->stall_timeout,
-                                   .reconnects = config->reconnects};
+                                   .reconnects = config->reconnects,
+                                   .simulate = config->simulate};
 }
 
 static struct sink_request request_of(const struct sluice_config *config,

@@ -10,6 +10,7 @@
 #include "pipeline/check.h"
 #include "pipeline/compat.h"
 #include "pipeline/memory.h"
+#include "pipeline/restart.h"
 
 // libavutil's header wants two types of cuda.h, which a machine without CUDA has not.
 #define CUDA_VERSION 0
@@ -369,11 +370,17 @@ static enum status check_encryption(const struct decoder *decoder, const AVPacke
 static bool is_first_after_loss(struct decoder *decoder, const AVPacket *packet)
 {
     AVPacket *copy = packet->side_data_elems ? av_packet_clone(packet) : NULL;
-    if (copy && live_take_restart(copy, &decoder->restart))
+    if (copy && restart_take(copy, &decoder->restart))
         decoder->pending = copy;
     else
         av_packet_free(&copy);
     return decoder->pending != NULL;
+}
+
+// The GPU's decoder has not given a frame yet, and may not be able to.
+static bool is_untried(const struct decoder *decoder)
+{
+    return decoder->hardware && !decoder->began;
 }
 
 // What was in the decoder has come out: begin anew with the pending packet.
@@ -408,7 +415,7 @@ enum status decoder_send(struct decoder *decoder, const AVPacket *packet)
     if (status)
         return status;
     if (packet && is_first_after_loss(decoder, packet))
-        return decoder->began ? send(decoder, NULL) : STATUS_OK;
+        return is_untried(decoder) ? STATUS_OK : send(decoder, NULL);
     if (!packet)
         decoder->draining = true;
     status = keep_early(decoder, packet);
@@ -468,14 +475,14 @@ enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
     enum status status = STATUS_OK;
     *got = false;
     while (!status) {
-        if (decoder->pending && !decoder->began)
+        if (decoder->pending && is_untried(decoder))
             status = restart(decoder);
         int error = status ? AVERROR(EAGAIN) : avcodec_receive_frame(decoder->codec, frame);
         if (error == AVERROR_EOF && decoder->pending) {
             status = restart(decoder);
             continue;
         }
-        bool unable = decoder->hardware && !decoder->began &&
+        bool unable = is_untried(decoder) &&
                       (error == AVERROR_EOF || (error >= 0 && frame->format != AV_PIX_FMT_CUDA));
         if (unable) {
             av_frame_unref(frame);

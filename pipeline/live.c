@@ -3,15 +3,14 @@
 #include <libavcodec/avcodec.h>
 #include <libavutil/avstring.h>
 #include <libavutil/mathematics.h>
-#include <libavutil/mem.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "pipeline/backoff.h"
 #include "pipeline/check.h"
-#include "pipeline/compat.h"
 #include "pipeline/meter.h"
+#include "pipeline/restart.h"
 #include "pipeline/session.h"
 
 static const int64_t second_ns = 1000 * INT64_C(1000000), look_ns = 50 * INT64_C(1000000);
@@ -84,6 +83,7 @@ static enum status start(struct live *live)
         .open_ns = (int64_t)(live->request.open_timeout * (double)second_ns),
         .stall_ns = (int64_t)(live->request.stall_timeout * (double)second_ns),
         .known = live->format,
+        .simulate = live->request.simulate,
     };
     return session_start(&request, &live->session);
 }
@@ -368,42 +368,11 @@ static void set_clock(struct live *live, struct track *track, const AVStream *st
         packet->pts = packet->dts;
 }
 
-// The mark, followed by the codec's extradata. Others use this kind of side data too.
-static const char mark_name[16] = "sluice restart";
-struct mark {
-    char name[16];
-    bool changed;
-    int codec_id, format, width, height, profile, level;
-};
-
-// `codec` is NULL where it goes on as it was.
-static enum status put_mark(AVPacket *packet, const AVCodecParameters *codec)
-{
-    struct mark mark = {.changed = codec};
-    size_t extra = codec ? (size_t)codec->extradata_size : 0;
-    if (codec)
-        mark = (struct mark){.changed = true,
-                             .codec_id = codec->codec_id,
-                             .format = codec->format,
-                             .width = codec->width,
-                             .height = codec->height,
-                             .profile = codec->profile,
-                             .level = codec->level};
-    memcpy(mark.name, mark_name, sizeof mark.name);
-    uint8_t *data = av_packet_new_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, sizeof mark + extra);
-    if (!data)
-        return STATUS_MEMORY;
-    memcpy(data, &mark, sizeof mark);
-    if (extra)
-        memcpy(data + sizeof mark, codec->extradata, extra);
-    return STATUS_OK;
-}
-
 static enum status mark_restart(struct live *live, AVPacket *packet)
 {
     const AVCodecParameters *codec = live->changed ? live->track[live->watched].codec : NULL;
     live->marks = live->changed = false;
-    return put_mark(packet, codec);
+    return restart_mark(packet, codec);
 }
 
 // A packet of nothing, for the decoder to give out what it has.
@@ -411,38 +380,7 @@ static enum status give_parting(struct live *live, AVPacket *packet)
 {
     packet->stream_index = live->watched;
     live->parts = false;
-    return put_mark(packet, NULL);
-}
-
-bool live_take_restart(AVPacket *packet, struct restart *restart)
-{
-    buffer_size size = 0;
-    struct mark mark;
-    *restart = (struct restart){0};
-    const uint8_t *data = av_packet_get_side_data(packet, AV_PKT_DATA_NEW_EXTRADATA, &size);
-    if (!data || (size_t)size < sizeof mark)
-        return false;
-    memcpy(&mark, data, sizeof mark);
-    if (memcmp(mark.name, mark_name, sizeof mark.name) != 0)
-        return false;
-    restart->changed = mark.changed;
-    size_t extra = (size_t)size - sizeof mark;
-    if (mark.changed && (restart->codec = avcodec_parameters_alloc())) {
-        AVCodecParameters *codec = restart->codec;
-        codec->codec_type = AVMEDIA_TYPE_VIDEO;
-        codec->codec_id = (enum AVCodecID)mark.codec_id;
-        codec->format = mark.format;
-        codec->width = mark.width;
-        codec->height = mark.height;
-        codec->profile = mark.profile;
-        codec->level = mark.level;
-        if (extra && (codec->extradata = av_mallocz(extra + AV_INPUT_BUFFER_PADDING_SIZE))) {
-            memcpy(codec->extradata, data + sizeof mark, extra);
-            codec->extradata_size = (int)extra;
-        }
-    }
-    av_packet_free_side_data(packet);
-    return true;
+    return restart_mark(packet, NULL);
 }
 
 // Make a packet of the connection one of ours. False: of a stream that we do not know.
@@ -470,6 +408,7 @@ enum status live_read(struct live *live, AVPacket *packet)
         AVPacket *next = NULL;
         if (!status)
             status = session_read(live->session, meter_now_ns() + look_ns, &next);
+        simulate_tell(live->request.simulate);
         if (status == STATUS_EOF && live->session) {
             say_lost_by_error(live, session_error(live->session));
             continue;

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pipeline/simulate.h"
 #include "stages/log.h"
 #include "stages/status.h"
 
@@ -21,6 +22,7 @@ struct live_request {
     double open_timeout;          // seconds
     double stall_timeout;         // seconds without a packet of video after which it counts as lost
     int reconnects;               // attempts in a row after a loss; 0: none, below 0: for ever
+    struct simulate *simulate;    // (optional) faults; must outlive it
     // Whether nothing is wanted any more; asked about twenty times a second.
     bool (*is_over)(void *opaque);
     void *opaque;
@@ -41,23 +43,12 @@ const AVFormatContext *live_format(const struct live *live);
 void live_watch(struct live *live, int stream);
 
 // Read the next packet, of a stream of live_format() and in its time base, connecting again as
-// often as it takes. The first packet of the watched stream after a loss carries a struct restart
-// as side data, see live_take_restart(), and so does one without data at the loss. A packet's `pos`
-// says when it arrived, by CLOCK_MONOTONIC. STATUS_EOF: the source is gone for good, as the log
-// says.
+// often as it takes. The first packet of the watched stream after a loss is marked, see restart.h,
+// and so is one without data at the loss. A packet's `pos` says when it arrived, by
+// CLOCK_MONOTONIC. STATUS_EOF: the source is gone for good, as the log says.
 //
 // Thread-safety: one reading thread.
 enum status live_read(struct live *live, AVPacket *packet);
-
-// What a decoder has to know of the packets behind a loss: none before them may be referred to. A
-// packet that is empty says at the loss that none of those before it has to wait for more.
-struct restart {
-    bool changed;             // the parameters are others than before:
-    AVCodecParameters *codec; // the caller's (avcodec_parameters_free()); NULL if not changed
-};
-
-// Take the mark off a packet. False if it has none.
-bool live_take_restart(AVPacket *packet, struct restart *restart);
 
 // How it went so far. Any thread.
 struct live_figures {

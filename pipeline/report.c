@@ -220,6 +220,8 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
     struct live_figures live = {0};
     if (job->source->live)
         live_figures(job->source->live, &live);
+    struct simulate_figures faults;
+    simulate_figures(job->source->simulate, &faults);
     *summary = (struct sluice_summary){
         .frames_in = job->ledger.frames_in,
         .frames_out = job->ledger.frames_out,
@@ -235,6 +237,8 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .reconnects = live.reconnects,
         .lost_seconds = (double)live.lost_us * 1e-6,
         .verified = job->verified,
+        .simulated = {faults.lost, faults.corrupted, faults.stalls, faults.closes, faults.ts_jumps,
+                      faults.res_changes},
         .seconds = job->seconds,
         .media_seconds = (double)job->media_us * 1e-6,
         .input = job->source->name,

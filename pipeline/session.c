@@ -27,6 +27,7 @@ struct session {
     AVDictionary *options;
     int64_t open_ns, stall_ns;
     AVFormatContext *known;
+    struct simulate *simulate;
     AVFormatContext *format; // the thread's
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -48,6 +49,7 @@ static void let_go(struct session *session)
     avformat_free_context(session->description);
     avformat_free_context(session->known);
     queue_destroy(&session->packets);
+    simulate_unref(&session->simulate);
     av_dict_free(&session->options);
     pthread_mutex_destroy(&session->lock);
     pthread_cond_destroy(&session->changed);
@@ -146,7 +148,9 @@ static int open_connection(struct session *session)
         return AVERROR(ENOMEM);
     session->format->interrupt_callback = (AVIOInterruptCB){interrupted, session};
     set_deadline(session, session->open_ns);
-    int error = open_format(&session->format, session->url, session->demuxer, &session->options);
+    int error = simulate_open(session->simulate, &session->format->interrupt_callback);
+    if (!error)
+        error = open_format(&session->format, session->url, session->demuxer, &session->options);
     session->opened_ns = meter_now_ns();
     if (error >= 0 && !is_known(session->format, session->known))
         error = avformat_find_stream_info(session->format, NULL);
@@ -170,7 +174,7 @@ static int read_packets(struct session *session)
         if (!packet)
             return AVERROR(ENOMEM);
         set_deadline(session, session->stall_ns);
-        int error = av_read_frame(session->format, packet);
+        int error = simulate_read(session->simulate, session->format, -1, packet);
         packet->pos = meter_now_ns();
         bool late = interrupted(session); // parsers give out what they have before they say so
         enum status status = error < 0 ? STATUS_OK : queue_push(session->packets, &packet);
@@ -217,6 +221,7 @@ static enum status create(const struct session_request *request, struct session 
     session->demuxer = request->demuxer;
     session->open_ns = request->open_ns;
     session->stall_ns = request->stall_ns;
+    session->simulate = simulate_ref(request->simulate);
     session->known = request->known ? format_describe(request->known) : NULL;
     av_dict_copy(&session->options, request->options, 0);
     if (!session->url)

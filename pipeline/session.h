@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pipeline/simulate.h"
 #include "stages/status.h"
 
 struct session_request {
@@ -22,6 +23,7 @@ struct session_request {
     // (optional) What an earlier connection held. If the new one says that it has the same, it
     // begins without looking at packets first, which takes a second.
     const AVFormatContext *known;
+    struct simulate *simulate; // (optional) faults; referred to
 };
 
 struct session;

@@ -112,6 +112,10 @@ struct sluice_config {
                                 // sources, any of files and playlists
     int reconnects;             // attempts in a row, at once and then 0.25 s to 10 s apart; 0: for
                                 // ever, below 0: none
+    // Faults on purpose, of any input: "loss=2%,corrupt=1%" (of the filtered stream's packets),
+    // "stall=8s@30s,close@40s,ts-jump=-5s@60s,res-change=640x360@90s" (so long after the first
+    // packet), and "seed=7" for others of that kind. The same text and file give the same faults.
+    const char *simulate;
 
     bool overwrite; // replace existing outputs
 
@@ -285,6 +289,11 @@ struct sluice_summary {
     double latency[3]; // of a live source: what 50, 95 and 99 % of the frames did not exceed from
                        // a packet's arrival to the writing of what became of it; 0: nothing written
     int64_t verified;  // frames recomputed and found equal
+    // What config->simulate did.
+    struct sluice_simulated {
+        int64_t packets_lost, packets_corrupted;
+        int64_t stalls, closes, ts_jumps, res_changes;
+    } simulated;
 
     double seconds;       // wall time of sluice_job_run()
     double media_seconds; // of video written

@@ -403,6 +403,7 @@ static enum status open_live(struct source *source, const struct source_request 
         .reconnects = request->reconnects == 0  ? -1
                       : request->reconnects < 0 ? 0
                                                 : request->reconnects,
+        .simulate = source->simulate,
         .is_over = live_is_over,
         .opaque = source,
     };
@@ -487,6 +488,8 @@ static enum status open_source(struct source *source, const struct source_reques
     else if (!status && (request->live || is_generator(request->name)))
         source->paced_ns = meter_now_ns();
     source->is_still = !status && !source->live && is_still(source);
+    if (!status)
+        status = simulate_begin(source->simulate, source_video(source), source->name, source->log);
     return status;
 }
 
@@ -512,6 +515,8 @@ enum status source_open(const struct source_request *request, const struct log *
     size_t room = strlen(request->name) + 64;
     made->name = malloc(room);
     enum status status = made->name ? STATUS_OK : STATUS_MEMORY;
+    if (!status)
+        status = simulate_create(request->simulate, log, &made->simulate);
     if (!status) {
         name_without_secrets(made->is_stdin ? "standard input" : request->name, made->name, room);
         status = open_source(made, request);
@@ -535,6 +540,7 @@ void source_close(struct source **source)
     avio_context_free(&old->io);
     if (old->fd >= 0 && !old->is_stdin)
         close(old->fd);
+    simulate_unref(&old->simulate);
     free(old->next_us);
     free(old->name);
     free(old);
@@ -563,7 +569,7 @@ static enum status mend_clock(struct source *source, AVPacket *packet)
     const int64_t back_most = AV_TIME_BASE / 10, ahead_most = 10 * (int64_t)AV_TIME_BASE;
     const AVStream *stream = source->format->streams[packet->stream_index];
     enum AVMediaType type = stream->codecpar->codec_type;
-    if (!(source->format->iformat->flags & AVFMT_TS_DISCONT))
+    if (!(source->format->iformat->flags & AVFMT_TS_DISCONT) && !simulate_jumps(source->simulate))
         return STATUS_OK;
     if (know_streams(source))
         return STATUS_MEMORY;
@@ -626,12 +632,13 @@ static enum status read_live(struct source *source, AVPacket *packet)
     return status;
 }
 
-enum status source_read(struct source *source, AVPacket *packet)
+// Read what the demuxer has next.
+static enum status read_packet(struct source *source, AVPacket *packet)
 {
     if (source->live)
         return read_live(source, packet);
     set_deadline(source, source->stall_ns);
-    int error = av_read_frame(source->format, packet);
+    int error = simulate_read(source->simulate, source->format, source->video, packet);
     if (atomic_load(source->stop)) {
         av_packet_unref(packet);
         return STATUS_STOPPED;
@@ -652,12 +659,35 @@ enum status source_read(struct source *source, AVPacket *packet)
         return STATUS_EOF;
     }
     source->images_read += packet->stream_index == source->video;
-    note_end(source, packet);
     enum status status = mend_clock(source, packet);
+    note_end(source, packet);
     if (!status)
         keep_pace(source, packet);
     packet->pos = meter_now_ns();
     return status;
+}
+
+// The same, with the faults of packets.
+static enum status read_simulated(struct source *source, AVPacket *packet)
+{
+    for (;;) {
+        bool got;
+        enum status status = simulate_receive(source->simulate, packet, &got);
+        if (status || got)
+            return status;
+        status = read_packet(source, packet);
+        bool ended = status == STATUS_EOF;
+        if ((status && !ended) || (!ended && packet->stream_index != source->video))
+            return status;
+        status = simulate_send(source->simulate, ended ? NULL : packet);
+        if (status)
+            return status;
+    }
+}
+
+enum status source_read(struct source *source, AVPacket *packet)
+{
+    return source->simulate ? read_simulated(source, packet) : read_packet(source, packet);
 }
 
 // ---- what only packets tell ----

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "pipeline/live.h"
+#include "pipeline/simulate.h"
 #include "stages/log.h"
 #include "stages/status.h"
 
@@ -27,15 +28,17 @@ struct source_request {
     double stall_timeout;       // seconds; 0: 5, of playlists 30
     int reconnects;             // of live sources after a loss: 0 for ever, below 0 none, else so
                                 // many attempts in a row
+    const char *simulate;       // (optional) faults, see simulate.h
 };
 
 struct source {
     const struct log *log;
-    char *name;              // for messages: without passwords
-    AVFormatContext *format; // what is there; packets come from it unless the source is live
-    struct live *live;       // NULL: it is not
-    AVIOContext *io;         // ours, or NULL where libavformat opens things itself
-    int fd;                  // -1: none
+    char *name;                // for messages: without passwords
+    AVFormatContext *format;   // what is there; packets come from it unless the source is live
+    struct live *live;         // NULL: it is not
+    struct simulate *simulate; // NULL: no faults
+    AVIOContext *io;           // ours, or NULL where libavformat opens things itself
+    int fd;                    // -1: none
     bool is_stdin;
     bool is_still;           // one picture, as far as can be told before decoding
     bool is_playlist;        // of a broadcast: pictures come many at once, and then none for long
@@ -65,10 +68,10 @@ enum status source_open(const struct source_request *request, const struct log *
 void source_close(struct source **source);
 
 // Read the next packet of any stream. Its `pos` says when it was there, by CLOCK_MONOTONIC. Of a
-// live source the first packet of video after a loss is marked, see live_take_restart(). STATUS_EOF
-// at the end; a file that breaks off ends there, and source_is_truncated() tells. In formats whose
-// clock may jump (MPEG-TS) packets after a jump back, or ahead by over ten seconds, go on where
-// those before ended.
+// live source the first packet of video after a loss is marked, see restart.h. STATUS_EOF at the
+// end; a file that breaks off ends there, and source_is_truncated() tells. Where the clock may jump
+// (in MPEG-TS, and in any format by simulation) packets after a jump back, or ahead by over ten
+// seconds, go on where those before ended.
 //
 // Thread-safety: one reading thread.
 enum status source_read(struct source *source, AVPacket *packet);
