@@ -1,5 +1,6 @@
 #include "pipeline/decoder.h"
 
+#include <libavutil/cpu.h>
 #include <libavutil/hwcontext.h>
 #include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
@@ -186,13 +187,13 @@ static bool is_racy(enum AVCodecID id)
 }
 
 // Each of a decoder's frame threads makes a frame wait for another one: they may have a quarter of
-// the time there is. 0: as many as FFmpeg likes.
+// the time there is, if there are cores for them. 0: as many as FFmpeg likes.
 static int frame_threads(const struct decoder *decoder)
 {
     AVRational rate = source_video(decoder->source)->avg_frame_rate;
     double limit = decoder->request.max_latency;
     double fps = rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 30;
-    return limit <= 0 || limit * fps / 4 > 64 ? 0 : 1 + (int)(limit * fps / 4);
+    return limit <= 0 || limit * fps / 4 > av_cpu_count() ? 0 : 1 + (int)(limit * fps / 4);
 }
 
 static enum status open_codec(struct decoder *decoder)

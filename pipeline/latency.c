@@ -9,6 +9,9 @@
 
 enum { ARRIVALS = 1024, BUCKETS = 512, BUCKETS_PER_OCTAVE = 16 };
 
+// What came in so much time from the first packet on may be so much older.
+static const int64_t opening_ns = INT64_C(1000000000);
+
 struct arrival {
     int64_t pts_us, ns; // ns 0: none
 };
@@ -18,6 +21,7 @@ struct latency {
     // ---- guarded by lock ----
     struct arrival arrival[ARRIVALS]; // a ring, the newest before `next`
     unsigned next;
+    int64_t first_ns;        // when the first arrived; 0: none has
     int64_t bucket[BUCKETS]; // frames whose time was below 2^(k / BUCKETS_PER_OCTAVE) microseconds
     int64_t within[SLUICE_LATENCY_LIMITS]; // frames whose time was not above the limit
     int64_t frames, ns;                    // all, and their times together
@@ -47,27 +51,32 @@ void latency_destroy(struct latency **latency)
 void latency_note_arrival(struct latency *latency, int64_t pts_us, int64_t arrived_ns)
 {
     pthread_mutex_lock(&latency->lock);
+    if (!latency->first_ns)
+        latency->first_ns = arrived_ns;
     latency->arrival[latency->next++ % ARRIVALS] = (struct arrival){pts_us, arrived_ns};
     pthread_mutex_unlock(&latency->lock);
 }
 
 // Timestamps were rounded to other time bases on the way.
-static int64_t age_locked(const struct latency *latency, int64_t pts_us)
+static const struct arrival *find_locked(const struct latency *latency, int64_t pts_us)
 {
     for (unsigned k = 1; k <= ARRIVALS; k++) {
         const struct arrival *arrival = &latency->arrival[(latency->next - k) % ARRIVALS];
         if (!arrival->ns)
-            return 0;
+            return NULL;
         if (llabs(arrival->pts_us - pts_us) <= 1000)
-            return meter_now_ns() - arrival->ns;
+            return arrival;
     }
-    return 0;
+    return NULL;
 }
 
 int64_t latency_age_ns(struct latency *latency, int64_t pts_us)
 {
     pthread_mutex_lock(&latency->lock);
-    int64_t age = age_locked(latency, pts_us);
+    const struct arrival *arrival = find_locked(latency, pts_us);
+    int64_t age = arrival ? meter_now_ns() - arrival->ns : 0;
+    if (arrival && arrival->ns - latency->first_ns < opening_ns)
+        age = age > opening_ns ? age - opening_ns : 0;
     pthread_mutex_unlock(&latency->lock);
     return age;
 }
@@ -75,8 +84,9 @@ int64_t latency_age_ns(struct latency *latency, int64_t pts_us)
 void latency_note_out(struct latency *latency, int64_t pts_us)
 {
     pthread_mutex_lock(&latency->lock);
-    int64_t age = age_locked(latency, pts_us);
-    if (age > 0) {
+    const struct arrival *arrival = find_locked(latency, pts_us);
+    if (arrival) {
+        int64_t age = meter_now_ns() - arrival->ns;
         int k = (int)(log2((double)age * 1e-3 + 1) * BUCKETS_PER_OCTAVE);
         latency->bucket[k < BUCKETS ? k : BUCKETS - 1]++;
         latency->frames++;

@@ -15,7 +15,9 @@ void latency_destroy(struct latency **latency);
 // last thousand are remembered. Any thread.
 void latency_note_arrival(struct latency *latency, int64_t pts_us, int64_t arrived_ns);
 
-// How long ago the packet with this timestamp arrived; 0 if nothing is known of it. Any thread.
+// How long ago the packet with this timestamp arrived; 0 if nothing is known of it. While a source
+// is opened packets gather: of those of the first second a second does not count, so that a job that
+// can keep up has time to catch up. Any thread.
 int64_t latency_age_ns(struct latency *latency, int64_t pts_us);
 
 // What the packet with this timestamp became is out. Any thread.

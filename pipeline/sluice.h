@@ -108,7 +108,8 @@ struct sluice_config {
     double stall_timeout;       // seconds without a picture until a source is lost; 0: 5, of
                                 // playlists, which come in segments, 30
     double max_latency;         // seconds: frames older than so are dropped before they are
-                                // filtered, and the decoder's threads are limited; 0: 2 of live
+                                // filtered, those of the first second when they are a second
+                                // older, and the decoder's threads are limited; 0: 2 of live
                                 // sources, any of files and playlists
     int reconnects;             // attempts in a row, at once and then 0.25 s to 10 s apart; 0: for
                                 // ever, below 0: none

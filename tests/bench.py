@@ -125,7 +125,10 @@ def build_npp(folder):
     if not nvcc or not shutil.which("nvidia-smi"):
         return None
     built = subprocess.run([nvcc, "-O2", "-arch=native", "-o", program, source, "-lnppif",
-                            "-lnppial", "-lnppitc", "-lnppidei", "-lnppc"], capture_output=True)
+                            "-lnppial", "-lnppitc", "-lnppidei", "-lnppc"],
+                           capture_output=True, text=True)
+    if built.returncode:
+        print("\nNPP is not compared: " + built.stderr.strip().split("\n")[0])
     return program if built.returncode == 0 else None
 
 
@@ -272,20 +275,25 @@ def report(name, peer, unit, pairs):
             "ratio": ratio, "ratio_low": ratios[0], "ratio_high": ratios[-1]}
 
 
+# What is compared, and whether that takes a file.
+PARTS = {"filters": (compare_filters, False), "raw": (compare_raw, False),
+         "npp": (compare_npp, False), "jobs": (compare_jobs, True), "cost": (compare_cost, True)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", nargs="?", help="a video, to compare whole runs with ffmpeg's")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sluice", default="build/sluice")
     parser.add_argument("--json", help="write the rows there")
+    parser.add_argument("--only", choices=PARTS, action="append", help="may be repeated; else all")
     options = parser.parse_args()
     cv2.setNumThreads(1)
-    rows = list(compare_filters(options.sluice, options.rounds))
-    rows += compare_raw(options.sluice, options.rounds)
-    rows += compare_npp(options.sluice, options.rounds)
-    if options.file:
-        rows += compare_jobs(options.sluice, options.rounds, options.file)
-        rows += compare_cost(options.sluice, options.rounds, options.file)
+    rows = []
+    for name in options.only or PARTS:
+        compare, needs_file = PARTS[name]
+        if options.file or not needs_file:
+            rows += compare(options.sluice, options.rounds, *[options.file] * needs_file)
     if options.json:
         about = {"version": subprocess.run([options.sluice, "--version"], capture_output=True,
                                            text=True, check=True).stdout.strip(), "rows": rows}

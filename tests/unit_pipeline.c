@@ -12,6 +12,7 @@
 #include <libavutil/pixdesc.h>
 
 #include "pipeline/file.h"
+#include "pipeline/latency.h"
 #include "pipeline/meter.h"
 #include "pipeline/names.h"
 #include "pipeline/pixel.h"
@@ -376,6 +377,27 @@ static void queues_can_be_waited_for_until_a_moment(void **state)
     queue_destroy(&queue);
 }
 
+static void the_first_second_is_given_time(void **state)
+{
+    (void)state;
+    enum { STEP_US = 40000, FRAMES = 50 };
+    struct latency *latency;
+    int64_t first_ns = meter_now_ns() - INT64_C(2500000000);
+    assert_int_equal(latency_create(&latency), STATUS_OK);
+    assert_int_equal(latency_age_ns(latency, 0), 0);
+    for (int k = 0; k < FRAMES; k++)
+        latency_note_arrival(latency, k * STEP_US, first_ns + INT64_C(1000) * k * STEP_US);
+    int64_t age_ns = latency_age_ns(latency, 0);
+    assert_true(age_ns >= 1500000000 && age_ns < 2500000000);
+    assert_true(latency_age_ns(latency, (FRAMES - 1) * STEP_US) >=
+                540000000); // less than the first
+    assert_true(latency_age_ns(latency, 24 * STEP_US) < latency_age_ns(latency, 25 * STEP_US));
+    latency_note_out(latency, 0); // it took so long all the same
+    assert_true(latency_quantile_s(latency, 0.5) > 2.3);
+    latency_destroy(&latency);
+    assert_null(latency);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +413,7 @@ int main(void)
         cmocka_unit_test(failed_writes_are_noticed),
         cmocka_unit_test(pixel_formats_go_both_ways),
         cmocka_unit_test(outputs_take_the_least_loss),
+        cmocka_unit_test(the_first_second_is_given_time),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
