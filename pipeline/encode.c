@@ -7,7 +7,7 @@
 // Frames that a stopped job's encoder was not given the time for.
 static void drop_unfinished(struct sluice_job *job)
 {
-    int64_t lost = job->frames_out - job->sink->kept;
+    int64_t lost = job->frames_out - job->sink->kept - job->sink->dropped;
     job->frames_out -= lost;
     job->dropped_stop += lost;
 }

@@ -309,6 +309,8 @@ static bool is_our_name(const struct http *http, struct MHD_Connection *connecti
     return !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &number) == 1;
 }
 
+// An answer at the first call closes the connection behind it: there is no second question to wait
+// for, and no body to take in.
 static enum MHD_Result serve(void *http_, struct MHD_Connection *connection, const char *path,
                              const char *method, const char *version, const char *data,
                              size_t *data_size, void **state)

@@ -3,6 +3,7 @@
 #include <libavcodec/avcodec.h>
 #include <libavutil/avstring.h>
 #include <libavutil/mathematics.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -56,9 +57,11 @@ struct live {
     bool changed;
     // ---- any thread's ----
     _Atomic int64_t epoch_ns; // when the clock was 0; 0: not yet
+    _Atomic int64_t tried_ns; // when the reading thread was last seen at it
+    pthread_mutex_t lock;     // what it guards changes together; its one writer reads without
+    // ---- guarded by lock ----
     _Atomic int64_t losses, reconnects, lost_for_ns;
     _Atomic int64_t lost_since_ns; // 0: it is there
-    _Atomic int64_t tried_ns;      // when the reading thread was last seen at it
 };
 
 static bool is_over(const struct live *live)
@@ -192,9 +195,11 @@ static void say_lost(struct live *live, const char *why)
     }
     log_print(live->log, LOG_WARNING, "%s is lost: %s%s", live->request.name, why,
               live->request.reconnects ? "; connecting again" : "");
-    live->losses++;
     live->attempts = 0;
+    pthread_mutex_lock(&live->lock);
+    live->losses++;
     live->lost_since_ns = meter_now_ns();
+    pthread_mutex_unlock(&live->lock);
     live->parts = live->marks = true;
 }
 
@@ -271,15 +276,18 @@ static enum status reconnect(struct live *live)
 // A packet of the watched stream has come: it is back, if it was lost.
 static void note_back(struct live *live, int64_t came_ns)
 {
-    int64_t now = meter_now_ns(), since = live->lost_since_ns;
+    int64_t since = live->lost_since_ns;
     if (came_ns > live->alive_ns)
         live->alive_ns = came_ns;
     if (!since)
         return;
+    pthread_mutex_lock(&live->lock);
+    int64_t now = meter_now_ns();
     live->lost_for_ns += now - since;
     live->lost_since_ns = 0;
-    live->attempts = 0;
     live->reconnects++;
+    pthread_mutex_unlock(&live->lock);
+    live->attempts = 0;
     log_print(live->log, LOG_INFO, "%s is back after %.1f s", live->request.name,
               (double)(now - since) / (double)second_ns);
 }
@@ -468,6 +476,7 @@ enum status live_open(const struct live_request *request, const struct log *log,
     struct live *made = *live;
     if (!made)
         return STATUS_MEMORY;
+    pthread_mutex_init(&made->lock, NULL);
     made->request = *request;
     made->log = log;
     made->url = strdup(request->url);
@@ -504,6 +513,7 @@ void live_close(struct live **live)
     free(old->map);
     free(old->url);
     free((char *)old->request.name);
+    pthread_mutex_destroy(&old->lock);
     free(old);
     *live = NULL;
 }
@@ -520,6 +530,8 @@ void live_watch(struct live *live, int stream)
 
 void live_figures(const struct live *live, struct live_figures *figures)
 {
+    pthread_mutex_t *lock = (pthread_mutex_t *)&live->lock;
+    pthread_mutex_lock(lock);
     int64_t since = live->lost_since_ns, now = meter_now_ns();
     *figures = (struct live_figures){
         .losses = live->losses,
@@ -529,4 +541,5 @@ void live_figures(const struct live *live, struct live_figures *figures)
         .connecting = since && now - live->tried_ns < trying_ns,
         .clock_us = live->epoch_ns ? clock_us(live, now) : AV_NOPTS_VALUE,
     };
+    pthread_mutex_unlock(lock);
 }

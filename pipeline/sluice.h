@@ -218,8 +218,8 @@ struct sluice_latency {
     double quantile[3]; // what 50, 95 and 99 % of the frames did not exceed, in seconds
 };
 
-// A snapshot, from any thread while the job exists. What counts frames, losses, bytes and seconds
-// never falls.
+// A snapshot, from any thread while the job exists. The ledger, losses, bytes and seconds never
+// fall.
 struct sluice_progress {
     int64_t frames;       // filtered and handed to the encoder
     int64_t frames_total; // about how many there will be; 0: unknown
