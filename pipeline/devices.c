@@ -1,6 +1,7 @@
 #include "pipeline/devices.h"
 
 #include <dlfcn.h>
+#include <libavutil/avstring.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,6 +36,12 @@ enum status device_find(const char *format, const struct log *log, const AVInput
     if (!registered)
         return fail(log, STATUS_INPUT, "capture devices need FFmpeg's %s, which is not here",
                     library);
-    return fail(log, STATUS_INPUT, "this FFmpeg has no device '%s'; 'ffmpeg -devices' lists them",
+    return fail(log, STATUS_INPUT,
+                "this FFmpeg has no device '%s'; 'sluice --list-devices' shows which it has",
                 format);
+}
+
+bool device_is_camera(const AVInputFormat *demuxer)
+{
+    return demuxer && av_match_name("v4l2", demuxer->name);
 }
