@@ -24,17 +24,26 @@ static void print_modes(const struct sluice_device *device)
         printf("    (and %d modes in formats that FFmpeg does not read)\n", unread);
 }
 
+static struct sluice_rate fastest(const struct sluice_mode *mode)
+{
+    struct sluice_rate most = mode->rate[0];
+    for (int k = 1; k < mode->rates; k++)
+        if ((int64_t)mode->rate[k].num * most.den > (int64_t)most.num * mode->rate[k].den)
+            most = mode->rate[k];
+    return most;
+}
+
 // The command that captures from it, by its first mode if it has some.
 static void print_command(const struct sluice_device *device)
 {
     printf("    sluice %s out.mkv", device->input);
     for (int k = 0; k < device->mode_count; k++) {
         const struct sluice_mode *mode = &device->modes[k];
-        struct sluice_mode fastest = {.rates = 1, .rate = {mode->rate[0]}};
+        const struct sluice_mode one = {.rates = 1, .rate = {fastest(mode)}};
         char rate[64];
         if (!mode->pixfmt || !mode->width || !mode->rates)
             continue;
-        sluice_mode_rates(&fastest, rate, sizeof rate);
+        sluice_mode_rates(&one, rate, sizeof rate);
         printf(" --size %dx%d --rate %s --pixfmt %s", mode->width, mode->height, rate,
                mode->pixfmt);
         break;

@@ -275,7 +275,7 @@ static bool is_on_grid(int value, int least, int most, int step)
     return value >= least && value <= most && (value - least) % step == 0;
 }
 
-bool mode_has_size(const struct sluice_mode *mode, int width, int height)
+static bool mode_has_size(const struct sluice_mode *mode, int width, int height)
 {
     if (!mode->width)
         return true;
@@ -290,14 +290,14 @@ static double per_second(struct sluice_rate rate)
     return (double)rate.num / rate.den;
 }
 
-// Drivers count in units of 100 ns and more; 29.97 and 30 are a thousandth apart.
+// Drivers count in units of 100 ns; 29.97 and 30 are a thousandth apart.
 static int compare_rates(struct sluice_rate a, struct sluice_rate b)
 {
     double ratio = per_second(a) / per_second(b);
     return ratio < 0.9998 ? -1 : ratio > 1.0002;
 }
 
-bool mode_has_rate(const struct sluice_mode *mode, struct sluice_rate rate)
+static bool mode_has_rate(const struct sluice_mode *mode, struct sluice_rate rate)
 {
     if (mode->any_rate)
         return compare_rates(mode->rate[0], rate) <= 0 && compare_rates(rate, mode->rate[1]) <= 0;
@@ -387,28 +387,38 @@ static void print_pixfmt(const struct sluice_mode *mode, char *to, size_t size)
     snprintf(to, size, "%s", mode->pixfmt);
 }
 
-// What the modes have, each once, as far as there is room.
+static bool is_listed(const char *list, const char *item)
+{
+    size_t length = strlen(item);
+    for (const char *at = list; (at = strstr(at, item)); at++)
+        if ((at == list || (at > list + 1 && at[-2] == ',')) && (!at[length] || at[length] == ','))
+            return true;
+    return false;
+}
+
+// Add an item to a list of items, each once, as far as there is room.
+static void list_item(const char *item, char *to, size_t size)
+{
+    static const char more[] = "and others";
+    size_t used = strlen(to);
+    if (is_listed(to, item) || is_listed(to, more))
+        return;
+    if (used + strlen(item) + sizeof more + 4 > size)
+        item = more;
+    snprintf(to + used, size - used, "%s%s", used ? ", " : "", item);
+}
+
+// What the modes have.
 static void list_modes(const struct camera *camera,
                        void (*print)(const struct sluice_mode *mode, char *to, size_t size),
                        char *to, size_t size)
 {
-    char item[512], shown[512];
+    char items[512], *rest;
     to[0] = 0;
     for (int k = 0; k < camera->modes; k++) {
-        bool again = false;
-        print(&camera->mode[k], item, sizeof item);
-        for (int before = 0; before < k && !again; before++) {
-            print(&camera->mode[before], shown, sizeof shown);
-            again = !strcmp(item, shown);
-        }
-        size_t used = strlen(to);
-        if (again || !*item)
-            continue;
-        if (used + strlen(item) + 16 > size) {
-            snprintf(to + used, size - used, ", and others");
-            return;
-        }
-        snprintf(to + used, size - used, "%s%s", used ? ", " : "", item);
+        print(&camera->mode[k], items, sizeof items);
+        for (char *item = strtok_r(items, ",", &rest); item; item = strtok_r(NULL, ",", &rest))
+            list_item(item + strspn(item, " "), to, size);
     }
 }
 
@@ -529,4 +539,19 @@ enum status camera_check(const char *path, const struct camera_wish *wish, const
         status = choose(path, &camera, wish, log, pixfmt);
     camera_close(&camera);
     return status;
+}
+
+enum status camera_check_rate(const char *path, const struct camera_wish *wish, AVRational given,
+                              const struct log *log)
+{
+    char shown[32];
+    struct wanted wanted;
+    struct sluice_rate rate = {given.num, given.den};
+    if (!wish->rate || given.num <= 0 || given.den <= 0 || parse_wish(wish, &wanted))
+        return STATUS_OK;
+    if (fabs(per_second(rate) - per_second(wanted.rate)) < 0.01 * per_second(wanted.rate))
+        return STATUS_OK;
+    print_rate(rate, shown, sizeof shown);
+    return fail(log, STATUS_USAGE, "the camera %s makes %s frames a second of --rate %s", path,
+                shown, wish->rate);
 }

@@ -6,6 +6,7 @@
 // for Linux API".
 #pragma once
 
+#include <libavutil/rational.h>
 #include <stdbool.h>
 
 #include "pipeline/sluice.h"
@@ -40,6 +41,7 @@ struct camera_wish {
 enum status camera_check(const char *path, const struct camera_wish *wish, const struct log *log,
                          const char **pixfmt);
 
-// Whether the mode can have that size or rate; where the driver does not say it may.
-bool mode_has_size(const struct sluice_mode *mode, int width, int height);
-bool mode_has_rate(const struct sluice_mode *mode, struct sluice_rate rate);
+// Check that what was opened gives about the rate that was asked for: not every driver lists its
+// rates, and none refuses one. `given` is 0 where it is not known.
+enum status camera_check_rate(const char *path, const struct camera_wish *wish, AVRational given,
+                              const struct log *log);

@@ -237,11 +237,16 @@ struct opening {
     AVDictionary *options;
 };
 
+static struct camera_wish camera_wish_of(const struct source_request *request)
+{
+    return (struct camera_wish){request->size, request->rate, request->pixfmt};
+}
+
 // Devices take what is asked of them or nothing. *pixfmt is the format to open it in.
 static enum status check_device(const struct source *source, const struct source_request *request,
                                 const struct opening *opening, const char **pixfmt)
 {
-    const struct camera_wish wish = {request->size, request->rate, request->pixfmt};
+    const struct camera_wish wish = camera_wish_of(request);
     const char *const keys[] = {request->size ? "video_size" : NULL,
                                 request->rate ? "framerate" : NULL,
                                 request->pixfmt ? "pixel_format" : NULL};
@@ -402,6 +407,13 @@ static enum status seek_to_start(struct source *source, double start)
 static const char protocols[] =
     "rtsp,rtsps,rtp,srtp,rtmp,rtmps,rtmpt,rtmpe,srt,udp,tcp,tls,http,https,httpproxy,crypto,data";
 
+static enum status check_camera(const struct source *source, const struct source_request *request)
+{
+    const struct camera_wish wish = camera_wish_of(request);
+    AVRational given = source->format->streams[0]->avg_frame_rate;
+    return camera_check_rate(source->name, &wish, given, source->log);
+}
+
 static enum status open_live(struct source *source, const struct source_request *request)
 {
     struct opening opening;
@@ -434,7 +446,7 @@ static enum status open_live(struct source *source, const struct source_request 
         return STATUS_EOF;
     if (!status)
         source->format = (AVFormatContext *)live_format(source->live);
-    return status;
+    return status || !device_is_camera(opening.demuxer) ? status : check_camera(source, request);
 }
 
 // Segments are up to ten seconds long, and late.
