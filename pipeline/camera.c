@@ -349,7 +349,9 @@ static bool narrow(struct camera *camera,
 
 void sluice_mode_size(const struct sluice_mode *mode, char *to, size_t size)
 {
-    snprintf(to, size, mode->width ? "%dx%d" : "", mode->width, mode->height);
+    to[0] = 0;
+    if (mode->width)
+        snprintf(to, size, "%dx%d", mode->width, mode->height);
     size_t used = strlen(to);
     if (mode->width_most)
         snprintf(to + used, size - used, " to %dx%d", mode->width_most, mode->height_most);
