@@ -116,6 +116,9 @@ NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' \
     'test -e $(GST)/libgstvideoparsersbad.so|gstreamer1.0-plugins-bad' \
     'test -e $(GST)/libgstx264.so|gstreamer1.0-plugins-ugly' \
     'command -v Xvfb|xvfb' 'test -e /usr/lib/nginx/modules/ngx_rtmp_module.so|libnginx-mod-rtmp'
+# The camera in a virtual machine: make test-webcam.
+NEED_WEBCAM = 'command -v qemu-system-x86_64|qemu-system-x86' 'command -v busybox|busybox-static' \
+    'command -v v4l2-ctl|v4l-utils' 'command -v setpriv|util-linux'
 LIBRARIES = /usr/lib/$(shell $(CC) -print-multiarch)
 GIR = $(LIBRARIES)/girepository-1.0
 GST = $(LIBRARIES)/gstreamer-1.0
@@ -129,6 +132,8 @@ setup-build:
 setup-test:
 	$(setup) $(NEED_BUILD) $(NEED_TEST)
 	-$(setup) $(NEED_LIVE)
+setup-webcam: setup-test
+	$(setup) $(NEED_WEBCAM)
 setup-check:
 	$(setup) $(NEED_BUILD) $(NEED_TEST) $(NEED_CHECK)
 
@@ -147,6 +152,12 @@ test: setup-test
 	@$(MAKE) --no-print-directory test-run
 test-run: all $(UNITS)
 	@PYTHON=$(PYTHON) BUILD=$(BUILD) sh tests/run.sh
+
+# The webcam of the kernel's test driver, in qemu; downloads 70 MB of Debian's kernel once.
+test-webcam: setup-webcam
+	@$(MAKE) --no-print-directory $(BUILD)/sluice
+	SLUICE_TEST_WEBCAM=1 SLUICE=$(abspath $(BUILD)/sluice) $(PYTHON) -m pytest -q \
+	    -p no:cacheprovider tests/test_webcam.py
 
 # ---- checks ----
 
@@ -186,6 +197,7 @@ help:
 	@echo "make              build $(BUILD)/sluice, with CUDA where nvcc is found"
 	@echo "make demo         set up, build, filter a sample clip into out/"
 	@echo "make test         set up, build, run all tests"
+	@echo "make test-webcam  a webcam in a virtual machine, with unplugging and errors"
 	@echo "make bench        beside OpenCV and NPP, and with FILE=in.mp4 beside ffmpeg, on this machine"
 	@echo "make check        format, warnings of two compilers, static analysis, layers"
 	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
@@ -193,6 +205,6 @@ help:
 	@echo "CUDA=no builds for the CPU only; CUDA_ARCHS=90 builds for one GPU only."
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
-.PHONY: all setup-build setup-test setup-check demo demo-run test test-run check check-run bench install \
-        clean help
+.PHONY: all setup-build setup-test setup-webcam setup-check demo demo-run test test-run test-webcam \
+        check check-run bench install clean help
 .DELETE_ON_ERROR:

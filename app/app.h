@@ -62,6 +62,9 @@ int doctor_command(struct settings *settings);
 int bench_command(struct settings *settings);
 int ctl_command(struct settings *settings);
 
+// Print the capture devices. Returns the exit code.
+int list_devices(void);
+
 // Read the command line. Returns -1 to go on, else the exit code: after --help, --version and
 // mistakes everything is said already. settings_finish() frees.
 int settings_parse(int argc, char **argv, enum command *command, struct settings *settings);

@@ -27,6 +27,7 @@ enum id {
     ID_MAX_PIXELS,
     ID_SIMULATE,
     ID_LIVE,
+    ID_LIST_DEVICES,
     ID_RTSP,
     ID_OPEN_TIMEOUT,
     ID_STALL_TIMEOUT,
@@ -77,9 +78,9 @@ static const struct row rows[] = {
     {ID_VERIFY, 0, "verify", "[N]", "recompute every Nth frame by the definition (1)"},
     {0, 0, NULL, NULL, "Input"},
     {ID_FORMAT, 'F', "format", "FORMAT", "before INPUT its format, after it the output's"},
-    {ID_SIZE, 0, "size", "WxH", "of raw video, and of bench's frames"},
-    {ID_RATE, 0, "rate", "FPS", "of raw video and image sequences"},
-    {ID_PIXFMT, 0, "pixfmt", "NAME", "of raw video, as ffmpeg calls it"},
+    {ID_SIZE, 0, "size", "WxH", "of raw video and devices, and of bench's frames"},
+    {ID_RATE, 0, "rate", "FPS", "of raw video, devices and image sequences"},
+    {ID_PIXFMT, 0, "pixfmt", "NAME", "of raw video and devices, as ffmpeg calls it; also mjpeg"},
     {ID_START, 0, "start", "TIME", "begin there; seconds or [HH:]MM:SS"},
     {ID_DURATION, 0, "duration", "TIME", "end so much later"},
     {ID_FRAMES, 0, "frames", "N", "end after N frames"},
@@ -91,6 +92,8 @@ static const struct row rows[] = {
     {0, 0, NULL, NULL, "Live input"},
     {ID_LIVE, 0, "live", NULL,
      "a file plays at its own pace; addresses and devices are live anyway"},
+    {ID_LIST_DEVICES, 0, "list-devices", NULL,
+     "cameras and screens that are here, and their modes"},
     {ID_RTSP, 0, "rtsp-transport", "HOW", "tcp or udp (tcp, then udp)"},
     {ID_OPEN_TIMEOUT, 0, "open-timeout", "TIME", "give up opening after so long (10)"},
     {ID_STALL_TIMEOUT, 0, "stall-timeout", "TIME", "without a picture for so long it is lost (5)"},
@@ -457,6 +460,8 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
     case ID_NEVER:
         config->overwrite = false;
         return -1;
+    case ID_LIST_DEVICES:
+        return list_devices();
     case ID_VERSION:
         printf("%s\n", sluice_version());
         return EXIT_WHOLE;

@@ -1,6 +1,7 @@
 #include "pipeline/devices.h"
 
 #include <dlfcn.h>
+#include <libavutil/avstring.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,7 +30,8 @@ static enum status refuse(const char *format, const struct log *log)
 {
     if (!registered)
         return fail(log, STATUS_INPUT, "devices need FFmpeg's %s, which is not here", library);
-    return fail(log, STATUS_INPUT, "this FFmpeg has no device '%s'; 'ffmpeg -devices' lists them",
+    return fail(log, STATUS_INPUT,
+                "this FFmpeg has no device '%s'; 'sluice --list-devices' shows which it has",
                 format);
 }
 
@@ -51,4 +53,9 @@ enum status device_find_output(const char *format, const struct log *log,
         return STATUS_OK;
     refuse(format, log);
     return STATUS_OUTPUT;
+}
+
+bool device_is_camera(const AVInputFormat *demuxer)
+{
+    return demuxer && av_match_name("v4l2", demuxer->name);
 }

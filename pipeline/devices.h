@@ -1,8 +1,11 @@
 // Capture devices: FFmpeg's libavdevice, found when one is asked for. The program does not link to
 // it: it brings in a dozen libraries of desktops, which most runs and most servers have no use for.
+//
+// Which devices there are is told by sluice_devices(), and of cameras by camera.h.
 #pragma once
 
 #include <libavformat/avformat.h>
+#include <stdbool.h>
 
 #include "stages/log.h"
 #include "stages/status.h"
@@ -14,3 +17,7 @@ enum status device_find(const char *format, const struct log *log, const AVInput
 // The same of a device that shows video ("sdl2").
 enum status device_find_output(const char *format, const struct log *log,
                                const AVOutputFormat **muxer);
+
+// Whether the demuxer is the one of cameras. Its packets lie in the driver's memory, which goes
+// when it is closed, and reading from it cannot be interrupted but with AVFMT_FLAG_NONBLOCK.
+bool device_is_camera(const AVInputFormat *demuxer);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 static bool exists(const char *name)
 {
@@ -34,23 +35,35 @@ bool name_is_live(const char *name)
     return false;
 }
 
+const struct device_name device_names[] = {
+    {"v4l2", "v4l2:/dev/video0"},
+    {"x11grab", "x11grab::0"},
+    {"lavfi", "lavfi:testsrc=size=640x480:rate=25"},
+    {"fbdev", "fbdev:/dev/fb0"},
+    {"decklink", "decklink:DeckLink Mini Recorder"},
+    {"iec61883", "iec61883:auto"},
+    {NULL, NULL},
+};
+
+// V4L2's number among the devices of Linux is 81. What is not there may still be plugged in.
 static bool is_camera(const char *name)
 {
     struct stat about;
-    return !strncmp(name, "/dev/video", 10) && !stat(name, &about) && S_ISCHR(about.st_mode);
+    if (stat(name, &about))
+        return !strncmp(name, "/dev/video", 10) || !strncmp(name, "/dev/v4l/", 9);
+    return S_ISCHR(about.st_mode) && major(about.st_rdev) == 81;
 }
 
 bool name_is_device(const char *name, const char **format, const char **what)
 {
-    static const char *const formats[] = {"v4l2",     "x11grab",  "lavfi", "fbdev",  "kmsgrab",
-                                          "decklink", "iec61883", "alsa",  "openal", NULL};
     size_t length = strcspn(name, ":");
     *what = name;
     *format = is_camera(name) ? "v4l2" : NULL;
-    for (int k = 0; !*format && name[length] && !exists(name) && formats[k]; k++) {
-        if (strlen(formats[k]) != length || strncmp(name, formats[k], length) != 0)
+    for (int k = 0; !*format && name[length] && !exists(name) && device_names[k].format; k++) {
+        const char *kind = device_names[k].format;
+        if (strlen(kind) != length || strncmp(name, kind, length) != 0)
             continue;
-        *format = formats[k];
+        *format = kind;
         *what = name + length + 1;
     }
     return *format;

@@ -12,9 +12,14 @@ bool name_is_url(const char *name);
 // An address whose source plays whether anyone watches or not: rtsp, rtmp, srt, udp, rtp, tcp.
 bool name_is_live(const char *name);
 
-// A device: "/dev/video0", or "FORMAT:WHAT" with a device's format of FFmpeg's in front, as
-// in "v4l2:/dev/video0", "x11grab::0", "lavfi:testsrc". *format and *what (in `name`, or static)
-// are set if so.
+// Kinds of devices by FFmpeg's name, each with an input of that kind; ended by a NULL format.
+struct device_name {
+    const char *format, *example;
+};
+extern const struct device_name device_names[];
+
+// A device: a camera's node ("/dev/video0", "/dev/v4l/by-id/..."), or "FORMAT:WHAT" with the format
+// of a device_name in front. *format and *what (in `name`, or static) are set if so.
 bool name_is_device(const char *name, const char **format, const char **what);
 
 // The name without what must not be read by others: the password of a URL, and values of parameters

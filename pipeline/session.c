@@ -5,14 +5,17 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "pipeline/budget.h"
 #include "pipeline/compat.h"
+#include "pipeline/devices.h"
 #include "pipeline/meter.h"
 #include "pipeline/queue.h"
 
 enum { PACKETS_MOST = 1024 };
 static const int64_t close_ns = 1000 * INT64_C(1000000);
+static const int64_t nap_ns = 2 * INT64_C(1000000); // between looks at what cannot be waited for
 
 // Two hold it: who started it, and its thread. The last one frees it.
 struct session {
@@ -24,6 +27,7 @@ struct session {
     struct queue *packets;
     char *url;
     const AVInputFormat *demuxer;
+    bool is_camera;
     AVDictionary *options;
     int64_t open_ns, stall_ns;
     AVFormatContext *known;
@@ -61,6 +65,20 @@ static int interrupted(void *session_)
 {
     const struct session *session = session_;
     return session->left || meter_now_ns() > session->deadline_ns;
+}
+
+static void nap(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = nap_ns}, NULL);
+}
+
+// FFmpeg's question. While it learns of the streams of a camera it does nothing but ask.
+static int interrupted_nap(void *session_)
+{
+    const struct session *session = session_;
+    if (session->is_camera)
+        nap();
+    return interrupted(session_);
 }
 
 static void set_deadline(struct session *session, int64_t ns)
@@ -146,7 +164,9 @@ static int open_connection(struct session *session)
     session->format = avformat_alloc_context();
     if (!session->format)
         return AVERROR(ENOMEM);
-    session->format->interrupt_callback = (AVIOInterruptCB){interrupted, session};
+    session->format->interrupt_callback = (AVIOInterruptCB){interrupted_nap, session};
+    if (session->is_camera) // a driver that stalls could not be turned away from
+        session->format->flags |= AVFMT_FLAG_NONBLOCK;
     set_deadline(session, session->open_ns);
     int error = simulate_open(session->simulate, &session->format->interrupt_callback);
     if (!error)
@@ -167,6 +187,23 @@ static void become(struct session *session, enum session_state state, AVFormatCo
     pthread_mutex_unlock(&session->lock);
 }
 
+// Copy a packet whose bytes go when the connection is closed: its frames are filtered later.
+static int keep_packet(AVPacket *packet)
+{
+    AVPacket *copy = av_packet_alloc();
+    int error = copy ? av_new_packet(copy, packet->size) : AVERROR(ENOMEM);
+    if (error >= 0 && packet->size)
+        memcpy(copy->data, packet->data, (size_t)packet->size);
+    if (error >= 0)
+        error = av_packet_copy_props(copy, packet);
+    if (error >= 0) {
+        av_packet_unref(packet);
+        av_packet_move_ref(packet, copy);
+    }
+    av_packet_free(&copy);
+    return error;
+}
+
 static int read_packets(struct session *session)
 {
     for (;;) {
@@ -177,6 +214,10 @@ static int read_packets(struct session *session)
         int error = simulate_read(session->simulate, session->format, -1, packet);
         packet->pos = meter_now_ns();
         bool late = interrupted(session); // parsers give out what they have before they say so
+        if (error == AVERROR(EAGAIN))
+            nap();
+        if (error >= 0 && session->is_camera)
+            error = keep_packet(packet);
         enum status status = error < 0 ? STATUS_OK : queue_push(session->packets, &packet);
         av_packet_free(&packet);
         if (late || status)
@@ -219,6 +260,7 @@ static enum status create(const struct session_request *request, struct session 
     pthread_condattr_destroy(&monotonic);
     session->url = strdup(request->url);
     session->demuxer = request->demuxer;
+    session->is_camera = device_is_camera(request->demuxer);
     session->open_ns = request->open_ns;
     session->stall_ns = request->stall_ns;
     session->simulate = simulate_ref(request->simulate);

@@ -88,9 +88,10 @@ struct sluice_config {
     const char *chain;
 
     const char *input_format; // FFmpeg's name of a demuxer, when the content cannot tell
-    const char *input_size;   // "1920x1080", of raw video
-    const char *input_rate;   // "30000/1001", of raw video and image sequences
-    const char *input_pixfmt; // FFmpeg's name of a pixel format, of raw video
+    const char *input_size;   // "1920x1080", of raw video and devices
+    const char *input_rate;   // "30000/1001", of raw video, devices and image sequences
+    const char *input_pixfmt; // FFmpeg's name of a pixel format, of raw video and devices; of
+                              // cameras also of a codec, "mjpeg"
     const char *stream;       // index of the video stream to filter; NULL: the best
     double start;             // begin there
     double duration;          // end so much later
@@ -343,6 +344,54 @@ struct sluice_stage_info {
 // Stage number `index` from 0, and option `option` of it. SLUICE_END past the last.
 enum sluice_status sluice_stage(int index, struct sluice_stage_info *info);
 enum sluice_status sluice_stage_option(int index, int option, struct sluice_option_info *info);
+
+// ---- capture devices ----
+
+struct sluice_rate {
+    int num, den; // frames a second are num / den
+};
+
+// What a camera gives: pictures of one format, of one size or of any size in a range.
+struct sluice_mode {
+    const char *pixfmt;          // what input_pixfmt takes; NULL: FFmpeg does not read it. Static
+    char description[32];        // the format in the driver's words
+    unsigned fourcc;             // ... and in V4L2's code
+    int width, height;           // 0: the driver does not say
+    int width_most, height_most; // 0: one size; else width, height are the least
+    int width_step, height_step; // of a range, from the least on
+    struct sluice_rate rate[32];
+    int rates;     // of rate[], as the driver orders them; 0: it does not say
+    bool any_rate; // from rate[0], the slowest, to rate[1], the fastest
+};
+
+// A device as it is now.
+struct sluice_device {
+    const char *input;   // what sluice_config.input takes
+    const char *name;    // what it is called, for people
+    const char *trouble; // why it cannot be used, a sentence; NULL: it can
+    const struct sluice_mode *modes;
+    int mode_count; // 0 of what is not a camera
+};
+
+// Call device() with each capture device that this machine has: cameras, and the X11 screen that
+// the environment's DISPLAY names. What it is given is gone when it returns. Blocks while drivers
+// answer, and for two seconds at most for the screen.
+enum sluice_status sluice_devices(void (*device)(void *opaque, const struct sluice_device *device),
+                                  void *opaque);
+
+// A mode's sizes and rates for people: "640x480", "16x16 to 1920x1080 in steps of 2x2"; "30, 15",
+// "1 to 60"; "" where the driver does not say.
+void sluice_mode_size(const struct sluice_mode *mode, char *to, size_t size);
+void sluice_mode_rates(const struct sluice_mode *mode, char *to, size_t size);
+
+// A kind of device that the installed libavdevice knows, and an input of that kind. Strings are
+// static.
+struct sluice_device_kind {
+    const char *name, *description, *example;
+};
+
+// Kind number `index` from 0. SLUICE_END past the last, and always if there is no libavdevice.
+enum sluice_status sluice_device_kind(int index, struct sluice_device_kind *kind);
 
 // ---- reports ----
 

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "pipeline/camera.h"
 #include "pipeline/check.h"
 #include "pipeline/compat.h"
 #include "pipeline/devices.h"
@@ -196,12 +197,13 @@ static const char *option_flag(const char *key)
                                           : key;
 }
 
-// What is said of raw video, before a demuxer says less about it.
+// What is said of raw video and devices, before a demuxer says less about it.
 static enum status check_description(const struct source *source,
-                                     const struct source_request *request)
+                                     const struct source_request *request, bool may_be_codec)
 {
     int width, height;
     AVRational rate;
+    bool codec = may_be_codec && request->pixfmt && avcodec_descriptor_get_by_name(request->pixfmt);
     if (request->size && av_parse_video_size(&width, &height, request->size) < 0)
         return fail(source->log, STATUS_USAGE, "--size is '%s'; it takes WxH, as in 1920x1080",
                     request->size);
@@ -209,7 +211,7 @@ static enum status check_description(const struct source *source,
         return fail(source->log, STATUS_USAGE,
                     "--rate is '%s'; it takes frames a second, as in 25 or 30000/1001",
                     request->rate);
-    if (request->pixfmt && av_get_pix_fmt(request->pixfmt) == AV_PIX_FMT_NONE)
+    if (request->pixfmt && !codec && av_get_pix_fmt(request->pixfmt) == AV_PIX_FMT_NONE)
         return fail(source->log, STATUS_USAGE,
                     "--pixfmt is '%s', which is no pixel format; 'ffmpeg -pix_fmts' lists them",
                     request->pixfmt);
@@ -235,21 +237,46 @@ struct opening {
     AVDictionary *options;
 };
 
+static struct camera_wish camera_wish_of(const struct source_request *request)
+{
+    return (struct camera_wish){request->size, request->rate, request->pixfmt};
+}
+
+// Devices take what is asked of them or nothing. *pixfmt is the format to open it in.
+static enum status check_device(const struct source *source, const struct source_request *request,
+                                const struct opening *opening, const char **pixfmt)
+{
+    const struct camera_wish wish = camera_wish_of(request);
+    const char *const keys[] = {request->size ? "video_size" : NULL,
+                                request->rate ? "framerate" : NULL,
+                                request->pixfmt ? "pixel_format" : NULL};
+    if (device_is_camera(opening->demuxer))
+        return camera_check(opening->what, &wish, source->log, pixfmt);
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        if (keys[k] && !av_opt_find((void *)&opening->demuxer->priv_class, keys[k], NULL, 0,
+                                    AV_OPT_SEARCH_FAKE_OBJ))
+            return fail(source->log, STATUS_USAGE, "%s is nothing that a device of kind %s takes",
+                        option_flag(keys[k]), opening->demuxer->name);
+    return STATUS_OK;
+}
+
 static enum status prepare(const struct source *source, const struct source_request *request,
                            struct opening *opening)
 {
-    const char *device;
+    const char *device = "", *pixfmt = request->pixfmt;
     *opening = (struct opening){0};
     opening->is_device = name_is_device(request->name, &device, &opening->what);
-    enum status status = check_description(source, request);
+    enum status status = check_description(source, request, !strcmp(device ? device : "", "v4l2"));
     if (!status)
         status = opening->is_device ? device_find(device, source->log, &opening->demuxer)
                                     : find_demuxer(source, request->format, &opening->demuxer);
+    if (!status && opening->is_device)
+        status = check_device(source, request, opening, &pixfmt);
     if (status)
         return status;
     set_option(&opening->options, "video_size", request->size);
     set_option(&opening->options, "framerate", request->rate);
-    set_option(&opening->options, "pixel_format", request->pixfmt);
+    set_option(&opening->options, "pixel_format", pixfmt);
     return STATUS_OK;
 }
 
@@ -380,6 +407,13 @@ static enum status seek_to_start(struct source *source, double start)
 static const char protocols[] =
     "rtsp,rtsps,rtp,srtp,rtmp,rtmps,rtmpt,rtmpe,srt,udp,tcp,tls,http,https,httpproxy,crypto,data";
 
+static enum status check_camera(const struct source *source, const struct source_request *request)
+{
+    const struct camera_wish wish = camera_wish_of(request);
+    AVRational given = source->format->streams[0]->avg_frame_rate;
+    return camera_check_rate(source->name, &wish, given, source->log);
+}
+
 static enum status open_live(struct source *source, const struct source_request *request)
 {
     struct opening opening;
@@ -413,7 +447,7 @@ static enum status open_live(struct source *source, const struct source_request 
         return STATUS_EOF;
     if (!status)
         source->format = (AVFormatContext *)live_format(source->live);
-    return status;
+    return status || !device_is_camera(opening.demuxer) ? status : check_camera(source, request);
 }
 
 // Segments are up to ten seconds long, and late.
