@@ -175,6 +175,7 @@ def test_stall_of_a_file_takes_time_and_nothing_else(tmp_path, clips):
 def test_stall_is_no_bar_to_a_stop(tmp_path, clips):
     with Job(tmp_path, clips["film.mkv"], "out.mkv", "--simulate", "stall=60s@1") as job:
         job.await_words("nothing comes for 60 s")
+        job.await_frames(10)
         told = job.stop()
     assert len(tools.frame_times(tmp_path / "out.mkv")) == told["frames"]["out"] >= 10
 
