@@ -1,0 +1,162 @@
+"""A run as long as weeks are short: soak.py [--seconds N] [--rate FPS], with SLUICE naming the program.
+
+A camera of small pictures, many a second, that hangs up every twenty seconds; packets are lost and
+corrupted on the way; the pictures go into segments, a playlist, a port that nobody listens on, and
+to a browser; meanwhile parameters change, figures are asked for and snapshots taken. 540 s of 500
+pictures a second are as many as three hours of 25. Meant for builds with sanitizers; without, its
+figures of memory, threads and descriptors count, too. Exits with 1 if anything is wrong."""
+import argparse
+import http.client
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+CONNECTION_S = 20
+
+
+def make_clip(path, rate):
+    subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i",
+                    f"testsrc2=size=160x120:rate={rate}:duration={CONNECTION_S}", "-c:v", "libx264",
+                    "-preset", "ultrafast", "-tune", "zerolatency", "-g", str(rate // 10), "-muxdelay",
+                    "0", "-f", "mpegts", path], check=True)
+
+
+class Camera(threading.Thread):
+    """Sends the clip at its pace to whoever connects, and hangs up."""
+
+    def __init__(self, clip):
+        super().__init__(daemon=True)
+        self.data, self.connections = clip.read_bytes(), 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.start()
+
+    def run(self):
+        step = max(188, len(self.data) // (CONNECTION_S * 50) // 188 * 188)
+        while True:
+            connection, _ = self.listener.accept()
+            self.connections += 1
+            begin = time.monotonic()
+            with connection:
+                for at in range(0, len(self.data), step):
+                    time.sleep(max(0, begin + CONNECTION_S * at / len(self.data) - time.monotonic()))
+                    try:
+                        connection.sendall(self.data[at:at + step])
+                    except OSError:
+                        break
+
+
+def ask(path, line):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(30)
+        client.connect(str(path))
+        client.sendall(line.encode() + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            answer += client.recv(65536)
+    return json.loads(answer)
+
+
+def fetch(port, path, most=1 << 16):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request("GET", path)
+    body = connection.getresponse().read(most)
+    connection.close()
+    return body
+
+
+def usage_of(pid):
+    status = Path(f"/proc/{pid}/status").read_text()
+    return {"rss_kb": int(re.search(r"VmRSS:\s+(\d+)", status)[1]),
+            "threads": int(re.search(r"Threads:\s+(\d+)", status)[1]),
+            "fds": len(os.listdir(f"/proc/{pid}/fd"))}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def bother(job, folder, metrics, page, seconds):
+    """Ask and change for so long. Returns how much the process used, once a second."""
+    used, begin, turn = [], time.monotonic(), 0
+    while time.monotonic() - begin < seconds and job.poll() is None:
+        turn += 1
+        ask(folder / "ctl", f"set gaussian.sigma={1 + turn % 5 / 4}, threshold.t1={turn % 100}")
+        ask(folder / "ctl", "stats")
+        if turn % 10 == 0:
+            ask(folder / "ctl", f"chain {['gray,gaussian=2,threshold=20:240', 'gaussian,threshold=9:99'][turn // 10 % 2].replace('gaussian,', 'gaussian=1.4,')}")
+            ask(folder / "ctl", f"snapshot {folder / 'now.jpg'}")
+        fetch(metrics, "/metrics")
+        fetch(page, "/stream")
+        used.append(usage_of(job.pid))
+        time.sleep(1)
+    return used
+
+
+def check(told, used, camera, rate, seconds):
+    frames = told["frames"]
+    drops = sum(frames[k] for k in ("dropped_range", "dropped_stop", "dropped_clock", "dropped_late"))
+    late = used[len(used) // 4:]
+    facts = {
+        "the ledger adds up": frames["in"] + frames["filled"] == frames["out"] + drops,
+        "every loss was mended": frames["losses"] - frames["reconnects"] in (0, 1),
+        "as often as it was hung up": frames["reconnects"] >= seconds // CONNECTION_S - 2,
+        "frames came": frames["in"] > rate * seconds * 0.8,
+        "it ended as asked": told["exit"] in (0, 3),
+        "below its ceiling": max(u["rss_kb"] for u in used) * 1024 < told["run"]["memory_most"]
+                             or "SOAK_SANITIZED" in os.environ,
+        "threads constant": max(u["threads"] for u in late) - min(u["threads"] for u in late) <= 2,
+        "descriptors constant": max(u["fds"] for u in late) - min(u["fds"] for u in late) <= 8,
+    }
+    return facts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=540)
+    parser.add_argument("--rate", type=int, default=500)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder_:
+        folder = Path(folder_)
+        make_clip(folder / "clip.ts", options.rate)
+        camera = Camera(folder / "clip.ts")
+        metrics, page = free_port(), free_port()
+        job = subprocess.Popen(
+            [os.environ.get("SLUICE", "build/sluice"), f"tcp://127.0.0.1:{camera.port}", "rec.mkv",
+             "-y", "-F", "matroska", "--preset", "ultrafast", "--segment", "60", "-o", "live.m3u8",
+             "-o", f"udp://127.0.0.1:{free_port()}", "-o", f"mjpeg:{page}", "--metrics", str(metrics),
+             "-f", "gray,gaussian=1.4,threshold=20:240", "--control", "ctl", "--journal", "journal",
+             "--simulate", "loss=0.1%,corrupt=0.1%", "--json", "run.json"],
+            cwd=folder, stdin=subprocess.DEVNULL, stderr=open(folder / "said", "w"))
+        while not (folder / "ctl").exists() or b"frames_out" not in fetch(metrics, "/metrics"):
+            assert job.poll() is None, (folder / "said").read_text()[-4000:]
+            time.sleep(0.5)
+        used = bother(job, folder, metrics, page, options.seconds)
+        if job.poll() is None:
+            ask(folder / "ctl", "quit")
+        code = job.wait(60)
+        said = (folder / "said").read_text()
+        reports = [line for line in said.splitlines()
+                   if "Sanitizer" in line or "runtime error" in line]
+        if code not in (0, 3) or not (folder / "run.json").exists():
+            sys.exit(f"exit {code}\n{said[-6000:]}")
+        told = json.loads((folder / "run.json").read_text())
+        facts = check(told, used, camera, options.rate, options.seconds)
+        print(json.dumps({"frames": told["frames"], "outputs": told["outputs"],
+                          "latency_s": told["time"]["latency_s"], "first": used[len(used) // 4],
+                          "last": used[-1], "reports": reports[:40], "facts": facts}, indent=1))
+        if reports:
+            print(said[-20000:])
+        sys.exit(0 if all(facts.values()) and not reports else 1)
+
+
+main()
