@@ -163,6 +163,18 @@ def test_driver_that_is_dead_is_left_and_costs_nothing(fake, pixfmt):
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - used < 1.5
 
 
+def test_driver_that_is_stuck_is_opened_anew(fake):
+    result = fake("/dev/video97", "null:", "--frames", 30, "--stall-timeout", 1, kind="stuck")
+    assert result.code == 0 and "is back after" in result.stderr, result.stderr
+
+
+def test_pictures_outlive_the_camera(fake):
+    """Those not yet filtered when it goes lay in its driver's memory."""
+    result = fake("/dev/video97", "null:", "-f", "gaussian=30", "--backend", "scalar", "--threads", 1,
+                  "--max-latency", 60, "--reconnect", "no", kind="gone", timeout=120)
+    assert result.code == 3 and "20 in = 20 out" in result.stderr, result.stderr
+
+
 # ---- with a camera ----
 
 MODE = "--size 320x180 --rate 10 --pixfmt yuyv422"
