@@ -263,10 +263,11 @@ static enum status check_device(const struct source *source, const struct source
 static enum status prepare(const struct source *source, const struct source_request *request,
                            struct opening *opening)
 {
-    const char *device = "", *pixfmt = request->pixfmt;
+    const char *device, *pixfmt = request->pixfmt;
     *opening = (struct opening){0};
     opening->is_device = name_is_device(request->name, &device, &opening->what);
-    enum status status = check_description(source, request, !strcmp(device ? device : "", "v4l2"));
+    bool is_camera = opening->is_device && !strcmp(device, "v4l2");
+    enum status status = check_description(source, request, is_camera);
     if (!status)
         status = opening->is_device ? device_find(device, source->log, &opening->demuxer)
                                     : find_demuxer(source, request->format, &opening->demuxer);

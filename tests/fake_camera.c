@@ -1,7 +1,11 @@
-// A camera for LD_PRELOAD: /dev/video97 speaks as much V4L2 as libavdevice does, and gives pictures
-// that lie in the file FAKE_CAMERA_JPEG. For what the kernel's test driver has not: a webcam's two
-// formats, one of them compressed; continuous sizes and rates; drivers that list nothing and go at
-// their own pace (FAKE_CAMERA=mute) or never give a picture (FAKE_CAMERA=dead).
+// A camera for LD_PRELOAD: /dev/video97 speaks as much V4L2 as libavdevice does. Its pictures of
+// MJPEG lie in the file FAKE_CAMERA_JPEG. It is for what the kernel's test driver has not: a
+// webcam's two formats, one of them compressed; continuous sizes and rates; and, by FAKE_CAMERA,
+//
+//   mute     lists neither sizes nor rates, and goes at its own pace
+//   dead     never gives a picture
+//   stuck    gives LAST pictures, and more only when it is opened anew
+//   gone     gives LAST pictures, and is unplugged
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BUFFER = 1 << 20, BUFFERS = 4, Z16 = v4l2_fourcc('Z', '1', '6', ' ') };
+enum { BUFFER = 1 << 20, BUFFERS = 4, LAST = 20, Z16 = v4l2_fourcc('Z', '1', '6', ' ') };
 
 static const char path[] = "/dev/video97";
 
@@ -34,9 +38,10 @@ static const struct mode {
 };
 static const unsigned formats[] = {V4L2_PIX_FMT_YUYV, V4L2_PIX_FMT_MJPEG, Z16, V4L2_PIX_FMT_GREY};
 
-// ---- what is set; of the one program that has it open ----
+// ---- what is set ----
 
-static int camera = -1; // the descriptor
+static int camera = -1, second = -1; // descriptors; of the second all it learns is that it is busy
+static bool blocks;
 static unsigned fourcc = V4L2_PIX_FMT_YUYV, width = 320, height = 240, rate = 30;
 static unsigned queued[BUFFERS], queue_length, given;
 static long long began_ns;
@@ -179,8 +184,14 @@ static unsigned draw(unsigned index)
 static int give(struct v4l2_buffer *buffer)
 {
     long long due = began_ns + (given + 1) * 1000000000LL / (rate ? rate : 30);
-    if (!queue_length || is("dead") || now_ns() < due)
-        return refuse(EAGAIN);
+    if (is("gone") && given == LAST)
+        return refuse(ENODEV);
+    bool never = is("dead") || (is("stuck") && given == LAST);
+    while (!queue_length || never || now_ns() < due) {
+        if (!blocks)
+            return refuse(EAGAIN);
+        usleep(1000);
+    }
     buffer->index = queued[0];
     queue_length--;
     memmove(queued, queued + 1, queue_length * sizeof *queued);
@@ -267,7 +278,9 @@ int ioctl(int fd, unsigned long what, ...)
     va_start(arguments, what);
     void *argument = va_arg(arguments, void *);
     va_end(arguments);
-    if (fd >= 0 && fd == camera)
+    if (fd >= 0 && fd == second && (what == VIDIOC_S_FMT || what == VIDIOC_REQBUFS))
+        return refuse(EBUSY);
+    if (fd >= 0 && (fd == camera || fd == second))
         return answer(what, argument);
     int (*real)(int, unsigned long, ...);
     *(void **)&real = dlsym(RTLD_NEXT, "ioctl");
@@ -280,8 +293,13 @@ static int open_any(const char *name, int flags, mode_t mode)
     *(void **)&real = dlsym(RTLD_NEXT, "open");
     if (strcmp(name, path) != 0)
         return real(name, flags, mode);
-    camera = memfd_create("camera", MFD_CLOEXEC);
-    return ftruncate(camera, BUFFERS * BUFFER) ? -1 : camera;
+    int fd = memfd_create("camera", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, BUFFERS * BUFFER))
+        return -1;
+    if (camera >= 0)
+        return second = fd;
+    blocks = !(flags & O_NONBLOCK);
+    return camera = fd;
 }
 
 int open(const char *name, int flags, ...)
@@ -300,6 +318,15 @@ int open64(const char *name, int flags, ...)
     mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
     va_end(arguments);
     return open_any(name, flags, mode);
+}
+
+int close(int fd)
+{
+    int (*real)(int);
+    *(void **)&real = dlsym(RTLD_NEXT, "close");
+    camera = fd == camera ? -1 : camera;
+    second = fd == second ? -1 : second;
+    return real(fd);
 }
 
 int stat(const char *restrict name, struct stat *restrict about)
