@@ -215,7 +215,9 @@ static enum status next_segment(struct writer *writer, int64_t pts_us)
 
 static void say_lost(struct writer *writer, const char *why)
 {
-    log_print(writer->log, LOG_WARNING, "%s is lost (%s); it is connected again",
+    log_print(writer->log, LOG_WARNING,
+              writer->connects ? "%s is lost (%s); it is connected again"
+                               : "%s is not reached (%s); it is tried again",
               writer->target.shown, why);
     writer->lost_ns = meter_now_ns();
 }
@@ -223,7 +225,8 @@ static void say_lost(struct writer *writer, const char *why)
 static void say_connected(struct writer *writer)
 {
     if (writer->lost_ns)
-        log_print(writer->log, LOG_WARNING, "%s is back after %.1f s", writer->target.shown,
+        log_print(writer->log, LOG_WARNING, "%s is %s after %.1f s", writer->target.shown,
+                  writer->connects ? "back" : "reached",
                   (double)(meter_now_ns() - writer->lost_ns) / (double)second_ns);
     writer->lost_ns = 0;
 }
@@ -585,6 +588,13 @@ void writer_finish(struct writer *writer)
     decide(writer, true);
 }
 
+// Nobody ever watched: no output came of it.
+static bool is_unheard(const struct writer *writer)
+{
+    return writer->target.kind == TARGET_ADDRESS && !writer->connects &&
+           !status_is_failure((enum status)writer->status);
+}
+
 enum status writer_join(struct writer *writer)
 {
     int64_t patience_ns = target_is_live(&writer->target) ? second_ns : INT64_MAX / 2;
@@ -592,6 +602,9 @@ enum status writer_join(struct writer *writer)
         writer->guard.over = true; // what waits gives up, except the look-up of a name
         await_end(writer, meter_now_ns() + second_ns / 4);
     }
+    if (is_unheard(writer))
+        writer->status =
+            fail(writer->log, STATUS_OUTPUT, "%s was never reached", writer->target.shown);
     enum status status = (enum status)writer->status;
     return status_is_failure(status) ? status : STATUS_OK;
 }
