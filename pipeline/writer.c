@@ -277,14 +277,18 @@ static enum status attempt(struct writer *writer)
 // A call on the output said that it is gone.
 static enum status lost(struct writer *writer)
 {
-    if (writer->target.kind == TARGET_DISPLAY || writer->guard.over)
-        return STATUS_EOF;
-    writer->connected = false;
-    say_lost(writer, output_error(writer->output));
+    bool window = writer->target.kind == TARGET_DISPLAY, over = window || writer->guard.over;
+    enum status status = over ? STATUS_EOF : STATUS_OK;
+    if (window && !writer->packets) // the muxer says so only now
+        status =
+            fail(writer->log, STATUS_OUTPUT, "%s: no window could be opened", writer->target.shown);
+    if (!over)
+        say_lost(writer, output_error(writer->output));
     close_output(writer);
+    writer->connected = false;
     writer->attempts = 0;
     writer->next_attempt_ns = meter_now_ns();
-    return STATUS_OK;
+    return status;
 }
 
 // ---- packets ----
