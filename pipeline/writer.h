@@ -7,7 +7,8 @@
 //
 //   target      when a call fails
 //   FILE        the output has failed
-//   SEGMENTS    likewise; each begins with a key frame, at multiples of their length
+//   SEGMENTS    likewise; each begins with a key frame, at multiples of their length, and holds
+//               what the other streams have of its time
 //   ADDRESS     it is connected again, with back-off, and goes on with the next key frame
 //   DISPLAY     its window was closed: the output has ended
 //   PAGE        never: who watches may come and go
