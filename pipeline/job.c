@@ -207,8 +207,9 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     struct sink_request outputs[OUTPUTS_MOST];
     int count = sink_requests_of(config, outputs);
     struct source_request input = source_request_of(config);
-    char reason[256];
-    job->output_name = strdup(config->output.name ? config->output.name : "");
+    char reason[256], shown[4300];
+    name_without_secrets(config->output.name ? config->output.name : "", shown, sizeof shown);
+    job->output_name = strdup(shown);
     job->verify = config->verify;
     job->gap_kind = (enum gap_kind)config->gap;
     enum status status = job->output_name ? check_numbers(job, config) : STATUS_MEMORY;

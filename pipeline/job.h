@@ -53,7 +53,7 @@ struct sluice_job {
     struct sink *sink;
     struct backend *backend;
     struct decoder *decoder;
-    char *output_name;                // of the first, as it was given
+    char *output_name;                // of the first, without secrets
     char *output_names[OUTPUTS_MOST]; // without secrets, in the order of the sink's
     int outputs;
     struct trace *trace;     // NULL: none

@@ -681,6 +681,8 @@ enum status output_write(struct output *output, AVPacket *packet, int stream)
     int error = route->filter ? filter_packet(route, packet) : 0;
     if (!error)
         error = av_interleaved_write_frame(output->format, packet);
+    if (error >= 0 && target_is_live(output->target) && interrupted(output->guard))
+        error = AVERROR_EXIT; // RTSP's muxer does not say so
     if (output->file[0])
         output->open_bytes = file_size(output->file[0]);
     else if (output->target->kind == TARGET_ADDRESS && output->format->pb)

@@ -19,8 +19,9 @@ struct branch {
     bool skips;
     pthread_t thread;
     bool opened;
-    _Atomic int64_t dropped;
+    _Atomic int64_t given, dropped;
     atomic_int status; // enum status
+    atomic_bool finished;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     // ---- guarded by lock ----
@@ -47,14 +48,12 @@ static void *run(void *branch_)
 {
     struct branch *branch = branch_;
     enum status status = STATUS_OK;
-    while (!status) {
-        AVFrame *frame = NULL;
-        status = queue_pop(branch->frames, &frame);
-        if (!status)
-            status = branch->sink->write(branch->sink, frame);
+    AVFrame *frame = NULL;
+    while (!status && !queue_pop(branch->frames, &frame)) {
+        status = branch->sink->write(branch->sink, frame);
         av_frame_free(&frame);
     }
-    if (status == STATUS_EOF)
+    if (!status)
         status = branch->sink->write(branch->sink, NULL);
     branch->status = (int)status;
     branch->dropped += queue_abandon(branch->frames);
@@ -85,6 +84,7 @@ static enum status open_branch(struct branch *branch, const struct sink_video *v
 static enum status give(struct branch *branch, const AVFrame *frame)
 {
     bool taken = true;
+    branch->given++;
     if (branch->status)
         return (enum status)branch->status;
     AVFrame *copy = av_frame_clone(frame);
@@ -94,7 +94,9 @@ static enum status give(struct branch *branch, const AVFrame *frame)
                                        : queue_push(branch->frames, &copy);
     branch->dropped += !taken;
     av_frame_free(&copy);
-    return status == STATUS_EOF ? (enum status)branch->status : status;
+    if (status != STATUS_EOF)
+        return status;
+    return branch->status ? (enum status)branch->status : STATUS_STOPPED;
 }
 
 // Wait for its thread, but not for an encoder when no time is left.
@@ -200,9 +202,18 @@ static enum status finish(struct sink *sink)
         enum status one = (enum status)branch->status;
         if (!status_is_failure(one))
             one = branch->sink->finish(branch->sink);
+        branch->finished = true;
         status = status_join(status, status_is_failure(one) ? one : STATUS_OK);
     }
     return status;
+}
+
+// What an output has neither written nor left out by the end has not come out of its encoder.
+static void count_missing(const struct branch *branch, struct sink_output *output)
+{
+    int64_t missing = branch->given - output->frames - output->dropped;
+    if (branch->finished && missing > 0)
+        output->dropped += missing;
 }
 
 static int outputs(const struct sink *sink, struct sink_output *list, int most)
@@ -215,6 +226,7 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
         for (int n = count; n < count + more; n++) {
             list[n].dropped += branch->dropped;
             list[n].failed |= status_is_failure((enum status)branch->status);
+            count_missing(branch, &list[n]);
         }
         count += more;
     }

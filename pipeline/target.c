@@ -66,13 +66,18 @@ static enum status find_address(struct target *target, const struct target_reque
                       &target->muxer);
 }
 
+// Without any of them SDL may draw where nobody sees it.
+static bool has_screen(void)
+{
+    return getenv("DISPLAY") || getenv("WAYLAND_DISPLAY") || getenv("SDL_VIDEODRIVER");
+}
+
 static enum status find_display(struct target *target, const struct log *log)
 {
     target->kind = TARGET_DISPLAY;
-    // Without a screen SDL would draw where nobody sees it.
-    if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("SDL_VIDEODRIVER"))
+    if (!has_screen())
         return fail(log, STATUS_OUTPUT,
-                    "%s needs a screen, and neither DISPLAY nor WAYLAND_DISPLAY is set",
+                    "%s needs a screen; neither DISPLAY nor WAYLAND_DISPLAY names one",
                     target->shown);
     return device_find_output("sdl2", log, &target->muxer);
 }

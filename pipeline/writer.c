@@ -16,7 +16,7 @@
 #include "pipeline/queue.h"
 #include "pipeline/session.h"
 
-enum { WAITING_MOST = 64, SKIPPING_MOST = 1024, NAMES_TRIED = 1000 };
+enum { WAITING_MOST = 64, SKIPPING_MOST = 1024, HELD_MOST = 1024, NAMES_TRIED = 1000 };
 static const int64_t second_ns = 1000 * INT64_C(1000000);
 
 struct writer {
@@ -48,7 +48,10 @@ struct writer {
     bool awaits_key; // nothing is of use before
     int64_t popped;  // packets of video
     int64_t segment_due_us, origin_us;
-    int attempts; // since it was lost
+    AVPacket *held[HELD_MOST]; // of other streams, until the video of their time tells the segment
+    int helds;
+    int64_t video_us; // how far that is
+    int attempts;     // since it was lost
     unsigned seed;
     int64_t next_attempt_ns, lost_ns;
     int64_t closed_bytes;
@@ -216,7 +219,9 @@ static enum status next_segment(struct writer *writer, int64_t pts_us)
 
 static void say_lost(struct writer *writer, const char *why)
 {
-    log_print(writer->log, LOG_WARNING, "%s is lost (%s); it is connected again",
+    log_print(writer->log, LOG_WARNING,
+              writer->connects ? "%s is lost (%s); it is connected again"
+                               : "%s is not reached (%s); it is tried again",
               writer->target.shown, why);
     writer->lost_ns = meter_now_ns();
 }
@@ -224,7 +229,8 @@ static void say_lost(struct writer *writer, const char *why)
 static void say_connected(struct writer *writer)
 {
     if (writer->lost_ns)
-        log_print(writer->log, LOG_WARNING, "%s is back after %.1f s", writer->target.shown,
+        log_print(writer->log, LOG_WARNING, "%s is %s after %.1f s", writer->target.shown,
+                  writer->connects ? "back" : "reached",
                   (double)(meter_now_ns() - writer->lost_ns) / (double)second_ns);
     writer->lost_ns = 0;
 }
@@ -275,14 +281,18 @@ static enum status attempt(struct writer *writer)
 // A call on the output said that it is gone.
 static enum status lost(struct writer *writer)
 {
-    if (writer->target.kind == TARGET_DISPLAY || writer->guard.over)
-        return STATUS_EOF;
-    writer->connected = false;
-    say_lost(writer, output_error(writer->output));
+    bool window = writer->target.kind == TARGET_DISPLAY, over = window || writer->guard.over;
+    enum status status = over ? STATUS_EOF : STATUS_OK;
+    if (window && !writer->packets) // the muxer says so only now
+        status =
+            fail(writer->log, STATUS_OUTPUT, "%s: no window could be opened", writer->target.shown);
+    if (!over)
+        say_lost(writer, output_error(writer->output));
     close_output(writer);
+    writer->connected = false;
     writer->attempts = 0;
     writer->next_attempt_ns = meter_now_ns();
-    return STATUS_OK;
+    return status;
 }
 
 // ---- packets ----
@@ -305,6 +315,43 @@ static void take_change(struct writer *writer)
     pthread_mutex_unlock(&writer->lock);
 }
 
+static int64_t time_of(const struct writer *writer, const AVPacket *packet)
+{
+    const AVStream *stream = writer->streams.from->streams[packet->stream_index];
+    int64_t time = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
+    return time == AV_NOPTS_VALUE ? INT64_MIN
+                                  : av_rescale_q(time, stream->time_base, AV_TIME_BASE_Q);
+}
+
+// Write what has been held and comes before `until_us`.
+static enum status write_held(struct writer *writer, int64_t until_us)
+{
+    enum status status = STATUS_OK;
+    int kept = 0;
+    for (int k = 0; k < writer->helds; k++) {
+        AVPacket *packet = writer->held[k];
+        if (status || time_of(writer, packet) >= until_us) {
+            writer->held[kept++] = packet;
+            continue;
+        }
+        status = output_write(writer->output, packet, packet->stream_index);
+        av_packet_free(&packet);
+    }
+    writer->helds = kept;
+    return status;
+}
+
+// Encoders keep pictures back, so that sound comes long before its video.
+static enum status hold(struct writer *writer, const AVPacket *packet)
+{
+    AVPacket *copy = av_packet_clone(packet);
+    if (!copy)
+        return STATUS_MEMORY;
+    enum status status = writer->helds == HELD_MOST ? write_held(writer, INT64_MAX) : STATUS_OK;
+    writer->held[writer->helds++] = copy;
+    return status ? status : write_held(writer, writer->video_us);
+}
+
 static enum status turn_segment(struct writer *writer, const AVPacket *packet)
 {
     int64_t pts_us = packet->pos;
@@ -312,13 +359,18 @@ static enum status turn_segment(struct writer *writer, const AVPacket *packet)
     if (writer->segment_due_us == INT64_MIN)
         writer->segment_due_us = pts_us;
     bool due = packet->flags & AV_PKT_FLAG_KEY && pts_us >= writer->segment_due_us;
-    return due ? next_segment(writer, pts_us) : STATUS_OK;
+    writer->video_us = pts_us > writer->video_us ? pts_us : writer->video_us;
+    enum status status = write_held(writer, writer->video_us);
+    return due && !status ? next_segment(writer, pts_us) : status;
 }
 
 static enum status write_output(struct writer *writer, AVPacket *packet)
 {
     enum status status = STATUS_OK;
-    if (writer->target.kind == TARGET_SEGMENTS && is_video(writer, packet))
+    bool segments = writer->target.kind == TARGET_SEGMENTS, video = is_video(writer, packet);
+    if (segments && !video)
+        return hold(writer, packet);
+    if (segments)
         status = turn_segment(writer, packet);
     if (target_is_live(&writer->target))
         writer->guard.deadline_ns = meter_now_ns() + writer->stall_ns;
@@ -392,6 +444,8 @@ static enum status end(struct writer *writer)
     if (writer->output && target_is_live(&writer->target))
         writer->guard.deadline_ns = meter_now_ns() + second_ns;
     if (writer->output)
+        status = write_held(writer, INT64_MAX);
+    if (writer->output && !status)
         status = output_finish(writer->output);
     return status == STATUS_EOF ? STATUS_OK : status; // a server that has gone misses the goodbye
 }
@@ -459,6 +513,7 @@ enum status writer_open(struct writer *writer, const struct writer_opening *open
     writer->must_connect = opening->must_connect;
     writer->watch = opening->watch;
     writer->origin_us = pts_us;
+    writer->video_us = INT64_MIN;
     writer->key_due_us = writer->segment_due_us = pts_us + writer->target.segment_us;
     enum status status =
         queue_create(writer->skips ? SKIPPING_MOST : WAITING_MOST, 1, drop_packet, &writer->queue);
@@ -586,6 +641,13 @@ void writer_finish(struct writer *writer)
     decide(writer, true);
 }
 
+// Nobody ever watched: no output came of it.
+static bool is_unheard(const struct writer *writer)
+{
+    return writer->target.kind == TARGET_ADDRESS && !writer->connects &&
+           !status_is_failure((enum status)writer->status);
+}
+
 enum status writer_join(struct writer *writer)
 {
     int64_t patience_ns = target_is_live(&writer->target) ? second_ns : INT64_MAX / 2;
@@ -593,6 +655,9 @@ enum status writer_join(struct writer *writer)
         writer->guard.over = true; // what waits gives up, except the look-up of a name
         await_end(writer, meter_now_ns() + second_ns / 4);
     }
+    if (is_unheard(writer))
+        writer->status =
+            fail(writer->log, STATUS_OUTPUT, "%s was never reached", writer->target.shown);
     enum status status = (enum status)writer->status;
     return status_is_failure(status) ? status : STATUS_OK;
 }
@@ -607,6 +672,8 @@ void writer_destroy(struct writer **writer)
         old->guard.over = true;
         pthread_join(old->thread, NULL);
     }
+    for (int k = 0; k < old->helds; k++)
+        av_packet_free(&old->held[k]);
     output_destroy(&old->output);
     mjpeg_destroy(&old->page);
     queue_destroy(&old->queue);

@@ -7,7 +7,8 @@
 //
 //   target      when a call fails
 //   FILE        the output has failed
-//   SEGMENTS    likewise; each begins with a key frame, at multiples of their length
+//   SEGMENTS    likewise; each begins with a key frame, at multiples of their length, and holds
+//               what the other streams have of its time
 //   ADDRESS     it is connected again, with back-off, and goes on with the next key frame
 //   DISPLAY     its window was closed: the output has ended
 //   PAGE        never: who watches may come and go
@@ -93,7 +94,8 @@ void writer_hurry(struct writer *writer);
 // There is no more: what waits is written, and the output made whole. Returns at once; once.
 void writer_finish(struct writer *writer);
 
-// Wait for that, of connections no longer than a second. Its failure, if it had one.
+// Wait for that, of connections no longer than a second. Its failure, if it had one; an address
+// that was never reached is one.
 enum status writer_join(struct writer *writer);
 
 // How it goes. Any thread.

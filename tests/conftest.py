@@ -4,6 +4,7 @@ ffmpeg, and a built sluice (the environment's SLUICE, or build/sluice)."""
 import functools
 import os
 import signal
+import subprocess
 
 import pytest
 
@@ -42,3 +43,15 @@ def clips(tmp_path_factory):
 @pytest.fixture(scope="session")
 def cuda():
     return tools.has_cuda()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 100 kB, for root."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", folder]
+    if os.geteuid() or subprocess.run(command, stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("only root can mount a small disk")
+    yield folder
+    subprocess.run(["umount", folder], check=True)

@@ -1,7 +1,7 @@
 """An RTSP server for tests: rtsp_server.py PORT PIPELINE... serves rtsp://127.0.0.1:PORT/0, /1, ...
 
-Each PIPELINE is GStreamer's; its payloader is called pay0. All viewers see the same picture. Says
-"ready" when it listens."""
+Each PIPELINE is GStreamer's; its payloader is called pay0, and all viewers see the same picture. One
+with a depay0 takes what is published to it. Says "ready" when it listens."""
 import signal
 import sys
 
@@ -18,7 +18,10 @@ server.set_service(sys.argv[1])
 for number, pipeline in enumerate(sys.argv[2:]):
     factory = GstRtspServer.RTSPMediaFactory()
     factory.set_launch(f"( {pipeline} )")
-    factory.set_shared(True)
+    if "depay0" in pipeline:
+        factory.set_transport_mode(GstRtspServer.RTSPTransportMode.RECORD)
+    else:
+        factory.set_shared(True)
     server.get_mount_points().add_factory(f"/{number}", factory)
 server.attach(None)
 loop = GLib.MainLoop()

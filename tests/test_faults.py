@@ -271,18 +271,6 @@ def test_a_protocol_prefix_opens_nothing(run, tmp_path, out, clips):
 # ---- output that fails ----
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 100 kB, for root."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    if not ROOT or subprocess.run(["mount", "-t", "tmpfs", "--option", "size=100k", "tmpfs", folder],
-                                  stderr=subprocess.DEVNULL).returncode:
-        pytest.skip("only root can mount a small disk")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-
-
 @pytest.mark.parametrize("name", ["o.mkv", "o.mp4", "o.ts", "o.avi", "o%03d.png", "o.y4m"])
 def test_disk_full(small_disk, run, clips, name):
     fine = [] if name.endswith(("png", "y4m")) else ["--option", "qp=1"]

@@ -93,6 +93,11 @@ def probe(file, *args):
     return json.loads(result.stdout or b"{}")
 
 
+def load(file):
+    """A summary, or anything else in JSON."""
+    return json.loads(Path(file).read_text())
+
+
 def has_encoder(name):
     return f" {name} " in execute(["ffmpeg", "-v", "error", "-encoders"]).text
 
