@@ -110,8 +110,8 @@ class Run:
         self.came, self.resident = [], [] # (ms, when), KiB
         self.process = subprocess.Popen(
             ["taskset", "-c", ",".join(map(str, self.cores)), options.sluice,
-             f"tcp://127.0.0.1:{self.sender.port}", *arguments, "--reconnect", "no", "--backend",
-             "cpu", "--json", "told.json", "-q"],
+             f"tcp://127.0.0.1:{self.sender.port}", "--backend", "cpu", *arguments, "--reconnect",
+             "no", "--json", "told.json", "-q"],
             cwd=self.folder, stdout=subprocess.PIPE, stderr=open(self.folder / "log", "w"))
         threads = [self.receive, self.watch] + [self.starve] * (name == "starved")
         self.threads = [threading.Thread(target=work, daemon=True) for work in threads]
