@@ -7,10 +7,10 @@
 
 #include "pipeline/meter.h"
 
-enum { ARRIVALS = 1024, BUCKETS = 512, BUCKETS_PER_OCTAVE = 16 };
+enum { ARRIVALS = 1024, REORDERED = 32, BUCKETS = 512, BUCKETS_PER_OCTAVE = 16 };
 
-// What came in so much time from the first packet on may be so much older.
-static const int64_t opening_ns = INT64_C(1000000000);
+// What came within two seconds of the first packet may be one second older.
+static const int64_t opening_ns = INT64_C(2000000000), grace_ns = INT64_C(1000000000);
 
 struct arrival {
     int64_t pts_us, ns; // ns 0: none
@@ -48,11 +48,22 @@ void latency_destroy(struct latency **latency)
     *latency = NULL;
 }
 
+// What is to be shown later than this packet waits for it.
+static void delay_later_locked(struct latency *latency, int64_t pts_us, int64_t arrived_ns)
+{
+    for (unsigned k = 1; k <= REORDERED; k++) {
+        struct arrival *arrival = &latency->arrival[(latency->next - k) % ARRIVALS];
+        if (arrival->ns && arrival->pts_us > pts_us)
+            arrival->ns = arrived_ns;
+    }
+}
+
 void latency_note_arrival(struct latency *latency, int64_t pts_us, int64_t arrived_ns)
 {
     pthread_mutex_lock(&latency->lock);
     if (!latency->first_ns)
         latency->first_ns = arrived_ns;
+    delay_later_locked(latency, pts_us, arrived_ns);
     latency->arrival[latency->next++ % ARRIVALS] = (struct arrival){pts_us, arrived_ns};
     pthread_mutex_unlock(&latency->lock);
 }
@@ -76,7 +87,7 @@ int64_t latency_age_ns(struct latency *latency, int64_t pts_us)
     const struct arrival *arrival = find_locked(latency, pts_us);
     int64_t age = arrival ? meter_now_ns() - arrival->ns : 0;
     if (arrival && arrival->ns - latency->first_ns < opening_ns)
-        age = age > opening_ns ? age - opening_ns : 0;
+        age = age > grace_ns ? age - grace_ns : 0;
     pthread_mutex_unlock(&latency->lock);
     return age;
 }

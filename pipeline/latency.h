@@ -11,13 +11,14 @@ struct latency;
 enum status latency_create(struct latency **latency);
 void latency_destroy(struct latency **latency);
 
-// A packet with this timestamp, in microseconds, arrived at `arrived_ns` of CLOCK_MONOTONIC. The
-// last thousand are remembered. Any thread.
+// A packet with this timestamp, in microseconds, arrived at `arrived_ns` of CLOCK_MONOTONIC. Where
+// packets come in another order than they are shown in, one has arrived when all that are shown
+// before it have. The last thousand are remembered. Any thread.
 void latency_note_arrival(struct latency *latency, int64_t pts_us, int64_t arrived_ns);
 
 // How long ago the packet with this timestamp arrived; 0 if nothing is known of it. While a source
-// is opened packets gather: of those of the first second a second does not count, so that a job that
-// can keep up has time to catch up. Any thread.
+// is opened packets gather: a second does not count of those that come in the first two, so that a
+// job that can keep up has time to catch up. Any thread.
 int64_t latency_age_ns(struct latency *latency, int64_t pts_us);
 
 // What the packet with this timestamp became is out. Any thread.

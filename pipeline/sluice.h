@@ -109,9 +109,9 @@ struct sluice_config {
     double stall_timeout;       // seconds without a picture until a source is lost; 0: 5, of
                                 // playlists, which come in segments, 30
     double max_latency;         // seconds: frames older than so are dropped before they are
-                                // filtered, those of the first second when they are a second
-                                // older, and the decoder's threads are limited; 0: 2 of live
-                                // sources, any of files and playlists
+                                // filtered, those of the first two seconds when they are one
+                                // second older, and the decoder's threads are limited; 0: 2 of
+                                // live sources, any of files and playlists
     int reconnects;             // attempts in a row, at once and then 0.25 s to 10 s apart; 0: for
                                 // ever, below 0: none
     // Faults on purpose, of any input: "loss=2%,corrupt=1%" (of the filtered stream's packets),
@@ -289,7 +289,8 @@ struct sluice_summary {
     int64_t losses, reconnects; // times that a live source went away, and came back
     double lost_seconds;        // time without it
     double latency[3]; // of a live source: what 50, 95 and 99 % of the frames did not exceed from
-                       // a packet's arrival to the writing of what became of it; 0: nothing written
+                       // a packet's arrival (and that of those shown before it) to the writing of
+                       // what became of it; 0: nothing written
     int64_t verified;  // frames recomputed and found equal
     // What config->simulate did.
     struct sluice_simulated {

@@ -377,27 +377,49 @@ static void queues_can_be_waited_for_until_a_moment(void **state)
     queue_destroy(&queue);
 }
 
-static void the_first_second_is_given_time(void **state)
+enum { FRAME_US = 40000 };
+
+static void note_frames(struct latency *latency, const int *shown, int count, int64_t first_ns)
+{
+    for (int k = 0; k < count; k++)
+        latency_note_arrival(latency, shown[k] * FRAME_US, first_ns + INT64_C(1000) * k * FRAME_US);
+}
+
+static void what_gathers_at_the_beginning_is_given_time(void **state)
 {
     (void)state;
-    enum { STEP_US = 40000, FRAMES = 50 };
     struct latency *latency;
-    int64_t first_ns = meter_now_ns() - INT64_C(2500000000);
+    int shown[75];
+    for (int k = 0; k < 75; k++)
+        shown[k] = k;
     assert_int_equal(latency_create(&latency), STATUS_OK);
     assert_int_equal(latency_age_ns(latency, 0), 0);
-    for (int k = 0; k < FRAMES; k++)
-        latency_note_arrival(latency, k * STEP_US, first_ns + INT64_C(1000) * k * STEP_US);
-    int64_t age_ns = latency_age_ns(latency, 0);
-    assert_true(age_ns >= 1500000000 && age_ns < 2500000000);
-    assert_true(latency_age_ns(latency, (FRAMES - 1) * STEP_US) >=
-                540000000); // less than the first
-    assert_true(latency_age_ns(latency, 24 * STEP_US) < latency_age_ns(latency, 25 * STEP_US));
+    note_frames(latency, shown, 75, meter_now_ns() - INT64_C(3500000000));
+    assert_true(latency_age_ns(latency, 0) >= 2500000000 &&
+                latency_age_ns(latency, 0) < 3500000000);
+    assert_true(latency_age_ns(latency, 49 * FRAME_US) < latency_age_ns(latency, 50 * FRAME_US));
+    assert_true(latency_age_ns(latency, 50 * FRAME_US) >= 1500000000);
     latency_note_out(latency, 0); // it took so long all the same
     struct sluice_latency figures;
     latency_figures(latency, &figures);
-    assert_true(figures.quantile[0] > 2.3);
+    assert_true(figures.quantile[0] > 3.3);
     latency_destroy(&latency);
     assert_null(latency);
+}
+
+static void a_frame_waits_for_those_that_are_shown_before_it(void **state)
+{
+    (void)state;
+    struct latency *latency;
+    assert_int_equal(latency_create(&latency), STATUS_OK);
+    note_frames(latency, (int[]){0, 4, 2, 1, 3, 5}, 6, meter_now_ns() - INT64_C(1500000000));
+    int64_t age_ns[6];
+    for (int k = 0; k < 6; k++)
+        age_ns[k] = latency_age_ns(latency, k * FRAME_US) + 5000000; // the clock goes on
+    const int arrival[] = {0, 3, 3, 4, 4, 5};
+    for (int k = 1; k < 6; k++)
+        assert_int_equal((age_ns[0] - age_ns[k] + 10000000) / 1000 / FRAME_US, arrival[k]);
+    latency_destroy(&latency);
 }
 
 int main(void)
@@ -415,7 +437,8 @@ int main(void)
         cmocka_unit_test(failed_writes_are_noticed),
         cmocka_unit_test(pixel_formats_go_both_ways),
         cmocka_unit_test(outputs_take_the_least_loss),
-        cmocka_unit_test(the_first_second_is_given_time),
+        cmocka_unit_test(what_gathers_at_the_beginning_is_given_time),
+        cmocka_unit_test(a_frame_waits_for_those_that_are_shown_before_it),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
