@@ -200,6 +200,9 @@ WRONG_OPTIONS = [
     (["--option", "g=99999999999"], ["g=99999999999"]),
     (["--option", "movflags=nope"], ["movflags=nope"]),
     (["-F", "nope"], ["nope", "format"]),
+    (["--segment", "0.0000001"], ["too short"]),
+    (["-o", "udp://127.0.0.1:9", "--segment", "2s"], ["--segment", "udp://127.0.0.1:9"]),
+    (["-o", "mjpeg:18080", "--segment", "2s"], ["--segment", "mjpeg:18080"]),
 ]
 
 
