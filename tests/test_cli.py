@@ -212,6 +212,13 @@ def test_wrong_option_is_refused_before_anything_is_opened(run, tmp_path, argume
     refused(run("missing.mp4", "out.mp4", *arguments), tmp_path, *words)
 
 
+def test_an_address_named_twice_is_refused_without_its_secrets(run, tmp_path):
+    address = "rtmp://user:geheim@127.0.0.1/live"
+    result = run("missing.mp4", address, "-o", address)
+    refused(result, tmp_path, "user:***@127.0.0.1", "twice")
+    assert "geheim" not in result.stderr
+
+
 @pytest.mark.parametrize("arguments, words", [
     (["--preset", "warp"], ["warp"]),
     (["--option", "tune=nope"], ["nope"]),
