@@ -219,6 +219,11 @@ def test_an_address_named_twice_is_refused_without_its_secrets(run, tmp_path):
     assert "geheim" not in result.stderr
 
 
+def test_options_around_the_first_output_are_one_list(run, tmp_path):
+    options = ["--option", "g=25", "-o", "out.mp4", "--option", "nope=1"]
+    refused(run("missing.mp4", *options), tmp_path, "nope")
+
+
 @pytest.mark.parametrize("arguments, words", [
     (["--preset", "warp"], ["warp"]),
     (["--option", "tune=nope"], ["nope"]),
