@@ -515,6 +515,16 @@ def test_nobody_there_is_an_error_at_once(run):
     assert result.code == 4 and "Connection refused" in result.stderr
 
 
+# ---- outputs ----
+
+
+def test_what_is_made_for_a_page_is_no_recording(run, tmp_path, clips):
+    result = run(clips["plain.mp4"], "mjpeg:0", "-o", "rec.mkv", "--frames", 10)
+    assert result.code == 0, result.stderr
+    recorded = tools.probe(tmp_path / "rec.mkv", "-show_streams")["streams"][0]
+    assert recorded["codec_name"] == "h264"
+
+
 # ---- secrets ----
 
 
