@@ -29,6 +29,7 @@ struct writer {
 
     // ---- set by writer_open() ----
     bool skips, must_connect, opened;
+    int video;   // the filtered stream of the source
     bool *wants; // by stream of the source
     struct writer_watch watch;
     struct queue *queue;
@@ -289,7 +290,7 @@ static enum status lost(struct writer *writer)
 
 static bool is_video(const struct writer *writer, const AVPacket *packet)
 {
-    return packet->stream_index == writer->streams.video;
+    return packet->stream_index == writer->video;
 }
 
 // What the packet is the first of: another picture size.
@@ -458,6 +459,7 @@ enum status writer_open(struct writer *writer, const struct writer_opening *open
     writer->skips = opening->skips;
     writer->must_connect = opening->must_connect;
     writer->watch = opening->watch;
+    writer->video = streams->video;
     writer->origin_us = pts_us;
     writer->key_due_us = writer->segment_due_us = pts_us + writer->target.segment_us;
     enum status status =
@@ -521,7 +523,7 @@ static enum status push_skipping(struct writer *writer, AVPacket **packet, bool 
 
 enum status writer_push(struct writer *writer, const AVPacket *packet)
 {
-    bool video = packet->stream_index == writer->streams.video;
+    bool video = is_video(writer, packet);
     if (writer->status)
         return (enum status)writer->status;
     AVPacket *copy = av_packet_clone(packet);
@@ -529,7 +531,8 @@ enum status writer_push(struct writer *writer, const AVPacket *packet)
         return STATUS_MEMORY;
     enum status status =
         writer->skips ? push_skipping(writer, &copy, video) : push_waiting(writer, &copy);
-    writer->pushed += video && !copy;
+    if (video && !copy)
+        writer->pushed++;
     av_packet_free(&copy);
     if (status == STATUS_EOF)
         return writer->status ? (enum status)writer->status : STATUS_STOPPED;
