@@ -18,6 +18,7 @@
 
 enum { WAITING_MOST = 64, SKIPPING_MOST = 1024, NAMES_TRIED = 1000 };
 static const int64_t second_ns = 1000 * INT64_C(1000000);
+static const int64_t good_ns = 2000 * INT64_C(1000000); // so long a connection is to stand
 
 struct writer {
     const struct log *log;
@@ -49,9 +50,9 @@ struct writer {
     bool awaits_key; // nothing is of use before
     int64_t popped;  // packets of video
     int64_t segment_due_us, origin_us;
-    int attempts; // since it was lost
+    int attempts; // since a connection was good, the one that made it included
     unsigned seed;
-    int64_t next_attempt_ns, lost_ns;
+    int64_t next_attempt_ns, lost_ns, connected_ns;
     int64_t closed_bytes;
 
     // ---- any thread's ----
@@ -72,6 +73,11 @@ static void drop_packet(void *packet_)
 {
     AVPacket *packet = packet_;
     av_packet_free(&packet);
+}
+
+static bool is_video(const struct writer *writer, const AVPacket *packet)
+{
+    return packet->stream_index == writer->video;
 }
 
 // ---- what goes in, kept ----
@@ -230,17 +236,28 @@ static void say_connected(struct writer *writer)
     writer->lost_ns = 0;
 }
 
+static bool has_given_up(const struct writer *writer)
+{
+    return writer->reconnects >= 0 && writer->attempts > writer->reconnects;
+}
+
 static bool is_last_attempt(const struct writer *writer)
 {
     return writer->target.kind == TARGET_DISPLAY || (!writer->connects && writer->must_connect) ||
-           (writer->reconnects >= 0 && writer->attempts > writer->reconnects);
+           has_given_up(writer);
+}
+
+// The output is closed, and the next attempt comes in time: at once, and then more and more slowly.
+static void await_next_attempt(struct writer *writer)
+{
+    writer->next_attempt_ns = meter_now_ns() + backoff_ns(writer->attempts - 1, &writer->seed);
+    close_output(writer);
 }
 
 static enum status attempt_failed(struct writer *writer)
 {
     const char *why = output_error(writer->output);
     enum status status = STATUS_OK;
-    writer->attempts++;
     if (writer->guard.over)
         status = STATUS_EOF;
     else if (is_last_attempt(writer))
@@ -251,47 +268,64 @@ static enum status attempt_failed(struct writer *writer)
     else
         log_print(writer->log, LOG_DEBUG, "%s is not reached (attempt %d): %s",
                   writer->target.shown, writer->attempts, why);
-    writer->next_attempt_ns = meter_now_ns() + backoff_ns(writer->attempts, &writer->seed);
-    close_output(writer);
+    await_next_attempt(writer);
     return status;
+}
+
+// A packet that comes while there is no connection.
+static void leave_out(struct writer *writer, const AVPacket *packet)
+{
+    writer->skipped += is_video(writer, packet);
+}
+
+// What has waited for a connection is old by now.
+static void leave_out_waiting(struct writer *writer)
+{
+    AVPacket *packet = NULL;
+    while (!queue_pop_until(writer->queue, &packet, 0) && packet) {
+        leave_out(writer, packet);
+        av_packet_free(&packet);
+    }
 }
 
 // Try to have a connection that can be written to.
 static enum status attempt(struct writer *writer)
 {
+    writer->attempts++;
     enum status status = begin_output(writer, writer->target.name, &writer->streams);
     if (status == STATUS_EOF)
         return attempt_failed(writer);
     if (status)
         return status;
+    if (writer->lost_ns)
+        leave_out_waiting(writer);
     say_connected(writer);
     writer->connects++;
     writer->connected = true;
-    writer->attempts = 0;
+    writer->connected_ns = meter_now_ns();
     writer->awaits_key = true;
     writer->wants_key = true;
     return STATUS_OK;
 }
 
-// A call on the output said that it is gone.
+// A call on the output said that it is gone. A server that takes connections and ends them at once
+// is not there.
 static enum status lost(struct writer *writer)
 {
     if (writer->target.kind == TARGET_DISPLAY || writer->guard.over)
         return STATUS_EOF;
     writer->connected = false;
+    if (meter_now_ns() - writer->connected_ns > good_ns)
+        writer->attempts = 1;
+    if (has_given_up(writer))
+        return fail(writer->log, STATUS_OUTPUT, "%s is lost: %s", writer->target.shown,
+                    output_error(writer->output));
     say_lost(writer, output_error(writer->output));
-    close_output(writer);
-    writer->attempts = 0;
-    writer->next_attempt_ns = meter_now_ns();
+    await_next_attempt(writer);
     return STATUS_OK;
 }
 
 // ---- packets ----
-
-static bool is_video(const struct writer *writer, const AVPacket *packet)
-{
-    return packet->stream_index == writer->video;
-}
 
 // What the packet is the first of: another picture size.
 static void take_change(struct writer *writer)
@@ -345,16 +379,12 @@ static enum status write_packet(struct writer *writer, AVPacket *packet)
     else
         status = write_output(writer, packet);
     writer->popped += video;
-    writer->packets += video && !status;
-    if (writer->watch.wrote && !status)
+    bool written = !status && (writer->output || writer->page); // and not lost with its connection
+    writer->packets += video && written;
+    writer->skipped += video && !written && !status;
+    if (writer->watch.wrote && written)
         writer->watch.wrote(writer->watch.opaque, video ? pts_us : AV_NOPTS_VALUE, begin_ns);
     return status;
-}
-
-// A packet that comes while there is no connection.
-static void leave_out(struct writer *writer, const AVPacket *packet)
-{
-    writer->skipped += is_video(writer, packet);
 }
 
 // ---- the thread ----
