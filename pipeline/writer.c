@@ -50,6 +50,9 @@ struct writer {
     bool awaits_key; // nothing is of use before
     int64_t popped;  // packets of video
     int64_t segment_due_us, origin_us;
+    bool turns;         // the next segment is due, whatever the time
+    char *segment_name; // of the last, without a number; NULL: there was none
+    int segment_number;
     int attempts; // since a connection was good, the one that made it included
     unsigned seed;
     int64_t next_attempt_ns, lost_ns, connected_ns;
@@ -187,21 +190,34 @@ static void close_output(struct writer *writer)
     note_size(writer);
 }
 
+// The first name that is free: of a file that may be replaced, too, but of none of this writer's.
+static enum status name_segment(struct writer *writer, int64_t wall_s, int64_t media_us,
+                                char **name)
+{
+    static const struct log silent = {0};
+    bool replaces = writer->target.overwrite && wall_s < 0;
+    char *plain = target_segment_name(&writer->target, wall_s, media_us, 0);
+    bool again = plain && writer->segment_name && !strcmp(plain, writer->segment_name);
+    int number = again ? writer->segment_number + 1 : 0, last = number + NAMES_TRIED;
+    free(writer->segment_name);
+    writer->segment_name = plain;
+    *name = NULL;
+    do {
+        free(*name);
+        *name = target_segment_name(&writer->target, wall_s, media_us, number);
+    } while (*name && file_check(*name, replaces, &silent) && ++number < last);
+    writer->segment_number = number;
+    return *name && plain ? STATUS_OK : STATUS_MEMORY;
+}
+
 static enum status begin_segment(struct writer *writer, const struct output_streams *streams,
                                  int64_t pts_us)
 {
     int64_t wall_s = streams->live ? (int64_t)time(NULL) : -1;
     char *name = NULL;
-    bool taken = true;
-    for (int number = 0; number < NAMES_TRIED && taken; number++) {
-        static const struct log silent = {0};
-        free(name);
-        name = target_segment_name(&writer->target, wall_s, pts_us - writer->origin_us, number);
-        if (!name)
-            return STATUS_MEMORY;
-        taken = file_check(name, writer->target.overwrite && wall_s < 0, &silent);
-    }
-    enum status status = begin_output(writer, name, streams);
+    enum status status = name_segment(writer, wall_s, pts_us - writer->origin_us, &name);
+    if (!status)
+        status = begin_output(writer, name, streams);
     writer->files++;
     free(name);
     return status;
@@ -212,9 +228,9 @@ static enum status next_segment(struct writer *writer, int64_t pts_us)
 {
     enum status status = output_finish(writer->output);
     close_output(writer);
-    int64_t length = writer->target.segment_us;
+    writer->turns = false;
     while (writer->segment_due_us <= pts_us)
-        writer->segment_due_us += length;
+        writer->segment_due_us += writer->target.segment_us;
     writer->streams.shift = pts_us;
     return status ? status : begin_segment(writer, &writer->streams, pts_us);
 }
@@ -335,7 +351,7 @@ static void take_change(struct writer *writer)
         forget_streams(&writer->streams);
         writer->streams = writer->next;
         writer->next = (struct output_streams){0};
-        writer->segment_due_us = INT64_MIN; // now
+        writer->turns = true;
     }
     pthread_mutex_unlock(&writer->lock);
 }
@@ -344,9 +360,8 @@ static enum status turn_segment(struct writer *writer, const AVPacket *packet)
 {
     int64_t pts_us = packet->pos;
     take_change(writer);
-    if (writer->segment_due_us == INT64_MIN)
-        writer->segment_due_us = pts_us;
-    bool due = packet->flags & AV_PKT_FLAG_KEY && pts_us >= writer->segment_due_us;
+    bool due =
+        packet->flags & AV_PKT_FLAG_KEY && (writer->turns || pts_us >= writer->segment_due_us);
     return due ? next_segment(writer, pts_us) : STATUS_OK;
 }
 
@@ -650,6 +665,7 @@ void writer_destroy(struct writer **writer)
     pthread_mutex_destroy(&old->lock);
     pthread_cond_destroy(&old->changed);
     free(old->wants);
+    free(old->segment_name);
     free(old);
     *writer = NULL;
 }

@@ -296,6 +296,16 @@ def test_every_kind_of_output_is_kept(run, tmp_path, clips, kind):
     assert (tmp_path / kind.replace("hash:", "")).read_text() == "precious"
 
 
+def test_segments_of_one_second_do_not_replace_each_other(run, tmp_path, clips):
+    for _ in range(2):
+        result = run(clips["plain.mp4"], "out.mkv", "--segment", "0.25s", "-y", "--json", "run.json")
+        assert result.code == 0, result.stderr
+    told = json.loads((tmp_path / "run.json").read_text())
+    files = list(tmp_path.glob("out-*.mkv"))
+    assert len(files) == told["outputs"][0]["files"] > 2
+    assert sum(len(tools.frame_times(file)) for file in files) == told["frames"]["out"]
+
+
 def test_output_appears_only_when_whole(run, tmp_path, clips):
     """A run that fails in the middle leaves the old file; the encoder refuses the second picture."""
     output = tmp_path / "out.mp4"
