@@ -342,9 +342,9 @@ static struct sluice_output *current_output(struct settings *settings)
 
 static void add_output(struct settings *settings, const char *name)
 {
+    settings->option_count += settings->output_count > 0; // the end of the list before
     settings->output_count++;
     current_output(settings)->name = name;
-    settings->option_count++; // the end of the list before
 }
 
 static void add_option(struct settings *settings, const char *text)

@@ -106,6 +106,13 @@ static const char *file_of(const char *output)
     return strncmp(output, "hash:", 5) ? output : output + 5;
 }
 
+static enum status named_twice(const struct sluice_job *job, const char *output)
+{
+    char shown[4300];
+    name_without_secrets(output, shown, sizeof shown);
+    return fail(&job->log, STATUS_USAGE, "%s is named twice as an output", shown);
+}
+
 static enum status check_outputs(const struct sluice_job *job, const struct sluice_config *config,
                                  const struct sink_request *outputs, int count)
 {
@@ -121,8 +128,7 @@ static enum status check_outputs(const struct sluice_job *job, const struct slui
                         config->input);
         for (int n = 0; n < k; n++)
             if (!strcmp(file, file_of(outputs[n].output)))
-                return fail(&job->log, STATUS_USAGE, "%s is named twice as an output",
-                            outputs[k].output);
+                return named_twice(job, outputs[k].output);
     }
     return STATUS_OK;
 }

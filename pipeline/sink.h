@@ -123,7 +123,7 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
                                const struct stop *stop, struct sink **sink);
 
 // Of two that encode: let the first write the output of the second too, if the same encoding does
-// for both. *other is NULL then.
+// for both; what is made for a window or a page does not for a file. *other is NULL then.
 void sink_encode_join(struct sink *sink, struct sink **other);
 
 // Takes the `count` sinks in either case.

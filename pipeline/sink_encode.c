@@ -620,12 +620,19 @@ static bool takes(const AVOutputFormat *muxer, const AVCodec *codec)
     return known == 1 || (known < 0 && usual && av_match_name(muxer->name, open));
 }
 
+// What a window or a page gets is for eyes that are there, and too large or too poor to be kept.
+static bool is_for_show(const struct encode_sink *self)
+{
+    return writer_target(self->writer[0])->kind >= TARGET_DISPLAY;
+}
+
 void sink_encode_join(struct sink *sink, struct sink **other)
 {
     struct encode_sink *self = (struct encode_sink *)sink, *from = (struct encode_sink *)*other;
     bool codec = from->codec_named ? from->codec == self->codec : takes(from->muxer, self->codec);
     bool options = !from->encoder_options || is_same(from->encoder_options, self->encoder_options);
     if (!codec || !options || self->one_a_file || from->one_a_file ||
+        (is_for_show(self) && !is_for_show(from)) ||
         counts_frames(self->muxer) != counts_frames(from->muxer))
         return;
     for (int k = 0; k < from->writers; k++)

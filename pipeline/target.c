@@ -12,6 +12,8 @@
 #include "pipeline/file.h"
 #include "pipeline/names.h"
 
+static const int64_t segment_least_us = 100000;
+
 // ---- containers ----
 
 static enum status find_muxer(const char *format, const char *file, const struct log *log,
@@ -101,6 +103,9 @@ static enum status check_file(const struct target *target, const struct log *log
 
 static enum status check_segments(const struct target *target, const struct log *log)
 {
+    if (target->segment_us < segment_least_us)
+        return fail(log, STATUS_USAGE, "segments of %s would be too short; they take %g s or more",
+                    target->shown, (double)segment_least_us / AV_TIME_BASE);
     if (!strcmp(target->name, "-") || target_is_images(target) || target_is_playlist(target))
         return fail(log, STATUS_USAGE, "%s cannot be written in segments", target->shown);
     char *name = target_segment_name(target, 0, 0, 0);
@@ -135,12 +140,14 @@ enum status target_init(const struct target_request *request, const struct log *
     if ((display || page) && request->format)
         return fail(log, STATUS_USAGE, "-F is for files and addresses; %s has its own format",
                     target->shown);
+    bool address = !display && !page && name_is_url(request->name);
+    if ((display || page || address) && request->segment > 0)
+        return fail(log, STATUS_USAGE, "--segment is for files; %s is none", target->shown);
     if (display)
         return find_display(target, log);
     if (page)
         return find_page(target, log);
-    return name_is_url(request->name) ? find_address(target, request, log)
-                                      : find_file(target, request, log);
+    return address ? find_address(target, request, log) : find_file(target, request, log);
 }
 
 void target_finish(struct target *target)

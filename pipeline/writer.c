@@ -18,6 +18,7 @@
 
 enum { WAITING_MOST = 64, SKIPPING_MOST = 1024, HELD_MOST = 1024, NAMES_TRIED = 1000 };
 static const int64_t second_ns = 1000 * INT64_C(1000000);
+static const int64_t good_ns = 2000 * INT64_C(1000000); // so long a connection is to stand
 
 struct writer {
     const struct log *log;
@@ -29,6 +30,7 @@ struct writer {
 
     // ---- set by writer_open() ----
     bool skips, must_connect, opened;
+    int video;   // the filtered stream of the source
     bool *wants; // by stream of the source
     struct writer_watch watch;
     struct queue *queue;
@@ -50,10 +52,13 @@ struct writer {
     int64_t segment_due_us, origin_us;
     AVPacket *held[HELD_MOST]; // of other streams, until the video of their time tells the segment
     int helds;
-    int64_t video_us; // how far that is
-    int attempts;     // since it was lost
+    int64_t video_us;   // how far that is
+    bool turns;         // the next segment is due, whatever the time
+    char *segment_name; // of the last, without a number; NULL: there was none
+    int segment_number;
+    int attempts; // since a connection was good, the one that made it included
     unsigned seed;
-    int64_t next_attempt_ns, lost_ns;
+    int64_t next_attempt_ns, lost_ns, connected_ns;
     int64_t closed_bytes;
 
     // ---- any thread's ----
@@ -74,6 +79,11 @@ static void drop_packet(void *packet_)
 {
     AVPacket *packet = packet_;
     av_packet_free(&packet);
+}
+
+static bool is_video(const struct writer *writer, const AVPacket *packet)
+{
+    return packet->stream_index == writer->video;
 }
 
 // ---- what goes in, kept ----
@@ -183,21 +193,34 @@ static void close_output(struct writer *writer)
     note_size(writer);
 }
 
+// The first name that is free: of a file that may be replaced, too, but of none of this writer's.
+static enum status name_segment(struct writer *writer, int64_t wall_s, int64_t media_us,
+                                char **name)
+{
+    static const struct log silent = {0};
+    bool replaces = writer->target.overwrite && wall_s < 0;
+    char *plain = target_segment_name(&writer->target, wall_s, media_us, 0);
+    bool again = plain && writer->segment_name && !strcmp(plain, writer->segment_name);
+    int number = again ? writer->segment_number + 1 : 0, last = number + NAMES_TRIED;
+    free(writer->segment_name);
+    writer->segment_name = plain;
+    *name = NULL;
+    do {
+        free(*name);
+        *name = target_segment_name(&writer->target, wall_s, media_us, number);
+    } while (*name && file_check(*name, replaces, &silent) && ++number < last);
+    writer->segment_number = number;
+    return *name && plain ? STATUS_OK : STATUS_MEMORY;
+}
+
 static enum status begin_segment(struct writer *writer, const struct output_streams *streams,
                                  int64_t pts_us)
 {
     int64_t wall_s = streams->live ? (int64_t)time(NULL) : -1;
     char *name = NULL;
-    bool taken = true;
-    for (int number = 0; number < NAMES_TRIED && taken; number++) {
-        static const struct log silent = {0};
-        free(name);
-        name = target_segment_name(&writer->target, wall_s, pts_us - writer->origin_us, number);
-        if (!name)
-            return STATUS_MEMORY;
-        taken = file_check(name, writer->target.overwrite && wall_s < 0, &silent);
-    }
-    enum status status = begin_output(writer, name, streams);
+    enum status status = name_segment(writer, wall_s, pts_us - writer->origin_us, &name);
+    if (!status)
+        status = begin_output(writer, name, streams);
     writer->files++;
     free(name);
     return status;
@@ -208,9 +231,9 @@ static enum status next_segment(struct writer *writer, int64_t pts_us)
 {
     enum status status = output_finish(writer->output);
     close_output(writer);
-    int64_t length = writer->target.segment_us;
+    writer->turns = false;
     while (writer->segment_due_us <= pts_us)
-        writer->segment_due_us += length;
+        writer->segment_due_us += writer->target.segment_us;
     writer->streams.shift = pts_us;
     return status ? status : begin_segment(writer, &writer->streams, pts_us);
 }
@@ -235,17 +258,28 @@ static void say_connected(struct writer *writer)
     writer->lost_ns = 0;
 }
 
+static bool has_given_up(const struct writer *writer)
+{
+    return writer->reconnects >= 0 && writer->attempts > writer->reconnects;
+}
+
 static bool is_last_attempt(const struct writer *writer)
 {
     return writer->target.kind == TARGET_DISPLAY || (!writer->connects && writer->must_connect) ||
-           (writer->reconnects >= 0 && writer->attempts > writer->reconnects);
+           has_given_up(writer);
+}
+
+// The output is closed, and the next attempt comes in time: at once, and then more and more slowly.
+static void await_next_attempt(struct writer *writer)
+{
+    writer->next_attempt_ns = meter_now_ns() + backoff_ns(writer->attempts - 1, &writer->seed);
+    close_output(writer);
 }
 
 static enum status attempt_failed(struct writer *writer)
 {
     const char *why = output_error(writer->output);
     enum status status = STATUS_OK;
-    writer->attempts++;
     if (writer->guard.over)
         status = STATUS_EOF;
     else if (is_last_attempt(writer))
@@ -256,51 +290,70 @@ static enum status attempt_failed(struct writer *writer)
     else
         log_print(writer->log, LOG_DEBUG, "%s is not reached (attempt %d): %s",
                   writer->target.shown, writer->attempts, why);
-    writer->next_attempt_ns = meter_now_ns() + backoff_ns(writer->attempts, &writer->seed);
-    close_output(writer);
+    await_next_attempt(writer);
     return status;
+}
+
+// A packet that comes while there is no connection.
+static void leave_out(struct writer *writer, const AVPacket *packet)
+{
+    writer->skipped += is_video(writer, packet);
+}
+
+// What has waited for a connection is old by now.
+static void leave_out_waiting(struct writer *writer)
+{
+    AVPacket *packet = NULL;
+    while (!queue_pop_until(writer->queue, &packet, 0) && packet) {
+        leave_out(writer, packet);
+        av_packet_free(&packet);
+    }
 }
 
 // Try to have a connection that can be written to.
 static enum status attempt(struct writer *writer)
 {
+    writer->attempts++;
     enum status status = begin_output(writer, writer->target.name, &writer->streams);
     if (status == STATUS_EOF)
         return attempt_failed(writer);
     if (status)
         return status;
+    if (writer->lost_ns)
+        leave_out_waiting(writer);
     say_connected(writer);
     writer->connects++;
     writer->connected = true;
-    writer->attempts = 0;
+    writer->connected_ns = meter_now_ns();
     writer->awaits_key = true;
     writer->wants_key = true;
     return STATUS_OK;
 }
 
-// A call on the output said that it is gone.
+// A call on the output said that it is gone. A server that takes connections and ends them at once
+// is not there.
 static enum status lost(struct writer *writer)
 {
-    bool window = writer->target.kind == TARGET_DISPLAY, over = window || writer->guard.over;
-    enum status status = over ? STATUS_EOF : STATUS_OK;
+    bool window = writer->target.kind == TARGET_DISPLAY;
+    const char *why = output_error(writer->output);
+    enum status status = STATUS_OK;
+    if (meter_now_ns() - writer->connected_ns > good_ns)
+        writer->attempts = 1;
     if (window && !writer->packets) // the muxer says so only now
         status =
             fail(writer->log, STATUS_OUTPUT, "%s: no window could be opened", writer->target.shown);
-    if (!over)
-        say_lost(writer, output_error(writer->output));
-    close_output(writer);
+    else if (window || writer->guard.over)
+        status = STATUS_EOF;
+    else if (has_given_up(writer))
+        status = fail(writer->log, STATUS_OUTPUT, "%s is lost: %s", writer->target.shown, why);
+    else
+        say_lost(writer, why);
     writer->connected = false;
-    writer->attempts = 0;
-    writer->next_attempt_ns = meter_now_ns();
+    await_next_attempt(writer);
     return status;
 }
 
 // ---- packets ----
-
-static bool is_video(const struct writer *writer, const AVPacket *packet)
-{
-    return packet->stream_index == writer->streams.video;
-}
 
 // What the packet is the first of: another picture size.
 static void take_change(struct writer *writer)
@@ -310,7 +363,7 @@ static void take_change(struct writer *writer)
         forget_streams(&writer->streams);
         writer->streams = writer->next;
         writer->next = (struct output_streams){0};
-        writer->segment_due_us = INT64_MIN; // now
+        writer->turns = true;
     }
     pthread_mutex_unlock(&writer->lock);
 }
@@ -356,9 +409,8 @@ static enum status turn_segment(struct writer *writer, const AVPacket *packet)
 {
     int64_t pts_us = packet->pos;
     take_change(writer);
-    if (writer->segment_due_us == INT64_MIN)
-        writer->segment_due_us = pts_us;
-    bool due = packet->flags & AV_PKT_FLAG_KEY && pts_us >= writer->segment_due_us;
+    bool due =
+        packet->flags & AV_PKT_FLAG_KEY && (writer->turns || pts_us >= writer->segment_due_us);
     writer->video_us = pts_us > writer->video_us ? pts_us : writer->video_us;
     enum status status = write_held(writer, writer->video_us);
     return due && !status ? next_segment(writer, pts_us) : status;
@@ -396,16 +448,12 @@ static enum status write_packet(struct writer *writer, AVPacket *packet)
     else
         status = write_output(writer, packet);
     writer->popped += video;
-    writer->packets += video && !status;
-    if (writer->watch.wrote && !status)
+    bool written = !status && (writer->output || writer->page); // and not lost with its connection
+    writer->packets += video && written;
+    writer->skipped += video && !written && !status;
+    if (writer->watch.wrote && written)
         writer->watch.wrote(writer->watch.opaque, video ? pts_us : AV_NOPTS_VALUE, begin_ns);
     return status;
-}
-
-// A packet that comes while there is no connection.
-static void leave_out(struct writer *writer, const AVPacket *packet)
-{
-    writer->skipped += is_video(writer, packet);
 }
 
 // ---- the thread ----
@@ -512,6 +560,7 @@ enum status writer_open(struct writer *writer, const struct writer_opening *open
     writer->skips = opening->skips;
     writer->must_connect = opening->must_connect;
     writer->watch = opening->watch;
+    writer->video = streams->video;
     writer->origin_us = pts_us;
     writer->video_us = INT64_MIN;
     writer->key_due_us = writer->segment_due_us = pts_us + writer->target.segment_us;
@@ -576,7 +625,7 @@ static enum status push_skipping(struct writer *writer, AVPacket **packet, bool 
 
 enum status writer_push(struct writer *writer, const AVPacket *packet)
 {
-    bool video = packet->stream_index == writer->streams.video;
+    bool video = is_video(writer, packet);
     if (writer->status)
         return (enum status)writer->status;
     AVPacket *copy = av_packet_clone(packet);
@@ -584,7 +633,8 @@ enum status writer_push(struct writer *writer, const AVPacket *packet)
         return STATUS_MEMORY;
     enum status status =
         writer->skips ? push_skipping(writer, &copy, video) : push_waiting(writer, &copy);
-    writer->pushed += video && !copy;
+    if (video && !copy)
+        writer->pushed++;
     av_packet_free(&copy);
     if (status == STATUS_EOF)
         return writer->status ? (enum status)writer->status : STATUS_STOPPED;
@@ -684,6 +734,7 @@ void writer_destroy(struct writer **writer)
     pthread_mutex_destroy(&old->lock);
     pthread_cond_destroy(&old->changed);
     free(old->wants);
+    free(old->segment_name);
     free(old);
     *writer = NULL;
 }

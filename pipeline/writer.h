@@ -33,7 +33,8 @@ struct writer_request {
     const AVDictionary *options; // (optional) of the muxer
     double open_timeout;         // seconds that connecting may take
     double stall_timeout;        // seconds that writing a packet may take
-    int reconnects;              // attempts in a row; 0: none, below 0: for ever
+    int reconnects;              // attempts in a row, until a connection stands for two seconds;
+                                 // 0: none, below 0: for ever
 };
 
 struct writer;

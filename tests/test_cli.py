@@ -200,6 +200,9 @@ WRONG_OPTIONS = [
     (["--option", "g=99999999999"], ["g=99999999999"]),
     (["--option", "movflags=nope"], ["movflags=nope"]),
     (["-F", "nope"], ["nope", "format"]),
+    (["--segment", "0.0000001"], ["too short"]),
+    (["-o", "udp://127.0.0.1:9", "--segment", "2s"], ["--segment", "udp://127.0.0.1:9"]),
+    (["-o", "mjpeg:18080", "--segment", "2s"], ["--segment", "mjpeg:18080"]),
 ]
 
 
@@ -207,6 +210,18 @@ WRONG_OPTIONS = [
                          ids=[" ".join(row[0]) for row in WRONG_OPTIONS])
 def test_wrong_option_is_refused_before_anything_is_opened(run, tmp_path, arguments, words):
     refused(run("missing.mp4", "out.mp4", *arguments), tmp_path, *words)
+
+
+def test_an_address_named_twice_is_refused_without_its_secrets(run, tmp_path):
+    address = "rtmp://user:geheim@127.0.0.1/live"
+    result = run("missing.mp4", address, "-o", address)
+    refused(result, tmp_path, "user:***@127.0.0.1", "twice")
+    assert "geheim" not in result.stderr
+
+
+def test_options_around_the_first_output_are_one_list(run, tmp_path):
+    options = ["--option", "g=25", "-o", "out.mp4", "--option", "nope=1"]
+    refused(run("missing.mp4", *options), tmp_path, "nope")
 
 
 @pytest.mark.parametrize("arguments, words", [
@@ -279,6 +294,16 @@ def test_every_kind_of_output_is_kept(run, tmp_path, clips, kind):
     (tmp_path / kind.replace("hash:", "")).write_text("precious")
     assert run(clips["still.png"], kind).code == 5
     assert (tmp_path / kind.replace("hash:", "")).read_text() == "precious"
+
+
+def test_segments_of_one_second_do_not_replace_each_other(run, tmp_path, clips):
+    for _ in range(2):
+        result = run(clips["plain.mp4"], "out.mkv", "--segment", "0.25s", "-y", "--json", "run.json")
+        assert result.code == 0, result.stderr
+    told = json.loads((tmp_path / "run.json").read_text())
+    files = list(tmp_path.glob("out-*.mkv"))
+    assert len(files) == told["outputs"][0]["files"] > 2
+    assert sum(len(tools.frame_times(file)) for file in files) == told["frames"]["out"]
 
 
 def test_output_appears_only_when_whole(run, tmp_path, clips):

@@ -330,6 +330,61 @@ def test_nobody_there_is_an_error_at_once(run):
     assert result.code == 4 and "Connection refused" in result.stderr
 
 
+# ---- outputs ----
+
+
+def test_what_is_made_for_a_page_is_no_recording(run, tmp_path, clips):
+    result = run(clips["plain.mp4"], "mjpeg:0", "-o", "rec.mkv", "--frames", 10)
+    assert result.code == 0, result.stderr
+    recorded = tools.probe(tmp_path / "rec.mkv", "-show_streams")["streams"][0]
+    assert recorded["codec_name"] == "h264"
+
+
+class RudeServer:
+    """It takes connections and ends them at once."""
+
+    def __init__(self):
+        self.socket, self.taken = socket.create_server(("127.0.0.1", 0)), 0
+        self.url = f"tcp://127.0.0.1:{self.socket.getsockname()[1]}"
+        self.thread = threading.Thread(target=self._serve)
+        self.thread.start()
+
+    def _serve(self):
+        while True:
+            try:
+                self.socket.accept()[0].close()
+            except OSError:
+                return
+            self.taken += 1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        self.socket.close()
+
+
+PICTURES = "lavfi:testsrc2=size=64x64:rate=25"
+
+
+def test_a_server_that_hangs_up_is_left_in_peace_for_longer_and_longer(tmp_path):
+    with RudeServer() as rude, Job(tmp_path, PICTURES, rude.url) as job:
+        job.await_words("is lost", 2)
+        time.sleep(4)
+        job.stop()
+        assert 3 <= rude.taken < 12
+
+
+def test_a_server_that_hangs_up_is_not_tried_again_if_so_wished(tmp_path):
+    with RudeServer() as rude, Job(tmp_path, PICTURES, rude.url, "--reconnect", "no") as job:
+        assert job.process.wait(20) == 5
+        job.reader.join(5)
+        assert rude.taken == 1
+    assert job.count("is lost: ") == 1
+
+
 # ---- secrets ----
 
 
