@@ -583,7 +583,8 @@ enum status writer_push(struct writer *writer, const AVPacket *packet)
         return STATUS_MEMORY;
     enum status status =
         writer->skips ? push_skipping(writer, &copy, video) : push_waiting(writer, &copy);
-    writer->pushed += video && !copy;
+    if (video && !copy) // another thread has packets that are not
+        writer->pushed++;
     av_packet_free(&copy);
     if (status == STATUS_EOF)
         return writer->status ? (enum status)writer->status : STATUS_STOPPED;
