@@ -216,6 +216,11 @@ static enum status next_segment(struct writer *writer, int64_t pts_us)
 
 // ---- connections ----
 
+static bool is_video(const struct writer *writer, const AVPacket *packet)
+{
+    return packet->stream_index == writer->streams.video;
+}
+
 static void say_lost(struct writer *writer, const char *why)
 {
     log_print(writer->log, LOG_WARNING,
@@ -260,6 +265,23 @@ static enum status attempt_failed(struct writer *writer)
     return status;
 }
 
+// A packet that comes while there is no connection.
+static void leave_out(struct writer *writer, const AVPacket *packet)
+{
+    writer->queued_bytes -= packet->size;
+    writer->skipped += is_video(writer, packet);
+}
+
+// What came while it was connected again: those who watch want to see what is, not what was.
+static void leave_out_old(struct writer *writer)
+{
+    AVPacket *packet = NULL;
+    while (!queue_pop_until(writer->queue, &packet, 0) && packet) {
+        leave_out(writer, packet);
+        av_packet_free(&packet);
+    }
+}
+
 // Try to have a connection that can be written to.
 static enum status attempt(struct writer *writer)
 {
@@ -268,6 +290,8 @@ static enum status attempt(struct writer *writer)
         return attempt_failed(writer);
     if (status)
         return status;
+    if (writer->lost_ns)
+        leave_out_old(writer);
     say_connected(writer);
     writer->connects++;
     writer->connected = true;
@@ -295,11 +319,6 @@ static enum status lost(struct writer *writer)
 }
 
 // ---- packets ----
-
-static bool is_video(const struct writer *writer, const AVPacket *packet)
-{
-    return packet->stream_index == writer->streams.video;
-}
 
 // What the packet is the first of: another picture size.
 static void take_change(struct writer *writer)
@@ -400,13 +419,6 @@ static enum status write_packet(struct writer *writer, AVPacket *packet)
     if (writer->watch.wrote && !status)
         writer->watch.wrote(writer->watch.opaque, video ? pts_us : AV_NOPTS_VALUE, begin_ns);
     return status;
-}
-
-// A packet that comes while there is no connection.
-static void leave_out(struct writer *writer, const AVPacket *packet)
-{
-    writer->queued_bytes -= packet->size;
-    writer->skipped += is_video(writer, packet);
 }
 
 // ---- the thread ----
