@@ -115,7 +115,8 @@ NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' \
     'test -e $(GST)/libgstvideotestsrc.so|gstreamer1.0-plugins-base' \
     'test -e $(GST)/libgstvideoparsersbad.so|gstreamer1.0-plugins-bad' \
     'test -e $(GST)/libgstx264.so|gstreamer1.0-plugins-ugly' \
-    'command -v Xvfb|xvfb' 'test -e /usr/lib/nginx/modules/ngx_rtmp_module.so|libnginx-mod-rtmp'
+    'command -v Xvfb|xvfb' 'command -v xwininfo|x11-utils' \
+    'test -e /usr/lib/nginx/modules/ngx_rtmp_module.so|libnginx-mod-rtmp'
 # The camera in a virtual machine: make test-webcam.
 NEED_WEBCAM = 'command -v qemu-system-x86_64|qemu-system-x86' 'command -v busybox|busybox-static' \
     'command -v v4l2-ctl|v4l-utils' 'command -v setpriv|util-linux'

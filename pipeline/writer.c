@@ -240,6 +240,11 @@ static enum status next_segment(struct writer *writer, int64_t pts_us)
 
 // ---- connections ----
 
+static bool is_video(const struct writer *writer, const AVPacket *packet)
+{
+    return packet->stream_index == writer->streams.video;
+}
+
 static void say_lost(struct writer *writer, const char *why)
 {
     log_print(writer->log, LOG_WARNING,
@@ -527,6 +532,13 @@ static enum status open_address(struct writer *writer)
     return status ? status : output_add_streams(writer->output, &writer->streams);
 }
 
+// An address that is taken already is an output that cannot be written.
+static enum status open_page(struct writer *writer)
+{
+    enum status status = mjpeg_create(writer->target.name, writer->log, &writer->page);
+    return status == STATUS_FAILED ? STATUS_OUTPUT : status;
+}
+
 static enum status open_target(struct writer *writer, const struct output_streams *streams)
 {
     switch (writer->target.kind) {
@@ -535,7 +547,7 @@ static enum status open_target(struct writer *writer, const struct output_stream
     case TARGET_SEGMENTS:
         return begin_segment(writer, &writer->streams, streams->shift);
     case TARGET_PAGE:
-        return mjpeg_create(writer->target.name, writer->log, &writer->page);
+        return open_page(writer);
     default:
         return open_address(writer);
     }

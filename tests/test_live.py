@@ -399,13 +399,6 @@ def test_secrets_of_an_address_are_not_shown(run, tmp_path, name):
     assert "***" in result.stderr
 
 
-@pytest.mark.parametrize("name", ["rtmp://127.0.0.1:1/live/x?key=geheim", "rtmp://u:geheim@h/x"])
-def test_addresses_of_outputs_are_not_shown(run, tmp_path, name):
-    result = run("lavfi:testsrc=duration=0.1", name, "--json", "run.json")
-    assert result.code == 5 and "is not reached" in result.stderr
-    assert "geheim" not in result.stderr + (tmp_path / "run.json").read_text()
-
-
 # ---- files that are there from the beginning ----
 
 
