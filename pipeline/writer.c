@@ -240,11 +240,6 @@ static enum status next_segment(struct writer *writer, int64_t pts_us)
 
 // ---- connections ----
 
-static bool is_video(const struct writer *writer, const AVPacket *packet)
-{
-    return packet->stream_index == writer->streams.video;
-}
-
 static void say_lost(struct writer *writer, const char *why)
 {
     log_print(writer->log, LOG_WARNING,
