@@ -41,7 +41,16 @@ static void note_frame(struct sluice_job *job, const AVFrame *frame)
     if (us > job->media_us)
         job->media_us = us;
     job->frames_out++;
+    job->shown_ns = meter_now_ns();
     snapshot_offer(job->snapshot, frame);
+}
+
+// A frame that took longer counts at once, shorter ones bring the estimate down slowly: what is
+// late by surprise is late all the same.
+static void note_pace(struct sluice_job *job, int64_t took_ns)
+{
+    bool longer = took_ns > job->encode_ns;
+    job->encode_ns += longer ? took_ns - job->encode_ns : (took_ns - job->encode_ns) / 32;
 }
 
 // When nobody watches any more, the job is stopped.
@@ -53,7 +62,7 @@ static enum status write_frame(struct sluice_job *job, AVFrame *frame)
         sluice_job_stop(job);
         status = STATUS_STOPPED;
     }
-    job->encode_ns += (meter_now_ns() - start - job->encode_ns) / 8;
+    note_pace(job, meter_now_ns() - start);
     job_span(job, SLUICE_PART_ENCODE, start, frame ? job->frames_out : -1);
     return status;
 }

@@ -25,6 +25,9 @@ enum {
     FRAMES_QUEUED = 2,
 };
 
+// Nothing new was shown for so long, and twice what frames may take: the picture stands still.
+static const int64_t stands_ns = 500 * INT64_C(1000000);
+
 // How much of other streams may come before the first frame of video, and how much is read beyond
 // it for what only packets tell.
 static const int64_t early_bytes_most = 256 << 20, learning_bytes_most = 8 << 20;
@@ -52,12 +55,13 @@ void job_start_span(struct sluice_job *job, const char *name, int64_t begin_ns)
 
 bool frame_is_late(const struct sluice_job *job, const AVFrame *frame, int64_t ahead_ns)
 {
-    int64_t half_ns = job->latency_ns / 2;
-    if (!job->latency || !job->latency_ns)
+    // Where even the freshest are late, some are shown all the same: better than a still.
+    bool stands = meter_now_ns() - job->shown_ns > stands_ns + 2 * job->latency_ns;
+    if (!job->latency || !job->latency_ns || stands)
         return false;
     AVRational base = source_video(job->source)->time_base;
     return latency_age_ns(job->latency, av_rescale_q(frame->pts, base, AV_TIME_BASE_Q)) >
-           job->latency_ns - (ahead_ns < half_ns ? ahead_ns : half_ns);
+           job->latency_ns - ahead_ns;
 }
 
 void drop_packet(void *packet_)

@@ -90,7 +90,7 @@ struct sluice_job {
 
     // ---- the encode thread's ----
     int64_t engine_end[SLUICE_PARTS]; // when each engine was last busy
-    int64_t encode_ns;                // what a frame takes, about
+    int64_t encode_ns;                // what a frame takes, at most, of late
 
     // ---- any thread's ----
     struct stop stop;         // asked for from outside
@@ -100,6 +100,7 @@ struct sluice_job {
     _Atomic int64_t last_end; // where the last wanted frame ends, in microseconds
     _Atomic int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_late, filled,
         verified;
+    _Atomic int64_t shown_ns; // when a frame was last written
     _Atomic int64_t media_us; // of video handed to the sink, since its first frame
     struct meter meter[SLUICE_PARTS];
 
@@ -138,8 +139,8 @@ enum status submit_frame(struct sluice_job *job, AVFrame **frame,
                          enum status (*before)(struct sluice_job *job, const struct slot *slot));
 
 // Whether a frame will be older than the job allows when what is ahead of it, which takes
-// `ahead_ns`, is done (half of what is allowed counts at most): it makes room for fresher ones,
-// before it is filtered or before it is encoded, never after.
+// `ahead_ns`, is done: it makes room for fresher ones, before it is filtered or before it is
+// encoded, never after. Not where nothing was shown for long.
 bool frame_is_late(const struct sluice_job *job, const AVFrame *frame, int64_t ahead_ns);
 
 // Work out the verdict.
