@@ -3,7 +3,6 @@
 What is published is taken by real servers on loopback, which come and go; where the host lacks one
 its tests are skipped by name. SLUICE_TEST_LONG=1 makes the random ones long: 50 losses, 100 kills."""
 
-import contextlib
 import ctypes
 import functools
 import http.server
@@ -13,7 +12,6 @@ import re
 import resource
 import shutil
 import socket
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -21,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import tools
-from live import (LARGE, SMALL, Job, Server, check_times, free_port, needs_rtsp, packet_times, rtsp)
+from live import LARGE, SMALL, Job, Server, check_times, free_port, needs_rtsp, rtsp
 
 LONG = bool(os.environ.get("SLUICE_TEST_LONG"))
 PICTURE = "lavfi:testsrc2=size=320x240:rate=25"
@@ -753,5 +751,5 @@ def test_slow_output_leaves_out_frames_and_the_others_none(tmp_path, slow):
     assert output_of(told, "slow.mkv")["dropped"] > 10
     assert told["frames"]["dropped_late"] == 0
     misses_nothing(told, tmp_path / "rec.mkv")
-    print(f"{slow}: resident {memory[0] >> 20} to {max(memory) >> 20} MiB", [m >> 20 for m in memory])
+    print(f"{slow}: resident", *(m >> 20 for m in memory), "MiB")
     assert max(memory[len(memory) // 2:]) < max(memory[:len(memory) // 2]) + (24 << 20)
