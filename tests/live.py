@@ -68,6 +68,11 @@ class Server:
         self.process.kill()
         self.process.wait()
 
+    def leave(self):
+        """As it is asked to."""
+        self.process.terminate()
+        self.process.wait(10)
+
     def freeze(self):
         self.process.send_signal(signal.SIGSTOP)
 
