@@ -97,12 +97,14 @@ static enum status give(struct branch *branch, const AVFrame *frame)
     return status == STATUS_EOF ? (enum status)branch->status : status;
 }
 
-// Wait for its thread, but not for an encoder when no time is left.
+// Wait for its thread, but not for an encoder when no time is left. What cannot be hurried gives up
+// by itself then, and its file must not go meanwhile.
 static void await_branch(struct branch *branch, const struct stop *stop)
 {
+    bool may_leave = stop && branch->sink->hurry;
     const int64_t look_ns = 20 * INT64_C(1000000), second_ns = 1000 * INT64_C(1000000);
     pthread_mutex_lock(&branch->lock);
-    while (!branch->ended && !(stop && stop_is_late(stop))) {
+    while (!branch->ended && !(may_leave && stop_is_late(stop))) {
         int64_t until_ns = meter_now_ns() + look_ns;
         const struct timespec until = {until_ns / second_ns, until_ns % second_ns};
         pthread_cond_timedwait(&branch->changed, &branch->lock, &until);
@@ -213,7 +215,7 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
         const struct branch *branch = &self->branch[k];
         int more = branch->sink->outputs(branch->sink, list + count, most - count);
         for (int n = count; n < count + more; n++) {
-            list[n].dropped += branch->dropped;
+            list[n].dropped += branch->dropped + branch->sink->dropped;
             list[n].failed |= status_is_failure((enum status)branch->status);
         }
         count += more;
