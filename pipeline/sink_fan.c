@@ -258,14 +258,20 @@ static void init_branch(struct branch *branch, struct sink *sink)
     pthread_condattr_destroy(&monotonic);
 }
 
-// The first one's wishes count for all: the others convert what they cannot take. The first that
-// has any, since those that take everything do not mind.
+// One's wishes count for all: the others convert what they cannot take. The first of those that
+// have any, since those that take everything do not mind; what is kept comes before what is
+// watched.
 static const struct sink *who_decides(const struct fan_sink *self)
 {
-    for (int k = 0; k < self->branches; k++)
-        if (self->branch[k].sink->formats.candidates)
-            return self->branch[k].sink;
-    return self->branch[0].sink;
+    const struct sink *watched = NULL;
+    for (int k = 0; k < self->branches; k++) {
+        const struct sink *one = self->branch[k].sink;
+        if (one->formats.candidates && !one->is_live)
+            return one;
+        if (one->formats.candidates && !watched)
+            watched = one;
+    }
+    return watched ? watched : self->branch[0].sink;
 }
 
 enum status sink_fan_create(struct sink **sinks, int count, const struct log *log,
