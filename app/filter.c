@@ -86,7 +86,9 @@ static int run_job(struct sluice_job *job, const struct settings *settings,
     *on_gpu = !strcmp(summary.backend, "cuda");
     int code = code_of(&summary, status, settings, watcher->signal);
     bool whole = status == SLUICE_OK || status == SLUICE_STOPPED;
-    if (!settings->quiet && whole)
+    struct sluice_output_figures second;
+    bool several = !sluice_job_output(job, 1, &second); // some may be whole
+    if (!settings->quiet && (whole || several))
         print_summary(job, stderr);
     if (settings->json && !write_json(settings, job, status, code) && whole)
         code = EXIT_OUTPUT;

@@ -116,6 +116,16 @@ void name_without_secrets(const char *name, char *to, size_t size)
     used =
         (size_t)snprintf(to, size, "%.*s%s%.*s", (int)(user_end - name), name, colon ? ":***" : "",
                          (int)(path - (at ? at : user_end)), at ? at : user_end);
+    // The key that services for broadcasters give out: a long last part of the path.
+    enum { KEY = 16 };
+    const char *end = path + strcspn(path, "?#"), *last = end;
+    while (last > path && last[-1] != '/')
+        last--;
+    if (!strncmp(name, "rtmp", 4) && end - last >= KEY && used < size) {
+        used += (size_t)snprintf(to + used, size - used, "%.*s***", (int)(last - path), path);
+        used = used < size ? used : size - 1;
+        path = end;
+    }
     // The rest, with the values of secret parameters left out.
     while (*path && used + 4 < size) {
         size_t name_length = strcspn(path, "=&?#");

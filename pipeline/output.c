@@ -74,10 +74,11 @@ bool output_carries_rotation(const AVOutputFormat *muxer)
 
 // ---- files ----
 
-// A playlist is written again and again.
-static bool may_retarget(const struct output *output)
+// A playlist is written again and again, its segments once.
+static bool may_replace(const struct output *output, const char *name)
 {
-    return output->target->overwrite || target_is_playlist(output->target);
+    bool list = target_is_playlist(output->target) && av_match_ext(name, "m3u8,mpd,tmp");
+    return output->target->overwrite || list;
 }
 
 static int open_file(AVFormatContext *format, AVIOContext **io, const char *url, int flags,
@@ -92,7 +93,8 @@ static int open_file(AVFormatContext *format, AVIOContext **io, const char *url,
     for (int k = 0; k < OPEN_FILES; k++) {
         if (output->file[k])
             continue;
-        if (file_create(name, may_retarget(output), output->log, output->stop, &output->file[k]))
+        if (file_create(name, may_replace(output, name), output->log, output->stop,
+                        &output->file[k]))
             return AVERROR(EIO);
         *io = file_io(output->file[k]);
         return 0;

@@ -99,12 +99,14 @@ static enum status give(struct branch *branch, const AVFrame *frame)
     return branch->status ? (enum status)branch->status : STATUS_STOPPED;
 }
 
-// Wait for its thread, but not for an encoder when no time is left.
+// Wait for its thread, but not for an encoder when no time is left. What cannot be hurried gives up
+// by itself then, and its file must not go meanwhile.
 static void await_branch(struct branch *branch, const struct stop *stop)
 {
+    bool may_leave = stop && branch->sink->hurry;
     const int64_t look_ns = 20 * INT64_C(1000000), second_ns = 1000 * INT64_C(1000000);
     pthread_mutex_lock(&branch->lock);
-    while (!branch->ended && !(stop && stop_is_late(stop))) {
+    while (!branch->ended && !(may_leave && stop_is_late(stop))) {
         int64_t until_ns = meter_now_ns() + look_ns;
         const struct timespec until = {until_ns / second_ns, until_ns % second_ns};
         pthread_cond_timedwait(&branch->changed, &branch->lock, &until);
@@ -224,7 +226,7 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
         const struct branch *branch = &self->branch[k];
         int more = branch->sink->outputs(branch->sink, list + count, most - count);
         for (int n = count; n < count + more; n++) {
-            list[n].dropped += branch->dropped;
+            list[n].dropped += branch->dropped + branch->sink->dropped;
             list[n].failed |= status_is_failure((enum status)branch->status);
             count_missing(branch, &list[n]);
         }
@@ -268,14 +270,20 @@ static void init_branch(struct branch *branch, struct sink *sink)
     pthread_condattr_destroy(&monotonic);
 }
 
-// The first one's wishes count for all: the others convert what they cannot take. The first that
-// has any, since those that take everything do not mind.
+// One's wishes count for all: the others convert what they cannot take. The first of those that
+// have any, since those that take everything do not mind; what is kept comes before what is
+// watched.
 static const struct sink *who_decides(const struct fan_sink *self)
 {
-    for (int k = 0; k < self->branches; k++)
-        if (self->branch[k].sink->formats.candidates)
-            return self->branch[k].sink;
-    return self->branch[0].sink;
+    const struct sink *watched = NULL;
+    for (int k = 0; k < self->branches; k++) {
+        const struct sink *one = self->branch[k].sink;
+        if (one->formats.candidates && !one->is_live)
+            return one;
+        if (one->formats.candidates && !watched)
+            watched = one;
+    }
+    return watched ? watched : self->branch[0].sink;
 }
 
 enum status sink_fan_create(struct sink **sinks, int count, const struct log *log,

@@ -18,7 +18,7 @@
 
 enum { WAITING_MOST = 64, SKIPPING_MOST = 1024, HELD_MOST = 1024, NAMES_TRIED = 1000 };
 static const int64_t second_ns = 1000 * INT64_C(1000000);
-static const int64_t good_ns = 2000 * INT64_C(1000000); // so long a connection is to stand
+static const int64_t good_ns = 500 * INT64_C(1000000); // so long a connection is to stand
 
 struct writer {
     const struct log *log;
@@ -705,10 +705,24 @@ static bool is_unheard(const struct writer *writer)
            !status_is_failure((enum status)writer->status);
 }
 
+// Until when connections are waited for: a second, but of several that are joined one after the
+// other not more than a stop has.
+static int64_t patience_end_ns(const struct writer *writer)
+{
+    const struct stop *stop = writer->stop;
+    int64_t until_ns = writer->finish_ns + second_ns;
+    if (!target_is_live(&writer->target))
+        return INT64_MAX;
+    if (!stop || !stop->asked)
+        return until_ns;
+    int64_t late_ns = stop->at_ns + stop_flush_ns, least_ns = writer->finish_ns + second_ns / 10;
+    late_ns = late_ns > least_ns ? late_ns : least_ns;
+    return until_ns < late_ns ? until_ns : late_ns;
+}
+
 enum status writer_join(struct writer *writer)
 {
-    int64_t patience_ns = target_is_live(&writer->target) ? second_ns : INT64_MAX / 2;
-    if (!await_end(writer, writer->finish_ns + patience_ns)) {
+    if (!await_end(writer, patience_end_ns(writer))) {
         writer->guard.over = true; // what waits gives up, except the look-up of a name
         await_end(writer, meter_now_ns() + second_ns / 4);
     }

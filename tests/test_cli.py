@@ -296,6 +296,15 @@ def test_every_kind_of_output_is_kept(run, tmp_path, clips, kind):
     assert (tmp_path / kind.replace("hash:", "")).read_text() == "precious"
 
 
+def test_a_playlist_keeps_files_that_have_the_name_of_a_segment(run, tmp_path, clips):
+    (tmp_path / "live0.ts").write_text("mine")
+    result = run(clips["plain.mp4"], "live.m3u8")
+    assert result.code == 5 and "live0.ts" in result.stderr and "-y" in result.stderr
+    assert (tmp_path / "live0.ts").read_text() == "mine"
+    assert run(clips["plain.mp4"], "live.m3u8", "-y").code == 0
+    assert (tmp_path / "live0.ts").read_bytes()[0] == 0x47
+
+
 def test_segments_of_one_second_do_not_replace_each_other(run, tmp_path, clips):
     for _ in range(2):
         result = run(clips["plain.mp4"], "out.mkv", "--segment", "0.25s", "-y", "--json", "run.json")

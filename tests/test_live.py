@@ -3,10 +3,12 @@
 Servers run on loopback and are stopped by process; where the host lacks one its tests are skipped
 by name."""
 
+import contextlib
 import random
 import shutil
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -334,10 +336,10 @@ def test_nobody_there_is_an_error_at_once(run):
 
 
 def test_what_is_made_for_a_page_is_no_recording(run, tmp_path, clips):
-    result = run(clips["plain.mp4"], "mjpeg:0", "-o", "rec.mkv", "--frames", 10)
+    result = run(clips["plain.mp4"], "mjpeg:0", "-o", "rec.mkv", "--frames", 10, "-f", "null")
     assert result.code == 0, result.stderr
     recorded = tools.probe(tmp_path / "rec.mkv", "-show_streams")["streams"][0]
-    assert recorded["codec_name"] == "h264"
+    assert recorded["codec_name"] == "h264" and recorded["pix_fmt"] == "yuv420p"
 
 
 class RudeServer:
@@ -383,6 +385,25 @@ def test_a_server_that_hangs_up_is_not_tried_again_if_so_wished(tmp_path):
         job.reader.join(5)
         assert rude.taken == 1
     assert job.count("is lost: ") == 1
+
+
+def test_servers_that_take_nothing_do_not_delay_a_stop_one_after_the_other(tmp_path):
+    source = "lavfi:testsrc2=size=640x360:rate=25,noise=alls=60:allf=t"
+    with contextlib.ExitStack() as stack:
+        outputs = []
+        for encoder in "rawvideo", "huffyuv", "ffvhuff", "utvideo":
+            server = stack.enter_context(socket.socket())
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            server.bind(("127.0.0.1", 0))
+            server.listen()
+            outputs += ["-o", f"tcp://127.0.0.1:{server.getsockname()[1]}", "-F", "nut", "-c:v",
+                        encoder]
+        job = stack.enter_context(Job(tmp_path, source, *outputs, "-f", "null", "--stall-timeout", 60))
+        job.await_frames(100)
+        start = time.monotonic()
+        told = job.stop()
+        assert time.monotonic() - start < 3
+    assert all(output["frames"] < told["frames"]["out"] for output in told["outputs"])
 
 
 # ---- secrets ----

@@ -333,6 +333,8 @@ static void secrets_are_left_out(void **state)
         {"http://h/p?access_token=secret&y=2#z", "http://h/p?access_token=***&y=2#z"},
         {"http://h/a@b:c/d", "http://h/a@b:c/d"},
         {"rtmp://h/live?Key=secret", "rtmp://h/live?Key=***"},
+        {"rtmp://h/live/camera", "rtmp://h/live/camera"},
+        {"rtmps://h:443/live2/abcd-efgh-ijkl-mnop?x=1", "rtmps://h:443/live2/***?x=1"},
     };
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         char shown[128], small[16];
