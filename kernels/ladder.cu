@@ -307,13 +307,22 @@ static size_t extent(const struct ladder_task *task, ptrdiff_t stride)
     return (size_t)stride * (size_t)(task->height - 1) + (size_t)task->width;
 }
 
+// Look again and again: to be woken takes longer than some pictures.
+static cudaError_t await(cudaStream_t stream)
+{
+    cudaError_t error;
+    while ((error = cudaStreamQuery(stream)) == cudaErrorNotReady)
+        cudaGetLastError(); // not to be ready would pass for an error of the next launch
+    return error;
+}
+
 static enum status repeat(struct ladder *ladder, enum ladder_step step, int times)
 {
     struct cuda_ladder *self = (struct cuda_ladder *)ladder;
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
     for (int k = 0; k < times && !status; k++)
         status = CUDA_CHECK(self->backend, run_async(&self->step, step, self->stream));
-    return status ? status : CUDA_CHECK(self->backend, cudaStreamSynchronize(self->stream));
+    return status ? status : CUDA_CHECK(self->backend, await(self->stream));
 }
 
 static enum status make(struct ladder *ladder, enum ladder_step step)

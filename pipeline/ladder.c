@@ -59,7 +59,8 @@ struct climb {
 
 // ---- one rung ----
 
-// What is timed: a step, or sluice itself.
+// What is timed: a step, on one picture again and again, or sluice itself, which on the GPU gets
+// many in turn, more than its cache holds.
 struct runner {
     struct ladder *ladder; // NULL: `subject`
     enum ladder_step step;
