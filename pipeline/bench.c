@@ -1,7 +1,5 @@
 // `sluice bench`: how fast this machine filters, without and with a file around it.
 #include <libavutil/pixdesc.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "pipeline/check.h"
 #include "pipeline/choose.h"
@@ -31,19 +29,13 @@ struct bench {
 
 // ---- statistics ----
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double difference = *(const double *)a - *(const double *)b;
-    return (difference > 0) - (difference < 0);
-}
-
 static void give_row(const struct bench *bench, struct sluice_bench_row row, double *value,
                      int count)
 {
-    qsort(value, (size_t)count, sizeof *value, compare_doubles);
-    row.low = value[0];
-    row.median = value[count / 2];
-    row.high = value[count - 1];
+    struct spread spread = meter_spread(value, count);
+    row.low = spread.low;
+    row.median = spread.median;
+    row.high = spread.high;
     row.ratio = row.reference > 0 ? row.median / row.reference : 0;
     bench->row(bench->opaque, &row);
 }

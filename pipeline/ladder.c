@@ -178,12 +178,6 @@ static enum status run_all(const struct climb *climb, struct runner *runner, dou
 
 // ---- rows ----
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double difference = *(const double *)a - *(const double *)b;
-    return (difference > 0) - (difference < 0);
-}
-
 static void tell(const struct climb *climb, struct sluice_ladder_row *row)
 {
     row->over_one = climb->base[0] / row->mean;
@@ -194,18 +188,17 @@ static void tell(const struct climb *climb, struct sluice_ladder_row *row)
 // The first row waits for the second, as it is held against that, too.
 static void give_row(struct climb *climb, const struct rung *rung, double ms[RUNS], int off_by)
 {
+    struct spread spread = meter_spread(ms, climb->runs);
     struct sluice_ladder_row row = {.rung = rung->number,
                                     .name = rung->name,
                                     .size = climb->shape->name,
                                     .device = climb->device[rung->climber],
                                     .runs = climb->runs,
+                                    .mean = spread.mean,
+                                    .median = spread.median,
+                                    .low = spread.low,
+                                    .high = spread.high,
                                     .off_by = off_by};
-    qsort(ms, (size_t)climb->runs, sizeof *ms, compare_doubles);
-    for (int k = 0; k < climb->runs; k++)
-        row.mean += ms[k] / climb->runs;
-    row.low = ms[0];
-    row.median = ms[climb->runs / 2];
-    row.high = ms[climb->runs - 1];
     if (rung->number <= 2)
         climb->base[rung->number - 1] = row.mean;
     if (rung->number == 1) {

@@ -21,15 +21,18 @@ extern const struct shape usual_shapes[SHAPES];
 // The shape that --size asks for, up to 2^28 samples; STATUS_USAGE with a sentence.
 enum status shape_parse(const char *text, const struct log *log, struct shape *shape);
 
+// Frames go from host memory to host memory through `slots` slots, as a job's do, unless they are
+// resident or still.
 struct subject_request {
     struct backend *backend; // outlives the subject, as `log` does
     const struct log *log;
     const char *chain;
     const struct shape *shape;
     int depth;
-    bool resident; // sources lie in the device's memory, and results stay there
-    bool still;    // one frame after another, each by all threads: in one slot
-    int slots;     // of neither; the GPU is kept from waiting for the host by as many as it takes
+    int slots;
+    bool resident; // sources lie in the device's memory, results stay there; as many slots as keep
+                   // the GPU from waiting for the host
+    bool still;    // one frame after another, each by all threads, in one slot
 };
 
 // A chain ready to run. All frames hold the same noise, of equal sizes the same noise everywhere.

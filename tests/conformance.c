@@ -534,8 +534,8 @@ struct settings {
 struct ladder_case {
     int number, width, height;
     struct program program;
-    struct picture_memory source, target, scalar,
-        square; // what is made, and both definitions of it
+    struct picture_memory source, target;
+    struct picture_memory scalar, square; // both definitions of the target
 };
 
 // The ladder knows no pictures that lie upside down.
@@ -704,7 +704,7 @@ static void climb_ladder(const struct settings *settings, const struct log *log,
         ladder_prepare(&test, k, settings->large, backend);
         int right = 0, tried = plain;
         if (!scalar_run(&test.program, &test.source.image, &test.scalar.image))
-            right = climb_plain(&test, settings->threads, log);
+            right = climb_plain(&test, settings->threads > 0 ? settings->threads : 1, log);
         if (backend->has_device_memory) {
             right += climb_cuda(&test, backend);
             tried += cuda;
