@@ -30,7 +30,7 @@ struct settings {
     struct sluice_config config;
     const char *json;  // NULL: none
     const char *chart; // of `sluice bench`; NULL: none
-    bool quiet, verbose, strict, quick;
+    bool quiet, verbose, strict, quick, ladder;
     const char *topic; // of `sluice stages`: one stage's name; of `sluice ctl`: the socket
     char **word;       // of `sluice ctl`: what follows
     int words;
@@ -60,6 +60,7 @@ int stages_command(struct settings *settings);
 int plan_command(struct settings *settings);
 int doctor_command(struct settings *settings);
 int bench_command(struct settings *settings);
+int ladder_command(struct settings *settings); // of `sluice bench --ladder`
 int ctl_command(struct settings *settings);
 
 // Print the capture devices. Returns the exit code.
@@ -108,6 +109,12 @@ void progress_stop(struct progress **progress);
 void print_summary(const struct sluice_job *job, FILE *to);
 bool write_json(const struct settings *settings, const struct sluice_job *job,
                 enum sluice_status status, int exit_code);
+
+// Begin a chart of so many pixels on white, and end it; NULL, or false, with a sentence if the file
+// cannot be written. svg_escaped() writes text as SVG wants it.
+FILE *svg_open(const char *file, int width, int height);
+bool svg_close(FILE *to, const char *file);
+void svg_escaped(FILE *to, const char *text);
 
 // Write JSON to a file, "-" being standard output; false with a sentence if that fails.
 bool dump_json(const json_t *root, const char *file);

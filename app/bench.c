@@ -108,27 +108,13 @@ static bool write_rows(const struct table *table, const char *file)
 
 // ---- the chart ----
 
-static void print_escaped(FILE *to, const char *text)
-{
-    for (; *text; text++)
-        if (*text == '&' || *text == '<')
-            fputs(*text == '&' ? "&amp;" : "&lt;", to);
-        else
-            fputc(*text, to);
-}
-
 // One bar a row, each group on a scale of its own; the line shows the slowest to the fastest.
 static bool draw_chart(const struct table *table, const char *file)
 {
     enum { WIDTH = 900, LEFT = 380, LENGTH = 400, LINE = 20 };
-    FILE *to = fopen(file, "w");
+    FILE *to = svg_open(file, WIDTH, (table->rows + 1) * LINE);
     if (!to)
         return false;
-    fprintf(to,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-            "font-family=\"sans-serif\" font-size=\"13\">\n"
-            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-            WIDTH, (table->rows + 1) * LINE);
     for (int k = 0; k < table->rows; k++) {
         const struct row *row = &table->row[k];
         double most = 0;
@@ -139,7 +125,7 @@ static bool draw_chart(const struct table *table, const char *file)
         double scale = most > 0 ? LENGTH / most : 0;
         fprintf(to, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s: ", LEFT - 8, y + 13,
                 row->group);
-        print_escaped(to, row->name);
+        svg_escaped(to, row->name);
         fprintf(to,
                 " %s</text><rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"#3b7dbd\"/>"
                 "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"black\"/>"
@@ -148,13 +134,13 @@ static bool draw_chart(const struct table *table, const char *file)
                 LEFT + row->high * scale, y + LINE / 2, y + LINE / 2, LEFT + row->high * scale + 6,
                 y + 13, row->median, row->unit);
     }
-    fputs("</svg>\n", to);
-    bool fine = !ferror(to);
-    return !fclose(to) && fine;
+    return svg_close(to, file);
 }
 
 int bench_command(struct settings *settings)
 {
+    if (settings->ladder)
+        return ladder_command(settings);
     struct table *table = calloc(1, sizeof *table);
     if (!table)
         return EXIT_OTHER;
@@ -164,10 +150,8 @@ int bench_command(struct settings *settings)
         print_verdict(table);
     if (code == EXIT_WHOLE && settings->json && !write_rows(table, settings->json))
         code = EXIT_OUTPUT;
-    if (code == EXIT_WHOLE && settings->chart && !draw_chart(table, settings->chart)) {
-        fprintf(stderr, "sluice: the chart could not be written to %s\n", settings->chart);
+    if (code == EXIT_WHOLE && settings->chart && !draw_chart(table, settings->chart))
         code = EXIT_OUTPUT;
-    }
     free(table);
     return code;
 }

@@ -51,6 +51,7 @@ enum id {
     ID_JSON,
     ID_CHART,
     ID_QUICK,
+    ID_LADDER,
     ID_TRACE,
     ID_QUIET,
     ID_VERBOSE,
@@ -122,6 +123,7 @@ static const struct row rows[] = {
     {ID_JSON, 0, "json", "FILE", "write the summary for machines"},
     {ID_CHART, 0, "chart", "FILE", "of bench: draw the figures, as SVG"},
     {ID_QUICK, 0, "quick", NULL, "of bench: in seconds, less certain"},
+    {ID_LADDER, 0, "ladder", NULL, "of bench: a Gaussian from plain C to CUDA, step by step"},
     {ID_TRACE, 0, "trace", "FILE", "write a timeline of all threads and slots, for Perfetto"},
     {ID_QUIET, 'q', "quiet", NULL, "only errors"},
     {ID_VERBOSE, 'v', "verbose", NULL, "more, FFmpeg's own messages included"},
@@ -387,6 +389,7 @@ static const struct {
       {ID_OVERWRITE, offsetof(struct settings, config.overwrite)},
       {ID_STRICT, offsetof(struct settings, strict)},
       {ID_QUICK, offsetof(struct settings, quick)},
+      {ID_LADDER, offsetof(struct settings, ladder)},
       {ID_QUIET, offsetof(struct settings, quiet)},
       {ID_VERBOSE, offsetof(struct settings, verbose)},
 };
@@ -523,6 +526,10 @@ static int unknown_option(const char *text)
 static int missing_names(const struct settings *settings, enum command command)
 {
     const struct sluice_config *config = &settings->config;
+    if (settings->ladder && command != COMMAND_BENCH) {
+        fprintf(stderr, "sluice: --ladder is of bench; 'sluice bench --ladder'\n");
+        return EXIT_USAGE;
+    }
     if (command != COMMAND_FILTER || (config->input && config->output.name))
         return -1;
     if (config->input)

@@ -1,5 +1,6 @@
 // Stands in for the CUDA backend in builds without nvcc.
 #include "stages/backend.h"
+#include "stages/ladder.h"
 
 enum status backend_cuda_create(int device, const struct log *log, struct backend **backend,
                                 char *reason, size_t reason_size)
@@ -22,4 +23,12 @@ int backend_cuda_describe(int device, char *line, size_t size)
 const char *backend_cuda_version(void)
 {
     return "built without CUDA";
+}
+
+enum status ladder_cuda_create(struct backend *backend, const struct ladder_task *task,
+                               struct ladder **ladder)
+{
+    (void)backend, (void)task;
+    *ladder = NULL;
+    return STATUS_DEVICE;
 }

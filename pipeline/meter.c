@@ -1,5 +1,6 @@
 #include "pipeline/meter.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 static int64_t clock_ns(clockid_t clock)
@@ -17,4 +18,19 @@ int64_t meter_now_ns(void)
 int64_t meter_process_ns(void)
 {
     return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double difference = *(const double *)a - *(const double *)b;
+    return (difference > 0) - (difference < 0);
+}
+
+struct spread meter_spread(double *value, int count)
+{
+    qsort(value, (size_t)count, sizeof *value, compare_doubles);
+    struct spread spread = {.median = value[count / 2], .low = value[0], .high = value[count - 1]};
+    for (int k = 0; k < count; k++)
+        spread.mean += value[k] / count;
+    return spread;
 }

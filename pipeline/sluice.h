@@ -428,6 +428,30 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
                                 void (*row)(void *opaque, const struct sluice_bench_row *row),
                                 void *opaque);
 
+// A step of the ladder at one size: the same Gaussian (radius 8, zero border, 8-bit gray) from
+// plain C to sluice's own kernels, in the steps of V. Podlozhnyuk, "Image convolution with CUDA"
+// (2007). Times are milliseconds a picture, which stays in the memory of the device.
+struct sluice_ladder_row {
+    int rung; // 1 and 2: plain C by one and by all threads; 3 to 6: lessons on CUDA; 7: sluice
+    const char *name;
+    const char *size;   // "1080p", "4K", "8K", "WxH"
+    const char *device; // "1 thread", "NVIDIA H200, compute capability 9.0"
+    const char *absent; // why it cannot be had here: there are no figures then. NULL: it can
+    int runs;
+    double mean, median, low, high;
+    double over_one, over_all; // how many times as fast as rung 1 and rung 2, by means
+    int off_by; // largest difference from the scalar definition, in code values: 0, or
+                // 1 of those that compute in two dimensions and round once
+};
+
+// Climb the ladder: each step is compared with its definition, to the bit, and then timed, 50 runs
+// of pictures of three sizes (of input_size alone where that is given). `quick` takes the smallest
+// two and few runs. Without a GPU, or with SLUICE_CPU, the steps on it are absent; SLUICE_CUDA
+// insists on one. row() as in sluice_bench(). A step that is wrong is SLUICE_FAILED.
+enum sluice_status sluice_ladder(const struct sluice_config *config, bool quick,
+                                 void (*row)(void *opaque, const struct sluice_ladder_row *row),
+                                 void *opaque);
+
 // "sluice 0.1.0 (libavformat 59.27.100, ..., CUDA 13.0)". Static.
 const char *sluice_version(void);
 

@@ -1,11 +1,12 @@
 // Every operation and random plans on a backend, against the scalar definition, to the bit.
 //
-//   conformance [--backend cpu|cuda] [--threads N] [--cases N] [--case K] [--large]
+//   conformance [--backend cpu|cuda] [--threads N] [--cases N] [--case K] [--large] [--ladder]
 //
 // A case is a number: format, chain, picture size, strides, alignment and content all follow from
 // it, so that `--case K` replays one. Two executors are always busy at once, each with all its
 // slots, so that parameters of one cannot reach the other unseen. The bytes around and between the
-// rows of the target are compared too. The last line is "N passed, N failed".
+// rows of the target are compared too. The ladder's steps follow (stages/ladder.h) unless --case or
+// --first picked some cases; --ladder is these alone. The last line is "N passed, N failed".
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@
 #include "cpu/scalar.h"
 #include "stages/backend.h"
 #include "stages/chain.h"
+#include "stages/ladder.h"
 
 // ---- random numbers: splitmix64, the same everywhere ----
 
@@ -521,13 +523,199 @@ static bool case_finish(struct test_case *test, struct backend *backend)
     return equal;
 }
 
-// ---- the whole ----
-
 struct settings {
     const char *backend;
     int threads, first, count;
-    bool large;
+    bool large, ladder;
 };
+
+// ---- the ladder: the steps of a lesson on one filter ----
+
+struct ladder_case {
+    int number, width, height;
+    struct program program;
+    struct picture_memory source, target;
+    struct picture_memory scalar, square; // both definitions of the target
+};
+
+// The ladder knows no pictures that lie upside down.
+static void ladder_picture_init(struct picture_memory *picture, const struct ladder_case *test,
+                                uint64_t shape, const struct backend *backend)
+{
+    picture_init(picture, &test->program.input, test->width, test->height, &shape, backend);
+    struct image *image = &picture->image;
+    if (image->stride[0] < 0) {
+        image->data[0] += (test->height - 1) * image->stride[0];
+        image->stride[0] = -image->stride[0];
+    }
+}
+
+static bool lower_ladder(struct program *program, const char *text)
+{
+    static struct format gray;
+    struct chain chain;
+    struct chain_error error;
+    gray = test_format(0);
+    bool fine = !chain_parse(text, &chain, &error) && !program_init(program, &gray) &&
+                !chain_lower(&chain, program) && !program_finish(program, NULL);
+    chain_free(&chain);
+    return fine;
+}
+
+static void ladder_prepare(struct ladder_case *test, int number, bool large,
+                           const struct backend *backend)
+{
+    static const int sizes[] = {1, 2, 3, 31, 32, 33, 255, 257};
+    uint64_t state = (uint64_t)number * 1000003 + 29, shape = random_next(&state);
+    *test = (struct ladder_case){.number = number,
+                                 .width = large ? ugly_size(&state, true) : sizes[number / 8],
+                                 .height = large ? ugly_size(&state, true) : sizes[number % 8]};
+    if (!lower_ladder(&test->program, number % 3 ? "gaussian=2.5:8:zero" : "gaussian=0.9:3:zero")) {
+        fprintf(stderr, "no program for the ladder\n");
+        exit(1);
+    }
+    ladder_picture_init(&test->source, test, random_next(&state), backend);
+    ladder_picture_init(&test->target, test, shape, backend);
+    ladder_picture_init(&test->scalar, test, shape, backend);
+    ladder_picture_init(&test->square, test, shape, backend);
+    picture_fill(&test->source, &state);
+}
+
+static void ladder_finish(struct ladder_case *test, struct backend *backend)
+{
+    picture_free(&test->source, backend);
+    picture_free(&test->target, backend);
+    picture_free(&test->scalar, backend);
+    picture_free(&test->square, backend);
+    program_free(&test->program);
+}
+
+static struct ladder_task ladder_task_of(const struct ladder_case *test,
+                                         const struct picture_memory *target)
+{
+    const struct image *from = &test->source.image, *to = &target->image;
+    struct ladder_task task = {.source = from->data[0],
+                               .target = to->data[0],
+                               .source_stride = from->stride[0],
+                               .target_stride = to->stride[0],
+                               .width = test->width,
+                               .height = test->height};
+    ladder_filter_init(&task.filter, &test->program.op[0].separable);
+    return task;
+}
+
+// The sum of a step in two dimensions with the taps as they are: 2^26 times a sample.
+static double exact_square(const struct ladder_task *task, int x, int y)
+{
+    int64_t sum = 0;
+    for (int b = -LADDER_RADIUS; b <= LADDER_RADIUS; b++)
+        for (int a = -LADDER_RADIUS; a <= LADDER_RADIUS; a++)
+            if (x + a >= 0 && x + a < task->width && y + b >= 0 && y + b < task->height)
+                sum += (int64_t)task->filter.tap[LADDER_RADIUS + a] *
+                       task->filter.tap[LADDER_RADIUS + b] *
+                       task->source[(y + b) * task->source_stride + x + a];
+    return ldexp((double)sum, -26);
+}
+
+static int sample_at(const struct picture_memory *picture, int x, int y)
+{
+    return picture->image.data[0][y * picture->image.stride[0] + x];
+}
+
+static bool ladder_fails(const struct ladder_case *test, const char *step, int x, int y,
+                         const char *what)
+{
+    printf("ladder %d, %dx%d, %s: column %d, row %d %s\n", test->number, test->width, test->height,
+           step, x, y, what);
+    return false;
+}
+
+// The definition in two dimensions rounds the exact sums, but for what the rounding of its weights
+// may add, and is within 1 of the scalar one.
+static bool square_is_right(const struct ladder_case *test, const struct ladder_task *task)
+{
+    const double most = 0.5 + LADDER_TAPS * LADDER_TAPS * 255 / ldexp(2, LADDER_SQUARE_BITS);
+    for (int y = 0; y < test->height; y++)
+        for (int x = 0; x < test->width; x++) {
+            int value = sample_at(&test->square, x, y);
+            if (fabs(value - exact_square(task, x, y)) > most)
+                return ladder_fails(test, "definition in 2-D", x, y, "is not the rounded sum");
+            if (abs(value - sample_at(&test->scalar, x, y)) > 1)
+                return ladder_fails(test, "definition in 2-D", x, y, "is far from scalar");
+        }
+    return true;
+}
+
+static bool step_is_right(const struct ladder_case *test, struct ladder *ladder,
+                          enum ladder_step step)
+{
+    static const char *const names[LADDER_STEPS] = {"plain",  "2-D",       "naive",
+                                                    "shared", "separable", "unrolled"};
+    const struct picture_memory *wanted = ladder_is_square(step) ? &test->square : &test->scalar;
+    memset(test->target.memory, GUARD, test->target.size);
+    if (ladder->make(ladder, step))
+        return ladder_fails(test, names[step], 0, 0, "could not be made");
+    for (int y = 0; y < test->height; y++)
+        for (int x = 0; x < test->width; x++)
+            if (sample_at(&test->target, x, y) != sample_at(wanted, x, y))
+                return ladder_fails(test, names[step], x, y, "differs from its definition");
+    if (memcmp(test->target.memory, wanted->memory, wanted->size))
+        return ladder_fails(test, names[step], test->width, test->height, "or beside was written");
+    return true;
+}
+
+// The plain steps make the definition in two dimensions, and are right themselves.
+static int climb_plain(const struct ladder_case *test, int threads, const struct log *log)
+{
+    struct ladder_task square = ladder_task_of(test, &test->square),
+                       task = ladder_task_of(test, &test->target);
+    struct ladder *ladder = NULL;
+    int passed = 0;
+    if (!ladder_cpu_create(&square, 1, log, &ladder) && !ladder->make(ladder, LADDER_SQUARE))
+        passed += square_is_right(test, &square);
+    ladder_destroy(&ladder);
+    if (!ladder_cpu_create(&task, threads, log, &ladder))
+        passed +=
+            step_is_right(test, ladder, LADDER_PLAIN) && step_is_right(test, ladder, LADDER_SQUARE);
+    ladder_destroy(&ladder);
+    return passed;
+}
+
+static int climb_cuda(const struct ladder_case *test, struct backend *backend)
+{
+    struct ladder_task task = ladder_task_of(test, &test->target);
+    struct ladder *ladder;
+    int passed = 0;
+    if (ladder_cuda_create(backend, &task, &ladder))
+        return 0;
+    for (enum ladder_step step = LADDER_NAIVE; step < LADDER_STEPS; step++)
+        passed += step_is_right(test, ladder, step);
+    ladder_destroy(&ladder);
+    return passed;
+}
+
+// All sizes with all others, or a few large ones.
+static void climb_ladder(const struct settings *settings, const struct log *log,
+                         struct backend *backend, int *passed, int *failed)
+{
+    const int cases = settings->large ? 2 : 64, plain = 2, cuda = LADDER_STEPS - LADDER_NAIVE;
+    for (int k = 0; k < cases; k++) {
+        struct ladder_case test;
+        ladder_prepare(&test, k, settings->large, backend);
+        int right = 0, tried = plain;
+        if (!scalar_run(&test.program, &test.source.image, &test.scalar.image))
+            right = climb_plain(&test, settings->threads > 0 ? settings->threads : 1, log);
+        if (backend->has_device_memory) {
+            right += climb_cuda(&test, backend);
+            tried += cuda;
+        }
+        *passed += right;
+        *failed += tried - right;
+        ladder_finish(&test, backend);
+    }
+}
+
+// ---- the whole ----
 
 static void print_message(void *opaque, enum log_level level, const char *sentence)
 {
@@ -563,6 +751,8 @@ static int run(const struct settings *settings)
                 failed++;
         }
     }
+    if (settings->ladder)
+        climb_ladder(settings, &log, backend, &passed, &failed);
     backend_destroy(&backend);
     printf("%d passed, %d failed\n", passed, failed);
     return failed > 0;
@@ -571,15 +761,13 @@ static int run(const struct settings *settings)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"backend", required_argument, NULL, 'b'},
-        {"threads", required_argument, NULL, 't'},
-        {"cases", required_argument, NULL, 'n'},
-        {"case", required_argument, NULL, 'c'},
-        {"first", required_argument, NULL, 'f'},
-        {"large", no_argument, NULL, 'l'},
-        {NULL, 0, NULL, 0},
+        {"backend", required_argument, NULL, 'b'}, {"threads", required_argument, NULL, 't'},
+        {"cases", required_argument, NULL, 'n'},   {"case", required_argument, NULL, 'c'},
+        {"first", required_argument, NULL, 'f'},   {"large", no_argument, NULL, 'l'},
+        {"ladder", no_argument, NULL, 'L'},        {NULL, 0, NULL, 0},
     };
-    struct settings settings = {.backend = "cpu", .threads = 3, .count = FIXED * FORMATS + 1500};
+    struct settings settings = {
+        .backend = "cpu", .threads = 3, .count = FIXED * FORMATS + 1500, .ladder = true};
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
         case 'b':
@@ -594,9 +782,14 @@ int main(int argc, char **argv)
         case 'c':
             settings.first = atoi(optarg);
             settings.count = 1;
+            settings.ladder = false;
             break;
         case 'f':
             settings.first = atoi(optarg);
+            settings.ladder = false;
+            break;
+        case 'L':
+            settings.count = 0;
             break;
         case 'l':
             settings.large = true;

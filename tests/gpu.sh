@@ -57,6 +57,8 @@ if [ "$quick" != quick ] && command -v compute-sanitizer >/dev/null; then
             check "$tool from case $first" timeout 300 compute-sanitizer --tool $tool --error-exitcode 9 \
                 "$build/conformance" --backend cuda --first $first --cases 80
         done
+        check "$tool of the ladder" timeout 300 compute-sanitizer --tool $tool --error-exitcode 9 \
+            "$build/conformance" --backend cuda --ladder
     done
 fi
 echo "$passed passed, $failed failed"

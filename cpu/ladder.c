@@ -1,0 +1,201 @@
+// The plain steps of the ladder: what a textbook has, two loops and no cleverness.
+//
+// Threads take rows, a few at a time, until none is left. They sleep between two pictures, so that
+// a picture costs no thread's birth.
+#include "stages/ladder.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { ROWS_A_TURN = 8 };
+
+struct cpu_ladder {
+    struct ladder base;
+    struct ladder_task task;
+    uint16_t **between; // a row of the first pass, of each thread; [0] is the caller's
+    pthread_t *thread;  // [0] is not used
+    int threads, started;
+    atomic_int next_row;
+    pthread_mutex_t lock;
+    pthread_cond_t begin, end;
+    // ---- guarded by lock ----
+    enum ladder_step step;
+    long long pictures; // begun so far
+    int busy;           // threads that have not finished the newest
+    int numbered;       // threads that know which they are
+    bool closing;
+};
+
+// ---- a row of the result ----
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static int most(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static void separable_row(const struct ladder_task *task, int y, uint16_t *between)
+{
+    const struct ladder_filter *filter = &task->filter;
+    const uint32_t *tap = filter->tap + LADDER_RADIUS;
+    int above = most(-LADDER_RADIUS, -y), below = least(LADDER_RADIUS, task->height - 1 - y);
+    for (int x = 0; x < task->width; x++) {
+        uint32_t sum = 1u << filter->column_shift >> 1;
+        for (int k = above; k <= below; k++)
+            sum += tap[k] * task->source[(y + k) * task->source_stride + x];
+        between[x] = (uint16_t)(sum >> filter->column_shift);
+    }
+    uint8_t *target = task->target + y * task->target_stride;
+    for (int x = 0; x < task->width; x++) {
+        int left = most(-LADDER_RADIUS, -x), right = least(LADDER_RADIUS, task->width - 1 - x);
+        uint32_t sum = 1u << filter->row_shift >> 1;
+        for (int k = left; k <= right; k++)
+            sum += tap[k] * between[x + k];
+        target[x] = (uint8_t)(sum >> filter->row_shift);
+    }
+}
+
+static void square_row(const struct ladder_task *task, int y)
+{
+    uint8_t *target = task->target + y * task->target_stride;
+    int above = most(-LADDER_RADIUS, -y), below = least(LADDER_RADIUS, task->height - 1 - y);
+    for (int x = 0; x < task->width; x++) {
+        int left = most(-LADDER_RADIUS, -x), right = least(LADDER_RADIUS, task->width - 1 - x);
+        uint32_t sum = 1u << LADDER_SQUARE_BITS >> 1;
+        for (int b = above; b <= below; b++) {
+            const uint8_t *source = task->source + (y + b) * task->source_stride + x;
+            const uint32_t *weight = task->filter.weight[LADDER_RADIUS + b] + LADDER_RADIUS;
+            for (int a = left; a <= right; a++)
+                sum += weight[a] * source[a];
+        }
+        target[x] = (uint8_t)(sum >> LADDER_SQUARE_BITS);
+    }
+}
+
+// ---- threads ----
+
+static void make_rows(struct cpu_ladder *self, enum ladder_step step, uint16_t *between)
+{
+    const struct ladder_task *task = &self->task;
+    int first;
+    while ((first = atomic_fetch_add(&self->next_row, ROWS_A_TURN)) < task->height)
+        for (int y = first; y < least(first + ROWS_A_TURN, task->height); y++) {
+            if (step == LADDER_SQUARE)
+                square_row(task, y);
+            else
+                separable_row(task, y, between);
+        }
+}
+
+static void *run_thread(void *ladder)
+{
+    struct cpu_ladder *self = ladder;
+    pthread_mutex_lock(&self->lock);
+    uint16_t *between = self->between[++self->numbered];
+    for (long long made = 0;; made++) {
+        while (self->pictures == made && !self->closing)
+            pthread_cond_wait(&self->begin, &self->lock);
+        if (self->closing)
+            break;
+        enum ladder_step step = self->step;
+        pthread_mutex_unlock(&self->lock);
+        make_rows(self, step, between);
+        pthread_mutex_lock(&self->lock);
+        if (--self->busy == 0)
+            pthread_cond_signal(&self->end);
+    }
+    pthread_mutex_unlock(&self->lock);
+    return NULL;
+}
+
+static void make_picture(struct cpu_ladder *self, enum ladder_step step)
+{
+    pthread_mutex_lock(&self->lock);
+    atomic_store(&self->next_row, 0);
+    self->step = step;
+    self->pictures++;
+    self->busy = self->started;
+    pthread_cond_broadcast(&self->begin);
+    pthread_mutex_unlock(&self->lock);
+    make_rows(self, step, self->between[0]);
+    pthread_mutex_lock(&self->lock);
+    while (self->busy > 0)
+        pthread_cond_wait(&self->end, &self->lock);
+    pthread_mutex_unlock(&self->lock);
+}
+
+static enum status repeat(struct ladder *ladder, enum ladder_step step, int times)
+{
+    for (int k = 0; k < times; k++)
+        make_picture((struct cpu_ladder *)ladder, step);
+    return STATUS_OK;
+}
+
+static enum status make(struct ladder *ladder, enum ladder_step step)
+{
+    return repeat(ladder, step, 1);
+}
+
+// ---- construction ----
+
+static void destroy(struct ladder **ladder)
+{
+    struct cpu_ladder *self = (struct cpu_ladder *)*ladder;
+    pthread_mutex_lock(&self->lock);
+    self->closing = true;
+    pthread_cond_broadcast(&self->begin);
+    pthread_mutex_unlock(&self->lock);
+    for (int k = 1; k <= self->started; k++)
+        pthread_join(self->thread[k], NULL);
+    for (int k = 0; self->between && k < self->threads; k++)
+        free(self->between[k]);
+    free(self->between);
+    free(self->thread);
+    pthread_mutex_destroy(&self->lock);
+    pthread_cond_destroy(&self->begin);
+    pthread_cond_destroy(&self->end);
+    free(self);
+    *ladder = NULL;
+}
+
+static enum status init_threads(struct cpu_ladder *self, const struct log *log)
+{
+    self->between = calloc((size_t)self->threads, sizeof *self->between);
+    self->thread = calloc((size_t)self->threads, sizeof *self->thread);
+    if (!self->between || !self->thread)
+        return STATUS_MEMORY;
+    for (int k = 0; k < self->threads; k++)
+        if (!(self->between[k] = calloc((size_t)self->task.width, sizeof **self->between)))
+            return STATUS_MEMORY;
+    for (int k = 1; k < self->threads; k++, self->started++)
+        if (pthread_create(&self->thread[k], NULL, run_thread, self)) {
+            log_print(log, LOG_ERROR, "thread %d of the ladder could not be started", k);
+            return STATUS_FAILED;
+        }
+    return STATUS_OK;
+}
+
+enum status ladder_cpu_create(const struct ladder_task *task, int threads, const struct log *log,
+                              struct ladder **ladder)
+{
+    struct cpu_ladder *self = calloc(1, sizeof *self);
+    *ladder = NULL;
+    if (!self)
+        return STATUS_MEMORY;
+    self->base = (struct ladder){make, repeat, destroy};
+    self->task = *task;
+    self->threads = threads;
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_cond_init(&self->begin, NULL);
+    pthread_cond_init(&self->end, NULL);
+    *ladder = &self->base;
+    enum status status = init_threads(self, log);
+    if (status)
+        destroy(ladder);
+    return status;
+}
