@@ -246,7 +246,7 @@ bool dump_json(const json_t *root, const char *file)
 bool write_json(const struct settings *settings, const struct sluice_job *job,
                 enum sluice_status status, int exit_code)
 {
-    struct sluice_summary told, *summary = job ? &told : NULL;
+    struct sluice_summary told = {0}, *summary = job ? &told : NULL;
     if (job)
         sluice_job_summary(job, summary);
     const char *chain = settings->config.chain, *error = settings->error;

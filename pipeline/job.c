@@ -493,8 +493,8 @@ static void never_ran(struct sluice_job *job, enum status (*run)(struct sluice_j
 
 static enum status start_threads(struct sluice_job *job)
 {
-    enum status (*const run[JOB_THREADS])(struct sluice_job *) = {demux_run, decode_run, submit_run,
-                                                                  encode_run};
+    static enum status (*const run[JOB_THREADS])(struct sluice_job *) = {demux_run, decode_run,
+                                                                         submit_run, encode_run};
     enum status status = STATUS_OK;
     job->running = 0;
     for (int k = 0; k < JOB_THREADS; k++) {

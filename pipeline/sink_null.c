@@ -50,7 +50,7 @@ static void destroy(struct sink **sink)
 enum status sink_null_create(struct sink **sink)
 {
     struct null_sink *self = calloc(1, sizeof *self);
-    *sink = self ? &self->base : NULL;
+    *sink = NULL;
     if (!self)
         return STATUS_MEMORY;
     self->base = (struct sink){
@@ -63,5 +63,6 @@ enum status sink_null_create(struct sink **sink)
         .memory = memory,
         .destroy = destroy,
     };
+    *sink = &self->base;
     return STATUS_OK;
 }
