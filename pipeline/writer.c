@@ -471,6 +471,14 @@ static enum status open_address(struct writer *writer)
     return status ? status : output_add_streams(writer->output, &writer->streams);
 }
 
+static enum status open_page(struct writer *writer)
+{
+    enum status status = mjpeg_create(writer->target.name, writer->log, &writer->page);
+    if (!status)
+        log_print(writer->log, LOG_INFO, "the picture is at %s", mjpeg_url(writer->page));
+    return status;
+}
+
 static enum status open_target(struct writer *writer, const struct output_streams *streams)
 {
     switch (writer->target.kind) {
@@ -479,7 +487,7 @@ static enum status open_target(struct writer *writer, const struct output_stream
     case TARGET_SEGMENTS:
         return begin_segment(writer, &writer->streams, streams->shift);
     case TARGET_PAGE:
-        return mjpeg_create(writer->target.name, writer->log, &writer->page);
+        return open_page(writer);
     default:
         return open_address(writer);
     }
