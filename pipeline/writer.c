@@ -531,6 +531,8 @@ static enum status open_address(struct writer *writer)
 static enum status open_page(struct writer *writer)
 {
     enum status status = mjpeg_create(writer->target.name, writer->log, &writer->page);
+    if (!status)
+        log_print(writer->log, LOG_INFO, "the picture is at %s", mjpeg_url(writer->page));
     return status == STATUS_FAILED ? STATUS_OUTPUT : status;
 }
 

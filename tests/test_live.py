@@ -338,6 +338,7 @@ def test_nobody_there_is_an_error_at_once(run):
 def test_what_is_made_for_a_page_is_no_recording(run, tmp_path, clips):
     result = run(clips["plain.mp4"], "mjpeg:0", "-o", "rec.mkv", "--frames", 10, "-f", "null")
     assert result.code == 0, result.stderr
+    assert "the picture is at http://127.0.0.1:" in result.stderr
     recorded = tools.probe(tmp_path / "rec.mkv", "-show_streams")["streams"][0]
     assert recorded["codec_name"] == "h264" and recorded["pix_fmt"] == "yuv420p"
 
