@@ -10,6 +10,7 @@
 
 #include "pipeline/backoff.h"
 #include "pipeline/check.h"
+#include "pipeline/drift.h"
 #include "pipeline/meter.h"
 #include "pipeline/restart.h"
 #include "pipeline/session.h"
@@ -19,6 +20,8 @@ static const int64_t second_ns = 1000 * INT64_C(1000000), look_ns = 50 * INT64_C
 static const int64_t trying_ns = 5 * second_ns;
 // What a source gave before it was lost is dealt with in so long.
 static const int64_t settle_ns = 250 * INT64_C(1000000);
+// So long a source is to stay before the next loss is a new one.
+static const int64_t good_ns = 500 * INT64_C(1000000);
 // Within a connection, a clock that jumps farther than so has been set anew; not if it jumps to the
 // time that it is, after a pause.
 static const int64_t back_most_us = 500000, ahead_most_us = 10 * INT64_C(1000000);
@@ -50,7 +53,9 @@ struct live {
     bool anchored;     // the current connection's clock is tied to ours ...
     int64_t offset_us; // ... by this
     int64_t alive_ns;  // when a packet of the watched stream came, or the connection was opened
-    int attempts;      // since it was lost
+    int attempts;      // since a connection was good
+    int64_t back_ns;   // when it was last back
+    struct drift drift;
     unsigned seed;
     bool parts; // it was lost, which the reader has not been told yet
     bool marks; // the next packet of the watched stream is the first after a loss
@@ -184,7 +189,8 @@ static void leave(struct live *live)
     live->session = NULL;
 }
 
-// The connection is over. One that never gave a picture was not worth more than an attempt.
+// The connection is over. One that gave no picture, or not for long, was not worth more than an
+// attempt.
 static void say_lost(struct live *live, const char *why)
 {
     leave(live);
@@ -195,7 +201,8 @@ static void say_lost(struct live *live, const char *why)
     }
     log_print(live->log, LOG_WARNING, "%s is lost: %s%s", live->request.name, why,
               live->request.reconnects ? "; connecting again" : "");
-    live->attempts = 0;
+    if (meter_now_ns() - live->back_ns > good_ns)
+        live->attempts = 0;
     pthread_mutex_lock(&live->lock);
     live->losses++;
     live->lost_since_ns = meter_now_ns();
@@ -286,8 +293,8 @@ static void note_back(struct live *live, int64_t came_ns)
     live->lost_for_ns += now - since;
     live->lost_since_ns = 0;
     live->reconnects++;
+    live->back_ns = now;
     pthread_mutex_unlock(&live->lock);
-    live->attempts = 0;
     log_print(live->log, LOG_INFO, "%s is back after %.1f s", live->request.name,
               (double)(now - since) / (double)second_ns);
 }
@@ -351,9 +358,12 @@ static void set_clock(struct live *live, struct track *track, const AVStream *st
         log_print(live->log, LOG_INFO, "the clock of %s jumps by %.1f s; it goes on evenly",
                   live->request.name, (double)jump / AV_TIME_BASE);
         live->anchored = false;
-    }
-    if (!live->anchored)
+    } else if (live->anchored && track == &live->track[live->watched])
+        live->offset_us += drift_follow(&live->drift, ahead, jump);
+    if (!live->anchored) {
         live->offset_us = anchor(live, at);
+        live->drift = (struct drift){0};
+    }
     live->anchored = true;
     live->fresh = false;
     track->last_us = at + live->offset_us;

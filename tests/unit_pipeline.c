@@ -12,6 +12,7 @@
 #include <libavutil/pixdesc.h>
 
 #include "pipeline/file.h"
+#include "pipeline/drift.h"
 #include "pipeline/latency.h"
 #include "pipeline/meter.h"
 #include "pipeline/names.h"
@@ -409,6 +410,30 @@ static void what_gathers_at_the_beginning_is_given_time(void **state)
     assert_null(latency);
 }
 
+// A week of 25 frames a second by a clock that is fast, with jitter and bursts.
+static void a_clock_that_drifts_is_followed(void **state)
+{
+    (void)state;
+    enum { STEP_US = 40000 };
+    struct drift drift = {0};
+    unsigned seed = 1;
+    double fast_us = 0;
+    int64_t offset_us = 0, worst_us = 0;
+    for (int64_t k = 0; k < 7 * 24 * 3600 * 25; k++) {
+        fast_us += STEP_US * 50e-6;
+        int64_t ahead_us = (int64_t)fast_us + offset_us;
+        int64_t jitter_us = rand_r(&seed) % 80000 - (k % 500 < 10 ? 400000 : 40000);
+        offset_us += drift_follow(&drift, ahead_us + jitter_us, STEP_US);
+        worst_us = ahead_us > worst_us ? ahead_us : worst_us;
+    }
+    assert_true(fast_us > 30e6); // half a minute without
+    assert_true(worst_us < 400000);
+    drift = (struct drift){0};
+    for (int k = 0; k < 100000; k++) // a recording that comes as fast as it can is left alone
+        worst_us = drift_follow(&drift, INT64_C(600000000), STEP_US);
+    assert_int_equal(worst_us, 0);
+}
+
 static void a_frame_waits_for_those_that_are_shown_before_it(void **state)
 {
     (void)state;
@@ -440,6 +465,7 @@ int main(void)
         cmocka_unit_test(pixel_formats_go_both_ways),
         cmocka_unit_test(outputs_take_the_least_loss),
         cmocka_unit_test(what_gathers_at_the_beginning_is_given_time),
+        cmocka_unit_test(a_clock_that_drifts_is_followed),
         cmocka_unit_test(a_frame_waits_for_those_that_are_shown_before_it),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
