@@ -291,6 +291,18 @@ void control_stop(struct control **control)
 
 // ---- the other side ----
 
+// A line of the words; the name of a file from here, since the job may be elsewhere.
+static void send_words(FILE *to, char *const *word, int words)
+{
+    char folder[4096];
+    bool file = words > 1 && !strcmp(word[0], "snapshot") && *word[1] != '/';
+    bool known = file && getcwd(folder, sizeof folder);
+    for (int k = 0; k < words; k++)
+        fprintf(to, "%s%s%s%s", known && k == 1 ? folder : "", known && k == 1 ? "/" : "", word[k],
+                k + 1 < words ? " " : "\n");
+    fflush(to);
+}
+
 int ctl_command(struct settings *settings)
 {
     struct sockaddr_un address;
@@ -308,10 +320,8 @@ int ctl_command(struct settings *settings)
         return EXIT_INPUT;
     }
     FILE *to = fdopen(fd, "w");
-    for (int k = 0; to && k < settings->words; k++)
-        fprintf(to, "%s%s", settings->word[k], k + 1 < settings->words ? " " : "\n");
     if (to)
-        fflush(to);
+        send_words(to, settings->word, settings->words);
     while (used < sizeof answer - 1 && !memchr(answer, '\n', used)) {
         ssize_t got = recv(fd, answer + used, sizeof answer - 1 - used, 0);
         if (got <= 0)

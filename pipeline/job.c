@@ -265,8 +265,7 @@ enum sluice_status sluice_job_create(const struct sluice_config *config, struct 
     *job = calloc(1, sizeof **job);
     if (!*job)
         return SLUICE_MEMORY;
-    pthread_mutex_init(&(*job)->threads_lock, NULL);
-    pthread_cond_init(&(*job)->thread_ended, NULL);
+    monitor_init(&(*job)->threads_lock);
     (*job)->log =
         (struct log){(void (*)(void *, enum log_level, const char *))config->log, config->opaque};
     enum status status = create(*job, config);
@@ -469,12 +468,12 @@ static void *thread_main(void *argument)
     enum status status = thread->run(job);
     if (status_is_failure(status)) // a source that is lost is not waited for any more
         source_abandon(job->source);
-    pthread_mutex_lock(&job->threads_lock);
+    monitor_lock(&job->threads_lock);
     thread->status = status;
     thread->ended = true;
     job->running--;
-    pthread_cond_broadcast(&job->thread_ended);
-    pthread_mutex_unlock(&job->threads_lock);
+    monitor_tell(&job->threads_lock);
+    monitor_unlock(&job->threads_lock);
     return NULL;
 }
 
@@ -500,10 +499,10 @@ static enum status start_threads(struct sluice_job *job)
     for (int k = 0; k < JOB_THREADS; k++) {
         struct thread *thread = &job->thread[k];
         *thread = (struct thread){.job = job, .run = run[k]};
-        pthread_mutex_lock(&job->threads_lock);
+        monitor_lock(&job->threads_lock);
         thread->started = !pthread_create(&thread->thread, NULL, thread_main, thread);
         job->running += thread->started;
-        pthread_mutex_unlock(&job->threads_lock);
+        monitor_unlock(&job->threads_lock);
         if (!thread->started) {
             status = fail(&job->log, STATUS_FAILED, "a thread could not be started");
             never_ran(job, thread->run);
@@ -523,19 +522,15 @@ static bool is_left_alone_locked(const struct sluice_job *job)
 // Wait for the threads. Returns how many are left alone.
 static int await_threads(struct sluice_job *job)
 {
-    pthread_mutex_lock(&job->threads_lock);
+    const int64_t look_ns = 100 * INT64_C(1000000);
+    monitor_lock(&job->threads_lock);
     while (job->running > 0 && !is_left_alone_locked(job)) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += 100 * 1000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&job->thread_ended, &job->threads_lock, &until);
+        monitor_wait_until(&job->threads_lock, meter_now_ns() + look_ns);
         if (job->sink->hurry && stop_is_late(&job->stop))
             job->sink->hurry(job->sink);
     }
     int left = job->running;
-    pthread_mutex_unlock(&job->threads_lock);
+    monitor_unlock(&job->threads_lock);
     return left;
 }
 
@@ -589,13 +584,13 @@ static void fill_ledger(struct sluice_job *job, bool left_alone)
 // `destroy`: what is half done does not stay.
 static void let_sink_go(struct sluice_job *job, bool destroy)
 {
-    pthread_mutex_lock(&job->threads_lock);
+    monitor_lock(&job->threads_lock);
     struct sink *sink = job->sink;
     if (sink)
         sink->outputs(sink, job->output, OUTPUTS_MOST);
     if (destroy)
         job->sink = NULL;
-    pthread_mutex_unlock(&job->threads_lock);
+    monitor_unlock(&job->threads_lock);
     if (destroy)
         sink_destroy(&sink);
 }
@@ -776,8 +771,7 @@ void sluice_job_destroy(struct sluice_job **job)
     chain_free(&old->chain);
     trace_discard(&old->trace);
     free(old->output_name);
-    pthread_mutex_destroy(&old->threads_lock);
-    pthread_cond_destroy(&old->thread_ended);
+    monitor_finish(&old->threads_lock);
     free(old);
     *job = NULL;
 }

@@ -20,6 +20,7 @@
 #include "pipeline/gap.h"
 #include "pipeline/latency.h"
 #include "pipeline/meter.h"
+#include "pipeline/monitor.h"
 #include "pipeline/queue.h"
 #include "pipeline/ring.h"
 #include "pipeline/sink.h"
@@ -106,8 +107,7 @@ struct sluice_job {
 
     // ---- the threads ----
     struct thread thread[JOB_THREADS];
-    pthread_mutex_t threads_lock; // also held where `sink` goes, or is asked by other threads
-    pthread_cond_t thread_ended;
+    struct monitor threads_lock; // also held where `sink` goes, or is asked by other threads
     // ---- guarded by threads_lock ----
     int running;
     struct sink_output output[OUTPUTS_MOST]; // at the end, without names

@@ -667,6 +667,7 @@ static enum status publish(struct output *output)
 
 enum status output_write(struct output *output, AVPacket *packet, int stream)
 {
+    int size = packet->size;
     struct route *route = &output->route[stream];
     enum status status = route->copied ? STATUS_OK : publish(output);
     if (status)
@@ -687,8 +688,9 @@ enum status output_write(struct output *output, AVPacket *packet, int stream)
         error = AVERROR_EXIT; // RTSP's muxer does not say so
     if (output->file[0])
         output->open_bytes = file_size(output->file[0]);
-    else if (output->target->kind == TARGET_ADDRESS && output->format->pb)
-        output->open_bytes = output->format->pb->bytes_written;
+    else if (output->target->kind == TARGET_ADDRESS)
+        output->open_bytes = output->format->pb ? output->format->pb->bytes_written
+                                                : output->open_bytes + size; // RTSP keeps its own
     if (output->failed) // said where it happened
         return STATUS_OUTPUT;
     if (error == AVERROR_INVALIDDATA && route->copied) {

@@ -6,13 +6,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "pipeline/monitor.h"
+
 struct queue {
     int capacity;
     void (*drop)(void *item);
     int64_t bytes_most;
     int64_t (*weigh)(const void *item); // NULL: only the number counts
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
+    struct monitor lock;
     // ---- guarded by lock ----
     void **item; // a ring: `count` items from `first` on
     int first, count;
@@ -29,12 +30,7 @@ enum status queue_create(int capacity, int writers, void (*drop)(void *item), st
     (*queue)->capacity = capacity;
     (*queue)->writers = writers;
     (*queue)->drop = drop;
-    pthread_mutex_init(&(*queue)->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&(*queue)->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    monitor_init(&(*queue)->lock);
     (*queue)->item = calloc((size_t)capacity, sizeof *(*queue)->item);
     if (!(*queue)->item) {
         queue_destroy(queue);
@@ -63,8 +59,7 @@ void queue_destroy(struct queue **queue)
     if (!*queue)
         return;
     drop_all_locked(*queue);
-    pthread_mutex_destroy(&(*queue)->lock);
-    pthread_cond_destroy(&(*queue)->changed);
+    monitor_finish(&(*queue)->lock);
     free((*queue)->item);
     free(*queue);
     *queue = NULL;
@@ -87,7 +82,7 @@ static void take_locked(struct queue *queue, void *item, int64_t weight)
     queue->bytes += weight;
     memcpy(&queue->item[(queue->first + queue->count++) % queue->capacity], item, sizeof none);
     memcpy(item, &none, sizeof none);
-    pthread_cond_broadcast(&queue->changed);
+    monitor_tell(&queue->lock);
 }
 
 // `item` is a pointer to one.
@@ -101,45 +96,44 @@ static int64_t weigh(const struct queue *queue, const void *item)
 enum status queue_push(struct queue *queue, void *item)
 {
     int64_t weight = weigh(queue, item);
-    pthread_mutex_lock(&queue->lock);
+    monitor_lock(&queue->lock);
     while (is_full_locked(queue, weight) && !queue->closed)
-        pthread_cond_wait(&queue->changed, &queue->lock);
+        monitor_wait(&queue->lock);
     enum status status = queue->closed ? STATUS_EOF : STATUS_OK;
     if (!status)
         take_locked(queue, item, weight);
-    pthread_mutex_unlock(&queue->lock);
+    monitor_unlock(&queue->lock);
     return status;
 }
 
 enum status queue_offer(struct queue *queue, void *item, bool *taken)
 {
     int64_t weight = weigh(queue, item);
-    pthread_mutex_lock(&queue->lock);
+    monitor_lock(&queue->lock);
     enum status status = queue->closed ? STATUS_EOF : STATUS_OK;
     *taken = !status && !is_full_locked(queue, weight);
     if (*taken)
         take_locked(queue, item, weight);
-    pthread_mutex_unlock(&queue->lock);
+    monitor_unlock(&queue->lock);
     return status;
 }
 
 enum status queue_pop_until(struct queue *queue, void *item, int64_t until_ns)
 {
-    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     void *none = NULL;
-    int expired = 0;
-    pthread_mutex_lock(&queue->lock);
-    while (!queue->count && queue->writers > 0 && !queue->closed && !expired)
-        expired = pthread_cond_timedwait(&queue->changed, &queue->lock, &until);
-    enum status status = queue->count || expired ? STATUS_OK : STATUS_EOF;
+    bool in_time = true;
+    monitor_lock(&queue->lock);
+    while (!queue->count && queue->writers > 0 && !queue->closed && in_time)
+        in_time = monitor_wait_until(&queue->lock, until_ns);
+    enum status status = queue->count || !in_time ? STATUS_OK : STATUS_EOF;
     memcpy(item, queue->count ? &queue->item[queue->first] : &none, sizeof none);
     if (queue->count) {
         queue->bytes -= weight_of(queue, queue->item[queue->first]);
         queue->first = (queue->first + 1) % queue->capacity;
         queue->count--;
-        pthread_cond_broadcast(&queue->changed);
+        monitor_tell(&queue->lock);
     }
-    pthread_mutex_unlock(&queue->lock);
+    monitor_unlock(&queue->lock);
     return status;
 }
 
@@ -150,27 +144,27 @@ enum status queue_pop(struct queue *queue, void *item)
 
 void queue_finish(struct queue *queue)
 {
-    pthread_mutex_lock(&queue->lock);
+    monitor_lock(&queue->lock);
     queue->writers--;
-    pthread_cond_broadcast(&queue->changed);
-    pthread_mutex_unlock(&queue->lock);
+    monitor_tell(&queue->lock);
+    monitor_unlock(&queue->lock);
 }
 
 int queue_abandon(struct queue *queue)
 {
-    pthread_mutex_lock(&queue->lock);
+    monitor_lock(&queue->lock);
     int dropped = queue->count;
     queue->closed = true;
     drop_all_locked(queue);
-    pthread_cond_broadcast(&queue->changed);
-    pthread_mutex_unlock(&queue->lock);
+    monitor_tell(&queue->lock);
+    monitor_unlock(&queue->lock);
     return dropped;
 }
 
 void queue_close(struct queue *queue)
 {
-    pthread_mutex_lock(&queue->lock);
+    monitor_lock(&queue->lock);
     queue->closed = true;
-    pthread_cond_broadcast(&queue->changed);
-    pthread_mutex_unlock(&queue->lock);
+    monitor_tell(&queue->lock);
+    monitor_unlock(&queue->lock);
 }

@@ -21,11 +21,11 @@ struct sink_figures {
 static struct sink_figures ask_sink(const struct sluice_job *job)
 {
     struct sink_figures figures = {0};
-    pthread_mutex_t *lock = (pthread_mutex_t *)&job->threads_lock;
-    pthread_mutex_lock(lock);
+    struct monitor *lock = (struct monitor *)&job->threads_lock;
+    monitor_lock(lock);
     if (job->sink && job->under_way)
         figures = (struct sink_figures){job->sink->dropped, job->sink->kept, job->sink->carries};
-    pthread_mutex_unlock(lock);
+    monitor_unlock(lock);
     return figures;
 }
 
@@ -136,13 +136,13 @@ void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *p
 enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
                                      struct sluice_output_figures *figures)
 {
-    pthread_mutex_t *lock = (pthread_mutex_t *)&job->threads_lock;
+    struct monitor *lock = (struct monitor *)&job->threads_lock;
     struct sink_output list[OUTPUTS_MOST];
-    pthread_mutex_lock(lock);
+    monitor_lock(lock);
     memcpy(list, job->output, sizeof list);
     if (job->sink && !job->ran)
         job->sink->outputs(job->sink, list, OUTPUTS_MOST);
-    pthread_mutex_unlock(lock);
+    monitor_unlock(lock);
     if (index < 0 || index >= job->outputs)
         return SLUICE_END;
     const struct sink_output *from = &list[index];

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "pipeline/monitor.h"
+
 struct ring {
     int slots;
     struct slot *slot;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
+    struct monitor lock;
     // ---- guarded by lock ----
     // Counts since the beginning; slot n % slots is meant by count n.
     long long claimed, published, taken, released;
@@ -22,12 +23,7 @@ enum status ring_create(int slots, struct ring **ring)
     *ring = calloc(1, sizeof **ring);
     if (!*ring)
         return STATUS_MEMORY;
-    pthread_mutex_init(&(*ring)->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&(*ring)->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    monitor_init(&(*ring)->lock);
     (*ring)->slots = slots;
     (*ring)->slot = calloc((size_t)slots, sizeof *(*ring)->slot);
     for (int k = 0; (*ring)->slot && k < slots; k++) {
@@ -50,8 +46,7 @@ void ring_destroy(struct ring **ring)
         av_frame_free(&(*ring)->slot[k].in);
         av_frame_free(&(*ring)->slot[k].out);
     }
-    pthread_mutex_destroy(&(*ring)->lock);
-    pthread_cond_destroy(&(*ring)->changed);
+    monitor_finish(&(*ring)->lock);
     free((*ring)->slot);
     free(*ring);
     *ring = NULL;
@@ -59,59 +54,58 @@ void ring_destroy(struct ring **ring)
 
 enum status ring_claim(struct ring *ring, struct slot **slot)
 {
-    pthread_mutex_lock(&ring->lock);
+    monitor_lock(&ring->lock);
     while (ring->claimed - ring->released == ring->slots && !ring->abandoned)
-        pthread_cond_wait(&ring->changed, &ring->lock);
+        monitor_wait(&ring->lock);
     enum status status = ring->abandoned ? STATUS_EOF : STATUS_OK;
     if (!status) {
         ring->occupied += ring->claimed - ring->released;
         *slot = &ring->slot[ring->claimed++ % ring->slots];
     }
-    pthread_mutex_unlock(&ring->lock);
+    monitor_unlock(&ring->lock);
     return status;
 }
 
 void ring_publish(struct ring *ring, struct slot *slot)
 {
-    pthread_mutex_lock(&ring->lock);
+    monitor_lock(&ring->lock);
     assert(slot == &ring->slot[ring->published % ring->slots]);
     (void)slot;
     ring->published++;
-    pthread_cond_broadcast(&ring->changed);
-    pthread_mutex_unlock(&ring->lock);
+    monitor_tell(&ring->lock);
+    monitor_unlock(&ring->lock);
 }
 
 enum status ring_drain(struct ring *ring)
 {
-    pthread_mutex_lock(&ring->lock);
+    monitor_lock(&ring->lock);
     while (ring->published != ring->released)
-        pthread_cond_wait(&ring->changed, &ring->lock);
+        monitor_wait(&ring->lock);
     enum status status = ring->abandoned ? STATUS_EOF : STATUS_OK;
-    pthread_mutex_unlock(&ring->lock);
+    monitor_unlock(&ring->lock);
     return status;
 }
 
 void ring_finish(struct ring *ring)
 {
-    pthread_mutex_lock(&ring->lock);
+    monitor_lock(&ring->lock);
     ring->finished = true;
-    pthread_cond_broadcast(&ring->changed);
-    pthread_mutex_unlock(&ring->lock);
+    monitor_tell(&ring->lock);
+    monitor_unlock(&ring->lock);
 }
 
 enum status ring_take_until(struct ring *ring, struct slot **slot, int64_t until_ns)
 {
-    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
-    int expired = 0;
+    bool in_time = true;
     *slot = NULL;
-    pthread_mutex_lock(&ring->lock);
-    while (ring->taken == ring->published && !ring->finished && !expired)
-        expired = pthread_cond_timedwait(&ring->changed, &ring->lock, &until);
+    monitor_lock(&ring->lock);
+    while (ring->taken == ring->published && !ring->finished && in_time)
+        in_time = monitor_wait_until(&ring->lock, until_ns);
     bool ready = ring->taken < ring->published;
     enum status status = ready || !ring->finished ? STATUS_OK : STATUS_EOF;
     if (ready)
         *slot = &ring->slot[ring->taken++ % ring->slots];
-    pthread_mutex_unlock(&ring->lock);
+    monitor_unlock(&ring->lock);
     return status;
 }
 
@@ -124,32 +118,32 @@ void ring_release(struct ring *ring, struct slot *slot)
 {
     av_frame_unref(slot->in);
     av_frame_unref(slot->out);
-    pthread_mutex_lock(&ring->lock);
+    monitor_lock(&ring->lock);
     ring->released++;
-    pthread_cond_broadcast(&ring->changed);
-    pthread_mutex_unlock(&ring->lock);
+    monitor_tell(&ring->lock);
+    monitor_unlock(&ring->lock);
 }
 
 void ring_abandon(struct ring *ring)
 {
-    pthread_mutex_lock(&ring->lock);
+    monitor_lock(&ring->lock);
     ring->abandoned = true;
-    pthread_cond_broadcast(&ring->changed);
-    pthread_mutex_unlock(&ring->lock);
+    monitor_tell(&ring->lock);
+    monitor_unlock(&ring->lock);
 }
 
 double ring_occupancy(struct ring *ring)
 {
-    pthread_mutex_lock(&ring->lock);
+    monitor_lock(&ring->lock);
     double mean = ring->claimed ? (double)ring->occupied / (double)ring->claimed / ring->slots : 0;
-    pthread_mutex_unlock(&ring->lock);
+    monitor_unlock(&ring->lock);
     return mean;
 }
 
 int ring_used(struct ring *ring)
 {
-    pthread_mutex_lock(&ring->lock);
+    monitor_lock(&ring->lock);
     int used = (int)(ring->claimed - ring->released);
-    pthread_mutex_unlock(&ring->lock);
+    monitor_unlock(&ring->lock);
     return used;
 }

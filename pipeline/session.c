@@ -11,6 +11,7 @@
 #include "pipeline/compat.h"
 #include "pipeline/devices.h"
 #include "pipeline/meter.h"
+#include "pipeline/monitor.h"
 #include "pipeline/queue.h"
 
 enum { PACKETS_MOST = 1024 };
@@ -33,8 +34,7 @@ struct session {
     AVFormatContext *known;
     struct simulate *simulate;
     AVFormatContext *format; // the thread's
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
+    struct monitor lock;
     // ---- guarded by lock ----
     enum session_state state;
     AVFormatContext *description;
@@ -55,8 +55,7 @@ static void let_go(struct session *session)
     queue_destroy(&session->packets);
     simulate_unref(&session->simulate);
     av_dict_free(&session->options);
-    pthread_mutex_destroy(&session->lock);
-    pthread_cond_destroy(&session->changed);
+    monitor_finish(&session->lock);
     free(session->url);
     free(session);
 }
@@ -179,12 +178,12 @@ static int open_connection(struct session *session)
 
 static void become(struct session *session, enum session_state state, AVFormatContext *description)
 {
-    pthread_mutex_lock(&session->lock);
+    monitor_lock(&session->lock);
     session->state = state;
     if (description)
         session->description = description;
-    pthread_cond_broadcast(&session->changed);
-    pthread_mutex_unlock(&session->lock);
+    monitor_tell(&session->lock);
+    monitor_unlock(&session->lock);
 }
 
 // Copy a packet whose bytes go when the connection is closed: its frames are filtered later.
@@ -252,12 +251,7 @@ static void *session_run(void *session_)
 
 static enum status create(const struct session_request *request, struct session *session)
 {
-    pthread_condattr_t monotonic;
-    pthread_mutex_init(&session->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&session->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    monitor_init(&session->lock);
     session->url = strdup(request->url);
     session->demuxer = request->demuxer;
     session->is_camera = device_is_camera(request->demuxer);
@@ -301,13 +295,12 @@ enum status session_start(const struct session_request *request, struct session 
 
 enum session_state session_await(struct session *session, int64_t until_ns)
 {
-    const struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
-    int expired = 0;
-    pthread_mutex_lock(&session->lock);
-    while (session->state == SESSION_OPENING && !expired)
-        expired = pthread_cond_timedwait(&session->changed, &session->lock, &until);
+    bool in_time = true;
+    monitor_lock(&session->lock);
+    while (session->state == SESSION_OPENING && in_time)
+        in_time = monitor_wait_until(&session->lock, until_ns);
     enum session_state state = session->state;
-    pthread_mutex_unlock(&session->lock);
+    monitor_unlock(&session->lock);
     return state;
 }
 
@@ -323,10 +316,10 @@ int64_t session_opened_ns(const struct session *session)
 
 AVFormatContext *session_take_format(struct session *session)
 {
-    pthread_mutex_lock(&session->lock);
+    monitor_lock(&session->lock);
     AVFormatContext *taken = session->description;
     session->description = NULL;
-    pthread_mutex_unlock(&session->lock);
+    monitor_unlock(&session->lock);
     return taken;
 }
 

@@ -611,15 +611,6 @@ static bool is_same(const AVDictionary *a, const AVDictionary *b)
     return true;
 }
 
-// Whether the container certainly takes the codec.
-static bool takes(const AVOutputFormat *muxer, const AVCodec *codec)
-{
-    int known = avformat_query_codec(muxer, codec->id, FF_COMPLIANCE_NORMAL);
-    const char *open = "rtsp,rtp_mpegts,mpegts,hls,nut"; // those that do not know
-    bool usual = codec->id == AV_CODEC_ID_H264 || codec->id == AV_CODEC_ID_HEVC;
-    return known == 1 || (known < 0 && usual && av_match_name(muxer->name, open));
-}
-
 // What a window or a page gets is for eyes that are there, and too large or too poor to be kept.
 static bool is_for_show(const struct encode_sink *self)
 {
@@ -629,7 +620,8 @@ static bool is_for_show(const struct encode_sink *self)
 void sink_encode_join(struct sink *sink, struct sink **other)
 {
     struct encode_sink *self = (struct encode_sink *)sink, *from = (struct encode_sink *)*other;
-    bool codec = from->codec_named ? from->codec == self->codec : takes(from->muxer, self->codec);
+    bool codec =
+        from->codec_named ? from->codec == self->codec : from->codec->id == self->codec->id;
     bool options = !from->encoder_options || is_same(from->encoder_options, self->encoder_options);
     if (!codec || !options || self->one_a_file || from->one_a_file ||
         (is_for_show(self) && !is_for_show(from)) ||

@@ -6,6 +6,7 @@
 
 #include "pipeline/budget.h"
 #include "pipeline/check.h"
+#include "pipeline/monitor.h"
 #include "pipeline/queue.h"
 #include "pipeline/sink.h"
 
@@ -22,8 +23,7 @@ struct branch {
     _Atomic int64_t given, dropped;
     atomic_int status; // enum status
     atomic_bool finished;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
+    struct monitor lock;
     // ---- guarded by lock ----
     bool ended;
 };
@@ -57,10 +57,10 @@ static void *run(void *branch_)
         status = branch->sink->write(branch->sink, NULL);
     branch->status = (int)status;
     branch->dropped += queue_abandon(branch->frames);
-    pthread_mutex_lock(&branch->lock);
+    monitor_lock(&branch->lock);
     branch->ended = true;
-    pthread_cond_broadcast(&branch->changed);
-    pthread_mutex_unlock(&branch->lock);
+    monitor_tell(&branch->lock);
+    monitor_unlock(&branch->lock);
     return NULL;
 }
 
@@ -104,14 +104,11 @@ static enum status give(struct branch *branch, const AVFrame *frame)
 static void await_branch(struct branch *branch, const struct stop *stop)
 {
     bool may_leave = stop && branch->sink->hurry;
-    const int64_t look_ns = 20 * INT64_C(1000000), second_ns = 1000 * INT64_C(1000000);
-    pthread_mutex_lock(&branch->lock);
-    while (!branch->ended && !(may_leave && stop_is_late(stop))) {
-        int64_t until_ns = meter_now_ns() + look_ns;
-        const struct timespec until = {until_ns / second_ns, until_ns % second_ns};
-        pthread_cond_timedwait(&branch->changed, &branch->lock, &until);
-    }
-    pthread_mutex_unlock(&branch->lock);
+    const int64_t look_ns = 20 * INT64_C(1000000);
+    monitor_lock(&branch->lock);
+    while (!branch->ended && !(may_leave && stop_is_late(stop)))
+        monitor_wait_until(&branch->lock, meter_now_ns() + look_ns);
+    monitor_unlock(&branch->lock);
 }
 
 static void destroy_branch(struct branch *branch)
@@ -124,8 +121,7 @@ static void destroy_branch(struct branch *branch)
     }
     sink_destroy(&branch->sink);
     queue_destroy(&branch->frames);
-    pthread_mutex_destroy(&branch->lock);
-    pthread_cond_destroy(&branch->changed);
+    monitor_finish(&branch->lock);
 }
 
 // ---- the sink ----
@@ -261,13 +257,8 @@ static void destroy(struct sink **sink)
 
 static void init_branch(struct branch *branch, struct sink *sink)
 {
-    pthread_condattr_t monotonic;
     branch->sink = sink;
-    pthread_mutex_init(&branch->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&branch->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    monitor_init(&branch->lock);
 }
 
 // One's wishes count for all: the others convert what they cannot take. The first of those that

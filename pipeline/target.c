@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "pipeline/check.h"
@@ -108,7 +109,13 @@ static enum status check_segments(const struct target *target, const struct log 
                     target->shown, (double)segment_least_us / AV_TIME_BASE);
     if (!strcmp(target->name, "-") || target_is_images(target) || target_is_playlist(target))
         return fail(log, STATUS_USAGE, "%s cannot be written in segments", target->shown);
-    char *name = target_segment_name(target, 0, 0, 0);
+    if (name_is_sequence(target->name))
+        return fail(log, STATUS_USAGE,
+                    "%s numbers images; segments are named by the time, as in out-%%H%%M.mkv",
+                    target->shown);
+    char *name = target_segment_name(target, (int64_t)time(NULL), 0, 0);
+    if (name)
+        target_make_folders(target, name);
     enum status status = name ? file_check(name, true, log) : STATUS_MEMORY;
     free(name);
     return status;
@@ -201,4 +208,16 @@ char *target_segment_name(const struct target *target, int64_t wall_s, int64_t m
     bool failed = number > 0 ? asprintf(&made, "%s-%d%s", stamped, number, target->name + stem) < 0
                              : asprintf(&made, "%s%s", stamped, target->name + stem) < 0;
     return failed ? NULL : made;
+}
+
+void target_make_folders(const struct target *target, const char *name)
+{
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", name);
+    char *slash = strchr(target->name, '%') && *folder ? strchr(folder + 1, '/') : NULL;
+    for (; slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(folder, 0777);
+        *slash = '/';
+    }
 }

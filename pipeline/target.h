@@ -60,3 +60,7 @@ bool target_is_playlist(const struct target *target);
 // that, where the name is taken.
 char *target_segment_name(const struct target *target, int64_t wall_s, int64_t media_us,
                           int number);
+
+// Make the folders of a segment's name, where the time is part of them. What fails is told where
+// the file is made.
+void target_make_folders(const struct target *target, const char *name);

@@ -12,6 +12,7 @@
 #include "pipeline/compat.h"
 #include "pipeline/file.h"
 #include "pipeline/meter.h"
+#include "pipeline/monitor.h"
 #include "pipeline/mjpeg.h"
 #include "pipeline/queue.h"
 #include "pipeline/session.h"
@@ -19,6 +20,13 @@
 enum { WAITING_MOST = 64, SKIPPING_MOST = 1024, HELD_MOST = 1024, NAMES_TRIED = 1000 };
 static const int64_t second_ns = 1000 * INT64_C(1000000);
 static const int64_t good_ns = 500 * INT64_C(1000000); // so long a connection is to stand
+
+// From packet number `at` of the video on, counted from 0, other streams go in.
+struct change {
+    struct output_streams streams; // owned
+    int64_t at;
+    struct change *next;
+};
 
 struct writer {
     const struct log *log;
@@ -67,12 +75,10 @@ struct writer {
     atomic_bool connected;
     atomic_int status; // enum status
 
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
+    struct monitor lock;
     // ---- guarded by lock ----
     bool finishing, discarding, ended;
-    struct output_streams next; // after so many packets of video; owned; .from NULL: none
-    int64_t next_at;
+    struct change *next; // the oldest first; owned
 };
 
 static void drop_packet(void *packet_)
@@ -132,12 +138,7 @@ enum status writer_create(const struct writer_request *request, const struct log
     made->stall_ns = (int64_t)(request->stall_timeout * (double)second_ns);
     made->reconnects = request->reconnects;
     made->seed = (unsigned)meter_now_ns();
-    pthread_mutex_init(&made->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&made->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    monitor_init(&made->lock);
     enum status status = target_init(&target, log, &made->target);
     if (!status && av_dict_copy(&made->options, request->options, 0) < 0)
         status = STATUS_MEMORY;
@@ -198,17 +199,18 @@ static enum status name_segment(struct writer *writer, int64_t wall_s, int64_t m
                                 char **name)
 {
     static const struct log silent = {0};
-    bool replaces = writer->target.overwrite && wall_s < 0;
     char *plain = target_segment_name(&writer->target, wall_s, media_us, 0);
     bool again = plain && writer->segment_name && !strcmp(plain, writer->segment_name);
     int number = again ? writer->segment_number + 1 : 0, last = number + NAMES_TRIED;
     free(writer->segment_name);
     writer->segment_name = plain;
     *name = NULL;
+    if (plain)
+        target_make_folders(&writer->target, plain);
     do {
         free(*name);
         *name = target_segment_name(&writer->target, wall_s, media_us, number);
-    } while (*name && file_check(*name, replaces, &silent) && ++number < last);
+    } while (*name && file_check(*name, writer->target.overwrite, &silent) && ++number < last);
     writer->segment_number = number;
     return *name && plain ? STATUS_OK : STATUS_MEMORY;
 }
@@ -341,7 +343,7 @@ static enum status lost(struct writer *writer)
         writer->attempts = 1;
     if (window && !writer->packets) // the muxer says so only now
         status =
-            fail(writer->log, STATUS_OUTPUT, "%s: no window could be opened", writer->target.shown);
+            fail(writer->log, STATUS_OUTPUT, "%s no window could be opened", writer->target.shown);
     else if (window || writer->guard.over)
         status = STATUS_EOF;
     else if (has_given_up(writer))
@@ -358,14 +360,16 @@ static enum status lost(struct writer *writer)
 // What the packet is the first of: another picture size.
 static void take_change(struct writer *writer)
 {
-    pthread_mutex_lock(&writer->lock);
-    if (writer->next.from && writer->popped == writer->next_at) {
+    monitor_lock(&writer->lock);
+    while (writer->next && writer->next->at <= writer->popped) {
+        struct change *change = writer->next;
+        writer->next = change->next;
         forget_streams(&writer->streams);
-        writer->streams = writer->next;
-        writer->next = (struct output_streams){0};
+        writer->streams = change->streams;
+        free(change);
         writer->turns = true;
     }
-    pthread_mutex_unlock(&writer->lock);
+    monitor_unlock(&writer->lock);
 }
 
 static int64_t time_of(const struct writer *writer, const AVPacket *packet)
@@ -478,11 +482,11 @@ static enum status step(struct writer *writer)
 
 static bool await_verdict(struct writer *writer)
 {
-    pthread_mutex_lock(&writer->lock);
+    monitor_lock(&writer->lock);
     while (!writer->finishing && !writer->discarding)
-        pthread_cond_wait(&writer->changed, &writer->lock);
+        monitor_wait(&writer->lock);
     bool finish = writer->finishing;
-    pthread_mutex_unlock(&writer->lock);
+    monitor_unlock(&writer->lock);
     return finish;
 }
 
@@ -506,16 +510,17 @@ static void *run(void *writer_)
         status = step(writer);
     if (status != STATUS_EOF || writer->target.kind == TARGET_DISPLAY)
         writer->status = (int)status; // for those who push
+    leave_out_waiting(writer);
     queue_abandon(writer->queue);
     if (!status_is_failure(status) && await_verdict(writer) && status_is_failure(end(writer)))
         status = STATUS_OUTPUT;
     close_output(writer);
-    pthread_mutex_lock(&writer->lock);
+    monitor_lock(&writer->lock);
     if (status_is_failure(status))
         writer->status = (int)status;
     writer->ended = true;
-    pthread_cond_broadcast(&writer->changed);
-    pthread_mutex_unlock(&writer->lock);
+    monitor_tell(&writer->lock);
+    monitor_unlock(&writer->lock);
     return NULL;
 }
 
@@ -652,15 +657,18 @@ enum status writer_push(struct writer *writer, const AVPacket *packet)
 
 enum status writer_change(struct writer *writer, const struct output_streams *streams)
 {
-    struct output_streams kept;
-    enum status status = keep_streams(streams, &kept);
-    if (status)
+    struct change *change = calloc(1, sizeof *change), **last = &writer->next;
+    enum status status = change ? keep_streams(streams, &change->streams) : STATUS_MEMORY;
+    if (status) {
+        free(change);
         return status;
-    pthread_mutex_lock(&writer->lock);
-    forget_streams(&writer->next);
-    writer->next = kept;
-    writer->next_at = writer->pushed;
-    pthread_mutex_unlock(&writer->lock);
+    }
+    change->at = writer->pushed;
+    monitor_lock(&writer->lock);
+    while (*last)
+        last = &(*last)->next;
+    *last = change;
+    monitor_unlock(&writer->lock);
     return STATUS_OK;
 }
 
@@ -673,22 +681,21 @@ void writer_hurry(struct writer *writer)
 // Wait for the thread's end until `until_ns`.
 static bool await_end(struct writer *writer, int64_t until_ns)
 {
-    const struct timespec until = {until_ns / second_ns, until_ns % second_ns};
-    int expired = 0;
-    pthread_mutex_lock(&writer->lock);
-    while (!writer->ended && !expired)
-        expired = pthread_cond_timedwait(&writer->changed, &writer->lock, &until);
+    bool in_time = true;
+    monitor_lock(&writer->lock);
+    while (!writer->ended && in_time)
+        in_time = monitor_wait_until(&writer->lock, until_ns);
     bool ended = writer->ended;
-    pthread_mutex_unlock(&writer->lock);
+    monitor_unlock(&writer->lock);
     return ended;
 }
 
 static void decide(struct writer *writer, bool finish)
 {
-    pthread_mutex_lock(&writer->lock);
+    monitor_lock(&writer->lock);
     *(finish ? &writer->finishing : &writer->discarding) = true;
-    pthread_cond_broadcast(&writer->changed);
-    pthread_mutex_unlock(&writer->lock);
+    monitor_tell(&writer->lock);
+    monitor_unlock(&writer->lock);
     queue_close(writer->queue);
 }
 
@@ -751,11 +758,15 @@ void writer_destroy(struct writer **writer)
     mjpeg_destroy(&old->page);
     queue_destroy(&old->queue);
     forget_streams(&old->streams);
-    forget_streams(&old->next);
+    while (old->next) {
+        struct change *change = old->next;
+        old->next = change->next;
+        forget_streams(&change->streams);
+        free(change);
+    }
     av_dict_free(&old->options);
     target_finish(&old->target);
-    pthread_mutex_destroy(&old->lock);
-    pthread_cond_destroy(&old->changed);
+    monitor_finish(&old->lock);
     free(old->wants);
     free(old->segment_name);
     free(old);

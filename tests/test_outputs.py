@@ -668,7 +668,7 @@ def test_window_without_a_screen(run, tmp_path, monkeypatch):
     assert result.code == 5 and "neither DISPLAY nor" in result.stderr
     env = {"DISPLAY": ":29999", "SDL_VIDEODRIVER": "x11"}
     result = run(PICTURE, "display:", "--duration", 1, env=env)
-    assert result.code == 5 and result.stderr.startswith("sluice: display:"), result.stderr
+    assert result.code == 5 and "sluice: display:" in result.stderr, result.stderr
     beside = run(PICTURE, "rec.mkv", "-o", "display:", "--duration", 1, "--json", "run.json", env=env)
     assert beside.code == 5 and "display:" in beside.stderr
     assert len(misses_nothing(tools.load(tmp_path / "run.json"), tmp_path / "rec.mkv")) == 25
@@ -710,7 +710,8 @@ def test_browsers_see_the_picture_and_hold_up_nobody(tmp_path):
         assert frames_of(tmp_path / f"{number}.jpg") == 1
     assert len(set(taken)) > 45 # it moves
     page = output_of(told, "mjpeg:")
-    assert page["dropped"] == 0 and page["frames"] == told["frames"]["out"]
+    assert page["frames"] + page["dropped"] == told["frames"]["out"] # nobody watched at first
+    assert page["frames"] > 50
     times = misses_nothing(told, tmp_path / "rec.mkv")
     assert max(b - a for a, b in zip(times, times[1:])) < 0.06
 
