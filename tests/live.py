@@ -6,6 +6,7 @@ import functools
 import http.server
 import json
 import mmap
+import os
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 import tools
 
 HERE = Path(__file__).resolve().parent
+LONG = bool(os.environ.get("SLUICE_TEST_LONG")) # what is random goes on for long
 CAMERA = ("videotestsrc is-live=true ! video/x-raw,width={size},framerate=25/1 ! x264enc "
           "tune=zerolatency speed-preset=ultrafast key-int-max=25 ! h264parse config-interval=-1 ! "
           "rtph264pay name=pay0 pt=96")

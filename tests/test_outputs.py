@@ -19,9 +19,8 @@ from pathlib import Path
 import pytest
 
 import tools
-from live import LARGE, SMALL, Job, Server, check_times, free_port, needs_rtsp, rtsp
+from live import LARGE, LONG, SMALL, Job, Server, check_times, free_port, needs_rtsp, rtsp
 
-LONG = bool(os.environ.get("SLUICE_TEST_LONG"))
 PICTURE = "lavfi:testsrc2=size=320x240:rate=25"
 NOISE = "lavfi:testsrc2=size=320x240:rate=25,noise=alls=100:allf=t"
 RTMP_MODULE = Path("/usr/lib/nginx/modules/ngx_rtmp_module.so")
