@@ -507,7 +507,8 @@ static bool is_idle(struct encode_sink *self)
 static enum status write(struct sink *sink, AVFrame *frame)
 {
     struct encode_sink *self = (struct encode_sink *)sink;
-    if (frame && is_idle(self)) {
+    bool full = self->base.one_frame && self->base.kept > 0; // beside outputs that hold more
+    if (frame && (full || is_idle(self))) {
         self->base.kept++;
         return STATUS_OK;
     }

@@ -753,3 +753,13 @@ def test_slow_output_leaves_out_frames_and_the_others_none(tmp_path, slow):
     misses_nothing(told, tmp_path / "rec.mkv")
     print(f"{slow}: resident", *(m >> 20 for m in memory), "MiB")
     assert max(memory[len(memory) // 2:]) < max(memory[:len(memory) // 2]) + (24 << 20)
+
+
+# ---- one picture ----
+
+
+def test_image_beside_a_film_is_its_first_picture(run, film, tmp_path):
+    assert run("-q", film, "alone.png", "--frames", 1).code == 0
+    assert run("-q", film, "beside.png", "-o", "out.mkv", "--frames", 30).code == 0
+    assert (tmp_path / "beside.png").read_bytes() == (tmp_path / "alone.png").read_bytes()
+    assert len(check_times(tmp_path / "out.mkv")) == 30
