@@ -65,7 +65,7 @@ static int code_of(const struct sluice_summary *summary, enum sluice_status stat
                    const struct settings *settings, int signal)
 {
     bool damaged = summary->frames_damaged || summary->packets_damaged || summary->truncated ||
-                   summary->dropped_clock || summary->dropped_late;
+                   summary->dropped_clock || summary->dropped_late || summary->packets_skipped;
     if (status == SLUICE_STOPPED && signal)
         return EXIT_SIGNAL + signal;
     if (status == SLUICE_STOPPED)

@@ -20,6 +20,9 @@ static void print_damage(const struct sluice_summary *summary, FILE *to)
         fprintf(to, "damaged   %s %s\n", summary->input,
                 summary->losses ? "was lost and did not come back"
                                 : "ends before its own header or index says so");
+    if (summary->packets_skipped)
+        fprintf(to, "skipped   %lld packets, because decoding was too slow\n",
+                (long long)summary->packets_skipped);
     if (summary->latency[0] > 0)
         fprintf(to, "latency   %.1f ms for half of the frames, %.1f for 95 %%, %.1f for 99 %%\n",
                 1e3 * summary->latency[0], 1e3 * summary->latency[1], 1e3 * summary->latency[2]);
@@ -193,13 +196,14 @@ static json_t *run_json(const struct sluice_summary *summary)
 static json_t *frames_json(const struct sluice_summary *summary)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:f}", "filled",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:f}", "filled",
         (json_int_t)summary->frames_filled, "in", (json_int_t)summary->frames_in, "out",
         (json_int_t)summary->frames_out, "dropped_range", (json_int_t)summary->dropped_range,
         "dropped_stop", (json_int_t)summary->dropped_stop, "dropped_clock",
         (json_int_t)summary->dropped_clock, "dropped_late", (json_int_t)summary->dropped_late,
         "damaged_frames", (json_int_t)summary->frames_damaged, "damaged_packets",
-        (json_int_t)summary->packets_damaged, "truncated", summary->truncated, "verified",
+        (json_int_t)summary->packets_damaged, "skipped_packets",
+        (json_int_t)summary->packets_skipped, "truncated", summary->truncated, "verified",
         (json_int_t)summary->verified, "losses", (json_int_t)summary->losses, "reconnects",
         (json_int_t)summary->reconnects, "lost_s", summary->lost_seconds);
 }

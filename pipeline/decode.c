@@ -3,6 +3,7 @@
 
 #include "pipeline/compat.h"
 #include "pipeline/job.h"
+#include "pipeline/restart.h"
 
 // The output has all its frames: say where it ends, so that other streams end there too.
 static void end_here(struct sluice_job *job, int64_t end_us)
@@ -85,6 +86,23 @@ static enum status send(struct sluice_job *job, const AVPacket *packet)
     return status;
 }
 
+// Where decoding is too slow, every frame is late and the picture stands: packets are left out
+// then, up to a key frame that has just come.
+static bool leaves_out(struct sluice_job *job, const AVPacket *packet)
+{
+    AVRational base = source_video(job->source)->time_base;
+    if (!job->latency || !job->latency_ns || restart_is_marked(packet) ||
+        packet->pts == AV_NOPTS_VALUE)
+        return job->catches_up = false;
+    int64_t age_ns = latency_age_ns(job->latency, av_rescale_q(packet->pts, base, AV_TIME_BASE_Q));
+    if (picture_stands(job) && age_ns > job->latency_ns)
+        job->catches_up = true;
+    else if (packet->flags & AV_PKT_FLAG_KEY && age_ns < job->latency_ns / 2)
+        job->catches_up = false;
+    job->packets_skipped += job->catches_up;
+    return job->catches_up;
+}
+
 enum status decode_run(struct sluice_job *job)
 {
     enum status status = deliver(job); // those behind the first, which is under way already
@@ -97,7 +115,7 @@ enum status decode_run(struct sluice_job *job)
                 status = deliver(job);
             break;
         }
-        if (!status)
+        if (!status && !leaves_out(job, packet))
             status = send(job, packet);
         av_packet_free(&packet);
         if (!status)

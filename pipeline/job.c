@@ -25,7 +25,7 @@ enum {
     FRAMES_QUEUED = 2,
 };
 
-// Nothing new was shown for so long, and twice what frames may take: the picture stands still.
+// Nothing new was shown for so long, and for what frames may take: the picture stands still.
 static const int64_t stands_ns = 500 * INT64_C(1000000);
 
 // How much of other streams may come before the first frame of video, and how much is read beyond
@@ -53,11 +53,16 @@ void job_start_span(struct sluice_job *job, const char *name, int64_t begin_ns)
     trace_span(job->trace, TRACE_START, name, begin_ns, meter_now_ns(), -1);
 }
 
+bool picture_stands(const struct sluice_job *job)
+{
+    return job->latency_ns && job->shown_ns &&
+           meter_now_ns() - job->shown_ns > stands_ns + job->latency_ns;
+}
+
 bool frame_is_late(const struct sluice_job *job, const AVFrame *frame, int64_t ahead_ns)
 {
     // Where even the freshest are late, some are shown all the same: better than a still.
-    bool stands = meter_now_ns() - job->shown_ns > stands_ns + 2 * job->latency_ns;
-    if (!job->latency || !job->latency_ns || stands)
+    if (!job->latency || !job->latency_ns || !job->shown_ns || picture_stands(job))
         return false;
     AVRational base = source_video(job->source)->time_base;
     return latency_age_ns(job->latency, av_rescale_q(frame->pts, base, AV_TIME_BASE_Q)) >

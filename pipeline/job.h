@@ -89,6 +89,9 @@ struct sluice_job {
     struct changes *changes; // ... and who asks
     int64_t submitted;       // frames
 
+    // ---- the decode thread's ----
+    bool catches_up; // packets are left out up to a key frame that is fresh
+
     // ---- the encode thread's ----
     int64_t engine_end[SLUICE_PARTS]; // when each engine was last busy
     int64_t encode_ns;                // what a frame takes, at most, of late
@@ -101,8 +104,9 @@ struct sluice_job {
     _Atomic int64_t last_end; // where the last wanted frame ends, in microseconds
     _Atomic int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_late, filled,
         verified;
-    _Atomic int64_t shown_ns; // when a frame was last written
-    _Atomic int64_t media_us; // of video handed to the sink, since its first frame
+    _Atomic int64_t packets_skipped; // not decoded, to catch up
+    _Atomic int64_t shown_ns;        // when a frame was last written
+    _Atomic int64_t media_us;        // of video handed to the sink, since its first frame
     struct meter meter[SLUICE_PARTS];
 
     // ---- the threads ----
@@ -142,6 +146,9 @@ enum status submit_frame(struct sluice_job *job, AVFrame **frame,
 // `ahead_ns`, is done: it makes room for fresher ones, before it is filtered or before it is
 // encoded, never after. Not where nothing was shown for long.
 bool frame_is_late(const struct sluice_job *job, const AVFrame *frame, int64_t ahead_ns);
+
+// Whether a live picture has stood still for so long that something must be done about it.
+bool picture_stands(const struct sluice_job *job);
 
 // Work out the verdict.
 void report_verdict(struct sluice_job *job);

@@ -21,7 +21,7 @@ static const int64_t trying_ns = 5 * second_ns;
 // What a source gave before it was lost is dealt with in so long.
 static const int64_t settle_ns = 250 * INT64_C(1000000);
 // So long a source is to stay before the next loss is a new one.
-static const int64_t good_ns = 500 * INT64_C(1000000);
+static const int64_t good_ns = 100 * INT64_C(1000000);
 // Within a connection, a clock that jumps farther than so has been set anew; not if it jumps to the
 // time that it is, after a pause.
 static const int64_t back_most_us = 500000, ahead_most_us = 10 * INT64_C(1000000);

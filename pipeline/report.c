@@ -232,6 +232,7 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .frames_filled = job->ledger.filled,
         .frames_damaged = decoder_damaged_frames(job->decoder),
         .packets_damaged = decoder_damaged_packets(job->decoder),
+        .packets_skipped = job->packets_skipped,
         .truncated = job->truncated,
         .losses = live.losses,
         .reconnects = live.reconnects,

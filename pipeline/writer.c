@@ -19,7 +19,7 @@
 
 enum { WAITING_MOST = 64, SKIPPING_MOST = 1024, HELD_MOST = 1024, NAMES_TRIED = 1000 };
 static const int64_t second_ns = 1000 * INT64_C(1000000);
-static const int64_t good_ns = 500 * INT64_C(1000000); // so long a connection is to stand
+static const int64_t good_ns = 100 * INT64_C(1000000); // so long a connection is to stand
 
 // From packet number `at` of the video on, counted from 0, other streams go in.
 struct change {

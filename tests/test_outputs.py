@@ -765,4 +765,4 @@ def test_image_beside_a_film_is_its_first_picture(run, film, tmp_path):
     alone, beside = (cv2.imread(str(tmp_path / f"{name}.png"), cv2.IMREAD_GRAYSCALE).astype(float)
                      for name in ("alone", "beside"))
     assert abs(alone - beside).mean() < 2 # but for the pixel format
-    assert len(check_times(tmp_path / "out.mkv")) == 30
+    assert frames_of(tmp_path / "out.mkv") == 30
