@@ -86,8 +86,20 @@ static enum status send(struct sluice_job *job, const AVPacket *packet)
     return status;
 }
 
-// Where decoding is too slow, every frame is late and the picture stands: packets are left out
-// then, up to a key frame that has just come.
+// Whether decoding has been too slow for long: what there is to decode is too old, and whoever
+// takes the frames waits for them. Behind an encoder that is slow they are old as well, but not for
+// long.
+static bool falls_behind(struct sluice_job *job, int64_t age_ns)
+{
+    const int64_t patience_ns = 1000 * INT64_C(1000000);
+    int64_t now_ns = meter_now_ns();
+    if (age_ns < job->latency_ns || queue_count(job->frames))
+        job->behind_ns = now_ns;
+    return now_ns - job->behind_ns > patience_ns;
+}
+
+// Every frame would be late then, and the picture stand: packets are left out, up to a key frame
+// that has just come.
 static bool leaves_out(struct sluice_job *job, const AVPacket *packet)
 {
     AVRational base = source_video(job->source)->time_base;
@@ -95,9 +107,9 @@ static bool leaves_out(struct sluice_job *job, const AVPacket *packet)
         packet->pts == AV_NOPTS_VALUE)
         return job->catches_up = false;
     int64_t age_ns = latency_age_ns(job->latency, av_rescale_q(packet->pts, base, AV_TIME_BASE_Q));
-    if (picture_stands(job) && age_ns > job->latency_ns)
+    if (falls_behind(job, age_ns))
         job->catches_up = true;
-    else if (packet->flags & AV_PKT_FLAG_KEY && age_ns < job->latency_ns / 2)
+    if (packet->flags & AV_PKT_FLAG_KEY && age_ns < job->latency_ns / 2)
         job->catches_up = false;
     job->packets_skipped += job->catches_up;
     return job->catches_up;
@@ -105,6 +117,7 @@ static bool leaves_out(struct sluice_job *job, const AVPacket *packet)
 
 enum status decode_run(struct sluice_job *job)
 {
+    job->behind_ns = meter_now_ns();
     enum status status = deliver(job); // those behind the first, which is under way already
     while (!status) {
         AVPacket *packet = NULL;

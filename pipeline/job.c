@@ -53,7 +53,7 @@ void job_start_span(struct sluice_job *job, const char *name, int64_t begin_ns)
     trace_span(job->trace, TRACE_START, name, begin_ns, meter_now_ns(), -1);
 }
 
-bool picture_stands(const struct sluice_job *job)
+static bool picture_stands(const struct sluice_job *job)
 {
     return job->latency_ns && job->shown_ns &&
            meter_now_ns() - job->shown_ns > stands_ns + job->latency_ns;

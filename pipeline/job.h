@@ -90,7 +90,8 @@ struct sluice_job {
     int64_t submitted;       // frames
 
     // ---- the decode thread's ----
-    bool catches_up; // packets are left out up to a key frame that is fresh
+    bool catches_up;   // packets are left out up to a key frame that is fresh
+    int64_t behind_ns; // when decoding was last fast enough
 
     // ---- the encode thread's ----
     int64_t engine_end[SLUICE_PARTS]; // when each engine was last busy
@@ -146,9 +147,6 @@ enum status submit_frame(struct sluice_job *job, AVFrame **frame,
 // `ahead_ns`, is done: it makes room for fresher ones, before it is filtered or before it is
 // encoded, never after. Not where nothing was shown for long.
 bool frame_is_late(const struct sluice_job *job, const AVFrame *frame, int64_t ahead_ns);
-
-// Whether a live picture has stood still for so long that something must be done about it.
-bool picture_stands(const struct sluice_job *job);
 
 // Work out the verdict.
 void report_verdict(struct sluice_job *job);

@@ -142,6 +142,14 @@ enum status queue_pop(struct queue *queue, void *item)
     return queue_pop_until(queue, item, INT64_MAX);
 }
 
+int queue_count(struct queue *queue)
+{
+    monitor_lock(&queue->lock);
+    int count = queue->count;
+    monitor_unlock(&queue->lock);
+    return count;
+}
+
 void queue_finish(struct queue *queue)
 {
     monitor_lock(&queue->lock);

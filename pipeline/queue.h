@@ -39,6 +39,9 @@ enum status queue_pop(struct queue *queue, void *item);
 // then.
 enum status queue_pop_until(struct queue *queue, void *item, int64_t until_ns);
 
+// How many items are in it. Any thread.
+int queue_count(struct queue *queue);
+
 // A writer is done. Once per writer.
 void queue_finish(struct queue *queue);
 

@@ -178,11 +178,13 @@ class Job:
 
 
 def packet_times(file):
-    """Decoding times of the video's packets, in seconds."""
+    """Decoding times of the video's packets, in seconds; where ffprobe cannot tell, as of a Matroska
+    of few frames, those of showing."""
     told = tools.execute(["ffprobe", "-v", "error", "-select_streams", "v", "-show_entries",
-                          "packet=dts_time", "-of", "csv=p=0", file])
+                          "packet=pts_time,dts_time", "-of", "csv=p=0", file])
     assert told.code == 0, told.stderr
-    return [float(line.strip(",")) for line in told.text.split()]
+    lines = [line.strip(",").split(",") for line in told.text.split()]
+    return [float(shown if decoded == "N/A" else decoded) for shown, decoded in lines]
 
 
 def check_times(file):
