@@ -7,8 +7,9 @@ enum { NEIGHBOURS, SCALE, SIGNED, BORDER };
 static const int32_t four[9] = {0, 1, 0, 1, -4, 1, 0, 1, 0};
 static const int32_t eight[9] = {1, 1, 1, 1, -8, 1, 1, 1, 1};
 
-static void lower(const double *value, struct program *program)
+static void lower(const double *value, const char *const *text, struct program *program)
 {
+    (void)text;
     const int32_t *kernel = value[NEIGHBOURS] == 0 ? four : eight;
     program_keep_luma(program);
     int bits = program_convolve_bits(program, 16 * value[SCALE]);

@@ -39,6 +39,8 @@ static void chains_that_are_none(void **state)
         {"gray,,sobel", 5, 0, "name is missing"},
         {"gray,", 5, 0, "name is missing"},
         {"sobel=border=clamp", 13, 5, "replicate|zero|reflect|mirror|wrap"},
+        {"gray,gaussian='1.4,sobel", 14, 10, "does not end"},
+        {"gaussian='1.4x'", 10, 4, "takes a number"},
     };
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         struct chain chain;
@@ -68,6 +70,8 @@ static void chains_that_are(void **state)
         {"gaussian=border=wrap:sigma=2", 1, 2},
         {"brightness=-255,brightness=255", 2, -255},
         {"brightness=+1e1", 1, 10},
+        {"brightness='-1.5'", 1, -1.5},
+        {"brightness=offset=\"7\",gray='mean'", 2, 7},
     };
     for (size_t k = 0; k < sizeof right / sizeof *right; k++) {
         struct chain chain;
