@@ -34,6 +34,14 @@ struct box_state {
     int row; // that `sum` is for; INT_MIN: none
 };
 
+struct convolve_state {
+    struct op_convolve op; // the stencil with weights as small as they can be
+    int32_t *weights;
+    struct convolve_tap *taps;
+    int sums;         // 0: 32 bits, else of real[sums - 1]
+    void *columns[2]; // sums of lines
+};
+
 struct level {
     const struct plan_step *step; // NULL: the load
     int bytes;                    // of a sample of the result
@@ -45,8 +53,7 @@ struct level {
     struct separable separable;
     struct coarse coarse;
     struct box_state box;
-    struct op_convolve convolve; // the stencil with weights as small as they can be
-    int32_t *weights;
+    struct convolve_state convolve;
 };
 
 struct stream {
@@ -549,13 +556,30 @@ static void make_box(struct stream *stream, int level, int y, void *to)
         sum, rx, (2 * (int64_t)rx + 1) * (2 * (int64_t)ry + 1), to, width);
 }
 
+static void make_convolve_row(struct stream *stream, struct level *here, const void *const *row,
+                              void *to)
+{
+    const struct row_kernels *rows = stream->rows;
+    const struct op_convolve *f = &here->convolve.op;
+    int b = here->bytes - 1, real = here->convolve.sums - 1, width = stream->width;
+    if (!here->convolve.sums)
+        rows->convolve[b](row, f, here->convolve.taps, to, width);
+    else if (!f->rank)
+        rows->convolve_real[real][b](row, f, to, width);
+    for (int r = 0; r < f->rank; r++)
+        rows->line_y[real][b](row, f->line_y[r], f->height, -f->origin_x, here->convolve.columns[r],
+                              width + f->width - 1);
+    if (f->rank)
+        rows->line_x[real][b]((const void *const *)here->convolve.columns, f, to, width);
+}
+
 static void make_convolve(struct stream *stream, int level, int y, int count, void *const *to)
 {
     struct level *here = &stream->level[level];
-    const struct op_convolve *f = &here->convolve;
-    window_rows(stream, level, y - f->height / 2, f->height - 1 + count, here->pointers);
+    const struct op_convolve *f = &here->convolve.op;
+    window_rows(stream, level, y - f->origin_y, f->height - 1 + count, here->pointers);
     for (int k = 0; k < count; k++)
-        stream->rows->convolve[here->bytes - 1](here->pointers + k, f, to[k], stream->width);
+        make_convolve_row(stream, here, here->pointers + k, to[k]);
 }
 
 // With the step `after` (optional) of POINT_RANGES on it.
@@ -749,24 +773,56 @@ static enum status init_box(struct stream *stream, struct level *here)
 }
 
 // Weights that all divide by 2 say the same with a bit less of fraction, and smaller sums.
-static enum status init_convolve(struct level *here)
+static enum status init_weights(struct convolve_state *state, const struct op_convolve *f)
 {
-    const struct op_convolve *f = &here->step->stencil->convolve;
     int count = f->width * f->height, shift = 0;
     int32_t all = 0;
     for (int k = 0; k < count; k++)
         all |= f->weight[k];
     while (shift < f->bits && !(all >> shift & 1))
         shift++;
-    here->weights = malloc((size_t)count * sizeof *here->weights);
-    if (!here->weights)
+    state->weights = malloc((size_t)count * sizeof *state->weights);
+    state->taps = malloc((size_t)(count + 1) * sizeof *state->taps);
+    if (!state->weights || !state->taps)
         return STATUS_MEMORY;
     for (int k = 0; k < count; k++)
-        here->weights[k] = f->weight[k] >> shift;
-    here->convolve = *f;
-    here->convolve.weight = here->weights;
-    here->convolve.bits -= shift;
+        state->weights[k] = f->weight[k] >> shift;
+    state->op.weight = state->weights;
+    state->op.bits -= shift;
+    state->op.offset >>= shift;
     return STATUS_OK;
+}
+
+// Bytes are summed in 32 bits where these do, others in single precision where that does, which
+// multiplies faster.
+static enum status init_convolve(struct stream *stream, struct level *here)
+{
+    const struct op_convolve *f = &here->step->stencil->convolve;
+    struct convolve_state *state = &here->convolve;
+    state->op = *f;
+    enum status status = f->rank ? STATUS_OK : init_weights(state, f);
+    if (status)
+        return status;
+    int64_t most = op_convolve_most(&state->op, here->step->depth_in);
+    bool in_words = !f->rank && most <= INT32_MAX;
+    if (most < 1 << 24 && !(in_words && here->bytes == 1))
+        state->sums = 1;
+    else if (!in_words)
+        state->sums = 2;
+    for (int r = 0; r < f->rank; r++) {
+        state->columns[r] = row_alloc((size_t)(stream->columns + f->width) * sizeof(double));
+        if (!state->columns[r])
+            return STATUS_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+static void finish_convolve(struct convolve_state *state)
+{
+    free(state->weights);
+    free(state->taps);
+    for (int r = 0; r < 2; r++)
+        free(state->columns[r]);
 }
 
 // How many rows of the level below a stencil holds at once.
@@ -779,6 +835,8 @@ static int window_height(const struct stream *stream, const struct op *op)
         return 2 * op->separable.radius_y + stream->rows->rows_at_once;
     case OP_BOX:
         return 2 * op->box.radius_y + 2;
+    case OP_CONVOLVE:
+        return op->convolve.height - 1 + stream->rows->rows_at_once;
     default:
         return 2 * op_radius_y(op) + stream->rows->rows_at_once;
     }
@@ -807,7 +865,7 @@ static enum status init_stencil(struct stream *stream, int level)
     case OP_BOX:
         return init_box(stream, here);
     case OP_CONVOLVE:
-        return init_convolve(here);
+        return init_convolve(stream, here);
     default:
         return STATUS_OK;
     }
@@ -918,7 +976,7 @@ void stream_destroy(struct stream **stream)
         free(level->separable.lines);
         free(level->separable.blurred);
         free(level->pointers);
-        free(level->weights);
+        finish_convolve(&level->convolve);
         free(level->scratch);
         free(level->coarse.sum);
     }

@@ -31,7 +31,10 @@ static void lower(const double *value, const char *const *text, struct program *
         struct op_convolve convolve = {.weight = weight,
                                        .width = 3,
                                        .height = 3,
+                                       .origin_x = 1,
+                                       .origin_y = 1,
                                        .bits = bits,
+                                       .offset = 1 << bits >> 1,
                                        .low = levels.low,
                                        .high = levels.high};
         program_stencil(program, c, (enum border)value[BORDER],

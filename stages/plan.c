@@ -501,9 +501,23 @@ static void print_operand(const struct plan *plan, struct operand operand, FILE 
         fprintf(to, "constant %d", operand.index);
 }
 
+static void print_convolve(const struct op_convolve *f, FILE *to)
+{
+    int products = op_convolve_products(f);
+    if (f->rank)
+        fprintf(to, " of rank %d: %d instead of %d products", f->rank, products,
+                f->width * f->height);
+    else
+        fprintf(to, ": %d products", products);
+    if (f->why)
+        fprintf(to, ", %s", f->why);
+}
+
 static void print_stencil(const struct op *op, FILE *to)
 {
-    fprintf(to, "%s %dx%d", op_name(op), 2 * op_radius_x(op) + 1, 2 * op_radius_y(op) + 1);
+    bool convolve = op->kind == OP_CONVOLVE;
+    fprintf(to, "%s %dx%d", op_name(op), convolve ? op->convolve.width : 2 * op_radius_x(op) + 1,
+            convolve ? op->convolve.height : 2 * op_radius_y(op) + 1);
     if (op->kind == OP_SEPARABLE) {
         const struct op_separable *f = &op->separable;
         fprintf(to, " (%d + %d taps of %d bits", 2 * f->radius_y + 1, 2 * f->radius_x + 1, f->bits);
@@ -512,6 +526,8 @@ static void print_stencil(const struct op *op, FILE *to)
                     1 << f->decimate_y);
         fprintf(to, ")");
     }
+    if (op->kind == OP_CONVOLVE)
+        print_convolve(&op->convolve, to);
     fprintf(to, ", border %s", border_name(op->border));
 }
 
