@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/fft.h"
+
 // Rows of one level, held for the level above. Slot v mod `rows` holds row v of the extended plane.
 struct window {
     int rows;
@@ -40,6 +42,10 @@ struct convolve_state {
     struct convolve_tap *taps;
     int sums;         // 0: 32 bits, else of real[sums - 1]
     void *columns[2]; // sums of lines
+    // By transforms: the results of a band of rows, as many as a tile makes.
+    struct fft *fft; // NULL: not by these
+    uint8_t *band;
+    int band_row; // its first; INT_MIN: none
 };
 
 struct level {
@@ -573,10 +579,83 @@ static void make_convolve_row(struct stream *stream, struct level *here, const v
         rows->line_x[real][b]((const void *const *)here->convolve.columns, f, to, width);
 }
 
+// Lay the samples of a tile whose first result is column `first`, of rows that reach as far as the
+// kernel does; zeros beyond. They count from the middle of their range, which halves errors.
+static void lay_tile(const struct stream *stream, struct level *here, int first, int rows)
+{
+    struct fft *fft = here->convolve.fft;
+    int begin = first - here->convolve.op.origin_x, bytes = here->bytes;
+    int end = stream->width + here->convolve.op.width - 1 - here->convolve.op.origin_x;
+    int columns = min_int(fft_sample_columns(fft), end - begin);
+    int middle = 1 << (here->step->depth_in - 1);
+    for (int j = 0; j < fft_sample_rows(fft); j++) {
+        double *to = fft_sample(fft, 0, j);
+        const uint8_t *row8 = j < rows ? here->pointers[j] : NULL;
+        const uint16_t *row16 = j < rows ? here->pointers[j] : NULL;
+        memset(to, 0, (size_t)fft_sample_columns(fft) * sizeof *to);
+        for (int i = 0; i < columns && j < rows; i++)
+            to[i] = (bytes == 1 ? row8[begin + i] : row16[begin + i]) - middle;
+    }
+}
+
+static void take_tile(const struct stream *stream, struct level *here, int first, int rows)
+{
+    const struct op_convolve *f = &here->convolve.op;
+    int columns = min_int(fft_columns(here->convolve.fft), stream->width - first);
+    int64_t middle = 0;
+    for (int k = 0; k < f->width * f->height; k++)
+        middle += f->weight[k];
+    middle *= 1 << (here->step->depth_in - 1);
+    for (int j = 0; j < rows; j++) {
+        const double *from = fft_sample(here->convolve.fft, 0, j);
+        uint8_t *to = here->convolve.band + (size_t)j * scratch_stride(stream);
+        for (int i = 0; i < columns; i++) {
+            int64_t s = (int64_t)from[i] + middle, y;
+            s = f->absolute && s < 0 ? -s : s;
+            y = f->base + ((s + f->offset) >> f->bits);
+            y = y < f->low ? f->low : y > f->high ? f->high : y;
+            if (here->bytes == 1)
+                to[first + i] = (uint8_t)y;
+            else
+                ((uint16_t *)to)[first + i] = (uint16_t)y;
+        }
+    }
+}
+
+// Make the band of rows that begins at y, tile by tile.
+static void make_band(struct stream *stream, int level, int y)
+{
+    struct level *here = &stream->level[level];
+    const struct op_convolve *f = &here->convolve.op;
+    int rows = min_int(fft_rows(here->convolve.fft), stream->height - y);
+    window_rows(stream, level, y - f->origin_y, rows + f->height - 1, here->pointers);
+    for (int x = 0; x < stream->width; x += fft_columns(here->convolve.fft)) {
+        lay_tile(stream, here, x, rows + f->height - 1);
+        fft_run(here->convolve.fft);
+        take_tile(stream, here, x, rows);
+    }
+    here->convolve.band_row = y;
+}
+
+static void make_transform(struct stream *stream, int level, int y, void *to)
+{
+    struct level *here = &stream->level[level];
+    struct convolve_state *state = &here->convolve;
+    if (state->band_row == INT_MIN || y < state->band_row ||
+        y - state->band_row >= fft_rows(state->fft))
+        make_band(stream, level, y);
+    memcpy(to, state->band + (size_t)(y - state->band_row) * scratch_stride(stream),
+           (size_t)stream->width * (size_t)here->bytes);
+}
+
 static void make_convolve(struct stream *stream, int level, int y, int count, void *const *to)
 {
     struct level *here = &stream->level[level];
     const struct op_convolve *f = &here->convolve.op;
+    for (int k = 0; k < count && here->convolve.fft; k++)
+        make_transform(stream, level, y + k, to[k]);
+    if (here->convolve.fft)
+        return;
     window_rows(stream, level, y - f->origin_y, f->height - 1 + count, here->pointers);
     for (int k = 0; k < count; k++)
         make_convolve_row(stream, here, here->pointers + k, to[k]);
@@ -686,6 +765,7 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         window_forget(&stream->level[k].coarse.blurred);
         stream->level[k].separable.first = INT_MIN;
         stream->level[k].box.row = INT_MIN;
+        stream->level[k].convolve.band_row = INT_MIN;
     }
     bool in_place = pass->targets == 1 && is_plain(stream, pass->target[0], pass->grid.depth);
     // Without a stencil rows cost so little that they are best written one by one.
@@ -793,6 +873,15 @@ static enum status init_weights(struct convolve_state *state, const struct op_co
     return STATUS_OK;
 }
 
+static enum status init_transform(struct stream *stream, struct convolve_state *state)
+{
+    enum status status = fft_create(&state->op, stream->columns, &state->fft);
+    if (status)
+        return status;
+    state->band = row_alloc(scratch_stride(stream) * (size_t)fft_rows(state->fft));
+    return state->band ? STATUS_OK : STATUS_MEMORY;
+}
+
 // Bytes are summed in 32 bits where these do, others in single precision where that does, which
 // multiplies faster.
 static enum status init_convolve(struct stream *stream, struct level *here)
@@ -800,6 +889,8 @@ static enum status init_convolve(struct stream *stream, struct level *here)
     const struct op_convolve *f = &here->step->stencil->convolve;
     struct convolve_state *state = &here->convolve;
     state->op = *f;
+    if (here->step->transform)
+        return init_transform(stream, state);
     enum status status = f->rank ? STATUS_OK : init_weights(state, f);
     if (status)
         return status;
@@ -819,6 +910,8 @@ static enum status init_convolve(struct stream *stream, struct level *here)
 
 static void finish_convolve(struct convolve_state *state)
 {
+    fft_destroy(&state->fft);
+    free(state->band);
     free(state->weights);
     free(state->taps);
     for (int r = 0; r < 2; r++)
@@ -826,8 +919,11 @@ static void finish_convolve(struct convolve_state *state)
 }
 
 // How many rows of the level below a stencil holds at once.
-static int window_height(const struct stream *stream, const struct op *op)
+static int window_height(const struct stream *stream, const struct plan_step *step)
 {
+    const struct op *op = step->stencil;
+    if (step->transform)
+        return op_convolve_transform_side(op->convolve.height);
     switch (op->kind) {
     case OP_SEPARABLE:
         if (op->separable.decimate_x || op->separable.decimate_y)
@@ -849,7 +945,7 @@ static enum status init_stencil(struct stream *stream, int level)
     // Stencils that read neighbours along the row need its ends extended.
     int reach = op->kind == OP_CONVOLVE || op->kind == OP_GRADIENT ? op_radius_x(op) : 0;
     bool points = level == 1 && stream->direct && reach == 0;
-    int rows = window_height(stream, op), pointers = rows;
+    int rows = window_height(stream, here->step), pointers = rows;
     bool coarse =
         op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
     if (coarse)

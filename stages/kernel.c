@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FILE_MOST = 16 << 20 }; // bytes: 511 x 511 numbers of 60 characters
 
@@ -162,14 +163,6 @@ static bool looks_like_rows(const char *text)
     return !text[strspn(text, "0123456789.+-eE ,;\t/\r\n")];
 }
 
-static bool is_there(const char *name)
-{
-    FILE *file = fopen(name, "rb");
-    if (file)
-        fclose(file);
-    return file;
-}
-
 static bool read_any(const char *text, struct reason *reason, struct kernel *kernel)
 {
     *kernel = (struct kernel){0};
@@ -177,7 +170,7 @@ static bool read_any(const char *text, struct reason *reason, struct kernel *ker
     if (looks_like_rows(text)) {
         if (read_rows(reason, text, '/', 0, kernel))
             return check_kernel(reason, kernel);
-        if (!is_there(text))
+        if (access(text, F_OK))
             return false;
         kernel_free(kernel);
     }

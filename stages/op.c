@@ -1,6 +1,7 @@
 #include "stages/op.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 static int64_t clamp(int64_t value, int low, int high)
@@ -91,6 +92,25 @@ int64_t op_convolve_most(const struct op_convolve *op, int depth)
 int op_convolve_products(const struct op_convolve *op)
 {
     return op->rank ? op->rank * (op->width + op->height) : op->width * op->height;
+}
+
+int op_convolve_transform_side(int side)
+{
+    int power = 64;
+    while (power < 4 * side && (power < 1024 || power < 2 * side))
+        power *= 2;
+    return power;
+}
+
+double op_convolve_transform_error(const struct op_convolve *op, int depth)
+{
+    double samples =
+        (double)op_convolve_transform_side(op->width) * op_convolve_transform_side(op->height);
+    double n = log2(samples), e = ldexp(1, -53), squares = 0;
+    for (int k = 0; k < op->width * op->height; k++)
+        squares += (double)op->weight[k] * op->weight[k];
+    double each = expm1(6 * n * log1p(e) + (3 * n + 1) * log1p(e * sqrt(5)));
+    return ldexp(1, depth - 1) * sqrt(samples) * sqrt(squares) * each;
 }
 
 static int modulo(int i, int length)

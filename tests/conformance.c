@@ -218,6 +218,8 @@ static const char *const fixed_chains[] = {
     "convolve=@21x17,2:border=zero",
     "convolve=@17x18,17:0.0002:127.5",
     "convolve=@22x22,22:border=wrap",
+    "convolve=@40x39,9:0.0001:127.5:mirror",
+    "convolve=@6x80,6:border=zero",
     "convolve=@3x3,3:65536:-255",
     "sepconvolve=1 4 6 4 1",
     "sepconvolve=@9x1,1:@66x1,1:border=mirror",

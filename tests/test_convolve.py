@@ -1,6 +1,8 @@
 """Convolutions, through the real program: against the definition in double precision, against OpenCV
 and SciPy, and what is refused."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -71,7 +73,8 @@ def test_deep_samples_within_one_8_bit_code_value(tmp_path, name, depth):
 
 
 @pytest.mark.parametrize("width, height, rank", [(511, 511, 1), (511, 510, 2), (511, 1, 1),
-                                                 (1, 511, 1), (129, 65, 30)])
+                                                 (1, 511, 1), (129, 65, 30),
+                                                 (300, 200, 5)])
 def test_large_kernels_from_a_file(tmp_path, width, height, rank):
     kernel = random_kernel(width, height, rank, 3) + 0.5
     np.savetxt(tmp_path / "kernel.txt", kernel, "%.12g")
@@ -324,6 +327,26 @@ def test_plan_says_how_kernels_are_run(run, tmp_path):
     assert "of rank 1: 18 instead of 81" in plan(f"convolve={rows(np.ones((9, 9)))}")
     assert "360 products, lines come not near" in plan(f"convolve={rows(KERNELS['any, even'])}")
     assert "of rank 2" in plan("dog=4")
+
+
+def has_fftw():
+    try:
+        return bool(ctypes.CDLL("libfftw3.so.3"))
+    except OSError:
+        return False
+
+
+def test_plan_says_when_transforms_are_exact(run):
+    """Of a gain beyond all measure they would not be, and the kernel runs directly."""
+    if not has_fftw():
+        pytest.skip("libfftw3.so.3 is missing: make setup-test")
+    kernel = rows(random_kernel(33, 31, 31))
+    def plan(chain):
+        return run("plan", "--backend", "cpu", "-f", "gray," + chain).text
+    assert "by Fourier transforms of 256x128 instead of 1023 products, exact" in plan(
+        f"convolve={kernel}:1")
+    assert "1023 products, lines come not near" in plan(f"convolve={kernel}:65536")
+    assert "Fourier" not in plan("log=20")
 
 
 def test_journal_keeps_the_kernel_itself(run, tmp_path, clips):

@@ -308,6 +308,27 @@ static void convolutions_stay_within_one_code(void **state)
     }
 }
 
+// A transform of zeros and ones errs by next to nothing, one of the largest weights by more than
+// what rounding forgives.
+static void transforms_err_by_what_weights_ask(void **state)
+{
+    (void)state;
+    static int32_t weight[31 * 31];
+    struct op_convolve op = {.weight = weight, .width = 31, .height = 31};
+    assert_true(op_convolve_transform_error(&op, 16) == 0);
+    double before = 0;
+    for (int32_t size = 1; size < 1 << 30; size *= 8) {
+        for (int k = 0; k < 31 * 31; k++)
+            weight[k] = k % 2 ? size : -size;
+        double error = op_convolve_transform_error(&op, 8);
+        assert_true(error > 7.9 * before);
+        before = error;
+    }
+    assert_true(before > 0.5);
+    for (int side = 1; side <= 511; side++)
+        assert_true(op_convolve_transform_side(side) >= 2 * side);
+}
+
 // ---- plans ----
 
 static void plan_of(const char *text, const struct format *format, struct plan_limits limits,
@@ -467,6 +488,7 @@ int main(void)
         cmocka_unit_test(gaussians_stay_within_one_code),
         cmocka_unit_test(lines_are_the_best_of_a_kernel),
         cmocka_unit_test(convolutions_stay_within_one_code),
+        cmocka_unit_test(transforms_err_by_what_weights_ask),
         cmocka_unit_test(the_default_chain_is_one_pass_of_luma),
         cmocka_unit_test(untouched_planes_are_referenced),
         cmocka_unit_test(limits_cut_passes_and_buffers_are_shared),
