@@ -101,7 +101,7 @@ template <typename Sum, typename Column>
 static __global__ void __launch_bounds__(LANES *WARPS)
     line_columns(const __grid_constant__ struct convolve c)
 {
-    __shared__ int32_t line[511 + TAP_MARGIN];
+    __shared__ int32_t line[KERNEL_SIDE + TAP_MARGIN];
     int x = (blockIdx.x * LANES + threadIdx.x) * FOUR;
     int y = (blockIdx.y * WARPS + threadIdx.y) * FOUR, thread = threadIdx.y * LANES + threadIdx.x;
     for (int r = 0; r < c.rank; r++) {

@@ -292,7 +292,7 @@ static const int32_t *put_rows(struct constants *constants, const int32_t *const
 static void put_convolve(struct constants *constants, const struct op_convolve *op, int depth,
                          const int32_t *to[2])
 {
-    const int32_t *row[511];
+    const int32_t *row[KERNEL_SIDE];
     if (op->rank) {
         to[0] = put_rows(constants, op->line_x, op->rank, op->width, TAP_MARGIN);
         to[1] = put_rows(constants, op->line_y, op->rank, op->height, TAP_MARGIN);

@@ -9,9 +9,9 @@
 
 #include <stddef.h>
 
+#include "stages/op.h"
 #include "stages/status.h"
 
-enum { KERNEL_SIDE = 511 };
 #define KERNEL_LARGEST 65536.0
 
 struct kernel {

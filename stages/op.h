@@ -124,11 +124,13 @@ struct op_box {
 // which may be summed column by column and then row by row: nothing is rounded between. Sums of
 // products stay below 2^52, whatever the picture and their order, so that 32 bits, single or double
 // precision give the same wherever op_convolve_most() fits them.
+enum { KERNEL_SIDE = 511 };
+
 struct op_convolve {
     const int32_t *weight;                // the program's, row by row; rank 0 only
     const int32_t *line_x[2], *line_y[2]; // the program's; as many as `rank` says
     int rank;
-    int width, height; // up to 511
+    int width, height; // up to KERNEL_SIDE
     int origin_x, origin_y;
     int bits;
     int64_t offset;
