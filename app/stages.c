@@ -22,7 +22,9 @@ static void print_default(const struct sluice_option_info *option)
 static void print_option(const struct sluice_option_info *option)
 {
     printf("    %-10s %s; ", option->name, option->help);
-    if (option->type == SLUICE_CHOICE)
+    if (option->type == SLUICE_TEXT)
+        printf("%s, ", option->unit);
+    else if (option->type == SLUICE_CHOICE)
         printf("%s, ", option->choices);
     else
         printf("%g .. %g%s%s, ", option->min, option->max, *option->unit ? " " : "", option->unit);

@@ -165,12 +165,6 @@ struct turns {
     lanes32 even[4], odd[4];
 };
 
-// A weight of a convolution, 32768 high + low, and the samples that the first column takes it of.
-struct convolve_tap {
-    const void *from;
-    int16_t low, high;
-};
-
 // Weighted sums of LANES bytes in 32 bits, in the order of lanes_low() and lanes_high().
 struct weighed {
     lanes32 low, high;
@@ -216,6 +210,20 @@ INLINE lanes8x2 lanes_point(const struct point *f, bool plain, lanes8x2 value)
 #include "cpu/pointwise.inc"
 #include "cpu/separable.inc"
 #include "cpu/gradient.inc"
+#define SUM float
+#define FLOOR floorf
+#define SUMS(name) name##_8_single
+#include "cpu/convolve.inc"
+#undef SUM
+#undef FLOOR
+#undef SUMS
+#define SUM double
+#define FLOOR floor
+#define SUMS(name) name##_8_double
+#include "cpu/convolve.inc"
+#undef SUM
+#undef FLOOR
+#undef SUMS
 #undef SAMPLE
 #undef DIFFERENCE
 #undef ROOT
@@ -231,6 +239,20 @@ INLINE lanes8x2 lanes_point(const struct point *f, bool plain, lanes8x2 value)
 #include "cpu/pointwise.inc"
 #include "cpu/separable.inc"
 #include "cpu/gradient.inc"
+#define SUM float
+#define FLOOR floorf
+#define SUMS(name) name##_16_single
+#include "cpu/convolve.inc"
+#undef SUM
+#undef FLOOR
+#undef SUMS
+#define SUM double
+#define FLOOR floor
+#define SUMS(name) name##_16_double
+#include "cpu/convolve.inc"
+#undef SUM
+#undef FLOOR
+#undef SUMS
 #undef SAMPLE
 #undef DIFFERENCE
 #undef ROOT
@@ -258,6 +280,13 @@ static void narrow(const void *from_, const uint16_t *table, void *to_, int widt
     {                       \
         name##_8, name##_16 \
     }
+#define BOTH_SUMS(name)                       \
+    {                                         \
+        {name##_8_single, name##_16_single},  \
+        {                                     \
+            name##_8_double, name##_16_double \
+        }                                     \
+    }
 extern const struct row_kernels ROWS_TABLE;
 const struct row_kernels ROWS_TABLE = {
     .name = ROWS_NAME,
@@ -281,5 +310,8 @@ const struct row_kernels ROWS_TABLE = {
     .box_slide = BOTH(box_slide),
     .box_finish = BOTH(box_finish),
     .convolve = BOTH(convolve),
+    .convolve_real = BOTH_SUMS(convolve_real),
+    .line_y = BOTH_SUMS(line_y),
+    .line_x = BOTH_SUMS(line_x),
     .gradient = BOTH(gradient),
 };

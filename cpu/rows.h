@@ -20,6 +20,12 @@ struct row_taps {
     const int16_t *line; // to its first tap; NULL when they do not fit
 };
 
+// A weight of a convolution, 32768 high + low, and the samples that the first column takes it of.
+struct convolve_tap {
+    const void *from;
+    int16_t low, high;
+};
+
 enum { ROWS_AT_ONCE_MOST = 4, ROW_TAPS_MARGIN = ROWS_AT_ONCE_MOST };
 
 struct row_kernels {
@@ -80,8 +86,20 @@ struct row_kernels {
     // samples in all.
     void (*box_finish[2])(const uint32_t *sum, int radius, int64_t count, void *to, int width);
 
-    // Rows have width / 2 of the kernel on both sides.
-    void (*convolve[2])(const void *const *row, const struct op_convolve *f, void *to, int width);
+    // Rows have as much on both sides as the kernel reaches. `taps` is room for one more than there
+    // are weights. Sums fit 32 bits.
+    void (*convolve[2])(const void *const *row, const struct op_convolve *f,
+                        struct convolve_tap *taps, void *to, int width);
+
+    // The same, first index, in sums that float [0] or double [1] hold; and in two steps of lines:
+    // sums down the columns from `first` on, then samples from those of every pair, whose first
+    // column is origin_x before that of the result.
+    void (*convolve_real[2][2])(const void *const *row, const struct op_convolve *f, void *to,
+                                int width);
+    void (*line_y[2][2])(const void *const *row, const int32_t *line, int length, int first,
+                         void *to, int columns);
+    void (*line_x[2][2])(const void *const *columns, const struct op_convolve *f, void *to,
+                         int width);
 
     // `count` rows, at most rows_at_once, from two more, which have one sample on both sides.
     // `after` (optional) is a step of POINT_RANGES on the result.

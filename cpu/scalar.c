@@ -242,6 +242,13 @@ static enum status run_box(const struct op *op, const struct plane *from, struct
     return STATUS_OK;
 }
 
+static int convolved(const struct op_convolve *f, int64_t sum)
+{
+    if (f->absolute && sum < 0)
+        sum = -sum;
+    return (int)clamp(f->base + ((sum + f->offset) >> f->bits), f->low, f->high);
+}
+
 static void run_convolve(const struct op *op, const struct plane *from, struct plane *to)
 {
     const struct op_convolve *f = &op->convolve;
@@ -251,11 +258,43 @@ static void run_convolve(const struct op *op, const struct plane *from, struct p
             for (int j = 0; j < f->height; j++)
                 for (int i = 0; i < f->width; i++)
                     sum += (int64_t)f->weight[j * f->width + i] *
-                           extended(from, op, x + i - f->width / 2, y + j - f->height / 2);
-            if (f->absolute && sum < 0)
-                sum = -sum;
-            *at(to, x, y) = (uint16_t)clamp(f->base + rounded_shift(sum, f->bits), f->low, f->high);
+                           extended(from, op, x + i - f->origin_x, y + j - f->origin_y);
+            *at(to, x, y) = (uint16_t)convolved(f, sum);
         }
+}
+
+// Lines instead of weights: sums of a column of each picture column, then of a row of those.
+static enum status run_convolve_lines(const struct op *op, const struct plane *from,
+                                      struct plane *to)
+{
+    const struct op_convolve *f = &op->convolve;
+    struct grid columns = {0}, sums = {0};
+    enum status status = STATUS_MEMORY;
+    if (grid_init(&columns, -f->origin_x, to->width + f->width - 2 - f->origin_x, 0, 0) ||
+        grid_init(&sums, 0, to->width - 1, 0, 0))
+        goto fail;
+    for (int y = 0; y < to->height; y++) {
+        for (int x = 0; x < to->width; x++)
+            *grid_at(&sums, x, 0) = 0;
+        for (int r = 0; r < f->rank; r++) {
+            for (int k = 0; k < columns.width; k++) {
+                columns.value[k] = 0;
+                for (int j = 0; j < f->height; j++)
+                    columns.value[k] += (int64_t)f->line_y[r][j] *
+                                        extended(from, op, k - f->origin_x, y + j - f->origin_y);
+            }
+            for (int x = 0; x < to->width; x++)
+                for (int i = 0; i < f->width; i++)
+                    *grid_at(&sums, x, 0) += f->line_x[r][i] * columns.value[x + i];
+        }
+        for (int x = 0; x < to->width; x++)
+            *at(to, x, y) = (uint16_t)convolved(f, *grid_at(&sums, x, 0));
+    }
+    status = STATUS_OK;
+fail:
+    free(columns.value);
+    free(sums.value);
+    return status;
 }
 
 // floor(sqrt(value)), bit by bit.
@@ -320,6 +359,8 @@ static enum status run_op(const struct program *program, const struct op *op, st
     case OP_BOX:
         return run_box(op, from, to);
     case OP_CONVOLVE:
+        if (op->convolve.rank)
+            return run_convolve_lines(op, from, to);
         run_convolve(op, from, to);
         return STATUS_OK;
     case OP_GRADIENT:

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/fft.h"
+
 // Rows of one level, held for the level above. Slot v mod `rows` holds row v of the extended plane.
 struct window {
     int rows;
@@ -34,6 +36,18 @@ struct box_state {
     int row; // that `sum` is for; INT_MIN: none
 };
 
+struct convolve_state {
+    struct op_convolve op; // the stencil with weights as small as they can be
+    int32_t *weights;
+    struct convolve_tap *taps;
+    int sums;         // 0: 32 bits, else of real[sums - 1]
+    void *columns[2]; // sums of lines
+    // By transforms: the results of a band of rows, as many as a tile makes.
+    struct fft *fft; // NULL: not by these
+    uint8_t *band;
+    int band_row; // its first; INT_MIN: none
+};
+
 struct level {
     const struct plan_step *step; // NULL: the load
     int bytes;                    // of a sample of the result
@@ -45,8 +59,7 @@ struct level {
     struct separable separable;
     struct coarse coarse;
     struct box_state box;
-    struct op_convolve convolve; // the stencil with weights as small as they can be
-    int32_t *weights;
+    struct convolve_state convolve;
 };
 
 struct stream {
@@ -549,13 +562,103 @@ static void make_box(struct stream *stream, int level, int y, void *to)
         sum, rx, (2 * (int64_t)rx + 1) * (2 * (int64_t)ry + 1), to, width);
 }
 
+static void make_convolve_row(struct stream *stream, struct level *here, const void *const *row,
+                              void *to)
+{
+    const struct row_kernels *rows = stream->rows;
+    const struct op_convolve *f = &here->convolve.op;
+    int b = here->bytes - 1, real = here->convolve.sums - 1, width = stream->width;
+    if (!here->convolve.sums)
+        rows->convolve[b](row, f, here->convolve.taps, to, width);
+    else if (!f->rank)
+        rows->convolve_real[real][b](row, f, to, width);
+    for (int r = 0; r < f->rank; r++)
+        rows->line_y[real][b](row, f->line_y[r], f->height, -f->origin_x, here->convolve.columns[r],
+                              width + f->width - 1);
+    if (f->rank)
+        rows->line_x[real][b]((const void *const *)here->convolve.columns, f, to, width);
+}
+
+// Lay the samples of a tile whose first result is column `first`, of rows that reach as far as the
+// kernel does; zeros beyond. They count from the middle of their range, which halves errors.
+static void lay_tile(const struct stream *stream, struct level *here, int first, int rows)
+{
+    struct fft *fft = here->convolve.fft;
+    int begin = first - here->convolve.op.origin_x, bytes = here->bytes;
+    int end = stream->width + here->convolve.op.width - 1 - here->convolve.op.origin_x;
+    int columns = min_int(fft_sample_columns(fft), end - begin);
+    int middle = 1 << (here->step->depth_in - 1);
+    for (int j = 0; j < fft_sample_rows(fft); j++) {
+        double *to = fft_sample(fft, 0, j);
+        const uint8_t *row8 = j < rows ? here->pointers[j] : NULL;
+        const uint16_t *row16 = j < rows ? here->pointers[j] : NULL;
+        memset(to, 0, (size_t)fft_sample_columns(fft) * sizeof *to);
+        for (int i = 0; i < columns && j < rows; i++)
+            to[i] = (bytes == 1 ? row8[begin + i] : row16[begin + i]) - middle;
+    }
+}
+
+static void take_tile(const struct stream *stream, struct level *here, int first, int rows)
+{
+    const struct op_convolve *f = &here->convolve.op;
+    int columns = min_int(fft_columns(here->convolve.fft), stream->width - first);
+    int64_t middle = 0;
+    for (int k = 0; k < f->width * f->height; k++)
+        middle += f->weight[k];
+    middle *= 1 << (here->step->depth_in - 1);
+    for (int j = 0; j < rows; j++) {
+        const double *from = fft_sample(here->convolve.fft, 0, j);
+        uint8_t *to = here->convolve.band + (size_t)j * scratch_stride(stream);
+        for (int i = 0; i < columns; i++) {
+            int64_t s = (int64_t)from[i] + middle, y;
+            s = f->absolute && s < 0 ? -s : s;
+            y = f->base + ((s + f->offset) >> f->bits);
+            y = y < f->low ? f->low : y > f->high ? f->high : y;
+            if (here->bytes == 1)
+                to[first + i] = (uint8_t)y;
+            else
+                ((uint16_t *)to)[first + i] = (uint16_t)y;
+        }
+    }
+}
+
+// Make the band of rows that begins at y, tile by tile.
+static void make_band(struct stream *stream, int level, int y)
+{
+    struct level *here = &stream->level[level];
+    const struct op_convolve *f = &here->convolve.op;
+    int rows = min_int(fft_rows(here->convolve.fft), stream->height - y);
+    window_rows(stream, level, y - f->origin_y, rows + f->height - 1, here->pointers);
+    for (int x = 0; x < stream->width; x += fft_columns(here->convolve.fft)) {
+        lay_tile(stream, here, x, rows + f->height - 1);
+        fft_run(here->convolve.fft);
+        take_tile(stream, here, x, rows);
+    }
+    here->convolve.band_row = y;
+}
+
+static void make_transform(struct stream *stream, int level, int y, void *to)
+{
+    struct level *here = &stream->level[level];
+    struct convolve_state *state = &here->convolve;
+    if (state->band_row == INT_MIN || y < state->band_row ||
+        y - state->band_row >= fft_rows(state->fft))
+        make_band(stream, level, y);
+    memcpy(to, state->band + (size_t)(y - state->band_row) * scratch_stride(stream),
+           (size_t)stream->width * (size_t)here->bytes);
+}
+
 static void make_convolve(struct stream *stream, int level, int y, int count, void *const *to)
 {
     struct level *here = &stream->level[level];
-    const struct op_convolve *f = &here->convolve;
-    window_rows(stream, level, y - f->height / 2, f->height - 1 + count, here->pointers);
+    const struct op_convolve *f = &here->convolve.op;
+    for (int k = 0; k < count && here->convolve.fft; k++)
+        make_transform(stream, level, y + k, to[k]);
+    if (here->convolve.fft)
+        return;
+    window_rows(stream, level, y - f->origin_y, f->height - 1 + count, here->pointers);
     for (int k = 0; k < count; k++)
-        stream->rows->convolve[here->bytes - 1](here->pointers + k, f, to[k], stream->width);
+        make_convolve_row(stream, here, here->pointers + k, to[k]);
 }
 
 // With the step `after` (optional) of POINT_RANGES on it.
@@ -662,6 +765,7 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
         window_forget(&stream->level[k].coarse.blurred);
         stream->level[k].separable.first = INT_MIN;
         stream->level[k].box.row = INT_MIN;
+        stream->level[k].convolve.band_row = INT_MIN;
     }
     bool in_place = pass->targets == 1 && is_plain(stream, pass->target[0], pass->grid.depth);
     // Without a stencil rows cost so little that they are best written one by one.
@@ -749,29 +853,77 @@ static enum status init_box(struct stream *stream, struct level *here)
 }
 
 // Weights that all divide by 2 say the same with a bit less of fraction, and smaller sums.
-static enum status init_convolve(struct level *here)
+static enum status init_weights(struct convolve_state *state, const struct op_convolve *f)
 {
-    const struct op_convolve *f = &here->step->stencil->convolve;
     int count = f->width * f->height, shift = 0;
     int32_t all = 0;
     for (int k = 0; k < count; k++)
         all |= f->weight[k];
     while (shift < f->bits && !(all >> shift & 1))
         shift++;
-    here->weights = malloc((size_t)count * sizeof *here->weights);
-    if (!here->weights)
+    state->weights = malloc((size_t)count * sizeof *state->weights);
+    state->taps = malloc((size_t)(count + 1) * sizeof *state->taps);
+    if (!state->weights || !state->taps)
         return STATUS_MEMORY;
     for (int k = 0; k < count; k++)
-        here->weights[k] = f->weight[k] >> shift;
-    here->convolve = *f;
-    here->convolve.weight = here->weights;
-    here->convolve.bits -= shift;
+        state->weights[k] = f->weight[k] >> shift;
+    state->op.weight = state->weights;
+    state->op.bits -= shift;
+    state->op.offset >>= shift;
     return STATUS_OK;
 }
 
-// How many rows of the level below a stencil holds at once.
-static int window_height(const struct stream *stream, const struct op *op)
+static enum status init_transform(struct stream *stream, struct convolve_state *state)
 {
+    enum status status = fft_create(&state->op, stream->columns, &state->fft);
+    if (status)
+        return status;
+    state->band = row_alloc(scratch_stride(stream) * (size_t)fft_rows(state->fft));
+    return state->band ? STATUS_OK : STATUS_MEMORY;
+}
+
+// Bytes are summed in 32 bits where these do, others in single precision where that does, which
+// multiplies faster.
+static enum status init_convolve(struct stream *stream, struct level *here)
+{
+    const struct op_convolve *f = &here->step->stencil->convolve;
+    struct convolve_state *state = &here->convolve;
+    state->op = *f;
+    if (here->step->transform)
+        return init_transform(stream, state);
+    enum status status = f->rank ? STATUS_OK : init_weights(state, f);
+    if (status)
+        return status;
+    int64_t most = op_convolve_most(&state->op, here->step->depth_in);
+    bool in_words = !f->rank && most <= INT32_MAX;
+    if (most < 1 << 24 && !(in_words && here->bytes == 1))
+        state->sums = 1;
+    else if (!in_words)
+        state->sums = 2;
+    for (int r = 0; r < f->rank; r++) {
+        state->columns[r] = row_alloc((size_t)(stream->columns + f->width) * sizeof(double));
+        if (!state->columns[r])
+            return STATUS_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+static void finish_convolve(struct convolve_state *state)
+{
+    fft_destroy(&state->fft);
+    free(state->band);
+    free(state->weights);
+    free(state->taps);
+    for (int r = 0; r < 2; r++)
+        free(state->columns[r]);
+}
+
+// How many rows of the level below a stencil holds at once.
+static int window_height(const struct stream *stream, const struct plan_step *step)
+{
+    const struct op *op = step->stencil;
+    if (step->transform)
+        return op_convolve_transform_side(op->convolve.height);
     switch (op->kind) {
     case OP_SEPARABLE:
         if (op->separable.decimate_x || op->separable.decimate_y)
@@ -779,6 +931,8 @@ static int window_height(const struct stream *stream, const struct op *op)
         return 2 * op->separable.radius_y + stream->rows->rows_at_once;
     case OP_BOX:
         return 2 * op->box.radius_y + 2;
+    case OP_CONVOLVE:
+        return op->convolve.height - 1 + stream->rows->rows_at_once;
     default:
         return 2 * op_radius_y(op) + stream->rows->rows_at_once;
     }
@@ -791,7 +945,7 @@ static enum status init_stencil(struct stream *stream, int level)
     // Stencils that read neighbours along the row need its ends extended.
     int reach = op->kind == OP_CONVOLVE || op->kind == OP_GRADIENT ? op_radius_x(op) : 0;
     bool points = level == 1 && stream->direct && reach == 0;
-    int rows = window_height(stream, op), pointers = rows;
+    int rows = window_height(stream, here->step), pointers = rows;
     bool coarse =
         op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
     if (coarse)
@@ -807,7 +961,7 @@ static enum status init_stencil(struct stream *stream, int level)
     case OP_BOX:
         return init_box(stream, here);
     case OP_CONVOLVE:
-        return init_convolve(here);
+        return init_convolve(stream, here);
     default:
         return STATUS_OK;
     }
@@ -918,7 +1072,7 @@ void stream_destroy(struct stream **stream)
         free(level->separable.lines);
         free(level->separable.blurred);
         free(level->pointers);
-        free(level->weights);
+        finish_convolve(&level->convolve);
         free(level->scratch);
         free(level->coarse.sum);
     }

@@ -175,13 +175,15 @@ static void lay_out_planes(struct cuda_executor *self)
     }
 }
 
-static size_t stencil_scratch(const struct op *op, int width, int height)
+static size_t stencil_scratch(const struct op *op, int depth, int width, int height)
 {
     switch (op->kind) {
     case OP_SEPARABLE:
         return separable_scratch(op, width, height);
     case OP_BOX:
         return box_scratch(op, width, height);
+    case OP_CONVOLVE:
+        return convolve_scratch(op, depth, width, height);
     default:
         return 0;
     }
@@ -201,8 +203,9 @@ static void lay_out_scratch(struct cuda_executor *self)
         int width = subsampled(self->width, pass->grid.shift_x), stencils = pass_stencils(pass);
         int height = subsampled(self->height, pass->grid.shift_y);
         for (int n = 0; n < stencils; n++) {
-            size_t plane = scratch_bytes(width, height, sample_bytes(stencil_depth(pass, n)));
-            enlarge(&scratch, stencil_scratch(pass_stencil(pass, n), width, height));
+            int depth = stencil_depth(pass, n);
+            size_t plane = scratch_bytes(width, height, sample_bytes(depth));
+            enlarge(&scratch, stencil_scratch(pass_stencil(pass, n), depth, width, height));
             if (n == 0 && pass->mix)
                 enlarge(&mixed, plane);
             if (n + 1 < stencils)
@@ -274,6 +277,33 @@ static const uint32_t *put_fragments(struct constants *constants, const struct o
     return (const uint32_t *)device;
 }
 
+// Rows of weights, with `margin` zeros behind each.
+static const int32_t *put_rows(struct constants *constants, const int32_t *const *row, int rows,
+                               int length, int margin)
+{
+    void *host;
+    size_t stride = (size_t)(length + margin);
+    const void *device = constants_take(constants, (size_t)rows * stride * sizeof **row, &host);
+    for (int k = 0; k < rows && host; k++)
+        memcpy((int32_t *)host + (size_t)k * stride, row[k], (size_t)length * sizeof **row);
+    return (const int32_t *)device;
+}
+
+static void put_convolve(struct constants *constants, const struct op_convolve *op, int depth,
+                         const int32_t *to[2])
+{
+    const int32_t *row[KERNEL_SIDE];
+    if (op->rank) {
+        to[0] = put_rows(constants, op->line_x, op->rank, op->width, TAP_MARGIN);
+        to[1] = put_rows(constants, op->line_y, op->rank, op->height, TAP_MARGIN);
+        return;
+    }
+    for (int k = 0; k < op->height; k++)
+        row[k] = op->weight + k * op->width;
+    to[0] = put_rows(constants, row, op->height, op->width,
+                     convolve_fits_tile(op, depth) ? 0 : TAP_MARGIN);
+}
+
 static void put_stencil(struct constants *constants, const struct plan_pass *pass,
                         struct pass_constants *to, int n)
 {
@@ -284,9 +314,7 @@ static void put_stencil(struct constants *constants, const struct plan_pass *pas
         to->fragments[n][0] = put_fragments(constants, op, NULL);
         to->fragments[n][1] = next ? put_fragments(constants, op, next) : NULL;
     } else if (op->kind == OP_CONVOLVE) {
-        size_t count = (size_t)op->convolve.width * (size_t)op->convolve.height;
-        to->stencil[n][0] = (const int32_t *)constants_put(constants, op->convolve.weight,
-                                                           count * sizeof *op->convolve.weight);
+        put_convolve(constants, &op->convolve, stencil_depth(pass, n), to->stencil[n]);
     }
 }
 

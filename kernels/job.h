@@ -3,7 +3,8 @@
 //   pointwise   one sample from one place: gathers, tables, mixes, constants
 //   fused       OP_SEPARABLE on tensor cores, OP_GRADIENT of 8 bits in packed halves, or both at
 //   once separable   OP_SEPARABLE: tiles for a small radius, else the forms of kernels/separable.h
-//   stencil3    OP_GRADIENT and OP_CONVOLVE
+//   stencil3    OP_GRADIENT, and OP_CONVOLVE up to 15 x 15 in 32 bits
+//   convolve    OP_CONVOLVE as lines, or larger
 //   box         OP_BOX by running sums
 //
 // Everything here is plain data: pointers are to device memory unless they say otherwise. Every
@@ -95,7 +96,8 @@ struct stencil {
     struct source source;
     struct sink sink;
     // OP_SEPARABLE: tap_x, tap_y as 2 radius + 1 taps from first to last, with TAP_MARGIN zeros
-    // before and behind them. OP_CONVOLVE: weight.
+    // before and behind them. OP_CONVOLVE: weight, or line_x, and line_y: rows with TAP_MARGIN
+    // zeros behind each, except where convolve_fits_tile().
     const int32_t *constants[2];
     // OP_SEPARABLE: what fused_fragments() made of it alone, and with the next; NULL if nothing.
     const uint32_t *fragments[2];
@@ -104,6 +106,15 @@ struct stencil {
 };
 
 enum { TAP_MARGIN = 8 };
+
+enum { CONVOLVE_SIDE = 15 };
+
+// Whether kernels/stencil3.cu makes this of samples of `depth` bits.
+static inline bool convolve_fits_tile(const struct op_convolve *op, int depth)
+{
+    return !op->rank && op->width <= CONVOLVE_SIDE && op->height <= CONVOLVE_SIDE &&
+           op_convolve_most(op, depth) <= INT32_MAX;
+}
 
 // Whether rows of all pictures begin at multiples of `bytes`.
 static inline bool view_is_aligned(const struct view *view, int bytes)
@@ -175,5 +186,9 @@ size_t box_scratch(const struct op *op, int width, int height);
 cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream);
 
 cudaError_t gradient_async(const struct stencil *stencil, cudaStream_t stream);
+
+size_t convolve_scratch(const struct op *op, int depth, int width, int height);
 cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t stream);
+// One that fits a tile.
+cudaError_t convolve_tile_async(const struct stencil *stencil, cudaStream_t stream);
 }

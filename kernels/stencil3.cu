@@ -1,4 +1,5 @@
-// Gradients and small convolutions: a tile in shared memory, and a few rows of it for each warp.
+// Gradients and small convolutions of 32-bit sums: a tile in shared memory, and a few rows of it
+// for each warp.
 #include "kernels/tile.cuh"
 
 enum { GRADIENT_ROWS = 9, CONVOLVE_ROWS = 4 }; // that a warp makes
@@ -111,18 +112,17 @@ struct convolve {
     struct sink sink;
     const int32_t *weight;
     int width, height;
-    int bits;
+    int origin_x, origin_y;
+    int bits, offset;
     bool absolute;
     int base, low, high;
 };
-
-enum { CONVOLVE_SIDE = 15 };
 
 static __device__ inline int convolved(const struct convolve *c, int sum)
 {
     if (c->absolute)
         sum = abs(sum);
-    sum = (sum + (1 << c->bits >> 1)) >> c->bits;
+    sum = (sum + c->offset) >> c->bits;
     return min(max(c->base + sum, c->low), c->high);
 }
 
@@ -149,10 +149,11 @@ static __global__ void __launch_bounds__(LANES *WARPS)
         int y = tile_y(&c.tile) + k, sum[FOUR] = {0};
         if (y >= c.sink.height)
             return;
+        const four<T> *row = &tile[(k + c.tile.margin - c.origin_y) * LANES + threadIdx.x];
         for (int j = 0; j < c.height; j++)
             for (int i = 0; i < c.width; i++) {
                 int32_t w = weight[j * c.width + i];
-                const T *from = (const T *)&tile[(k + j) * LANES + threadIdx.x] + i - c.width / 2;
+                const T *from = (const T *)&row[j * LANES] + i - c.origin_x;
                 if (w)
                     for (int p = 0; p < FOUR; p++)
                         sum[p] += w * from[p];
@@ -191,16 +192,20 @@ cudaError_t gradient_async(const struct stencil *stencil, cudaStream_t stream)
     return cudaGetLastError();
 }
 
-cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t stream)
+cudaError_t convolve_tile_async(const struct stencil *stencil, cudaStream_t stream)
 {
     const struct op_convolve *op = &stencil->op->convolve;
     struct convolve c = {
-        .tile = tile_shape(&stencil->source, op->width / 2, op->height / 2, WARPS * CONVOLVE_ROWS),
+        .tile = tile_shape(&stencil->source, op_radius_x(stencil->op), op_radius_y(stencil->op),
+                           WARPS * CONVOLVE_ROWS),
         .sink = stencil->sink,
         .weight = stencil->constants[0],
         .width = op->width,
         .height = op->height,
+        .origin_x = op->origin_x,
+        .origin_y = op->origin_y,
         .bits = op->bits,
+        .offset = (int)op->offset,
         .absolute = op->absolute,
         .base = op->base,
         .low = op->low,

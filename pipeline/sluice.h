@@ -322,13 +322,13 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
 
 // ---- stages ----
 
-enum sluice_option_type { SLUICE_REAL, SLUICE_INT, SLUICE_CHOICE };
+enum sluice_option_type { SLUICE_REAL, SLUICE_INT, SLUICE_CHOICE, SLUICE_TEXT };
 
 // One option of a stage. Strings are static.
 struct sluice_option_info {
     const char *name;
     enum sluice_option_type type;
-    const char *unit;    // "" for a plain number
+    const char *unit;    // "" for a plain number; of SLUICE_TEXT what the text says
     const char *choices; // "luma|mean", of SLUICE_CHOICE
     const char *derived; // how the default follows from other options; NULL: it does not
     bool required;

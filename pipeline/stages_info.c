@@ -2,7 +2,7 @@
 #include "pipeline/sluice.h"
 #include "stages/stage.h"
 
-_Static_assert((int)SLUICE_CHOICE == (int)OPTION_CHOICE, "sluice_option_type mirrors option_type");
+_Static_assert((int)SLUICE_TEXT == (int)OPTION_TEXT, "sluice_option_type mirrors option_type");
 
 static const struct stage *stage_at(int index)
 {

@@ -2,8 +2,9 @@
 
 enum { RADIUS, BORDER };
 
-static void lower(const double *value, struct program *program)
+static void lower(const double *value, const char *const *text, struct program *program)
 {
+    (void)text;
     const struct format *meaning = &program->picture.meaning;
     for (int c = 0; c < format_colors(meaning); c++) {
         struct op_box box = {.radius_x = subsampled((int)value[RADIUS], format_shift_x(meaning, c)),

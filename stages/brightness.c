@@ -2,8 +2,9 @@
 
 enum { OFFSET };
 
-static void lower(const double *value, struct program *program)
+static void lower(const double *value, const char *const *text, struct program *program)
 {
+    (void)text;
     for (int c = 0; c < format_colors(&program->picture.meaning); c++)
         program_affine(program, c, 1, value[OFFSET]);
 }

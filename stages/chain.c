@@ -37,14 +37,54 @@ static struct span trimmed(struct span span)
     return span;
 }
 
-// Cut off and return what stands before the first `separator`, or all. `rest` begins after it, or
-// is NULL at its begin when there was none.
+// The quote that a character leaves open: `open` before it, 0 for none.
+static char quote_after(char open, char character)
+{
+    if (open)
+        return character == open ? 0 : open;
+    return character == '\'' || character == '"' ? character : 0;
+}
+
+// Cut off and return what stands before the first `separator` outside of quotes, or all. `rest`
+// begins after it, or is NULL at its begin when there was none.
 static struct span cut(struct span *rest, char separator)
 {
-    const char *at = memchr(rest->begin, separator, (size_t)span_length(*rest));
-    struct span part = {rest->begin, at ? at : rest->end};
-    rest->begin = at ? at + 1 : NULL;
+    const char *at = rest->begin;
+    for (char open = 0; at < rest->end && (open || *at != separator); at++)
+        open = quote_after(open, *at);
+    struct span part = {rest->begin, at};
+    rest->begin = at < rest->end ? at + 1 : NULL;
     return part;
+}
+
+// The quote that never ends, or NULL.
+static const char *find_open_quote(const char *text)
+{
+    const char *begin = NULL;
+    char open = 0;
+    for (; *text; text++) {
+        char next = quote_after(open, *text);
+        if (next && !open)
+            begin = text;
+        open = next;
+    }
+    return open ? begin : NULL;
+}
+
+// A copy without its quotes. The caller frees it; NULL without memory.
+static char *unquoted(struct span span)
+{
+    char *copy = malloc((size_t)span_length(span) + 1), *to = copy, open = 0;
+    if (!copy)
+        return NULL;
+    for (const char *at = span.begin; at < span.end; at++) {
+        char next = quote_after(open, *at);
+        if (next == open)
+            *to++ = *at;
+        open = next;
+    }
+    *to = 0;
+    return copy;
 }
 
 __attribute__((format(printf, 3, 4))) static enum status refuse(struct parser *parser,
@@ -117,10 +157,13 @@ static const char *suggestion(struct nearest best, char *buffer, size_t size)
 
 void stage_option_range(const struct stage_option *option, char *buffer, size_t size)
 {
-    if (option->type == OPTION_CHOICE)
+    if (option->type == OPTION_TEXT)
+        snprintf(buffer, size, "%s", option->unit);
+    else if (option->type == OPTION_CHOICE)
         snprintf(buffer, size, "%s", option->choices);
     else
-        snprintf(buffer, size, "%g .. %g", option->min, option->max);
+        snprintf(buffer, size, "%g .. %g%s%s", option->min, option->max, *option->unit ? " " : "",
+                 option->unit);
 }
 
 static enum status parse_choice(struct parser *parser, struct span span,
@@ -146,17 +189,62 @@ static enum status parse_number(struct parser *parser, struct span span,
     snprintf(digits, sizeof digits, "%.*s", span_length(span), span.begin);
     *value = strtod(digits, &end);
     stage_option_range(option, range, sizeof range);
-    const char *unit = *option->unit ? " " : "";
     if (end == digits || *end || !isfinite(*value))
-        return refuse(parser, span, "%s is '%.*s'; it takes a number, %s%s%s", option->name,
-                      span_length(span), span.begin, range, unit, option->unit);
+        return refuse(parser, span, "%s is '%.*s'; it takes a number, %s", option->name,
+                      span_length(span), span.begin, range);
     if (option->type == OPTION_INT && *value != floor(*value))
-        return refuse(parser, span, "%s is %s; it takes a whole number, %s%s%s", option->name,
-                      digits, range, unit, option->unit);
+        return refuse(parser, span, "%s is %s; it takes a whole number, %s", option->name, digits,
+                      range);
     if (*value < option->min || *value > option->max)
-        return refuse(parser, span, "%s is %s; the range is %s%s%s", option->name, digits, range,
-                      unit, option->unit);
+        return refuse(parser, span, "%s is %s; the range is %s", option->name, digits, range);
     return STATUS_OK;
+}
+
+static enum status out_of_memory(struct parser *parser)
+{
+    snprintf(parser->error->message, sizeof parser->error->message, "out of memory");
+    return STATUS_MEMORY;
+}
+
+// *text is the link's: what it was before is freed.
+static enum status parse_text(struct parser *parser, struct span span,
+                              const struct stage_option *option, char **text)
+{
+    char why[256] = "", *given = unquoted(span);
+    char *resolved = given ? option->resolve(given, why, sizeof why) : NULL;
+    free(given);
+    if (!resolved && !*why)
+        return out_of_memory(parser);
+    if (!resolved)
+        return refuse(parser, span, "%s is %.*s%s; %s", option->name,
+                      span_length(span) < 60 ? span_length(span) : 60, span.begin,
+                      span_length(span) < 60 ? "" : "...", why);
+    free(*text);
+    *text = resolved;
+    return STATUS_OK;
+}
+
+// Without the quotes around it, if there are.
+static struct span bare(struct span span)
+{
+    bool quoted = span_length(span) > 1 && quote_after(0, *span.begin) == span.end[-1];
+    return quoted ? (struct span){span.begin + 1, span.end - 1} : span;
+}
+
+static enum status parse_value(struct parser *parser, struct span span, struct chain_link *link,
+                               int index)
+{
+    const struct stage_option *option = &link->stage->option[index];
+    if (option->type != OPTION_TEXT)
+        span = bare(span);
+    switch (option->type) {
+    case OPTION_TEXT:
+        return parse_text(parser, span, option, &link->text[index]);
+    case OPTION_CHOICE:
+        return parse_choice(parser, span, option, &link->value[index]);
+    default:
+        return parse_number(parser, span, option, &link->value[index]);
+    }
 }
 
 // ---- options ----
@@ -229,9 +317,7 @@ static enum status parse_arguments(struct parser *parser, struct span arguments,
         if (given[index])
             return refuse(parser, trimmed(argument), "%s is given twice", option->name);
         given[index] = true;
-        status = option->type == OPTION_CHOICE
-                     ? parse_choice(parser, value, option, &link->value[index])
-                     : parse_number(parser, value, option, &link->value[index]);
+        status = parse_value(parser, value, link, index);
         if (status)
             return status;
     }
@@ -272,11 +358,19 @@ static enum status parse_link(struct parser *parser, struct span span, struct ch
         char range[64];
         stage_option_range(option, range, sizeof range);
         if (isnan(option->initial) && !option->derived && !given[k])
-            return refuse(parser, name, "%s needs a value: %s=%s, %s%s%s", link->stage->name,
-                          link->stage->name, option->name, range, *option->unit ? " " : "",
-                          option->unit);
+            return refuse(parser, name, "%s needs a value: %s=%s, %s", link->stage->name,
+                          link->stage->name, option->name, range);
     }
     return STATUS_OK;
+}
+
+static enum status check_quotes(struct parser *parser)
+{
+    const char *open = find_open_quote(parser->text);
+    if (!open)
+        return STATUS_OK;
+    return refuse(parser, (struct span){open, open + strlen(open)},
+                  "the quote that begins here does not end");
 }
 
 enum status chain_parse(const char *text, struct chain *chain, struct chain_error *error)
@@ -288,24 +382,22 @@ enum status chain_parse(const char *text, struct chain *chain, struct chain_erro
     struct span all = trimmed(rest);
     if (all.begin == all.end)
         return STATUS_OK;
+    enum status status = check_quotes(&parser);
+    if (status)
+        return status;
     int most = 1;
     for (const char *at = text; *at; at++)
         most += *at == ',';
     chain->link = calloc((size_t)most, sizeof *chain->link);
-    if (!chain->link) {
-        snprintf(error->message, sizeof error->message, "out of memory");
-        return STATUS_MEMORY;
-    }
-    while (rest.begin) {
+    if (!chain->link)
+        return out_of_memory(&parser);
+    while (rest.begin && !status) {
         struct span part = cut(&rest, ',');
-        enum status status = parse_link(&parser, part, &chain->link[chain->links]);
-        if (status) {
-            chain_free(chain);
-            return status;
-        }
-        chain->links++;
+        status = parse_link(&parser, part, &chain->link[chain->links++]);
     }
-    return STATUS_OK;
+    if (status)
+        chain_free(chain);
+    return status;
 }
 
 // ---- changes ----
@@ -345,9 +437,18 @@ static enum status set_option(struct parser *parser, struct span span, const str
         status = find_option(parser, link->stage, name, name, true, 0, &index);
     if (status)
         return status;
-    const struct stage_option *option = &link->stage->option[index];
-    return option->type == OPTION_CHOICE ? parse_choice(parser, value, option, &link->value[index])
-                                         : parse_number(parser, value, option, &link->value[index]);
+    return parse_value(parser, value, link, index);
+}
+
+static bool copy_link(const struct chain_link *from, struct chain_link *to)
+{
+    bool whole = true;
+    *to = *from;
+    for (int k = 0; k < STAGE_OPTIONS; k++) {
+        to->text[k] = from->text[k] ? strdup(from->text[k]) : NULL;
+        whole = whole && !to->text[k] == !from->text[k];
+    }
+    return whole;
 }
 
 enum status chain_copy(const struct chain *chain, struct chain *to)
@@ -355,9 +456,13 @@ enum status chain_copy(const struct chain *chain, struct chain *to)
     *to = (struct chain){calloc((size_t)chain->links + 1, sizeof *to->link), chain->links};
     if (!to->link)
         return STATUS_MEMORY;
-    if (chain->links)
-        memcpy(to->link, chain->link, (size_t)chain->links * sizeof *to->link);
-    return STATUS_OK;
+    enum status status = STATUS_OK;
+    for (int k = 0; k < chain->links; k++)
+        if (!copy_link(&chain->link[k], &to->link[k]))
+            status = STATUS_MEMORY;
+    if (status)
+        chain_free(to);
+    return status;
 }
 
 enum status chain_set(struct chain *chain, const char *text, struct chain_error *error)
@@ -367,6 +472,8 @@ enum status chain_set(struct chain *chain, const char *text, struct chain_error 
     struct chain changed;
     *error = (struct chain_error){0};
     enum status status = chain_copy(chain, &changed);
+    if (!status)
+        status = check_quotes(&parser);
     while (!status && rest.begin)
         status = set_option(&parser, trimmed(cut(&rest, ',')), &changed);
     if (status) {
@@ -388,41 +495,71 @@ static void print_number(double value, char *to, size_t size)
     }
 }
 
-static void print_value(const struct stage_option *option, double value, char *to, size_t size)
+// In quotes that the text does not hold itself; where it holds both, piece by piece.
+static void print_text(const char *text, FILE *to)
 {
-    struct span choices = {option->choices, NULL};
-    if (option->type != OPTION_CHOICE) {
-        print_number(value, to, size);
-        return;
-    }
-    choices.end = option->choices + strlen(option->choices);
+    do {
+        char quote = *text == '\'' ? '"' : '\'';
+        size_t piece = quote == '"' ? strspn(text, "'") : strcspn(text, "'");
+        fprintf(to, "%c%.*s%c", quote, (int)piece, text, quote);
+        text += piece;
+    } while (*text);
+}
+
+static void print_choice(const struct stage_option *option, double value, FILE *to)
+{
+    struct span choices = {option->choices, option->choices + strlen(option->choices)};
     struct span choice = cut(&choices, '|');
     for (int k = 0; k < (int)value; k++)
         choice = cut(&choices, '|');
-    snprintf(to, size, "%.*s", span_length(choice), choice.begin);
+    fprintf(to, "%.*s", span_length(choice), choice.begin);
+}
+
+static void print_value(const struct chain_link *link, int index, FILE *to)
+{
+    const struct stage_option *option = &link->stage->option[index];
+    char number[64];
+    fprintf(to, "%s=", option->name);
+    if (option->type == OPTION_TEXT) {
+        print_text(link->text[index], to);
+    } else if (option->type == OPTION_CHOICE) {
+        print_choice(option, link->value[index], to);
+    } else {
+        print_number(link->value[index], number, sizeof number);
+        fputs(number, to);
+    }
+}
+
+static void print_link(const struct chain_link *link, FILE *to)
+{
+    char separator = '=';
+    fputs(link->stage->name, to);
+    for (int n = 0; n < options_count(link->stage); n++) {
+        bool given = !isnan(link->value[n]) && link->value[n] != link->stage->option[n].initial;
+        if (!given && !link->text[n])
+            continue;
+        fputc(separator, to);
+        print_value(link, n, to);
+        separator = ':';
+    }
 }
 
 char *chain_text(const struct chain *chain)
 {
-    enum { LINK = 48 + STAGE_OPTIONS * 64 };
-    size_t room = (size_t)chain->links * LINK + 1, used = 0;
-    char *text = calloc(room, 1);
-    for (int k = 0; text && k < chain->links; k++) {
-        const struct stage *stage = chain->link[k].stage;
-        char separator = '=';
-        used += (size_t)snprintf(text + used, room - used, "%s%s", k ? "," : "", stage->name);
-        for (int n = 0; n < options_count(stage); n++) {
-            double value = chain->link[k].value[n];
-            char number[64];
-            if (isnan(value) || value == stage->option[n].initial)
-                continue;
-            print_value(&stage->option[n], value, number, sizeof number);
-            used += (size_t)snprintf(text + used, room - used, "%c%s=%s", separator,
-                                     stage->option[n].name, number);
-            separator = ':';
-        }
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return NULL;
+    for (int k = 0; k < chain->links; k++) {
+        fputs(k ? "," : "", to);
+        print_link(&chain->link[k], to);
     }
-    return text;
+    bool whole = !ferror(to);
+    if (!fclose(to) && whole)
+        return text;
+    free(text);
+    return NULL;
 }
 
 enum status chain_parse_logged(const char *text, const struct log *log, struct chain *chain)
@@ -440,6 +577,9 @@ enum status chain_parse_logged(const char *text, const struct log *log, struct c
 
 void chain_free(struct chain *chain)
 {
+    for (int k = 0; k < chain->links; k++)
+        for (int n = 0; n < STAGE_OPTIONS; n++)
+            free(chain->link[k].text[n]);
     free(chain->link);
     *chain = (struct chain){0};
 }
@@ -459,6 +599,7 @@ void chain_error_describe(const struct chain_error *error, const char *text, cha
 enum status chain_lower(const struct chain *chain, struct program *program)
 {
     for (int k = 0; k < chain->links && !program->status; k++)
-        chain->link[k].stage->lower(chain->link[k].value, program);
+        chain->link[k].stage->lower(chain->link[k].value, (const char *const *)chain->link[k].text,
+                                    program);
     return program->status;
 }

@@ -1,7 +1,8 @@
 // Chain text, as ffmpeg users know it: name=value:value:key=value,name,...
 //
 // Values come in the order of the stage's option table, or by name after those. Spaces around
-// names, values and separators mean nothing. An empty chain has no stages.
+// names, values and separators mean nothing. An empty chain has no stages. Quotes, '...' or "...",
+// protect what stands between them, as in ffmpeg; they are taken off.
 #pragma once
 
 #include "stages/log.h"
@@ -12,7 +13,8 @@
 
 struct chain_link {
     const struct stage *stage;
-    double value[STAGE_OPTIONS]; // NAN where derived and not given
+    double value[STAGE_OPTIONS]; // NAN where derived and not given, and of texts
+    char *text[STAGE_OPTIONS];   // of texts that were given, resolved; the chain's
 };
 
 struct chain {
@@ -53,5 +55,5 @@ void chain_error_describe(const struct chain_error *error, const char *text, cha
 // Lower every link in order.
 enum status chain_lower(const struct chain *chain, struct program *program);
 
-// "0 .. 255", "luma|mean", "any number": what an option takes, for help and messages.
+// "0 .. 255 pixels", "luma|mean", "rows of numbers": what an option takes, for help and messages.
 void stage_option_range(const struct stage_option *option, char *buffer, size_t size);

@@ -15,8 +15,9 @@ static void emboss_weights(double amount, double angle, double one, int32_t *wei
     weight[4] += (int32_t)one;
 }
 
-static void lower(const double *value, struct program *program)
+static void lower(const double *value, const char *const *text, struct program *program)
 {
+    (void)text;
     int bits = program_convolve_bits(program, 1 + 2 * value[AMOUNT]);
     const struct format *meaning = &program->picture.meaning;
     int32_t *weight = program_alloc(program, 9 * sizeof *weight);
@@ -30,7 +31,10 @@ static void lower(const double *value, struct program *program)
         struct op_convolve convolve = {.weight = weight,
                                        .width = 3,
                                        .height = 3,
+                                       .origin_x = 1,
+                                       .origin_y = 1,
                                        .bits = bits,
+                                       .offset = 1 << bits >> 1,
                                        .low = levels.low,
                                        .high = levels.high};
         program_stencil(program, c, (enum border)value[BORDER],

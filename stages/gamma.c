@@ -9,8 +9,9 @@ static double power(double value, double gamma)
     return 255 * pow(value / 255, 1 / gamma);
 }
 
-static void lower(const double *value, struct program *program)
+static void lower(const double *value, const char *const *text, struct program *program)
 {
+    (void)text;
     if (value[GAMMA] == 1)
         return;
     for (int c = 0; c < format_colors(&program->picture.meaning); c++)

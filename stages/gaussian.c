@@ -5,8 +5,9 @@
 
 enum { SIGMA, RADIUS, BORDER };
 
-static void lower(const double *value, struct program *program)
+static void lower(const double *value, const char *const *text, struct program *program)
 {
+    (void)text;
     int radius = isnan(value[RADIUS]) ? -1 : (int)value[RADIUS];
     for (int c = 0; c < format_colors(&program->picture.meaning); c++)
         program_gaussian(program, c, value[SIGMA], radius, (enum border)value[BORDER], 0);

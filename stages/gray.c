@@ -19,8 +19,9 @@ static void mean_weights(const struct format *yuv, double weight[3])
     weight[2] = (2 * (1 - kr) - 2 * kr * (1 - kr) / kg) / 3;
 }
 
-static void lower(const double *value, struct program *program)
+static void lower(const double *value, const char *const *text, struct program *program)
 {
+    (void)text;
     const struct format *meaning = &program->picture.meaning;
     bool mean = value[MODE] == MODE_MEAN;
     double weight[3] = {1 / 3.0, 1 / 3.0, 1 / 3.0};

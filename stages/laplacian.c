@@ -7,8 +7,9 @@ enum { NEIGHBOURS, SCALE, SIGNED, BORDER };
 static const int32_t four[9] = {0, 1, 0, 1, -4, 1, 0, 1, 0};
 static const int32_t eight[9] = {1, 1, 1, 1, -8, 1, 1, 1, 1};
 
-static void lower(const double *value, struct program *program)
+static void lower(const double *value, const char *const *text, struct program *program)
 {
+    (void)text;
     const int32_t *kernel = value[NEIGHBOURS] == 0 ? four : eight;
     program_keep_luma(program);
     int bits = program_convolve_bits(program, 16 * value[SCALE]);
@@ -25,7 +26,10 @@ static void lower(const double *value, struct program *program)
         struct op_convolve convolve = {.weight = weight,
                                        .width = 3,
                                        .height = 3,
+                                       .origin_x = 1,
+                                       .origin_y = 1,
                                        .bits = bits,
+                                       .offset = 1 << bits >> 1,
                                        .absolute = value[SIGNED] == 0,
                                        .base = value[SIGNED] == 0 ? levels.low : middle,
                                        .low = levels.low,

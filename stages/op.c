@@ -1,6 +1,8 @@
 #include "stages/op.h"
 
 #include <assert.h>
+#include <math.h>
+#include <stdlib.h>
 
 static int64_t clamp(int64_t value, int low, int high)
 {
@@ -32,6 +34,11 @@ static int separable_reach(int radius, int decimate)
     return decimate ? ((radius + 2) << decimate) - 2 : radius;
 }
 
+static int greater(int a, int b)
+{
+    return a > b ? a : b;
+}
+
 int op_radius_x(const struct op *op)
 {
     switch (op->kind) {
@@ -40,7 +47,7 @@ int op_radius_x(const struct op *op)
     case OP_BOX:
         return op->box.radius_x;
     case OP_CONVOLVE:
-        return op->convolve.width / 2;
+        return greater(op->convolve.origin_x, op->convolve.width - 1 - op->convolve.origin_x);
     case OP_GRADIENT:
         return 1;
     default:
@@ -56,12 +63,54 @@ int op_radius_y(const struct op *op)
     case OP_BOX:
         return op->box.radius_y;
     case OP_CONVOLVE:
-        return op->convolve.height / 2;
+        return greater(op->convolve.origin_y, op->convolve.height - 1 - op->convolve.origin_y);
     case OP_GRADIENT:
         return 1;
     default:
         return 0;
     }
+}
+
+static int64_t sum_of_sizes(const int32_t *weight, int count)
+{
+    int64_t sum = 0;
+    for (int k = 0; k < count; k++)
+        sum += llabs((long long)weight[k]);
+    return sum;
+}
+
+int64_t op_convolve_most(const struct op_convolve *op, int depth)
+{
+    int64_t sum = 0;
+    if (!op->rank)
+        sum = sum_of_sizes(op->weight, op->width * op->height);
+    for (int r = 0; r < op->rank; r++)
+        sum += sum_of_sizes(op->line_x[r], op->width) * sum_of_sizes(op->line_y[r], op->height);
+    return sum * ((1 << depth) - 1) + llabs(op->offset);
+}
+
+int op_convolve_products(const struct op_convolve *op)
+{
+    return op->rank ? op->rank * (op->width + op->height) : op->width * op->height;
+}
+
+int op_convolve_transform_side(int side)
+{
+    int power = 64;
+    while (power < 4 * side && (power < 1024 || power < 2 * side))
+        power *= 2;
+    return power;
+}
+
+double op_convolve_transform_error(const struct op_convolve *op, int depth)
+{
+    double samples =
+        (double)op_convolve_transform_side(op->width) * op_convolve_transform_side(op->height);
+    double n = log2(samples), e = ldexp(1, -53), squares = 0;
+    for (int k = 0; k < op->width * op->height; k++)
+        squares += (double)op->weight[k] * op->weight[k];
+    double each = expm1(6 * n * log1p(e) + (3 * n + 1) * log1p(e * sqrt(5)));
+    return ldexp(1, depth - 1) * sqrt(samples) * sqrt(squares) * each;
 }
 
 static int modulo(int i, int length)

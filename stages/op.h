@@ -113,16 +113,31 @@ struct op_box {
     int radius_x, radius_y;
 };
 
-// s = sum over the kernel of weight[row][column] x(i + column - width / 2, j + row - height / 2):
-// correlation, the kernel lies on the picture as it is written. Odd sizes up to 15.
-// y = clamp(base + ((s or |s| if absolute) + half >> bits), low, high); the sum stays in 32 bits.
+// s = sum over the kernel of weight[row][column] x(i + column - origin_x, j + row - origin_y):
+// correlation, the kernel lies on the picture as it is written, the origin on the result's place.
+// y = clamp(base + ((s or |s| if absolute) + offset >> bits), low, high): offset also rounds.
+//
+// With rank 1 or 2 the weights are those of one or two pairs of lines,
+//
+//   weight[row][column] = sum_r line_y[r][row] * line_x[r][column]
+//
+// which may be summed column by column and then row by row: nothing is rounded between. Sums of
+// products stay below 2^52, whatever the picture and their order, so that 32 bits, single or double
+// precision give the same wherever op_convolve_most() fits them.
+enum { KERNEL_SIDE = 511 };
+
 struct op_convolve {
-    const int32_t *weight; // the program's, row by row
-    int width, height;
+    const int32_t *weight;                // the program's, row by row; rank 0 only
+    const int32_t *line_x[2], *line_y[2]; // the program's; as many as `rank` says
+    int rank;
+    int width, height; // up to KERNEL_SIDE
+    int origin_x, origin_y;
     int bits;
+    int64_t offset;
     bool absolute;
     int base;
     int low, high;
+    const char *why; // (optional) it has this form, for people; a static string
 };
 
 enum norm {
@@ -181,6 +196,23 @@ static inline bool op_is_stencil(const struct op *op)
 // How many columns (rows) around a place the result depends on.
 int op_radius_x(const struct op *op);
 int op_radius_y(const struct op *op);
+
+// How large |s| + |offset| of OP_CONVOLVE, and every sum on the way there, may become of samples of
+// `depth` bits.
+int64_t op_convolve_most(const struct op_convolve *op, int depth);
+
+// How many products make one sample of OP_CONVOLVE.
+int op_convolve_products(const struct op_convolve *op);
+
+// The side of the transforms that a kernel of this side is made with, where it is made so.
+int op_convolve_transform_side(int side);
+
+// What Fourier transforms in double precision may err by in s, of samples of `depth` bits about the
+// middle of their range: |x| |w| ((1 + e)^3n (1 + e sqrt 5)^(3n + 1) (1 + b)^3n - 1), e = b =
+// 2^-53, for transforms of 2^n. Below 1/2, rounding gives s itself. C. Percival, "Rapid
+// multiplication modulo the sum and difference of highly composite numbers", Math. Comp. 72 (2003),
+// theorem 5.1.
+double op_convolve_transform_error(const struct op_convolve *op, int depth);
 
 // The value of a pointwise operation at sample `x`: its definition, and how tables are folded.
 int op_apply(const struct op *op, int x);

@@ -92,6 +92,14 @@ static void append_table(struct builder *builder, struct plan_pass *pass,
                                                    .folded_count = count};
 }
 
+// Whether a stencil is to be made by transforms, which rounding has to forgive.
+static bool is_transform(const struct builder *builder, const struct op *op, int depth)
+{
+    return builder->limits.transform && op->kind == OP_CONVOLVE && !op->convolve.rank &&
+           op_convolve_products(&op->convolve) >= builder->limits.transform &&
+           op_convolve_transform_error(&op->convolve, depth) < 0.45;
+}
+
 // The steps of one pass: the operations ops[0 .. count - 1].
 static void append_steps(struct builder *builder, struct plan_pass *pass,
                          const struct op *const *ops, int count)
@@ -109,7 +117,10 @@ static void append_steps(struct builder *builder, struct plan_pass *pass,
             pass->halo_x += op_radius_x(ops[k]);
             pass->halo_y += op_radius_y(ops[k]);
             pass->step[pass->steps++] =
-                (struct plan_step){.stencil = ops[k], .depth_in = depth, .depth_out = depth};
+                (struct plan_step){.stencil = ops[k],
+                                   .transform = is_transform(builder, ops[k], depth),
+                                   .depth_in = depth,
+                                   .depth_out = depth};
         }
         depth = builder->program->plane[ops[run - 1]->result].depth;
         k = run;
@@ -501,9 +512,33 @@ static void print_operand(const struct plan *plan, struct operand operand, FILE 
         fprintf(to, "constant %d", operand.index);
 }
 
-static void print_stencil(const struct op *op, FILE *to)
+static void print_convolve(const struct plan_step *step, FILE *to)
 {
-    fprintf(to, "%s %dx%d", op_name(op), 2 * op_radius_x(op) + 1, 2 * op_radius_y(op) + 1);
+    const struct op_convolve *f = &step->stencil->convolve;
+    int products = op_convolve_products(f);
+    if (step->transform) {
+        fprintf(to,
+                " by Fourier transforms of %dx%d instead of %d products, exact: errors stay "
+                "below %.2g of a sum's last bit",
+                op_convolve_transform_side(f->width), op_convolve_transform_side(f->height),
+                products, op_convolve_transform_error(f, step->depth_in));
+        return;
+    }
+    if (f->rank)
+        fprintf(to, " of rank %d: %d instead of %d products", f->rank, products,
+                f->width * f->height);
+    else
+        fprintf(to, ": %d products", products);
+    if (f->why)
+        fprintf(to, ", %s", f->why);
+}
+
+static void print_stencil(const struct plan_step *step, FILE *to)
+{
+    const struct op *op = step->stencil;
+    bool convolve = op->kind == OP_CONVOLVE;
+    fprintf(to, "%s %dx%d", op_name(op), convolve ? op->convolve.width : 2 * op_radius_x(op) + 1,
+            convolve ? op->convolve.height : 2 * op_radius_y(op) + 1);
     if (op->kind == OP_SEPARABLE) {
         const struct op_separable *f = &op->separable;
         fprintf(to, " (%d + %d taps of %d bits", 2 * f->radius_y + 1, 2 * f->radius_x + 1, f->bits);
@@ -512,6 +547,8 @@ static void print_stencil(const struct op *op, FILE *to)
                     1 << f->decimate_y);
         fprintf(to, ")");
     }
+    if (op->kind == OP_CONVOLVE)
+        print_convolve(step, to);
     fprintf(to, ", border %s", border_name(op->border));
 }
 
@@ -546,7 +583,7 @@ static void print_pass(const struct plan *plan, const struct plan_pass *pass, in
     for (int k = 0; k < pass->steps; k++) {
         fprintf(to, "    ");
         if (pass->step[k].stencil)
-            print_stencil(pass->step[k].stencil, to);
+            print_stencil(&pass->step[k], to);
         else
             print_table(&pass->step[k], to);
         fprintf(to, "\n");

@@ -20,6 +20,7 @@
 struct plan_limits {
     int stencils;
     int radius;
+    int transform; // the products from which on convolutions cost less by transforms; 0: never
 };
 
 enum place {
@@ -42,6 +43,7 @@ struct plan_buffer {
 // One step of a pass: a stencil, or a table of 2^depth_in entries.
 struct plan_step {
     const struct op *stencil; // NULL: a table
+    bool transform;           // a convolution of rank 0, by Fourier transforms that are exact
     const uint16_t *table;    // the plan's
     int depth_in, depth_out;
     const struct op *const *folded; // the pointwise operations in the table, for fast arithmetic

@@ -1,7 +1,8 @@
 #include "stages/edges.h"
 
-static void lower(const double *value, struct program *program)
+static void lower(const double *value, const char *const *text, struct program *program)
 {
+    (void)text;
     edges_lower(value, 1, 1, program);
 }
 

@@ -31,8 +31,7 @@ int gaussian_radius(double sigma)
     return (int)lround(6 * sigma + 1) / 2;
 }
 
-// Fill weight[0 .. radius] with a normalised symmetric Gaussian: weight[0] + 2 sum(rest) = 1.
-static void gaussian_weights(double sigma, int radius, double *weight)
+void gaussian_weights(double sigma, int radius, double *weight)
 {
     double sum = 0;
     for (int k = 0; k <= radius; k++) {

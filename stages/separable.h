@@ -24,6 +24,9 @@
 // OpenCV's getGaussianKernel follows for 8-bit pictures, round(6 sigma + 1) / 2.
 int gaussian_radius(double sigma);
 
+// Fill weight[0 .. radius] with a normalised symmetric Gaussian: weight[0] + 2 sum(rest) = 1.
+void gaussian_weights(double sigma, int radius, double *weight);
+
 // Blur component `c` of the picture by a Gaussian of `sigma` luma samples, cut off at `radius` luma
 // samples (negative: gaussian_radius()). Subsampled components use both divided by their
 // subsampling. With amount > 0 (at most 16) sharpen instead: value + amount * (value - blurred).

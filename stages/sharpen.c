@@ -5,8 +5,9 @@
 
 enum { AMOUNT, SIGMA, RADIUS, BORDER };
 
-static void lower(const double *value, struct program *program)
+static void lower(const double *value, const char *const *text, struct program *program)
 {
+    (void)text;
     int radius = isnan(value[RADIUS]) ? -1 : (int)value[RADIUS];
     for (int c = 0; c < format_colors(&program->picture.meaning); c++)
         if (!format_is_chroma(&program->picture.meaning, c))

@@ -14,18 +14,24 @@ enum option_type {
     OPTION_REAL,   // any number in min .. max
     OPTION_INT,    // a whole number in min .. max
     OPTION_CHOICE, // one of `choices`; the value is its index
+    OPTION_TEXT,   // any text, in quotes where it holds what separates
 };
 
-// One row of a stage's option table. Values are doubles whatever the type.
+// One row of a stage's option table. Values are doubles, except texts.
 struct stage_option {
     const char *name; // NULL ends the table
     enum option_type type;
-    const char *unit;    // "code values", "pixels", or "" for a plain number
-    double initial;      // when not given; NAN: required, or derived if `derived` says how
-    double min, max;     // inclusive
+    const char *unit; // "code values", "pixels", or "" for a plain number; of a text what it says
+    double initial;   // when not given; NAN: required, or derived if `derived` says how
+    double min, max;  // inclusive
     const char *choices; // "luma|mean"
     const char *derived; // what stands for the initial value when it follows from other options
     const char *help;    // one sentence without a full stop
+
+    // Of texts: turn what was given into what the chain keeps, which reads as the same everywhere
+    // and for ever: a file becomes what is in it. The caller frees it. NULL when the text is none,
+    // with the reason in `why`, as "it has no rows"; when memory ran out, without.
+    char *(*resolve)(const char *text, char *why, size_t size);
 };
 
 struct stage {
@@ -36,8 +42,9 @@ struct stage {
     struct stage_option option[STAGE_OPTIONS + 1];
 
     // Append the operations that the stage stands for. `value` holds one number per option, in the
-    // order of the table, valid by it; a derived one that was not given is NAN.
-    void (*lower)(const double *value, struct program *program);
+    // order of the table, valid by it; a derived one that was not given is NAN. `text` holds the
+    // texts alike, resolved; of other options, and where none was given, NULL.
+    void (*lower)(const double *value, const char *const *text, struct program *program);
 };
 
 // Every stage, in the order of the help, ended by NULL.

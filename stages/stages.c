@@ -4,14 +4,17 @@
 
 extern const struct stage stage_null, stage_brightness, stage_contrast, stage_gamma, stage_invert,
     stage_gray, stage_gaussian, stage_box, stage_sharpen, stage_sobel, stage_prewitt, stage_scharr,
-    stage_laplacian, stage_emboss, stage_threshold, stage_binarize;
+    stage_laplacian, stage_emboss, stage_threshold, stage_binarize, stage_convolve,
+    stage_sepconvolve, stage_dog, stage_log;
 
 const struct stage *const stages[] = {
+    // one sample from one
     &stage_brightness,
     &stage_contrast,
     &stage_gamma,
     &stage_invert,
     &stage_gray,
+    // one from its neighbours
     &stage_gaussian,
     &stage_box,
     &stage_sharpen,
@@ -20,6 +23,11 @@ const struct stage *const stages[] = {
     &stage_scharr,
     &stage_laplacian,
     &stage_emboss,
+    &stage_dog,
+    &stage_log,
+    &stage_convolve,
+    &stage_sepconvolve,
+    // one of few
     &stage_threshold,
     &stage_binarize,
     &stage_null,

@@ -2,8 +2,9 @@
 
 enum { LOW, HIGH };
 
-static void lower(const double *value, struct program *program)
+static void lower(const double *value, const char *const *text, struct program *program)
 {
+    (void)text;
     program_keep_luma(program);
     for (int c = 0; c < format_colors(&program->picture.meaning); c++)
         program_threshold(program, c, value[LOW], value[HIGH]);

@@ -17,6 +17,7 @@
 #include "cpu/scalar.h"
 #include "stages/backend.h"
 #include "stages/chain.h"
+#include "stages/kernel.h"
 #include "stages/ladder.h"
 
 // ---- random numbers: splitmix64, the same everywhere ----
@@ -196,7 +197,39 @@ static const char *const fixed_chains[] = {
     "threshold=100.5",
     "binarize",
     "binarize=256",
+    "dog",
+    "dog=3:1:8:border=mirror",
+    "dog=4:8:4:signed:wrap",
+    "log",
+    "log=0.5:2:signed:zero",
+    "log=6:40:border=reflect",
+    "convolve=1",
+    "convolve=-1:-1",
+    "convolve=1 2 1/2 4 2/1 2 1",
+    "convolve=0 -1 0/-1 5 -1/0 -1 0:bias=0.5",
+    "convolve=1 0:border=zero",
+    "convolve=0/0/1:border=wrap",
+    "convolve=-1 0 1:bias=127.5",
+    "convolve=@2x2,2:border=mirror",
+    "convolve=@4x3,2:0.1:20:reflect",
+    "convolve=@15x15,15:border=zero",
+    "convolve=@16x15,15:border=reflect",
+    "convolve=@18x9,1:border=mirror",
+    "convolve=@19x20,1:0.001:100:wrap",
+    "convolve=@12x33,2:border=reflect",
+    "convolve=@21x17,2:border=zero",
+    "convolve=@17x18,17:0.0002:127.5",
+    "convolve=@22x22,22:border=wrap",
+    "convolve=@40x39,9:0.0001:127.5:mirror",
+    "convolve=@6x80,6:border=zero",
+    "convolve=@3x3,3:65536:-255",
+    "sepconvolve=1 4 6 4 1",
+    "sepconvolve=@9x1,1:@66x1,1:border=mirror",
+    "sepconvolve=@511x1,1:@2x1,1:border=wrap",
+    "sepconvolve=@3x1,1:@300x1,1:0.01:127.5:zero",
     "gray,gaussian=1.4,sobel,threshold=20:240",
+    "gaussian=1,convolve=@7x6,2:border=wrap,convolve=@19x18,2,sobel",
+    "invert,convolve=@33x34,1:border=zero,brightness=9",
     "brightness=10,gray=mean,sobel=l2:border=zero,threshold=30:200",
     "gamma=2,box=3:wrap,contrast=2,sharpen=1:2:border=reflect,invert",
     "gaussian=1:border=wrap,gaussian=2:border=wrap,sobel=border=wrap",
@@ -206,9 +239,60 @@ static const char *const fixed_chains[] = {
 
 enum { FIXED = sizeof fixed_chains / sizeof *fixed_chains };
 
+// ---- kernels ----
+
+// A kernel of random numbers: the sum of `rank` products of a column and a row, whole numbers or
+// not, positive or not.
+static void random_kernel(uint64_t *state, int width, int height, int rank, FILE *to)
+{
+    static double row[KERNEL_SIDE], kernel[KERNEL_SIDE * KERNEL_SIDE];
+    double step = random_below(state, 2) ? 1 : 0.37;
+    int low = random_below(state, 2) ? 0 : -9;
+    memset(kernel, 0, sizeof kernel);
+    for (int r = 0; r < rank; r++) {
+        for (int i = 0; i < width; i++)
+            row[i] = step * (low + random_below(state, 20));
+        for (int j = 0; j < height; j++) {
+            int factor = height > 1 ? low + random_below(state, 20) : 1;
+            for (int i = 0; i < width; i++)
+                kernel[j * width + i] += factor * row[i];
+        }
+    }
+    kernel[0] += kernel[0] == 0; // not nothing but zeros
+    for (int k = 0; k < width * height; k++)
+        fprintf(to, "%s%.10g", !k ? "" : k % width ? " " : "/", kernel[k]);
+}
+
+// Append the chain with random kernels in place of "@WIDTHxHEIGHT,RANK".
+static void expand_kernels(uint64_t *state, const char *chain, FILE *to)
+{
+    int width, height, rank, length;
+    for (; *chain; chain++) {
+        if (sscanf(chain, "@%dx%d,%d%n", &width, &height, &rank, &length) == 3) {
+            random_kernel(state, width, height, rank, to);
+            chain += length - 1;
+        } else {
+            fputc(*chain, to);
+        }
+    }
+}
+
+static void random_text(uint64_t *state, const struct stage_option *option, FILE *to)
+{
+    int width = 1 + random_below(state, 20), height = 1 + random_below(state, 20);
+    if (option->resolve == kernel_resolve_line)
+        height = 1;
+    fprintf(to, "%s=", option->name);
+    random_kernel(state, width, height, 1 + random_below(state, 3), to);
+}
+
 // Append a random value of an option, in text.
 static void random_value(uint64_t *state, const struct stage_option *option, FILE *to)
 {
+    if (option->type == OPTION_TEXT) {
+        random_text(state, option, to);
+        return;
+    }
     if (option->type == OPTION_CHOICE) {
         int pick = random_below(state, (int)option->max + 1);
         const char *choice = option->choices;
@@ -229,9 +313,8 @@ static void random_value(uint64_t *state, const struct stage_option *option, FIL
     fprintf(to, "%s=%.6g", option->name, value);
 }
 
-static void random_chain(uint64_t *state, char *text, size_t size)
+static void random_chain(uint64_t *state, FILE *to)
 {
-    FILE *to = fmemopen(text, size, "w");
     int count = 0, links = 1 + random_below(state, 5);
     while (stages[count])
         count++;
@@ -247,7 +330,6 @@ static void random_chain(uint64_t *state, char *text, size_t size)
             }
         }
     }
-    fclose(to);
 }
 
 // ---- pictures with guards around ----
@@ -352,7 +434,7 @@ enum { SLOTS = 3 };
 
 struct test_case {
     int number;
-    char chain[512];
+    char chain[1 << 15];
     int width, height;
     bool fields;
     bool
@@ -401,10 +483,12 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
     *test = (struct test_case){.number = number};
     bool fixed = number < FIXED * FORMATS;
     test->format = test_format(fixed ? number / FIXED : random_below(&state, FORMATS));
+    FILE *to = fmemopen(test->chain, sizeof test->chain, "w");
     if (fixed)
-        snprintf(test->chain, sizeof test->chain, "%s", fixed_chains[number % FIXED]);
+        expand_kernels(&state, fixed_chains[number % FIXED], to);
     else
-        random_chain(&state, test->chain, sizeof test->chain);
+        random_chain(&state, to);
+    fclose(to);
     test->width = ugly_size(&state, large);
     test->height = ugly_size(&state, large);
     test->convert = !random_below(&state, 3);

@@ -168,3 +168,41 @@ def upsample(chroma, factor, length, axis, centred):
     b = np.take(chroma, np.clip(below + 1, 0, last), axis)
     part = part.reshape((-1, 1) if axis == 0 else (1, -1))
     return a * (1 - part) + b * part
+
+
+# ---- convolutions ----
+
+
+def convolve(x, kernel, scale=None, bias=0, border="replicate"):
+    """By the definition: a dot becomes the kernel, whose middle is at (height // 2, width // 2)."""
+    kernel = np.atleast_2d(np.asarray(kernel, float))
+    total, sizes = kernel.sum(), abs(kernel).sum()
+    if scale is None:
+        scale = 1 / total if abs(total) > 1e-9 * sizes else 1
+    (height, width), (rows, columns) = x.shape, kernel.shape
+    black = np.zeros((height + 1, width + 1))
+    black[:height, :width] = x
+    y = np.zeros_like(x)
+    for row, column in zip(*np.nonzero(kernel)):
+        i = source_index(border, np.arange(height) + rows // 2 - row, height)
+        j = source_index(border, np.arange(width) + columns // 2 - column, width)
+        y += kernel[row, column] * black[np.where(i < 0, height, i)[:, None],
+                                         np.where(j < 0, width, j)[None, :]]
+    return limit(bias + scale * y)
+
+
+def blobs(difference, scale, sign):
+    value = scale * difference
+    return limit(abs(value) if sign == "absolute" else 127.5 + value)
+
+
+def dog(x, sigma1=1, sigma2=None, scale=1, sign="absolute", border="replicate"):
+    sigma2 = 1.6 * sigma1 if sigma2 is None else sigma2
+    return blobs(gaussian(x, sigma1, None, border) - gaussian(x, sigma2, None, border), scale, sign)
+
+
+def log(x, sigma=1.4, scale=1, sign="absolute", border="replicate"):
+    radius = gaussian_radius(sigma)
+    k, g = np.arange(-radius, radius + 1), gaussian_weights(sigma, radius)
+    h = (k**2 - (k**2 * g).sum()) * g / sigma**4
+    return blobs(separable(x, g, h, border) + separable(x, h, g, border), scale, sign)

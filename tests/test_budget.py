@@ -33,6 +33,8 @@ CHAINS = {
     "box, radius 20": "box=20",
     "sobel": "sobel",
     "laplacian": "laplacian",
+    "convolve, direct": "convolve=1 2 3 4 5/6 7 8 9 8/7 6 5 4 3/2 1 2 3 4/5 6 7 8 9",
+    "convolve, lines": "dog=3",
     "pointwise, ranges": "brightness=20,threshold=20:240",
     "pointwise, affine": "contrast=1.3",
 }

@@ -16,7 +16,8 @@ import pytest
 import tools
 
 STAGES = ["brightness", "contrast", "gamma", "invert", "gray", "gaussian", "box", "sharpen",
-          "sobel", "prewitt", "scharr", "laplacian", "emboss", "threshold", "binarize", "null"]
+          "sobel", "prewitt", "scharr", "laplacian", "emboss", "dog", "log", "convolve",
+          "sepconvolve", "threshold", "binarize", "null"]
 
 
 def packets(file, select="v:0"):

@@ -102,6 +102,16 @@ static void stencils_by_hand(void **state)
 #define POINT(v) B(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, v, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define NEAR(a, b, c) B(0, 0, 0, 0, 0, 0, a, b, a, 0, 0, b, c, b, 0, 0, a, b, a, 0, 0, 0, 0, 0, 0)
     const struct hand hands[] = {
+        // Convolution: a point of 1 becomes the kernel as it is written, the middle of 2 x 2 being
+        // its last; then 1/10 of it and 2, and sums of both lines with a border of black.
+        {"convolve=1 2 3/4 5 6/7 8 9:1", 5, 5, POINT(1),
+         B(0, 0, 0, 0, 0, 0, 1, 2, 3, 0, 0, 4, 5, 6, 0, 0, 7, 8, 9, 0, 0, 0, 0, 0, 0)},
+        {"convolve=1 2/3 4:1", 5, 5, POINT(1),
+         B(0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)},
+        {"convolve=1 2/3 4:0.1:2", 5, 5, POINT(10),
+         B(2, 2, 2, 2, 2, 2, 3, 4, 2, 2, 2, 5, 6, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2)},
+        {"sepconvolve=1 2:3 0 1:1:0:zero", 4, 1, B(1, 2, 3, 4), B(0, 0, 0, 0)},
+        {"sepconvolve=1 2:3 7 1:1:0:zero", 4, 1, B(1, 2, 3, 4), B(28, 49, 70, 56)},
         // A point of 10: beside it |gx| = 20, at its corners |gx| = |gy| = 10.
         {"sobel", 5, 5, POINT(10), NEAR(20, 20, 0)},
         {"sobel=l2", 5, 5, POINT(10), NEAR(14, 20, 0)}, // sqrt(200) = 14.14

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "stages/chain.h"
+#include "stages/convolution.h"
 #include "stages/plan.h"
 #include "stages/separable.h"
 
@@ -39,6 +40,12 @@ static void chains_that_are_none(void **state)
         {"gray,,sobel", 5, 0, "name is missing"},
         {"gray,", 5, 0, "name is missing"},
         {"sobel=border=clamp", 13, 5, "replicate|zero|reflect|mirror|wrap"},
+        {"gray,gaussian='1.4,sobel", 14, 10, "does not end"},
+        {"gaussian='1.4x'", 10, 4, "takes a number"},
+        {"convolve", 0, 8, "convolve=kernel, rows of numbers"},
+        {"gray,convolve=1 2/3:2", 14, 5, "row 2 has 1 number"},
+        {"convolve='1,2:3'", 9, 7, "nor a file"},
+        {"convolve=\"0 0\":1", 9, 5, "only zeros"},
     };
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         struct chain chain;
@@ -68,6 +75,8 @@ static void chains_that_are(void **state)
         {"gaussian=border=wrap:sigma=2", 1, 2},
         {"brightness=-255,brightness=255", 2, -255},
         {"brightness=+1e1", 1, 10},
+        {"brightness='-1.5'", 1, -1.5},
+        {"brightness=offset=\"7\",gray='mean'", 2, 7},
     };
     for (size_t k = 0; k < sizeof right / sizeof *right; k++) {
         struct chain chain;
@@ -99,7 +108,12 @@ static void tables_are_sound(void **state)
         assert_ptr_equal(stage_find(stages[k]->name, strlen(stages[k]->name)), stages[k]);
         assert_true(stages[k]->summary && stages[k]->formula && stages[k]->lower);
         for (const struct stage_option *option = stages[k]->option; option->name; option++) {
-            assert_true(option->unit && option->help && option->min < option->max);
+            assert_true(option->unit && option->help);
+            if (option->type == OPTION_TEXT) {
+                assert_true(option->resolve && isnan(option->initial));
+                continue;
+            }
+            assert_true(option->min < option->max);
             assert_true(isnan(option->initial) ||
                         (option->initial >= option->min && option->initial <= option->max));
             if (option->type != OPTION_CHOICE)
@@ -201,6 +215,118 @@ static void gaussians_stay_within_one_code(void **state)
             program_free(&program);
         }
     }
+}
+
+// ---- convolutions ----
+
+enum { WIDTH = 23, HEIGHT = 17 };
+
+// Lines whose products sum to `weight` within `tolerance`, the larger pair first.
+static void expect_lines(const double *weight, double tolerance)
+{
+    double memory_x[2][WIDTH], memory_y[2][HEIGHT], size[2] = {0};
+    double *x[2] = {memory_x[0], memory_x[1]}, *y[2] = {memory_y[0], memory_y[1]};
+    convolution_lines(weight, WIDTH, HEIGHT, x, y);
+    for (int j = 0; j < HEIGHT; j++)
+        for (int i = 0; i < WIDTH; i++) {
+            double sum = y[0][j] * x[0][i] + y[1][j] * x[1][i];
+            assert_true(fabs(sum - weight[j * WIDTH + i]) <= tolerance);
+        }
+    for (int r = 0; r < 2; r++)
+        for (int j = 0; j < HEIGHT; j++)
+            size[r] += y[r][j] * y[r][j];
+    assert_true(size[0] >= size[1]);
+}
+
+static void lines_are_the_best_of_a_kernel(void **state)
+{
+    (void)state;
+    double weight[HEIGHT * WIDTH], small = 1e-3;
+    for (int rank = 1; rank <= 3; rank++) {
+        for (int k = 0; k < HEIGHT * WIDTH; k++) {
+            double i = k % WIDTH, j = k / WIDTH;
+            weight[k] = sin(j + 1) * cos(0.3 * i);
+            weight[k] += rank > 1 ? 7 * (j - 8) * (i + 1) : 0;
+            weight[k] += rank > 2 ? small * cos(2 * j) * sin(5 * i + 1) : 0;
+        }
+        // Two pairs leave no more than the third was, by its Frobenius norm.
+        expect_lines(weight, rank < 3 ? 1e-9 : small * sqrt(HEIGHT * WIDTH));
+    }
+    memset(weight, 0, sizeof weight);
+    weight[5 * WIDTH + 3] = 1;
+    expect_lines(weight, 0);
+}
+
+// The operation that a chain of one convolution comes to, and how far its weights are from
+// `wanted`.
+static void expect_weights(const char *text, const struct format *format, int rank,
+                           const double *wanted)
+{
+    struct chain chain;
+    struct chain_error error;
+    struct program program;
+    assert_int_equal(chain_parse(text, &chain, &error), STATUS_OK);
+    assert_int_equal(program_init(&program, format), STATUS_OK);
+    assert_int_equal(chain_lower(&chain, &program), STATUS_OK);
+    const struct op_convolve *f = &program.op[0].convolve;
+    double above = 0, below = 0;
+    assert_int_equal(f->rank, rank);
+    assert_true(op_convolve_most(f, format->depth) < INT64_C(1) << 52);
+    for (int k = 0; k < f->width * f->height; k++) {
+        double weight = rank ? 0 : f->weight[k];
+        for (int r = 0; r < rank; r++)
+            weight += (double)f->line_y[r][k / f->width] * f->line_x[r][k % f->width];
+        weight = ldexp(weight, -f->bits) - wanted[k];
+        above += fmax(weight, 0);
+        below += fmax(-weight, 0);
+    }
+    assert_true(255 * fmax(above, below) <= 0.47);
+    chain_free(&chain);
+    program_free(&program);
+}
+
+static void convolutions_stay_within_one_code(void **state)
+{
+    (void)state;
+    static const char even[] = "convolve=1 2 3 4/5 6 7 9:0.3";
+    double wanted[81], turned[8] = {9, 7, 6, 5, 4, 3, 2, 1};
+    for (int depth = 8; depth <= 16; depth += 4) {
+        struct format gray = format_planar(MODEL_GRAY, depth, 0, 0, false, &full);
+        for (int k = 0; k < 8; k++)
+            wanted[k] = 0.3 * turned[k];
+        expect_weights(even, &gray, 0, wanted);
+        for (int k = 0; k < 81; k++)
+            wanted[k] = 1.0 / 81;
+        expect_weights("sepconvolve=1 1 1 1 1 1 1 1 1", &gray, 1, wanted);
+        for (int k = 0; k < 81; k++)
+            wanted[k] = exp(-0.1 * (k % 9)) * sin(k / 9 + 1.0);
+        char text[4096] = "convolve=";
+        for (int k = 80; k >= 0; k--)
+            sprintf(text + strlen(text), "%.17g%s", wanted[k], !k ? "" : k % 9 ? " " : "/");
+        strcat(text, ":1");
+        expect_weights(text, &gray, 1, wanted);
+    }
+}
+
+// A transform of zeros and ones errs by next to nothing, one of the largest weights by more than
+// what rounding forgives.
+static void transforms_err_by_what_weights_ask(void **state)
+{
+    (void)state;
+    static int32_t weight[31 * 31];
+    struct op_convolve op = {.weight = weight, .width = 31, .height = 31};
+    assert_true(op_convolve_transform_error(&op, 16) == 0);
+    double before = 0;
+    for (int32_t size = 1; size < 1 << 30; size *= 8) {
+        for (int k = 0; k < 31 * 31; k++)
+            weight[k] = k % 2 ? size : -size;
+        double error = op_convolve_transform_error(&op, 8);
+        assert_true(error > 7.9 * before);
+        before = error;
+    }
+    assert_true(before > 0.5);
+    for (int side = 1; side <= 511; side++)
+        assert_true(op_convolve_transform_side(side) >= 2 * side);
 }
 
 // ---- plans ----
@@ -313,6 +439,14 @@ static void chains_change_and_read_back(void **state)
         {"gaussian=1.4", "gaussian#x.sigma=1", NULL},
         {"gaussian=1.4", "gaussian.nosuch=1", NULL},
         {"gaussian=1.4", "", NULL},
+        {"convolve=kernel='1,2;1/0 +0.5e1 0':bias=2", "convolve.scale=0.001",
+         "convolve=kernel='1 2 1/0 5 0':scale=0.001:bias=2"},
+        {"convolve=1 2 1", "convolve.kernel='3,4', convolve.bias=1",
+         "convolve=kernel='3 4':bias=1"},
+        {"convolve=1 2 1", "convolve.kernel=0", NULL},
+        {"convolve=1 2 1", "convolve.kernel='1", NULL},
+        {"sepconvolve=0.1 0.2:1/2/3", "sepconvolve.border=wrap",
+         "sepconvolve=row='0.1 0.2':column='1 2 3':border=wrap"},
         {"brightness=0.1", "brightness.offset=0.30000000000000004",
          "brightness=offset=0.30000000000000004"},
     };
@@ -329,9 +463,13 @@ static void chains_change_and_read_back(void **state)
             assert_true(*error.message);
         assert_int_equal(chain_parse(text, &again, &error), STATUS_OK);
         assert_int_equal(again.links, chain.links);
-        for (int n = 0; n < chain.links; n++)
+        for (int n = 0; n < chain.links; n++) {
             assert_memory_equal(again.link[n].value, chain.link[n].value,
                                 sizeof chain.link[n].value);
+            for (int o = 0; o < STAGE_OPTIONS; o++)
+                assert_true(!chain.link[n].text[o] ||
+                            !strcmp(chain.link[n].text[o], again.link[n].text[o]));
+        }
         chain_free(&chain);
         chain_free(&again);
         free(text);
@@ -348,6 +486,9 @@ int main(void)
         cmocka_unit_test(tables_are_sound),
         cmocka_unit_test(borders_reach_any_distance),
         cmocka_unit_test(gaussians_stay_within_one_code),
+        cmocka_unit_test(lines_are_the_best_of_a_kernel),
+        cmocka_unit_test(convolutions_stay_within_one_code),
+        cmocka_unit_test(transforms_err_by_what_weights_ask),
         cmocka_unit_test(the_default_chain_is_one_pass_of_luma),
         cmocka_unit_test(untouched_planes_are_referenced),
         cmocka_unit_test(limits_cut_passes_and_buffers_are_shared),
