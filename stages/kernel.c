@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FILE_MOST = 16 << 20 }; // bytes: 511 x 511 numbers of 60 characters
@@ -117,26 +118,39 @@ static bool read_rows(const struct reason *reason, const char *text, char separa
     }
 }
 
-// A file as a string. Bytes of zero are taken for what no number is.
-static char *read_file(const struct reason *reason, const char *name)
+// Open what cannot keep a job waiting: a chain may change while frames are under way.
+static FILE *open_file(const struct reason *reason, const char *name)
 {
-    FILE *file = fopen(name, "rb");
-    if (!file) {
+    struct stat about;
+    FILE *file = NULL;
+    if (!stat(name, &about) && !S_ISREG(about.st_mode)) {
+        refuse(reason, "are no rows: it is no regular file");
+        return NULL;
+    }
+    file = fopen(name, "rb");
+    if (!file)
         refuse(&(struct reason){reason->why, reason->size, NULL},
                "it is neither rows of numbers, such as '1 2 1/2 4 2/1 2 1', nor a file that can be "
                "read: %s",
                strerror(errno));
+    return file;
+}
+
+// A file as a string. Bytes of zero are taken for what no number is.
+static char *read_file(const struct reason *reason, const char *name)
+{
+    FILE *file = open_file(reason, name);
+    if (!file)
         return NULL;
-    }
     char *text = malloc(FILE_MOST + 1);
     size_t size = text ? fread(text, 1, FILE_MOST + 1, file) : 0;
-    bool failed = ferror(file);
+    bool readable = !ferror(file) && size <= FILE_MOST;
+    if (ferror(file))
+        refuse(reason, "nothing can be read: %s", strerror(errno));
+    else if (!readable)
+        refuse(reason, "are more than %d MiB, which no kernel is", FILE_MOST >> 20);
     fclose(file);
-    if (text && (failed || size > FILE_MOST)) {
-        if (failed)
-            refuse(reason, "nothing can be read: %s", strerror(errno));
-        else
-            refuse(reason, "are more than %d MiB, which no kernel is", FILE_MOST >> 20);
+    if (!readable) {
         free(text);
         return NULL;
     }

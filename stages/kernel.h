@@ -1,7 +1,7 @@
 // Kernels as users write them: rows of numbers.
 //
 //   1 2 1/2 4 2/1 2 1     numbers by spaces, tabs, commas or semicolons; rows by slashes
-//   blur.txt              the name of a file: rows by lines, the rest after a # is a comment
+//   blur.txt              the name of a regular file: rows by lines, what follows a # is a comment
 //
 // What reads as rows is never taken for a file. Rows are of one length; numbers are finite and no
 // larger than KERNEL_LARGEST; a kernel of nothing but zeros is none.
