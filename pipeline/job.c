@@ -389,6 +389,12 @@ static void note_written(void *job_, int64_t pts_us, int64_t begin_ns)
     job_span(job, SLUICE_PART_MUX, begin_ns, -1);
 }
 
+// Behind a slow encoder, one of several, frames wait.
+static bool has_waited_too_long(void *job, const AVFrame *frame)
+{
+    return frame_is_late(job, frame, 0);
+}
+
 // The output, opened when the first filtered frame is under way and so is known in shape.
 static enum status open_sink(struct sluice_job *job, const struct slot *slot)
 {
@@ -410,6 +416,8 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
         .shift = start == AV_NOPTS_VALUE ? 0 : start,
         .end = end_of_output(job, shape),
         .watch = {note_written, job},
+        .is_late = has_waited_too_long,
+        .opaque = job,
     };
     job->width = shape->width;
     job->height = shape->height;

@@ -18,6 +18,8 @@ struct branch {
     const struct stop *stop;
     struct queue *frames;
     bool skips;
+    bool (*is_late)(void *opaque, const AVFrame *frame); // NULL: never
+    void *opaque;
     pthread_t thread;
     bool opened;
     _Atomic int64_t given, dropped;
@@ -50,7 +52,10 @@ static void *run(void *branch_)
     enum status status = STATUS_OK;
     AVFrame *frame = NULL;
     while (!status && !queue_pop(branch->frames, &frame)) {
-        status = branch->sink->write(branch->sink, frame);
+        bool late = branch->is_late && branch->is_late(branch->opaque, frame);
+        branch->dropped += late;
+        if (!late)
+            status = branch->sink->write(branch->sink, frame);
         av_frame_free(&frame);
     }
     if (!status)
@@ -68,6 +73,8 @@ static enum status open_branch(struct branch *branch, const struct sink_video *v
                                const struct log *log)
 {
     branch->skips = video->live;
+    branch->is_late = video->is_late;
+    branch->opaque = video->opaque;
     branch->sink->pixel = video->first->format;
     enum status status = branch->sink->open(branch->sink, video);
     if (!status)
