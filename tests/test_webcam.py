@@ -74,8 +74,10 @@ def test_camera_of_others(tmp_path):
         pytest.skip("no devices can be made here")
     for folder in tmp_path, *tmp_path.parents[:2]:
         folder.chmod(0o755)
-    result = tools.execute(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-                            tools.SLUICE, tmp_path / "camera", "null:"])
+    other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", tools.SLUICE]
+    if tools.execute([*other, "--version"]).code:
+        pytest.skip("others cannot run what lies here")
+    result = tools.execute([*other, tmp_path / "camera", "null:"])
     assert result.code == 4 and "group video" in result.stderr
 
 
