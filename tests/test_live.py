@@ -42,6 +42,7 @@ def test_server_killed_again_and_again_is_one_output(tmp_path):
             assert job.resources() == resources
         time.sleep(0.5)
         told = job.stop()
+    print(f"{losses} losses, longest return {longest:.2f} s, descriptors and threads {resources}")
     assert told["frames"]["reconnects"] == told["frames"]["losses"] == losses
     assert longest < 4 # two seconds on a machine that has nothing else to do
     times = check_times(tmp_path / "out.mkv")
