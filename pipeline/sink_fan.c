@@ -15,7 +15,6 @@ enum { FRAMES_WAITING = 4, FRAMES_SKIPPING = 64 };
 
 struct branch {
     struct sink *sink;
-    const struct stop *stop;
     struct queue *frames;
     bool skips;
     bool (*is_late)(void *opaque, const AVFrame *frame); // NULL: never

@@ -50,7 +50,7 @@ def test_server_killed_again_and_again_is_one_output(tmp_path):
     gaps = sum(b - a for a, b in zip(times, times[1:]) if b - a > 0.15)
     assert abs(gaps - lost) < 0.2 * lost + 0.5, (gaps, lost)
     assert abs(times[-1] - told["time"]["wall_s"]) < 3
-    assert told["frames"]["damaged_frames"] <= losses / 5 # a kill may cut a picture
+    assert told["frames"]["damaged_frames"] <= losses // 50 # a kill may cut a picture in its midst
 
 
 @needs_rtsp
