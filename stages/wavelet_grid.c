@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PREFILTER 0.9     // deviation of the cells' Gaussian, in cells
-#define PREFILTER_REACH 5 // cells
-#define FILTER_REACH 5.2  // deviations
-#define LEAST_RATIO 2.5   // s / D
+#define PREFILTER 0.9    // deviation of the cells' Gaussian, in cells
+#define FILTER_REACH 5.2 // deviations
+#define LEAST_RATIO 2.5  // s / D
 
 enum { FREQUENCIES = 64 };
 
@@ -77,24 +76,23 @@ static int filter_radius(double sigma, int decimate)
     return (int)ceil(FILTER_REACH * sqrt(variance));
 }
 
-static enum status filter_init(struct wavelet_grid *grid, const struct op_wavelet *op, int k,
-                               int level)
+static enum status filter_init(struct wavelet_grid *grid, const struct op_wavelet *op, int k)
 {
+    struct wavelet_filter *filter = &grid->filter[k];
     double scale = op->scale[k], factor = op_wavelet_factor(op, scale);
-    int decimate = grid->level[level].decimate;
-    double sigma = ldexp(scale, -decimate);
-    int radius = filter_radius(sigma, decimate), count = 2 * radius + 1 + 2 * WAVELET_ZEROS;
+    int decimate = grid->level[filter->level].decimate, radius = filter->radius;
+    int count = 2 * radius + 1 + 2 * WAVELET_ZEROS;
     int smooth = add_taps(grid, count), bent = add_taps(grid, count);
     if (smooth < 0 || bent < 0)
         return STATUS_MEMORY;
-    smooth += WAVELET_ZEROS;
-    bent += WAVELET_ZEROS;
-    grid->filter[k] = (struct wavelet_filter){level, radius, smooth, bent};
+    filter->smooth = smooth + WAVELET_ZEROS;
+    filter->bent = bent + WAVELET_ZEROS;
+    float *smooth_tap = grid->tap + filter->smooth, *bent_tap = grid->tap + filter->bent;
     if (decimate)
-        grid_taps(sigma, factor * 2 * pi * scale * scale, radius, grid->tap + smooth,
-                  grid->tap + bent);
+        grid_taps(ldexp(scale, -decimate), factor * 2 * pi * scale * scale, radius, smooth_tap,
+                  bent_tap);
     else
-        direct_taps(scale, factor, radius, grid->tap + smooth, grid->tap + bent);
+        direct_taps(scale, factor, radius, smooth_tap, bent_tap);
     return STATUS_OK;
 }
 
@@ -111,7 +109,7 @@ static enum status prefilter_init(struct prefilter *prefilter, struct wavelet_gr
                                   int decimate)
 {
     double deviation = ldexp(PREFILTER, decimate), norm = sqrt(2 * pi) * deviation;
-    int reach = decimate ? PREFILTER_REACH << decimate : 0;
+    int reach = decimate ? WAVELET_REACH << decimate : 0;
     *prefilter = (struct prefilter){reach, NULL, add_taps(grid, 2 * reach + 1)};
     prefilter->weight = malloc(((size_t)2 * (size_t)reach + 1) * sizeof(double));
     if (!prefilter->weight || prefilter->tap < 0)
@@ -153,12 +151,11 @@ static enum status fold_cell(struct wavelet_grid *grid, const struct prefilter *
 
 static enum status axis_init(struct wavelet_axis *axis, struct wavelet_grid *grid,
                              const struct prefilter *prefilter, enum border border, int length,
-                             const struct wavelet_level *level, int values)
+                             const struct wavelet_level *level)
 {
     enum status status = STATUS_OK;
     int reach = prefilter->reach;
     double *sum = malloc((size_t)length * sizeof *sum);
-    axis->cells = values + 2 * level->margin;
     axis->cell = calloc((size_t)axis->cells, sizeof *axis->cell);
     if (!sum || !axis->cell)
         status = STATUS_MEMORY;
@@ -175,11 +172,6 @@ static enum status axis_init(struct wavelet_axis *axis, struct wavelet_grid *gri
     return status;
 }
 
-static int values_along(int length, int decimate)
-{
-    return decimate ? ((length - 1) >> decimate) + WAVELET_SPLINE : length;
-}
-
 // The quintic B-spline about 0.
 static double spline(double x)
 {
@@ -188,6 +180,11 @@ static double spline(double x)
     for (int k = 0; k <= WAVELET_SPLINE; k++)
         sum += binomial[k] * pow(fmax(x + 3 - k, 0), 5);
     return sum / 120;
+}
+
+float wavelet_spline(int decimate, int phase, int n)
+{
+    return (float)spline(ldexp(phase, -decimate) - (n - 2));
 }
 
 static enum status spline_init(struct wavelet_level *level)
@@ -201,7 +198,7 @@ static enum status spline_init(struct wavelet_level *level)
         return STATUS_MEMORY;
     for (int n = 0; n < WAVELET_SPLINE; n++)
         for (int x = 0; x < level->period; x++)
-            level->spline[n * level->period + x] = (float)spline((double)(x % d) / d - (n - 2));
+            level->spline[n * level->period + x] = wavelet_spline(level->decimate, x % d, n);
     return STATUS_OK;
 }
 
@@ -209,13 +206,11 @@ static enum status level_init(struct wavelet_grid *grid, struct wavelet_level *l
                               enum border border)
 {
     struct prefilter prefilter;
-    level->columns = values_along(grid->width, level->decimate);
-    level->rows = values_along(grid->height, level->decimate);
     enum status status = prefilter_init(&prefilter, grid, level->decimate);
     if (!status)
-        status = axis_init(&level->x, grid, &prefilter, border, grid->width, level, level->columns);
+        status = axis_init(&level->x, grid, &prefilter, border, grid->width, level);
     if (!status)
-        status = axis_init(&level->y, grid, &prefilter, border, grid->height, level, level->rows);
+        status = axis_init(&level->y, grid, &prefilter, border, grid->height, level);
     if (!status)
         status = spline_init(level);
     free(prefilter.weight);
@@ -224,38 +219,50 @@ static enum status level_init(struct wavelet_grid *grid, struct wavelet_level *l
 
 // ---- the whole ----
 
-// The levels that the scales need, and each scale's filter.
-static enum status find_levels(struct wavelet_grid *grid, const struct op_wavelet *op)
+static int values_along(int length, int decimate)
 {
-    enum status status = STATUS_OK;
-    for (int decimate = 0; decimate < WAVELET_LEVELS; decimate++) {
-        struct wavelet_level *level = &grid->level[grid->levels];
-        bool is_used = decimate == 0;
-        level->decimate = decimate;
-        for (int k = 0; k < op->scales && !status; k++) {
-            if (decimation(op->scale[k]) != decimate)
-                continue;
-            status = filter_init(grid, op, k, grid->levels);
-            if (grid->filter[k].radius > level->margin)
-                level->margin = grid->filter[k].radius;
-            is_used = true;
-        }
-        grid->levels += is_used;
+    return decimate ? ((length - 1) >> decimate) + WAVELET_SPLINE : length;
+}
+
+// A level, whose margin is that of its scales, which become its own. Returns how many there are.
+static int outline_level(struct wavelet_grid *grid, const struct op_wavelet *op, int decimate)
+{
+    struct wavelet_level *level = &grid->level[grid->levels];
+    int count = 0;
+    *level = (struct wavelet_level){.decimate = decimate};
+    for (int k = 0; k < op->scales; k++) {
+        if (decimation(op->scale[k]) != decimate)
+            continue;
+        int radius = filter_radius(ldexp(op->scale[k], -decimate), decimate);
+        grid->filter[k] = (struct wavelet_filter){.level = grid->levels, .radius = radius};
+        level->margin = radius > level->margin ? radius : level->margin;
+        count++;
     }
-    return status;
+    level->columns = values_along(grid->width, decimate);
+    level->rows = values_along(grid->height, decimate);
+    level->x.cells = level->columns + 2 * level->margin;
+    level->y.cells = level->rows + 2 * level->margin;
+    return count;
+}
+
+void wavelet_grid_outline(const struct op *op, int width, int height, struct wavelet_grid *grid)
+{
+    *grid = (struct wavelet_grid){.width = width, .height = height, .filters = op->wavelet.scales};
+    for (int decimate = 0; decimate < WAVELET_LEVELS; decimate++)
+        if (outline_level(grid, &op->wavelet, decimate) || decimate == 0)
+            grid->levels++;
 }
 
 enum status wavelet_grid_create(const struct op *op, int width, int height,
                                 struct wavelet_grid **grid)
 {
-    struct wavelet_grid *made = *grid = calloc(1, sizeof *made);
+    struct wavelet_grid *made = *grid = malloc(sizeof *made);
     if (!made)
         return STATUS_MEMORY;
-    made->width = width;
-    made->height = height;
-    made->filters = op->wavelet.scales;
-    made->filter = calloc((size_t)made->filters, sizeof *made->filter);
-    enum status status = made->filter ? find_levels(made, &op->wavelet) : STATUS_MEMORY;
+    enum status status = STATUS_OK;
+    wavelet_grid_outline(op, width, height, made);
+    for (int k = 0; k < made->filters && !status; k++)
+        status = filter_init(made, &op->wavelet, k);
     for (int k = 0; k < made->levels && !status; k++)
         status = level_init(made, &made->level[k], op->border);
     if (status)
@@ -272,7 +279,6 @@ void wavelet_grid_destroy(struct wavelet_grid **grid)
         free((*grid)->level[k].y.cell);
         free((*grid)->level[k].spline);
     }
-    free((*grid)->filter);
     free((*grid)->tap);
     free(*grid);
     *grid = NULL;

@@ -26,6 +26,7 @@
 #include "stages/status.h"
 
 enum {
+    WAVELET_REACH = 5,  // of the cells' Gaussian, in cells
     WAVELET_SPLINE = 6, // values that one of W_s is made of, along each axis
     WAVELET_LEVELS = 16,
     WAVELET_RADIUS = 26, // the most of a filter
@@ -71,11 +72,17 @@ struct wavelet_grid {
     int width, height;
     struct wavelet_level level[WAVELET_LEVELS]; // fine to coarse; the first has D = 1
     int levels;
-    struct wavelet_filter *filter; // one per scale, in the operation's order
+    struct wavelet_filter filter[WAVELET_SCALES]; // one per scale, in the operation's order
     int filters;
     float *tap;
     int taps;
 };
+
+// Fill in what takes no memory: all but taps, their places, cells and splines.
+void wavelet_grid_outline(const struct op *op, int width, int height, struct wavelet_grid *grid);
+
+// The weight of value n, of the six around W_s, where x % D = `phase`.
+float wavelet_spline(int decimate, int phase, int n);
 
 // On success the caller owns *grid. STATUS_MEMORY is the only failure; *grid is NULL then.
 enum status wavelet_grid_create(const struct op *op, int width, int height,
