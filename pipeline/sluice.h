@@ -332,6 +332,7 @@ struct sluice_option_info {
     const char *choices; // "luma|mean", of SLUICE_CHOICE
     const char *derived; // how the default follows from other options; NULL: it does not
     bool required;
+    bool many;      // of the first option: it takes all values that have no name
     double initial; // the default; of SLUICE_CHOICE its index
     double min, max;
     const char *help;

@@ -1,8 +1,9 @@
 // Chain text, as ffmpeg users know it: name=value:value:key=value,name,...
 //
-// Values come in the order of the stage's option table, or by name after those. Spaces around
-// names, values and separators mean nothing. An empty chain has no stages. Quotes, '...' or "...",
-// protect what stands between them, as in ffmpeg; they are taken off.
+// Values come in the order of the stage's option table, or by name after those; where the first
+// option takes many, all without a name are its. Spaces around names, values and separators mean
+// nothing. An empty chain has no stages. Quotes, '...' or "...", protect what stands between them,
+// as in ffmpeg; they are taken off.
 #pragma once
 
 #include "stages/log.h"

@@ -28,10 +28,14 @@ struct stage_option {
     const char *derived; // what stands for the initial value when it follows from other options
     const char *help;    // one sentence without a full stop
 
-    // Of texts: turn what was given into what the chain keeps, which reads as the same everywhere
-    // and for ever: a file becomes what is in it. The caller frees it. NULL when the text is none,
-    // with the reason in `why`, as "it has no rows"; when memory ran out, without.
+    // (optional) Of texts: turn what was given into what the chain keeps, which reads as the same
+    // everywhere and for ever: a file becomes what is in it. The caller frees it. NULL when the
+    // text is none, with the reason in `why`, as "it has no rows"; when memory ran out, without.
     char *(*resolve)(const char *text, char *why, size_t size);
+
+    // Of a text that is the table's first row: it takes all the values without a name, each
+    // resolved by itself. They reach lower() joined by newlines.
+    bool many;
 };
 
 struct stage {
