@@ -37,8 +37,8 @@ static void print_stage(int index, const struct sluice_stage_info *stage)
     struct sluice_option_info option;
     printf("%s", stage->name);
     for (int k = 0; !sluice_stage_option(index, k, &option); k++)
-        printf("%s%s%s%s", k ? ":" : "=", option.required ? "" : "[", option.name,
-               option.required ? "" : "]");
+        printf("%s%s%s%s%s", k ? ":" : "=", option.required ? "" : "[", option.name,
+               option.many ? "..." : "", option.required ? "" : "]");
     printf("\n    %s\n    %s\n", stage->summary, stage->formula);
     if (stage->source)
         printf("    source: %s\n", stage->source);

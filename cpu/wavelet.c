@@ -1,10 +1,19 @@
-#include "cpu/wavelet.h"
+// OP_WAVELET by the grids of stages/wavelet_grid.h, in phases of parts that any thread may make:
+//
+//   samples    cells of the first level: the picture with what its border puts around it
+//   cells      of the other levels
+//   values     of the scales that have a grid
+//   results    rows of the picture, with all that is only of a row
+//   energies
+//
+// The same comes of any number of bands.
+#include "cpu/whole.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEP_SAMPLES, STEP_CELLS, STEP_VALUES, STEP_RESULTS, STEP_ENERGIES };
+enum { SAMPLES, CELLS, VALUES, RESULTS, ENERGIES, PHASES };
 
 // Rows of values, or of the result, that are made together.
 enum { ROWS = 16 };
@@ -15,7 +24,7 @@ struct reals_plane {
     ptrdiff_t stride; // floats
 };
 
-// What a worker needs while it makes a part.
+// What a band needs while it makes a part.
 struct scratch {
     float *line, *wide, *value; // rows
     float *most, *winner;       // ROWS rows
@@ -24,13 +33,14 @@ struct scratch {
 };
 
 struct wavelet {
+    struct whole base;
     const struct op *op;
     const struct wavelet_kernels *kernels;
     struct wavelet_grid *grid;
     struct reals_plane cells[WAVELET_LEVELS];
     struct reals_plane *values; // of each scale; no rows where D = 1
-    struct scratch *scratch;
-    int workers;
+    struct scratch *scratch;    // of each band
+    int bands;
     double *energy; // of each part of the results, each scale
 };
 
@@ -80,7 +90,7 @@ static bool scratch_init(struct scratch *scratch, const struct wavelet_grid *gri
     return scratch->line;
 }
 
-static int bands(int rows)
+static int parts_of(int rows)
 {
     return (rows + ROWS - 1) / ROWS;
 }
@@ -96,54 +106,32 @@ static bool make_room(struct wavelet *self)
         if (level->decimate)
             made = plane_init(&self->values[k], level->columns, level->rows);
     }
-    for (int k = 0; k < self->workers && made; k++)
+    for (int k = 0; k < self->bands && made; k++)
         made = scratch_init(&self->scratch[k], grid);
     return made;
 }
 
-enum status wavelet_create(const struct op *op, int width, int height, int workers,
-                           const struct wavelet_kernels *kernels, struct wavelet **wavelet)
+static void destroy(struct whole **whole)
 {
-    struct wavelet *self = *wavelet = calloc(1, sizeof *self);
-    if (!self)
-        return STATUS_MEMORY;
-    size_t scales = (size_t)op->wavelet.scales;
-    self->op = op;
-    self->kernels = kernels;
-    self->workers = workers;
-    self->values = calloc(scales, sizeof *self->values);
-    self->scratch = calloc((size_t)workers, sizeof *self->scratch);
-    self->energy = calloc(scales * (size_t)bands(height), sizeof *self->energy);
-    if (self->values && self->scratch && self->energy &&
-        !wavelet_grid_create(op, width, height, &self->grid) && make_room(self))
-        return STATUS_OK;
-    wavelet_destroy(wavelet);
-    return STATUS_MEMORY;
-}
-
-void wavelet_destroy(struct wavelet **wavelet)
-{
-    struct wavelet *self = *wavelet;
-    if (!self)
-        return;
+    struct wavelet *self = (struct wavelet *)*whole;
     for (int k = 0; k < WAVELET_LEVELS; k++)
         free(self->cells[k].row);
     for (int k = 0; self->values && k < self->op->wavelet.scales; k++)
         free(self->values[k].row);
-    for (int k = 0; self->scratch && k < self->workers; k++)
+    for (int k = 0; self->scratch && k < self->bands; k++)
         free(self->scratch[k].line);
     wavelet_grid_destroy(&self->grid);
     free(self->values);
     free(self->scratch);
     free(self->energy);
     free(self);
-    *wavelet = NULL;
+    *whole = NULL;
 }
 
-// ---- steps ----
+// ---- phases ----
 
 // The scales that somebody wants.
-static int scales(const struct wavelet *self, const struct wavelet_work *work)
+static int scales(const struct wavelet *self, const struct whole_work *work)
 {
     bool one = self->op->wavelet.show == WAVELET_ABS || self->op->wavelet.show == WAVELET_SIGNED;
     return one && !work->side ? 1 : self->op->wavelet.scales;
@@ -164,31 +152,31 @@ static int find_band(const struct wavelet *self, int *part)
     int k = 0;
     for (;; k++) {
         const struct wavelet_level *level = &self->grid->level[self->grid->filter[k].level];
-        int count = level->decimate ? bands(level->rows) : 0;
+        int count = level->decimate ? parts_of(level->rows) : 0;
         if (*part < count)
             return k;
         *part -= count;
     }
 }
 
-int wavelet_parts(const struct wavelet *self, const struct wavelet_work *work, int step)
+static int parts(const struct wavelet *self, const struct whole_work *work, int phase)
 {
     const struct wavelet_grid *grid = self->grid;
-    int parts = 0;
-    switch (step) {
-    case STEP_SAMPLES:
-        return bands(grid->level[0].y.cells);
-    case STEP_CELLS:
+    int count = 0;
+    switch (phase) {
+    case SAMPLES:
+        return parts_of(grid->level[0].y.cells);
+    case CELLS:
         for (int k = 1; k < grid->levels; k++)
-            parts += grid->level[k].y.cells;
-        return parts;
-    case STEP_VALUES:
+            count += grid->level[k].y.cells;
+        return count;
+    case VALUES:
         for (int k = 0; k < scales(self, work); k++)
             if (self->values[k].row)
-                parts += bands(grid->level[grid->filter[k].level].rows);
-        return parts;
-    case STEP_RESULTS:
-        return bands(grid->height);
+                count += parts_of(grid->level[grid->filter[k].level].rows);
+        return count;
+    case RESULTS:
+        return parts_of(grid->height);
     default:
         return work->side ? 1 : 0;
     }
@@ -206,7 +194,7 @@ static void extend_row(const struct wavelet_level *level, float *row)
     }
 }
 
-static void run_samples(const struct wavelet *self, const struct wavelet_work *work, int part)
+static void run_samples(const struct wavelet *self, const struct whole_work *work, int part)
 {
     const struct wavelet_level *level = &self->grid->level[0];
     for (int y = part * ROWS; y < (part + 1) * ROWS && y < level->y.cells; y++) {
@@ -214,9 +202,9 @@ static void run_samples(const struct wavelet *self, const struct wavelet_work *w
         float *row = plane_row(&self->cells[0], y);
         if (!cell->count)
             continue; // it stays zero
-        self->kernels->load[work->from.depth > 8](work->from.data + cell->first * work->from.stride,
-                                                  (float)self->op->wavelet.black,
-                                                  row + level->margin, level->columns);
+        self->kernels->load[work->depth > 8](
+            (const uint8_t *)work->from + cell->first * work->from_stride,
+            (float)self->op->wavelet.black, row + level->margin, level->columns);
         extend_row(level, row);
     }
 }
@@ -301,7 +289,7 @@ static void show_row(const struct wavelet *self, const struct scratch *scratch, 
         memcpy(most, w, (size_t)self->grid->width * sizeof *w);
 }
 
-static void keep_row(const struct wavelet *self, const struct wavelet_work *work, int part, int k,
+static void keep_row(const struct wavelet *self, const struct whole_work *work, int part, int k,
                      int y, const float *w)
 {
     const struct op_wavelet *op = &self->op->wavelet;
@@ -316,7 +304,7 @@ static void keep_row(const struct wavelet *self, const struct wavelet_work *work
 }
 
 static void finish_row(const struct wavelet *self, const struct scratch *scratch,
-                       const struct wavelet_work *work, int row, int y)
+                       const struct whole_work *work, int row, int y)
 {
     const struct op_wavelet *op = &self->op->wavelet;
     float *most = scratch->most + row * scratch->stride, gain = (float)op->gain;
@@ -326,13 +314,14 @@ static void finish_row(const struct wavelet *self, const struct scratch *scratch
         most[x] = most[x] * gain < 0.5f ? 0 : winner[x] + 1;
     for (int x = 0; x < width && op->show == WAVELET_ABS; x++)
         most[x] = fabsf(most[x]);
-    self->kernels->finish[work->to.depth > 8](most, op->show == WAVELET_WINNER ? 1 : gain,
-                                              op->show == WAVELET_SIGNED ? (float)op->high / 2 : 0,
-                                              op->high, work->to.data + y * work->to.stride, width);
+    self->kernels->finish[work->depth > 8](most, op->show == WAVELET_WINNER ? 1 : gain,
+                                           op->show == WAVELET_SIGNED ? (float)op->high / 2 : 0,
+                                           op->high, (uint8_t *)work->to + y * work->to_stride,
+                                           width);
 }
 
 static void run_results(struct wavelet *self, const struct scratch *scratch,
-                        const struct wavelet_work *work, int part)
+                        const struct whole_work *work, int part)
 {
     int first = part * ROWS, rows = self->grid->height - first, count = scales(self, work);
     rows = rows < ROWS ? rows : ROWS;
@@ -351,40 +340,70 @@ static void run_results(struct wavelet *self, const struct scratch *scratch,
             keep_row(self, work, part, k, first + y, w);
         }
     }
-    for (int y = 0; y < rows && work->to.data; y++)
+    for (int y = 0; y < rows && work->to; y++)
         finish_row(self, scratch, work, y, first + y);
 }
 
 // Of the whole picture, part after part.
-static void run_energies(const struct wavelet *self, const struct wavelet_work *work)
+static void run_energies(const struct wavelet *self, const struct whole_work *work)
 {
     int count = self->op->wavelet.scales;
     for (int k = 0; k < count; k++) {
         double sum = 0, samples = (double)self->grid->width * self->grid->height;
-        for (int part = 0; part < bands(self->grid->height); part++)
+        for (int part = 0; part < parts_of(self->grid->height); part++)
             sum += self->energy[part * count + k];
         ((double *)work->side)[k] = sum / samples;
     }
 }
 
-void wavelet_run(struct wavelet *self, const struct wavelet_work *work, int step, int part,
-                 int worker)
+static void run_part(struct wavelet *self, const struct scratch *scratch,
+                     const struct whole_work *work, int phase, int part)
 {
-    const struct scratch *scratch = &self->scratch[worker];
-    switch (step) {
-    case STEP_SAMPLES:
+    switch (phase) {
+    case SAMPLES:
         run_samples(self, work, part);
         break;
-    case STEP_CELLS:
+    case CELLS:
         run_cells(self, scratch, part);
         break;
-    case STEP_VALUES:
+    case VALUES:
         run_values(self, scratch, part);
         break;
-    case STEP_RESULTS:
+    case RESULTS:
         run_results(self, scratch, work, part);
         break;
     default:
         run_energies(self, work);
     }
+}
+
+static void run(struct whole *whole, const struct whole_work *work, int phase, int band, int bands)
+{
+    struct wavelet *self = (struct wavelet *)whole;
+    int count = parts(self, work, phase), end = whole_band_row(count, band + 1, bands);
+    for (int part = whole_band_row(count, band, bands); part < end; part++)
+        run_part(self, &self->scratch[band], work, phase, part);
+}
+
+enum status wavelet_create(const struct whole_request *request, struct whole **whole)
+{
+    const struct op *op = request->op;
+    struct wavelet *self = calloc(1, sizeof *self);
+    *whole = NULL;
+    if (!self)
+        return STATUS_MEMORY;
+    size_t scales = (size_t)op->wavelet.scales, parts = (size_t)parts_of(request->height);
+    self->base = (struct whole){PHASES, run, destroy};
+    self->op = op;
+    self->kernels = &request->rows->wavelet;
+    self->bands = request->bands;
+    self->values = calloc(scales, sizeof *self->values);
+    self->scratch = calloc((size_t)request->bands, sizeof *self->scratch);
+    self->energy = calloc(scales * parts, sizeof *self->energy);
+    *whole = &self->base;
+    if (self->values && self->scratch && self->energy &&
+        !wavelet_grid_create(op, request->width, request->height, &self->grid) && make_room(self))
+        return STATUS_OK;
+    destroy(whole);
+    return STATUS_MEMORY;
 }

@@ -1,20 +1,11 @@
-// OP_WAVELET on the CPU, by the grids of stages/wavelet_grid.h: in steps, one after another, of
-// parts that any threads may make at once.
-//
-//   cells      of the first level, then of the others
-//   values     of the scales whose level is not the first
-//   results    rows of the picture, with everything that is only of a row
-//   energies
-//
-// The same comes of any number of threads.
+// Row kernels of OP_WAVELET, in single precision (stages/wavelet_grid.h). Rows begin anywhere, and
+// may be read and written up to WAVELET_PAD floats beyond their width.
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stages/op.h"
-#include "stages/status.h"
 #include "stages/wavelet_grid.h"
 
 // A scale's taps, `radius` on both sides of the middle one.
@@ -23,8 +14,6 @@ struct wavelet_taps {
     int radius;
 };
 
-// What rows.c compiles for each level of the instruction set. Rows begin anywhere, and may be read
-// and written up to WAVELET_PAD floats beyond their width.
 enum { WAVELET_PAD = 64 };
 
 // Rows that are mixed at a time.
@@ -63,34 +52,3 @@ struct wavelet_kernels {
     // Codes: from[x] * gain + middle, rounded and limited to 0 .. high.
     void (*finish[2])(const float *from, float gain, float middle, int high, void *to, int width);
 };
-
-// A picture's plane as it lies in memory: samples side by side, one byte each up to 8 bits, two
-// above.
-struct wavelet_plane {
-    uint8_t *data;
-    ptrdiff_t stride; // bytes
-    int depth;
-};
-
-// One picture's work. `side` (optional): see op_side_bytes().
-struct wavelet_work {
-    struct wavelet_plane from, to; // `to` without data: not wanted
-    void *side;
-};
-
-struct wavelet; // of a size
-
-// A seat for pictures of one size, which `workers` threads work on. STATUS_MEMORY is the only
-// failure; *wavelet is NULL then.
-enum status wavelet_create(const struct op *op, int width, int height, int workers,
-                           const struct wavelet_kernels *kernels, struct wavelet **wavelet);
-void wavelet_destroy(struct wavelet **wavelet);
-
-// How many steps there are, and parts of a step, maybe none.
-enum { WAVELET_STEPS = 5 };
-int wavelet_parts(const struct wavelet *wavelet, const struct wavelet_work *work, int step);
-
-// Make a part. Parts of a step may be made by several threads, each as another worker; the next
-// step may begin when all are made.
-void wavelet_run(struct wavelet *wavelet, const struct wavelet_work *work, int step, int part,
-                 int worker);

@@ -1024,6 +1024,8 @@ static cudaError_t make_shown(const struct wavelet *w, const struct layout *layo
 
 extern "C" cudaError_t wavelet_async(const struct whole *whole, cudaStream_t stream)
 {
+    if (!whole->constants)
+        return cudaErrorMemoryAllocation;
     struct layout layout;
     lay_out(&layout, whole->op, whole->width, whole->height);
     struct wavelet w = kernel_arguments(whole, &layout);

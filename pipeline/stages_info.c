@@ -43,6 +43,7 @@ enum sluice_status sluice_stage_option(int index, int option, struct sluice_opti
         .choices = row->choices,
         .derived = row->derived,
         .required = isnan(row->initial) && !row->derived,
+        .many = row->many,
         .initial = row->initial,
         .min = row->min,
         .max = row->max,

@@ -206,21 +206,79 @@ static enum status out_of_memory(struct parser *parser)
     return STATUS_MEMORY;
 }
 
+// One text as the chain keeps it, which is the caller's.
+static enum status resolve_text(struct parser *parser, struct span span,
+                                const struct stage_option *option, char **resolved)
+{
+    if (span.begin == span.end)
+        return refuse(parser, span, "a value is missing here");
+    char why[256] = "", *given = unquoted(span);
+    *resolved = given;
+    if (given && option->resolve) {
+        *resolved = option->resolve(given, why, sizeof why);
+        free(given);
+    }
+    if (!*resolved && !*why)
+        return out_of_memory(parser);
+    if (!*resolved)
+        return refuse(parser, span, "%s is %.*s%s; %s", option->name,
+                      span_length(span) < 60 ? span_length(span) : 60, span.begin,
+                      span_length(span) < 60 ? "" : "...", why);
+    return STATUS_OK;
+}
+
+// "a" and "b" become "a\nb". Takes both; NULL without memory.
+static char *joined(char *list, char *more)
+{
+    if (!list)
+        return more;
+    size_t length = strlen(list), added = strlen(more);
+    char *both = realloc(list, length + added + 2);
+    if (both) {
+        both[length] = '\n';
+        memcpy(both + length + 1, more, added + 1);
+    } else {
+        free(list);
+    }
+    free(more);
+    return both;
+}
+
+// Whether what an option took may be; refuses it, and frees it, if not.
+static enum status accept_texts(struct parser *parser, struct span span,
+                                const struct stage_option *option, char *list)
+{
+    char why[256] = "";
+    if (!option->accept || option->accept(list, why, sizeof why))
+        return STATUS_OK;
+    free(list);
+    return refuse(parser, span, "%s is %.*s%s; %s", option->name, minimum(span_length(span), 60),
+                  span.begin, span_length(span) < 60 ? "" : "...", why);
+}
+
 // *text is the link's: what it was before is freed.
 static enum status parse_text(struct parser *parser, struct span span,
                               const struct stage_option *option, char **text)
 {
-    char why[256] = "", *given = unquoted(span);
-    char *resolved = given ? option->resolve(given, why, sizeof why) : NULL;
-    free(given);
-    if (!resolved && !*why)
-        return out_of_memory(parser);
-    if (!resolved)
-        return refuse(parser, span, "%s is %.*s%s; %s", option->name,
-                      span_length(span) < 60 ? span_length(span) : 60, span.begin,
-                      span_length(span) < 60 ? "" : "...", why);
+    char *list = NULL;
+    struct span all = span;
+    while (span.begin) {
+        struct span part = trimmed(cut(&span, option->many ? ':' : 0));
+        char *resolved = NULL;
+        enum status status = resolve_text(parser, part, option, &resolved);
+        if (status) {
+            free(list);
+            return status;
+        }
+        list = joined(list, resolved);
+        if (!list)
+            return out_of_memory(parser);
+    }
+    enum status status = accept_texts(parser, all, option, list);
+    if (status)
+        return status;
     free(*text);
-    *text = resolved;
+    *text = list;
     return STATUS_OK;
 }
 
@@ -290,11 +348,33 @@ static enum status find_option(struct parser *parser, const struct stage *stage,
     return unknown_option(parser, key, stage);
 }
 
+// Cut off and return the arguments up to the first that has a name.
+static struct span cut_unnamed(struct span *arguments)
+{
+    struct span unnamed = {arguments->begin, arguments->begin};
+    while (arguments->begin) {
+        struct span after = *arguments, value = cut(&after, ':');
+        cut(&value, '=');
+        if (value.begin)
+            break;
+        unnamed.end = after.begin ? after.begin - 1 : arguments->end;
+        *arguments = after;
+    }
+    return unnamed;
+}
+
 static enum status parse_arguments(struct parser *parser, struct span arguments,
                                    struct chain_link *link, bool *given)
 {
     const struct stage *stage = link->stage;
     bool names_began = false;
+    if (stage->option[0].many) {
+        struct span values = trimmed(cut_unnamed(&arguments));
+        given[0] = names_began = values.begin < values.end;
+        enum status status = given[0] ? parse_value(parser, values, link, 0) : STATUS_OK;
+        if (status)
+            return status;
+    }
     for (int position = 0; arguments.begin; position++) {
         struct span argument = cut(&arguments, ':'), value = argument;
         struct span key = cut(&value, '=');
@@ -496,14 +576,27 @@ static void print_number(double value, char *to, size_t size)
 }
 
 // In quotes that the text does not hold itself; where it holds both, piece by piece.
-static void print_text(const char *text, FILE *to)
+static void print_text(struct span text, FILE *to)
 {
     do {
-        char quote = *text == '\'' ? '"' : '\'';
-        size_t piece = quote == '"' ? strspn(text, "'") : strcspn(text, "'");
-        fprintf(to, "%c%.*s%c", quote, (int)piece, text, quote);
-        text += piece;
-    } while (*text);
+        char quote = *text.begin == '\'' ? '"' : '\'';
+        const char *at = text.begin;
+        while (at < text.end && (*at == '\'') == (quote == '"'))
+            at++;
+        fprintf(to, "%c%.*s%c", quote, (int)(at - text.begin), text.begin, quote);
+        text.begin = at;
+    } while (text.begin < text.end);
+}
+
+// Those of an option that takes many.
+static void print_texts(const char *list, FILE *to)
+{
+    for (const char *separator = ""; *list; separator = ":") {
+        size_t length = strcspn(list, "\n");
+        fputs(separator, to);
+        print_text((struct span){list, list + length}, to);
+        list += length + (list[length] == '\n');
+    }
 }
 
 static void print_choice(const struct stage_option *option, double value, FILE *to)
@@ -518,10 +611,14 @@ static void print_choice(const struct stage_option *option, double value, FILE *
 static void print_value(const struct chain_link *link, int index, FILE *to)
 {
     const struct stage_option *option = &link->stage->option[index];
+    const char *text = link->text[index];
     char number[64];
-    fprintf(to, "%s=", option->name);
-    if (option->type == OPTION_TEXT) {
-        print_text(link->text[index], to);
+    if (!option->many)
+        fprintf(to, "%s=", option->name);
+    if (option->many) {
+        print_texts(text, to);
+    } else if (option->type == OPTION_TEXT) {
+        print_text((struct span){text, text + strlen(text)}, to);
     } else if (option->type == OPTION_CHOICE) {
         print_choice(option, link->value[index], to);
     } else {
@@ -596,10 +693,87 @@ void chain_error_describe(const struct chain_error *error, const char *text, cha
     snprintf(buffer, size, "%s\n  %s\n  %*s%s", error->message, text, error->position, "", marks);
 }
 
+// ---- files ----
+
+// The option of a stage that names a file to be written; -1: there is none.
+static int written_option(const struct stage *stage)
+{
+    for (int n = 0; n < options_count(stage); n++)
+        if (stage->option[n].writes)
+            return n;
+    return -1;
+}
+
+static bool writes_file(const struct chain_link *link, enum option_writes writes)
+{
+    int n = written_option(link->stage);
+    return n >= 0 && link->stage->option[n].writes == writes;
+}
+
+int chain_files(const struct chain *chain, enum option_writes writes, struct chain_file *list,
+                int most)
+{
+    int count = 0;
+    for (int k = 0; k < chain->links; k++) {
+        const struct chain_link *link = &chain->link[k];
+        int n = written_option(link->stage);
+        if (!writes_file(link, writes))
+            continue;
+        if (count < most)
+            list[count] = (struct chain_file){link->stage, &link->stage->option[n], link->text[n]};
+        count++;
+    }
+    return count;
+}
+
+// The next stage from number *k on that writes something, with the name of its file or "".
+static const struct stage *next_writer(const struct chain *chain, int *k, const char **name)
+{
+    for (; *k < chain->links; ++*k) {
+        const struct chain_link *link = &chain->link[*k];
+        int n = written_option(link->stage);
+        if (n < 0)
+            continue;
+        *name = link->text[n] ? link->text[n] : "";
+        ++*k;
+        return link->stage;
+    }
+    return NULL;
+}
+
+bool chain_writes_alike(const struct chain *chain, const struct chain *like,
+                        struct chain_error *error)
+{
+    const struct stage *a, *b;
+    const char *name = "", *other = "";
+    int k = 0, n = 0;
+    do {
+        a = next_writer(chain, &k, &name);
+        b = next_writer(like, &n, &other);
+    } while (a && a == b && !strcmp(name, other));
+    if (!a && !b)
+        return true;
+    const struct stage *named = a ? a : b;
+    const char *file = a ? name : other;
+    *error = (struct chain_error){0};
+    snprintf(error->message, sizeof error->message,
+             "the stages that write files, and these, stay the same while a job runs; %s%s%s would "
+             "%s: begin another job for that",
+             named->name, *file ? "=" : "", file,
+             a == b ? "change"
+             : a    ? "be new"
+                    : "go");
+    return false;
+}
+
 enum status chain_lower(const struct chain *chain, struct program *program)
 {
-    for (int k = 0; k < chain->links && !program->status; k++)
-        chain->link[k].stage->lower(chain->link[k].value, (const char *const *)chain->link[k].text,
-                                    program);
+    int records = 0;
+    for (int k = 0; k < chain->links && !program->status; k++) {
+        const struct chain_link *link = &chain->link[k];
+        program->record = writes_file(link, WRITES_RECORDS) ? records++ : -1;
+        link->stage->lower(link->value, (const char *const *)link->text, program);
+    }
+    program->record = -1;
     return program->status;
 }

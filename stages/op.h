@@ -1,8 +1,9 @@
 // Operations: the small vocabulary that every stage lowers to, and the exact arithmetic of each.
 //
-// An operation makes one plane from one plane (mix: from up to three). Samples are unsigned
-// integers of the plane's depth, 8 to 16 bits. Everything below is integer arithmetic that no
-// implementation may round differently: the scalar, cpu and cuda backends agree to the bit.
+// An operation makes one plane from one plane (mix: from up to three). Operations on the whole
+// picture may also have side data: what they deliver with each frame besides the plane. Samples are
+// unsigned integers of the plane's depth, 8 to 16 bits. Everything below is integer arithmetic that
+// no implementation may round differently: the scalar, cpu and cuda backends agree to the bit.
 //
 // Notation: x is a sample of the source, y of the result, x(i, j) the source at column i, row j,
 // extended beyond its edges by the operation's border rule. `>>` is an arithmetic shift, so
@@ -10,6 +11,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "stages/format.h"
@@ -36,7 +38,8 @@ enum op_kind {
     OP_BOX,
     OP_CONVOLVE,
     OP_GRADIENT,
-    // Whole pictures.
+    // Whole pictures: what is made depends on all of x.
+    OP_STATISTICS,
     OP_WAVELET,
 };
 
@@ -165,6 +168,23 @@ struct op_gradient {
     int base, limit;
 };
 
+// y = x. Side data: struct statistics.
+struct op_statistics {
+    int depth;             // of x
+    const char *component; // "Y", "Cb", "R"; static
+    double zero, scale;    // of its codes, see struct levels
+};
+
+enum { STATISTICS_BINS = 256 };
+
+// Of all samples x of a plane: the least and the greatest, the sums of x and of x^2, and how many
+// there are of each value of their upper 8 bits.
+struct statistics {
+    int64_t low, high;
+    uint64_t sum, squares;
+    uint64_t bin[STATISTICS_BINS];
+};
+
 // The two-dimensional continuous wavelet transform with the Mexican hat, at each of some scales s:
 //
 //   W_s(i, j) = C / N(s) sum over |a|, |b| <= support s of
@@ -178,9 +198,10 @@ struct op_gradient {
 //   MAX     y = min(high, max over k of |W_k| gain)       rounded
 //   SCALE   y = 0 if that maximum is below 1/2, else min(high, 1 + the k of it)
 //
-// and in side data the energy of each scale, the mean of W_k^2 over the picture, and if `planes`
-// W_k itself. This is no integer arithmetic: implementations agree with the sum in real numbers to
-// 1e-4 of the full scale F(s), the largest |W_s| that a picture can give far from its edges,
+// Side data: a double for each scale, its energy, the mean of W_k^2 over the picture; then, if
+// `planes`, all W_k as float, scale by scale, row by row. This is no integer arithmetic:
+// implementations agree with the sum in real numbers to 1e-4 of the full scale F(s), the largest
+// |W_s| that a picture can give far from its edges,
 //
 //   F(s) = 255 C / N(s) sum of max(0, (r - 2) exp(-r / 2)),   or of its negative if that is more
 //
@@ -205,12 +226,14 @@ struct op_wavelet {
     enum wavelet_show show;
     double gain; // code values of the result per unit of W
     int high;    // its largest code
-    bool planes;
+    bool planes; // side data holds W, too
 };
 
 // One operation. Sources and result are plane numbers of the program.
 struct op {
     enum op_kind kind;
+    int record; // which of the chain's stages that record it belongs to, see chain_files(); -1:
+                // none
     int sources;
     int source[3];
     int result;
@@ -225,6 +248,7 @@ struct op {
         struct op_box box;
         struct op_convolve convolve;
         struct op_gradient gradient;
+        struct op_statistics statistics;
         struct op_wavelet wavelet;
     };
 };
@@ -236,8 +260,21 @@ static inline bool op_is_pointwise(const struct op *op)
 
 static inline bool op_is_stencil(const struct op *op)
 {
-    return op->kind >= OP_SEPARABLE;
+    return op->kind >= OP_SEPARABLE && op->kind <= OP_GRADIENT;
 }
+
+// Whether it needs the whole picture at once: it is a pass by itself, from memory to memory, and
+// pictures of programs that hold one are not filtered field by field.
+static inline bool op_is_whole(const struct op *op)
+{
+    return op->kind >= OP_STATISTICS;
+}
+
+// The bytes of its side data, for a source plane of this size; 0: there is none.
+size_t op_side_bytes(const struct op *op, int width, int height);
+
+// The number of the operation, an earlier one, whose side data it reads; -1: none.
+int op_reads_side(const struct op *op);
 
 // How many columns (rows) around a place the result depends on.
 int op_radius_x(const struct op *op);

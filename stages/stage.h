@@ -17,6 +17,12 @@ enum option_type {
     OPTION_TEXT,   // any text, in quotes where it holds what separates
 };
 
+// What a stage writes into a file of its own while frames are filtered.
+enum option_writes {
+    WRITES_NOTHING,
+    WRITES_RECORDS, // what its operations tell of each frame: their side data
+};
+
 // One row of a stage's option table. Values are doubles, except texts.
 struct stage_option {
     const char *name; // NULL ends the table
@@ -28,10 +34,23 @@ struct stage_option {
     const char *derived; // what stands for the initial value when it follows from other options
     const char *help;    // one sentence without a full stop
 
-    // Of texts: turn what was given into what the chain keeps, which reads as the same everywhere
-    // and for ever: a file becomes what is in it. The caller frees it. NULL when the text is none,
-    // with the reason in `why`, as "it has no rows"; when memory ran out, without.
+    // (optional) Of texts: turn what was given into what the chain keeps, which reads as the same
+    // everywhere and for ever: a file becomes what is in it. The caller frees it. NULL when the
+    // text is none, with the reason in `why`, as "it has no rows"; when memory ran out, without.
     char *(*resolve)(const char *text, char *why, size_t size);
+
+    // Of a text that is the table's first row: it takes all the values without a name, each
+    // resolved by itself. They reach lower() joined by newlines.
+    bool many;
+
+    // Of a text that names a file which the stage writes: what goes into it. One row a stage. The
+    // job opens it and keeps it open; where none is given the stage's records go into none.
+    enum option_writes writes;
+    const char *beside; // (optional) there is a second file, its name with this behind
+
+    // (optional) Of one that takes many: whether all together may be, as they reach lower(). If
+    // not, the reason is in `why`, as resolve() has it.
+    bool (*accept)(const char *texts, char *why, size_t size);
 };
 
 struct stage {

@@ -1,0 +1,36 @@
+// Which file makes which operation on the whole picture.
+#include "kernels/job.h"
+
+extern "C" size_t whole_constants(const struct op *op, int depth, int width, int height, void *to)
+{
+    (void)depth;
+    switch (op->kind) {
+    case OP_WAVELET:
+        return wavelet_constants(op, width, height, to);
+    default:
+        return 0;
+    }
+}
+
+extern "C" size_t whole_scratch(const struct op *op, int depth, int width, int height)
+{
+    (void)depth;
+    switch (op->kind) {
+    case OP_WAVELET:
+        return wavelet_scratch(op, width, height);
+    default:
+        return 0;
+    }
+}
+
+extern "C" cudaError_t whole_async(const struct whole *whole, cudaStream_t stream)
+{
+    switch (whole->op->kind) {
+    case OP_STATISTICS:
+        return statistics_async(whole, stream);
+    case OP_WAVELET:
+        return wavelet_async(whole, stream);
+    default:
+        return cudaErrorNotSupported;
+    }
+}
