@@ -12,6 +12,7 @@ struct lines {
     int reach;
     double *smooth, *bent;
     double *smooth_sum, *bent_sum;
+    int *column; // of the picture, for each place from -reach to the width + reach; -1: none
 };
 
 static void lines_free(struct lines *lines)
@@ -20,19 +21,24 @@ static void lines_free(struct lines *lines)
     free(lines->bent);
     free(lines->smooth_sum);
     free(lines->bent_sum);
+    free(lines->column);
 }
 
-static enum status lines_init(struct lines *lines, const struct op_wavelet *op, double scale,
-                              int width)
+static enum status lines_init(struct lines *lines, const struct scalar_whole *work, double scale)
 {
+    const struct op_wavelet *op = &work->op->wavelet;
+    int width = work->from->width;
     int reach = lines->reach = (int)floor(op->support * scale);
     size_t count = 2 * (size_t)reach + 1;
     lines->smooth = malloc(count * sizeof(double));
     lines->bent = malloc(count * sizeof(double));
     lines->smooth_sum = malloc((size_t)width * sizeof(double));
     lines->bent_sum = malloc((size_t)width * sizeof(double));
-    if (!lines->smooth || !lines->bent || !lines->smooth_sum || !lines->bent_sum)
+    lines->column = malloc(((size_t)width + count) * sizeof(int));
+    if (!lines->smooth || !lines->bent || !lines->smooth_sum || !lines->bent_sum || !lines->column)
         return STATUS_MEMORY;
+    for (int x = 0; x < width + 2 * reach; x++)
+        lines->column[x] = border_index(work->op->border, x - reach, width);
     double factor = op_wavelet_factor(op, scale);
     for (int k = -reach; k <= reach; k++) {
         double u2 = (double)k * k / (scale * scale);
@@ -57,14 +63,14 @@ static void sum_columns(const struct scalar_whole *work, struct lines *lines, in
     }
 }
 
-static double sum_row(const struct scalar_whole *work, const struct lines *lines, int x)
+static double sum_row(const struct lines *lines, int x)
 {
     double sum = 0;
-    for (int k = -lines->reach; k <= lines->reach; k++) {
-        int column = border_index(work->op->border, x + k, work->from->width);
+    for (int k = 0; k <= 2 * lines->reach; k++) {
+        int column = lines->column[x + k];
         if (column >= 0)
-            sum += lines->bent[lines->reach + k] * lines->smooth_sum[column] +
-                   lines->smooth[lines->reach + k] * lines->bent_sum[column];
+            sum += lines->bent[k] * lines->smooth_sum[column] +
+                   lines->smooth[k] * lines->bent_sum[column];
     }
     return sum;
 }
@@ -102,12 +108,12 @@ enum status wavelet_scalar(const struct scalar_whole *work)
         float *plane = energy && op->planes ? (float *)(energy + op->scales) + k * samples : NULL;
         struct lines lines = {0};
         double sum = 0;
-        status = lines_init(&lines, op, op->scale[k], width);
+        status = lines_init(&lines, work, op->scale[k]);
         for (int y = 0; y < height && !status; y++) {
             sum_columns(work, &lines, y);
             for (int x = 0; x < width; x++) {
                 size_t at = (size_t)y * (size_t)width + (size_t)x;
-                double w = sum_row(work, &lines, x);
+                double w = sum_row(&lines, x);
                 show(op, k, w, &shown[at], &winner[at]);
                 sum += w * w;
                 if (plane)

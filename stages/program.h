@@ -123,5 +123,8 @@ enum status program_finish(struct program *program, const struct format *output)
 // a planar one.
 struct format program_natural_format(const struct program *program);
 
+// Whether all its operations are defined to the bit.
+bool program_is_exact(const struct program *program);
+
 // Whether the program changes nothing: every component of the output is that of the input.
 bool program_is_identity(const struct program *program);
