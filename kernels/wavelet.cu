@@ -35,6 +35,7 @@ enum {
     LINE_CELLS = 8,  // of a thread
     LINE_LOG = 7,    // the largest D whose cells are made so
     RUN_LOG = 5,     // and along the rows by lanes side by side
+    OWN_LOG = 2,     // the largest whose cells across edges are made so, a lane each
     // What tiles read beyond the cells that there are; it is zero.
     PAD_ROWS = 64,
     PAD_COLUMNS = 256,
@@ -313,35 +314,48 @@ static __device__ inline float4 read_four(const struct wavelet *w, int y, int x)
                        four.sample[2] - w->black, four.sample[3] - w->black);
 }
 
-// The whole plane, and zeros beyond it. A thread makes four neighbouring cells, in the picture
-// those of four samples in a word.
+// Four cells of the row that a row of samples gives.
+template <typename T>
+static __device__ inline void put_four(const struct wavelet *w, struct wavelet_cell row, int x,
+                                       float *to)
+{
+    const struct level *level = w->level;
+    int column = x - level->margin;
+    if (row.count && column >= 0 && column + FOUR <= w->width) {
+        *(float4 *)to = read_four<T>(w, row.first, column);
+        return;
+    }
+    const T *from = (const T *)(w->from + (ptrdiff_t)row.first * w->from_stride);
+    for (int i = 0; i < FOUR; i++) {
+        bool there = row.count && x + i >= 0 && x + i < level->cells_x;
+        struct wavelet_cell cell = {};
+        if (there)
+            cell = w->cell[level->cell_x + x + i];
+        if (x + i >= 0)
+            to[i] = there && cell.count ? (float)from[cell.first] - w->black : 0;
+    }
+}
+
+// The whole plane, and zeros beyond it. A thread makes four neighbouring cells in each of four
+// rows, in the picture those of four samples in a word.
 template <typename T>
 static __global__ void __launch_bounds__(THREADS) samples(const __grid_constant__ struct wavelet w)
 {
     const struct level *level = w.level;
     int aside = -level->margin & (FOUR - 1); // what lies before the plane's first cell
     int x = (blockIdx.x * LANES + threadIdx.x % LANES) * FOUR - aside;
-    int y = blockIdx.y * WARPS + threadIdx.x / LANES;
-    if (x >= level->cells.stride - aside || y >= level->cells.rows)
+    int first = blockIdx.y * FOUR * WARPS + threadIdx.x / LANES;
+    if (x >= level->cells.stride - aside)
         return;
-    struct wavelet_cell row = {};
-    if (y < level->cells_y)
-        row = w.cell[level->cell_y + y];
-    float *to = plane_row(&w, level->cells, y) + x;
-    int column = x - level->margin;
-    if (row.count && column >= 0 && column + FOUR <= w.width) {
-        *(float4 *)to = read_four<T>(&w, row.first, column);
-        return;
-    }
-    const T *from = (const T *)(w.from + (ptrdiff_t)row.first * w.from_stride);
-    for (int i = 0; i < FOUR; i++) {
-        bool there = row.count && x + i >= 0 && x + i < level->cells_x;
-        struct wavelet_cell cell = {};
-        if (there)
-            cell = w.cell[level->cell_x + x + i];
-        if (x + i >= 0)
-            to[i] = there && cell.count ? (float)from[cell.first] - w.black : 0;
-    }
+    struct wavelet_cell row[FOUR] = {};
+#pragma unroll
+    for (int k = 0; k < FOUR; k++)
+        if (first + k * WARPS < level->cells_y)
+            row[k] = w.cell[level->cell_y + first + k * WARPS];
+#pragma unroll
+    for (int k = 0; k < FOUR; k++)
+        if (first + k * WARPS < level->cells.rows)
+            put_four<T>(&w, row[k], x, plane_row(&w, level->cells, first + k * WARPS) + x);
 }
 
 static __device__ inline void add_four(float4 *sum, float tap, float4 value)
@@ -360,24 +374,15 @@ static __device__ inline void add_cells(float4 sum[LINE_CELLS], const float4 tap
         add_four(&sum[c], t[c], value);
 }
 
-// The sums of all warps of a block, by the first.
-static __device__ inline void add_warps(float4 *sum, float4 *shared)
-{
-    int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-    __syncthreads();
-    shared[threadIdx.x] = *sum;
-    __syncthreads();
-    for (int k = 1; k < WARPS && warp == 0; k++)
-        add_four(sum, 1, shared[k * LANES + lane]);
-}
-
 // A block makes cells of 128 columns, four neighbours a lane; blockIdx.y counts entries of the
-// table of lines. Its warps sum up every eighth row of samples. Inner cells are made eight at a
-// time, of rows that are read once, with a table of the taps that eight cells have for each row.
+// table of lines. Its warps sum up every eighth row of samples, and each adds up what all have of
+// one cell. Inner cells are made eight at a time, of rows that are read once, with a table of the
+// taps that eight cells have for each row.
 template <typename T>
 static __global__ void __launch_bounds__(THREADS) lines(const __grid_constant__ struct wavelet w)
 {
-    __shared__ float4 shared[THREADS];
+    __shared__ float4 part[LINE_CELLS][THREADS];
+    static_assert((int)LINE_CELLS == (int)WARPS, "a warp for each cell");
     struct line line = w.line[blockIdx.y];
     const struct level *level = &w.level[line.level];
     int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
@@ -400,11 +405,15 @@ static __global__ void __launch_bounds__(THREADS) lines(const __grid_constant__ 
     }
 #pragma unroll
     for (int c = 0; c < LINE_CELLS; c++)
-        if (c < line.count) {
-            add_warps(&sum[c], shared);
-            if (warp == 0 && is_there)
-                *(float4 *)(plane_row(&w, level->lines, line.first + c) + x) = sum[c];
-        }
+        if (c < line.count)
+            part[c][threadIdx.x] = sum[c];
+    __syncthreads();
+    if (warp >= line.count || !is_there)
+        return;
+    float4 all = {};
+    for (int k = 0; k < WARPS; k++)
+        add_four(&all, 1, part[warp][k * LANES + lane]);
+    *(float4 *)(plane_row(&w, level->lines, line.first + warp) + x) = all;
 }
 
 static __device__ inline float warp_sum(float sum)
@@ -438,6 +447,20 @@ static __device__ inline float run_cell(const struct wavelet *w, const struct le
         sum += tap.z * run[run_place(lane * d + k + 2)];
         sum += tap.w * run[run_place(lane * d + k + 3)];
     }
+    return sum;
+}
+
+// A cell a lane.
+static __device__ inline float own_cell(const struct wavelet *w, const struct level *level,
+                                        const float *from, int x)
+{
+    float sum = 0;
+    if (x >= level->cells_x)
+        return 0;
+    struct wavelet_cell cell = w->cell[level->cell_x + x];
+#pragma unroll 4
+    for (int k = 0; k < cell.count; k++)
+        sum += __ldg(w->tap + cell.tap + k) * __ldg(from + cell.first + k);
     return sum;
 }
 
@@ -475,6 +498,8 @@ static __global__ void __launch_bounds__(THREADS) cells(const __grid_constant__ 
     bool inner = x >= level->inner && x + LANES <= level->inner + level->inners;
     if (y < level->cells_y && inner && level->decimate <= RUN_LOG)
         sum = run_cell(&w, level, from, w.cell[level->cell_x + x], run);
+    else if (y < level->cells_y && level->decimate <= OWN_LOG)
+        sum = own_cell(&w, level, from, x + lane);
     else if (y < level->cells_y)
         sum = each_cell(&w, level, from, x);
     if (x + lane < level->cells.stride)
@@ -756,12 +781,17 @@ static __device__ inline void write_code(const struct wavelet *w, int x, int y, 
         ((uint16_t *)row)[x] = (uint16_t)value;
 }
 
+// Blocks of a multiprocessor, by what their threads keep in registers.
+template <int SHOW, int SIDE>
+static constexpr int SPLINE_BLOCKS = SIDE == SIDE_PLANES      ? 3
+                                     : SHOW == WAVELET_WINNER ? 4
+                                     : SHOW == WAVELET_MAX    ? 6
+                                                              : 5;
+
 // A thread makes a column of 32 rows, so that what it reads of a scale it reads once, and keeps
 // what is shown in registers; neighbouring threads read neighbouring values, or the same.
 template <enum wavelet_show SHOW, enum wanted SIDE>
-static __global__ void __launch_bounds__(SPLINE_COLUMNS, SIDE == SIDE_PLANES      ? 3
-                                                         : SHOW == WAVELET_WINNER ? 4
-                                                                                  : 5)
+static __global__ void __launch_bounds__(SPLINE_COLUMNS, SPLINE_BLOCKS<SHOW, SIDE>)
     splines(const __grid_constant__ struct wavelet w)
 {
     __shared__ float partial[SPLINE_COLUMNS / LANES];
@@ -1146,8 +1176,8 @@ static void make_cells(const struct wavelet *w, const struct layout *layout, cud
 {
     const struct reals *plane = &layout->level[0].cells;
     if (layout->direct)
-        samples<T>
-            <<<tiles_of(plane->stride, plane->rows, LANES * FOUR, WARPS), THREADS, 0, stream>>>(*w);
+        samples<T><<<tiles_of(plane->stride, plane->rows, LANES * FOUR, WARPS * FOUR), THREADS, 0,
+                     stream>>>(*w);
     if (!layout->coarse)
         return;
     lines<T><<<tiles_of(layout->width, layout->lines, LANES * FOUR, 1), THREADS, 0, stream>>>(*w);
