@@ -307,13 +307,15 @@ enum status backend_cpu_create(int threads, const struct log *log, struct backen
     struct cpu_backend *self = calloc(1, sizeof *self);
     if (!self)
         return STATUS_MEMORY;
-    self->base = (struct backend){
-        .name = "cpu",
-        .limits = {.stencils = 16, .radius = 40, .transform = fft_is_there() ? TRANSFORM : 0},
-        .executor_create = executor_create,
-        .alloc = host_alloc,
-        .free = host_free,
-        .destroy = backend_free};
+    self->base = (struct backend){.name = "cpu",
+                                  .limits = {.stencils = 16,
+                                             .radius = 40,
+                                             .transform = fft_is_there() ? TRANSFORM : 0,
+                                             .transform_size = fft_size},
+                                  .executor_create = executor_create,
+                                  .alloc = host_alloc,
+                                  .free = host_free,
+                                  .destroy = backend_free};
     self->log = log;
     self->rows = rows;
     self->threads = threads > 0 ? threads : usable_cores();

@@ -923,7 +923,7 @@ static int window_height(const struct stream *stream, const struct plan_step *st
 {
     const struct op *op = step->stencil;
     if (step->transform)
-        return op_convolve_transform_side(op->convolve.height);
+        return op_convolve_transform_side(op->convolve.height, fft_size);
     switch (op->kind) {
     case OP_SEPARABLE:
         if (op->separable.decimate_x || op->separable.decimate_y)

@@ -222,6 +222,8 @@ static const char *const fixed_chains[] = {
     "convolve=@22x22,22:border=wrap",
     "convolve=@40x39,9:0.0001:127.5:mirror",
     "convolve=@6x80,6:border=zero",
+    "convolve=@27x29,27:border=zero",
+    "convolve=@70x61,61:0.00003:127.5:wrap",
     "convolve=@3x3,3:65536:-255",
     "sepconvolve=1 4 6 4 1",
     "sepconvolve=@9x1,1:@66x1,1:border=mirror",
@@ -434,7 +436,7 @@ enum { SLOTS = 3 };
 
 struct test_case {
     int number;
-    char chain[1 << 15];
+    char chain[1 << 17];
     int width, height;
     bool fields;
     bool
