@@ -217,6 +217,8 @@ static enum status init_buffers(struct cpu_executor *self, struct cpu_slot *slot
                 (size_t)self->buffer_stride[b] * (size_t)subsampled(height, grid.shift_y) + 64))
             return STATUS_MEMORY;
         slot->buffer[b] = memory;
+        self->base.memory +=
+            (size_t)self->buffer_stride[b] * (size_t)subsampled(height, grid.shift_y);
     }
     return STATUS_OK;
 }
@@ -232,6 +234,7 @@ static enum status start_worker(struct cpu_executor *self, struct worker *worker
                                            self->backend->rows, &worker->stream[p]);
         if (status)
             return status;
+        self->base.memory += stream_bytes(worker->stream[p]);
     }
     if (pthread_create(&worker->thread, NULL, worker_run, worker)) {
         log_print(self->backend->log, LOG_ERROR, "a CPU worker thread could not be started");

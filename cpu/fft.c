@@ -135,7 +135,7 @@ void fft_destroy(struct fft **fft)
     *fft = NULL;
 }
 
-size_t fft_memory(const struct fft *fft)
+size_t fft_bytes(const struct fft *fft)
 {
     return sizeof *fft + 2 * values(fft) * sizeof *fft->tile;
 }

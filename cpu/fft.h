@@ -28,7 +28,7 @@ static const struct transform_size fft_size = {.times = 4, .most = 1024};
 enum status fft_create(const struct op_convolve *op, int columns, struct fft **fft);
 
 // Bytes that it holds.
-size_t fft_memory(const struct fft *fft);
+size_t fft_bytes(const struct fft *fft);
 void fft_destroy(struct fft **fft);
 
 // Samples that a tile takes, and results that come of them.
