@@ -8,9 +8,9 @@
 #include "kernels/convolve.cuh"
 #include "kernels/device.cuh"
 
-// What tiles at once may take, their spectra being made in place: on an H200 less costs more time,
-// more none to speak of.
-static const size_t batch_bytes = 16 << 20;
+// What tiles at once may take, their spectra being made in place: as many steps for fewer tiles
+// each keep the host busy, which may serve several GPUs.
+static const size_t batch_bytes = 64 << 20;
 
 // ---- cuFFT: what cufft.h calls cufftHandle, cufftResult and CUFFT_D2Z, CUFFT_Z2D; its interface
 // ---- has not changed since CUDA 6.5

@@ -153,7 +153,7 @@ const char *decoder_stays_on_cpu(enum AVCodecID id)
 const char *decoder_serves_host(const struct backend *backend)
 {
     return backend->has_device_memory ? NULL
-           : backend->has_link        ? "several GPUs filter, and get frames from the host"
+           : backend->gpus            ? "several GPUs filter, and get frames from the host"
                                       : "the filters do not run on a GPU";
 }
 
@@ -224,7 +224,7 @@ static enum status open_codec(struct decoder *decoder)
     } else {
         context->thread_count = is_racy(codec->id) ? 1 : frame_threads(decoder);
         allow_threaded_callbacks(context);
-        if (decoder->backend->has_link)
+        if (decoder->backend->gpus)
             context->get_buffer2 = get_buffer;
     }
     int error = avcodec_open2(context, codec, NULL);

@@ -164,6 +164,17 @@ static void print_codecs(FILE *to)
     fprintf(to, "\n");
 }
 
+// Whether large kernels have a library that makes them fast.
+static void print_transforms(const struct backend *backend, FILE *to)
+{
+    const char *library = backend->gpus ? "libcufft.so, of the CUDA Toolkit," : "libfftw3.so.3";
+    if (backend->limits.transform)
+        fprintf(to, "kernels   of %d numbers and more by Fourier transforms\n",
+                backend->limits.transform);
+    else if (strcmp(backend->name, "scalar"))
+        fprintf(to, "kernels   number by number, however large: %s is not there\n", library);
+}
+
 static void print_choice(const struct subject *subject, const struct sluice_config *config,
                          FILE *to)
 {
@@ -171,6 +182,7 @@ static void print_choice(const struct subject *subject, const struct sluice_conf
     bool still = subject->source && subject->source->is_still;
     fprintf(to, "filters   on %s: %s", backend->name, backend->description);
     fprintf(to, *subject->reason ? ", because %s\n" : "\n", subject->reason);
+    print_transforms(backend, to);
     fprintf(to, "ring      %d frames in flight\n", backend_slots(config, backend, still, 0));
 }
 

@@ -12,26 +12,34 @@ static void drop_unfinished(struct sluice_job *job)
     job->dropped_stop += lost;
 }
 
-// A part of a slot's work. Frames come in order, so what an engine did for the one before is known.
-static void note_span(struct sluice_job *job, enum sluice_part part, int track, const char *name,
-                      const struct work_span *span)
+// A part of a slot's work. Frames come in order, so what an engine did for the one before is known;
+// `end` is when that ended.
+static void note_span(struct sluice_job *job, enum sluice_part part, int64_t *end, int track,
+                      const char *name, const struct work_span *span)
 {
     if (!span->begin_ns)
         return;
-    int64_t begin = span->begin_ns > job->engine_end[part] ? span->begin_ns : job->engine_end[part];
+    int64_t begin = span->begin_ns > *end ? span->begin_ns : *end;
     int64_t busy = span->busy_ns ? span->busy_ns : span->end_ns > begin ? span->end_ns - begin : 0;
-    if (span->end_ns > job->engine_end[part])
-        job->engine_end[part] = span->end_ns;
+    if (span->end_ns > *end)
+        *end = span->end_ns;
     job->meter[part].busy_ns += busy;
     trace_span(job->trace, track, name, span->begin_ns, span->end_ns, job->frames_out);
 }
 
 static void note_times(struct sluice_job *job, int slot, const struct work_times *times)
 {
-    int track = TRACE_SLOTS + 3 * slot;
-    note_span(job, SLUICE_PART_UPLOAD, track, "upload", &times->upload);
-    note_span(job, SLUICE_PART_FILTER, track + 1, "filter", &times->compute);
-    note_span(job, SLUICE_PART_DOWNLOAD, track + 2, "download", &times->download);
+    const struct {
+        enum sluice_part part;
+        const char *name;
+        const struct work_span *span;
+    } parts[] = {{SLUICE_PART_UPLOAD, "upload", &times->upload},
+                 {SLUICE_PART_FILTER, "filter", &times->compute},
+                 {SLUICE_PART_DOWNLOAD, "download", &times->download}};
+    int gpu = job->backend->gpus ? slot % job->backend->gpus : 0;
+    for (int k = 0; k < 3; k++)
+        note_span(job, parts[k].part, &job->engine_end[gpu][parts[k].part],
+                  TRACE_SLOTS + 3 * slot + k, parts[k].name, parts[k].span);
 }
 
 static void note_frame(struct sluice_job *job, const AVFrame *frame)

@@ -140,7 +140,6 @@ enum status fleet_create(struct backend **parts, int count, struct backend **bac
         return STATUS_MEMORY;
     self->base = (struct backend){.name = parts[0]->name,
                                   .limits = parts[0]->limits,
-                                  .has_link = parts[0]->has_link,
                                   .executor_create = executor_create,
                                   .alloc = alloc,
                                   .free = free_memory,
@@ -150,6 +149,7 @@ enum status fleet_create(struct backend **parts, int count, struct backend **bac
         self->base.limits = common_limits(self->base.limits, parts[k]->limits);
         self->base.parallel += parts[k]->parallel;
         self->base.in_flight += parts[k]->in_flight;
+        self->base.gpus += parts[k]->gpus;
         self->part[k] = parts[k];
         parts[k] = NULL;
     }

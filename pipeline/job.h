@@ -17,6 +17,7 @@
 #include "pipeline/change.h"
 #include "pipeline/decoder.h"
 #include "pipeline/filter.h"
+#include "pipeline/fleet.h"
 #include "pipeline/gap.h"
 #include "pipeline/latency.h"
 #include "pipeline/meter.h"
@@ -103,7 +104,7 @@ struct sluice_job {
     int64_t behind_ns; // when decoding was last fast enough
 
     // ---- the encode thread's ----
-    int64_t engine_end[SLUICE_PARTS]; // when each engine was last busy
+    int64_t engine_end[FLEET_MOST][SLUICE_PARTS]; // when each GPU's engines were last busy
     struct pace pace;
 
     // ---- any thread's ----

@@ -73,7 +73,7 @@ struct backend {
     char description[96]; // "NVIDIA H200, compute capability 9.0", "16 threads, AVX2"
     struct plan_limits limits;
     bool has_device_memory; // can read sources on the device
-    bool has_link;          // frames are copied to it, fastest from memory of alloc()
+    int gpus;               // slot k is served by GPU k % gpus, over a link; 0: by the host itself
     int parallel;           // frames that it works on at the same time, about
     int in_flight;          // frames that keep it busy; 0: one more than it works on
 

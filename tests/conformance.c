@@ -8,8 +8,8 @@
 // slots, so that parameters of one cannot reach the other unseen. The bytes around and between the
 // rows of the target, and behind side data, are compared too. --devices makes N backends take frames
 // in turn, of GPUs the first N, and leaves out the ladder. The ladder's steps follow
-// (stages/ladder.h) unless --case or
-// --first picked some cases; --ladder is these alone. The last line is "N passed, N failed".
+// (stages/ladder.h) unless --case or --first picked some cases; --ladder is these alone. The last
+// line is "N passed, N failed".
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>

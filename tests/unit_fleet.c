@@ -101,7 +101,7 @@ static struct backend *create_noted(void)
                                       .description = "a note",
                                       .limits = {4 - k, 30 + k, 100 * (k + 1), {4, 64}},
                                       .has_device_memory = true,
-                                      .has_link = true,
+                                      .gpus = 1,
                                       .parallel = 3,
                                       .in_flight = 8,
                                       .executor_create = noted_create,
@@ -179,7 +179,7 @@ static void a_fleet_is_what_suits_every_part(void **state)
     assert_int_equal(fleet->limits.transform, 300);
     assert_int_equal(fleet->parallel, 9);
     assert_int_equal(fleet->in_flight, 24);
-    assert_true(fleet->has_link);
+    assert_int_equal(fleet->gpus, PARTS);
     assert_false(fleet->has_device_memory);
     void *memory = fleet->alloc(fleet, 10);
     assert_true(notes[0].allocated);
@@ -259,7 +259,7 @@ static void frames_are_those_of_the_definition(void **state)
         for (int i = 0; i < WIDTH * HEIGHT; i++)
             source[k].sample[i / WIDTH][i % WIDTH] = (uint8_t)(i * (k + 3) + i / 7 * k);
         struct image from = image_of(&source[k]), to = image_of(&expected[k]);
-        assert_int_equal(scalar_run_fields(&program, &from, &to, false), STATUS_OK);
+        assert_int_equal(scalar_run_fields(&program, &from, &to, false, NULL), STATUS_OK);
         assert_true(k == 0 || memcmp(&expected[k], &expected[k - 1], sizeof *expected));
     }
     const int rings[] = {1, 2, 3, 4, 7};
