@@ -37,6 +37,7 @@ hash() {
 same() { cmp "$work/$1" "$work/$2"; }
 
 check conformance timeout 500 "$build/conformance" --backend cuda
+check 'conformance of several GPUs' timeout 500 "$build/conformance" --backend cuda --devices 2
 check 'conformance of large pictures' timeout 300 "$build/conformance" --backend cuda --large --first 1500 --cases 100
 
 for file in "$media"/*; do
@@ -46,6 +47,8 @@ for file in "$media"/*; do
             hash cuda "$file" --backend cuda --ring $ring -f "$chain" --hwdec off
             check "$file '$chain' ring $ring" same cpu cuda
         done
+        hash cuda "$file" --backend cuda --device all -f "$chain"
+        check "$file '$chain' on all GPUs" same cpu cuda
         hash cuda "$file" --backend cuda -f "$chain" # NVDEC where it can
         check "$file '$chain' decoded as the driver can" same cpu cuda
     done
