@@ -71,7 +71,6 @@ struct cuda_executor {
     uint8_t *memory;
     size_t constant_bytes, slot_bytes;
     long long submitted; // frames, for profilers
-    bool reaches;        // the way to another GPU's memory was asked for
     // Where things lie in every slot.
     struct region input[FORMAT_PLANES], output[FORMAT_PLANES];
     struct region *buffer; // of the plan
@@ -1023,16 +1022,24 @@ static enum status await_sources(struct cuda_executor *self, struct cuda_slot *l
     return status;
 }
 
-// Wait for sources in another GPU's memory, and see that copies from there take the direct way, if
-// there is one.
-static enum status await_abroad(struct cuda_executor *self, const struct work *work, int count)
+// See that copies from where the source is take the direct way, if there is one.
+static void reach_abroad(struct cuda_backend *backend, const struct work *work)
 {
     struct cudaPointerAttributes about = {};
-    enum status status = STATUS_OK;
-    if (!self->reaches && !cudaPointerGetAttributes(&about, work->source.data[0]))
+    int direct = 0;
+    if (!cudaPointerGetAttributes(&about, work->source.data[0]) &&
+        !cudaDeviceCanAccessPeer(&direct, backend->device, about.device) && direct)
         cudaDeviceEnablePeerAccess(about.device, 0);
-    cudaGetLastError(); // that there is none, or was before
-    self->reaches = true;
+    cudaGetLastError(); // that it was open before
+    backend->reaches = true;
+}
+
+// Wait for sources in another GPU's memory.
+static enum status await_abroad(struct cuda_executor *self, const struct work *work, int count)
+{
+    enum status status = STATUS_OK;
+    if (!self->backend->reaches)
+        reach_abroad(self->backend, work);
     for (int k = 0; k < count && !status; k++)
         status =
             CUDA_CHECK(self->backend, cudaStreamSynchronize((cudaStream_t)work[k].source_stream));
