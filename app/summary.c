@@ -62,7 +62,8 @@ static void print_outputs(const struct sluice_job *job, FILE *to)
         bool plain = !figures.connects && !figures.files && !figures.dropped && !figures.failed;
         if (!several && plain)
             continue;
-        fprintf(to, "output    %s  %lld frames", figures.name, (long long)figures.frames);
+        fprintf(to, "%s %s  %lld frames", figures.tap ? "tap      " : "output   ", figures.name,
+                (long long)figures.frames);
         if (figures.dropped)
             fprintf(to, ", %lld left out", (long long)figures.dropped);
         if (figures.files)
@@ -176,12 +177,13 @@ static json_t *outputs_json(const struct sluice_job *job)
     struct sluice_output_figures figures;
     for (int k = 0; !sluice_job_output(job, k, &figures); k++)
         json_array_append_new(
-            list, json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b}", "name",
-                            text_or_null(figures.name), "encoder", text_or_null(figures.encoder),
-                            "container", text_or_null(figures.container), "frames",
-                            (json_int_t)figures.frames, "dropped", (json_int_t)figures.dropped,
-                            "bytes", (json_int_t)figures.bytes, "files", (json_int_t)figures.files,
-                            "connects", (json_int_t)figures.connects, "failed", figures.failed));
+            list,
+            json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "name",
+                      text_or_null(figures.name), "encoder", text_or_null(figures.encoder),
+                      "container", text_or_null(figures.container), "frames",
+                      (json_int_t)figures.frames, "dropped", (json_int_t)figures.dropped, "bytes",
+                      (json_int_t)figures.bytes, "files", (json_int_t)figures.files, "connects",
+                      (json_int_t)figures.connects, "failed", figures.failed, "tap", figures.tap));
     return list;
 }
 

@@ -33,7 +33,8 @@ struct cpu_backend {
 // then to the waiting thread.
 struct cpu_slot {
     struct work work;
-    uint8_t **buffer;     // the plan's, of this slot
+    struct image target[PICTURES_MOST]; // of the work: all pictures
+    uint8_t **buffer;                   // the plan's, of this slot
     void **side;          // the program's, where an operation reads it; NULL: the frame's alone
     struct whole **whole; // of each pass; NULL: none
     long long ticket;     // the order of submission
@@ -89,8 +90,10 @@ static uint8_t *operand_rows(const struct cpu_executor *self, const struct strea
         *stride = self->buffer_stride[operand.index];
         return memory->buffer[operand.index];
     }
-    const struct image *image = operand.place == PLACE_INPUT ? memory->source : memory->target;
-    const struct component *at = &image->format->component[operand.index];
+    const struct image *image = operand.place == PLACE_INPUT
+                                    ? memory->source
+                                    : &memory->target[operand.index / FORMAT_COMPONENTS];
+    const struct component *at = &image->format->component[operand.index % FORMAT_COMPONENTS];
     *stride = image->stride[at->plane];
     return image->data[at->plane] ? image->data[at->plane] + at->offset : NULL;
 }
@@ -123,13 +126,16 @@ static void run_whole(const struct cpu_executor *self, const struct cpu_slot *sl
 static void run_band(const struct cpu_executor *self, const struct worker *worker,
                      const struct cpu_slot *slot, int number, int band)
 {
-    struct image source = slot->work.source, target = slot->work.target;
+    struct image source = slot->work.source, field[PICTURES_MOST];
     struct phase phase = self->phase[number % self->phases];
+    struct stream_memory memory = {&source, slot->target, slot->buffer, self->buffer_stride};
     if (slot->work.fields) {
-        source = image_field(&source, number / self->phases);
-        target = image_field(&target, number / self->phases);
+        int parity = number / self->phases;
+        source = image_field(&source, parity);
+        for (int n = 0; n < program_pictures(self->plan->program); n++)
+            field[n] = image_field(&slot->target[n], parity);
+        memory.target = field;
     }
-    struct stream_memory memory = {&source, &target, slot->buffer, self->buffer_stride};
     if (self->plan->pass[phase.pass].whole) {
         run_whole(self, slot, &memory, phase, band);
         return;
@@ -199,6 +205,8 @@ static enum status submit_async(struct executor *executor, int number, const str
     struct cpu_executor *self = (struct cpu_executor *)executor;
     struct cpu_slot *slot = &self->slot[number];
     slot->work = *work;
+    for (int n = 0; n < program_pictures(self->plan->program); n++)
+        slot->target[n] = *work_target(work, n);
     pthread_mutex_lock(&self->lock);
     slot->ticket = self->tickets++;
     slot->phase = slot->next_band = 0;

@@ -157,6 +157,7 @@ enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
         .connects = from->connects,
         .connected = from->connected,
         .failed = from->failed,
+        .tap = from->tap,
     };
     return SLUICE_OK;
 }
