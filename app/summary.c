@@ -141,6 +141,14 @@ static json_t *text_or_null(const char *text)
     return value ? value : escaped(text);
 }
 
+static json_t *public_chain(const char *chain)
+{
+    char *shown = sluice_public_chain(chain ? chain : "default");
+    json_t *value = text_or_null(shown);
+    free(shown);
+    return value;
+}
+
 static json_t *public_name(const char *name)
 {
     char shown[4300];
@@ -283,12 +291,12 @@ bool write_json(const struct settings *settings, const struct sluice_job *job,
     struct sluice_summary told = {0}, *summary = job ? &told : NULL;
     if (job)
         sluice_job_summary(job, summary);
-    const char *chain = settings->config.chain, *error = settings->error;
+    const char *error = settings->error;
     json_t *root = json_pack(
         "{s:s, s:s, s:i, s:o, s:o, s:o, s:o}", "version", sluice_version(), "status",
         sluice_status_name(status), "exit", exit_code, "error", text_or_null(*error ? error : NULL),
         "input", input_json(settings, summary), "output", output_json(settings, summary), "chain",
-        text_or_null(chain ? chain : "default"));
+        public_chain(settings->config.chain));
     if (root && summary) {
         json_object_set_new(root, "outputs", outputs_json(job));
         json_t *records = records_json(job);

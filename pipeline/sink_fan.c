@@ -328,7 +328,9 @@ enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
         .memory = memory,
         .destroy = destroy,
     };
+    self->base.one_frame = true;
     for (int k = 0; k < count; k++) {
+        self->base.one_frame &= self->branch[k].sink->one_frame;
         if (picture[k])
             self->base.tap_formats[picture[k] - 1] = *who_decides(self, picture[k]);
         self->base.carries |= self->branch[k].sink->carries;

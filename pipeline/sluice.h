@@ -484,6 +484,9 @@ const char *sluice_version(void);
 // A name as it may be shown: without passwords and other secrets of an address.
 void sluice_public_name(const char *name, char *to, size_t size);
 
+// A chain as it may be shown, alike; the caller frees it with free(). NULL without memory.
+char *sluice_public_chain(const char *chain);
+
 // What a status is called in a sentence.
 const char *sluice_status_name(enum sluice_status status);
 
