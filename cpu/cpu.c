@@ -290,8 +290,23 @@ static enum status init_buffers(struct cpu_executor *self, struct cpu_slot *slot
                 (size_t)self->buffer_stride[b] * (size_t)subsampled(height, grid.shift_y) + 64))
             return STATUS_MEMORY;
         slot->buffer[b] = memory;
+        self->base.memory +=
+            (size_t)self->buffer_stride[b] * (size_t)subsampled(height, grid.shift_y);
     }
     return STATUS_OK;
+}
+
+static enum status init_side(struct cpu_executor *self, struct cpu_slot *slot, int side, int width,
+                             int height)
+{
+    const struct program *program = self->plan->program;
+    const struct op *op = &program->op[program->side[side]];
+    struct program_plane grid = program->plane[op->source[0]];
+    size_t bytes =
+        op_side_bytes(op, subsampled(width, grid.shift_x), subsampled(height, grid.shift_y));
+    self->base.memory += bytes;
+    slot->side[side] = malloc(bytes);
+    return slot->side[side] ? STATUS_OK : STATUS_MEMORY;
 }
 
 // What the operations on the whole picture work in, and the side data that others of them read.
@@ -313,13 +328,10 @@ static enum status init_whole(struct cpu_executor *self, struct cpu_slot *slot, 
                                         .bands = self->bands,
                                         .rows = self->backend->rows};
         status = whole_create(&request, &slot->whole[p]);
-        if (status || pass->reads < 0 || slot->side[pass->reads])
-            continue;
-        const struct op *read = &plan->program->op[plan->program->side[pass->reads]];
-        struct program_plane grid = plan->program->plane[read->source[0]];
-        slot->side[pass->reads] = malloc(
-            op_side_bytes(read, subsampled(width, grid.shift_x), subsampled(height, grid.shift_y)));
-        status = slot->side[pass->reads] ? STATUS_OK : STATUS_MEMORY;
+        if (!status)
+            self->base.memory += slot->whole[p]->memory;
+        if (!status && pass->reads >= 0 && !slot->side[pass->reads])
+            status = init_side(self, slot, pass->reads, width, height);
     }
     return status;
 }
@@ -353,6 +365,7 @@ static enum status start_worker(struct cpu_executor *self, struct worker *worker
                                            self->backend->rows, &worker->stream[p]);
         if (status)
             return status;
+        self->base.memory += stream_bytes(worker->stream[p]);
     }
     if (pthread_create(&worker->thread, NULL, worker_run, worker)) {
         log_print(self->backend->log, LOG_ERROR, "a CPU worker thread could not be started");
@@ -431,13 +444,15 @@ enum status backend_cpu_create(int threads, const struct log *log, struct backen
     struct cpu_backend *self = calloc(1, sizeof *self);
     if (!self)
         return STATUS_MEMORY;
-    self->base = (struct backend){
-        .name = "cpu",
-        .limits = {.stencils = 16, .radius = 40, .transform = fft_is_there() ? TRANSFORM : 0},
-        .executor_create = executor_create,
-        .alloc = host_alloc,
-        .free = host_free,
-        .destroy = backend_free};
+    self->base = (struct backend){.name = "cpu",
+                                  .limits = {.stencils = 16,
+                                             .radius = 40,
+                                             .transform = fft_is_there() ? TRANSFORM : 0,
+                                             .transform_size = fft_size},
+                                  .executor_create = executor_create,
+                                  .alloc = host_alloc,
+                                  .free = host_free,
+                                  .destroy = backend_free};
     self->log = log;
     self->rows = rows;
     self->threads = threads > 0 ? threads : usable_cores();

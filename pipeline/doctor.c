@@ -190,6 +190,17 @@ static void print_codecs(FILE *to)
     fprintf(to, "\n");
 }
 
+// Whether large kernels have a library that makes them fast.
+static void print_transforms(const struct backend *backend, FILE *to)
+{
+    const char *library = backend->gpus ? "libcufft.so, of the CUDA Toolkit," : "libfftw3.so.3";
+    if (backend->limits.transform)
+        fprintf(to, "kernels   of %d numbers and more by Fourier transforms\n",
+                backend->limits.transform);
+    else if (strcmp(backend->name, "scalar"))
+        fprintf(to, "kernels   number by number, however large: %s is not there\n", library);
+}
+
 static void print_choice(const struct subject *subject, const struct sluice_config *config,
                          FILE *to)
 {
@@ -197,6 +208,7 @@ static void print_choice(const struct subject *subject, const struct sluice_conf
     bool still = subject->source && subject->source->is_still;
     fprintf(to, "filters   on %s: %s", backend->name, backend->description);
     fprintf(to, *subject->reason ? ", because %s\n" : "\n", subject->reason);
+    print_transforms(backend, to);
     fprintf(to, "ring      %d frames in flight\n", backend_slots(config, backend, still, 0));
 }
 
@@ -212,7 +224,7 @@ static void print_input(const struct subject *subject, const struct sluice_confi
             about->height, pixel ? pixel : "of a format known after decoding",
             (long long)source_frames(subject->source));
     const char *why = config->hwdec == SLUICE_HWDEC_OFF      ? "--hwdec off"
-                      : !subject->backend->has_device_memory ? "the filters do not run on a GPU"
+                      : !subject->backend->has_device_memory ? decoder_serves_host(subject->backend)
                       : config->hwdec == SLUICE_HWDEC_AUTO   ? decoder_stays_on_cpu(about->codec_id)
                                                              : NULL;
     if (!codec)

@@ -12,26 +12,34 @@ static void drop_unfinished(struct sluice_job *job)
     job->dropped_stop += lost;
 }
 
-// A part of a slot's work. Frames come in order, so what an engine did for the one before is known.
-static void note_span(struct sluice_job *job, enum sluice_part part, int track, const char *name,
-                      const struct work_span *span)
+// A part of a slot's work. Frames come in order, so what an engine did for the one before is known;
+// `end` is when that ended.
+static void note_span(struct sluice_job *job, enum sluice_part part, int64_t *end, int track,
+                      const char *name, const struct work_span *span)
 {
     if (!span->begin_ns)
         return;
-    int64_t begin = span->begin_ns > job->engine_end[part] ? span->begin_ns : job->engine_end[part];
+    int64_t begin = span->begin_ns > *end ? span->begin_ns : *end;
     int64_t busy = span->busy_ns ? span->busy_ns : span->end_ns > begin ? span->end_ns - begin : 0;
-    if (span->end_ns > job->engine_end[part])
-        job->engine_end[part] = span->end_ns;
+    if (span->end_ns > *end)
+        *end = span->end_ns;
     job->meter[part].busy_ns += busy;
     trace_span(job->trace, track, name, span->begin_ns, span->end_ns, job->frames_out);
 }
 
 static void note_times(struct sluice_job *job, int slot, const struct work_times *times)
 {
-    int track = TRACE_SLOTS + 3 * slot;
-    note_span(job, SLUICE_PART_UPLOAD, track, "upload", &times->upload);
-    note_span(job, SLUICE_PART_FILTER, track + 1, "filter", &times->compute);
-    note_span(job, SLUICE_PART_DOWNLOAD, track + 2, "download", &times->download);
+    const struct {
+        enum sluice_part part;
+        const char *name;
+        const struct work_span *span;
+    } parts[] = {{SLUICE_PART_UPLOAD, "upload", &times->upload},
+                 {SLUICE_PART_FILTER, "filter", &times->compute},
+                 {SLUICE_PART_DOWNLOAD, "download", &times->download}};
+    int gpu = job->backend->gpus ? slot % job->backend->gpus : 0;
+    for (int k = 0; k < 3; k++)
+        note_span(job, parts[k].part, &job->engine_end[gpu][parts[k].part],
+                  TRACE_SLOTS + 3 * slot + k, parts[k].name, parts[k].span);
 }
 
 // Its pictures: the chain's result first.
@@ -47,12 +55,25 @@ static void note_frame(struct sluice_job *job, AVFrame *const *picture)
     snapshot_offer(job->snapshot, frame);
 }
 
-// A frame that took longer counts at once, shorter ones bring the estimate down slowly: what is
-// late by surprise is late all the same.
 static void note_pace(struct sluice_job *job, int64_t took_ns)
 {
-    bool longer = took_ns > job->encode_ns;
-    job->encode_ns += longer ? took_ns - job->encode_ns : (took_ns - job->encode_ns) / 32;
+    job->pace.took_ns[job->pace.frames++ % PACE_FRAMES] = took_ns;
+}
+
+// What the next frame may take: the second longest of those before. One that takes more is as rare
+// as 2 in PACE_FRAMES + 1, however times are distributed, as long as they stay so; a single
+// accident is forgiven. Some of the limit is left to frames where encoding takes it all.
+static int64_t expected_ns(const struct sluice_job *job)
+{
+    const struct pace *pace = &job->pace;
+    int64_t frames = pace->frames < PACE_FRAMES ? pace->frames : PACE_FRAMES;
+    int64_t longest = 0, second = 0, most = job->latency_ns / 4 * 3;
+    for (int64_t k = 0; k < frames; k++) {
+        int64_t took = pace->took_ns[k];
+        second = took > longest ? longest : took > second ? took : second;
+        longest = took > longest ? took : longest;
+    }
+    return second < most ? second : most;
 }
 
 // When nobody watches any more, the job is stopped.
@@ -98,7 +119,7 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot)
     }
     av_frame_unref(slot->in); // the decoder may have it back while the encoder works
     bool covered = job->gap[0] && gap_covers(job->gap[0], slot->out[0]);
-    if (!status && (covered || frame_is_late(job, slot->out[0], job->encode_ns))) {
+    if (!status && (covered || frame_is_late(job, slot->out[0], expected_ns(job)))) {
         job->dropped_late++;
         return STATUS_OK;
     }

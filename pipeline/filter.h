@@ -58,6 +58,9 @@ enum AVPixelFormat filter_pixel(const struct filter *filter);
 // The plan, or NULL when frames go through as they are.
 const struct plan *filter_plan(const struct filter *filter);
 
+// Bytes of the host's memory that it holds, about, but for frames.
+int64_t filter_memory(const struct filter *filter);
+
 // ---- for reports, without a backend ----
 
 // Lower `chain` for frames like `frame` and find the format of each picture as filter_create()

@@ -17,6 +17,7 @@
 #include "pipeline/change.h"
 #include "pipeline/decoder.h"
 #include "pipeline/filter.h"
+#include "pipeline/fleet.h"
 #include "pipeline/gap.h"
 #include "pipeline/latency.h"
 #include "pipeline/meter.h"
@@ -45,6 +46,13 @@ struct thread {
 struct ledger {
     int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_clock, dropped_late;
     int64_t filled; // into gaps: frames_in + filled is what is accounted for
+};
+
+// How long the last frames took to encode.
+enum { PACE_FRAMES = 256 };
+struct pace {
+    int64_t took_ns[PACE_FRAMES];
+    int64_t frames; // all that there were
 };
 
 struct sluice_job {
@@ -99,8 +107,8 @@ struct sluice_job {
     int64_t behind_ns; // when decoding was last fast enough
 
     // ---- the encode thread's ----
-    int64_t engine_end[SLUICE_PARTS]; // when each engine was last busy
-    int64_t encode_ns;                // what a frame takes, at most, of late
+    int64_t engine_end[FLEET_MOST][SLUICE_PARTS]; // when each GPU's engines were last busy
+    struct pace pace;
 
     // ---- any thread's ----
     struct stop stop;         // asked for from outside

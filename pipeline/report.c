@@ -87,12 +87,16 @@ static struct ledger ledger_now(const struct sluice_job *job)
     };
 }
 
-// The seconds that a part was working. The CPU's threads are one part.
+// The seconds that a part was working. The CPU's threads are one part, and so are several GPUs.
 static double busy_seconds(const struct sluice_job *job, enum sluice_part part)
 {
     double seconds = (double)job->meter[part].busy_ns * 1e-9;
-    bool shared = part == SLUICE_PART_FILTER && job->backend->parallel > 1;
-    return shared ? seconds / job->backend->parallel : seconds;
+    const struct backend *backend = job->backend;
+    bool of_gpus = part == SLUICE_PART_UPLOAD || part == SLUICE_PART_DOWNLOAD;
+    int shared = part == SLUICE_PART_FILTER && !backend->gpus ? backend->parallel
+                 : part == SLUICE_PART_FILTER || of_gpus      ? backend->gpus
+                                                              : 1;
+    return shared > 1 ? seconds / shared : seconds;
 }
 
 static void report_live(const struct sluice_job *job, struct sluice_progress *progress)
