@@ -299,3 +299,15 @@ def test_gaps_are_filled_in_all_pictures(tmp_path, gap):
     assert [row[1] for row in taps[:both]] == [row[1] for row in mains[:both]]
     repeated = [sum(a[3] == b[3] for a, b in zip(rows, rows[1:])) for rows in (taps, mains)]
     assert min(repeated) >= told["frames"]["filled"] - 2
+
+
+def test_a_journal_is_replayed_with_its_taps(tmp_path, clips):
+    chain = "brightness=10,tap='hash:a.txt',sobel,stats=s"
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir(), second.mkdir()
+    tools.sluice_whole(clips["plain.mp4"], "hash:b.txt", "-q", "--journal", "j", "-f", chain, cwd=first)
+    tools.sluice_whole(clips["plain.mp4"], "hash:b.txt", "-q", "--replay", first / "j", cwd=second)
+    for name in ("a.txt", "b.txt", "s"):
+        assert (first / name).read_text() == (second / name).read_text(), name
+    result = tools.sluice(clips["plain.mp4"], "hash:c.txt", "--replay", first / "j", "-f", "gray", cwd=second)
+    assert result.code == 2 and "would be new" in result.stderr
