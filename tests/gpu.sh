@@ -41,11 +41,14 @@ hashes() {
         hash "$at/cuda" "$file" --backend cuda --ring $ring -f "$chain" --hwdec off
         check "$file '$chain' ring $ring" cmp "$at/cpu" "$at/cuda"
     done
+    hash "$at/cuda" "$file" --backend cuda --device all -f "$chain"
+    check "$file '$chain' on all GPUs" cmp "$at/cpu" "$at/cuda"
     hash "$at/cuda" "$file" --backend cuda -f "$chain" # NVDEC where it can
     check "$file '$chain' decoded as the driver can" cmp "$at/cpu" "$at/cuda"
 }
 
 check conformance timeout 550 "$build/conformance" --backend cuda &
+check 'conformance of several GPUs' timeout 550 "$build/conformance" --backend cuda --devices 2 &
 check 'conformance of large pictures' timeout 550 \
     "$build/conformance" --backend cuda --large --first 1500 --cases 100 &
 if [ "$quick" != quick ] && command -v compute-sanitizer >/dev/null; then
