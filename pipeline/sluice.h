@@ -265,6 +265,7 @@ struct sluice_output_figures {
     int64_t connects; // times that its address was reached
     bool connected;   // it is now
     bool failed;
+    bool tap; // it has the picture at a tap of the chain
 };
 
 // Output number `index` from 0. SLUICE_END past the last. Any thread while the job exists.
@@ -483,6 +484,9 @@ const char *sluice_version(void);
 
 // A name as it may be shown: without passwords and other secrets of an address.
 void sluice_public_name(const char *name, char *to, size_t size);
+
+// A chain as it may be shown, alike; the caller frees it with free(). NULL without memory.
+char *sluice_public_chain(const char *chain);
 
 // What a status is called in a sentence.
 const char *sluice_status_name(enum sluice_status status);

@@ -22,7 +22,8 @@
 // target has the format of the program's output and is host memory from the backend's alloc().
 // Planes that the plan computes are written; so are referenced planes when the source is on the
 // device. A target plane with a NULL pointer is not wanted: constant planes, and referenced ones
-// that the engine shares with the source frame.
+// that the engine shares with the source frame. `tap` has such a target for each tap of the
+// program, and stays until wait() has returned.
 //
 // `side` has host memory from alloc() for each side data of the program (struct program, `side`),
 // as many bytes as op_side_bytes() says; NULL: not wanted, one or all. It is written when wait()
@@ -30,11 +31,18 @@
 struct work {
     struct image source;
     struct image target;
+    const struct image *tap;
     bool source_on_device, source_abroad;
     void *source_stream;
     bool fields; // filter each field by itself; has image_has_fields()
     void *const *side;
 };
+
+// Where picture number `n` of the program goes, see program_pictures().
+static inline const struct image *work_target(const struct work *work, int n)
+{
+    return n ? &work->tap[n - 1] : &work->target;
+}
 
 // When a part of a frame's work ran, in nanoseconds of CLOCK_MONOTONIC, and how much processor time
 // it took. Engines that serve one frame after another leave `busy_ns` 0: they were busy from the

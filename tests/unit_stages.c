@@ -371,10 +371,10 @@ static void untouched_planes_are_referenced(void **state)
     struct program program;
     struct plan *plan;
     plan_of("brightness=3", &yuv, (struct plan_limits){16, 40}, &program, &plan);
-    assert_int_equal(plan->plane[0].origin, PLANE_COMPUTED);
+    assert_int_equal(plan->picture[0].plane[0].origin, PLANE_COMPUTED);
     for (int p = 1; p < 4; p++) {
-        assert_int_equal(plan->plane[p].origin, PLANE_REFERENCE);
-        assert_int_equal(plan->plane[p].source, p);
+        assert_int_equal(plan->picture[0].plane[p].origin, PLANE_REFERENCE);
+        assert_int_equal(plan->picture[0].plane[p].source, p);
     }
     assert_false(program_is_identity(&program));
     plan_destroy(&plan);
