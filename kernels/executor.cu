@@ -44,7 +44,7 @@ struct pass_constants {
     const int32_t *stencil[STENCILS][2];    // as struct stencil wants them
     const uint32_t *fragments[STENCILS][2]; // as well
     struct transform *transform[STENCILS];
-    const void *whole;                      // of an operation on the whole picture
+    const void *whole; // of an operation on the whole picture
 };
 
 struct cuda_slot {

@@ -6,8 +6,8 @@
 // A case is a number: format, chain, picture size, strides, alignment and content all follow from
 // it, so that `--case K` replays one. Two executors are always busy at once, each with all its
 // slots, so that parameters of one cannot reach the other unseen. The bytes around and between the
-// rows of the target, and behind side data, are compared too. --devices makes N backends take frames
-// in turn, of GPUs the first N, and leaves out the ladder. The ladder's steps follow
+// rows of the target, and behind side data, are compared too. --devices makes N backends take
+// frames in turn, of GPUs the first N, and leaves out the ladder. The ladder's steps follow
 // (stages/ladder.h) unless --case or --first picked some cases; --ladder is these alone. The last
 // line is "N passed, N failed".
 #include <getopt.h>
