@@ -71,6 +71,7 @@ struct cuda_executor {
     uint8_t *memory;
     size_t constant_bytes, slot_bytes;
     long long submitted; // frames, for profilers
+    bool reaches;        // the way to another GPU's memory was asked for
     // Where things lie in every slot.
     struct region input[FORMAT_PLANES], output[PICTURES_MOST][FORMAT_PLANES];
     struct region *buffer; // of the plan
@@ -1043,11 +1044,29 @@ static enum status await_sources(struct cuda_executor *self, struct cuda_slot *l
     return status;
 }
 
+// Wait for sources in another GPU's memory, and see that copies from there take the direct way, if
+// there is one.
+static enum status await_abroad(struct cuda_executor *self, const struct work *work, int count)
+{
+    struct cudaPointerAttributes about = {};
+    enum status status = STATUS_OK;
+    if (!self->reaches && !cudaPointerGetAttributes(&about, work->source.data[0]))
+        cudaDeviceEnablePeerAccess(about.device, 0);
+    cudaGetLastError(); // that there is none, or was before
+    self->reaches = true;
+    for (int k = 0; k < count && !status; k++)
+        status =
+            CUDA_CHECK(self->backend, cudaStreamSynchronize((cudaStream_t)work[k].source_stream));
+    return status;
+}
+
 static enum status upload_frames(struct cuda_executor *self, struct cuda_slot *lead,
                                  const struct work *work, struct device_frames *frames)
 {
     range_push("upload", self->submitted);
-    enum status status = record(self, lead->began, self->upload_stream);
+    enum status status = work->source_abroad ? await_abroad(self, work, frames->count) : STATUS_OK;
+    if (!status)
+        status = record(self, lead->began, self->upload_stream);
     for (int k = 0; k < frames->count && !status; k++)
         status = upload(self, &lead[k], &work[k].source, &frames->source[k]);
     if (!status)
@@ -1079,7 +1098,7 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
     struct cuda_slot *lead = &self->slot[leader];
     struct device_frames frames = {.count = count, .memory = lead->memory};
     lead->idle_ns = 0;
-    lead->uploads = !work->source_on_device;
+    lead->uploads = !work->source_on_device || work->source_abroad;
     lead->downloads = has_download(self, work, count);
     __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
     for (int k = 0; k < count; k++) {
@@ -1105,8 +1124,9 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
 
 static bool goes_together(const struct work *a, const struct work *b)
 {
-    return a->source_on_device == b->source_on_device && a->fields == b->fields &&
-           a->source.width == b->source.width && a->source.height == b->source.height;
+    return a->source_on_device == b->source_on_device && a->source_abroad == b->source_abroad &&
+           a->fields == b->fields && a->source.width == b->source.width &&
+           a->source.height == b->source.height;
 }
 
 static enum status submit_many_async(struct executor *executor, int first, const struct work *work,

@@ -156,11 +156,12 @@ static struct tiles tiles_of(const struct transform_request *request)
     return tiles;
 }
 
-// As many at once as fit, and as many each time.
+// As many at once as fit, also into the rows of a grid, and as many each time.
 static int choose_batch(const struct tiles *tiles)
 {
-    int most = (int)(batch_bytes / tile_bytes(tiles));
-    most = most < 1 ? 1 : most;
+    int most = (int)(batch_bytes / tile_bytes(tiles)),
+        launched = 65535 / ceiling(tiles->rows, WARPS);
+    most = most > launched ? launched : most < 1 ? 1 : most;
     return ceiling(tiles->count, ceiling(tiles->count, most));
 }
 
@@ -419,11 +420,6 @@ cudaError_t transform_convolve_async(struct transform *t, const struct stencil *
 }
 
 // ---- construction ----
-
-size_t transform_memory(const struct transform *t)
-{
-    return tile_bytes(&t->tiles);
-}
 
 size_t transform_scratch(const struct transform *t)
 {

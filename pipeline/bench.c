@@ -286,9 +286,9 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
         status = backend_choose(config, false, &bench.log, &bench.backend, reason, sizeof reason);
     if (!status)
         snprintf(bench.device, sizeof bench.device, "%s", bench.backend->description);
-    if (!status && bench.backend->has_device_memory)
+    if (!status && bench.backend->gpus == 1)
         status = measure_link(&bench);
-    if (!status && bench.backend->has_device_memory)
+    if (!status && bench.backend->gpus == 1)
         status = measure_memory(&bench, true);
     if (!status)
         status = measure_memory(&bench, false);

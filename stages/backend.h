@@ -17,7 +17,8 @@
 // One frame's work.
 //
 // The source has the format of the program's input; its memory is the host's, or the device's when
-// `source_on_device`, where it becomes valid on `source_stream` (the backend's kind of stream). The
+// `source_on_device`, where it becomes valid on `source_stream` (the backend's kind of stream);
+// with `source_abroad` it is another device's, and copied first. The
 // target has the format of the program's output and is host memory from the backend's alloc().
 // Planes that the plan computes are written; so are referenced planes when the source is on the
 // device. A target plane with a NULL pointer is not wanted: constant planes, and referenced ones
@@ -31,7 +32,7 @@ struct work {
     struct image source;
     struct image target;
     const struct image *tap;
-    bool source_on_device;
+    bool source_on_device, source_abroad;
     void *source_stream;
     bool fields; // filter each field by itself; has image_has_fields()
     void *const *side;
@@ -103,7 +104,7 @@ struct backend {
     enum status (*stream_create)(struct backend *backend, void **stream);
     void (*stream_destroy)(struct backend *backend, void **stream);
 
-    // For measuring; NULL where has_device_memory is false. Device memory that holds a copy of host
+    // For measuring; NULL where there is not one GPU. Device memory that holds a copy of host
     // memory, NULL when there is none left; bytes a second that a plain copy of `bytes` within the
     // device's memory moves, and that the link to the host does in each direction. They take about
     // `seconds`.
