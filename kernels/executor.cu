@@ -576,7 +576,7 @@ static enum status copy_rows(struct cuda_executor *self, struct row_copy copy, b
 // ---- frames on the device ----
 
 // The frames of neighbouring slots, on the way together, with a target for each picture of the
-// program.
+// program. What no frame or picture has is left as it was: it is large.
 struct device_frames {
     struct image source[FRAMES], target[PICTURES_MOST][FRAMES];
     int count;
@@ -1000,8 +1000,9 @@ static enum status run_frames(struct cuda_executor *self, const struct device_fr
         return run_fields(self, frames, fields, stream);
     enum status status = STATUS_OK;
     for (int k = 0; k < frames->count && !status; k++) {
-        struct device_frames one = {.count = 1,
-                                    .memory = frames->memory + (size_t)k * self->slot_bytes};
+        struct device_frames one;
+        one.count = 1;
+        one.memory = frames->memory + (size_t)k * self->slot_bytes;
         one.source[0] = frames->source[k];
         for (int n = 0; n < program_pictures(self->plan->program); n++)
             one.target[n][0] = frames->target[n][k];
@@ -1103,7 +1104,9 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
                                 int count)
 {
     struct cuda_slot *lead = &self->slot[leader];
-    struct device_frames frames = {.count = count, .memory = lead->memory};
+    struct device_frames frames;
+    frames.count = count;
+    frames.memory = lead->memory;
     lead->idle_ns = 0;
     lead->uploads = !work->source_on_device || work->source_abroad;
     lead->downloads = has_download(self, work, count);

@@ -84,7 +84,9 @@ struct sluice_config {
     // share it. Of live sources none holds up another, nor the source: what is slow or not there
     // leaves out frames, and what has failed is left behind; the job fails when none is left.
     const struct sluice_output *more_outputs;
-    // The stages; NULL: "gray,gaussian=1.4,sobel,threshold=20:240". "" or "null": none.
+    // The stages; NULL: "gray,gaussian=1.4,sobel,threshold=20:240". "" or "null": none. Some write
+    // files of their own: "tap=bright.mkv" makes the picture as it is there a further output, with
+    // the usual encoding; "stats=FILE" tells of each frame. All outputs together are 16 at most.
     const char *chain;
 
     const char *input_format; // FFmpeg's name of a demuxer, when the content cannot tell
@@ -175,8 +177,8 @@ void sluice_job_destroy(struct sluice_job **job);
 
 // Filter by other parameters from the next frame on, all of them at once: "gaussian.sigma=2.5,
 // threshold.t1=30", or of the second of two "gaussian#2.sigma=1". SLUICE_USAGE if they are none of
-// the chain's, with a sentence in `why` (optional), and nothing changes. Any thread, any time
-// between create and destroy.
+// the chain's, or would change the files that it writes, with a sentence in `why` (optional), and
+// nothing changes. Any thread, any time between create and destroy.
 enum sluice_status sluice_job_set(struct sluice_job *job, const char *options, char *why,
                                   size_t size);
 

@@ -308,8 +308,9 @@ static void frames_are_those_of_the_definition(void **state)
     for (int k = 0; k < FRAMES_SENT; k++) {
         for (int i = 0; i < WIDTH * HEIGHT; i++)
             source[k].sample[i / WIDTH][i % WIDTH] = (uint8_t)(i * (k + 3) + i / 7 * k);
-        struct work work = {.source = image_of(&source[k]), .target = image_of(&expected[k])};
-        assert_int_equal(scalar_run(&program, &work), STATUS_OK);
+        struct image from = image_of(&source[k]), to = image_of(&expected[k]);
+        assert_int_equal(scalar_run(&program, &(struct work){.source = from, .target = to}),
+                         STATUS_OK);
         assert_true(k == 0 || memcmp(&expected[k], &expected[k - 1], sizeof *expected));
     }
     const int rings[] = {1, 2, 3, 4, 7};
