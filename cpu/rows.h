@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "cpu/point.h"
+#include "cpu/wavelet.h"
 #include "stages/op.h"
 
 // One axis of OP_SEPARABLE. Taps of at most 15 bits are also laid out as a line, tap[radius] ..
@@ -105,6 +106,8 @@ struct row_kernels {
     // `after` (optional) is a step of POINT_RANGES on the result.
     void (*gradient[2])(const void *const *row, const struct op_gradient *f,
                         const struct point *after, void *const *to, int count, int width);
+
+    struct wavelet_kernels wavelet;
 };
 
 // The kernels for this processor, or for the level that `name` asks for ("base", "v2", "v3", "v4",

@@ -55,3 +55,4 @@ static inline int whole_band_row(int rows, int band, int bands)
 
 // The operations.
 enum status statistics_create(const struct whole_request *request, struct whole **whole);
+enum status wavelet_create(const struct whole_request *request, struct whole **whole);

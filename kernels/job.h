@@ -219,4 +219,9 @@ size_t whole_scratch(const struct op *op, int depth, int width, int height);
 cudaError_t whole_async(const struct whole *whole, cudaStream_t stream);
 
 cudaError_t statistics_async(const struct whole *whole, cudaStream_t stream);
+
+// whole_constants() is 0 where there is no memory; wavelet_async() says so then.
+size_t wavelet_constants(const struct op *op, int width, int height, void *to);
+size_t wavelet_scratch(const struct op *op, int width, int height);
+cudaError_t wavelet_async(const struct whole *whole, cudaStream_t stream);
 }

@@ -3,8 +3,10 @@
 
 extern "C" size_t whole_constants(const struct op *op, int depth, int width, int height, void *to)
 {
-    (void)depth, (void)width, (void)height, (void)to;
+    (void)depth;
     switch (op->kind) {
+    case OP_WAVELET:
+        return wavelet_constants(op, width, height, to);
     default:
         return 0;
     }
@@ -12,8 +14,10 @@ extern "C" size_t whole_constants(const struct op *op, int depth, int width, int
 
 extern "C" size_t whole_scratch(const struct op *op, int depth, int width, int height)
 {
-    (void)depth, (void)width, (void)height;
+    (void)depth;
     switch (op->kind) {
+    case OP_WAVELET:
+        return wavelet_scratch(op, width, height);
     default:
         return 0;
     }
@@ -24,6 +28,8 @@ extern "C" cudaError_t whole_async(const struct whole *whole, cudaStream_t strea
     switch (whole->op->kind) {
     case OP_STATISTICS:
         return statistics_async(whole, stream);
+    case OP_WAVELET:
+        return wavelet_async(whole, stream);
     default:
         return cudaErrorNotSupported;
     }
