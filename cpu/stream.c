@@ -145,6 +145,11 @@ static enum status window_init(struct window *window, int rows, int columns, int
     return window->memory ? STATUS_OK : STATUS_MEMORY;
 }
 
+static size_t window_bytes(const struct window *window)
+{
+    return window->stride * (size_t)window->rows;
+}
+
 static void window_finish(struct window *window)
 {
     free(window->row);
@@ -228,8 +233,10 @@ static const uint8_t *operand_row(const struct stream *stream, struct operand op
         *at = stream->plan->buffer[operand.index].grid.depth > 8 ? &words : &bytes;
         return memory->buffer[operand.index] + y * memory->buffer_stride[operand.index];
     }
-    const struct image *image = operand.place == PLACE_INPUT ? memory->source : memory->target;
-    *at = &image->format->component[operand.index];
+    const struct image *image = operand.place == PLACE_INPUT
+                                    ? memory->source
+                                    : &memory->target[operand.index / FORMAT_COMPONENTS];
+    *at = &image->format->component[operand.index % FORMAT_COMPONENTS];
     return image->data[(*at)->plane] + y * image->stride[(*at)->plane] + (*at)->offset;
 }
 
@@ -244,7 +251,8 @@ static bool is_plain(const struct stream *stream, struct operand operand, int de
         at = &stream->plan->program->input.component[operand.index];
         break;
     case PLACE_OUTPUT:
-        at = &stream->plan->program->output.component[operand.index];
+        at = &program_format(stream->plan->program, operand.index / FORMAT_COMPONENTS)
+                  ->component[operand.index % FORMAT_COMPONENTS];
         break;
     default:
         return false;
@@ -922,7 +930,7 @@ static int window_height(const struct stream *stream, const struct plan_step *st
 {
     const struct op *op = step->stencil;
     if (step->transform)
-        return op_convolve_transform_side(op->convolve.height);
+        return op_convolve_transform_side(op->convolve.height, fft_size);
     switch (op->kind) {
     case OP_SEPARABLE:
         if (op->separable.decimate_x || op->separable.decimate_y)
@@ -1084,4 +1092,18 @@ void stream_destroy(struct stream **stream)
     free((void *)(*stream)->constant_row);
     free(*stream);
     *stream = NULL;
+}
+
+size_t stream_bytes(const struct stream *stream)
+{
+    size_t bytes = sizeof *stream;
+    for (int k = 0; k < stream->levels; k++) {
+        const struct level *here = &stream->level[k];
+        bytes += window_bytes(&here->window) + window_bytes(&here->coarse.grid) +
+                 window_bytes(&here->coarse.blurred);
+        if (here->convolve.fft)
+            bytes += fft_bytes(here->convolve.fft) +
+                     scratch_stride(stream) * (size_t)fft_rows(here->convolve.fft);
+    }
+    return bytes;
 }

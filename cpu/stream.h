@@ -13,7 +13,7 @@
 
 // Where the operands of a plan are for one frame. Buffers are planes as plan_buffer describes.
 struct stream_memory {
-    const struct image *source, *target;
+    const struct image *source, *target; // a target for each picture of the program
     uint8_t *const *buffer;
     const ptrdiff_t *buffer_stride;
 };
@@ -25,6 +25,9 @@ struct stream;
 enum status stream_create(const struct plan *plan, const struct plan_pass *pass, int width,
                           const struct row_kernels *rows, struct stream **stream);
 void stream_destroy(struct stream **stream);
+
+// Bytes that it holds, but for what is only some rows.
+size_t stream_bytes(const struct stream *stream);
 
 // Make rows first .. last - 1 of the pass's result. Thread-safety: a stream serves one thread at a
 // time; several streams of one pass may make different rows of one picture at once.

@@ -1,14 +1,16 @@
 // Every operation and random plans on a backend, against the scalar definition, to the bit;
 // wavelets as near as their definition says (stages/op.h).
 //
-//   conformance [--backend cpu|cuda] [--threads N] [--cases N] [--case K] [--large] [--ladder]
+//   conformance [--backend cpu|cuda] [--devices N] [--threads N] [--cases N] [--case K] [--large]
+//               [--ladder]
 //
 // A case is a number: format, chain, picture size, strides, alignment and content all follow from
 // it, so that `--case K` replays one. Two executors are always busy at once, each with all its
 // slots, so that parameters of one cannot reach the other unseen. The bytes around and between the
-// rows of the target, and behind side data, are compared too. The ladder's steps follow
-// (stages/ladder.h) unless --case or
-// --first picked some cases; --ladder is these alone. The last line is "N passed, N failed".
+// rows of the target, and behind side data, are compared too. --devices makes N backends take
+// frames in turn, of GPUs the first N, and leaves out the ladder. The ladder's steps follow
+// (stages/ladder.h) unless --case or --first picked some cases; --ladder is these alone. The last
+// line is "N passed, N failed".
 #include <getopt.h>
 #include <math.h>
 #include <stdbool.h>
@@ -18,6 +20,7 @@
 #include <string.h>
 
 #include "cpu/scalar.h"
+#include "pipeline/fleet.h"
 #include "stages/backend.h"
 #include "stages/chain.h"
 #include "stages/kernel.h"
@@ -148,6 +151,9 @@ static struct format test_format(int index)
 static const char *const fixed_chains[] = {
     "null",
     "stats",
+    "tap=a",
+    "brightness=40,tap=a,gray=mean,tap=b,sobel=l1:border=zero,threshold=20:240",
+    "gray,gaussian=1.4,tap=a,sobel,tap=b,tap=c,threshold=20:240,tap=d,tap=e,invert",
     "gaussian=1.4,stats,gray=mean,stats,sobel,stats",
     "brightness=20",
     "brightness=-255",
@@ -227,6 +233,8 @@ static const char *const fixed_chains[] = {
     "convolve=@22x22,22:border=wrap",
     "convolve=@40x39,9:0.0001:127.5:mirror",
     "convolve=@6x80,6:border=zero",
+    "convolve=@27x29,27:border=zero",
+    "convolve=@70x61,61:0.00003:127.5:wrap",
     "convolve=@3x3,3:65536:-255",
     "sepconvolve=1 4 6 4 1",
     "sepconvolve=@9x1,1:@66x1,1:border=mirror",
@@ -480,7 +488,7 @@ enum { SLOTS = 3 };
 
 struct test_case {
     int number;
-    char chain[1 << 15];
+    char chain[1 << 17];
     int width, height;
     bool fields;
     bool
@@ -491,7 +499,11 @@ struct test_case {
     struct program program;
     struct plan *plan;
     struct executor *executor;
-    struct picture_memory source[SLOTS], target[SLOTS], expected[SLOTS];
+    struct format tap_wanted[PICTURES_MOST];
+    struct picture_memory source[SLOTS];
+    // Of each picture that the program makes.
+    struct picture_memory target[SLOTS][PICTURES_MOST], expected[SLOTS][PICTURES_MOST];
+    struct image tap[SLOTS][PICTURES_MOST];
     void **side[SLOTS], **expected_side[SLOTS]; // NULL: not wanted
 };
 
@@ -625,6 +637,32 @@ static void use_results(struct program *program)
                 program->picture.plane[c] = program->op[k].result;
 }
 
+// Half of the taps in a format that is not their own.
+static void choose_taps(struct test_case *test, uint64_t *state)
+{
+    for (int k = 0; k < test->program.taps; k++) {
+        test->tap_wanted[k] = test_format(random_below(state, FORMATS));
+        if (random_below(state, 2))
+            program_choose_tap(&test->program, k, &test->tap_wanted[k]);
+    }
+}
+
+static bool has_fields(const struct test_case *test)
+{
+    bool has = image_has_fields(&test->source[0].image);
+    for (int n = 0; n < program_pictures(&test->program); n++)
+        has = has && image_has_fields(&test->target[0][n].image);
+    return has;
+}
+
+static bool has_fillers(const struct program *program)
+{
+    bool has = false;
+    for (int n = 0; n < program_pictures(program); n++)
+        has |= program_format(program, n)->filler;
+    return has;
+}
+
 static bool has_whole(const struct program *program)
 {
     for (int k = 0; k < program->ops; k++)
@@ -675,6 +713,7 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
     ask_for_planes(&test->program);
     if (number % 3 == 0)
         use_results(&test->program);
+    choose_taps(test, &state);
     if (program_finish(&test->program, test->convert ? &test->wanted : NULL) ||
         plan_create(&test->program, backend->limits, &test->plan))
         fatal(test, "no plan");
@@ -683,37 +722,45 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
                                  &test->executor))
         fatal(test, "no executor");
     for (int k = 0; k < SLOTS; k++) {
-        uint64_t shape = random_next(&state), again = shape;
         picture_init(&test->source[k], &test->program.input, test->width, test->height, &state,
                      backend);
         picture_fill(&test->source[k], &state);
-        picture_init(&test->target[k], &test->program.output, test->width, test->height, &shape,
-                     backend);
-        picture_init(&test->expected[k], &test->program.output, test->width, test->height, &again,
-                     backend);
+        for (int n = 0; n < program_pictures(&test->program); n++) {
+            uint64_t shape = random_next(&state), again = shape;
+            const struct format *format = program_format(&test->program, n);
+            picture_init(&test->target[k][n], format, test->width, test->height, &shape, backend);
+            picture_init(&test->expected[k][n], format, test->width, test->height, &again, backend);
+        }
         test->side[k] = sides_alloc(test, backend, true, &state);
         test->expected_side[k] = sides_alloc(test, backend, false, &state);
     }
-    test->fields = !has_whole(&test->program) && !random_below(&state, 4) &&
-                   image_has_fields(&test->source[0].image) &&
-                   image_has_fields(&test->target[0].image);
+    test->fields = !has_whole(&test->program) && !random_below(&state, 4) && has_fields(test);
     // A filler that is taken over keeps its bytes, the scalar definition writes its own.
     test->on_device =
-        backend->has_device_memory && !test->program.output.filler && !random_below(&state, 4);
+        backend->has_device_memory && !has_fillers(&test->program) && !random_below(&state, 4);
     if (test->on_device && backend->stream_create(backend, &test->stream))
         fatal(test, "no stream");
 }
 
 // Leave out, in a copy, the planes that the backend does not write.
-static struct image wanted_planes(const struct test_case *test, const struct image *image)
+static struct image wanted_planes(const struct test_case *test, int n, const struct image *image)
 {
     struct image wanted = *image;
-    for (int p = 0; p < FORMAT_PLANES; p++) {
-        enum plane_origin origin = test->plan->plane[p].origin;
-        if (origin == PLANE_CONSTANT || (origin == PLANE_REFERENCE && !test->on_device))
+    for (int p = 0; p < FORMAT_PLANES; p++)
+        if (!plan_writes(test->plan, n, p, test->on_device))
             wanted.data[p] = NULL;
-    }
     return wanted;
+}
+
+static struct work describe_work(struct test_case *test, int slot,
+                                 const struct picture_memory *target)
+{
+    for (int n = 1; n < program_pictures(&test->program); n++)
+        test->tap[slot][n - 1] = wanted_planes(test, n, &target[n].image);
+    return (struct work){.source = test->source[slot].image,
+                         .target = wanted_planes(test, 0, &target[0].image),
+                         .tap = test->tap[slot],
+                         .fields = test->fields};
 }
 
 // One by one, or all at once.
@@ -721,13 +768,12 @@ static void case_submit(struct test_case *test)
 {
     struct work work[SLOTS];
     bool together = test->number / 2 % 2;
-    for (int k = 0; k < SLOTS; k++)
-        work[k] = (struct work){.source = test->source[k].image,
-                                .target = wanted_planes(test, &test->target[k].image),
-                                .source_on_device = test->on_device,
-                                .source_stream = test->stream,
-                                .fields = test->fields,
-                                .side = test->side[k]};
+    for (int k = 0; k < SLOTS; k++) {
+        work[k] = describe_work(test, k, test->target[k]);
+        work[k].source_on_device = test->on_device;
+        work[k].source_stream = test->stream;
+        work[k].side = test->side[k];
+    }
     if (together && executor_submit_many_async(test->executor, 0, work, SLOTS))
         fatal(test, "submit failed");
     for (int k = 0; k < SLOTS && !together; k++)
@@ -735,13 +781,13 @@ static void case_submit(struct test_case *test)
             fatal(test, "submit failed");
 }
 
-static void first_difference(const struct test_case *test, int slot)
+static void first_difference(const struct test_case *test, int slot, int n)
 {
-    const struct picture_memory *got = &test->target[slot], *want = &test->expected[slot];
+    const struct picture_memory *got = &test->target[slot][n], *want = &test->expected[slot][n];
     size_t at = 0;
     while (got->memory[at] == want->memory[at])
         at++;
-    printf("    slot %d: ", slot);
+    printf("    slot %d, picture %d: ", slot, n);
     for (int p = 0; p < got->image.format->planes; p++) {
         ptrdiff_t stride = got->image.stride[p];
         int rows = format_rows(got->image.format, p, test->height);
@@ -783,10 +829,10 @@ static bool is_undecided(const struct op_wavelet *op, const double *side, int sa
 
 // Let the definition say the same as the backend where that is as near as it must be: by the error
 // of W and a rounding; or where another scale wins.
-static void accept_small_differences(const struct test_case *test, int slot)
+static void accept_small_differences(const struct test_case *test, int slot, int n)
 {
     const struct op *op = find_wavelet(&test->program);
-    const struct image *got = &test->target[slot].image, *want = &test->expected[slot].image;
+    const struct image *got = &test->target[slot][n].image, *want = &test->expected[slot][n].image;
     const struct format *format = got->format;
     if (!op)
         return;
@@ -813,40 +859,53 @@ static void accept_small_differences(const struct test_case *test, int slot)
     }
 }
 
+// Say what is wrong with a slot's results, if anything is.
+static bool slot_is_right(const struct test_case *test, int slot)
+{
+    int side = wrong_side(test, slot);
+    for (int n = 0; n < program_pictures(&test->program); n++) {
+        const struct picture_memory *got = &test->target[slot][n];
+        accept_small_differences(test, slot, n);
+        if (!memcmp(got->memory, test->expected[slot][n].memory, got->size))
+            continue;
+        describe(test);
+        first_difference(test, slot, n);
+        return false;
+    }
+    if (side >= 0) {
+        describe(test);
+        printf("    slot %d: side data %d, of %s, differs\n", slot, side,
+               op_name(&test->program.op[test->program.side[side]]));
+    }
+    return side < 0;
+}
+
+static void slot_free(struct test_case *test, int slot, struct backend *backend)
+{
+    picture_free(&test->source[slot], backend);
+    for (int n = 0; n < program_pictures(&test->program); n++) {
+        picture_free(&test->target[slot][n], backend);
+        picture_free(&test->expected[slot][n], backend);
+    }
+    sides_free(test, backend, test->side[slot]);
+    sides_free(test, backend, test->expected_side[slot]);
+}
+
 static bool case_finish(struct test_case *test, struct backend *backend)
 {
     bool equal = true;
     for (int k = 0; k < SLOTS; k++) {
         if (test->executor->wait(test->executor, k, NULL))
             fatal(test, "wait failed");
-        struct image expected = wanted_planes(test, &test->expected[k].image);
-        if (scalar_run_fields(&test->program, &test->source[k].image, &expected, test->fields,
-                              test->expected_side[k]))
+        struct work work = describe_work(test, k, test->expected[k]);
+        work.side = test->expected_side[k];
+        if (scalar_run(&test->program, &work))
             fatal(test, "scalar failed");
-        accept_small_differences(test, k);
-        if (equal &&
-            memcmp(test->target[k].memory, test->expected[k].memory, test->target[k].size)) {
-            equal = false;
-            describe(test);
-            first_difference(test, k);
-            printf("    replay: conformance --backend %s --case %d\n", backend->name, test->number);
-        }
-        int side = wrong_side(test, k);
-        if (equal && side >= 0) {
-            equal = false;
-            describe(test);
-            printf(
-                "    slot %d: side data %d, of %s, differs\n    replay: conformance --backend %s "
-                "--case %d\n",
-                k, side, op_name(&test->program.op[test->program.side[side]]), backend->name,
-                test->number);
-        }
-        picture_free(&test->source[k], backend);
-        picture_free(&test->target[k], backend);
-        picture_free(&test->expected[k], backend);
-        sides_free(test, backend, test->side[k]);
-        sides_free(test, backend, test->expected_side[k]);
+        equal = equal && slot_is_right(test, k);
+        slot_free(test, k, backend);
     }
+    if (!equal)
+        printf("    replay: conformance --backend %s --case %d\n", backend->name, test->number);
     executor_destroy(&test->executor);
     if (test->stream)
         backend->stream_destroy(backend, &test->stream);
@@ -858,6 +917,7 @@ static bool case_finish(struct test_case *test, struct backend *backend)
 struct settings {
     const char *backend;
     int threads, first, count;
+    int devices;
     bool large, ladder;
 };
 
@@ -1035,7 +1095,8 @@ static void climb_ladder(const struct settings *settings, const struct log *log,
         struct ladder_case test;
         ladder_prepare(&test, k, settings->large, backend);
         int right = 0, tried = plain;
-        if (!scalar_run(&test.program, &test.source.image, &test.scalar.image, NULL))
+        if (!scalar_run(&test.program,
+                        &(struct work){.source = test.source.image, .target = test.scalar.image}))
             right = climb_plain(&test, settings->threads > 0 ? settings->threads : 1, log);
         if (backend->has_device_memory) {
             right += climb_cuda(&test, backend);
@@ -1056,14 +1117,39 @@ static void print_message(void *opaque, enum log_level level, const char *senten
         fprintf(stderr, "%s\n", sentence);
 }
 
+static enum status create_backend(const struct settings *settings, int device,
+                                  const struct log *log, struct backend **backend, char *reason,
+                                  size_t size)
+{
+    return strcmp(settings->backend, "cuda")
+               ? backend_cpu_create(settings->threads, log, backend)
+               : backend_cuda_create(device, log, backend, reason, size);
+}
+
+// One, or several as one.
+static enum status create_backends(const struct settings *settings, const struct log *log,
+                                   struct backend **backend, char *reason, size_t size)
+{
+    struct backend *part[FLEET_MOST] = {NULL};
+    int count = settings->devices < FLEET_MOST ? settings->devices : FLEET_MOST;
+    if (count < 2)
+        return create_backend(settings, 0, log, backend, reason, size);
+    enum status status = STATUS_OK;
+    for (int k = 0; k < count && !status; k++)
+        status = create_backend(settings, k, log, &part[k], reason, size);
+    if (!status)
+        status = fleet_create(part, count, backend);
+    for (int k = 0; k < count; k++)
+        backend_destroy(&part[k]);
+    return status;
+}
+
 static int run(const struct settings *settings)
 {
     struct log log = {print_message, NULL};
     struct backend *backend = NULL;
     char reason[256] = "";
-    enum status status = strcmp(settings->backend, "cuda")
-                             ? backend_cpu_create(settings->threads, &log, &backend)
-                             : backend_cuda_create(0, &log, &backend, reason, sizeof reason);
+    enum status status = create_backends(settings, &log, &backend, reason, sizeof reason);
     if (status) {
         printf("conformance %s: skipped, %s\n0 passed, 0 failed\n", settings->backend, reason);
         return 0;
@@ -1093,10 +1179,15 @@ static int run(const struct settings *settings)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"backend", required_argument, NULL, 'b'}, {"threads", required_argument, NULL, 't'},
-        {"cases", required_argument, NULL, 'n'},   {"case", required_argument, NULL, 'c'},
-        {"first", required_argument, NULL, 'f'},   {"large", no_argument, NULL, 'l'},
-        {"ladder", no_argument, NULL, 'L'},        {NULL, 0, NULL, 0},
+        {"backend", required_argument, NULL, 'b'},
+        {"threads", required_argument, NULL, 't'},
+        {"cases", required_argument, NULL, 'n'},
+        {"case", required_argument, NULL, 'c'},
+        {"first", required_argument, NULL, 'f'},
+        {"large", no_argument, NULL, 'l'},
+        {"ladder", no_argument, NULL, 'L'},
+        {"devices", required_argument, NULL, 'd'},
+        {NULL, 0, NULL, 0},
     };
     struct settings settings = {
         .backend = "cpu", .threads = 3, .count = FIXED * FORMATS + 1500, .ladder = true};
@@ -1118,6 +1209,10 @@ int main(int argc, char **argv)
             break;
         case 'f':
             settings.first = atoi(optarg);
+            settings.ladder = false;
+            break;
+        case 'd':
+            settings.devices = atoi(optarg);
             settings.ladder = false;
             break;
         case 'L':
