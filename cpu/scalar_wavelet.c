@@ -105,7 +105,7 @@ enum status wavelet_scalar(const struct scalar_whole *work)
     int *winner = calloc(samples, sizeof *winner);
     enum status status = shown && winner ? STATUS_OK : STATUS_MEMORY;
     for (int k = 0; k < op->scales && !status; k++) {
-        float *plane = energy && op->planes ? (float *)(energy + op->scales) + k * samples : NULL;
+        float *plane = energy && op->planes ? op_wavelet_planes(op, energy) : NULL;
         struct lines lines = {0};
         double sum = 0;
         status = lines_init(&lines, work, op->scale[k]);
@@ -117,7 +117,7 @@ enum status wavelet_scalar(const struct scalar_whole *work)
                 show(op, k, w, &shown[at], &winner[at]);
                 sum += w * w;
                 if (plane)
-                    plane[at] = (float)w;
+                    plane[(size_t)k * samples + at] = (float)w;
             }
         }
         if (energy)

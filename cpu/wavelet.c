@@ -297,10 +297,9 @@ static void keep_row(const struct wavelet *self, const struct whole_work *work, 
     if (!work->side)
         return;
     self->energy[part * op->scales + k] += self->kernels->energy(w, self->grid->width);
+    float *planes = op_wavelet_planes(op, work->side);
     if (op->planes)
-        memcpy((float *)((double *)work->side + op->scales) +
-                   ((size_t)k * height + (size_t)y) * width,
-               w, width * sizeof *w);
+        memcpy(planes + ((size_t)k * height + (size_t)y) * width, w, width * sizeof *w);
 }
 
 static void finish_row(const struct wavelet *self, const struct scratch *scratch,

@@ -75,11 +75,12 @@ struct layout {
     int order[WAVELET_SCALES]; // scales by their levels
     int direct_radius, coarse_radius;
     int direct, coarse; // how many scales have no grid, and have one
-    int lines, tiles;
+    int lines, tiles, rows;
     struct reals shown, winner; // what `direct` leaves for `splines`
     size_t energy;              // of each block of `direct`, then of `splines`: a float per scale
     int direct_blocks, spline_blocks;
-    size_t level_table, filter_table, order_table, line_table, tile_table, cell_table, tap_table;
+    size_t level_table, filter_table, order_table, line_table, tile_table, row_table, cell_table,
+        tap_table;
     size_t bytes, floats;
 };
 
@@ -88,9 +89,9 @@ struct line {
     int level, first, count;
 };
 
-// Values that a block makes.
+// What a block makes: values of a filter, or cells of a level, and the first of them.
 struct tile {
-    int filter, x, y;
+    int number, x, y;
 };
 
 // What all kernels are told.
@@ -99,7 +100,7 @@ struct wavelet {
     const struct filter *filter;
     const int *order;
     const struct line *line;
-    const struct tile *tile;
+    const struct tile *tile, *row;
     const struct wavelet_cell *cell;
     const float *tap;
     float *scratch;
@@ -116,9 +117,8 @@ struct wavelet {
     float gain, middle;
     int high;
     double *side;
-    int bytes;       // of a sample of the result
-    bool is_aligned; // rows of samples begin at multiples of four
-    int run;         // floats of a warp's run of samples
+    int bytes; // of a sample of the result
+    int run;   // floats of a warp's run of samples
 };
 
 // What of it is wanted.
@@ -298,14 +298,14 @@ template <typename T> struct alignas(FOUR * sizeof(T)) word {
     T sample[FOUR];
 };
 
-// Four samples of a row of the picture from column x on, less black. Those in one word are read as
-// one; those behind the last are the last.
-template <typename T>
+// Four samples of a row of the picture from column x on, less black; where they are WORDS in one,
+// else those behind the last are the last.
+template <typename T, bool WORDS>
 static __device__ inline float4 read_four(const struct wavelet *w, int y, int x)
 {
     const T *row = (const T *)(w->from + (ptrdiff_t)y * w->from_stride);
     word<T> four;
-    if (w->is_aligned && x + FOUR <= w->width)
+    if (WORDS)
         four = *(const word<T> *)(row + x);
     else
         for (int i = 0; i < FOUR; i++)
@@ -315,14 +315,14 @@ static __device__ inline float4 read_four(const struct wavelet *w, int y, int x)
 }
 
 // Four cells of the row that a row of samples gives.
-template <typename T>
+template <typename T, bool WORDS>
 static __device__ inline void put_four(const struct wavelet *w, struct wavelet_cell row, int x,
                                        float *to)
 {
     const struct level *level = w->level;
     int column = x - level->margin;
     if (row.count && column >= 0 && column + FOUR <= w->width) {
-        *(float4 *)to = read_four<T>(w, row.first, column);
+        *(float4 *)to = read_four<T, WORDS>(w, row.first, column);
         return;
     }
     const T *from = (const T *)(w->from + (ptrdiff_t)row.first * w->from_stride);
@@ -338,7 +338,7 @@ static __device__ inline void put_four(const struct wavelet *w, struct wavelet_c
 
 // The whole plane, and zeros beyond it. A thread makes four neighbouring cells in each of four
 // rows, in the picture those of four samples in a word.
-template <typename T>
+template <typename T, bool WORDS>
 static __global__ void __launch_bounds__(THREADS) samples(const __grid_constant__ struct wavelet w)
 {
     const struct level *level = w.level;
@@ -355,7 +355,7 @@ static __global__ void __launch_bounds__(THREADS) samples(const __grid_constant_
 #pragma unroll
     for (int k = 0; k < FOUR; k++)
         if (first + k * WARPS < level->cells.rows)
-            put_four<T>(&w, row[k], x, plane_row(&w, level->cells, first + k * WARPS) + x);
+            put_four<T, WORDS>(&w, row[k], x, plane_row(&w, level->cells, first + k * WARPS) + x);
 }
 
 static __device__ inline void add_four(float4 *sum, float tap, float4 value)
@@ -378,8 +378,8 @@ static __device__ inline void add_cells(float4 sum[LINE_CELLS], const float4 tap
 // table of lines. Its warps sum up every eighth row of samples, and each adds up what all have of
 // one cell. Inner cells are made eight at a time, of rows that are read once, with a table of the
 // taps that eight cells have for each row.
-template <typename T>
-static __global__ void __launch_bounds__(THREADS) lines(const __grid_constant__ struct wavelet w)
+template <typename T, bool WORDS>
+static __global__ void __launch_bounds__(THREADS, 3) lines(const __grid_constant__ struct wavelet w)
 {
     __shared__ float4 part[LINE_CELLS][THREADS];
     static_assert((int)LINE_CELLS == (int)WARPS, "a warp for each cell");
@@ -396,12 +396,13 @@ static __global__ void __launch_bounds__(THREADS) lines(const __grid_constant__ 
 #pragma unroll 4
         for (int k = warp; k < rows; k += WARPS) {
             float4 tap[2] = {__ldg(taps + 2 * k), __ldg(taps + 2 * k + 1)};
-            add_cells(sum, tap, read_four<T>(&w, cell.first + k, x));
+            add_cells(sum, tap, read_four<T, WORDS>(&w, cell.first + k, x));
         }
     } else if (is_there) {
 #pragma unroll 4
         for (int k = warp; k < cell.count; k += WARPS)
-            add_four(&sum[0], __ldg(w.tap + cell.tap + k), read_four<T>(&w, cell.first + k, x));
+            add_four(&sum[0], __ldg(w.tap + cell.tap + k),
+                     read_four<T, WORDS>(&w, cell.first + k, x));
     }
 #pragma unroll
     for (int c = 0; c < LINE_CELLS; c++)
@@ -436,6 +437,7 @@ static __device__ inline float run_cell(const struct wavelet *w, const struct le
                                         const float *from, struct wavelet_cell first, float *run)
 {
     int d = 1 << level->decimate, lane = threadIdx.x % LANES, count = up(first.count, FOUR);
+#pragma unroll 4
     for (int k = lane; k < (LANES - 1) * d + count; k += LANES)
         run[run_place(k)] = first.first + k < w->width ? __ldg(from + first.first + k) : 0;
     __syncwarp();
@@ -481,16 +483,14 @@ static __device__ inline float each_cell(const struct wavelet *w, const struct l
     return own;
 }
 
-// A warp makes 32 cells of a row, and zeros beyond those that there are; blockIdx.y counts the rows
-// of all levels.
+// A warp makes 32 cells of a row, and zeros beyond those that there are.
 static __global__ void __launch_bounds__(THREADS) cells(const __grid_constant__ struct wavelet w)
 {
     extern __shared__ float4 memory[];
-    int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, y = blockIdx.y;
-    const struct level *level = &w.level[1];
-    while (y >= level->cells.rows)
-        y -= level++->cells.rows;
-    int x = (blockIdx.x * WARPS + warp) * LANES;
+    struct tile at = w.row[blockIdx.x];
+    const struct level *level = &w.level[at.number];
+    int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, y = at.y;
+    int x = at.x + warp * LANES;
     if (x >= level->cells.stride)
         return;
     const float *from = plane_row(&w, level->lines, y);
@@ -515,10 +515,10 @@ static __global__ void __launch_bounds__(THREADS, 3)
 {
     extern __shared__ float4 memory[];
     struct tile at = w.tile[blockIdx.x];
-    const struct filter *filter = &w.filter[at.filter];
+    const struct filter *filter = &w.filter[at.number];
     const struct level *level = &w.level[filter->level];
     struct shared_tile tile = tile_of(memory, w.coarse_radius, filter->radius);
-    if (at.filter >= w.limit)
+    if (at.number >= w.limit)
         return;
     int beside = level->margin - filter->radius;
     tile_taps(&w, filter, &tile);
@@ -917,6 +917,7 @@ static void lay_out_level(struct layout *layout, const struct wavelet_grid *grid
     level->inner = from->x.inner;
     level->inners = from->x.inners;
     level->lines = take_plane(layout, grid->width, level->cells_y);
+    layout->rows += level->cells.rows * divided(level->cells.stride, THREADS);
     layout->lines += lines_of(level->decimate, inner) + level->cells_y - inner;
 }
 
@@ -980,6 +981,7 @@ static void lay_out(struct layout *layout, const struct op *op, int width, int h
     layout->order_table = take_table(layout, sizeof layout->order);
     layout->line_table = take_table(layout, (size_t)layout->lines * sizeof(struct line));
     layout->tile_table = take_table(layout, (size_t)layout->tiles * sizeof(struct tile));
+    layout->row_table = take_table(layout, (size_t)layout->rows * sizeof(struct tile));
     layout->cell_table = take_table(layout, (size_t)cells * sizeof(struct wavelet_cell));
     layout->tap_table = layout->bytes; // as many as the grid has, and the splines
 }
@@ -1011,6 +1013,17 @@ static void put_lines(const struct layout *layout, const struct wavelet_grid *gr
         int step = level->decimate <= LINE_LOG ? LINE_CELLS : 1;
         for (int c = 0; c < inner; c += step)
             *line++ = {k, first + c, inner - c < step ? inner - c : step};
+    }
+}
+
+static void put_rows(const struct layout *layout, uint8_t *to)
+{
+    struct tile *tile = (struct tile *)(to + layout->row_table);
+    for (int k = 1; k < layout->levels; k++) {
+        const struct reals *cells = &layout->level[k].cells;
+        for (int y = 0; y < cells->rows; y++)
+            for (int x = 0; x < cells->stride; x += THREADS)
+                *tile++ = {k, x, y};
     }
 }
 
@@ -1083,6 +1096,7 @@ extern "C" size_t wavelet_constants(const struct op *op, int width, int height, 
     if (bytes && to) {
         put_cells(layout, grid, (uint8_t *)to);
         put_lines(layout, grid, (uint8_t *)to);
+        put_rows(layout, (uint8_t *)to);
         put_tiles(layout, (uint8_t *)to);
         put_taps(layout, grid, (uint8_t *)to);
         memcpy((uint8_t *)to + layout->level_table, layout->level, sizeof layout->level);
@@ -1128,6 +1142,7 @@ static struct wavelet kernel_arguments(const struct whole *whole, const struct l
     w.order = (const int *)(tables + layout->order_table);
     w.line = (const struct line *)(tables + layout->line_table);
     w.tile = (const struct tile *)(tables + layout->tile_table);
+    w.row = (const struct tile *)(tables + layout->row_table);
     w.cell = (const struct wavelet_cell *)(tables + layout->cell_table);
     w.tap = (const float *)(tables + layout->tap_table);
     w.scratch = scratch;
@@ -1153,7 +1168,6 @@ static struct wavelet kernel_arguments(const struct whole *whole, const struct l
     w.high = op->high;
     w.side = whole->side_is_wanted ? (double *)whole->side : NULL;
     w.bytes = whole->depth > 8 ? 2 : 1;
-    w.is_aligned = ((uintptr_t)w.from | (uintptr_t)w.from_stride) % (uintptr_t)(4 * w.bytes) == 0;
     w.run = run_floats(layout);
     return w;
 }
@@ -1163,21 +1177,29 @@ static dim3 tiles_of(int width, int height, int columns, int rows)
     return dim3((unsigned)divided(width, columns), (unsigned)divided(height, rows));
 }
 
-template <typename T>
+template <typename T, bool WORDS>
 static void make_cells(const struct wavelet *w, const struct layout *layout, cudaStream_t stream)
 {
     const struct reals *plane = &layout->level[0].cells;
     if (layout->direct)
-        samples<T><<<tiles_of(plane->stride, plane->rows, LANES * FOUR, WARPS * FOUR), THREADS, 0,
-                     stream>>>(*w);
+        samples<T, WORDS><<<tiles_of(plane->stride, plane->rows, LANES * FOUR, WARPS * FOUR),
+                            THREADS, 0, stream>>>(*w);
     if (!layout->coarse)
         return;
-    lines<T><<<tiles_of(layout->width, layout->lines, LANES * FOUR, 1), THREADS, 0, stream>>>(*w);
-    int rows = 0;
-    for (int k = 1; k < layout->levels; k++)
-        rows += layout->level[k].cells.rows;
-    cells<<<tiles_of(layout->level[1].cells.stride, rows, THREADS, 1), THREADS,
-            WARPS *(size_t)w->run * sizeof(float), stream>>>(*w);
+    lines<T, WORDS>
+        <<<tiles_of(layout->width, layout->lines, LANES * FOUR, 1), THREADS, 0, stream>>>(*w);
+    cells<<<(unsigned)layout->rows, THREADS, WARPS *(size_t)w->run * sizeof(float), stream>>>(*w);
+}
+
+template <typename T>
+static void make_all_cells(const struct wavelet *w, const struct layout *layout,
+                           cudaStream_t stream)
+{
+    uintptr_t places = (uintptr_t)w->from | (uintptr_t)w->from_stride;
+    if (places % (FOUR * sizeof(T)) == 0 && w->width % FOUR == 0)
+        make_cells<T, true>(w, layout, stream);
+    else
+        make_cells<T, false>(w, layout, stream);
 }
 
 // A kernel may take more shared memory than it is given unasked.
@@ -1224,9 +1246,9 @@ extern "C" cudaError_t wavelet_async(const struct whole *whole, cudaStream_t str
     lay_out(&layout, whole->op, whole->width, whole->height);
     struct wavelet w = kernel_arguments(whole, &layout);
     if (whole->depth > 8)
-        make_cells<uint16_t>(&w, &layout, stream);
+        make_all_cells<uint16_t>(&w, &layout, stream);
     else
-        make_cells<uint8_t>(&w, &layout, stream);
+        make_all_cells<uint8_t>(&w, &layout, stream);
     size_t shared = tile_bytes(layout.coarse_radius);
     cudaError_t error = allow(values, shared);
     if (error)

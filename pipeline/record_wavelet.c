@@ -84,8 +84,7 @@ static enum status write_planes(struct recording *recording, const struct record
         print_size(to, record);
     }
     avio_printf(to, "}");
-    const double *energy = record->side;
-    const uint8_t *plane = (const uint8_t *)(energy + op->scales);
+    const uint8_t *plane = op_wavelet_planes(op, (void *)record->side);
     int row_bytes = record->width * (int)sizeof(float);
     for (int y = 0; y < op->scales * record->height; y++)
         avio_write(planes, plane + (size_t)y * (size_t)row_bytes, row_bytes);

@@ -304,6 +304,12 @@ int op_convolve_transform_side(int side, struct transform_size size);
 double op_convolve_transform_error(const struct op_convolve *op, struct transform_size size,
                                    int depth);
 
+// Where in the side data of OP_WAVELET the planes begin.
+static inline void *op_wavelet_planes(const struct op_wavelet *op, void *side)
+{
+    return (uint8_t *)side + (size_t)op->scales * sizeof(double);
+}
+
 // C / N(s) times `unit` of OP_WAVELET.
 double op_wavelet_factor(const struct op_wavelet *op, double scale);
 

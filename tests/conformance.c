@@ -589,8 +589,7 @@ static bool wavelet_is_right(const struct op_wavelet *op, const void *got, const
                              size_t bytes)
 {
     const double *energy[2] = {got, want};
-    const float *w[2] = {(const float *)(energy[0] + op->scales),
-                         (const float *)(energy[1] + op->scales)};
+    const float *w[2] = {op_wavelet_planes(op, (void *)got), op_wavelet_planes(op, (void *)want)};
     size_t values = (bytes / (size_t)op->scales - sizeof(double)) / sizeof(float);
     for (int k = 0; k < op->scales; k++) {
         double error = 1e-4 * full_scale(op, op->scale[k]);
@@ -817,7 +816,7 @@ static double most_error(const struct op_wavelet *op)
 static bool is_undecided(const struct op_wavelet *op, const double *side, int samples, int place,
                          double error)
 {
-    const float *w = (const float *)(side + op->scales) + place;
+    const float *w = (const float *)op_wavelet_planes(op, (void *)side) + place;
     double most = 0;
     int winners = 0;
     for (int k = 0; k < op->scales; k++)
