@@ -276,6 +276,8 @@ static void narrow(const void *from_, const uint16_t *table, void *to_, int widt
         to[x] = (uint8_t)table[from[x]];
 }
 
+#include "cpu/match.inc"
+
 #define BOTH(name)          \
     {                       \
         name##_8, name##_16 \
@@ -314,4 +316,11 @@ const struct row_kernels ROWS_TABLE = {
     .line_y = BOTH_SUMS(line_y),
     .line_x = BOTH_SUMS(line_x),
     .gradient = BOTH(gradient),
+    .match_group = MATCH_GROUP,
+    .match_load = match_load,
+    .match_products = match_products,
+    .match_slide = match_slide,
+    .match_window = match_window,
+    .match_round = match_round,
+    .match_scores = match_scores,
 };
