@@ -117,10 +117,13 @@ NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' \
     'test -e $(GST)/libgstvideoparsersbad.so|gstreamer1.0-plugins-bad' \
     'test -e $(GST)/libgstx264.so|gstreamer1.0-plugins-ugly' \
     'command -v Xvfb|xvfb' 'command -v xwininfo|x11-utils' \
+    'command -v nft|nftables' 'command -v ip|iproute2' 'command -v nsenter|util-linux' \
     'test -e /usr/lib/nginx/modules/ngx_rtmp_module.so|libnginx-mod-rtmp'
 # The camera in a virtual machine: make test-webcam.
 NEED_WEBCAM = 'command -v qemu-system-x86_64|qemu-system-x86' 'command -v busybox|busybox-static' \
     'command -v v4l2-ctl|v4l-utils' 'command -v setpriv|util-linux'
+# A browser that looks at streams, 350 MB: make setup-browser.
+NEED_BROWSER = 'command -v chromium|chromium' 'command -v chromedriver|chromium-driver'
 LIBRARIES = /usr/lib/$(shell $(CC) -print-multiarch)
 GIR = $(LIBRARIES)/girepository-1.0
 GST = $(LIBRARIES)/gstreamer-1.0
@@ -136,6 +139,8 @@ setup-test:
 	-$(setup) $(NEED_LIVE)
 setup-webcam: setup-test
 	$(setup) $(NEED_WEBCAM)
+setup-browser: setup-test
+	$(setup) $(NEED_BROWSER)
 setup-check:
 	$(setup) $(NEED_BUILD) $(NEED_TEST) $(NEED_CHECK)
 
@@ -200,6 +205,7 @@ help:
 	@echo "make demo         set up, build, filter a sample clip into out/"
 	@echo "make test         set up, build, run all tests"
 	@echo "make test-webcam  a webcam in a virtual machine, with unplugging and errors"
+	@echo "make setup-browser  Chromium, for the tests that look at streams with it"
 	@echo "make bench        beside OpenCV and NPP, and with FILE=in.mp4 beside ffmpeg, on this machine"
 	@echo "make check        format, warnings of two compilers, static analysis, layers"
 	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
@@ -207,6 +213,6 @@ help:
 	@echo "CUDA=no builds for the CPU only; CUDA_ARCHS=90 builds for one GPU only."
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
-.PHONY: all setup-build setup-test setup-webcam setup-check demo demo-run test test-run test-webcam \
-        check check-run bench install clean help
+.PHONY: all setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
+        test-run test-webcam check check-run bench install clean help
 .DELETE_ON_ERROR:

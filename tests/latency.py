@@ -8,7 +8,7 @@ time. Pictures come from FILE, blended to 60 a second, or from a generator.
     steady    2 cores, into a file: nothing may be dropped
     piped     2 cores, into a pipe, with half the time: likewise
     starved   2 cores, into a pipe: in the middle third others want the same cores
-    slow      1 core and a slow preset, into a file: most pictures must be dropped
+    slow      1 core and a slow preset, into a pipe: most pictures must be dropped
 """
 import argparse
 import json
@@ -30,7 +30,7 @@ RUNS = {
     "steady": ([0, 1], ["out.mp4", "--preset", "ultrafast", LATE, "130ms"]),
     "piped": ([2, 3], ["-", "-F", "flv", "-c:v", "libx264", "--preset", "ultrafast", LATE, "66ms"]),
     "starved": ([4, 5], ["-", "-F", "flv", "-c:v", "libx264", "--preset", "ultrafast", LATE, "200ms"]),
-    "slow": ([6], ["out.mp4", "--preset", "medium", LATE, "200ms"]),
+    "slow": ([6], ["-", "-F", "flv", "-c:v", "libx264", "--preset", "medium", LATE, "200ms"]),
 }
 
 

@@ -91,7 +91,8 @@ class Server:
 
 def rtsp(*pipelines, port=None):
     port = port or free_port()
-    server = Server(sys.executable, HERE / "rtsp_server.py", port, *pipelines, ready=b"ready")
+    server = Server(sys.executable, HERE / "rtsp_server.py", f"127.0.0.1:{port}",
+                    *pipelines, ready=b"ready")
     server.urls = [f"rtsp://127.0.0.1:{port}/{k}" for k in range(len(pipelines))]
     server.port = port
     return server
@@ -107,9 +108,9 @@ def sender(container, url):
 class Job:
     """sluice at work on a live source, and what it says while it is."""
 
-    def __init__(self, folder, *args):
+    def __init__(self, folder, *args, before=()):
         self.folder, self.json = folder, folder / "run.json"
-        self.process = subprocess.Popen([tools.SLUICE, *map(str, args), "--json", self.json],
+        self.process = subprocess.Popen([*before, tools.SLUICE, *map(str, args), "--json", self.json],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, cwd=folder, text=True,
                                         env=tools.environment(), preexec_fn=end_with_us)

@@ -1,4 +1,4 @@
-"""An RTSP server for tests: rtsp_server.py PORT PIPELINE... serves rtsp://127.0.0.1:PORT/0, /1, ...
+"""An RTSP server for tests: rtsp_server.py ADDRESS:PORT PIPELINE... serves /0, /1, ... there.
 
 Each PIPELINE is GStreamer's; its payloader is called pay0, and all viewers see the same picture. One
 with a depay0 takes what is published to it. Says "ready" when it listens."""
@@ -13,8 +13,9 @@ from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402
 
 Gst.init(None)
 server = GstRtspServer.RTSPServer()
-server.set_address("127.0.0.1")
-server.set_service(sys.argv[1])
+address, port = sys.argv[1].split(":")
+server.set_address(address)
+server.set_service(port)
 for number, pipeline in enumerate(sys.argv[2:]):
     factory = GstRtspServer.RTSPMediaFactory()
     factory.set_launch(f"( {pipeline} )")
