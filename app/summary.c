@@ -185,6 +185,34 @@ static json_t *outputs_json(const struct sluice_job *job)
     return list;
 }
 
+static json_t *figures_json(const struct sluice_job *job, int record)
+{
+    json_t *all = json_object();
+    struct sluice_figure figure;
+    for (int k = 0; !sluice_job_figure(job, record, k, &figure); k++) {
+        json_t *values = json_array();
+        for (int n = 0; n < figure.values; n++)
+            json_array_append_new(values, json_real(figure.sum[n] / (double)figure.frames));
+        json_object_set_new(all, figure.name, values);
+    }
+    return all;
+}
+
+// NULL where no stage records.
+static json_t *records_json(const struct sluice_job *job)
+{
+    json_t *list = NULL;
+    struct sluice_record record;
+    for (int k = 0; !sluice_job_record(job, k, &record); k++) {
+        list = list ? list : json_array();
+        json_array_append_new(
+            list, json_pack("{s:s, s:o, s:I, s:I, s:o}", "stage", record.stage, "file",
+                            text_or_null(record.file), "frames", (json_int_t)record.frames, "bytes",
+                            (json_int_t)record.bytes, "figures", figures_json(job, k)));
+    }
+    return list;
+}
+
 static json_t *run_json(const struct sluice_summary *summary)
 {
     return json_pack("{s:o, s:o, s:o, s:i, s:I}", "backend", text_or_null(summary->backend),
@@ -261,6 +289,9 @@ bool write_json(const struct settings *settings, const struct sluice_job *job,
         text_or_null(chain ? chain : "default"));
     if (root && summary) {
         json_object_set_new(root, "outputs", outputs_json(job));
+        json_t *records = records_json(job);
+        if (records)
+            json_object_set_new(root, "records", records);
         json_object_set_new(root, "run", run_json(summary));
         json_object_set_new(root, "frames", frames_json(summary));
         if (settings->config.simulate)

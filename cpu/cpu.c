@@ -1,7 +1,8 @@
 // The CPU backend: worker threads that make passes by bands of rows.
 //
-// Each executor has its own workers. A frame is a sequence of phases (each pass, for each field);
-// a phase is done when all its bands are, and the next begins. Workers take the oldest frame with
+// Each executor has its own workers. A frame is a sequence of phases (each pass, or those of an
+// operation on the whole picture, for each field); a phase is done when all its bands are, and the
+// next begins. Workers take the oldest frame with
 // a band left, so that frames finish in the order they came.
 #define _GNU_SOURCE
 #include "stages/backend.h"
@@ -15,6 +16,7 @@
 #include "cpu/host.h"
 #include "cpu/rows.h"
 #include "cpu/stream.h"
+#include "cpu/whole.h"
 
 // Products of a convolution that cost as much as its transforms: on gray 1080p 470 with AVX-512, by
 // time, and 300 with AVX2, by instructions.
@@ -31,14 +33,21 @@ struct cpu_backend {
 // then to the waiting thread.
 struct cpu_slot {
     struct work work;
-    uint8_t **buffer; // the plan's, of this slot
-    long long ticket; // the order of submission
+    uint8_t **buffer;     // the plan's, of this slot
+    void **side;          // the program's, where an operation reads it; NULL: the frame's alone
+    struct whole **whole; // of each pass; NULL: none
+    long long ticket;     // the order of submission
     // ---- guarded by lock ----
     bool running;
     int phase;      // the one whose bands are being made
     int next_band;  // of it
     int bands_left; // of it, not yet finished
     struct work_span span;
+};
+
+// A phase of a frame: a pass, and which of its own if that is of an operation on the whole picture.
+struct phase {
+    int pass, step;
 };
 
 struct worker {
@@ -56,6 +65,8 @@ struct cpu_executor {
     struct cpu_slot *slot;
     struct worker *worker;
     ptrdiff_t *buffer_stride;
+    struct phase *phase; // of a frame, or of one of its fields
+    int phases;
     pthread_mutex_t lock;
     pthread_cond_t work_there, frame_done;
     // ---- guarded by lock ----
@@ -67,21 +78,64 @@ struct cpu_executor {
 
 static int phases(const struct cpu_executor *self, const struct cpu_slot *slot)
 {
-    return self->plan->passes * (slot->work.fields ? 2 : 1);
+    return self->phases * (slot->work.fields ? 2 : 1);
+}
+
+// Where an operand of an operation on the whole picture begins, and how far apart its rows are.
+static uint8_t *operand_rows(const struct cpu_executor *self, const struct stream_memory *memory,
+                             struct operand operand, ptrdiff_t *stride)
+{
+    if (operand.place == PLACE_BUFFER) {
+        *stride = self->buffer_stride[operand.index];
+        return memory->buffer[operand.index];
+    }
+    const struct image *image = operand.place == PLACE_INPUT ? memory->source : memory->target;
+    const struct component *at = &image->format->component[operand.index];
+    *stride = image->stride[at->plane];
+    return image->data[at->plane] ? image->data[at->plane] + at->offset : NULL;
+}
+
+static void *side_of(const struct cpu_slot *slot, int side)
+{
+    void *wanted = side >= 0 && slot->work.side ? slot->work.side[side] : NULL;
+    return wanted || side < 0 ? wanted : slot->side[side];
+}
+
+static void run_whole(const struct cpu_executor *self, const struct cpu_slot *slot,
+                      const struct stream_memory *memory, struct phase phase, int band)
+{
+    const struct plan_pass *pass = &self->plan->pass[phase.pass];
+    struct whole_work work = {
+        .op = pass->whole,
+        .width = subsampled(memory->source->width, pass->grid.shift_x),
+        .height = subsampled(memory->source->height, pass->grid.shift_y),
+        .depth = pass->load_depth,
+        .side = side_of(slot, pass->side),
+        .reads = side_of(slot, pass->reads),
+    };
+    work.from = operand_rows(self, memory, pass->source[0], &work.from_stride);
+    if (pass->targets)
+        work.to = operand_rows(self, memory, pass->target[0], &work.to_stride);
+    struct whole *whole = slot->whole[phase.pass];
+    whole->run(whole, &work, phase.step, band, self->bands);
 }
 
 static void run_band(const struct cpu_executor *self, const struct worker *worker,
-                     const struct cpu_slot *slot, int phase, int band)
+                     const struct cpu_slot *slot, int number, int band)
 {
     struct image source = slot->work.source, target = slot->work.target;
-    int number = phase % self->plan->passes;
+    struct phase phase = self->phase[number % self->phases];
     if (slot->work.fields) {
-        source = image_field(&source, phase / self->plan->passes);
-        target = image_field(&target, phase / self->plan->passes);
+        source = image_field(&source, number / self->phases);
+        target = image_field(&target, number / self->phases);
     }
     struct stream_memory memory = {&source, &target, slot->buffer, self->buffer_stride};
-    long long rows = subsampled(source.height, self->plan->pass[number].grid.shift_y);
-    stream_run(worker->stream[number], &memory, (int)(rows * band / self->bands),
+    if (self->plan->pass[phase.pass].whole) {
+        run_whole(self, slot, &memory, phase, band);
+        return;
+    }
+    long long rows = subsampled(source.height, self->plan->pass[phase.pass].grid.shift_y);
+    stream_run(worker->stream[phase.pass], &memory, (int)(rows * band / self->bands),
                (int)(rows * (band + 1) / self->bands));
 }
 
@@ -171,6 +225,19 @@ static enum status wait(struct executor *executor, int number, struct work_times
 
 // ---- construction ----
 
+static void finish_slot(const struct plan *plan, struct cpu_slot *slot)
+{
+    for (int b = 0; slot->buffer && b < plan->buffers; b++)
+        free(slot->buffer[b]);
+    for (int k = 0; slot->side && k < plan->program->sides; k++)
+        free(slot->side[k]);
+    for (int p = 0; slot->whole && p < plan->passes; p++)
+        whole_destroy(&slot->whole[p]);
+    free(slot->buffer);
+    free(slot->side);
+    free(slot->whole);
+}
+
 static void destroy(struct executor **executor)
 {
     struct cpu_executor *self = (struct cpu_executor *)*executor;
@@ -186,13 +253,11 @@ static void destroy(struct executor **executor)
             stream_destroy(&worker->stream[p]);
         free(worker->stream);
     }
-    for (int k = 0; self->slot && k < self->slots; k++) {
-        for (int b = 0; self->slot[k].buffer && b < self->plan->buffers; b++)
-            free(self->slot[k].buffer[b]);
-        free(self->slot[k].buffer);
-    }
+    for (int k = 0; self->slot && k < self->slots; k++)
+        finish_slot(self->plan, &self->slot[k]);
     free(self->worker);
     free(self->slot);
+    free(self->phase);
     free(self->buffer_stride);
     pthread_mutex_destroy(&self->lock);
     pthread_cond_destroy(&self->work_there);
@@ -221,6 +286,52 @@ static enum status init_buffers(struct cpu_executor *self, struct cpu_slot *slot
     return STATUS_OK;
 }
 
+// What the operations on the whole picture work in, and the side data that others of them read.
+static enum status init_whole(struct cpu_executor *self, struct cpu_slot *slot, int width,
+                              int height)
+{
+    const struct plan *plan = self->plan;
+    slot->whole = calloc((size_t)plan->passes + 1, sizeof(struct whole *));
+    slot->side = calloc((size_t)plan->program->sides + 1, sizeof(void *));
+    enum status status = slot->whole && slot->side ? STATUS_OK : STATUS_MEMORY;
+    for (int p = 0; p < plan->passes && !status; p++) {
+        const struct plan_pass *pass = &plan->pass[p];
+        if (!pass->whole)
+            continue;
+        struct whole_request request = {.op = pass->whole,
+                                        .width = subsampled(width, pass->grid.shift_x),
+                                        .height = subsampled(height, pass->grid.shift_y),
+                                        .depth = pass->load_depth,
+                                        .bands = self->bands,
+                                        .rows = self->backend->rows};
+        status = whole_create(&request, &slot->whole[p]);
+        if (status || pass->reads < 0 || slot->side[pass->reads])
+            continue;
+        const struct op *read = &plan->program->op[plan->program->side[pass->reads]];
+        struct program_plane grid = plan->program->plane[read->source[0]];
+        slot->side[pass->reads] = malloc(
+            op_side_bytes(read, subsampled(width, grid.shift_x), subsampled(height, grid.shift_y)));
+        status = slot->side[pass->reads] ? STATUS_OK : STATUS_MEMORY;
+    }
+    return status;
+}
+
+// Phases are the same in every slot.
+static enum status list_phases(struct cpu_executor *self)
+{
+    struct whole *const *whole = self->slot[0].whole;
+    int count = 0;
+    for (int p = 0; p < self->plan->passes; p++)
+        count += whole[p] ? whole[p]->phases : 1;
+    self->phase = calloc((size_t)count + 1, sizeof *self->phase);
+    if (!self->phase)
+        return STATUS_MEMORY;
+    for (int p = 0; p < self->plan->passes; p++)
+        for (int step = 0; step < (whole[p] ? whole[p]->phases : 1); step++)
+            self->phase[self->phases++] = (struct phase){p, step};
+    return STATUS_OK;
+}
+
 static enum status start_worker(struct cpu_executor *self, struct worker *worker, int width)
 {
     worker->executor = self;
@@ -228,6 +339,8 @@ static enum status start_worker(struct cpu_executor *self, struct worker *worker
     if (!worker->stream)
         return STATUS_MEMORY;
     for (int p = 0; p < self->plan->passes; p++) {
+        if (self->plan->pass[p].whole)
+            continue;
         enum status status = stream_create(self->plan, &self->plan->pass[p], width,
                                            self->backend->rows, &worker->stream[p]);
         if (status)
@@ -267,8 +380,11 @@ static enum status executor_create(struct backend *backend, const struct plan *p
     if (!self->slot || !self->worker || !self->buffer_stride)
         goto fail;
     for (int k = 0; k < slots; k++)
-        if ((status = init_buffers(self, &self->slot[k], width, height)))
+        if ((status = init_buffers(self, &self->slot[k], width, height)) ||
+            (status = init_whole(self, &self->slot[k], width, height)))
             goto fail;
+    if ((status = list_phases(self)))
+        goto fail;
     for (int k = 0; k < self->workers; k++)
         if ((status = start_worker(self, &self->worker[k], width)))
             goto fail;

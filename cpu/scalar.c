@@ -3,12 +3,7 @@
 #include <stdlib.h>
 
 #include "cpu/sample.h"
-
-// One plane of the program, sample by sample.
-struct plane {
-    int width, height;
-    uint16_t *sample;
-};
+#include "cpu/scalar_plane.h"
 
 static enum status plane_init(struct plane *plane, int width, int height)
 {
@@ -16,19 +11,6 @@ static enum status plane_init(struct plane *plane, int width, int height)
     plane->height = height;
     plane->sample = malloc((size_t)width * (size_t)height * sizeof *plane->sample + 1);
     return plane->sample ? STATUS_OK : STATUS_MEMORY;
-}
-
-static uint16_t *at(const struct plane *plane, int x, int y)
-{
-    return &plane->sample[(size_t)y * (size_t)plane->width + (size_t)x];
-}
-
-// x(i, j) of the notation: extended beyond the edges by the operation's border.
-static int extended(const struct plane *plane, const struct op *op, int x, int y)
-{
-    x = border_index(op->border, x, plane->width);
-    y = border_index(op->border, y, plane->height);
-    return x < 0 || y < 0 ? op->border_value : *at(plane, x, y);
 }
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
@@ -45,7 +27,7 @@ static void run_pointwise(const struct op *op, const struct plane *from, struct 
 {
     for (int y = 0; y < to->height; y++)
         for (int x = 0; x < to->width; x++)
-            *at(to, x, y) = (uint16_t)op_apply(op, *at(from, x, y));
+            *plane_at(to, x, y) = (uint16_t)op_apply(op, *plane_at(from, x, y));
 }
 
 // ---- mix ----
@@ -79,8 +61,8 @@ static int resampled_q4(const struct op *op, const struct plane *from,
     for (int j = 0; j < ty.count; j++)
         for (int i = 0; i < tx.count; i++)
             sum += tx.weight[i] * ty.weight[j] *
-                   *at(from, border_index(BORDER_REPLICATE, tx.first + i, from->width),
-                       border_index(BORDER_REPLICATE, ty.first + j, from->height));
+                   *plane_at(from, border_index(BORDER_REPLICATE, tx.first + i, from->width),
+                             border_index(BORDER_REPLICATE, ty.first + j, from->height));
     return sum;
 }
 
@@ -94,7 +76,8 @@ static void run_mix(const struct program *program, const struct op *op, const st
                 sum += (int64_t)op->mix.weight[k] * resampled_q4(op, &planes[op->source[k]],
                                                                  &program->plane[op->source[k]],
                                                                  &program->plane[op->result], x, y);
-            *at(to, x, y) = (uint16_t)clamp(rounded_shift(sum, 20), op->mix.low, op->mix.high);
+            *plane_at(to, x, y) =
+                (uint16_t)clamp(rounded_shift(sum, 20), op->mix.low, op->mix.high);
         }
 }
 
@@ -127,8 +110,8 @@ static int64_t tent_sum(const struct op *op, const struct plane *from, int m, in
     int64_t sum = 0;
     for (int b = 1 - dy; b < dy; b++)
         for (int a = 1 - dx; a < dx; a++)
-            sum +=
-                (int64_t)(dx - abs(a)) * (dy - abs(b)) * extended(from, op, m * dx + a, n * dy + b);
+            sum += (int64_t)(dx - abs(a)) * (dy - abs(b)) *
+                   plane_extended(from, op, m * dx + a, n * dy + b);
     return sum;
 }
 
@@ -179,7 +162,7 @@ static enum status run_separable(const struct op *op, const struct plane *from, 
             *grid_at(&samples, x, y) = coarse
                                            ? rounded_shift(tent_sum(op, from, x, y) << f->fraction,
                                                            2 * (f->decimate_x + f->decimate_y))
-                                           : extended(from, op, x, y);
+                                           : plane_extended(from, op, x, y);
     for (int y = 0; y <= last_y; y++)
         for (int x = -rx; x <= last_x + rx; x++) {
             int64_t sum = 0;
@@ -197,8 +180,8 @@ static enum status run_separable(const struct op *op, const struct plane *from, 
     int bits_below = f->fraction + (coarse ? f->decimate_x + f->decimate_y : f->bits);
     for (int y = 0; y < to->height; y++)
         for (int x = 0; x < to->width; x++)
-            *at(to, x, y) = (uint16_t)finished(f, interpolated(f, &both, x, y), bits_below,
-                                               *at(from, x, y), depth);
+            *plane_at(to, x, y) = (uint16_t)finished(f, interpolated(f, &both, x, y), bits_below,
+                                                     *plane_at(from, x, y), depth);
     status = STATUS_OK;
 fail:
     free(samples.value);
@@ -224,9 +207,10 @@ static enum status run_box(const struct op *op, const struct plane *from, struct
             if (y == 0) {
                 column[i] = 0;
                 for (int k = -ry; k <= ry; k++)
-                    column[i] += extended(from, op, x, k);
+                    column[i] += plane_extended(from, op, x, k);
             } else {
-                column[i] += extended(from, op, x, y + ry) - extended(from, op, x, y - ry - 1);
+                column[i] +=
+                    plane_extended(from, op, x, y + ry) - plane_extended(from, op, x, y - ry - 1);
             }
         }
         int64_t sum = 0;
@@ -234,7 +218,7 @@ static enum status run_box(const struct op *op, const struct plane *from, struct
             sum += column[i];
         for (int x = 0; x < to->width; x++) {
             sum += column[x + 2 * rx];
-            *at(to, x, y) = (uint16_t)((2 * sum + n) / (2 * n));
+            *plane_at(to, x, y) = (uint16_t)((2 * sum + n) / (2 * n));
             sum -= column[x];
         }
     }
@@ -258,8 +242,8 @@ static void run_convolve(const struct op *op, const struct plane *from, struct p
             for (int j = 0; j < f->height; j++)
                 for (int i = 0; i < f->width; i++)
                     sum += (int64_t)f->weight[j * f->width + i] *
-                           extended(from, op, x + i - f->origin_x, y + j - f->origin_y);
-            *at(to, x, y) = (uint16_t)convolved(f, sum);
+                           plane_extended(from, op, x + i - f->origin_x, y + j - f->origin_y);
+            *plane_at(to, x, y) = (uint16_t)convolved(f, sum);
         }
 }
 
@@ -280,15 +264,16 @@ static enum status run_convolve_lines(const struct op *op, const struct plane *f
             for (int k = 0; k < columns.width; k++) {
                 columns.value[k] = 0;
                 for (int j = 0; j < f->height; j++)
-                    columns.value[k] += (int64_t)f->line_y[r][j] *
-                                        extended(from, op, k - f->origin_x, y + j - f->origin_y);
+                    columns.value[k] +=
+                        (int64_t)f->line_y[r][j] *
+                        plane_extended(from, op, k - f->origin_x, y + j - f->origin_y);
             }
             for (int x = 0; x < to->width; x++)
                 for (int i = 0; i < f->width; i++)
                     *grid_at(&sums, x, 0) += f->line_x[r][i] * columns.value[x + i];
         }
         for (int x = 0; x < to->width; x++)
-            *at(to, x, y) = (uint16_t)convolved(f, *grid_at(&sums, x, 0));
+            *plane_at(to, x, y) = (uint16_t)convolved(f, *grid_at(&sums, x, 0));
     }
     status = STATUS_OK;
 fail:
@@ -330,18 +315,40 @@ static void run_gradient(const struct op *op, const struct plane *from, struct p
         for (int x = 0; x < to->width; x++) {
             int64_t gx = 0, gy = 0;
             for (int k = -1; k <= 1; k++) {
-                gx += smooth[k + 1] *
-                      (extended(from, op, x + 1, y + k) - extended(from, op, x - 1, y + k));
-                gy += smooth[k + 1] *
-                      (extended(from, op, x + k, y + 1) - extended(from, op, x + k, y - 1));
+                gx += smooth[k + 1] * (plane_extended(from, op, x + 1, y + k) -
+                                       plane_extended(from, op, x - 1, y + k));
+                gy += smooth[k + 1] * (plane_extended(from, op, x + k, y + 1) -
+                                       plane_extended(from, op, x + k, y - 1));
             }
-            *at(to, x, y) = (uint16_t)(f->base + clamp(gradient_length(f, gx, gy), 0, f->limit));
+            *plane_at(to, x, y) =
+                (uint16_t)(f->base + clamp(gradient_length(f, gx, gy), 0, f->limit));
         }
 }
 
 // ---- programs ----
 
-static enum status run_op(const struct program *program, const struct op *op, struct plane *planes)
+static enum status run_whole(const struct program *program, const struct op *op,
+                             struct plane *planes, void *const *side)
+{
+    int own = program_side(program, (int)(op - program->op)), reads = op_reads_side(op);
+    struct scalar_whole work = {
+        .op = op,
+        .from = &planes[op->source[0]],
+        .to = &planes[op->result],
+        .depth = program->plane[op->source[0]].depth,
+        .side = own < 0 ? NULL : side[own],
+        .reads = reads < 0 ? NULL : side[program_side(program, reads)],
+    };
+    switch (op->kind) {
+    case OP_STATISTICS:
+        return statistics_scalar(&work);
+    default:
+        return STATUS_FAILED;
+    }
+}
+
+static enum status run_op(const struct program *program, const struct op *op, struct plane *planes,
+                          void *const *side)
 {
     const struct plane *from = &planes[op->source[0]];
     struct plane *to = &planes[op->result];
@@ -366,15 +373,16 @@ static enum status run_op(const struct program *program, const struct op *op, st
     case OP_GRADIENT:
         run_gradient(op, from, to);
         return STATUS_OK;
+    default:
+        return run_whole(program, op, planes, side);
     }
-    return STATUS_FAILED;
 }
 
 static void load(const struct image *source, int c, struct plane *plane)
 {
     for (int y = 0; y < plane->height; y++)
         for (int x = 0; x < plane->width; x++)
-            *at(plane, x, y) =
+            *plane_at(plane, x, y) =
                 (uint16_t)sample_read(sample_at(source, c, x, y), &source->format->component[c]);
 }
 
@@ -389,30 +397,27 @@ static void store(const struct image *target, int c, const struct plane *plane, 
     for (int y = 0; y < height; y++)
         for (int x = 0; x < width; x++)
             sample_write(sample_at(target, c, x, y), &format->component[c],
-                         plane ? *at(plane, x, y) : value);
+                         plane ? *plane_at(plane, x, y) : value);
 }
 
-enum status scalar_run(const struct program *program, const struct image *source,
-                       const struct image *target)
+static enum status init_planes(const struct program *program, const struct image *source,
+                               struct plane *planes)
 {
-    enum status status = STATUS_MEMORY;
-    struct plane *planes = calloc((size_t)program->planes, sizeof *planes);
-    if (!planes)
-        return STATUS_MEMORY;
     for (int p = 0; p < program->planes; p++) {
         if (p < FORMAT_COMPONENTS && !format_has(source->format, p))
             continue;
         if (plane_init(&planes[p], subsampled(source->width, program->plane[p].shift_x),
                        subsampled(source->height, program->plane[p].shift_y)))
-            goto fail;
+            return STATUS_MEMORY;
         if (p < FORMAT_COMPONENTS)
             load(source, p, &planes[p]);
     }
-    for (int k = 0; k < program->ops; k++) {
-        status = run_op(program, &program->op[k], planes);
-        if (status)
-            goto fail;
-    }
+    return STATUS_OK;
+}
+
+static void store_outputs(const struct program *program, const struct plane *planes,
+                          const struct image *target)
+{
     for (int c = 0; c < FORMAT_COMPONENTS; c++) {
         const struct program_output *out = &program->out[c];
         if (format_has(target->format, c))
@@ -420,22 +425,58 @@ enum status scalar_run(const struct program *program, const struct image *source
         else if (c == COMPONENT_ALPHA && target->format->filler)
             store(target, c, NULL, (1 << target->format->depth) - 1);
     }
-    status = STATUS_OK;
-fail:
-    for (int p = 0; p < program->planes; p++)
+}
+
+// Memory for the side data that the caller does not want.
+static enum status init_sides(const struct program *program, const struct plane *planes,
+                              void *const *wanted, void **side)
+{
+    for (int k = 0; k < program->sides; k++) {
+        const struct op *op = &program->op[program->side[k]];
+        const struct plane *from = &planes[op->source[0]];
+        side[k] = wanted ? wanted[k] : NULL;
+        if (!side[k] && !(side[k] = malloc(op_side_bytes(op, from->width, from->height))))
+            return STATUS_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+static void free_all(const struct program *program, struct plane *planes, void *const *wanted,
+                     void **side)
+{
+    for (int p = 0; p < program->planes && planes; p++)
         free(planes[p].sample);
+    for (int k = 0; k < program->sides && side; k++)
+        if (!wanted || !wanted[k])
+            free(side[k]);
     free(planes);
+    free(side);
+}
+
+enum status scalar_run(const struct program *program, const struct image *source,
+                       const struct image *target, void *const *wanted)
+{
+    struct plane *planes = calloc((size_t)program->planes, sizeof *planes);
+    void **side = calloc((size_t)program->sides + 1, sizeof *side);
+    enum status status = planes && side ? init_planes(program, source, planes) : STATUS_MEMORY;
+    if (!status)
+        status = init_sides(program, planes, wanted, side);
+    for (int k = 0; k < program->ops && !status; k++)
+        status = run_op(program, &program->op[k], planes, side);
+    if (!status)
+        store_outputs(program, planes, target);
+    free_all(program, planes, wanted, side);
     return status;
 }
 
 enum status scalar_run_fields(const struct program *program, const struct image *source,
-                              const struct image *target, bool fields)
+                              const struct image *target, bool fields, void *const *side)
 {
     if (!fields || !image_has_fields(source))
-        return scalar_run(program, source, target);
+        return scalar_run(program, source, target, side);
     for (int parity = 0; parity < 2; parity++) {
         struct image from = image_field(source, parity), to = image_field(target, parity);
-        enum status status = scalar_run(program, &from, &to);
+        enum status status = scalar_run(program, &from, &to, side);
         if (status)
             return status;
     }

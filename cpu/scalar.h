@@ -6,13 +6,14 @@
 
 // Run `program` on `source` (its input format) and write every component of `target` (its output
 // format), both in host memory, of equal size. Planes of the target with a NULL pointer are left
-// out. Fillers (the x of rgb0) become the highest code.
+// out. Fillers (the x of rgb0) become the highest code. `side` (optional) has memory for the side
+// data of each operation that has any, in the program's order; NULL: not wanted.
 //
 // STATUS_MEMORY if planes could not be allocated; the target is then untouched.
 // Thread-safety: any number of threads may run one program.
 enum status scalar_run(const struct program *program, const struct image *source,
-                       const struct image *target);
+                       const struct image *target, void *const *side);
 
 // The same for each field by itself when `fields` is set and the picture has fields.
 enum status scalar_run_fields(const struct program *program, const struct image *source,
-                              const struct image *target, bool fields);
+                              const struct image *target, bool fields, void *const *side);

@@ -249,8 +249,7 @@ static bool is_plain(const struct stream *stream, struct operand operand, int de
     default:
         return false;
     }
-    bool native = at->bytes == 1 || at->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
-    return at->bytes == sample_bytes(depth) && at->step == at->bytes && at->shift == 0 && native;
+    return component_is_plain(at, depth);
 }
 
 static void load_row(const struct stream *stream, int s, int y, void *to, int width)

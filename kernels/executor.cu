@@ -6,7 +6,7 @@
 // with frames of 2 MB. Passes go on the slot's own. The device memory is one allocation, made with
 // the executor:
 //
-//   constants | slot 0: input planes, output planes, plan buffers, scratch | slot 1: ... | ...
+//   constants | slot 0: input planes, output planes, plan buffers, side data, scratch | slot 1: ...
 //
 // A slot belongs to the submitting thread until submit_async() returns, then to the GPU until
 // `done` fires, then to the waiting thread. Passes of a frame follow each other on one stream, and
@@ -31,6 +31,10 @@ struct region {
     int pitch;
 };
 
+struct side {
+    size_t offset, bytes;
+};
+
 enum { STENCILS = 2 }; // in a pass, at most
 
 // What a pass needs on the device besides its samples.
@@ -38,6 +42,7 @@ struct pass_constants {
     struct lookup lookup[STENCILS + 1];     // before each stencil, and behind the last
     const int32_t *stencil[STENCILS][2];    // as struct stencil wants them
     const uint32_t *fragments[STENCILS][2]; // as well
+    const void *whole;                      // of an operation on the whole picture
 };
 
 struct cuda_slot {
@@ -67,6 +72,7 @@ struct cuda_executor {
     // Where things lie in every slot.
     struct region input[FORMAT_PLANES], output[FORMAT_PLANES];
     struct region *buffer; // of the plan
+    struct side *side;     // of the program
     size_t mixed;          // scratch: what a mix makes for a stencil
     size_t between;        // scratch: what the first of two stencils makes for the second
     size_t scratch;        // scratch: of stencils
@@ -175,6 +181,18 @@ static void lay_out_planes(struct cuda_executor *self)
     }
 }
 
+static void lay_out_sides(struct cuda_executor *self)
+{
+    const struct program *program = self->plan->program;
+    for (int k = 0; k < program->sides; k++) {
+        const struct op *op = &program->op[program->side[k]];
+        struct program_plane grid = program->plane[op->source[0]];
+        size_t bytes = op_side_bytes(op, subsampled(self->width, grid.shift_x),
+                                     subsampled(self->height, grid.shift_y));
+        self->side[k] = {reserve(&self->slot_bytes, bytes), bytes};
+    }
+}
+
 static size_t stencil_scratch(const struct op *op, int depth, int width, int height)
 {
     switch (op->kind) {
@@ -202,6 +220,8 @@ static void lay_out_scratch(struct cuda_executor *self)
         const struct plan_pass *pass = &self->plan->pass[k];
         int width = subsampled(self->width, pass->grid.shift_x), stencils = pass_stencils(pass);
         int height = subsampled(self->height, pass->grid.shift_y);
+        if (pass->whole)
+            enlarge(&scratch, whole_scratch(pass->whole, pass->load_depth, width, height));
         for (int n = 0; n < stencils; n++) {
             int depth = stencil_depth(pass, n);
             size_t plane = scratch_bytes(width, height, sample_bytes(depth));
@@ -318,6 +338,19 @@ static void put_stencil(struct constants *constants, const struct plan_pass *pas
     }
 }
 
+static const void *put_whole(struct constants *constants, const struct cuda_executor *self,
+                             const struct plan_pass *pass)
+{
+    int width = subsampled(self->width, pass->grid.shift_x);
+    int height = subsampled(self->height, pass->grid.shift_y);
+    size_t bytes = whole_constants(pass->whole, pass->load_depth, width, height, NULL);
+    void *host;
+    const void *device = constants_take(constants, bytes, &host);
+    if (host && bytes)
+        whole_constants(pass->whole, pass->load_depth, width, height, host);
+    return device;
+}
+
 // Returns how many bytes there are.
 static size_t put_constants(struct cuda_executor *self, uint8_t *host)
 {
@@ -329,6 +362,8 @@ static size_t put_constants(struct cuda_executor *self, uint8_t *host)
             to->lookup[n] = put_table(&constants, pass_table(pass, n));
         for (int n = 0; n < pass_stencils(pass); n++)
             put_stencil(&constants, pass, to, n);
+        if (pass->whole)
+            to->whole = put_whole(&constants, self, pass);
     }
     return constants.used;
 }
@@ -437,6 +472,7 @@ static void destroy(struct executor **executor)
     free(self->slot);
     free(self->constants);
     free(self->buffer);
+    free(self->side);
     free(self);
     *executor = NULL;
 }
@@ -575,9 +611,19 @@ static const struct image *result_plane(const struct cuda_executor *self, const 
     return &work->source;
 }
 
+static bool wants_side(const struct cuda_executor *self, const struct work *work)
+{
+    for (int k = 0; work->side && k < self->plan->program->sides; k++)
+        if (work->side[k])
+            return true;
+    return false;
+}
+
 static bool has_download(const struct cuda_executor *self, const struct work *work, int count)
 {
-    for (int k = 0; k < count; k++)
+    for (int k = 0; k < count; k++) {
+        if (wants_side(self, &work[k]))
+            return true;
         for (int p = 0; p < work[k].target.format->planes; p++) {
             enum plane_origin origin = self->plan->plane[p].origin;
             bool on_device =
@@ -585,7 +631,21 @@ static bool has_download(const struct cuda_executor *self, const struct work *wo
             if (work[k].target.data[p] && on_device)
                 return true;
         }
+    }
     return false;
+}
+
+static enum status download_sides(struct cuda_executor *self, const struct work *work,
+                                  const uint8_t *memory)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; work->side && k < self->plan->program->sides && !status; k++)
+        if (work->side[k])
+            status = CUDA_CHECK(self->backend,
+                                cudaMemcpyAsync(work->side[k], memory + self->side[k].offset,
+                                                self->side[k].bytes, cudaMemcpyDefault,
+                                                self->download_stream));
+    return status;
 }
 
 static enum status download(struct cuda_executor *self, const struct work *work,
@@ -789,6 +849,42 @@ static cudaError_t stencils_async(const struct cuda_executor *self, const struct
     return error;
 }
 
+static void *side_data(const struct cuda_executor *self, uint8_t *memory, int side)
+{
+    return side < 0 ? NULL : memory + self->side[side].offset;
+}
+
+// Frame after frame: scratch memory is each frame's own.
+static cudaError_t whole_pass_async(const struct cuda_executor *self, const struct plan_pass *pass,
+                                    const struct pass_constants *constants,
+                                    const struct device_frames *frames, cudaStream_t stream)
+{
+    struct source source = pass_source(self, pass, frames, 0);
+    struct view to = {};
+    if (pass->targets)
+        to = operand_view(self, frames, pass->target[0]);
+    cudaError_t error = cudaSuccess;
+    for (int k = 0; k < frames->count && !error; k++) {
+        uint8_t *memory = frames->memory + (size_t)k * self->slot_bytes;
+        struct whole whole = {
+            .op = pass->whole,
+            .width = source.width,
+            .height = source.height,
+            .depth = pass->load_depth,
+            .from = source.view.data[k],
+            .from_stride = source.view.stride,
+            .to = to.data[k],
+            .to_stride = to.stride,
+            .side = side_data(self, memory, pass->side),
+            .reads = side_data(self, memory, pass->reads),
+            .constants = constants->whole,
+            .scratch = memory + self->scratch,
+        };
+        error = whole_async(&whole, stream);
+    }
+    return error;
+}
+
 static enum status run_passes(struct cuda_executor *self, const struct device_frames *frames,
                               cudaStream_t stream)
 {
@@ -796,7 +892,10 @@ static enum status run_passes(struct cuda_executor *self, const struct device_fr
     for (int k = 0; k < self->plan->passes && !status; k++) {
         const struct plan_pass *pass = &self->plan->pass[k];
         const struct pass_constants *constants = &self->constants[k];
-        if (pass_stencils(pass))
+        if (pass->whole)
+            status =
+                CUDA_CHECK(self->backend, whole_pass_async(self, pass, constants, frames, stream));
+        else if (pass_stencils(pass))
             status =
                 CUDA_CHECK(self->backend, stencils_async(self, pass, constants, frames, stream));
         else
@@ -905,6 +1004,8 @@ static enum status download_frames(struct cuda_executor *self, struct cuda_slot 
     enum status status = hand_over(self, lead->stream, lead->computed, self->download_stream);
     for (int k = 0; k < frames->count && !status; k++)
         status = download(self, &work[k], &frames->target[k]);
+    for (int k = 0; k < frames->count && !status; k++)
+        status = download_sides(self, &work[k], frames->memory + (size_t)k * self->slot_bytes);
     if (!status)
         status = record(self, lead->done, self->download_stream);
     range_pop();
@@ -1057,9 +1158,11 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
     self->constants =
         (struct pass_constants *)calloc((size_t)plan->passes + 1, sizeof *self->constants);
     self->buffer = (struct region *)calloc((size_t)plan->buffers + 1, sizeof *self->buffer);
-    if (!self->slot || !self->constants || !self->buffer)
+    self->side = (struct side *)calloc((size_t)plan->program->sides + 1, sizeof *self->side);
+    if (!self->slot || !self->constants || !self->buffer || !self->side)
         goto fail;
     lay_out_planes(self);
+    lay_out_sides(self);
     lay_out_scratch(self);
     self->constant_bytes = put_constants(self, NULL);
     if ((status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device))) ||

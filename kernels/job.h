@@ -6,6 +6,7 @@
 //   stencil3    OP_GRADIENT, and OP_CONVOLVE up to 15 x 15 in 32 bits
 //   convolve    OP_CONVOLVE as lines, or larger
 //   box         OP_BOX by running sums
+//   whole       operations on the whole picture, each in a file of its own
 //
 // Everything here is plain data: pointers are to device memory unless they say otherwise. Every
 // launcher returns before the GPU is done, needs the device to be current, allocates nothing and
@@ -105,6 +106,21 @@ struct stencil {
     ptrdiff_t scratch_step; // ... for the first picture, and so far from it for the next
 };
 
+// An operation on the whole picture, of one frame. Source and result are of equal size.
+struct whole {
+    const struct op *op; // host memory
+    int width, height;
+    int depth;             // of the samples that it sees
+    const uint8_t *from;   // plain samples, of one byte up to 8 bits, two above
+    int from_stride;       // bytes, may be negative
+    uint8_t *to;           // plain samples; NULL: not wanted
+    int to_stride;         // bytes, may be negative
+    void *side;            // its side data; NULL: it has none
+    const void *reads;     // the side data that it reads; NULL: none
+    const void *constants; // what whole_constants() made
+    void *scratch;         // as many bytes as whole_scratch() says, aligned to 256
+};
+
 enum { TAP_MARGIN = 8 };
 
 enum { CONVOLVE_SIDE = 15 };
@@ -191,4 +207,14 @@ size_t convolve_scratch(const struct op *op, int depth, int width, int height);
 cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t stream);
 // One that fits a tile.
 cudaError_t convolve_tile_async(const struct stencil *stencil, cudaStream_t stream);
+
+// ---- whole pictures ----
+
+// What an operation needs on the device besides samples, the same for all frames: how many bytes,
+// and, where `to` in host memory is not NULL, these.
+size_t whole_constants(const struct op *op, int depth, int width, int height, void *to);
+size_t whole_scratch(const struct op *op, int depth, int width, int height);
+cudaError_t whole_async(const struct whole *whole, cudaStream_t stream);
+
+cudaError_t statistics_async(const struct whole *whole, cudaStream_t stream);
 }

@@ -49,13 +49,31 @@ static void explain(enum status status, const struct chain_error *error, const c
         chain_error_describe(error, text, why, size);
 }
 
+// Let a chain be the one that is wanted, if it writes what is written already. *chain is empty
+// then.
+static enum status take_over_locked(struct changes *changes, struct chain *chain,
+                                    struct chain_error *error)
+{
+    if (!chain_writes_alike(chain, &changes->wanted, error))
+        return STATUS_USAGE;
+    chain_free(&changes->wanted);
+    changes->wanted = *chain;
+    *chain = (struct chain){0};
+    changes->pending = true;
+    return STATUS_OK;
+}
+
 enum status changes_ask_options(struct changes *changes, const char *text, char *why, size_t size)
 {
     struct chain_error error;
     pthread_mutex_lock(&changes->lock);
-    enum status status = chain_set(&changes->wanted, text, &error);
+    struct chain chain;
+    enum status status = chain_copy(&changes->wanted, &chain);
     if (!status)
-        changes->pending = true;
+        status = chain_set(&chain, text, &error);
+    if (!status)
+        status = take_over_locked(changes, &chain, &error);
+    chain_free(&chain);
     pthread_mutex_unlock(&changes->lock);
     explain(status, &error, text, why, size);
     return status;
@@ -68,11 +86,10 @@ enum status changes_ask_chain(struct changes *changes, const char *text, char *w
     enum status status = chain_parse(text, &chain, &error);
     if (!status) {
         pthread_mutex_lock(&changes->lock);
-        chain_free(&changes->wanted);
-        changes->wanted = chain;
-        changes->pending = true;
+        status = take_over_locked(changes, &chain, &error);
         pthread_mutex_unlock(&changes->lock);
     }
+    chain_free(&chain);
     explain(status, &error, text, why, size);
     return status;
 }

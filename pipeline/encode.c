@@ -80,6 +80,23 @@ static enum status write_frame(struct sluice_job *job, AVFrame *frame)
     return status;
 }
 
+// What the frame's side data tells.
+static enum status record(struct sluice_job *job, const struct slot *slot)
+{
+    void *const *side = filter_side(slot->filter, slot->number);
+    if (!job->recorder || !side)
+        return STATUS_OK;
+    const struct recorder_frame frame = {
+        .index = job->frames_out,
+        .pts = slot->out->pts,
+        .width = slot->out->width,
+        .height = slot->out->height,
+        .program = filter_plan(slot->filter)->program,
+        .side = side,
+    };
+    return recorder_write(job->recorder, &frame);
+}
+
 static enum status finish_slot(struct sluice_job *job, struct slot *slot)
 {
     int64_t index = job->frames_out;
@@ -94,6 +111,8 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot)
         job->dropped_late++;
         return STATUS_OK;
     }
+    if (!status)
+        status = record(job, slot);
     if (!status)
         status = write_frame(job, slot->out);
     if (!status || status == STATUS_STOPPED) // the encoder has it, even if it may not keep it

@@ -34,7 +34,11 @@ struct filter {
     struct executor *executor;
     enum AVPixelFormat output;
     struct color_tags output_tags;
-    bool has_stencils;
+    bool has_fields; // which stencils see each by itself
+
+    // Side data of slot k begins at side[k * program.sides].
+    void **side;
+    size_t *side_bytes; // of each in the program
 
     AVBufferPool *pool;
     size_t plane_offset[FORMAT_PLANES]; // of computed planes in a buffer of the pool
@@ -227,6 +231,58 @@ static enum status lay_out(struct filter *filter)
     return filter->pool ? STATUS_OK : STATUS_MEMORY;
 }
 
+// Memory for the side data of every slot.
+static enum status make_sides(struct filter *filter)
+{
+    const struct program *program = &filter->program;
+    struct backend *backend = filter->request.backend;
+    size_t sides = (size_t)program->sides, all = sides * (size_t)filter->request.slots;
+    if (!sides)
+        return STATUS_OK;
+    filter->side = calloc(all, sizeof *filter->side);
+    filter->side_bytes = calloc(sides, sizeof *filter->side_bytes);
+    if (!filter->side || !filter->side_bytes)
+        return STATUS_MEMORY;
+    for (size_t k = 0; k < sides; k++) {
+        const struct op *op = &program->op[program->side[k]];
+        struct program_plane grid = program->plane[op->source[0]];
+        filter->side_bytes[k] = op_side_bytes(op, subsampled(filter->input.width, grid.shift_x),
+                                              subsampled(filter->input.height, grid.shift_y));
+    }
+    for (size_t k = 0; k < all; k++)
+        if (!(filter->side[k] = backend->alloc(backend, filter->side_bytes[k % sides])))
+            return fail(filter->request.log, STATUS_MEMORY,
+                        "there is no memory for what %s tells of %d frames of %dx%d, %lld MiB",
+                        op_name(&program->op[program->side[k % sides]]), filter->request.slots,
+                        filter->input.width, filter->input.height,
+                        (long long)(filter_side_bytes(filter) >> 20) + 1);
+    return STATUS_OK;
+}
+
+static void free_sides(struct filter *filter)
+{
+    struct backend *backend = filter->request.backend;
+    size_t sides = (size_t)filter->program.sides;
+    for (size_t k = 0; filter->side && k < sides * (size_t)filter->request.slots; k++)
+        if (filter->side[k])
+            backend->free(backend, filter->side[k], filter->side_bytes[k % sides]);
+    free(filter->side);
+    free(filter->side_bytes);
+}
+
+// Whether frames with fields are filtered field by field: their rows are of two moments, which
+// stencils must not mix; but what needs a whole picture gets it.
+static bool has_fields(const struct program *program)
+{
+    bool stencils = false;
+    for (int k = 0; k < program->ops; k++) {
+        stencils |= op_is_stencil(&program->op[k]);
+        if (op_is_whole(&program->op[k]))
+            return false;
+    }
+    return stencils;
+}
+
 static enum status plan_filter(struct filter *filter, const AVFrame *view)
 {
     const struct filter_request *request = &filter->request;
@@ -239,9 +295,10 @@ static enum status plan_filter(struct filter *filter, const AVFrame *view)
         return status;
     struct color_tags tags = color_tags_of(view);
     filter->output_tags = pixel_tags(&filter->program.input, &filter->program.output, &tags);
-    for (int k = 0; k < filter->program.ops; k++)
-        filter->has_stencils |= op_is_stencil(&filter->program.op[k]);
+    filter->has_fields = has_fields(&filter->program);
     status = lay_out(filter);
+    if (!status)
+        status = make_sides(filter);
     if (!status)
         status =
             backend->executor_create(backend, filter->plan, view->width, view->height,
@@ -276,6 +333,7 @@ void filter_destroy(struct filter **filter)
     executor_destroy(&old->definition);
     backend_destroy(&old->scalar);
     plan_destroy(&old->plan);
+    free_sides(old);
     program_free(&old->program);
     av_buffer_pool_uninit(&old->pool);
     for (int p = 0; p < FORMAT_PLANES; p++)
@@ -371,8 +429,8 @@ static struct work describe_work(const struct filter *filter, const AVFrame *in,
         if (origin == PLANE_CONSTANT || (origin == PLANE_REFERENCE && !work.source_on_device))
             work.target.data[p] = NULL;
     }
-    work.fields = filter->has_stencils && frame_is_interlaced(in) &&
-                  image_has_fields(&work.source) && image_has_fields(&work.target);
+    work.fields = filter->has_fields && frame_is_interlaced(in) && image_has_fields(&work.source) &&
+                  image_has_fields(&work.target);
     return work;
 }
 
@@ -391,6 +449,7 @@ enum status filter_submit(struct filter *filter, int slot, AVFrame *in, AVFrame 
         return status;
     describe_frame(filter, out);
     struct work work = describe_work(filter, in, out);
+    work.side = filter_side(filter, slot);
     return filter->executor->submit_async(filter->executor, slot, &work);
 }
 
@@ -470,6 +529,19 @@ enum status filter_verify(struct filter *filter, const AVFrame *in, const AVFram
     av_frame_free(&host);
     av_frame_free(&expected);
     return status;
+}
+
+void *const *filter_side(const struct filter *filter, int slot)
+{
+    return filter->side ? filter->side + (size_t)slot * (size_t)filter->program.sides : NULL;
+}
+
+int64_t filter_side_bytes(const struct filter *filter)
+{
+    int64_t bytes = 0;
+    for (int k = 0; k < filter->program.sides; k++)
+        bytes += (int64_t)filter->side_bytes[k];
+    return bytes * filter->request.slots;
 }
 
 enum AVPixelFormat filter_pixel(const struct filter *filter)

@@ -45,6 +45,13 @@ enum status filter_wait(struct filter *filter, int slot, struct work_times *time
 enum status filter_verify(struct filter *filter, const AVFrame *in, const AVFrame *out,
                           int64_t index);
 
+// The side data of the slot's frame once it is filtered, in the order of the program, until the
+// slot is used again; NULL: there is none.
+void *const *filter_side(const struct filter *filter, int slot);
+
+// The bytes of all that the filter's slots hold of side data.
+int64_t filter_side_bytes(const struct filter *filter);
+
 // The pixel format of filtered frames.
 enum AVPixelFormat filter_pixel(const struct filter *filter);
 

@@ -115,31 +115,65 @@ static const char *file_of(const char *output)
     return strncmp(output, "hash:", 5) ? output : output + 5;
 }
 
-static enum status named_twice(const struct sluice_job *job, const char *output)
+// The files that the job writes.
+struct files {
+    char **name;
+    int count;
+};
+
+// One more of them: not the input, nor one of the others.
+static enum status claim(const struct sluice_job *job, const struct sluice_config *config,
+                         struct files *files, const char *name)
 {
     char shown[4300];
-    name_without_secrets(output, shown, sizeof shown);
-    return fail(&job->log, STATUS_USAGE, "%s is named twice as an output", shown);
+    if (strcmp(config->input, "-") && strcmp(name, "-") && names_collide(config->input, name))
+        return fail(&job->log, STATUS_USAGE,
+                    "input and output are the same file, %s; name another output", config->input);
+    name_without_secrets(name, shown, sizeof shown);
+    for (int k = 0; k < files->count; k++)
+        if (!strcmp(name, files->name[k]))
+            return fail(&job->log, STATUS_USAGE, "%s is named twice as an output", shown);
+    char **list = realloc(files->name, (size_t)(files->count + 1) * sizeof *list);
+    if (!list)
+        return STATUS_MEMORY;
+    files->name = list;
+    list[files->count] = strdup(name);
+    return list[files->count++] ? STATUS_OK : STATUS_MEMORY;
+}
+
+static enum status claim_records(const struct sluice_job *job, const struct sluice_config *config,
+                                 struct files *files)
+{
+    enum status status = STATUS_OK;
+    const struct recording *recording;
+    for (int k = 0; !status && (recording = recorder_recording(job->recorder, k)); k++) {
+        if (recording->name)
+            status = claim(job, config, files, recording->name);
+        if (!status && recording->beside_name)
+            status = claim(job, config, files, recording->beside_name);
+    }
+    return status;
 }
 
 static enum status check_outputs(const struct sluice_job *job, const struct sluice_config *config,
                                  const struct sink_request *outputs, int count)
 {
+    struct files files = {0};
+    enum status status = STATUS_OK;
     if (count > OUTPUTS_MOST)
         return fail(&job->log, STATUS_USAGE, "a job writes up to %d outputs", OUTPUTS_MOST);
-    for (int k = 0; k < count; k++) {
+    for (int k = 0; k < count && !status; k++) {
         if (!outputs[k].output || !*outputs[k].output)
-            return fail(&job->log, STATUS_USAGE, "no output is named");
-        const char *file = file_of(outputs[k].output);
-        if (strcmp(config->input, "-") && strcmp(file, "-") && names_collide(config->input, file))
-            return fail(&job->log, STATUS_USAGE,
-                        "input and output are the same file, %s; name another output",
-                        config->input);
-        for (int n = 0; n < k; n++)
-            if (!strcmp(file, file_of(outputs[n].output)))
-                return named_twice(job, outputs[k].output);
+            status = fail(&job->log, STATUS_USAGE, "no output is named");
+        else
+            status = claim(job, config, &files, file_of(outputs[k].output));
     }
-    return STATUS_OK;
+    if (!status)
+        status = claim_records(job, config, &files);
+    for (int k = 0; k < files.count; k++)
+        free(files.name[k]);
+    free(files.name);
+    return status;
 }
 
 static enum status check_changes(const struct sluice_job *job, const struct sluice_config *config)
@@ -149,8 +183,10 @@ static enum status check_changes(const struct sluice_job *job, const struct slui
     for (; change && change->chain && !status; change++) {
         struct chain planned;
         status = chain_parse_logged(change->chain, &job->log, &planned);
-        if (!status)
-            chain_free(&planned);
+        struct chain_error error;
+        if (!status && !chain_writes_alike(&planned, &job->chain, &error))
+            status = fail(&job->log, STATUS_USAGE, "%s", error.message);
+        chain_free(&planned);
     }
     return status;
 }
@@ -237,6 +273,12 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     if (!status)
         status = changes_create(&job->chain, config->changes, config->changed, config->opaque,
                                 &job->changes);
+    if (!status)
+        status = recorder_create(&(struct recorder_request){.chain = &job->chain,
+                                                            .overwrite = config->overwrite,
+                                                            .log = &job->log,
+                                                            .stop = &job->stop},
+                                 &job->recorder);
     if (!status)
         status = check_outputs(job, config, outputs, count);
     if (!status && config->metrics)
@@ -424,6 +466,8 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
     job->sink->pixel = shape->format;
     int64_t begin_ns = meter_now_ns();
     enum status status = job->sink->open(job->sink, &job->video);
+    if (!status && job->recorder)
+        status = recorder_open(job->recorder, job->video.time_base, job->video.live);
     job_start_span(job, "open the output", begin_ns);
     job->alone = !status && !wants_others(job);
     if (!status && job->source->live)
@@ -437,7 +481,8 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
 static void tell_memory(struct sluice_job *job, int64_t frame_bytes)
 {
     int64_t out_bytes = budget_of_frame(job->video.first);
-    int64_t slots = (job->slots + FRAMES_QUEUED + 4) * (frame_bytes + out_bytes);
+    int64_t slots = (job->slots + FRAMES_QUEUED + 4) * (frame_bytes + out_bytes) +
+                    filter_side_bytes(job->filter);
     job->memory_most = budget_resident() + slots + 3 * budget_packets +
                        budget_of_decoder(av_cpu_count(), frame_bytes) +
                        job->sink->memory(job->sink, out_bytes);
@@ -641,6 +686,8 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
         return STATUS_STOPPED;
     }
     status = job->sink->finish(job->sink);
+    if (job->recorder && !status_is_failure(status))
+        status = status_join(status, recorder_finish(job->recorder));
     let_sink_go(job, false);
     if (!status && !*left_alone)
         status = trace_finish(&job->trace);
@@ -765,6 +812,7 @@ void sluice_job_destroy(struct sluice_job **job)
         free(old->output_names[k]);
     // What holds frames goes before what made them.
     sink_destroy(&old->sink);
+    recorder_destroy(&old->recorder);
     av_frame_free((AVFrame **)&old->video.first);
     queue_destroy(&old->frames);
     queue_destroy(&old->packets);

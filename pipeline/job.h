@@ -22,6 +22,7 @@
 #include "pipeline/meter.h"
 #include "pipeline/monitor.h"
 #include "pipeline/queue.h"
+#include "pipeline/recorder.h"
 #include "pipeline/ring.h"
 #include "pipeline/sink.h"
 #include "pipeline/sluice.h"
@@ -59,6 +60,7 @@ struct sluice_job {
     struct chain chain;
     struct source *source;
     struct sink *sink;
+    struct recorder *recorder; // NULL: the chain records nothing
     struct backend *backend;
     struct decoder *decoder;
     char *output_name;                // of the first, without secrets

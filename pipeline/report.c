@@ -161,6 +161,31 @@ enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
     return SLUICE_OK;
 }
 
+enum sluice_status sluice_job_record(const struct sluice_job *job, int index,
+                                     struct sluice_record *record)
+{
+    const struct recording *from = recorder_recording(job->recorder, index);
+    if (!from || !job->ran)
+        return SLUICE_END;
+    *record = (struct sluice_record){.stage = from->stage->name,
+                                     .file = from->name,
+                                     .frames = from->frames,
+                                     .bytes = from->bytes,
+                                     .figures = from->figures};
+    return SLUICE_OK;
+}
+
+enum sluice_status sluice_job_figure(const struct sluice_job *job, int index, int figure,
+                                     struct sluice_figure *figures)
+{
+    const struct recording *from = recorder_recording(job->recorder, index);
+    if (!from || !job->ran || figure < 0 || figure >= from->figures)
+        return SLUICE_END;
+    const struct figure *one = &from->figure[figure];
+    *figures = (struct sluice_figure){one->name, one->sum, one->values, one->frames};
+    return SLUICE_OK;
+}
+
 // The share of the time that a part was working.
 static double busy_share(const struct sluice_job *job, enum sluice_part part)
 {

@@ -271,6 +271,29 @@ struct sluice_output_figures {
 enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
                                      struct sluice_output_figures *figures);
 
+// What a stage that records told of the frames, after sluice_job_run(). Strings and figures live as
+// long as the job.
+struct sluice_record {
+    const char *stage; // its name
+    const char *file;  // NULL: none
+    int64_t frames, bytes;
+    int figures;
+};
+
+// The mean over all frames that it was told of: sum[k] / frames.
+struct sluice_figure {
+    const char *name;
+    const double *sum;
+    int values;
+    int64_t frames;
+};
+
+// Record number `index` from 0, and figure number `figure` of it. SLUICE_END past the last.
+enum sluice_status sluice_job_record(const struct sluice_job *job, int index,
+                                     struct sluice_record *record);
+enum sluice_status sluice_job_figure(const struct sluice_job *job, int index, int figure,
+                                     struct sluice_figure *figures);
+
 // Everything about a job that has run, whatever came of it. Strings live as long as the job.
 struct sluice_summary {
     // The ledger: frames_in + frames_filled = frames_out + all that was dropped, or the job has

@@ -22,12 +22,17 @@
 // Planes that the plan computes are written; so are referenced planes when the source is on the
 // device. A target plane with a NULL pointer is not wanted: constant planes, and referenced ones
 // that the engine shares with the source frame.
+//
+// `side` has host memory from alloc() for each side data of the program (struct program, `side`),
+// as many bytes as op_side_bytes() says; NULL: not wanted, one or all. It is written when wait()
+// returns. Work with side data has no fields.
 struct work {
     struct image source;
     struct image target;
     bool source_on_device;
     void *source_stream;
     bool fields; // filter each field by itself; has image_has_fields()
+    void *const *side;
 };
 
 // When a part of a frame's work ran, in nanoseconds of CLOCK_MONOTONIC, and how much processor time

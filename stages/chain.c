@@ -677,10 +677,87 @@ void chain_error_describe(const struct chain_error *error, const char *text, cha
     snprintf(buffer, size, "%s\n  %s\n  %*s%s", error->message, text, error->position, "", marks);
 }
 
+// ---- files ----
+
+// The option of a stage that names a file to be written; -1: there is none.
+static int written_option(const struct stage *stage)
+{
+    for (int n = 0; n < options_count(stage); n++)
+        if (stage->option[n].writes)
+            return n;
+    return -1;
+}
+
+static bool writes_file(const struct chain_link *link, enum option_writes writes)
+{
+    int n = written_option(link->stage);
+    return n >= 0 && link->stage->option[n].writes == writes;
+}
+
+int chain_files(const struct chain *chain, enum option_writes writes, struct chain_file *list,
+                int most)
+{
+    int count = 0;
+    for (int k = 0; k < chain->links; k++) {
+        const struct chain_link *link = &chain->link[k];
+        int n = written_option(link->stage);
+        if (!writes_file(link, writes))
+            continue;
+        if (count < most)
+            list[count] = (struct chain_file){link->stage, &link->stage->option[n], link->text[n]};
+        count++;
+    }
+    return count;
+}
+
+// The next stage from number *k on that writes something, with the name of its file or "".
+static const struct stage *next_writer(const struct chain *chain, int *k, const char **name)
+{
+    for (; *k < chain->links; ++*k) {
+        const struct chain_link *link = &chain->link[*k];
+        int n = written_option(link->stage);
+        if (n < 0)
+            continue;
+        *name = link->text[n] ? link->text[n] : "";
+        ++*k;
+        return link->stage;
+    }
+    return NULL;
+}
+
+bool chain_writes_alike(const struct chain *chain, const struct chain *like,
+                        struct chain_error *error)
+{
+    const struct stage *a, *b;
+    const char *name = "", *other = "";
+    int k = 0, n = 0;
+    do {
+        a = next_writer(chain, &k, &name);
+        b = next_writer(like, &n, &other);
+    } while (a && a == b && !strcmp(name, other));
+    if (!a && !b)
+        return true;
+    const struct stage *named = a ? a : b;
+    const char *file = a ? name : other;
+    *error = (struct chain_error){0};
+    snprintf(error->message, sizeof error->message,
+             "the stages that write files, and these, stay the same while a job runs; %s%s%s would "
+             "%s: begin another job for that",
+             named->name, *file ? "=" : "", file,
+             a == b ? "change"
+             : a    ? "be new"
+                    : "go");
+    return false;
+}
+
 enum status chain_lower(const struct chain *chain, struct program *program)
 {
-    for (int k = 0; k < chain->links && !program->status; k++)
-        chain->link[k].stage->lower(chain->link[k].value, (const char *const *)chain->link[k].text,
-                                    program);
+    int records = 0;
+    for (int k = 0; k < chain->links && !program->status; k++) {
+        const struct chain_link *link = &chain->link[k];
+        program->record = writes_file(link, WRITES_RECORDS) ? records++ : -1;
+        link->stage->lower(link->value, (const char *const *)link->text, program);
+    }
+    program->record = -1;
     return program->status;
 }

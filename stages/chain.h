@@ -45,6 +45,23 @@ char *chain_text(const struct chain *chain);
 // Make *to a copy, which is the caller's.
 enum status chain_copy(const struct chain *chain, struct chain *to);
 
+// A file that a stage of the chain writes.
+struct chain_file {
+    const struct stage *stage;
+    const struct stage_option *option;
+    const char *name; // the chain's; NULL: the stage records, but into no file
+};
+
+// Those of a kind, in the order of the chain. Returns how many; the first `most` of them are in
+// `list`.
+int chain_files(const struct chain *chain, enum option_writes writes, struct chain_file *list,
+                int most);
+
+// Whether `chain` writes the same files as `like`, stage by stage: what is open stays open when one
+// takes over from the other. If not, *error says so.
+bool chain_writes_alike(const struct chain *chain, const struct chain *like,
+                        struct chain_error *error);
+
 // The same as chain_parse(), with CHAIN_DEFAULT for a NULL text and a described error in the log.
 enum status chain_parse_logged(const char *text, const struct log *log, struct chain *chain);
 

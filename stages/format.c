@@ -164,3 +164,11 @@ struct levels format_levels(const struct format *format, int c)
         return (struct levels){step * 219 / 255.0, 16 * step, 16 * step, 235 * step};
     return (struct levels){maximum / 255.0, 0, 0, maximum};
 }
+
+bool component_is_plain(const struct component *component, int depth)
+{
+    bool native =
+        component->bytes == 1 || component->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+    return component->bytes == (depth > 8 ? 2 : 1) && component->step == component->bytes &&
+           component->shift == 0 && native;
+}

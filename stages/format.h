@@ -79,6 +79,9 @@ bool format_same_storage(const struct format *a, const struct format *b);
 struct format format_planar(enum model model, int depth, int chroma_x, int chroma_y, bool alpha,
                             const struct format *meaning);
 
+// Whether units are the samples themselves, native-endian and side by side, of this depth.
+bool component_is_plain(const struct component *component, int depth);
+
 // Samples of a subsampled component along `length` columns or rows: rounded up.
 static inline int subsampled(int length, int shift)
 {

@@ -141,12 +141,31 @@ int border_index(enum border border, int i, int length)
     }
 }
 
+size_t op_side_bytes(const struct op *op, int width, int height)
+{
+    (void)width, (void)height;
+    switch (op->kind) {
+    case OP_STATISTICS:
+        return sizeof(struct statistics);
+    default:
+        return 0;
+    }
+}
+
+int op_reads_side(const struct op *op)
+{
+    switch (op->kind) {
+    default:
+        return -1;
+    }
+}
+
 const char *op_name(const struct op *op)
 {
     static const char *const names[] = {
         [OP_AFFINE] = "affine",     [OP_THRESHOLD] = "threshold", [OP_TABLE] = "table",
         [OP_MIX] = "mix",           [OP_SEPARABLE] = "separable", [OP_BOX] = "box",
-        [OP_CONVOLVE] = "convolve", [OP_GRADIENT] = "gradient",
+        [OP_CONVOLVE] = "convolve", [OP_GRADIENT] = "gradient",   [OP_STATISTICS] = "statistics",
     };
     return names[op->kind];
 }

@@ -1,8 +1,9 @@
 // Operations: the small vocabulary that every stage lowers to, and the exact arithmetic of each.
 //
-// An operation makes one plane from one plane (mix: from up to three). Samples are unsigned
-// integers of the plane's depth, 8 to 16 bits. Everything below is integer arithmetic that no
-// implementation may round differently: the scalar, cpu and cuda backends agree to the bit.
+// An operation makes one plane from one plane (mix: from up to three). Operations on the whole
+// picture may also have side data: what they deliver with each frame besides the plane. Samples are
+// unsigned integers of the plane's depth, 8 to 16 bits. Everything below is integer arithmetic that
+// no implementation may round differently: the scalar, cpu and cuda backends agree to the bit.
 //
 // Notation: x is a sample of the source, y of the result, x(i, j) the source at column i, row j,
 // extended beyond its edges by the operation's border rule. `>>` is an arithmetic shift, so
@@ -10,6 +11,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "stages/format.h"
@@ -36,6 +38,8 @@ enum op_kind {
     OP_BOX,
     OP_CONVOLVE,
     OP_GRADIENT,
+    // Whole pictures: what is made depends on all of x.
+    OP_STATISTICS,
 };
 
 // y = clamp((x * gain + offset + 2^15) >> 16, low, high), in 64 bits. The result may have another
@@ -163,9 +167,28 @@ struct op_gradient {
     int base, limit;
 };
 
+// y = x. Side data: struct statistics.
+struct op_statistics {
+    int depth;             // of x
+    const char *component; // "Y", "Cb", "R"; static
+    double zero, scale;    // of its codes, see struct levels
+};
+
+enum { STATISTICS_BINS = 256 };
+
+// Of all samples x of a plane: the least and the greatest, the sums of x and of x^2, and how many
+// there are of each value of their upper 8 bits.
+struct statistics {
+    int64_t low, high;
+    uint64_t sum, squares;
+    uint64_t bin[STATISTICS_BINS];
+};
+
 // One operation. Sources and result are plane numbers of the program.
 struct op {
     enum op_kind kind;
+    int record; // which of the chain's stages that record it belongs to, see chain_files(); -1:
+                // none
     int sources;
     int source[3];
     int result;
@@ -180,6 +203,7 @@ struct op {
         struct op_box box;
         struct op_convolve convolve;
         struct op_gradient gradient;
+        struct op_statistics statistics;
     };
 };
 
@@ -190,8 +214,21 @@ static inline bool op_is_pointwise(const struct op *op)
 
 static inline bool op_is_stencil(const struct op *op)
 {
-    return op->kind >= OP_SEPARABLE;
+    return op->kind >= OP_SEPARABLE && op->kind <= OP_GRADIENT;
 }
+
+// Whether it needs the whole picture at once: it is a pass by itself, from memory to memory, and
+// pictures of programs that hold one are not filtered field by field.
+static inline bool op_is_whole(const struct op *op)
+{
+    return op->kind >= OP_STATISTICS;
+}
+
+// The bytes of its side data, for a source plane of this size; 0: there is none.
+size_t op_side_bytes(const struct op *op, int width, int height);
+
+// The number of the operation, an earlier one, whose side data it reads; -1: none.
+int op_reads_side(const struct op *op);
 
 // How many columns (rows) around a place the result depends on.
 int op_radius_x(const struct op *op);

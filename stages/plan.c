@@ -15,6 +15,7 @@ struct builder {
     struct plan_limits limits;
     int *uses;      // of each program plane: by operations, and once by the output
     int *buffer_of; // of each program plane: its buffer, -1 while it has none
+    bool *sided;    // of each side data: a pass makes it
     enum status status;
 };
 
@@ -46,7 +47,7 @@ static struct plan_pass *append_pass(struct builder *builder)
         return NULL;
     }
     plan->pass = passes;
-    passes[plan->passes] = (struct plan_pass){0};
+    passes[plan->passes] = (struct plan_pass){.side = -1, .reads = -1};
     return &passes[plan->passes++];
 }
 
@@ -127,13 +128,31 @@ static void append_steps(struct builder *builder, struct plan_pass *pass,
     }
 }
 
-// How many of the operations fit one pass. None, if a mix precedes a stencil too large to follow
-// anything: such a one reads memory, where all its rows are.
-static int fitting(const struct builder *builder, const struct op *mix, const struct op *const *ops,
-                   int count)
+// Whether an operand lies in memory as plain samples.
+static bool is_plain(const struct builder *builder, struct operand operand, int depth)
 {
+    const struct program *program = builder->program;
+    switch (operand.place) {
+    case PLACE_INPUT:
+        return component_is_plain(&program->input.component[operand.index], depth);
+    case PLACE_OUTPUT:
+        return component_is_plain(&program->output.component[operand.index], depth);
+    default:
+        return operand.place == PLACE_BUFFER;
+    }
+}
+
+// How many of the operations fit one pass that reads `source`, or a mix. None, if something else
+// than plain samples in memory precedes what must read these: a stencil too large to follow
+// anything, which wants all rows, or an operation on the whole picture.
+static int fitting(const struct builder *builder, const struct plan_pass *pass,
+                   const struct op *const *ops, int count)
+{
+    const struct op *mix = pass->mix;
     int stencils = 0, sum = 0;
     for (int k = 0; k < count; k++) {
+        if (op_is_whole(ops[k]))
+            return k > 0 ? k : !mix && is_plain(builder, pass->source[0], pass->load_depth);
         if (!op_is_stencil(ops[k]))
             continue;
         int rx = op_radius_x(ops[k]), ry = op_radius_y(ops[k]);
@@ -148,6 +167,7 @@ static int fitting(const struct builder *builder, const struct op *mix, const st
 }
 
 static struct operand materialised(struct builder *builder, int plane);
+static void make(struct builder *builder, int plane, const struct operand *target, int targets);
 
 // The source of a chain of operations: a plane that is in memory, or a mix of such.
 static void set_source(struct builder *builder, struct plan_pass *pass, const struct op *mix,
@@ -168,61 +188,119 @@ static bool is_in_memory(const struct builder *builder, int from, int plane, str
     if (from < FORMAT_COMPONENTS)
         return true;
     bool made_here = from == plane && target.place == PLACE_BUFFER;
-    return builder->uses[from] > 1 && !made_here;
+    return (builder->uses[from] > 1 || builder->buffer_of[from] >= 0) && !made_here;
 }
 
-// Append the passes that make program plane `plane` and put it into the targets.
-static void make(struct builder *builder, int plane, const struct operand *target, int targets)
+// Append the passes that make side data number `side`, if there are none yet: with the plane beside
+// it, where that is read.
+static void make_side(struct builder *builder, int side)
+{
+    int plane = builder->program->op[builder->program->side[side]].result;
+    if (builder->sided[side])
+        return;
+    if (builder->uses[plane])
+        materialised(builder, plane);
+    else
+        make(builder, plane, &(struct operand){PLACE_CONSTANT, 0}, 0);
+}
+
+// The operation that is a pass by itself, after what it reads.
+static void set_whole(struct builder *builder, struct plan_pass *pass, const struct op *op)
 {
     const struct program *program = builder->program;
-    // Walk back to what is in memory, collecting operations last to first.
+    int reads = op_reads_side(op);
+    pass->whole = op;
+    pass->side = program_side(program, (int)(op - program->op));
+    pass->reads = reads < 0 ? -1 : program_side(program, reads);
+    if (pass->side >= 0)
+        builder->sided[pass->side] = true;
+}
+
+// The way to a plane that is still to go: operations, or a mix and operations, from planes that are
+// in memory.
+struct route {
+    const struct op *const *ops;
+    int count;
+    const struct op *mix;
+    struct operand source[3];
+    int plane[3];
+    int sources;
+};
+
+// Walk back from `plane` to what is in memory, collecting operations last to first.
+static void find_route(struct builder *builder, int plane, struct operand target,
+                       struct route *route)
+{
+    const struct program *program = builder->program;
     const struct op **ops = plan_alloc(builder, (size_t)(program->ops + 1) * sizeof(struct op *));
-    if (!ops)
-        return;
-    int count = 0, from = plane;
-    const struct op *mix = NULL;
-    while (!is_in_memory(builder, from, plane, target[0]) && !mix) {
-        const struct op *op = definition(program, from);
+    *route = (struct route){.plane = {plane}, .sources = 1};
+    while (ops && !is_in_memory(builder, route->plane[0], plane, target) && !route->mix) {
+        const struct op *op = definition(program, route->plane[0]);
         if (op->kind == OP_MIX) {
-            mix = op;
+            route->mix = op;
+            route->sources = op->sources;
+            memcpy(route->plane, op->source, sizeof route->plane);
         } else {
-            ops[program->ops - ++count] = op;
-            from = op->source[0];
+            ops[program->ops - ++route->count] = op;
+            route->plane[0] = op->source[0];
         }
     }
-    ops += program->ops - count;
-    struct operand source[3];
-    int source_plane[3] = {from}, sources = 1;
-    if (mix) {
-        sources = mix->sources;
-        memcpy(source_plane, mix->source, sizeof source_plane);
-    }
-    for (int k = 0; k < sources; k++)
-        source[k] = materialised(builder, source_plane[k]);
-    // Cut into passes.
-    do {
-        int run = fitting(builder, mix, ops, count);
-        int result = run ? ops[run - 1]->result : mix ? mix->result : from;
+    if (ops)
+        route->ops = ops + program->ops - route->count;
+    for (int k = 0; k < route->sources && !builder->status; k++)
+        route->source[k] = materialised(builder, route->plane[k]);
+}
+
+// Whether an operation on the whole picture can write there.
+static bool takes_whole(const struct builder *builder, const struct operand *target, int targets,
+                        int depth)
+{
+    return !targets || (targets == 1 && is_plain(builder, target[0], depth));
+}
+
+// The pass that goes as far along the route as one can. Returns whether it may write the targets.
+static bool make_part(struct builder *builder, struct plan_pass *pass, struct route *route,
+                      const struct operand *target, int targets)
+{
+    set_source(builder, pass, route->mix, route->source, route->plane, route->sources);
+    int run = fitting(builder, pass, route->ops, route->count);
+    bool whole = run && op_is_whole(route->ops[0]);
+    int result = run          ? route->ops[run - 1]->result
+                 : route->mix ? route->mix->result
+                              : route->plane[0];
+    if (whole)
+        set_whole(builder, pass, route->ops[0]);
+    else
+        append_steps(builder, pass, route->ops, run);
+    pass->grid = builder->program->plane[result];
+    *route = (struct route){
+        .ops = route->ops + run, .count = route->count - run, .plane = {result}, .sources = 1};
+    return !whole || takes_whole(builder, target, targets, pass->grid.depth);
+}
+
+// Append the passes that make program plane `plane` and put it into the targets, if there are any.
+static void make(struct builder *builder, int plane, const struct operand *target, int targets)
+{
+    struct route route;
+    bool made = false;
+    find_route(builder, plane, target[0], &route);
+    while (!made && !builder->status) {
+        int reads = route.count ? op_reads_side(route.ops[0]) : -1;
+        if (reads >= 0)
+            make_side(builder, program_side(builder->program, reads));
         struct plan_pass *pass = append_pass(builder);
         if (builder->status)
             return;
-        set_source(builder, pass, mix, source, source_plane, sources);
-        append_steps(builder, pass, ops, run);
-        pass->grid = program->plane[result];
-        ops += run;
-        count -= run;
-        if (count == 0) {
+        made = make_part(builder, pass, &route, target, targets) && !route.count;
+        if (made) {
             memcpy(pass->target, target, (size_t)targets * sizeof *target);
             pass->targets = targets;
         } else {
-            source[0] = (struct operand){PLACE_BUFFER, append_buffer(builder, pass->grid)};
-            pass->target[0] = source[0];
+            struct operand buffer = {PLACE_BUFFER, append_buffer(builder, pass->grid)};
+            pass->target[0] = route.source[0] = buffer;
             pass->targets = 1;
-            mix = NULL;
-            source_plane[0] = result;
-            sources = 1;
         }
-    } while (count && !builder->status);
+    }
 }
 
 // Where a plane that several read, or a mix reads, is in memory; made on first demand.
@@ -389,7 +467,7 @@ static void share_buffers(struct builder *builder)
     if (builder->status)
         return;
     for (int k = 0; k < plan->passes; k++) {
-        if (plan->pass[k].target[0].place != PLACE_BUFFER)
+        if (!plan->pass[k].targets || plan->pass[k].target[0].place != PLACE_BUFFER)
             continue;
         int buffer = plan->pass[k].target[0].index, slot = 0;
         struct program_plane grid = plan->buffer[buffer].grid;
@@ -431,10 +509,13 @@ enum status plan_create(const struct program *program, struct plan_limits limits
     struct builder builder = {.plan = *plan, .program = program, .limits = limits};
     builder.uses = plan_alloc(&builder, (size_t)program->planes * sizeof(int));
     builder.buffer_of = plan_alloc(&builder, (size_t)program->planes * sizeof(int));
+    builder.sided = plan_alloc(&builder, (size_t)program->sides * sizeof(bool));
     if (!builder.status) {
         memset(builder.buffer_of, -1, (size_t)program->planes * sizeof(int));
         count_uses(&builder);
         make_output(&builder);
+        for (int k = 0; k < program->sides && !builder.status; k++)
+            make_side(&builder, k);
     }
     if (!builder.status)
         share_buffers(&builder);
@@ -574,9 +655,15 @@ static void print_pass(const struct plan *plan, const struct plan_pass *pass, in
         fprintf(to, "%s", t ? ", " : "");
         print_operand(plan, pass->target[t], to);
     }
+    if (pass->side >= 0)
+        fprintf(to, "%sside data %d", pass->targets ? ", " : "", pass->side);
     fprintf(to, "  %dx%d, %d bits, halo %dx%d, %zu bytes\n", subsampled(width, pass->grid.shift_x),
             subsampled(height, pass->grid.shift_y), pass->grid.depth, pass->halo_x, pass->halo_y,
             plan_pass_bytes(plan, pass, width, height));
+    if (pass->whole)
+        fprintf(to, "    %s of the whole picture, %zu bytes of side data\n", op_name(pass->whole),
+                op_side_bytes(pass->whole, subsampled(width, pass->grid.shift_x),
+                              subsampled(height, pass->grid.shift_y)));
     if (pass->mix)
         fprintf(to, "    convert: mix of %d component%s\n", pass->sources,
                 pass->sources == 1 ? "" : "s");

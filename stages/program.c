@@ -11,7 +11,7 @@ struct program_block {
 
 enum status program_init(struct program *program, const struct format *input)
 {
-    *program = (struct program){.input = *input};
+    *program = (struct program){.input = *input, .record = -1};
     program->picture.meaning = *input;
     program->plane = calloc(FORMAT_COMPONENTS, sizeof *program->plane);
     if (!program->plane)
@@ -34,6 +34,7 @@ void program_free(struct program *program)
     }
     free(program->plane);
     free(program->op);
+    free(program->side);
     *program = (struct program){0};
 }
 
@@ -47,6 +48,20 @@ void *program_alloc(struct program *program, size_t bytes)
     block->next = program->blocks;
     program->blocks = block;
     return block->bytes;
+}
+
+// Number the side data of the operation that was appended last.
+static void number_side(struct program *program)
+{
+    if (!op_side_bytes(&program->op[program->ops - 1], 1, 1))
+        return;
+    int *sides = realloc(program->side, (size_t)(program->sides + 1) * sizeof *sides);
+    if (!sides) {
+        program->status = STATUS_MEMORY;
+        return;
+    }
+    program->side = sides;
+    sides[program->sides++] = program->ops - 1;
 }
 
 int program_append(struct program *program, const struct op *op, int shift_x, int shift_y,
@@ -66,9 +81,19 @@ int program_append(struct program *program, const struct op *op, int shift_x, in
         return 0;
     }
     ops[program->ops] = *op;
+    ops[program->ops].record = program->record;
     ops[program->ops++].result = program->planes;
     planes[program->planes] = (struct program_plane){shift_x, shift_y, depth};
+    number_side(program);
     return program->planes++;
+}
+
+int program_side(const struct program *program, int op)
+{
+    for (int k = 0; k < program->sides; k++)
+        if (program->side[k] == op)
+            return k;
+    return -1;
 }
 
 static void append_unary(struct program *program, int c, struct op op, int depth)
@@ -83,6 +108,13 @@ static void append_unary(struct program *program, int c, struct op op, int depth
 void program_unary(struct program *program, int c, struct op op)
 {
     append_unary(program, c, op, program->picture.meaning.depth);
+}
+
+void program_watch(struct program *program, int c, struct op op)
+{
+    int plane = program->picture.plane[c];
+    program_unary(program, c, op);
+    program->picture.plane[c] = plane;
 }
 
 static int64_t q16(double value)

@@ -47,6 +47,9 @@ struct program {
     int planes;
     struct op *op;
     int ops;
+    int *side; // the operations that have side data, by their numbers
+    int sides;
+    int record; // of the operations that are appended now
     struct program_output out[FORMAT_COMPONENTS];
 
     struct picture picture;
@@ -68,6 +71,12 @@ void *program_alloc(struct program *program, size_t bytes);
 // on the grid of component `c`. Returns its number.
 int program_append(struct program *program, const struct op *op, int shift_x, int shift_y,
                    int depth);
+
+// Append an operation that looks at component `c` of the picture and leaves it as it is.
+void program_watch(struct program *program, int c, struct op op);
+
+// The number of the side data of operation `op`; -1: it has none.
+int program_side(const struct program *program, int op);
 
 // Append a unary operation on component `c` of the picture, which becomes the result.
 void program_unary(struct program *program, int c, struct op op);

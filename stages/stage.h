@@ -17,6 +17,12 @@ enum option_type {
     OPTION_TEXT,   // any text, in quotes where it holds what separates
 };
 
+// What a stage writes into a file of its own while frames are filtered.
+enum option_writes {
+    WRITES_NOTHING,
+    WRITES_RECORDS, // what its operations tell of each frame: their side data
+};
+
 // One row of a stage's option table. Values are doubles, except texts.
 struct stage_option {
     const char *name; // NULL ends the table
@@ -36,6 +42,11 @@ struct stage_option {
     // Of a text that is the table's first row: it takes all the values without a name, each
     // resolved by itself. They reach lower() joined by newlines.
     bool many;
+
+    // Of a text that names a file which the stage writes: what goes into it. One row a stage. The
+    // job opens it and keeps it open; where none is given the stage's records go into none.
+    enum option_writes writes;
+    const char *beside; // (optional) there is a second file, its name with this behind
 };
 
 struct stage {

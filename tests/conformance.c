@@ -5,7 +5,8 @@
 // A case is a number: format, chain, picture size, strides, alignment and content all follow from
 // it, so that `--case K` replays one. Two executors are always busy at once, each with all its
 // slots, so that parameters of one cannot reach the other unseen. The bytes around and between the
-// rows of the target are compared too. The ladder's steps follow (stages/ladder.h) unless --case or
+// rows of the target, and behind side data, are compared too. The ladder's steps follow
+// (stages/ladder.h) unless --case or
 // --first picked some cases; --ladder is these alone. The last line is "N passed, N failed".
 #include <getopt.h>
 #include <stdbool.h>
@@ -144,6 +145,8 @@ static struct format test_format(int index)
 
 static const char *const fixed_chains[] = {
     "null",
+    "stats",
+    "gaussian=1.4,stats,gray=mean,stats,sobel,stats",
     "brightness=20",
     "brightness=-255",
     "brightness=0.5",
@@ -280,6 +283,10 @@ static void expand_kernels(uint64_t *state, const char *chain, FILE *to)
 static void random_text(uint64_t *state, const struct stage_option *option, FILE *to)
 {
     int width = 1 + random_below(state, 20), height = 1 + random_below(state, 20);
+    if (option->writes) { // which nothing does here
+        fprintf(to, "%s=file", option->name);
+        return;
+    }
     if (option->resolve == kernel_resolve_line)
         height = 1;
     fprintf(to, "%s=", option->name);
@@ -446,6 +453,7 @@ struct test_case {
     struct plan *plan;
     struct executor *executor;
     struct picture_memory source[SLOTS], target[SLOTS], expected[SLOTS];
+    void **side[SLOTS], **expected_side[SLOTS]; // NULL: not wanted
 };
 
 static void describe(const struct test_case *test)
@@ -477,6 +485,80 @@ static void fatal(const struct test_case *test, const char *what)
     exit(1);
 }
 
+// ---- side data ----
+
+static size_t side_bytes(const struct test_case *test, int side)
+{
+    const struct op *op = &test->program.op[test->program.side[side]];
+    struct program_plane grid = test->program.plane[op->source[0]];
+    return op_side_bytes(op, subsampled(test->width, grid.shift_x),
+                         subsampled(test->height, grid.shift_y));
+}
+
+// Memory with a guard behind it; of some side data none, where `some`.
+static void **sides_alloc(const struct test_case *test, struct backend *backend, bool some,
+                          uint64_t *state)
+{
+    void **side = calloc((size_t)test->program.sides + 1, sizeof *side);
+    for (int k = 0; side && k < test->program.sides; k++) {
+        if (some && !random_below(state, 4))
+            continue;
+        side[k] = backend->alloc(backend, side_bytes(test, k) + MARGIN);
+        if (!side[k])
+            fatal(test, "no memory for side data");
+        memset(side[k], GUARD, side_bytes(test, k) + MARGIN);
+    }
+    return side;
+}
+
+static void sides_free(const struct test_case *test, struct backend *backend, void **side)
+{
+    for (int k = 0; k < test->program.sides; k++)
+        if (side[k])
+            backend->free(backend, side[k], side_bytes(test, k) + MARGIN);
+    free(side);
+}
+
+static bool side_is_right(const struct op *op, const void *got, const void *want, size_t bytes)
+{
+    switch (op->kind) {
+    default:
+        return !memcmp(got, want, bytes);
+    }
+}
+
+// Which side data of a slot is wrong; -1: none.
+static int wrong_side(const struct test_case *test, int slot)
+{
+    for (int k = 0; k < test->program.sides; k++) {
+        const uint8_t *got = test->side[slot][k], *want = test->expected_side[slot][k];
+        size_t bytes = side_bytes(test, k);
+        const struct op *op = &test->program.op[test->program.side[k]];
+        if (got &&
+            (!side_is_right(op, got, want, bytes) || memcmp(got + bytes, want + bytes, MARGIN)))
+            return k;
+    }
+    return -1;
+}
+
+// Statistics leave what they look at as it is: let their results be used in its place.
+static void use_results(struct program *program)
+{
+    for (int k = 0; k < program->ops; k++)
+        for (int c = 0; c < FORMAT_COMPONENTS && op_is_whole(&program->op[k]); c++)
+            if (program->op[k].kind == OP_STATISTICS &&
+                program->picture.plane[c] == program->op[k].source[0])
+                program->picture.plane[c] = program->op[k].result;
+}
+
+static bool has_whole(const struct program *program)
+{
+    for (int k = 0; k < program->ops; k++)
+        if (op_is_whole(&program->op[k]))
+            return true;
+    return false;
+}
+
 static void case_prepare(struct test_case *test, int number, bool large, struct backend *backend)
 {
     uint64_t state = (uint64_t)number * 1000003 + 17;
@@ -498,8 +580,11 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
     struct chain_error error;
     if (chain_parse(test->chain, &chain, &error))
         fatal(test, error.message);
-    if (program_init(&test->program, &test->format) || chain_lower(&chain, &test->program) ||
-        program_finish(&test->program, test->convert ? &test->wanted : NULL) ||
+    if (program_init(&test->program, &test->format) || chain_lower(&chain, &test->program))
+        fatal(test, "no program");
+    if (number % 3 == 0)
+        use_results(&test->program);
+    if (program_finish(&test->program, test->convert ? &test->wanted : NULL) ||
         plan_create(&test->program, backend->limits, &test->plan))
         fatal(test, "no plan");
     chain_free(&chain);
@@ -515,8 +600,11 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
                      backend);
         picture_init(&test->expected[k], &test->program.output, test->width, test->height, &again,
                      backend);
+        test->side[k] = sides_alloc(test, backend, true, &state);
+        test->expected_side[k] = sides_alloc(test, backend, false, &state);
     }
-    test->fields = !random_below(&state, 4) && image_has_fields(&test->source[0].image) &&
+    test->fields = !has_whole(&test->program) && !random_below(&state, 4) &&
+                   image_has_fields(&test->source[0].image) &&
                    image_has_fields(&test->target[0].image);
     // A filler that is taken over keeps its bytes, the scalar definition writes its own.
     test->on_device =
@@ -547,7 +635,8 @@ static void case_submit(struct test_case *test)
                                 .target = wanted_planes(test, &test->target[k].image),
                                 .source_on_device = test->on_device,
                                 .source_stream = test->stream,
-                                .fields = test->fields};
+                                .fields = test->fields,
+                                .side = test->side[k]};
     if (together && executor_submit_many_async(test->executor, 0, work, SLOTS))
         fatal(test, "submit failed");
     for (int k = 0; k < SLOTS && !together; k++)
@@ -586,7 +675,8 @@ static bool case_finish(struct test_case *test, struct backend *backend)
         if (test->executor->wait(test->executor, k, NULL))
             fatal(test, "wait failed");
         struct image expected = wanted_planes(test, &test->expected[k].image);
-        if (scalar_run_fields(&test->program, &test->source[k].image, &expected, test->fields))
+        if (scalar_run_fields(&test->program, &test->source[k].image, &expected, test->fields,
+                              test->expected_side[k]))
             fatal(test, "scalar failed");
         if (equal &&
             memcmp(test->target[k].memory, test->expected[k].memory, test->target[k].size)) {
@@ -595,9 +685,21 @@ static bool case_finish(struct test_case *test, struct backend *backend)
             first_difference(test, k);
             printf("    replay: conformance --backend %s --case %d\n", backend->name, test->number);
         }
+        int side = wrong_side(test, k);
+        if (equal && side >= 0) {
+            equal = false;
+            describe(test);
+            printf(
+                "    slot %d: side data %d, of %s, differs\n    replay: conformance --backend %s "
+                "--case %d\n",
+                k, side, op_name(&test->program.op[test->program.side[side]]), backend->name,
+                test->number);
+        }
         picture_free(&test->source[k], backend);
         picture_free(&test->target[k], backend);
         picture_free(&test->expected[k], backend);
+        sides_free(test, backend, test->side[k]);
+        sides_free(test, backend, test->expected_side[k]);
     }
     executor_destroy(&test->executor);
     if (test->stream)
@@ -787,7 +889,7 @@ static void climb_ladder(const struct settings *settings, const struct log *log,
         struct ladder_case test;
         ladder_prepare(&test, k, settings->large, backend);
         int right = 0, tried = plain;
-        if (!scalar_run(&test.program, &test.source.image, &test.scalar.image))
+        if (!scalar_run(&test.program, &test.source.image, &test.scalar.image, NULL))
             right = climb_plain(&test, settings->threads > 0 ? settings->threads : 1, log);
         if (backend->has_device_memory) {
             right += climb_cuda(&test, backend);

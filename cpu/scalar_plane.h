@@ -1,0 +1,40 @@
+// Planes as the scalar definition of every operation sees them.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stages/op.h"
+#include "stages/status.h"
+
+// One plane of the program, sample by sample, row by row without gaps.
+struct plane {
+    int width, height;
+    uint16_t *sample;
+};
+
+static inline uint16_t *plane_at(const struct plane *plane, int x, int y)
+{
+    return &plane->sample[(size_t)y * (size_t)plane->width + (size_t)x];
+}
+
+// x(i, j) of the notation of stages/op.h: extended beyond the edges by the operation's border.
+static inline int plane_extended(const struct plane *plane, const struct op *op, int x, int y)
+{
+    x = border_index(op->border, x, plane->width);
+    y = border_index(op->border, y, plane->height);
+    return x < 0 || y < 0 ? op->border_value : *plane_at(plane, x, y);
+}
+
+// An operation on the whole picture. `from` and `to` are of equal size and do not overlap.
+struct scalar_whole {
+    const struct op *op;
+    const struct plane *from;
+    struct plane *to;
+    int depth;         // of the samples of `from`
+    void *side;        // its side data, to be written
+    const void *reads; // the side data that it reads; NULL: none
+};
+
+// The definitions of these operations. STATUS_MEMORY is the only failure.
+enum status statistics_scalar(const struct scalar_whole *work);

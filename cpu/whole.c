@@ -1,0 +1,12 @@
+#include "cpu/whole.h"
+
+enum status whole_create(const struct whole_request *request, struct whole **whole)
+{
+    *whole = NULL;
+    switch (request->op->kind) {
+    case OP_STATISTICS:
+        return statistics_create(request, whole);
+    default:
+        return STATUS_FAILED;
+    }
+}

@@ -1,0 +1,56 @@
+// Operations on the whole picture, by the CPU backend's threads.
+//
+// Such an operation is a sequence of phases. A phase is cut into bands, which several threads may
+// make at once; the next phase begins when all bands are done.
+#pragma once
+
+#include "cpu/rows.h"
+#include "stages/op.h"
+#include "stages/status.h"
+
+// What is done with one frame. Samples take one byte up to 8 bits, two above.
+struct whole_work {
+    const struct op *op;
+    const void *from;
+    ptrdiff_t from_stride; // bytes, may be negative
+    void *to;              // of the same size; NULL: not wanted
+    ptrdiff_t to_stride;
+    int width, height;
+    int depth;         // of the samples of `from`
+    void *side;        // its side data; NULL: not wanted
+    const void *reads; // the side data that it reads; NULL: none
+};
+
+// The memory that an operation works in, for one frame at a time.
+struct whole {
+    int phases;
+    void (*run)(struct whole *whole, const struct whole_work *work, int phase, int band, int bands);
+    void (*destroy)(struct whole **whole); // leaves NULL
+};
+
+// What an operation works with; all outlives it.
+struct whole_request {
+    const struct op *op;
+    int width, height, depth; // of the source plane
+    int bands;                // as many as run() is called with, at most
+    const struct row_kernels *rows;
+};
+
+// Make *whole ready for an operation: all memory is allocated here. STATUS_MEMORY is the only
+// failure; *whole is NULL then.
+enum status whole_create(const struct whole_request *request, struct whole **whole);
+
+static inline void whole_destroy(struct whole **whole)
+{
+    if (*whole)
+        (*whole)->destroy(whole);
+}
+
+// The first row of a band, of rows that are cut into `bands`.
+static inline int whole_band_row(int rows, int band, int bands)
+{
+    return (int)((long long)rows * band / bands);
+}
+
+// The operations.
+enum status statistics_create(const struct whole_request *request, struct whole **whole);

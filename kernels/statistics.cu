@@ -1,0 +1,112 @@
+// OP_STATISTICS.
+#include "kernels/job.h"
+
+enum { THREADS = 256, BLOCKS = 512 };
+static_assert((int)THREADS == (int)STATISTICS_BINS, "a thread for each bin");
+
+// ---- device helpers ----
+
+typedef unsigned long long u64;
+
+struct part {
+    u64 low, high, sum, squares;
+};
+
+static __device__ void reduce_warp(struct part *part)
+{
+    for (int lanes = 16; lanes > 0; lanes /= 2) {
+        u64 low = __shfl_down_sync(~0u, part->low, lanes);
+        u64 high = __shfl_down_sync(~0u, part->high, lanes);
+        part->low = low < part->low ? low : part->low;
+        part->high = high > part->high ? high : part->high;
+        part->sum += __shfl_down_sync(~0u, part->sum, lanes);
+        part->squares += __shfl_down_sync(~0u, part->squares, lanes);
+    }
+}
+
+// ---- kernels ----
+
+static __global__ void begin_kernel(struct statistics *found)
+{
+    found->bin[threadIdx.x] = 0;
+    if (threadIdx.x)
+        return;
+    found->low = UINT16_MAX;
+    found->high = 0;
+    found->sum = found->squares = 0;
+}
+
+// A block counts every gridDim.x-th row, its threads neighbouring samples, into a histogram in
+// shared memory; what it found is added to the whole once, at its end. Sums are of integers, so
+// their order means nothing.
+template <typename T>
+static __global__ void count_kernel(const uint8_t *from, int stride, int width, int height,
+                                    int shift, struct statistics *found)
+{
+    __shared__ unsigned bin[STATISTICS_BINS];
+    struct part part = {UINT16_MAX, 0, 0, 0};
+    bin[threadIdx.x] = 0;
+    __syncthreads();
+    for (int y = blockIdx.x; y < height; y += gridDim.x) {
+        const T *row = (const T *)(from + (ptrdiff_t)y * stride);
+        for (int x = threadIdx.x; x < width; x += THREADS) {
+            u64 value = row[x];
+            part.low = value < part.low ? value : part.low;
+            part.high = value > part.high ? value : part.high;
+            part.sum += value;
+            part.squares += value * value;
+            atomicAdd(&bin[value >> shift], 1u);
+        }
+    }
+    __syncthreads();
+    if (bin[threadIdx.x])
+        atomicAdd((u64 *)&found->bin[threadIdx.x], (u64)bin[threadIdx.x]);
+    reduce_warp(&part);
+    if (threadIdx.x % 32)
+        return;
+    atomicMin((u64 *)&found->low, part.low);
+    atomicMax((u64 *)&found->high, part.high);
+    atomicAdd((u64 *)&found->sum, part.sum);
+    atomicAdd((u64 *)&found->squares, part.squares);
+}
+
+// ---- launcher ----
+
+// Strides may be negative, which no copy of planes allows.
+static cudaError_t copy_async(const struct whole *whole, size_t row_bytes, cudaStream_t stream)
+{
+    const uint8_t *from = whole->from;
+    uint8_t *to = whole->to;
+    int from_stride = whole->from_stride, to_stride = whole->to_stride;
+    size_t rows = (size_t)whole->height;
+    if (from_stride < 0 && to_stride < 0) {
+        from += (ptrdiff_t)(rows - 1) * from_stride;
+        to += (ptrdiff_t)(rows - 1) * to_stride;
+        from_stride = -from_stride;
+        to_stride = -to_stride;
+    }
+    if (from_stride > 0 && to_stride > 0)
+        return cudaMemcpy2DAsync(to, (size_t)to_stride, from, (size_t)from_stride, row_bytes, rows,
+                                 cudaMemcpyDeviceToDevice, stream);
+    cudaError_t error = cudaSuccess;
+    for (size_t y = 0; y < rows && !error; y++)
+        error = cudaMemcpyAsync(to + (ptrdiff_t)y * to_stride, from + (ptrdiff_t)y * from_stride,
+                                row_bytes, cudaMemcpyDeviceToDevice, stream);
+    return error;
+}
+
+extern "C" cudaError_t statistics_async(const struct whole *whole, cudaStream_t stream)
+{
+    struct statistics *found = (struct statistics *)whole->side;
+    int blocks = whole->height < BLOCKS ? whole->height : BLOCKS, shift = whole->depth - 8;
+    begin_kernel<<<1, THREADS, 0, stream>>>(found);
+    if (whole->depth > 8)
+        count_kernel<uint16_t><<<blocks, THREADS, 0, stream>>>(
+            whole->from, whole->from_stride, whole->width, whole->height, shift, found);
+    else
+        count_kernel<uint8_t><<<blocks, THREADS, 0, stream>>>(
+            whole->from, whole->from_stride, whole->width, whole->height, shift, found);
+    cudaError_t error = cudaGetLastError();
+    size_t row_bytes = (size_t)whole->width * (whole->depth > 8 ? 2 : 1);
+    return error || !whole->to ? error : copy_async(whole, row_bytes, stream);
+}

@@ -1,0 +1,96 @@
+// What operations tell of each frame besides pictures, their side data, on its way into files and
+// figures.
+//
+// A recording belongs to one stage of the chain that records, with a file or without. It lives as
+// long as the job, whatever parameters change meanwhile.
+//
+//   kind         what becomes of it                           file
+//   statistics   a line of JSON; means of mean and deviation   record_statistics.c
+#pragma once
+
+#include <libavutil/rational.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pipeline/file.h"
+#include "pipeline/stop.h"
+#include "stages/chain.h"
+#include "stages/log.h"
+
+struct recorder;
+
+struct recorder_request {
+    const struct chain *chain; // must outlive recorder_create() only
+    bool overwrite;
+    const struct log *log;
+    const struct stop *stop; // (optional) as of file_create()
+};
+
+// Refuse files that cannot be written; nothing is created yet. *recorder is NULL where the chain
+// records nothing.
+enum status recorder_create(const struct recorder_request *request, struct recorder **recorder);
+
+// Free it: what was not finished leaves no trace. Accepts NULL behind the pointer, leaves NULL.
+void recorder_destroy(struct recorder **recorder);
+
+// Open the files, when the first frame is under way. Those of a `live` source grow in place.
+enum status recorder_open(struct recorder *recorder, AVRational time_base, bool live);
+
+struct recorder_frame {
+    int64_t index, pts;
+    int width, height;
+    const struct program *program;
+    void *const *side; // of the program
+};
+
+// Record a frame's side data. One thread. After recorder_finish() nothing happens.
+enum status recorder_write(struct recorder *recorder, const struct recorder_frame *frame);
+
+// There are no more: make the files whole.
+enum status recorder_finish(struct recorder *recorder);
+
+// ---- figures, after recorder_finish() or without any other thread ----
+
+enum { FIGURES_MOST = 16 };
+
+// What was told of every frame, as the mean over all of them.
+struct figure {
+    char name[32];
+    double *sum;
+    int values;
+    int64_t frames;
+};
+
+struct recording {
+    const struct stage *stage;
+    char *name;          // of the file; NULL: none
+    char *beside_name;   // NULL: no second one
+    struct file *file;   // NULL: none, or not open
+    struct file *beside; // likewise
+    int64_t frames, bytes;
+    struct figure figure[FIGURES_MOST];
+    int figures;
+    // ---- of its kind ----
+    enum status (*finish)(struct recording *recording); // (optional) writes what comes last
+    void *state;                                        // (optional) freed by free()
+};
+
+// Recording number `index` from 0; NULL past the last.
+const struct recording *recorder_recording(const struct recorder *recorder, int index);
+
+// ---- for kinds ----
+
+// The side data of one operation and frame. Sizes are of the operation's source plane.
+struct record {
+    const struct op *op;
+    const void *side;
+    int width, height;
+    int64_t frame, pts;
+    double seconds;
+};
+
+// Note something of a frame; figures whose number of values changes begin anew.
+enum status recording_note(struct recording *recording, const char *name, const double *value,
+                           int values);
+
+enum status record_statistics(struct recording *recording, const struct record *record);
