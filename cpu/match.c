@@ -1,9 +1,11 @@
-#include "cpu/match.h"
-
+// OP_MATCH: sums of products directly or by Fourier transforms, whichever is faster for a template,
+// windows' sums as they slide, scores in vectors. Each band finds its candidates, the places whose
+// score is enough; then one thread finds the matches among all of them.
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu/fft.h"
+#include "cpu/whole.h"
 
 // What is summed over the window: the samples times the template's; where it has a mask, also the
 // samples, and their squares, that count. Squares are 256 high + low, which takes two sums of
@@ -31,6 +33,13 @@ struct pattern {
     struct correlation correlation[SUMS];
 };
 
+// A place whose score is known.
+struct match_place {
+    float score;
+    int number; // of the template
+    int x, y;
+};
+
 struct list {
     struct match_place *place;
     int count, room;
@@ -50,7 +59,10 @@ struct band {
     enum status status;
 };
 
-struct matcher {
+enum { SCORE, FIND, PHASES };
+
+struct match_whole {
+    struct whole base;
     const struct op_match *op;
     const struct row_kernels *rows;
     int width, height, bands;
@@ -93,15 +105,19 @@ static enum status list_add(struct list *list, struct match_place place)
 
 // ---- the rows of a picture ----
 
+static const uint8_t *row_of(const struct whole_work *work, int y)
+{
+    return (const uint8_t *)work->from + y * work->from_stride;
+}
+
 // The picture's rows [first, end) that hold the windows whose middle lies in a band of rows.
-static void band_places(const struct matcher *matcher, const struct pattern *pattern, int band,
+static void band_places(const struct match_whole *self, const struct pattern *pattern, int band,
                         int *first, int *end)
 {
-    long long rows = matcher->height;
     int middle = pattern->template->height / 2;
-    *first = most((int)(rows * band / matcher->bands) - middle, 0);
-    *end = least((int)(rows * (band + 1) / matcher->bands) - middle, pattern->rows);
-    if (band == matcher->bands - 1)
+    *first = most(whole_band_row(self->height, band, self->bands) - middle, 0);
+    *end = least(whole_band_row(self->height, band + 1, self->bands) - middle, pattern->rows);
+    if (band == self->bands - 1)
         *end = pattern->rows;
 }
 
@@ -113,41 +129,42 @@ static void load_squares(const uint8_t *from, uint8_t *high, uint8_t *low, int w
     }
 }
 
-static void load_row(const struct matcher *matcher, struct band *band, const uint8_t *from, int row)
+static void load_row(const struct match_whole *self, struct band *band, const uint8_t *from,
+                     int row)
 {
     uint8_t *at[PARTS];
     for (int p = 0; p < PARTS; p++)
-        at[p] = band->part[p] ? band->part[p] + row * matcher->part_stride : NULL;
-    matcher->rows->match_load(from, at[PART_SAMPLES], matcher->width);
+        at[p] = band->part[p] ? band->part[p] + row * self->part_stride : NULL;
+    self->rows->match_load(from, at[PART_SAMPLES], self->width);
     if (!at[PART_HIGH])
         return;
-    uint8_t *high = (uint8_t *)band->scores, *low = high + matcher->width;
-    load_squares(from, high, low, matcher->width);
-    matcher->rows->match_load(high, at[PART_HIGH], matcher->width);
-    matcher->rows->match_load(low, at[PART_LOW], matcher->width);
+    uint8_t *high = (uint8_t *)band->scores, *low = high + self->width;
+    load_squares(from, high, low, self->width);
+    self->rows->match_load(high, at[PART_HIGH], self->width);
+    self->rows->match_load(low, at[PART_LOW], self->width);
 }
 
-static void load_rows(const struct matcher *matcher, const struct match_task *task, int number)
+static void load_rows(const struct match_whole *self, const struct whole_work *work, int number)
 {
-    struct band *band = &matcher->band[number];
-    int first = matcher->height, end = 0;
-    for (int k = 0; k < matcher->op->count; k++) {
+    struct band *band = &self->band[number];
+    int first = self->height, end = 0;
+    for (int k = 0; k < self->op->count; k++) {
         int begin, stop;
-        band_places(matcher, &matcher->pattern[k], number, &begin, &stop);
+        band_places(self, &self->pattern[k], number, &begin, &stop);
         if (begin >= stop)
             continue;
         first = least(first, begin);
-        end = most(end, stop - 1 + matcher->pattern[k].template->height);
+        end = most(end, stop - 1 + self->pattern[k].template->height);
     }
     band->first = first;
     for (int y = first; y < end && band->part[PART_SAMPLES]; y++)
-        load_row(matcher, band, task->from + y * task->stride, y - first);
+        load_row(self, band, row_of(work, y), y - first);
 }
 
 // ---- sums of products ----
 
 // MATCH_ROWS rows of places from y on, of one slab.
-static void slab_products(const struct matcher *matcher, struct band *band,
+static void slab_products(const struct match_whole *self, struct band *band,
                           const struct pattern *pattern, enum sum sum, enum part part, int slab,
                           int y)
 {
@@ -155,52 +172,51 @@ static void slab_products(const struct matcher *matcher, struct band *band,
     int rows = least(how->slab_rows, pattern->template->height - slab * how->slab_rows);
     const uint8_t *from = band->part[part];
     for (int j = 0; j < rows + MATCH_ROWS - 1; j++) {
-        int row = least(y + slab * how->slab_rows + j, matcher->height - 1);
-        band->row[j] = from + (row - band->first) * matcher->part_stride;
+        int row = least(y + slab * how->slab_rows + j, self->height - 1);
+        band->row[j] = from + (row - band->first) * self->part_stride;
     }
     const int32_t *taps =
         how->taps + (ptrdiff_t)slab * (how->slab_rows + 2 * MATCH_ROWS - 2) * how->words;
-    matcher->rows->match_products(band->row, taps, how->words, rows, band->products,
-                                  pattern->columns);
+    self->rows->match_products(band->row, taps, how->words, rows, band->products, pattern->columns);
 }
 
 // Add `factor` times what slabs give to rows of sums.
-static void add_slabs(const struct matcher *matcher, struct band *band,
+static void add_slabs(const struct match_whole *self, struct band *band,
                       const struct pattern *pattern, enum sum sum, enum part part, double factor,
                       int y)
 {
     const struct correlation *how = &pattern->correlation[sum];
     for (int slab = 0; slab < how->slabs; slab++) {
-        slab_products(matcher, band, pattern, sum, part, slab, y);
+        slab_products(self, band, pattern, sum, part, slab, y);
         for (int r = 0; r < MATCH_ROWS; r++) {
-            double *to = band->sums[sum] + (size_t)r * matcher->sums_stride;
+            double *to = band->sums[sum] + (size_t)r * self->sums_stride;
             for (int x = 0; x < pattern->columns; x++)
                 to[x] += factor * band->products[r][x];
         }
     }
 }
 
-static void sum_slabs(const struct matcher *matcher, struct band *band,
+static void sum_slabs(const struct match_whole *self, struct band *band,
                       const struct pattern *pattern, enum sum sum, int y)
 {
-    memset(band->sums[sum], 0, MATCH_ROWS * matcher->sums_stride * sizeof *band->sums[sum]);
+    memset(band->sums[sum], 0, MATCH_ROWS * self->sums_stride * sizeof *band->sums[sum]);
     if (sum == SUM_SQUARES) {
-        add_slabs(matcher, band, pattern, sum, PART_HIGH, 256, y);
-        add_slabs(matcher, band, pattern, sum, PART_LOW, 1, y);
+        add_slabs(self, band, pattern, sum, PART_HIGH, 256, y);
+        add_slabs(self, band, pattern, sum, PART_LOW, 1, y);
     } else {
-        add_slabs(matcher, band, pattern, sum, PART_SAMPLES, 1, y);
+        add_slabs(self, band, pattern, sum, PART_SAMPLES, 1, y);
     }
 }
 
 // One tile of samples, or of their squares, zeros beyond the picture.
-static void fill_tile(const struct matcher *matcher, const struct match_task *task, struct fft *fft,
-                      bool squares, int x, int y)
+static void fill_tile(const struct match_whole *self, const struct whole_work *work,
+                      struct fft *fft, bool squares, int x, int y)
 {
-    int columns = fft_sample_columns(fft), inside = least(columns, matcher->width - x);
+    int columns = fft_sample_columns(fft), inside = least(columns, self->width - x);
     for (int j = 0; j < fft_sample_rows(fft); j++) {
         double *to = fft_sample(fft, 0, j);
-        const uint8_t *from = task->from + (y + j) * task->stride + x;
-        int count = y + j < matcher->height ? inside : 0;
+        const uint8_t *from = row_of(work, y + j) + x;
+        int count = y + j < self->height ? inside : 0;
         for (int i = 0; i < count; i++)
             to[i] = squares ? from[i] * from[i] : from[i];
         memset(to + count, 0, (size_t)(columns - count) * sizeof *to);
@@ -208,85 +224,84 @@ static void fill_tile(const struct matcher *matcher, const struct match_task *ta
 }
 
 // As many rows of sums as a tile gives, tile by tile.
-static void sum_tiles(const struct matcher *matcher, const struct match_task *task,
+static void sum_tiles(const struct match_whole *self, const struct whole_work *work,
                       struct band *band, int number, enum sum sum, int y)
 {
     struct fft *fft = band->fft[number * SUMS + (int)sum];
-    int columns = matcher->pattern[number].columns;
+    int columns = self->pattern[number].columns;
     for (int x = 0; x < columns; x += fft_columns(fft)) {
-        fill_tile(matcher, task, fft, sum == SUM_SQUARES, x, y);
+        fill_tile(self, work, fft, sum == SUM_SQUARES, x, y);
         fft_run(fft);
         size_t count = (size_t)least(fft_columns(fft), columns - x);
         for (int j = 0; j < fft_rows(fft); j++)
-            memcpy(band->sums[sum] + (size_t)j * matcher->sums_stride + x, fft_sample(fft, 0, j),
+            memcpy(band->sums[sum] + (size_t)j * self->sums_stride + x, fft_sample(fft, 0, j),
                    count * sizeof(double));
     }
 }
 
 // How many rows of places are made together.
-static int rows_together(const struct matcher *matcher, const struct band *band, int number)
+static int rows_together(const struct match_whole *self, const struct band *band, int number)
 {
-    const struct pattern *pattern = &matcher->pattern[number];
+    const struct pattern *pattern = &self->pattern[number];
     return pattern->transforms ? fft_rows(band->fft[number * SUMS]) : MATCH_ROWS;
 }
 
-static void make_sums(const struct matcher *matcher, const struct match_task *task,
+static void make_sums(const struct match_whole *self, const struct whole_work *work,
                       struct band *band, int number, int y)
 {
-    const struct pattern *pattern = &matcher->pattern[number];
+    const struct pattern *pattern = &self->pattern[number];
     if (pattern->narrow && !pattern->transforms) {
-        slab_products(matcher, band, pattern, SUM_PRODUCTS, PART_SAMPLES, 0, y);
+        slab_products(self, band, pattern, SUM_PRODUCTS, PART_SAMPLES, 0, y);
         return;
     }
     for (int s = 0; s < (pattern->template->mask ? SUMS : 1); s++) {
         if (pattern->transforms)
-            sum_tiles(matcher, task, band, number, (enum sum)s, y);
+            sum_tiles(self, work, band, number, (enum sum)s, y);
         else
-            sum_slabs(matcher, band, pattern, (enum sum)s, y);
+            sum_slabs(self, band, pattern, (enum sum)s, y);
     }
 }
 
 // ---- scores ----
 
 // Sums down the columns for the window that begins at row y, from those of the row before.
-static void slide_columns(const struct matcher *matcher, const struct match_task *task,
+static void slide_columns(const struct match_whole *self, const struct whole_work *work,
                           struct band *band, const struct op_template *t, int y, bool first)
 {
     if (first) {
         for (int k = 0; k < 2; k++)
-            memset(band->column[k], 0, (size_t)matcher->width * sizeof *band->column[k]);
+            memset(band->column[k], 0, (size_t)self->width * sizeof *band->column[k]);
         for (int j = 0; j < t->height; j++)
-            matcher->rows->match_slide(task->from + (y + j) * task->stride, matcher->zeros,
-                                       band->column[0], band->column[1], matcher->width);
+            self->rows->match_slide(row_of(work, y + j), self->zeros, band->column[0],
+                                    band->column[1], self->width);
         return;
     }
-    matcher->rows->match_slide(task->from + (y + t->height - 1) * task->stride,
-                               task->from + (y - 1) * task->stride, band->column[0],
-                               band->column[1], matcher->width);
+    self->rows->match_slide(row_of(work, y + t->height - 1), row_of(work, y - 1), band->column[0],
+                            band->column[1], self->width);
 }
 
-static float score_narrow(const struct matcher *matcher, struct band *band,
+static float score_narrow(const struct match_whole *self, struct band *band,
                           const struct pattern *pattern, int row)
 {
     const struct op_template *t = pattern->template;
     const int32_t *products = band->products[pattern->transforms ? 0 : row];
     if (pattern->transforms)
-        matcher->rows->match_round(band->sums[SUM_PRODUCTS] + (size_t)row * matcher->sums_stride,
-                                   band->products[0], pattern->columns);
+        self->rows->match_round(band->sums[SUM_PRODUCTS] + (size_t)row * self->sums_stride,
+                                band->products[0], pattern->columns);
     for (int k = 0; k < 2; k++)
-        matcher->rows->match_window(band->column[k], t->width, band->window[k], pattern->columns);
-    return matcher->rows->match_scores(t->count, t->sum, t->norm, products, band->window[0],
-                                       band->window[1], band->scores, pattern->columns);
+        self->rows->match_window(band->column[k], t->width, band->window[k], pattern->columns);
+    return self->rows->match_scores(t->count, t->sum, t->norm, products, band->window[0],
+                                    band->window[1], band->scores, pattern->columns);
 }
 
 // Sums of more than 32 bits, and of templates with a mask.
-static float score_wide(const struct matcher *matcher, struct band *band,
+static float score_wide(const struct match_whole *self, struct band *band,
                         const struct pattern *pattern, int row)
 {
     const struct op_template *t = pattern->template;
     const double *sums[SUMS];
     for (int s = 0; s < SUMS; s++)
-        sums[s] = band->sums[s] + (size_t)row * matcher->sums_stride;
+        sums[s] = band->sums[s] + (size_t)row * self->sums_stride;
     int64_t samples = 0, squares = 0;
     for (int x = 0; x < t->width - 1 && !t->mask; x++) {
         samples += band->column[0][x];
@@ -313,66 +328,78 @@ static float score_wide(const struct matcher *matcher, struct band *band,
     return greatest;
 }
 
-static void draw_map(const struct match_task *task, const struct pattern *pattern,
+// Whether there is a map to draw.
+static bool draws(const struct whole_work *work)
+{
+    return work->op->match.map && work->to;
+}
+
+static void draw_map(const struct whole_work *work, const struct pattern *pattern,
                      const float *scores, int y)
 {
     const struct op_template *t = pattern->template;
-    uint8_t *row = task->map + (y + t->height / 2) * task->map_stride;
+    int white = work->op->match.white, left = t->width / 2;
+    void *row = (uint8_t *)work->to + (y + t->height / 2) * work->to_stride;
+    uint8_t *bytes = row;
+    uint16_t *words = row;
     for (int x = 0; x < pattern->columns; x++) {
-        int shade = match_shade(scores[x], task->white), at = x + t->width / 2;
-        if (task->map_bytes == 1)
-            row[at] = (uint8_t)most(row[at], shade);
+        int shade = match_shade(scores[x], white);
+        if (white < 256)
+            bytes[left + x] = (uint8_t)most(bytes[left + x], shade);
         else
-            ((uint16_t *)row)[at] = (uint16_t)most(((uint16_t *)row)[at], shade);
+            words[left + x] = (uint16_t)most(words[left + x], shade);
     }
 }
 
-static void take_scores(const struct matcher *matcher, const struct match_task *task,
+static void clear_map(const struct whole_work *work, int first, int end)
+{
+    size_t bytes = (size_t)work->width * (work->op->match.white < 256 ? 1 : 2);
+    for (int y = first; y < end && draws(work); y++)
+        memset((uint8_t *)work->to + y * work->to_stride, 0, bytes);
+}
+
+static void take_scores(const struct match_whole *self, const struct whole_work *work,
                         struct band *band, int number, int y, float greatest)
 {
-    const struct pattern *pattern = &matcher->pattern[number];
-    float threshold = matcher->op->least;
+    const struct pattern *pattern = &self->pattern[number];
+    float threshold = self->op->least;
     for (int x = 0; x < pattern->columns && greatest >= threshold && !band->status; x++)
         if (band->scores[x] >= threshold)
             band->status =
                 list_add(&band->list[number], (struct match_place){band->scores[x], number, x, y});
-    if (task->map && greatest > 0)
-        draw_map(task, pattern, band->scores, y);
+    if (draws(work) && greatest > 0)
+        draw_map(work, pattern, band->scores, y);
 }
 
-static void match_pattern(const struct matcher *matcher, const struct match_task *task,
+static void match_pattern(const struct match_whole *self, const struct whole_work *work,
                           int band_number, int number)
 {
-    const struct pattern *pattern = &matcher->pattern[number];
-    struct band *band = &matcher->band[band_number];
-    int first, end, together = rows_together(matcher, band, number);
-    band_places(matcher, pattern, band_number, &first, &end);
+    const struct pattern *pattern = &self->pattern[number];
+    struct band *band = &self->band[band_number];
+    int first, end, together = rows_together(self, band, number);
+    band_places(self, pattern, band_number, &first, &end);
     for (int y = first; y < end; y++) {
         int row = (y - first) % together;
         if (!row)
-            make_sums(matcher, task, band, number, y);
+            make_sums(self, work, band, number, y);
         if (!pattern->template->mask)
-            slide_columns(matcher, task, band, pattern->template, y, y == first);
-        take_scores(matcher, task, band, number, y,
-                    pattern->narrow ? score_narrow(matcher, band, pattern, row)
-                                    : score_wide(matcher, band, pattern, row));
+            slide_columns(self, work, band, pattern->template, y, y == first);
+        take_scores(self, work, band, number, y,
+                    pattern->narrow ? score_narrow(self, band, pattern, row)
+                                    : score_wide(self, band, pattern, row));
     }
 }
 
-void matcher_band(struct matcher *matcher, const struct match_task *task, int number)
+static void score_band(struct match_whole *self, const struct whole_work *work, int number)
 {
-    struct band *band = &matcher->band[number];
-    long long rows = matcher->height;
-    int first = (int)(rows * number / matcher->bands);
-    int end = (int)(rows * (number + 1) / matcher->bands);
-    for (int y = first; y < end && task->map; y++)
-        memset(task->map + y * task->map_stride, 0,
-               (size_t)matcher->width * (size_t)task->map_bytes);
+    struct band *band = &self->band[number];
+    clear_map(work, whole_band_row(self->height, number, self->bands),
+              whole_band_row(self->height, number + 1, self->bands));
     band->status = STATUS_OK;
-    load_rows(matcher, task, number);
-    for (int k = 0; k < matcher->op->count; k++) {
+    load_rows(self, work, number);
+    for (int k = 0; k < self->op->count; k++) {
         band->list[k].count = 0;
-        match_pattern(matcher, task, number, k);
+        match_pattern(self, work, number, k);
     }
 }
 
@@ -405,12 +432,12 @@ static int find_column(const struct list *list, int first, int end, int x)
     return first;
 }
 
-static bool row_has_better(const struct matcher *matcher, const struct op_template *t, int row,
+static bool row_has_better(const struct match_whole *self, const struct op_template *t, int row,
                            const struct match_place *own)
 {
-    const struct list *list = &matcher->all;
-    int end = matcher->row_first[row + 1];
-    int k = find_column(list, matcher->row_first[row], end, own->x - t->width / 2);
+    const struct list *list = &self->all;
+    int end = self->row_first[row + 1];
+    int k = find_column(list, self->row_first[row], end, own->x - t->width / 2);
     for (; k < end && list->place[k].x <= own->x + t->width / 2; k++)
         if (is_better(&list->place[k], own))
             return true;
@@ -418,60 +445,59 @@ static bool row_has_better(const struct matcher *matcher, const struct op_templa
 }
 
 // Nearest rows first: most places that are not the greatest lie beside a greater one.
-static bool is_greatest(const struct matcher *matcher, const struct pattern *pattern,
+static bool is_greatest(const struct match_whole *self, const struct pattern *pattern,
                         const struct match_place *own)
 {
     const struct op_template *t = pattern->template;
     for (int far = 0; far <= t->height / 2; far++) {
-        if (own->y - far >= 0 && row_has_better(matcher, t, own->y - far, own))
+        if (own->y - far >= 0 && row_has_better(self, t, own->y - far, own))
             return false;
-        if (own->y + far < pattern->rows && row_has_better(matcher, t, own->y + far, own))
+        if (own->y + far < pattern->rows && row_has_better(self, t, own->y + far, own))
             return false;
     }
     return true;
 }
 
 // All candidates of a template, and where their rows begin.
-static enum status gather(struct matcher *matcher, int number)
+static enum status gather(struct match_whole *self, int number)
 {
     enum status status = STATUS_OK;
     int rows = 0;
-    matcher->all.count = 0;
-    for (int b = 0; b < matcher->bands; b++) {
-        const struct list *list = &matcher->band[b].list[number];
+    self->all.count = 0;
+    for (int b = 0; b < self->bands; b++) {
+        const struct list *list = &self->band[b].list[number];
         for (int k = 0; k < list->count && !status; k++) {
             while (rows <= list->place[k].y)
-                matcher->row_first[rows++] = matcher->all.count;
-            status = list_add(&matcher->all, list->place[k]);
+                self->row_first[rows++] = self->all.count;
+            status = list_add(&self->all, list->place[k]);
         }
     }
-    while (rows <= matcher->pattern[number].rows)
-        matcher->row_first[rows++] = matcher->all.count;
+    while (rows <= self->pattern[number].rows)
+        self->row_first[rows++] = self->all.count;
     return status;
 }
 
-static enum status find_best(struct matcher *matcher)
+static enum status find_best(struct match_whole *self)
 {
     enum status status = STATUS_OK;
-    matcher->best.count = 0;
-    for (int k = 0; k < matcher->op->count && !status; k++) {
-        status = gather(matcher, k);
-        for (int p = 0; p < matcher->all.count && !status; p++)
-            if (is_greatest(matcher, &matcher->pattern[k], &matcher->all.place[p]))
-                status = list_add(&matcher->best, matcher->all.place[p]);
+    self->best.count = 0;
+    for (int k = 0; k < self->op->count && !status; k++) {
+        status = gather(self, k);
+        for (int p = 0; p < self->all.count && !status; p++)
+            if (is_greatest(self, &self->pattern[k], &self->all.place[p]))
+                status = list_add(&self->best, self->all.place[p]);
     }
-    if (matcher->best.count)
-        qsort(matcher->best.place, (size_t)matcher->best.count, sizeof *matcher->best.place,
-              compare);
+    if (self->best.count)
+        qsort(self->best.place, (size_t)self->best.count, sizeof *self->best.place, compare);
     return status;
 }
 
 // The score at a place, sample by sample.
-static float score_at(const struct match_task *task, const struct op_template *t, int x, int y)
+static float score_at(const struct whole_work *work, const struct op_template *t, int x, int y)
 {
     int64_t products = 0, samples = 0, squares = 0;
     for (int j = 0; j < t->height; j++) {
-        const uint8_t *from = task->from + (y + j) * task->stride + x;
+        const uint8_t *from = row_of(work, y + j) + x;
         const uint8_t *sample = t->sample + (ptrdiff_t)j * t->width;
         const uint8_t *mask = t->mask ? t->mask + (ptrdiff_t)j * t->width : NULL;
         for (int i = 0; i < t->width; i++) {
@@ -484,33 +510,46 @@ static float score_at(const struct match_task *task, const struct op_template *t
     return match_score(t->count, t->sum, t->norm, products, samples, squares);
 }
 
-static struct op_found refined(const struct matcher *matcher, const struct match_task *task,
+static struct op_found refined(const struct match_whole *self, const struct whole_work *work,
                                const struct match_place *place)
 {
-    const struct pattern *pattern = &matcher->pattern[place->number];
+    const struct pattern *pattern = &self->pattern[place->number];
     const struct op_template *t = pattern->template;
     int x = place->x, y = place->y;
     double right = 0, down = 0;
     if (x > 0 && x < pattern->columns - 1)
-        right = match_peak(score_at(task, t, x - 1, y), place->score, score_at(task, t, x + 1, y));
+        right = match_peak(score_at(work, t, x - 1, y), place->score, score_at(work, t, x + 1, y));
     if (y > 0 && y < pattern->rows - 1)
-        down = match_peak(score_at(task, t, x, y - 1), place->score, score_at(task, t, x, y + 1));
+        down = match_peak(score_at(work, t, x, y - 1), place->score, score_at(work, t, x, y + 1));
     return (struct op_found){(float)(x + right), (float)(y + down), place->score, place->number};
 }
 
-enum status matcher_finish(struct matcher *matcher, const struct match_task *task,
-                           struct op_matches *matches)
+// Without memory for its candidates a frame has no matches.
+static void find_matches(struct match_whole *self, const struct whole_work *work)
 {
+    struct op_matches *matches = work->side;
     enum status status = STATUS_OK;
-    for (int b = 0; b < matcher->bands; b++)
-        status = status_join(status, matcher->band[b].status);
+    if (!matches)
+        return;
+    for (int b = 0; b < self->bands; b++)
+        status = status_join(status, self->band[b].status);
     if (!status)
-        status = find_best(matcher);
-    matches->count = status ? 0 : least(matcher->best.count, matcher->op->most);
-    matches->line = match_line(matcher->width, matcher->height);
+        status = find_best(self);
+    memset(matches, 0, match_side_bytes(self->op));
+    matches->count = status ? 0 : least(self->best.count, self->op->most);
+    matches->line = match_line(self->width, self->height);
     for (int k = 0; k < matches->count; k++)
-        matches->found[k] = refined(matcher, task, &matcher->best.place[k]);
-    return status;
+        matches->found[k] = refined(self, work, &self->best.place[k]);
+}
+
+static void run(struct whole *whole, const struct whole_work *work, int phase, int band, int bands)
+{
+    struct match_whole *self = (struct match_whole *)whole;
+    (void)bands;
+    if (phase == SCORE)
+        score_band(self, work, band);
+    else if (band == 0)
+        find_matches(self, work);
 }
 
 // ---- construction ----
@@ -551,15 +590,15 @@ static enum status init_weights(const struct op_template *t, enum sum sum, struc
     return how->weight ? STATUS_OK : STATUS_MEMORY;
 }
 
-static enum status init_pattern(const struct matcher *matcher, const struct op_template *t,
+static enum status init_pattern(const struct match_whole *self, const struct op_template *t,
                                 struct pattern *pattern)
 {
-    int group = matcher->rows->match_group, products = t->width * t->height;
+    int group = self->rows->match_group, products = t->width * t->height;
     int worth = group == 4 ? TRANSFORM_BYTES : TRANSFORM_WORDS;
     enum status status = STATUS_OK;
     pattern->template = t;
-    pattern->columns = match_places(matcher->width, t->width);
-    pattern->rows = match_places(matcher->height, t->height);
+    pattern->columns = match_places(self->width, t->width);
+    pattern->rows = match_places(self->height, t->height);
     if (!pattern->columns || !pattern->rows)
         pattern->columns = pattern->rows = 0;
     pattern->narrow = products <= MATCH_NARROW && !t->mask;
@@ -578,18 +617,18 @@ struct needs {
     bool direct, squares, sums;
 };
 
-static struct needs needs_of(const struct matcher *matcher)
+static struct needs needs_of(const struct match_whole *self)
 {
     struct needs needs = {.together = MATCH_ROWS};
-    for (int k = 0; k < matcher->op->count; k++) {
-        const struct pattern *pattern = &matcher->pattern[k];
+    for (int k = 0; k < self->op->count; k++) {
+        const struct pattern *pattern = &self->pattern[k];
         needs.tallest = most(needs.tallest, pattern->template->height);
         needs.direct |= !pattern->transforms;
         needs.squares |= !pattern->transforms && pattern->template->mask;
         needs.sums |= pattern->transforms || !pattern->narrow;
     }
-    int band = (matcher->height + matcher->bands - 1) / matcher->bands;
-    needs.rows = least(matcher->height, band + 2 * needs.tallest + 2 * MATCH_ROWS);
+    int band = (self->height + self->bands - 1) / self->bands;
+    needs.rows = least(self->height, band + 2 * needs.tallest + 2 * MATCH_ROWS);
     return needs;
 }
 
@@ -599,23 +638,23 @@ static bool give(void **memory, size_t bytes)
     return *memory != NULL;
 }
 
-static bool give_sums(const struct matcher *matcher, struct band *band, const struct needs *needs)
+static bool give_sums(const struct match_whole *self, struct band *band, const struct needs *needs)
 {
     bool given = true;
-    size_t bytes = (size_t)matcher->sums_rows * matcher->sums_stride * sizeof(double);
+    size_t bytes = (size_t)self->sums_rows * self->sums_stride * sizeof(double);
     for (int s = 0; s < SUMS && needs->sums; s++)
         given = given && give((void **)&band->sums[s], bytes);
     return given;
 }
 
-static bool give_rows(const struct matcher *matcher, struct band *band, const struct needs *needs)
+static bool give_rows(const struct match_whole *self, struct band *band, const struct needs *needs)
 {
-    size_t columns = (size_t)matcher->width + MATCH_MARGIN;
+    size_t columns = (size_t)self->width + MATCH_MARGIN;
     bool given =
         give((void **)&band->row, sizeof *band->row * (size_t)(needs->tallest + MATCH_ROWS));
     for (int p = 0; p < (needs->squares ? PARTS : 1) && needs->direct; p++)
-        given = given &&
-                give((void **)&band->part[p], (size_t)needs->rows * (size_t)matcher->part_stride);
+        given =
+            given && give((void **)&band->part[p], (size_t)needs->rows * (size_t)self->part_stride);
     for (int r = 0; r < MATCH_ROWS; r++)
         given = given && give((void **)&band->products[r], columns * sizeof(int32_t));
     for (int k = 0; k < 2; k++)
@@ -625,11 +664,11 @@ static bool give_rows(const struct matcher *matcher, struct band *band, const st
 }
 
 // The transforms of a band; the rows that they make together count in sums_rows.
-static enum status init_transforms(struct matcher *matcher, struct band *band)
+static enum status init_transforms(struct match_whole *self, struct band *band)
 {
     enum status status = STATUS_OK;
-    for (int k = 0; k < matcher->op->count; k++) {
-        const struct pattern *pattern = &matcher->pattern[k];
+    for (int k = 0; k < self->op->count; k++) {
+        const struct pattern *pattern = &self->pattern[k];
         const struct op_template *t = pattern->template;
         for (int s = 0; s < (t->mask ? SUMS : 1) && pattern->transforms && !status; s++) {
             struct fft **fft = &band->fft[k * SUMS + s];
@@ -637,63 +676,37 @@ static enum status init_transforms(struct matcher *matcher, struct band *band)
                 .weight = pattern->correlation[s].weight, .width = t->width, .height = t->height};
             status = fft_create(&as, pattern->columns, fft);
             if (!status)
-                matcher->sums_rows = most(matcher->sums_rows, fft_rows(*fft));
+                self->sums_rows = most(self->sums_rows, fft_rows(*fft));
         }
     }
     return status;
 }
 
-static enum status init_band(struct matcher *matcher, struct band *band, const struct needs *needs)
+static enum status init_band(struct match_whole *self, struct band *band, const struct needs *needs)
 {
-    size_t count = (size_t)matcher->op->count;
+    size_t count = (size_t)self->op->count;
     band->fft = calloc(count * SUMS, sizeof(struct fft *));
     band->list = calloc(count, sizeof *band->list);
     if (!band->fft || !band->list)
         return STATUS_MEMORY;
-    enum status status = init_transforms(matcher, band);
-    if (!status && (!give_rows(matcher, band, needs) || !give_sums(matcher, band, needs)))
+    enum status status = init_transforms(self, band);
+    if (!status && (!give_rows(self, band, needs) || !give_sums(self, band, needs)))
         status = STATUS_MEMORY;
     return status;
 }
 
-static enum status init(struct matcher *matcher)
+static enum status init(struct match_whole *self)
 {
     enum status status = STATUS_OK;
-    for (int k = 0; k < matcher->op->count && !status; k++)
-        status = init_pattern(matcher, &matcher->op->templates[k], &matcher->pattern[k]);
-    struct needs needs = needs_of(matcher);
-    for (int b = 0; b < matcher->bands && !status; b++)
-        status = init_band(matcher, &matcher->band[b], &needs);
+    for (int k = 0; k < self->op->count && !status; k++)
+        status = init_pattern(self, &self->op->templates[k], &self->pattern[k]);
+    struct needs needs = needs_of(self);
+    for (int b = 0; b < self->bands && !status; b++)
+        status = init_band(self, &self->band[b], &needs);
     return status;
 }
 
-enum status matcher_create(const struct op_match *op, int width, int height, int bands,
-                           const struct row_kernels *rows, struct matcher **matcher)
-{
-    struct matcher *made = *matcher = calloc(1, sizeof *made);
-    if (!made)
-        return STATUS_MEMORY;
-    made->op = op;
-    made->rows = rows;
-    made->width = width;
-    made->height = height;
-    made->bands = bands;
-    made->part_stride = ((width + MATCH_MARGIN) * (4 / rows->match_group) + 63) / 64 * 64;
-    made->sums_stride = (size_t)width + MATCH_MARGIN;
-    made->sums_rows = MATCH_ROWS;
-    made->pattern = calloc((size_t)op->count, sizeof *made->pattern);
-    made->band = calloc((size_t)bands, sizeof *made->band);
-    made->zeros = calloc((size_t)width + 64, 1);
-    made->row_first = calloc((size_t)height + 2, sizeof *made->row_first);
-    enum status status = STATUS_MEMORY;
-    if (made->pattern && made->band && made->zeros && made->row_first)
-        status = init(made);
-    if (status)
-        matcher_destroy(matcher);
-    return status;
-}
-
-static void finish_band(const struct matcher *matcher, struct band *band)
+static void finish_band(const struct match_whole *self, struct band *band)
 {
     for (int p = 0; p < PARTS; p++)
         free(band->part[p]);
@@ -705,7 +718,7 @@ static void finish_band(const struct matcher *matcher, struct band *band)
     }
     for (int s = 0; s < SUMS; s++)
         free(band->sums[s]);
-    for (int k = 0; k < matcher->op->count; k++) {
+    for (int k = 0; k < self->op->count; k++) {
         for (int s = 0; s < SUMS && band->fft; s++)
             fft_destroy(&band->fft[k * SUMS + s]);
         if (band->list)
@@ -717,11 +730,9 @@ static void finish_band(const struct matcher *matcher, struct band *band)
     free(band->list);
 }
 
-void matcher_destroy(struct matcher **matcher)
+static void destroy(struct whole **whole)
 {
-    struct matcher *old = *matcher;
-    if (!old)
-        return;
+    struct match_whole *old = (struct match_whole *)*whole;
     for (int b = 0; b < old->bands && old->band; b++)
         finish_band(old, &old->band[b]);
     for (int k = 0; k < old->op->count && old->pattern; k++)
@@ -736,5 +747,34 @@ void matcher_destroy(struct matcher **matcher)
     free(old->all.place);
     free(old->best.place);
     free(old);
-    *matcher = NULL;
+    *whole = NULL;
+}
+
+enum status match_create(const struct whole_request *request, struct whole **whole)
+{
+    const struct op_match *op = &request->op->match;
+    struct match_whole *self = calloc(1, sizeof *self);
+    if (!self)
+        return STATUS_MEMORY;
+    self->base = (struct whole){PHASES, run, destroy};
+    self->op = op;
+    self->rows = request->rows;
+    self->width = request->width;
+    self->height = request->height;
+    self->bands = request->bands;
+    int sample = 4 / request->rows->match_group;
+    self->part_stride = ((self->width + MATCH_MARGIN) * sample + 63) / 64 * 64;
+    self->sums_stride = (size_t)self->width + MATCH_MARGIN;
+    self->sums_rows = MATCH_ROWS;
+    self->pattern = calloc((size_t)op->count, sizeof *self->pattern);
+    self->band = calloc((size_t)self->bands, sizeof *self->band);
+    self->zeros = calloc((size_t)self->width + 64, 1);
+    self->row_first = calloc((size_t)self->height + 2, sizeof *self->row_first);
+    *whole = &self->base;
+    enum status status = STATUS_MEMORY;
+    if (self->pattern && self->band && self->zeros && self->row_first)
+        status = init(self);
+    if (status)
+        destroy(whole);
+    return status;
 }

@@ -62,6 +62,7 @@ struct op_match {
     float least; // above 0
     int most;
     bool map;
+    int white; // of the map: the highest code
 };
 
 // A match. x and y are those of the top left corner, refined by a parabola through the scores of
@@ -85,6 +86,7 @@ struct op_mark {
     int match;            // the number of the operation
     int shift_x, shift_y; // log2 of picture columns and rows to one of the plane
     const struct op_template *templates;
+    int count, most;       // as of that operation
     const uint16_t *value; // of the frames, by template; the program's
 };
 

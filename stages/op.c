@@ -147,6 +147,8 @@ size_t op_side_bytes(const struct op *op, int width, int height)
     switch (op->kind) {
     case OP_STATISTICS:
         return sizeof(struct statistics);
+    case OP_MATCH:
+        return match_side_bytes(&op->match);
     default:
         return 0;
     }
@@ -155,6 +157,8 @@ size_t op_side_bytes(const struct op *op, int width, int height)
 int op_reads_side(const struct op *op)
 {
     switch (op->kind) {
+    case OP_MARK:
+        return op->mark.match;
     default:
         return -1;
     }
@@ -166,6 +170,7 @@ const char *op_name(const struct op *op)
         [OP_AFFINE] = "affine",     [OP_THRESHOLD] = "threshold", [OP_TABLE] = "table",
         [OP_MIX] = "mix",           [OP_SEPARABLE] = "separable", [OP_BOX] = "box",
         [OP_CONVOLVE] = "convolve", [OP_GRADIENT] = "gradient",   [OP_STATISTICS] = "statistics",
+        [OP_MATCH] = "match",       [OP_MARK] = "mark",
     };
     return names[op->kind];
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "stages/format.h"
+#include "stages/match.h"
 
 // What lies beyond the edge, for a row of samples a b c d:
 enum border {
@@ -40,6 +41,8 @@ enum op_kind {
     OP_GRADIENT,
     // Whole pictures: what is made depends on all of x.
     OP_STATISTICS,
+    OP_MATCH,
+    OP_MARK,
 };
 
 // y = clamp((x * gain + offset + 2^15) >> 16, low, high), in 64 bits. The result may have another
@@ -184,6 +187,8 @@ struct statistics {
     uint64_t bin[STATISTICS_BINS];
 };
 
+// struct op_match and struct op_mark: stages/match.h.
+
 // One operation. Sources and result are plane numbers of the program.
 struct op {
     enum op_kind kind;
@@ -204,6 +209,8 @@ struct op {
         struct op_convolve convolve;
         struct op_gradient gradient;
         struct op_statistics statistics;
+        struct op_match match;
+        struct op_mark mark;
     };
 };
 

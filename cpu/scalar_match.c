@@ -1,24 +1,19 @@
 // The definition of OP_MATCH and OP_MARK: loops over stages/match.h as it is written.
-#include "cpu/match.h"
+#include "cpu/scalar_plane.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int sample_of(const struct match_plane *plane, int x, int y)
-{
-    return plane->sample[(size_t)y * (size_t)plane->width + (size_t)x];
-}
-
 // ---- scores ----
 
-static float score_at(const struct op_template *t, const struct match_plane *from, int x, int y)
+static float score_at(const struct op_template *t, const struct plane *from, int x, int y)
 {
     int64_t products = 0, samples = 0, squares = 0;
     for (int j = 0; j < t->height; j++)
         for (int i = 0; i < t->width; i++) {
             if (t->mask && !t->mask[j * t->width + i])
                 continue;
-            int64_t f = sample_of(from, x + i, y + j);
+            int64_t f = *plane_at(from, x + i, y + j);
             products += f * (t->sample[j * t->width + i] - MATCH_BIAS);
             samples += f;
             squares += f * f;
@@ -37,7 +32,7 @@ static float score_of(const struct scores *scores, int x, int y)
     return scores->value[(size_t)y * (size_t)scores->columns + (size_t)x];
 }
 
-static void make_scores(const struct op_template *t, const struct match_plane *from,
+static void make_scores(const struct op_template *t, const struct plane *from,
                         struct scores *scores)
 {
     scores->columns = match_places(from->width, t->width);
@@ -49,7 +44,7 @@ static void make_scores(const struct op_template *t, const struct match_plane *f
 }
 
 static void draw_map(const struct op_template *t, const struct scores *scores,
-                     const struct match_plane *map, int white)
+                     const struct plane *map, int white)
 {
     for (int y = 0; y < scores->rows; y++)
         for (int x = 0; x < scores->columns; x++) {
@@ -122,26 +117,25 @@ static void add_matches(const struct op_match *f, int number, const struct score
         }
 }
 
-enum status match_scalar(const struct op_match *f, const struct match_plane *from,
-                         struct op_matches *matches, const struct match_plane *map, int white)
+enum status match_scalar(const struct scalar_whole *work)
 {
-    size_t places = (size_t)from->width * (size_t)from->height;
+    const struct op_match *f = &work->op->match;
+    struct op_matches *matches = work->side;
+    size_t places = (size_t)work->from->width * (size_t)work->from->height;
     struct scores scores = {.value = malloc(places * sizeof *scores.value)};
     struct candidate *best = calloc((size_t)f->most + 1, sizeof *best);
     enum status status = scores.value && best ? STATUS_OK : STATUS_MEMORY;
     int count = 0;
-    if (!status && f->map)
-        memset(map->sample, 0, places * sizeof *map->sample);
+    memset(work->to->sample, 0, places * sizeof *work->to->sample);
     for (int k = 0; k < f->count && !status; k++) {
-        make_scores(&f->templates[k], from, &scores);
+        make_scores(&f->templates[k], work->from, &scores);
         add_matches(f, k, &scores, best, &count);
         if (f->map)
-            draw_map(&f->templates[k], &scores, map, white);
+            draw_map(&f->templates[k], &scores, work->to, f->white);
     }
-    if (!status) {
-        matches->count = count;
-        matches->line = match_line(from->width, from->height);
-    }
+    memset(matches, 0, match_side_bytes(f));
+    matches->count = count;
+    matches->line = match_line(work->from->width, work->from->height);
     for (int k = 0; k < count; k++)
         matches->found[k] = best[k].found;
     free(scores.value);
@@ -164,11 +158,11 @@ static int marked(const struct op_mark *f, const struct op_matches *matches, int
     return sample;
 }
 
-void mark_scalar(const struct op_mark *f, const struct op_matches *matches,
-                 const struct match_plane *from, const struct match_plane *to)
+enum status mark_scalar(const struct scalar_whole *work)
 {
-    for (int y = 0; y < to->height; y++)
-        for (int x = 0; x < to->width; x++)
-            to->sample[(size_t)y * (size_t)to->width + (size_t)x] =
-                (uint16_t)marked(f, matches, x, y, sample_of(from, x, y));
+    for (int y = 0; y < work->to->height; y++)
+        for (int x = 0; x < work->to->width; x++)
+            *plane_at(work->to, x, y) =
+                (uint16_t)marked(&work->op->mark, work->reads, x, y, *plane_at(work->from, x, y));
+    return STATUS_OK;
 }
