@@ -19,6 +19,29 @@
 #include "pipeline/compat.h"
 #include "pipeline/file.h"
 #include "pipeline/names.h"
+#include "pipeline/session.h"
+
+void output_streams_free(struct output_streams *copy)
+{
+    avformat_free_context((AVFormatContext *)copy->from);
+    avcodec_parameters_free((AVCodecParameters **)&copy->codec);
+    av_frame_free((AVFrame **)&copy->first);
+    *copy = (struct output_streams){0};
+}
+
+enum status output_streams_copy(const struct output_streams *streams, struct output_streams *copy)
+{
+    AVCodecParameters *codec = avcodec_parameters_alloc();
+    AVFrame *first = av_frame_alloc();
+    *copy = *streams;
+    copy->from = format_describe(streams->from);
+    copy->codec = codec;
+    copy->first = first;
+    bool whole = copy->from && codec && first &&
+                 avcodec_parameters_copy(codec, streams->codec) >= 0 &&
+                 av_frame_copy_props(first, streams->first) >= 0;
+    return whole ? STATUS_OK : STATUS_MEMORY;
+}
 
 // Where packets of a source's stream go.
 struct route {

@@ -46,6 +46,12 @@ struct output_streams {
     bool again;   // not the first output with these: what is left out has been said
 };
 
+// Copy them with all that they point to; the caller owns *copy, also after a failure.
+enum status output_streams_copy(const struct output_streams *streams, struct output_streams *copy);
+
+// Free such a copy. Nothing to free is fine.
+void output_streams_free(struct output_streams *copy);
+
 struct output;
 
 // Begin: a file is opened under `name` (not the target's, which may stand for several), an address

@@ -4,16 +4,8 @@
 // A writer that waits holds up the encoder while its output is slow: the file of a job that is in
 // no hurry. One that skips never does. It leaves out whole groups of pictures, from the packet that
 // found no room to the next key frame, which it asks for.
-//
-//   target      when a call fails
-//   FILE        the output has failed
-//   SEGMENTS    likewise; each begins with a key frame, at multiples of their length, and holds
-//               what the other streams have of its time
-//   ADDRESS     it is connected again, with back-off, and goes on with the next key frame
-//   DISPLAY     its window was closed: the output has ended
-//   PAGE        never: who watches may come and go
-//
-// No other output is touched by any of it.
+// How packets reach what the output is, and what happens when that fails, is the delivery's
+// (delivery.h). No other output is touched by any of it.
 #pragma once
 
 #include <libavcodec/avcodec.h>
