@@ -174,9 +174,8 @@ static __device__ inline void accumulate(int sum[DEEP][WIDE][4], const struct ti
 #pragma unroll 1
             for (int j = 0; j < 8; j++) {
                 uint32_t band[12], above[WIDE + 2], below[WIDE + 2];
-                const uint32_t *tap = taps->word +
-                                      (SLICE_ROWS * slice + j) * taps->stride +
-                                      SLICE_COLUMNS / 4 * step;
+                const uint32_t *tap =
+                    taps->word + (SLICE_ROWS * slice + j) * taps->stride + SLICE_COLUMNS / 4 * step;
                 load_band(band, tap);
                 load_band(band + 6, tap + 8 * taps->stride);
                 const uint32_t *row =
@@ -255,9 +254,8 @@ struct sums {
 
 static __device__ inline void store_four(uint32_t *to, uint32_t before, const uint32_t four[4])
 {
-    *(uint4 *)to =
-        make_uint4(before, before + four[0], before + four[0] + four[1],
-                   before + four[0] + four[1] + four[2]);
+    *(uint4 *)to = make_uint4(before, before + four[0], before + four[0] + four[1],
+                              before + four[0] + four[1] + four[2]);
 }
 
 // One row of sums along it, of 4 and, in a second go, 4 more columns for each lane.
@@ -334,9 +332,9 @@ static __host__ __device__ inline size_t fused_warp_words(const struct fused_lay
 
 static size_t fused_bytes(const struct fused_layout *layout, int warps)
 {
-    return sizeof(uint32_t) * ((size_t)layout->tile.rows * layout->tile.stride +
-                               (size_t)layout->tap_rows * layout->taps.stride +
-                               warps * fused_warp_words(layout));
+    return sizeof(uint32_t) *
+           ((size_t)layout->tile.rows * layout->tile.stride +
+            (size_t)layout->tap_rows * layout->taps.stride + warps * fused_warp_words(layout));
 }
 
 // Whether a place may be a match, by single precision, which errs to the safe side: the bound is
@@ -393,10 +391,9 @@ static __device__ inline void score_candidates(const struct match *m, const stru
     for (uint32_t marked = bits[threadIdx.x]; marked; marked &= marked - 1) {
         int bit = __ffs((int)marked) - 1, column = 32 * word + bit;
         float *at = m->score + (i64)(top + row) * m->columns + left + column;
-        float score =
-            score_of(p, __float_as_int(*at),
-                     window_sum(sums->sample, sums->stride, row, column, p->width),
-                     window_sum(sums->square, sums->stride, row, column, p->width));
+        float score = score_of(p, __float_as_int(*at),
+                               window_sum(sums->sample, sums->stride, row, column, p->width),
+                               window_sum(sums->square, sums->stride, row, column, p->width));
         if (MAP || score >= m->least)
             *at = score;
         if (score >= m->least)
@@ -598,7 +595,8 @@ template <bool MAP>
 static __global__ void match_scores(const __grid_constant__ struct match m,
                                     const __grid_constant__ struct planes planes)
 {
-    int x = blockIdx.x * LANES + threadIdx.x, y = planes.top + blockIdx.y * blockDim.y + threadIdx.y;
+    int x = blockIdx.x * LANES + threadIdx.x,
+        y = planes.top + blockIdx.y * blockDim.y + threadIdx.y;
     bool inside = x < m.columns && y < planes.end;
     float score = 0;
     if (inside) {
@@ -679,8 +677,8 @@ static __device__ inline bool is_greatest(const struct match *m, int x, int y, i
     int words = right / 32 - left / 32 + 1, all = words * (bottom - top + 1);
     for (int k = 0; k < all; k += LANES) {
         int n = k + (int)threadIdx.x;
-        bool better = n < all && word_has_better(m, left / 32 + n % words, top + n / words, left,
-                                                 right, own);
+        bool better =
+            n < all && word_has_better(m, left / 32 + n % words, top + n / words, left, right, own);
         if (__any_sync(~0u, better))
             return false;
     }
@@ -933,7 +931,8 @@ static void put_pattern(const struct op_template *t, int8_t *samples, int8_t *ma
         memset(mask, 0, pattern_bytes(t));
     for (int y = 0; y < t->height; y++)
         for (int x = 0; x < t->width; x++) {
-            size_t from = (size_t)y * (size_t)t->width + (size_t)x, to = (size_t)y * stride + 16 + (size_t)x;
+            size_t from = (size_t)y * (size_t)t->width + (size_t)x,
+                   to = (size_t)y * stride + 16 + (size_t)x;
             samples[to] = (int8_t)(t->sample[from] - MATCH_BIAS);
             if (mask)
                 mask[to] = (int8_t)t->mask[from];
@@ -1118,12 +1117,10 @@ static cudaError_t masked_sums_async(const struct match *m, i64 *samples, i64 *s
                                      int end, cudaStream_t stream)
 {
     const int8_t *mask = m->pattern.mask;
-    cudaError_t error =
-        products_async(m, mask, FILL_SAMPLES, 1, false, samples, top, end, stream);
+    cudaError_t error = products_async(m, mask, FILL_SAMPLES, 1, false, samples, top, end, stream);
     if (!error)
         error = products_async(m, mask, FILL_HIGH, 256, false, squares, top, end, stream);
-    return error ? error
-                 : products_async(m, mask, FILL_LOW, 1, true, squares, top, end, stream);
+    return error ? error : products_async(m, mask, FILL_LOW, 1, true, squares, top, end, stream);
 }
 
 static cudaError_t window_sums_async(const struct match *m, const struct windows *w,
@@ -1238,9 +1235,9 @@ extern "C" cudaError_t match_async(const struct whole *whole, cudaStream_t strea
         error = template_async(whole, &room, k, stream);
     if (error)
         return error;
-    match_best<<<1, SORT, 0, stream>>>(
-        (const uint4 *)(scratch + room.list), (const int *)(scratch + room.listed), op->most,
-        match_line(whole->width, whole->height), best, matches);
+    match_best<<<1, SORT, 0, stream>>>((const uint4 *)(scratch + room.list),
+                                       (const int *)(scratch + room.listed), op->most,
+                                       match_line(whole->width, whole->height), best, matches);
     error = cudaGetLastError();
     for (int k = 0; k < op->count && !error; k++) {
         struct match m = match_of(whole, &room, k);

@@ -20,6 +20,7 @@
 #include "stages/chain.h"
 #include "stages/kernel.h"
 #include "stages/ladder.h"
+#include "tests/templates.h"
 
 // ---- random numbers: splitmix64, the same everywhere ----
 
@@ -230,6 +231,16 @@ static const char *const fixed_chains[] = {
     "sepconvolve=@9x1,1:@66x1,1:border=mirror",
     "sepconvolve=@511x1,1:@2x1,1:border=wrap",
     "sepconvolve=@3x1,1:@300x1,1:0.01:127.5:zero",
+    "match=t4x4.1:min=0.3",
+    "match=t3x2m4:min=0.5:max=7",
+    "match=t32x32.2:min=0.1:draw=map",
+    "match=t5x3m4:t9x9.1:min=0.25:draw=map",
+    "match=t17x9.1:t3x3.2:t64x40.3:min=0.05:max=3",
+    "match=t1x2.5:min=0.01:max=1000",
+    "match=t33x1.5:min=0.15:draw=none",
+    "gray,match=t70x5.1:min=0.05",
+    "match=t24x80m2:min=0.02:max=4:draw=map",
+    "gaussian=1,match=t6x6.7:min=0.4,match=t8x2.1:min=0.4,invert",
     "gray,gaussian=1.4,sobel,threshold=20:240",
     "gaussian=1,convolve=@7x6,2:border=wrap,convolve=@19x18,2,sobel",
     "invert,convolve=@33x34,1:border=zero,brightness=9",
@@ -285,6 +296,11 @@ static void random_text(uint64_t *state, const struct stage_option *option, FILE
     int width = 1 + random_below(state, 20), height = 1 + random_below(state, 20);
     if (option->writes) { // which nothing does here
         fprintf(to, "%s=file", option->name);
+        return;
+    }
+    if (option->pictures) {
+        fprintf(to, "t%dx%d%c%d", width, height, random_below(state, 3) ? '.' : 'm',
+                random_below(state, 9));
         return;
     }
     if (option->resolve == kernel_resolve_line)
