@@ -8,7 +8,7 @@
 enum { ROWS_MOST = 256 };
 
 struct row {
-    char group[16], name[96], size[16], unit[16], reference[32];
+    char group[16], name[96], size[16], unit[16], reference[32], device[96];
     double median, low, high, ratio;
 };
 
@@ -46,12 +46,15 @@ static void add_row(void *opaque, const struct sluice_bench_row *from)
     snprintf(row->unit, sizeof row->unit, "%s", from->unit);
     snprintf(row->reference, sizeof row->reference, "%s",
              from->reference_name ? from->reference_name : "");
+    snprintf(row->device, sizeof row->device, "%s", from->device);
     row->median = from->median;
     row->low = from->low;
     row->high = from->high;
     row->ratio = from->ratio;
     if (table->quiet)
         return;
+    if (table->rows == 1)
+        printf("on %s\n\n", row->device);
     bool first = table->rows == 1 || strcmp(row->group, row[-1].group) != 0;
     for (size_t k = 0; first && k < sizeof titles / sizeof *titles; k++)
         if (!strcmp(titles[k][0], row->group))
@@ -94,11 +97,11 @@ static bool write_rows(const struct table *table, const char *file)
     json_t *rows = json_array();
     for (int k = 0; k < table->rows; k++) {
         const struct row *row = &table->row[k];
-        json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:s}",
-                                              "group", row->group, "name", row->name, "size",
-                                              row->size, "unit", row->unit, "median", row->median,
-                                              "low", row->low, "high", row->high, "ratio",
-                                              row->ratio, "ratio_to", row->reference));
+        json_array_append_new(
+            rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:s}", "device",
+                            row->device, "group", row->group, "name", row->name, "size", row->size,
+                            "unit", row->unit, "median", row->median, "low", row->low, "high",
+                            row->high, "ratio", row->ratio, "ratio_to", row->reference));
     }
     json_t *root = json_pack("{s:s, s:o}", "version", sluice_version(), "rows", rows);
     bool written = root && dump_json(root, file);

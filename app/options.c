@@ -73,7 +73,7 @@ static const struct row rows[] = {
     {ID_CHAIN, 'f', "filter", "CHAIN", "stages, as in 'gray,gaussian=1.4,sobel'; 'null' for none"},
     {ID_BACKEND, 0, "backend", "NAME", "auto, cuda, cpu or scalar (the definition)"},
     {ID_HWDEC, 0, "hwdec", "WHEN", "decode on the GPU: auto, require or off"},
-    {ID_DEVICE, 0, "device", "N", "which GPU (0)"},
+    {ID_DEVICE, 0, "device", "N", "which GPU (0); several, as in 0,1 or all, take frames in turn"},
     {ID_THREADS, 0, "threads", "N", "of the CPU backend (one a core)"},
     {ID_RING, 0, "ring", "N", "frames in flight, 1 to 64"},
     {ID_VERIFY, 0, "verify", "[N]", "recompute every Nth frame by the definition (1)"},
@@ -265,16 +265,12 @@ static bool parse_word(const char *text, const char *const *words, int *index)
 
 static int set_number(enum id id, const char *name, const char *text, struct sluice_config *config)
 {
-    double value, high = id == ID_RING ? 64 : id == ID_THREADS || id == ID_DEVICE ? 1024 : 1e15;
-    double low = id == ID_DEVICE ? 0 : 1;
+    double value, high = id == ID_RING ? 64 : id == ID_THREADS ? 1024 : 1e15;
     char wanted[64];
-    snprintf(wanted, sizeof wanted, "a whole number, %g .. %g", low, high);
-    if (!parse_whole(text, low, high, &value) || (id == ID_VERIFY && value > 1e9))
+    snprintf(wanted, sizeof wanted, "a whole number, 1 .. %g", high);
+    if (!parse_whole(text, 1, high, &value) || (id == ID_VERIFY && value > 1e9))
         return complain(name, text, wanted);
     switch (id) {
-    case ID_DEVICE:
-        config->device = (int)value;
-        break;
     case ID_THREADS:
         config->threads = (int)value;
         break;
@@ -375,6 +371,7 @@ static const struct {
           {ID_RATE, offsetof(struct settings, config.input_rate)},
           {ID_PIXFMT, offsetof(struct settings, config.input_pixfmt)},
           {ID_STREAM, offsetof(struct settings, config.stream)},
+          {ID_DEVICE, offsetof(struct settings, config.device)},
           {ID_SIMULATE, offsetof(struct settings, config.simulate)},
           {ID_TRACE, offsetof(struct settings, config.trace)},
           {ID_METRICS, offsetof(struct settings, config.metrics)},
@@ -428,7 +425,6 @@ static int set(struct settings *settings, enum id id, const char *name, const ch
         return set_choice(id, name, text, config);
     case ID_VERIFY:
         return set_number(id, name, text ? text : "1", config);
-    case ID_DEVICE:
     case ID_THREADS:
     case ID_RING:
     case ID_FRAMES:

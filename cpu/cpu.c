@@ -282,6 +282,8 @@ static enum status init_buffers(struct cpu_executor *self, struct cpu_slot *slot
                 (size_t)self->buffer_stride[b] * (size_t)subsampled(height, grid.shift_y) + 64))
             return STATUS_MEMORY;
         slot->buffer[b] = memory;
+        self->base.memory +=
+            (size_t)self->buffer_stride[b] * (size_t)subsampled(height, grid.shift_y);
     }
     return STATUS_OK;
 }
@@ -345,6 +347,7 @@ static enum status start_worker(struct cpu_executor *self, struct worker *worker
                                            self->backend->rows, &worker->stream[p]);
         if (status)
             return status;
+        self->base.memory += stream_bytes(worker->stream[p]);
     }
     if (pthread_create(&worker->thread, NULL, worker_run, worker)) {
         log_print(self->backend->log, LOG_ERROR, "a CPU worker thread could not be started");
@@ -423,13 +426,15 @@ enum status backend_cpu_create(int threads, const struct log *log, struct backen
     struct cpu_backend *self = calloc(1, sizeof *self);
     if (!self)
         return STATUS_MEMORY;
-    self->base = (struct backend){
-        .name = "cpu",
-        .limits = {.stencils = 16, .radius = 40, .transform = fft_is_there() ? TRANSFORM : 0},
-        .executor_create = executor_create,
-        .alloc = host_alloc,
-        .free = host_free,
-        .destroy = backend_free};
+    self->base = (struct backend){.name = "cpu",
+                                  .limits = {.stencils = 16,
+                                             .radius = 40,
+                                             .transform = fft_is_there() ? TRANSFORM : 0,
+                                             .transform_size = fft_size},
+                                  .executor_create = executor_create,
+                                  .alloc = host_alloc,
+                                  .free = host_free,
+                                  .destroy = backend_free};
     self->log = log;
     self->rows = rows;
     self->threads = threads > 0 ? threads : usable_cores();

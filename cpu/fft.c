@@ -105,8 +105,8 @@ enum status fft_create(const struct op_convolve *op, int columns, struct fft **f
     int whole = power_above(columns + op->width - 1);
     made->width = op->width;
     made->height = op->height;
-    made->columns = op_convolve_transform_side(op->width);
-    made->rows = op_convolve_transform_side(op->height);
+    made->columns = op_convolve_transform_side(op->width, fft_size);
+    made->rows = op_convolve_transform_side(op->height, fft_size);
     if (made->columns > whole)
         made->columns = whole;
     made->tile = library.alloc(values(made));
@@ -133,6 +133,11 @@ void fft_destroy(struct fft **fft)
     library.free((*fft)->kernel);
     free(*fft);
     *fft = NULL;
+}
+
+size_t fft_bytes(const struct fft *fft)
+{
+    return sizeof *fft + 2 * values(fft) * sizeof *fft->tile;
 }
 
 int fft_columns(const struct fft *fft)

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "stages/op.h"
 #include "stages/status.h"
@@ -19,9 +20,15 @@ struct fft;
 // Whether there is a library to transform with.
 bool fft_is_there(void);
 
+// How large transforms pay here.
+static const struct transform_size fft_size = {.times = 4, .most = 1024};
+
 // Prepare the kernel of `op`, of rank 0, for pictures up to `columns` wide. STATUS_MEMORY is the
 // only failure: fft_is_there() was asked before.
 enum status fft_create(const struct op_convolve *op, int columns, struct fft **fft);
+
+// Bytes that it holds.
+size_t fft_bytes(const struct fft *fft);
 void fft_destroy(struct fft **fft);
 
 // Samples that a tile takes, and results that come of them.

@@ -145,6 +145,11 @@ static enum status window_init(struct window *window, int rows, int columns, int
     return window->memory ? STATUS_OK : STATUS_MEMORY;
 }
 
+static size_t window_bytes(const struct window *window)
+{
+    return window->stride * (size_t)window->rows;
+}
+
 static void window_finish(struct window *window)
 {
     free(window->row);
@@ -922,7 +927,7 @@ static int window_height(const struct stream *stream, const struct plan_step *st
 {
     const struct op *op = step->stencil;
     if (step->transform)
-        return op_convolve_transform_side(op->convolve.height);
+        return op_convolve_transform_side(op->convolve.height, fft_size);
     switch (op->kind) {
     case OP_SEPARABLE:
         if (op->separable.decimate_x || op->separable.decimate_y)
@@ -1084,4 +1089,18 @@ void stream_destroy(struct stream **stream)
     free((void *)(*stream)->constant_row);
     free(*stream);
     *stream = NULL;
+}
+
+size_t stream_bytes(const struct stream *stream)
+{
+    size_t bytes = sizeof *stream;
+    for (int k = 0; k < stream->levels; k++) {
+        const struct level *here = &stream->level[k];
+        bytes += window_bytes(&here->window) + window_bytes(&here->coarse.grid) +
+                 window_bytes(&here->coarse.blurred);
+        if (here->convolve.fft)
+            bytes += fft_bytes(here->convolve.fft) +
+                     scratch_stride(stream) * (size_t)fft_rows(here->convolve.fft);
+    }
+    return bytes;
 }

@@ -26,6 +26,9 @@ enum status stream_create(const struct plan *plan, const struct plan_pass *pass,
                           const struct row_kernels *rows, struct stream **stream);
 void stream_destroy(struct stream **stream);
 
+// Bytes that it holds, but for what is only some rows.
+size_t stream_bytes(const struct stream *stream);
+
 // Make rows first .. last - 1 of the pass's result. Thread-safety: a stream serves one thread at a
 // time; several streams of one pass may make different rows of one picture at once.
 void stream_run(struct stream *stream, const struct stream_memory *memory, int first, int last);

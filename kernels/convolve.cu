@@ -6,6 +6,7 @@
 //            kernel at a time
 //
 // Sixty-four bits are integers, not double precision, of which most GPUs make one for 64 floats.
+#include "kernels/convolve.cuh"
 #include "kernels/device.cuh"
 
 enum {
@@ -23,10 +24,7 @@ struct convolve {
     int rank;
     int width, height;
     int origin_x, origin_y;
-    int bits;
-    int64_t offset;
-    bool absolute;
-    int base, low, high;
+    struct convolve_end end;
     // Lines: sums of columns, a plane for each.
     void *sums;
     ptrdiff_t frame_bytes, plane_bytes;
@@ -61,28 +59,6 @@ static __device__ inline void slide(Sum sum[FOUR][CHANNELS], const Tap *tap, int
                     sum[p][c] += (Sum)weight[p] * (Sum)input[i][c];
         }
     }
-}
-
-static __device__ inline int limited(const struct convolve *c, int64_t sum)
-{
-    return (int)min(max(c->base + sum, (int64_t)c->low), (int64_t)c->high);
-}
-
-static __device__ inline int convolved(const struct convolve *c, int64_t sum)
-{
-    sum = c->absolute && sum < 0 ? -sum : sum;
-    return limited(c, (sum + c->offset) >> c->bits);
-}
-
-static __device__ inline int convolved(const struct convolve *c, int32_t sum)
-{
-    sum = c->absolute ? abs(sum) : sum;
-    return limited(c, (sum + (int32_t)c->offset) >> c->bits);
-}
-
-static __device__ inline int convolved(const struct convolve *c, float sum)
-{
-    return convolved(c, __float2int_rn(sum));
 }
 
 template <typename Column>
@@ -170,7 +146,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     }
     int x = first_x + lane * FOUR, value[FOUR];
     for (int p = 0; p < FOUR; p++)
-        value[p] = convolved(&c, sum[p][0]);
+        value[p] = convolved(&c.end, sum[p][0]);
     if (x < c.sink.width)
         sink_put(&c.sink, x, y, value);
 }
@@ -225,7 +201,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     for (int o = 0; o < DIRECT_ROWS && first_y + own + o < c.sink.height; o++) {
         int value[FOUR];
         for (int p = 0; p < FOUR; p++)
-            value[p] = convolved(&c, sum[p][o]);
+            value[p] = convolved(&c.end, sum[p][o]);
         if (x < c.sink.width)
             sink_put(&c.sink, x, first_y + own + o, value);
     }
@@ -336,12 +312,7 @@ cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t stream)
         .height = op->height,
         .origin_x = op->origin_x,
         .origin_y = op->origin_y,
-        .bits = op->bits,
-        .offset = op->offset,
-        .absolute = op->absolute,
-        .base = op->base,
-        .low = op->low,
-        .high = op->high,
+        .end = convolve_end_of(op),
         .sums = stencil->scratch,
         .frame_bytes = stencil->scratch_step,
         .plane_bytes = (ptrdiff_t)sums_bytes(op, stencil->depth, source->width, source->height),

@@ -24,6 +24,7 @@
 
 #include "kernels/job.h"
 #include "kernels/ranges.h"
+#include "kernels/transform.h"
 
 // A plane of ours within a slot's memory.
 struct region {
@@ -42,7 +43,8 @@ struct pass_constants {
     struct lookup lookup[STENCILS + 1];     // before each stencil, and behind the last
     const int32_t *stencil[STENCILS][2];    // as struct stencil wants them
     const uint32_t *fragments[STENCILS][2]; // as well
-    const void *whole;                      // of an operation on the whole picture
+    struct transform *transform[STENCILS];
+    const void *whole; // of an operation on the whole picture
 };
 
 struct cuda_slot {
@@ -140,6 +142,33 @@ static int stencil_depth(const struct plan_pass *pass, int n)
     return pass_step(pass, n)->depth_in;
 }
 
+// ---- construction: transforms ----
+
+// What cannot be had is made without.
+static enum status create_transforms(struct cuda_executor *self)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; k < self->plan->passes; k++) {
+        const struct plan_pass *pass = &self->plan->pass[k];
+        for (int n = 0; n < pass_stencils(pass) && status != STATUS_MEMORY; n++) {
+            const struct plan_step *step = pass_step(pass, n);
+            const struct op_convolve *op = &step->stencil->convolve;
+            const struct transform_request request = {
+                .weight = op->weight,
+                .width = op->width,
+                .height = op->height,
+                .columns = subsampled(self->width, pass->grid.shift_x),
+                .rows = subsampled(self->height, pass->grid.shift_y),
+                .depth = step->depth_in,
+            };
+            if (step->transform)
+                status = transform_create(&request, self->backend->log,
+                                          &self->constants[k].transform[n]);
+        }
+    }
+    return status == STATUS_MEMORY ? status : STATUS_OK;
+}
+
 // ---- construction: where everything lies ----
 
 static size_t aligned(size_t bytes)
@@ -225,7 +254,10 @@ static void lay_out_scratch(struct cuda_executor *self)
         for (int n = 0; n < stencils; n++) {
             int depth = stencil_depth(pass, n);
             size_t plane = scratch_bytes(width, height, sample_bytes(depth));
-            enlarge(&scratch, stencil_scratch(pass_stencil(pass, n), depth, width, height));
+            const struct transform *transform = self->constants[k].transform[n];
+            enlarge(&scratch, transform
+                                  ? transform_scratch(transform)
+                                  : stencil_scratch(pass_stencil(pass, n), depth, width, height));
             if (n == 0 && pass->mix)
                 enlarge(&mixed, plane);
             if (n + 1 < stencils)
@@ -333,7 +365,7 @@ static void put_stencil(struct constants *constants, const struct plan_pass *pas
         to->stencil[n][1] = put_taps(constants, op->separable.tap_y, op->separable.radius_y);
         to->fragments[n][0] = put_fragments(constants, op, NULL);
         to->fragments[n][1] = next ? put_fragments(constants, op, next) : NULL;
-    } else if (op->kind == OP_CONVOLVE) {
+    } else if (op->kind == OP_CONVOLVE && !to->transform[n]) {
         put_convolve(constants, &op->convolve, stencil_depth(pass, n), to->stencil[n]);
     }
 }
@@ -468,6 +500,9 @@ static void destroy(struct executor **executor)
         cudaStreamDestroy(self->download_stream);
     if (self->epoch)
         cudaEventDestroy(self->epoch);
+    for (int k = 0; self->constants && k < self->plan->passes; k++)
+        for (int n = 0; n < STENCILS; n++)
+            transform_destroy(&self->constants[k].transform[n]);
     cudaFree(self->memory);
     free(self->slot);
     free(self->constants);
@@ -800,6 +835,8 @@ static cudaError_t stencil_async(const struct stencil *stencil, cudaStream_t str
 {
     if (fused_takes(stencil))
         return fused_async(stencil, stream);
+    if (stencil->transform)
+        return transform_convolve_async(stencil->transform, stencil, stream);
     switch (stencil->op->kind) {
     case OP_SEPARABLE:
         return separable_async(stencil, stream);
@@ -832,6 +869,7 @@ static cudaError_t stencils_async(const struct cuda_executor *self, const struct
             .fragments = {constants->fragments[n][0], constants->fragments[n][1]},
             .scratch = frames->memory + self->scratch,
             .scratch_step = (ptrdiff_t)self->slot_bytes,
+            .transform = constants->transform[n],
         };
         stencil.source.border = stencil.op->border;
         stencil.source.border_value = stencil.op->border_value;
@@ -1161,12 +1199,14 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
     self->side = (struct side *)calloc((size_t)plan->program->sides + 1, sizeof *self->side);
     if (!self->slot || !self->constants || !self->buffer || !self->side)
         goto fail;
+    if ((status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device))) ||
+        (status = create_transforms(self)))
+        goto fail;
     lay_out_planes(self);
     lay_out_sides(self);
     lay_out_scratch(self);
     self->constant_bytes = put_constants(self, NULL);
-    if ((status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device))) ||
-        (status = allocate(self)) ||
+    if ((status = allocate(self)) ||
         (status = create_stream(self, "upload", &self->upload_stream)) ||
         (status = create_stream(self, "download", &self->download_stream)))
         goto fail;

@@ -5,6 +5,7 @@
 //   once separable   OP_SEPARABLE: tiles for a small radius, else the forms of kernels/separable.h
 //   stencil3    OP_GRADIENT, and OP_CONVOLVE up to 15 x 15 in 32 bits
 //   convolve    OP_CONVOLVE as lines, or larger
+//   transform   OP_CONVOLVE by Fourier transforms (kernels/transform.h)
 //   box         OP_BOX by running sums
 //   whole       operations on the whole picture, each in a file of its own
 //
@@ -104,6 +105,7 @@ struct stencil {
     const uint32_t *fragments[2];
     void *scratch;          // as many bytes as the family's *_scratch() says, aligned to 256 ...
     ptrdiff_t scratch_step; // ... for the first picture, and so far from it for the next
+    struct transform *transform; // (optional) that of an OP_CONVOLVE, which then runs by it
 };
 
 // An operation on the whole picture, of one frame. Source and result are of equal size.

@@ -19,6 +19,7 @@ struct bench {
     const struct sluice_config *config;
     struct log log;
     struct backend *backend;
+    char device[96];  // the backend's description, which outlives it
     struct shape own; // the one size that was asked for; no name: the usual ones
     int depth;        // of samples
     int repetitions;
@@ -37,6 +38,7 @@ static void give_row(const struct bench *bench, struct sluice_bench_row row, dou
     row.median = spread.median;
     row.high = spread.high;
     row.ratio = row.reference > 0 ? row.median / row.reference : 0;
+    row.device = bench->device;
     bench->row(bench->opaque, &row);
 }
 
@@ -258,6 +260,8 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
         status = check_file(&bench);
     if (!status)
         status = backend_choose(config, false, &bench.log, &bench.backend, reason, sizeof reason);
+    if (!status)
+        snprintf(bench.device, sizeof bench.device, "%s", bench.backend->description);
     if (!status && bench.backend->has_device_memory)
         status = measure_link(&bench);
     if (!status && bench.backend->has_device_memory)

@@ -1,10 +1,10 @@
 #include "pipeline/choose.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "pipeline/check.h"
-
-enum { CUDA_SLOTS = 8 }; // fewer leave the link idle: 31 against 39 Gpx/s of 1080p on an H200
 
 struct source_request source_request_of(const struct sluice_config *config)
 {
@@ -61,9 +61,87 @@ static enum status create_cpu(const struct sluice_config *config, const struct l
                                             : backend_cpu_create(config->threads, log, backend);
 }
 
+// ---- GPUs ----
+
+static enum status refuse_devices(const struct log *log, const char *text)
+{
+    return fail(
+        log, STATUS_USAGE,
+        "--device is '%s'; it takes the number of a GPU, up to %d of them as in 0,1, or all", text,
+        FLEET_MOST);
+}
+
+enum status devices_read(const char *text, const struct log *log, struct devices *devices)
+{
+    *devices = (struct devices){.all = text && !strcmp(text, "all"), .count = !text};
+    for (const char *at = text; at && !devices->all; devices->count++) {
+        char *end;
+        long number = strtol(at, &end, 10);
+        if (*at < '0' || *at > '9' || (*end && *end != ',') || number > 1024 ||
+            devices->count == FLEET_MOST)
+            return refuse_devices(log, text);
+        for (int k = 0; k < devices->count; k++)
+            if (devices->device[k] == number)
+                return fail(log, STATUS_USAGE, "--device is '%s', which names GPU %ld twice", text,
+                            number);
+        devices->device[devices->count] = (int)number;
+        at = *end ? end + 1 : NULL;
+    }
+    return STATUS_OK;
+}
+
+// All that there are. What cannot be used is left out with a warning, unless it is the only one.
+static enum status open_all(const struct log *log, struct backend **parts, int *count, char *reason,
+                            size_t size)
+{
+    int there = backend_cuda_describe(0, reason, size);
+    enum status status = there ? STATUS_OK : STATUS_DEVICE;
+    for (int k = 0; k < there && *count < FLEET_MOST && (!status || status == STATUS_DEVICE); k++) {
+        status = backend_cuda_create(k, log, &parts[*count], reason, size);
+        if (status == STATUS_DEVICE && there > 1)
+            log_print(log, LOG_WARNING, "GPU %d is left out: %s", k, reason);
+        *count += !status;
+    }
+    return status == STATUS_DEVICE && *count ? STATUS_OK : status;
+}
+
+static enum status open_devices(const struct devices *devices, const struct log *log,
+                                struct backend **parts, int *count, char *reason, size_t size)
+{
+    enum status status = STATUS_OK;
+    *count = 0;
+    if (devices->all)
+        return open_all(log, parts, count, reason, size);
+    for (int k = 0; k < devices->count && !status; k++) {
+        status = backend_cuda_create(devices->device[k], log, &parts[k], reason, size);
+        *count += !status;
+    }
+    return status;
+}
+
+static enum status create_gpus(const struct devices *devices, const struct log *log,
+                               struct backend **backend, char *reason, size_t size)
+{
+    struct backend *part[FLEET_MOST] = {NULL};
+    int count;
+    enum status status = open_devices(devices, log, part, &count, reason, size);
+    if (!status && count > 1)
+        status = fleet_create(part, count, backend);
+    else if (!status)
+        *backend = part[0], part[0] = NULL;
+    for (int k = 0; k < count; k++)
+        backend_destroy(&part[k]);
+    return status;
+}
+
 enum status backend_choose(const struct sluice_config *config, bool still, const struct log *log,
                            struct backend **backend, char *reason, size_t reason_size)
 {
+    struct devices devices;
+    *backend = NULL;
+    enum status status = devices_read(config->device, log, &devices);
+    if (status)
+        return status;
     bool named = config->backend == SLUICE_CPU || config->backend == SLUICE_SCALAR;
     bool wants_gpu =
         config->backend == SLUICE_CUDA || (!named && config->hwdec == SLUICE_HWDEC_REQUIRE);
@@ -71,7 +149,7 @@ enum status backend_choose(const struct sluice_config *config, bool still, const
              named ? "it was asked for" : "a single picture is done before a GPU is ready");
     if (named || (still && !wants_gpu))
         return create_cpu(config, log, backend);
-    enum status status = backend_cuda_create(config->device, log, backend, reason, reason_size);
+    status = create_gpus(&devices, log, backend, reason, reason_size);
     if (status != STATUS_DEVICE) {
         if (!status)
             *reason = 0;
@@ -89,7 +167,7 @@ int backend_slots(const struct sluice_config *config, const struct backend *back
         return config->ring;
     if (still || config->backend == SLUICE_SCALAR)
         return 1;
-    int slots = backend->has_device_memory ? CUDA_SLOTS : backend->parallel + 1;
+    int slots = backend->in_flight ? backend->in_flight : backend->parallel + 1;
     double timely = config->max_latency > 0 && rate > 0 ? config->max_latency * rate / 2 : slots;
     if (timely < slots)
         slots = timely < 2 ? 2 : (int)timely;

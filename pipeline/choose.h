@@ -1,20 +1,31 @@
 // What a configuration asks for: of the source, of the sink, and which backend it gets.
 #pragma once
 
+#include "pipeline/fleet.h"
 #include "pipeline/sink.h"
 #include "pipeline/sluice.h"
 #include "pipeline/source.h"
-#include "stages/backend.h"
 
 // The input and the outputs that config names. They point at its strings. `requests` has room for
 // OUTPUTS_MOST; returns how many there are, one more than that if there are too many.
 struct source_request source_request_of(const struct sluice_config *config);
 int sink_requests_of(const struct sluice_config *config, struct sink_request *requests);
 
+// The GPUs that "0", "0,1" or "all" names. NULL: the first.
+struct devices {
+    int device[FLEET_MOST];
+    int count;
+    bool all; // `count` is unknown yet
+};
+
+// Read such a text. STATUS_USAGE with a sentence if it is none.
+enum status devices_read(const char *text, const struct log *log, struct devices *devices);
+
 // Create the backend that config asks for. With SLUICE_AUTO that is the GPU where there is one,
-// unless `still` says that the job is a single picture: a context on the GPU takes longer than a
-// picture, and single pictures are what the CPU is quick at. `reason` gets a sentence on why the
-// CPU was taken, or "". A GPU that was asked for and is not there is STATUS_DEVICE.
+// or several as one, unless `still` says that the job is a single picture: a context on the GPU
+// takes longer than a picture, and single pictures are what the CPU is quick at. `reason` gets a
+// sentence on why the CPU was taken, or "". A GPU that was asked for and is not there is
+// STATUS_DEVICE.
 enum status backend_choose(const struct sluice_config *config, bool still, const struct log *log,
                            struct backend **backend, char *reason, size_t reason_size);
 

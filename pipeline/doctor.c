@@ -186,7 +186,7 @@ static void print_input(const struct subject *subject, const struct sluice_confi
             about->height, pixel ? pixel : "of a format known after decoding",
             (long long)source_frames(subject->source));
     const char *why = config->hwdec == SLUICE_HWDEC_OFF      ? "--hwdec off"
-                      : !subject->backend->has_device_memory ? "the filters do not run on a GPU"
+                      : !subject->backend->has_device_memory ? decoder_serves_host(subject->backend)
                       : config->hwdec == SLUICE_HWDEC_AUTO   ? decoder_stays_on_cpu(about->codec_id)
                                                              : NULL;
     if (!codec)

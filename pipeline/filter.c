@@ -584,3 +584,8 @@ const struct plan *filter_plan(const struct filter *filter)
 {
     return filter->plan;
 }
+
+int64_t filter_memory(const struct filter *filter)
+{
+    return filter->executor ? (int64_t)filter->executor->memory : 0;
+}

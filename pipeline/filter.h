@@ -59,6 +59,9 @@ enum AVPixelFormat filter_pixel(const struct filter *filter);
 // The plan, or NULL when frames go through as they are.
 const struct plan *filter_plan(const struct filter *filter);
 
+// Bytes of the host's memory that it holds, about, but for frames.
+int64_t filter_memory(const struct filter *filter);
+
 // ---- for reports, without a backend ----
 
 // Lower `chain` for frames of `pixel` and find the output format as filter_create() does. On

@@ -96,7 +96,6 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
         {"threads", config->threads, 1024},
         {"ring", config->ring, SLOTS_MOST},
         {"verify", config->verify, 1e9},
-        {"device", config->device, 1024},
         {"open_timeout", config->open_timeout, 1e6},
         {"stall_timeout", config->stall_timeout, 1e6},
         {"max_latency", config->max_latency, 1e6},
@@ -263,7 +262,10 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     job->output_name = strdup(shown);
     job->verify = config->verify;
     job->gap_kind = (enum gap_kind)config->gap;
+    struct devices devices;
     enum status status = job->output_name ? check_numbers(job, config) : STATUS_MEMORY;
+    if (!status)
+        status = devices_read(config->device, &job->log, &devices);
     if (!status)
         status = chain_parse_logged(config->chain, &job->log, &job->chain);
     if (!status)
@@ -484,7 +486,7 @@ static void tell_memory(struct sluice_job *job, int64_t frame_bytes)
     int64_t slots = (job->slots + FRAMES_QUEUED + 4) * (frame_bytes + out_bytes) +
                     filter_side_bytes(job->filter);
     job->memory_most = budget_resident() + slots + 3 * budget_packets +
-                       budget_of_decoder(av_cpu_count(), frame_bytes) +
+                       budget_of_decoder(av_cpu_count(), frame_bytes) + filter_memory(job->filter) +
                        job->sink->memory(job->sink, out_bytes);
     if (source_is_live(job->source))
         log_print(&job->log, LOG_INFO, "memory stays below %lld MiB",

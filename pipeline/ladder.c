@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "pipeline/check.h"
+#include "pipeline/choose.h"
 #include "pipeline/meter.h"
 #include "pipeline/sluice.h"
 #include "pipeline/subject.h"
@@ -301,9 +302,16 @@ static enum status find_gpu(struct climb *climb)
     snprintf(climb->absent, sizeof climb->absent, "the CPU was asked for");
     if (config->backend == SLUICE_CPU)
         return STATUS_OK;
-    enum status status =
-        backend_cuda_create(config->device, &climb->log, &climb->backend[CLIMBER_CUDA],
-                            climb->absent, sizeof climb->absent);
+    struct devices devices;
+    enum status status = devices_read(config->device, &climb->log, &devices);
+    if (!status && (devices.all || devices.count > 1))
+        status = fail(&climb->log, STATUS_USAGE,
+                      "--device is '%s'; the ladder is climbed on one GPU, as --device 0",
+                      config->device);
+    if (status)
+        return status;
+    status = backend_cuda_create(devices.device[0], &climb->log, &climb->backend[CLIMBER_CUDA],
+                                 climb->absent, sizeof climb->absent);
     if (status == STATUS_DEVICE && config->backend == SLUICE_CUDA)
         return fail(&climb->log, status, "the GPU was asked for and cannot be used: %s",
                     climb->absent);

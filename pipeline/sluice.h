@@ -123,11 +123,11 @@ struct sluice_config {
 
     enum sluice_backend backend;
     enum sluice_hwdec hwdec;
-    int device;        // which GPU
-    int threads;       // of the CPU backend; 0: one per usable core
-    int ring;          // frames in flight; 0: as many as the backend likes, at most 64
-    const char *trace; // a file for a timeline that ui.perfetto.dev opens; NULL: none
-    int verify;        // recompute every Nth frame with scalar and fail on a difference; 0: none
+    const char *device; // which GPUs: "0", "0,1", which take frames in turn, or "all"; NULL: "0"
+    int threads;        // of the CPU backend; 0: one per usable core
+    int ring;           // frames in flight; 0: as many as the backend likes, at most 64
+    const char *trace;  // a file for a timeline that ui.perfetto.dev opens; NULL: none
+    int verify;         // recompute every Nth frame with scalar and fail on a difference; 0: none
 
     // Where to show Prometheus how it goes, at /metrics, as long as the job exists: "9464" or
     // ":9464" on this machine only, "HOST:9464", "[::1]:9464", "0.0.0.0:9464" for everyone. NULL:
@@ -442,7 +442,8 @@ struct sluice_bench_row {
     double median, low, high;
     double reference; // what the figure is held against, of the same run; 0: nothing
     const char *reference_name;
-    double ratio; // median / reference
+    double ratio;       // median / reference
+    const char *device; // what filtered: "2 x NVIDIA H200, compute capability 9.0"
 };
 
 // Measure the chain of `config` (NULL: several) on its backend, with gray frames in memory (of

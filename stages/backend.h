@@ -1,7 +1,7 @@
 // What runs a plan: the border between the engine, which moves frames and knows no sample, and the
 // three backends, which know samples and no file.
 //
-//   backend    a device: the scalar definition, the CPU, one GPU
+//   backend    a device: the scalar definition, the CPU, one GPU; or several (pipeline/fleet.h)
 //   executor   one plan, for one picture size, with a number of slots on that device
 //   slot       one frame's seat: everything it needs was allocated when the executor was made
 #pragma once
@@ -62,6 +62,8 @@ struct executor {
     // less overhead for each. All of them must have been waited for before any is used again.
     enum status (*submit_many_async)(struct executor *executor, int slot, const struct work *work,
                                      int count);
+
+    size_t memory; // bytes of the host's that it holds, about
 };
 
 enum link_way { LINK_UP, LINK_DOWN, LINK_BOTH, LINK_WAYS };
@@ -71,7 +73,9 @@ struct backend {
     char description[96]; // "NVIDIA H200, compute capability 9.0", "16 threads, AVX2"
     struct plan_limits limits;
     bool has_device_memory; // can read sources on the device
+    bool has_link;          // frames are copied to it, fastest from memory of alloc()
     int parallel;           // frames that it works on at the same time, about
+    int in_flight;          // frames that keep it busy; 0: one more than it works on
 
     // Make an executor with `slots` seats for pictures of width x height. `plan` must outlive it.
     // `frames_in_flight` is false when single pictures matter more than throughput: the CPU then

@@ -94,18 +94,19 @@ int op_convolve_products(const struct op_convolve *op)
     return op->rank ? op->rank * (op->width + op->height) : op->width * op->height;
 }
 
-int op_convolve_transform_side(int side)
+int op_convolve_transform_side(int side, struct transform_size size)
 {
     int power = 64;
-    while (power < 4 * side && (power < 1024 || power < 2 * side))
+    while (power < size.times * side && (power < size.most || power < 2 * side))
         power *= 2;
     return power;
 }
 
-double op_convolve_transform_error(const struct op_convolve *op, int depth)
+double op_convolve_transform_error(const struct op_convolve *op, struct transform_size size,
+                                   int depth)
 {
-    double samples =
-        (double)op_convolve_transform_side(op->width) * op_convolve_transform_side(op->height);
+    double samples = (double)op_convolve_transform_side(op->width, size) *
+                     op_convolve_transform_side(op->height, size);
     double n = log2(samples), e = ldexp(1, -53), squares = 0;
     for (int k = 0; k < op->width * op->height; k++)
         squares += (double)op->weight[k] * op->weight[k];

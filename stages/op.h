@@ -248,15 +248,22 @@ int64_t op_convolve_most(const struct op_convolve *op, int depth);
 // How many products make one sample of OP_CONVOLVE.
 int op_convolve_products(const struct op_convolve *op);
 
-// The side of the transforms that a kernel of this side is made with, where it is made so.
-int op_convolve_transform_side(int side);
+// How large transforms pay: up to so many times the kernel's side, and up to `most`, or more where
+// the kernel asks for it.
+struct transform_size {
+    int times, most;
+};
 
-// What Fourier transforms in double precision may err by in s, of samples of `depth` bits about the
+// The largest side of the transforms that a kernel of this side is made with, where it is made so.
+int op_convolve_transform_side(int side, struct transform_size size);
+
+// What such transforms in double precision may err by in s, of samples of `depth` bits about the
 // middle of their range: |x| |w| ((1 + e)^3n (1 + e sqrt 5)^(3n + 1) (1 + b)^3n - 1), e = b =
 // 2^-53, for transforms of 2^n. Below 1/2, rounding gives s itself. C. Percival, "Rapid
 // multiplication modulo the sum and difference of highly composite numbers", Math. Comp. 72 (2003),
 // theorem 5.1.
-double op_convolve_transform_error(const struct op_convolve *op, int depth);
+double op_convolve_transform_error(const struct op_convolve *op, struct transform_size size,
+                                   int depth);
 
 // The value of a pointwise operation at sample `x`: its definition, and how tables are folded.
 int op_apply(const struct op *op, int x);

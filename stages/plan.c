@@ -98,7 +98,7 @@ static bool is_transform(const struct builder *builder, const struct op *op, int
 {
     return builder->limits.transform && op->kind == OP_CONVOLVE && !op->convolve.rank &&
            op_convolve_products(&op->convolve) >= builder->limits.transform &&
-           op_convolve_transform_error(&op->convolve, depth) < 0.45;
+           op_convolve_transform_error(&op->convolve, builder->limits.transform_size, depth) < 0.45;
 }
 
 // The steps of one pass: the operations ops[0 .. count - 1].
@@ -506,6 +506,7 @@ enum status plan_create(const struct program *program, struct plan_limits limits
     if (!*plan)
         return STATUS_MEMORY;
     (*plan)->program = program;
+    (*plan)->transform_size = limits.transform_size;
     struct builder builder = {.plan = *plan, .program = program, .limits = limits};
     builder.uses = plan_alloc(&builder, (size_t)program->planes * sizeof(int));
     builder.buffer_of = plan_alloc(&builder, (size_t)program->planes * sizeof(int));
@@ -593,16 +594,18 @@ static void print_operand(const struct plan *plan, struct operand operand, FILE 
         fprintf(to, "constant %d", operand.index);
 }
 
-static void print_convolve(const struct plan_step *step, FILE *to)
+static void print_convolve(const struct plan *plan, const struct plan_step *step, FILE *to)
 {
+    struct transform_size size = plan->transform_size;
     const struct op_convolve *f = &step->stencil->convolve;
     int products = op_convolve_products(f);
     if (step->transform) {
         fprintf(to,
-                " by Fourier transforms of %dx%d instead of %d products, exact: errors stay "
+                " by Fourier transforms of up to %dx%d instead of %d products, exact: errors stay "
                 "below %.2g of a sum's last bit",
-                op_convolve_transform_side(f->width), op_convolve_transform_side(f->height),
-                products, op_convolve_transform_error(f, step->depth_in));
+                op_convolve_transform_side(f->width, size),
+                op_convolve_transform_side(f->height, size), products,
+                op_convolve_transform_error(f, size, step->depth_in));
         return;
     }
     if (f->rank)
@@ -614,7 +617,7 @@ static void print_convolve(const struct plan_step *step, FILE *to)
         fprintf(to, ", %s", f->why);
 }
 
-static void print_stencil(const struct plan_step *step, FILE *to)
+static void print_stencil(const struct plan *plan, const struct plan_step *step, FILE *to)
 {
     const struct op *op = step->stencil;
     bool convolve = op->kind == OP_CONVOLVE;
@@ -629,7 +632,7 @@ static void print_stencil(const struct plan_step *step, FILE *to)
         fprintf(to, ")");
     }
     if (op->kind == OP_CONVOLVE)
-        print_convolve(step, to);
+        print_convolve(plan, step, to);
     fprintf(to, ", border %s", border_name(op->border));
 }
 
@@ -670,7 +673,7 @@ static void print_pass(const struct plan *plan, const struct plan_pass *pass, in
     for (int k = 0; k < pass->steps; k++) {
         fprintf(to, "    ");
         if (pass->step[k].stencil)
-            print_stencil(&pass->step[k], to);
+            print_stencil(plan, &pass->step[k], to);
         else
             print_table(&pass->step[k], to);
         fprintf(to, "\n");

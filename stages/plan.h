@@ -23,6 +23,7 @@ struct plan_limits {
     int stencils;
     int radius;
     int transform; // the products from which on convolutions cost less by transforms; 0: never
+    struct transform_size transform_size;
 };
 
 enum place {
@@ -84,6 +85,7 @@ struct plan_block;
 
 struct plan {
     const struct program *program; // the caller's
+    struct transform_size transform_size;
     struct plan_pass *pass;
     int passes;
     struct plan_buffer *buffer;

@@ -1,11 +1,13 @@
 // Every operation and random plans on a backend, against the scalar definition, to the bit.
 //
-//   conformance [--backend cpu|cuda] [--threads N] [--cases N] [--case K] [--large] [--ladder]
+//   conformance [--backend cpu|cuda] [--devices N] [--threads N] [--cases N] [--case K] [--large]
+//               [--ladder]
 //
 // A case is a number: format, chain, picture size, strides, alignment and content all follow from
 // it, so that `--case K` replays one. Two executors are always busy at once, each with all its
 // slots, so that parameters of one cannot reach the other unseen. The bytes around and between the
-// rows of the target, and behind side data, are compared too. The ladder's steps follow
+// rows of the target, and behind side data, are compared too. --devices makes N backends take frames
+// in turn, of GPUs the first N, and leaves out the ladder. The ladder's steps follow
 // (stages/ladder.h) unless --case or
 // --first picked some cases; --ladder is these alone. The last line is "N passed, N failed".
 #include <getopt.h>
@@ -16,6 +18,7 @@
 #include <string.h>
 
 #include "cpu/scalar.h"
+#include "pipeline/fleet.h"
 #include "stages/backend.h"
 #include "stages/chain.h"
 #include "stages/kernel.h"
@@ -226,6 +229,8 @@ static const char *const fixed_chains[] = {
     "convolve=@22x22,22:border=wrap",
     "convolve=@40x39,9:0.0001:127.5:mirror",
     "convolve=@6x80,6:border=zero",
+    "convolve=@27x29,27:border=zero",
+    "convolve=@70x61,61:0.00003:127.5:wrap",
     "convolve=@3x3,3:65536:-255",
     "sepconvolve=1 4 6 4 1",
     "sepconvolve=@9x1,1:@66x1,1:border=mirror",
@@ -457,7 +462,7 @@ enum { SLOTS = 3 };
 
 struct test_case {
     int number;
-    char chain[1 << 15];
+    char chain[1 << 17];
     int width, height;
     bool fields;
     bool
@@ -728,6 +733,7 @@ static bool case_finish(struct test_case *test, struct backend *backend)
 struct settings {
     const char *backend;
     int threads, first, count;
+    int devices;
     bool large, ladder;
 };
 
@@ -926,14 +932,39 @@ static void print_message(void *opaque, enum log_level level, const char *senten
         fprintf(stderr, "%s\n", sentence);
 }
 
+static enum status create_backend(const struct settings *settings, int device,
+                                  const struct log *log, struct backend **backend, char *reason,
+                                  size_t size)
+{
+    return strcmp(settings->backend, "cuda")
+               ? backend_cpu_create(settings->threads, log, backend)
+               : backend_cuda_create(device, log, backend, reason, size);
+}
+
+// One, or several as one.
+static enum status create_backends(const struct settings *settings, const struct log *log,
+                                   struct backend **backend, char *reason, size_t size)
+{
+    struct backend *part[FLEET_MOST] = {NULL};
+    int count = settings->devices < FLEET_MOST ? settings->devices : FLEET_MOST;
+    if (count < 2)
+        return create_backend(settings, 0, log, backend, reason, size);
+    enum status status = STATUS_OK;
+    for (int k = 0; k < count && !status; k++)
+        status = create_backend(settings, k, log, &part[k], reason, size);
+    if (!status)
+        status = fleet_create(part, count, backend);
+    for (int k = 0; k < count; k++)
+        backend_destroy(&part[k]);
+    return status;
+}
+
 static int run(const struct settings *settings)
 {
     struct log log = {print_message, NULL};
     struct backend *backend = NULL;
     char reason[256] = "";
-    enum status status = strcmp(settings->backend, "cuda")
-                             ? backend_cpu_create(settings->threads, &log, &backend)
-                             : backend_cuda_create(0, &log, &backend, reason, sizeof reason);
+    enum status status = create_backends(settings, &log, &backend, reason, sizeof reason);
     if (status) {
         printf("conformance %s: skipped, %s\n0 passed, 0 failed\n", settings->backend, reason);
         return 0;
@@ -963,10 +994,15 @@ static int run(const struct settings *settings)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"backend", required_argument, NULL, 'b'}, {"threads", required_argument, NULL, 't'},
-        {"cases", required_argument, NULL, 'n'},   {"case", required_argument, NULL, 'c'},
-        {"first", required_argument, NULL, 'f'},   {"large", no_argument, NULL, 'l'},
-        {"ladder", no_argument, NULL, 'L'},        {NULL, 0, NULL, 0},
+        {"backend", required_argument, NULL, 'b'},
+        {"threads", required_argument, NULL, 't'},
+        {"cases", required_argument, NULL, 'n'},
+        {"case", required_argument, NULL, 'c'},
+        {"first", required_argument, NULL, 'f'},
+        {"large", no_argument, NULL, 'l'},
+        {"ladder", no_argument, NULL, 'L'},
+        {"devices", required_argument, NULL, 'd'},
+        {NULL, 0, NULL, 0},
     };
     struct settings settings = {
         .backend = "cpu", .threads = 3, .count = FIXED * FORMATS + 1500, .ladder = true};
@@ -988,6 +1024,10 @@ int main(int argc, char **argv)
             break;
         case 'f':
             settings.first = atoi(optarg);
+            settings.ladder = false;
+            break;
+        case 'd':
+            settings.devices = atoi(optarg);
             settings.ladder = false;
             break;
         case 'L':

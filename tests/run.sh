@@ -32,7 +32,8 @@ for unit in "$BUILD"/unit_*; do
     count "$unit" "$ok" "$bad" $status
 done
 
-for backend in cpu cuda; do
+# On two GPUs as well, where there are two.
+for backend in cpu cuda "cuda --devices 2"; do
     "$BUILD/conformance" --backend $backend >"$log" 2>&1
     status=$?
     if [ $status = 0 ]; then head -1 "$log"; else cat "$log"; fi

@@ -1,0 +1,327 @@
+// Several backends as one: which part gets which frame, and that the frames stay the same.
+#include "tests/unit.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/scalar.h"
+#include "pipeline/choose.h"
+#include "pipeline/fleet.h"
+#include "stages/chain.h"
+
+// ---- parts that only take notes ----
+
+enum { PARTS = 3, SLOTS_SEEN = 8 };
+
+static struct note {
+    int slots;                   // of its executor; 0: there is none
+    int submitted[SLOTS_SEEN];   // how often, in each slot
+    int waited[SLOTS_SEEN];      // likewise
+    bool fails, allocated, gone; // what was done with the part itself
+} notes[PARTS];
+
+struct noted_executor {
+    struct executor base;
+    struct note *note;
+};
+
+struct noted_backend {
+    struct backend base;
+    struct note *note;
+};
+
+static enum status noted_submit(struct executor *executor, int slot, const struct work *work)
+{
+    (void)work;
+    ((struct noted_executor *)executor)->note->submitted[slot]++;
+    return STATUS_OK;
+}
+
+static enum status noted_wait(struct executor *executor, int slot, struct work_times *times)
+{
+    (void)times;
+    ((struct noted_executor *)executor)->note->waited[slot]++;
+    return STATUS_OK;
+}
+
+static void noted_destroy(struct executor **executor)
+{
+    ((struct noted_executor *)*executor)->note->slots = 0;
+    free(*executor);
+    *executor = NULL;
+}
+
+static enum status noted_create(struct backend *backend, const struct plan *plan, int width,
+                                int height, int slots, bool frames_in_flight,
+                                struct executor **executor)
+{
+    (void)plan, (void)width, (void)height, (void)frames_in_flight;
+    struct note *note = ((struct noted_backend *)backend)->note;
+    *executor = NULL;
+    if (note->fails)
+        return STATUS_DEVICE;
+    struct noted_executor *made = calloc(1, sizeof *made);
+    made->base = (struct executor){noted_submit, noted_wait, noted_destroy, .memory = 100};
+    made->note = note;
+    note->slots = slots;
+    *executor = &made->base;
+    return STATUS_OK;
+}
+
+static void *noted_alloc(struct backend *backend, size_t bytes)
+{
+    ((struct noted_backend *)backend)->note->allocated = true;
+    return malloc(bytes);
+}
+
+static void noted_free(struct backend *backend, void *memory, size_t bytes)
+{
+    (void)bytes;
+    ((struct noted_backend *)backend)->note->allocated = false;
+    free(memory);
+}
+
+static void noted_end(struct backend **backend)
+{
+    ((struct noted_backend *)*backend)->note->gone = true;
+    free(*backend);
+    *backend = NULL;
+}
+
+static struct backend *create_noted(void)
+{
+    struct backend *part[PARTS], *fleet;
+    memset(notes, 0, sizeof notes);
+    for (int k = 0; k < PARTS; k++) {
+        struct noted_backend *made = calloc(1, sizeof *made);
+        made->note = &notes[k];
+        made->base = (struct backend){.name = "noted",
+                                      .description = "a note",
+                                      .limits = {4 - k, 30 + k, 100 * (k + 1), {4, 64}},
+                                      .has_device_memory = true,
+                                      .has_link = true,
+                                      .parallel = 3,
+                                      .in_flight = 8,
+                                      .executor_create = noted_create,
+                                      .alloc = noted_alloc,
+                                      .free = noted_free,
+                                      .destroy = noted_end};
+        part[k] = &made->base;
+    }
+    assert_int_equal(fleet_create(part, PARTS, &fleet), STATUS_OK);
+    for (int k = 0; k < PARTS; k++)
+        assert_null(part[k]);
+    return fleet;
+}
+
+static void parts_take_slots_in_turn(void **state)
+{
+    (void)state;
+    struct backend *fleet = create_noted();
+    struct executor *executor;
+    const struct work work = {0};
+    assert_int_equal(fleet->executor_create(fleet, NULL, 1, 1, 7, true, &executor), STATUS_OK);
+    assert_int_equal(notes[0].slots, 3);
+    assert_int_equal(notes[1].slots, 2);
+    assert_int_equal(notes[2].slots, 2);
+    assert_int_equal(executor->memory, 300);
+    for (int slot = 0; slot < 7; slot++) {
+        assert_int_equal(executor->submit_async(executor, slot, &work), STATUS_OK);
+        assert_int_equal(notes[slot % PARTS].submitted[slot / PARTS], 1);
+        assert_int_equal(executor->wait(executor, slot, NULL), STATUS_OK);
+        assert_int_equal(notes[slot % PARTS].waited[slot / PARTS], 1);
+    }
+    executor_destroy(&executor);
+    for (int k = 0; k < PARTS; k++)
+        assert_int_equal(notes[k].slots, 0);
+    backend_destroy(&fleet);
+    for (int k = 0; k < PARTS; k++)
+        assert_true(notes[k].gone);
+}
+
+static void parts_without_a_slot_have_no_executor(void **state)
+{
+    (void)state;
+    struct backend *fleet = create_noted();
+    struct executor *executor;
+    assert_int_equal(fleet->executor_create(fleet, NULL, 1, 1, 2, true, &executor), STATUS_OK);
+    assert_int_equal(notes[0].slots, 1);
+    assert_int_equal(notes[1].slots, 1);
+    assert_int_equal(notes[2].slots, 0);
+    assert_int_equal(executor->memory, 200);
+    executor_destroy(&executor);
+    backend_destroy(&fleet);
+}
+
+static void a_part_that_fails_takes_all_executors_along(void **state)
+{
+    (void)state;
+    struct backend *fleet = create_noted();
+    struct executor *executor;
+    notes[1].fails = true;
+    assert_int_equal(fleet->executor_create(fleet, NULL, 1, 1, 6, true, &executor), STATUS_DEVICE);
+    assert_null(executor);
+    for (int k = 0; k < PARTS; k++)
+        assert_int_equal(notes[k].slots, 0);
+    backend_destroy(&fleet);
+}
+
+static void a_fleet_is_what_suits_every_part(void **state)
+{
+    (void)state;
+    struct backend *fleet = create_noted();
+    assert_string_equal(fleet->name, "noted");
+    assert_string_equal(fleet->description, "3 x a note");
+    assert_int_equal(fleet->limits.stencils, 2);
+    assert_int_equal(fleet->limits.radius, 30);
+    assert_int_equal(fleet->limits.transform, 300);
+    assert_int_equal(fleet->parallel, 9);
+    assert_int_equal(fleet->in_flight, 24);
+    assert_true(fleet->has_link);
+    assert_false(fleet->has_device_memory);
+    void *memory = fleet->alloc(fleet, 10);
+    assert_true(notes[0].allocated);
+    fleet->free(fleet, memory, 10);
+    assert_false(notes[0].allocated);
+    backend_destroy(&fleet);
+}
+
+// ---- two CPU backends ----
+
+enum { WIDTH = 67, HEIGHT = 45, FRAMES_SENT = 11 };
+
+static struct format gray;
+
+struct shot {
+    uint8_t sample[HEIGHT][WIDTH];
+};
+
+static struct image image_of(struct shot *picture)
+{
+    return (struct image){.format = &gray,
+                          .width = WIDTH,
+                          .height = HEIGHT,
+                          .data = {picture->sample[0]},
+                          .stride = {WIDTH}};
+}
+
+static void lower(const char *text, struct program *program)
+{
+    struct chain chain;
+    struct chain_error error;
+    const struct format meaning = {.range = RANGE_FULL, .kr = 0.2126, .kb = 0.0722};
+    gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &meaning);
+    assert_int_equal(chain_parse(text, &chain, &error), STATUS_OK);
+    assert_int_equal(program_init(program, &gray), STATUS_OK);
+    assert_int_equal(chain_lower(&chain, program), STATUS_OK);
+    assert_int_equal(program_finish(program, NULL), STATUS_OK);
+    chain_free(&chain);
+}
+
+// Send frames through the ring's pattern: in turn, each slot waited for before it is used again.
+static void run_frames(struct executor *executor, int slots, struct shot *source,
+                       struct shot *target)
+{
+    for (int k = 0; k < FRAMES_SENT + slots; k++) {
+        if (k >= slots)
+            assert_int_equal(executor->wait(executor, k % slots, NULL), STATUS_OK);
+        struct work work = {0};
+        if (k >= FRAMES_SENT)
+            continue;
+        work.source = image_of(&source[k]);
+        work.target = image_of(&target[k]);
+        assert_int_equal(executor->submit_async(executor, k % slots, &work), STATUS_OK);
+    }
+}
+
+static struct backend *create_pair(void)
+{
+    static const struct log silent;
+    struct backend *part[2], *fleet;
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(backend_cpu_create(1 + k, &silent, &part[k]), STATUS_OK);
+    assert_int_equal(fleet_create(part, 2, &fleet), STATUS_OK);
+    return fleet;
+}
+
+static void frames_are_those_of_the_definition(void **state)
+{
+    (void)state;
+    static struct shot source[FRAMES_SENT], target[FRAMES_SENT], expected[FRAMES_SENT];
+    struct program program;
+    struct plan *plan;
+    struct backend *fleet = create_pair();
+    lower("gaussian=2,sobel,threshold=20:240", &program);
+    assert_int_equal(plan_create(&program, fleet->limits, &plan), STATUS_OK);
+    for (int k = 0; k < FRAMES_SENT; k++) {
+        for (int i = 0; i < WIDTH * HEIGHT; i++)
+            source[k].sample[i / WIDTH][i % WIDTH] = (uint8_t)(i * (k + 3) + i / 7 * k);
+        struct image from = image_of(&source[k]), to = image_of(&expected[k]);
+        assert_int_equal(scalar_run_fields(&program, &from, &to, false), STATUS_OK);
+        assert_true(k == 0 || memcmp(&expected[k], &expected[k - 1], sizeof *expected));
+    }
+    const int rings[] = {1, 2, 3, 4, 7};
+    for (size_t n = 0; n < sizeof rings / sizeof *rings; n++) {
+        struct executor *executor;
+        memset(target, 0, sizeof target);
+        assert_int_equal(
+            fleet->executor_create(fleet, plan, WIDTH, HEIGHT, rings[n], true, &executor),
+            STATUS_OK);
+        run_frames(executor, rings[n], source, target);
+        executor_destroy(&executor);
+        assert_memory_equal(target, expected, sizeof target);
+    }
+    plan_destroy(&plan);
+    program_free(&program);
+    backend_destroy(&fleet);
+}
+
+// ---- which GPUs ----
+
+static void texts_name_devices(void **state)
+{
+    (void)state;
+    static const struct log silent;
+    struct devices devices;
+    assert_int_equal(devices_read(NULL, &silent, &devices), STATUS_OK);
+    assert_int_equal(devices.count, 1);
+    assert_int_equal(devices.device[0], 0);
+    assert_int_equal(devices_read("3,0,12", &silent, &devices), STATUS_OK);
+    assert_int_equal(devices.count, 3);
+    assert_int_equal(devices.device[0], 3);
+    assert_int_equal(devices.device[1], 0);
+    assert_int_equal(devices.device[2], 12);
+    assert_false(devices.all);
+    assert_int_equal(devices_read("all", &silent, &devices), STATUS_OK);
+    assert_true(devices.all);
+    const char *const wrong[] = {"",
+                                 " 0",
+                                 "-1",
+                                 "0,",
+                                 ",0",
+                                 "0,,1",
+                                 "x",
+                                 "0x1",
+                                 "0,0",
+                                 "1025",
+                                 "all,0",
+                                 "0;1",
+                                 "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16"};
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
+        assert_int_equal(devices_read(wrong[k], &silent, &devices), STATUS_USAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_take_slots_in_turn),
+        cmocka_unit_test(parts_without_a_slot_have_no_executor),
+        cmocka_unit_test(a_part_that_fails_takes_all_executors_along),
+        cmocka_unit_test(a_fleet_is_what_suits_every_part),
+        cmocka_unit_test(frames_are_those_of_the_definition),
+        cmocka_unit_test(texts_name_devices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
