@@ -110,15 +110,44 @@ static __device__ inline uint32_t read_four(const struct match *m, bool aligned,
     return word;
 }
 
-// All threads of a block fill its tile, a warp a row, lanes side by side.
-static __device__ inline void fill_tile(const struct match *m, const struct tile *tile, int x,
-                                        int y, enum fill fill)
+// Words one by one.
+static __device__ inline void fill_words(const struct match *m, const struct tile *tile, int x,
+                                         int y, enum fill fill, int first)
 {
     bool aligned = (((uintptr_t)m->from | (uintptr_t)m->from_stride) & 3) == 0;
     for (int k = threadIdx.y; k < tile->rows; k += blockDim.y)
-        for (int w = threadIdx.x; w < tile->words; w += LANES)
+        for (int w = first + threadIdx.x; w < tile->words; w += LANES)
             tile->word[k * tile->stride + w] =
                 filled(read_four(m, aligned, x + 4 * w, y + k), fill);
+}
+
+enum { FILL_ROWS = 10 }; // that a lane asks for before it waits for the first
+
+// All threads of a block fill its tile, half a warp a row, 16 bytes a lane, as far as these lie
+// within the picture.
+static __device__ inline void fill_tile(const struct match *m, const struct tile *tile, int x,
+                                        int y, enum fill fill)
+{
+    bool aligned = (((uintptr_t)m->from | (uintptr_t)m->from_stride) & 15) == 0;
+    int quads = aligned ? min(max(m->width - x, 0) / 16, tile->words / 4) : 0;
+    int quad = threadIdx.x % 16, apart = 2 * blockDim.y;
+    const uint8_t *from = m->from + x + 16 * quad;
+    for (int first = 2 * threadIdx.y + threadIdx.x / 16; first < tile->rows && quad < quads;
+         first += FILL_ROWS * apart) {
+        uint4 four[FILL_ROWS];
+#pragma unroll
+        for (int k = 0; k < FILL_ROWS; k++)
+            four[k] = __ldg((const uint4 *)(from + (i64)min(y + first + k * apart, m->height - 1) *
+                                                       m->from_stride));
+#pragma unroll
+        for (int k = 0; k < FILL_ROWS; k++)
+            if (first + k * apart < tile->rows)
+                *(uint4 *)(tile->word + (first + k * apart) * tile->stride + 4 * quad) =
+                    make_uint4(filled(four[k].x, fill), filled(four[k].y, fill),
+                               filled(four[k].z, fill), filled(four[k].w, fill));
+    }
+    if (4 * quads < tile->words)
+        fill_words(m, tile, x, y, fill, 4 * quads);
 }
 
 // Rows of a template's slices in shared memory: 16 bytes more than the slices' columns before them,
@@ -236,61 +265,37 @@ static __device__ inline void columns_take(struct columns *to, uint32_t word)
     }
 }
 
-static __device__ inline uint32_t scanned(uint32_t value)
-{
-    for (int lanes = 1; lanes < LANES; lanes *= 2) {
-        uint32_t before = __shfl_up_sync(~0u, value, lanes);
-        value += (int)threadIdx.x >= lanes ? before : 0;
-    }
-    return value;
-}
+// The same for tensor cores, which add them up along the rows: as bytes, of 6, 8 and 8 bits. Those
+// of samples, up to 64 * 255, have two, those of squares three. Sums of the second are taken 64
+// times, together with the first.
+enum limb { SAMPLES_LOW, SAMPLES_HIGH, SQUARES_LOW, SQUARES_MIDDLE, SQUARES_HIGH, LIMBS };
 
-// Where sums along a row are kept: position x is the sum of the columns before x. The rows' stride
-// is 4 more than a multiple of 16 words, so that four pairs of rows lie in different banks.
-struct sums {
-    uint32_t *sample, *square; // of 8 rows
+// Eight rows of limbs in shared memory, laid out as a tile is.
+struct limbs {
+    uint32_t *word;
     int stride;
 };
 
-static __device__ inline void store_four(uint32_t *to, uint32_t before, const uint32_t four[4])
+static __device__ inline uint32_t *limb_row(const struct limbs *limbs, enum limb limb, int row)
 {
-    *(uint4 *)to = make_uint4(before, before + four[0], before + four[0] + four[1],
-                              before + four[0] + four[1] + four[2]);
+    return limbs->word + (limb * 8 + row) * limbs->stride;
 }
 
-// One row of sums along it, of 4 and, in a second go, 4 more columns for each lane.
-static __device__ inline void store_sums(const struct sums *sums, int row,
-                                         const struct columns column[2])
+static __device__ inline void store_limbs(const struct limbs *limbs, int row, int word,
+                                          const struct columns *c)
 {
-    int lane = threadIdx.x;
-    uint32_t samples = 0, squares = 0; // before the lane's first column
-    for (int go = 0; go < 2; go++) {
-        const struct columns *own = &column[go];
-        const uint32_t sample[4] = {own->even & 0xffff, own->odd & 0xffff, own->even >> 16,
-                                    own->odd >> 16};
-        uint32_t of_samples = sample[0] + sample[1] + sample[2] + sample[3];
-        uint32_t of_squares = own->square[0] + own->square[1] + own->square[2] + own->square[3];
-        uint32_t all_samples = scanned(of_samples), all_squares = scanned(of_squares);
-        int x = SPAN * go + 4 * lane;
-        if (x < sums->stride) {
-            store_four(sums->sample + row * sums->stride + x, samples + all_samples - of_samples,
-                       sample);
-            store_four(sums->square + row * sums->stride + x, squares + all_squares - of_squares,
-                       own->square);
-        }
-        samples += __shfl_sync(~0u, all_samples, LANES - 1);
-        squares += __shfl_sync(~0u, all_squares, LANES - 1);
-    }
+    const uint32_t *q = c->square;
+    uint32_t left = __byte_perm(q[0] >> 6, q[1] >> 6, 0x5140);
+    uint32_t right = __byte_perm(q[2] >> 6, q[3] >> 6, 0x5140);
+    uint32_t low =
+        __byte_perm(__byte_perm(q[0], q[1], 0x0040), __byte_perm(q[2], q[3], 0x0040), 0x5410);
+    limb_row(limbs, SAMPLES_LOW, row)[word] = (c->even & 0x003f003f) | (c->odd & 0x003f003f) << 8;
+    limb_row(limbs, SAMPLES_HIGH, row)[word] =
+        (c->even >> 6 & 0x00ff00ff) | (c->odd >> 6 & 0x00ff00ff) << 8;
+    limb_row(limbs, SQUARES_LOW, row)[word] = low & 0x3f3f3f3f;
+    limb_row(limbs, SQUARES_MIDDLE, row)[word] = __byte_perm(left, right, 0x5410);
+    limb_row(limbs, SQUARES_HIGH, row)[word] = __byte_perm(left, right, 0x7632);
 }
-
-// The parts of a block's dynamic shared memory: tile, template, and for each warp sums and a map of
-// candidates.
-struct fused_layout {
-    struct tile tile;
-    struct taps taps;
-    int tap_rows, slices, steps;
-    int sums_stride;
-};
 
 static __host__ __device__ inline int steps_of(int width)
 {
@@ -312,29 +317,38 @@ static __host__ __device__ inline struct tile tile_of(int warps, int slices, int
     return tile;
 }
 
-static __host__ __device__ inline struct fused_layout fused_layout_of(int width, int height,
-                                                                      int warps)
+// The parts of a block's dynamic shared memory: tile; template, and a row of ones as wide as it;
+// for each warp limbs and a map of candidates.
+struct fused_layout {
+    struct tile tile;
+    struct taps taps;
+    int slices;
+};
+
+static __host__ __device__ inline struct fused_layout fused_layout_of(int height, int warps,
+                                                                      int steps)
 {
     struct fused_layout layout = {};
     layout.slices = slices_of(height);
-    layout.steps = steps_of(width);
-    layout.tile = tile_of(warps, layout.slices, layout.steps);
-    layout.taps.stride = taps_words(layout.steps);
-    layout.tap_rows = SLICE_ROWS * layout.slices;
-    layout.sums_stride = (SPAN + width + 15) / 16 * 16 + 4;
+    layout.tile = tile_of(warps, layout.slices, steps);
+    layout.taps.stride = taps_words(steps);
     return layout;
 }
 
-static __host__ __device__ inline size_t fused_warp_words(const struct fused_layout *layout)
+static __host__ __device__ inline int fused_taps_words(const struct fused_layout *layout)
 {
-    return 2 * 8 * layout->sums_stride + ROWS * SPAN / 32;
+    return (SLICE_ROWS * layout->slices + 1) * layout->taps.stride;
+}
+
+static __host__ __device__ inline int fused_warp_words(const struct fused_layout *layout)
+{
+    return LIMBS * 8 * layout->tile.stride + ROWS * SPAN / 32;
 }
 
 static size_t fused_bytes(const struct fused_layout *layout, int warps)
 {
-    return sizeof(uint32_t) *
-           ((size_t)layout->tile.rows * layout->tile.stride +
-            (size_t)layout->tap_rows * layout->taps.stride + warps * fused_warp_words(layout));
+    return sizeof(uint32_t) * (size_t)(layout->tile.rows * layout->tile.stride +
+                                       fused_taps_words(layout) + warps * fused_warp_words(layout));
 }
 
 // Whether a place may be a match, by single precision, which errs to the safe side: the bound is
@@ -345,75 +359,117 @@ static __device__ inline bool may_match(const struct match *m, i64 difference, i
     return difference > 0 && d * d >= m->bound * (float)variance;
 }
 
-static __device__ inline uint32_t window_sum(const uint32_t *sums, int stride, int row, int column,
-                                             int width)
+// Bands of ones, which sum a window along the row.
+template <int STEPS> struct ones {
+    uint32_t band[STEPS][6];
+};
+
+// Sums over windows: those of eight rows and 16 columns as a product has them.
+struct window_sums {
+    int samples[4], squares[4], squares_high[4];
+};
+
+// sum += the limb, or 64 times it, along the row, of one 48 columns: `at` is the lane's word in its
+// row of limbs.
+static __device__ inline void add_limb(int sum[4], const uint32_t band[6], const uint32_t *at)
 {
-    const uint32_t *at = sums + row * stride + column;
-    return at[width] - at[0];
+    const uint32_t rest[4] = {band[4], band[5], 0, 0};
+    multiply(sum, band, at[0], at[4]);
+    multiply(sum, rest, at[8], 0);
 }
 
-// Mark those of 8 rows of places that may be matches, or all for a map, and leave their products
-// where their scores will be.
-template <bool MAP>
-static __device__ inline void mark_candidates(const struct match *m, const struct sums *sums,
-                                              const int sum[WIDE][4], int left, int top,
-                                              uint32_t *bits)
+static __device__ inline void add_limbs(int sum[4], const uint32_t band[6], const uint32_t *low,
+                                        const uint32_t *high)
 {
-    int lane = threadIdx.x, n = (int)m->pattern.count, total = (int)m->pattern.sum;
-    int width = m->pattern.width;
+    const uint32_t first[4] = {band[4], band[5], band[0] << 6, band[1] << 6};
+    const uint32_t second[4] = {band[2] << 6, band[3] << 6, band[4] << 6, band[5] << 6};
+    multiply(sum, band, low[0], low[4]);
+    multiply(sum, first, low[8], high[0]);
+    multiply(sum, second, high[4], high[8]);
+}
+
+template <int STEPS>
+static __device__ inline struct window_sums window_sums_of(const struct limbs *limbs,
+                                                           const struct ones<STEPS> *ones, int c)
+{
+    struct window_sums sums = {};
+    int lane = threadIdx.x, row = lane / 4;
 #pragma unroll
-    for (int c = 0; c < WIDE; c++)
+    for (int step = 0; step < STEPS; step++) {
+        int word = SLICE_COLUMNS / 4 * step + 4 * c + lane % 4;
+        add_limbs(sums.samples, ones->band[step], limb_row(limbs, SAMPLES_LOW, row) + word,
+                  limb_row(limbs, SAMPLES_HIGH, row) + word);
+        add_limbs(sums.squares, ones->band[step], limb_row(limbs, SQUARES_LOW, row) + word,
+                  limb_row(limbs, SQUARES_MIDDLE, row) + word);
+        add_limb(sums.squares_high, ones->band[step], limb_row(limbs, SQUARES_HIGH, row) + word);
+    }
+    return sums;
+}
+
+// What a score is made of, for a place that may be a match: n sum(f t) - sum(f) sum(t), and
+// n sum(f^2) - sum(f)^2. The limb of 2^14 times squares is added here.
+struct ratio {
+    i64 difference, variance;
+};
+
+static __device__ inline struct ratio ratio_of(const struct pattern *p, int products, int samples,
+                                               int squares, int squares_high)
+{
+    int n = (int)p->count;
+    squares += squares_high << 14;
+    return {(i64)n * products - (i64)samples * (int)p->sum,
+            (i64)n * squares - (i64)samples * samples};
+}
+
+// Not part of the code for each place: few get here.
+static __device__ __noinline__ float ratio_score(struct ratio ratio, double norm)
+{
+    return match_ratio((double)ratio.difference, (double)ratio.variance, norm);
+}
+
+// The scores of 8 rows of places. Both differences fit double precision, so that they may be
+// rounded at once, as match_score() does.
+template <int STEPS, bool MAP>
+static __device__ inline void score_rows(const struct match *m, const struct limbs *limbs,
+                                         const struct ones<STEPS> *ones, const int sum[WIDE][4],
+                                         int left, int top, uint32_t *bits)
+{
+    int lane = threadIdx.x;
+#pragma unroll
+    for (int c = 0; c < WIDE; c++) {
+        struct window_sums sums = window_sums_of<STEPS>(limbs, ones, c);
 #pragma unroll
         for (int k = 0; k < 4; k++) {
-            int row = 2 * (lane % 4) + k % 2, column = 16 * c + 8 * (k / 2) + lane / 4;
-            int samples = (int)window_sum(sums->sample, sums->stride, row, column, width);
-            int squares = (int)window_sum(sums->square, sums->stride, row, column, width);
-            i64 difference = (i64)n * sum[c][k] - (i64)samples * total;
-            i64 variance = (i64)n * squares - (i64)samples * samples;
-            if (!MAP && !may_match(m, difference, variance))
+            struct ratio ratio = ratio_of(&m->pattern, sum[c][k], sums.samples[k], sums.squares[k],
+                                          sums.squares_high[k]);
+            if (!MAP && !may_match(m, ratio.difference, ratio.variance))
                 continue;
+            int row = 2 * (lane % 4) + k % 2, column = 16 * c + 8 * (k / 2) + lane / 4;
             int x = left + column, y = top + row;
             if (x >= m->columns || y >= m->rows)
                 continue;
-            m->score[(i64)y * m->columns + x] = __int_as_float(sum[c][k]);
-            atomicOr(&bits[row * (SPAN / 32) + column / 32], 1u << column % 32);
+            float score = ratio_score(ratio, m->pattern.norm);
+            if (MAP || score >= m->least)
+                m->score[(i64)y * m->columns + x] = score;
+            if (score >= m->least)
+                atomicOr(&bits[row * (SPAN / 32) + column / 32], 1u << column % 32);
         }
-}
-
-// Score what is marked, a lane a word, and keep the marks of those that are enough.
-template <bool MAP>
-static __device__ inline void score_candidates(const struct match *m, const struct sums *sums,
-                                               int left, int top, uint32_t *bits)
-{
-    const struct pattern *p = &m->pattern;
-    int row = threadIdx.x / (SPAN / 32), word = threadIdx.x % (SPAN / 32);
-    uint32_t kept = 0;
-    for (uint32_t marked = bits[threadIdx.x]; marked; marked &= marked - 1) {
-        int bit = __ffs((int)marked) - 1, column = 32 * word + bit;
-        float *at = m->score + (i64)(top + row) * m->columns + left + column;
-        float score = score_of(p, __float_as_int(*at),
-                               window_sum(sums->sample, sums->stride, row, column, p->width),
-                               window_sum(sums->square, sums->stride, row, column, p->width));
-        if (MAP || score >= m->least)
-            *at = score;
-        if (score >= m->least)
-            kept |= 1u << bit;
     }
-    bits[threadIdx.x] = kept;
 }
 
-// Windows' sums go down the rows of a warp's places: what enters is added and what leaves is taken
-// off. Eight rows of them are laid in shared memory, summed along the row, so that a window is a
-// difference of two; then the places of these rows are scored.
-template <bool MAP>
+// Windows' sums go down the columns of a warp's places: what enters is added and what leaves is
+// taken off. Eight rows of them are laid in shared memory for tensor cores to sum along the row,
+// which leaves them with the lanes that have the products.
+template <int STEPS, bool MAP>
 static __device__ inline void score_span(const struct match *m, const struct tile *tile,
-                                         const struct sums *sums, int sum[DEEP][WIDE][4], int left,
-                                         int top, uint32_t *bits)
+                                         const struct limbs *limbs, const struct ones<STEPS> *ones,
+                                         int sum[DEEP][WIDE][4], int left, int top, uint32_t *bits)
 {
     int lane = threadIdx.x, height = m->pattern.height;
     const uint32_t *row = tile->word + threadIdx.y * ROWS * tile->stride + lane;
     bool second = LANES + lane < tile->words;
     struct columns column[2] = {};
+#pragma unroll 4
     for (int j = 0; j < height; j++) {
         columns_add(&column[0], row[j * tile->stride]);
         if (second)
@@ -421,49 +477,55 @@ static __device__ inline void score_span(const struct match *m, const struct til
     }
 #pragma unroll
     for (int u = 0; u < DEEP; u++) {
-#pragma unroll 1
-        for (int k = 0; k < 8; k++) {
-            store_sums(sums, k, column);
-            columns_add(&column[0], row[height * tile->stride]);
+#pragma unroll 2
+        for (int k = 0; k < 8; k++, row += tile->stride) {
+            const uint32_t *next = row + height * tile->stride;
+            store_limbs(limbs, k, lane, &column[0]);
+            columns_add(&column[0], next[0]);
             columns_take(&column[0], row[0]);
-            if (second) {
-                columns_add(&column[1], row[height * tile->stride + LANES]);
-                columns_take(&column[1], row[LANES]);
-            }
-            row += tile->stride;
+            if (!second)
+                continue;
+            store_limbs(limbs, k, LANES + lane, &column[1]);
+            columns_add(&column[1], next[LANES]);
+            columns_take(&column[1], row[LANES]);
         }
         __syncwarp();
-        mark_candidates<MAP>(m, sums, sum[u], left, top + 8 * u, bits + 8 * u * (SPAN / 32));
-        __syncwarp();
-        score_candidates<MAP>(m, sums, left, top + 8 * u, bits + 8 * u * (SPAN / 32));
+        score_rows<STEPS, MAP>(m, limbs, ones, sum[u], left, top + 8 * u,
+                               bits + 8 * u * (SPAN / 32));
         __syncwarp();
     }
 }
 
 // A block's warps stand one below the other, each with 128 x 32 places, and share a tile of samples
-// and the template. MAP: all scores are stored.
-template <bool MAP>
+// and the template. STEPS: of the template's columns. MAP: all scores are stored.
+template <int STEPS, bool MAP>
 static __global__ void __launch_bounds__(LANES * 4, 2)
     match_fused(const __grid_constant__ struct match m)
 {
     extern __shared__ uint4 memory[];
     int warps = blockDim.y, left = blockIdx.x * SPAN, top = blockIdx.y * warps * ROWS;
-    struct fused_layout layout = fused_layout_of(m.pattern.width, m.pattern.height, warps);
+    struct fused_layout layout = fused_layout_of(m.pattern.height, warps, STEPS);
     layout.tile.word = (uint32_t *)memory;
     layout.taps.word = layout.tile.word + layout.tile.rows * layout.tile.stride;
-    uint32_t *own = layout.taps.word + layout.tap_rows * layout.taps.stride +
-                    threadIdx.y * fused_warp_words(&layout);
-    struct sums sums = {own, own + 8 * layout.sums_stride, layout.sums_stride};
-    uint32_t *bits = own + 2 * 8 * layout.sums_stride;
+    uint32_t *own =
+        layout.taps.word + fused_taps_words(&layout) + threadIdx.y * fused_warp_words(&layout);
+    uint32_t *ones_row = layout.taps.word + SLICE_ROWS * layout.slices * layout.taps.stride;
+    struct limbs limbs = {own, layout.tile.stride};
+    uint32_t *bits = own + LIMBS * 8 * layout.tile.stride;
     for (int k = threadIdx.x; k < ROWS * SPAN / 32; k += LANES)
         bits[k] = 0;
+    for (int k = threadIdx.y * LANES + threadIdx.x; k < 4 * layout.taps.stride; k += warps * LANES)
+        ((uint8_t *)ones_row)[k] = k >= 16 && k < 16 + m.pattern.width;
     fill_tile(&m, &layout.tile, left, top, FILL_SAMPLES);
     fill_taps(&layout.taps, m.pattern.sample, m.pattern.stride, m.pattern.height, layout.slices);
     __syncthreads();
     int sum[DEEP][WIDE][4] = {};
-    accumulate(sum, &layout.tile, &layout.taps, layout.slices, layout.steps);
+    accumulate(sum, &layout.tile, &layout.taps, layout.slices, STEPS);
+    struct ones<STEPS> ones;
+    for (int step = 0; step < STEPS; step++)
+        load_band(ones.band[step], ones_row + SLICE_COLUMNS / 4 * step);
     top += threadIdx.y * ROWS;
-    score_span<MAP>(&m, &layout.tile, &sums, sum, left, top, bits);
+    score_span<STEPS, MAP>(&m, &layout.tile, &limbs, &ones, sum, left, top, bits);
     int y = top + threadIdx.x;
     if (y < m.rows)
         *(uint4 *)(m.bits + (i64)y * m.bit_words + blockIdx.x * (SPAN / 32)) =
@@ -685,31 +747,43 @@ static __device__ inline bool is_greatest(const struct match *m, int x, int y, i
     return true;
 }
 
-// A warp takes 32 words of candidates, a lane each, and goes through those that are not empty, one
-// candidate after another: first near it, where most that are not the greatest meet a greater one,
-// then further and further. Of n places that are the greatest within d there are at most one in
-// d^2 / 4, which bounds the work however many candidates there are.
+// A warp lists those of a word's candidates that are matches, one after another: first near it,
+// where most that are not the greatest meet a greater one, then further and further. Of n places
+// that are the greatest within d there are at most one in d^2 / 4, which bounds the work however
+// many candidates there are.
+static __device__ inline void list_word(const struct match *m, uint32_t bits, int word, int y)
+{
+    int most_x = m->pattern.width / 2, most_y = m->pattern.height / 2;
+    for (; bits; bits &= bits - 1) {
+        int x = word * 32 + __ffs((int)bits) - 1, far = 1;
+        uint4 entry = list_entry(m->score[(i64)y * m->columns + x], m->pattern.number, x, y);
+        bool greatest = is_greatest(m, x, y, min(far, most_x), min(far, most_y), entry);
+        while (greatest && (far < most_x || far < most_y)) {
+            far *= 4;
+            greatest = is_greatest(m, x, y, min(far, most_x), min(far, most_y), entry);
+        }
+        if (greatest && threadIdx.x == 0)
+            m->list[atomicAdd(m->listed, 1)] = entry;
+    }
+}
+
+// A lane takes four words of candidates, those of a span's row; the warp goes through those of its
+// lanes that are not empty.
 static __global__ void match_list(const __grid_constant__ struct match m)
 {
-    i64 words = (i64)m.rows * m.bit_words;
+    int spans = m.bit_words / (SPAN / 32);
     i64 first = ((i64)blockIdx.x * blockDim.y + threadIdx.y) * LANES, own = first + threadIdx.x;
-    uint32_t bits = own < words ? __ldg(m.bits + own) : 0;
-    for (uint32_t lanes = __ballot_sync(~0u, bits != 0); lanes; lanes &= lanes - 1) {
+    uint4 four = {};
+    if (own < (i64)m.rows * spans)
+        four = __ldg((const uint4 *)m.bits + own);
+    uint32_t lanes = __ballot_sync(~0u, (four.x | four.y | four.z | four.w) != 0);
+    for (; lanes; lanes &= lanes - 1) {
         int lane = __ffs((int)lanes) - 1;
-        i64 word = first + lane;
-        int y = (int)(word / m.bit_words);
-        for (uint32_t left = __shfl_sync(~0u, bits, lane); left; left &= left - 1) {
-            int x = (int)(word % m.bit_words) * 32 + __ffs((int)left) - 1;
-            uint4 entry = list_entry(m.score[(i64)y * m.columns + x], m.pattern.number, x, y);
-            int most_x = m.pattern.width / 2, most_y = m.pattern.height / 2, far = 1;
-            bool greatest = is_greatest(&m, x, y, min(far, most_x), min(far, most_y), entry);
-            while (greatest && (far < most_x || far < most_y)) {
-                far *= 4;
-                greatest = is_greatest(&m, x, y, min(far, most_x), min(far, most_y), entry);
-            }
-            if (greatest && threadIdx.x == 0)
-                m.list[atomicAdd(m.listed, 1)] = entry;
-        }
+        int y = (int)((first + lane) / spans), word = (int)((first + lane) % spans) * (SPAN / 32);
+        list_word(&m, __shfl_sync(~0u, four.x, lane), word, y);
+        list_word(&m, __shfl_sync(~0u, four.y, lane), word + 1, y);
+        list_word(&m, __shfl_sync(~0u, four.z, lane), word + 2, y);
+        list_word(&m, __shfl_sync(~0u, four.w, lane), word + 3, y);
     }
 }
 
@@ -785,46 +859,54 @@ static __device__ inline i64 warp_sum(i64 value)
     return value;
 }
 
-enum { REFINE_WARPS = 8 };
+enum { NEIGHBOURS = 4, NEIGHBOUR_WARPS = 4 }; // left, right, above, below
 
-static __device__ inline void add_samples(const struct match *m, int x, int y, struct window *to)
+// A warp's rows of a window.
+static __device__ inline struct window window_of(const struct match *m, int x, int y, int warp)
 {
     const struct pattern *p = &m->pattern;
-    for (int j = threadIdx.y; j < p->height; j += REFINE_WARPS)
+    struct window own = {};
+    for (int j = warp; j < p->height; j += NEIGHBOUR_WARPS)
         for (int i = threadIdx.x; i < p->width; i += LANES) {
             i64 at = (i64)j * p->stride + 16 + i;
             int f = __ldg(m->from + (i64)(y + j) * m->from_stride + x + i);
             if (p->mask && !__ldg(p->mask + at))
                 f = 0;
-            to->products += f * __ldg(p->sample + at);
-            to->samples += f;
-            to->squares += f * f;
+            own.products += f * __ldg(p->sample + at);
+            own.samples += f;
+            own.squares += f * f;
         }
+    return {warp_sum(own.products), warp_sum(own.samples), warp_sum(own.squares)};
 }
 
-// The score at a place, by all threads of a block: thread 0 returns it.
-static __device__ inline float block_score(const struct match *m, int x, int y)
+// The scores of the places around one, as far as there are both on an axis: four warps make each.
+static __device__ inline void neighbour_scores(const struct match *m, int x, int y,
+                                               float score[NEIGHBOURS])
 {
-    __shared__ struct window part[REFINE_WARPS];
+    __shared__ struct window part[NEIGHBOURS][NEIGHBOUR_WARPS];
+    int side = threadIdx.y / NEIGHBOUR_WARPS, warp = threadIdx.y % NEIGHBOUR_WARPS;
+    bool there = side < 2 ? x > 0 && x < m->columns - 1 : y > 0 && y < m->rows - 1;
+    int step = side % 2 ? 1 : -1;
     struct window own = {};
-    add_samples(m, x, y, &own);
-    own = {warp_sum(own.products), warp_sum(own.samples), warp_sum(own.squares)};
-    __syncthreads();
+    if (there)
+        own = window_of(m, side < 2 ? x + step : x, side < 2 ? y : y + step, warp);
     if (threadIdx.x == 0)
-        part[threadIdx.y] = own;
+        part[side][warp] = own;
     __syncthreads();
-    if (threadIdx.x || threadIdx.y)
-        return 0;
-    for (int k = 1; k < REFINE_WARPS; k++) {
-        own.products += part[k].products;
-        own.samples += part[k].samples;
-        own.squares += part[k].squares;
+    for (int n = 0; n < NEIGHBOURS && threadIdx.x == 0 && threadIdx.y == 0; n++) {
+        struct window all = part[n][0];
+        for (int k = 1; k < NEIGHBOUR_WARPS; k++) {
+            all.products += part[n][k].products;
+            all.samples += part[n][k].samples;
+            all.squares += part[n][k].squares;
+        }
+        score[n] = score_of(&m->pattern, all.products, all.samples, all.squares);
     }
-    return score_of(&m->pattern, own.products, own.samples, own.squares);
 }
 
-// A block refines one match of the template, whichever of those that are kept it is.
-static __global__ void __launch_bounds__(LANES *REFINE_WARPS)
+// A block refines one of the matches that are kept, if it is the template's, and clears what lies
+// behind the last.
+static __global__ void __launch_bounds__(LANES *NEIGHBOURS *NEIGHBOUR_WARPS)
     match_refine(const __grid_constant__ struct match m, const uint4 *best,
                  struct op_matches *matches)
 {
@@ -839,18 +921,16 @@ static __global__ void __launch_bounds__(LANES *REFINE_WARPS)
     if ((int)entry.y != m.pattern.number)
         return;
     int x = (int)entry.w, y = (int)entry.z;
-    float score = __uint_as_float(~entry.x);
+    float score = __uint_as_float(~entry.x), around[NEIGHBOURS];
+    neighbour_scores(&m, x, y, around);
+    if (!writes)
+        return;
     double right = 0, down = 0;
-    if (x > 0 && x < m.columns - 1) {
-        float before = block_score(&m, x - 1, y), after = block_score(&m, x + 1, y);
-        right = match_peak(before, score, after);
-    }
-    if (y > 0 && y < m.rows - 1) {
-        float before = block_score(&m, x, y - 1), after = block_score(&m, x, y + 1);
-        down = match_peak(before, score, after);
-    }
-    if (writes)
-        matches->found[k] = {(float)(x + right), (float)(y + down), score, m.pattern.number};
+    if (x > 0 && x < m.columns - 1)
+        right = match_peak(around[0], score, around[1]);
+    if (y > 0 && y < m.rows - 1)
+        down = match_peak(around[2], score, around[3]);
+    matches->found[k] = {(float)(x + right), (float)(y + down), score, m.pattern.number};
 }
 
 // ---- marks ----
@@ -1051,26 +1131,27 @@ static dim3 blocks_of(int columns, int rows, int across, int down)
 }
 
 // As many warps a block as its shared memory allows.
-static int warps_within(const struct match *m)
+static int warps_within(const struct match *m, int steps)
 {
     int device = 0, most = 48 << 10;
     cudaGetDevice(&device);
     cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     int warps = 4;
     for (; warps > 1; warps /= 2) {
-        struct fused_layout layout = fused_layout_of(m->pattern.width, m->pattern.height, warps);
+        struct fused_layout layout = fused_layout_of(m->pattern.height, warps, steps);
         if (fused_bytes(&layout, warps) <= (size_t)most)
             break;
     }
     return warps;
 }
 
-static cudaError_t fused_async(const struct match *m, bool map, cudaStream_t stream)
+template <int STEPS, bool MAP>
+static cudaError_t fused_steps_async(const struct match *m, cudaStream_t stream)
 {
-    int warps = warps_within(m);
-    struct fused_layout layout = fused_layout_of(m->pattern.width, m->pattern.height, warps);
+    int warps = warps_within(m, STEPS);
+    struct fused_layout layout = fused_layout_of(m->pattern.height, warps, STEPS);
     size_t bytes = fused_bytes(&layout, warps);
-    auto *kernel = map ? match_fused<true> : match_fused<false>;
+    auto *kernel = match_fused<STEPS, MAP>;
     cudaError_t error =
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (error)
@@ -1078,6 +1159,13 @@ static cudaError_t fused_async(const struct match *m, bool map, cudaStream_t str
     dim3 grid = blocks_of(m->columns, m->rows, SPAN, warps * ROWS);
     kernel<<<grid, dim3(LANES, (unsigned)warps), bytes, stream>>>(*m);
     return cudaGetLastError();
+}
+
+static cudaError_t fused_async(const struct match *m, bool map, cudaStream_t stream)
+{
+    if (steps_of(m->pattern.width) == 1)
+        return map ? fused_steps_async<1, true>(m, stream) : fused_steps_async<1, false>(m, stream);
+    return map ? fused_steps_async<2, true>(m, stream) : fused_steps_async<2, false>(m, stream);
 }
 
 // Sums of products of some rows of places, a few rows of the template after the other: as many as
@@ -1176,9 +1264,9 @@ static cudaError_t map_async(const struct match *m, const struct whole *whole, c
 
 static cudaError_t list_async(const struct match *m, cudaStream_t stream)
 {
-    i64 words = (i64)m->rows * m->bit_words;
-    unsigned blocks = (unsigned)((words + 8 * LANES - 1) / (8 * LANES));
-    match_list<<<blocks, dim3(LANES, 8), 0, stream>>>(*m);
+    i64 spans = (i64)m->rows * (m->bit_words / (SPAN / 32));
+    unsigned blocks = (unsigned)((spans + 4 * LANES - 1) / (4 * LANES));
+    match_list<<<blocks, dim3(LANES, 4), 0, stream>>>(*m);
     return cudaGetLastError();
 }
 
@@ -1241,8 +1329,8 @@ extern "C" cudaError_t match_async(const struct whole *whole, cudaStream_t strea
     error = cudaGetLastError();
     for (int k = 0; k < op->count && !error; k++) {
         struct match m = match_of(whole, &room, k);
-        match_refine<<<(unsigned)op->most, dim3(LANES, REFINE_WARPS), 0, stream>>>(m, best,
-                                                                                   matches);
+        match_refine<<<(unsigned)op->most, dim3(LANES, NEIGHBOURS * NEIGHBOUR_WARPS), 0, stream>>>(
+            m, best, matches);
         error = cudaGetLastError();
     }
     return error;

@@ -112,15 +112,19 @@ MATCH_INLINE double match_difference(int64_t n, int64_t ab, int64_t a, int64_t b
     return (double)(int64_t)(whole >> 32) * 4294967296.0 + (double)(uint32_t)whole;
 }
 
-// The score of sums over a window: of f (t - MATCH_BIAS), f and f^2. `sum` and `norm` are the
+// The score of both differences; `norm` is the template's.
+MATCH_INLINE float match_ratio(double difference, double variance, double norm)
+{
+    return variance > 0 ? (float)(difference / (sqrt(variance) * norm)) : 0;
+}
+
+// The score of sums over a window: of f (t - MATCH_BIAS), f and f^2. `n`, `sum` and `norm` are the
 // template's.
 MATCH_INLINE float match_score(int64_t n, int64_t sum, double norm, int64_t products,
                                int64_t samples, int64_t squares)
 {
-    double variance = match_difference(n, squares, samples, samples);
-    if (!(variance > 0))
-        return 0;
-    return (float)(match_difference(n, products, samples, sum) / (sqrt(variance) * norm));
+    return match_ratio(match_difference(n, products, samples, sum),
+                       match_difference(n, squares, samples, samples), norm);
 }
 
 // How far from the middle a parabola through three scores, the middle one greatest, has its top.
