@@ -15,7 +15,7 @@
 enum {
     LANES = 32,
     SPAN = 128, // columns that a warp makes ...
-    ROWS = 32,  // ... and rows
+    ROWS = 16,  // ... and rows
     WIDE = SPAN / 16,
     DEEP = ROWS / 8,
     SLICE_ROWS = 16,    // of a template that are multiplied at a time ...
@@ -255,6 +255,21 @@ static __device__ inline void columns_add(struct columns *to, uint32_t word)
     }
 }
 
+// Four rows at once: bytes that lie one above the other make a word.
+static __device__ inline void columns_add_four(struct columns *to, const uint32_t row[4])
+{
+    uint32_t upper[2] = {__byte_perm(row[0], row[1], 0x5140), __byte_perm(row[0], row[1], 0x7362)};
+    uint32_t lower[2] = {__byte_perm(row[2], row[3], 0x5140), __byte_perm(row[2], row[3], 0x7362)};
+    uint32_t sum[4];
+    for (int k = 0; k < 4; k++) {
+        uint32_t column = __byte_perm(upper[k / 2], lower[k / 2], k % 2 ? 0x7632 : 0x5410);
+        sum[k] = __dp4a(column, 0x01010101u, 0u);
+        to->square[k] = __dp4a(column, column, to->square[k]);
+    }
+    to->even += sum[0] | sum[2] << 16;
+    to->odd += sum[1] | sum[3] << 16;
+}
+
 static __device__ inline void columns_take(struct columns *to, uint32_t word)
 {
     to->even -= word & 0x00ff00ff;
@@ -351,12 +366,31 @@ static size_t fused_bytes(const struct fused_layout *layout, int warps)
                                        fused_taps_words(layout) + warps * fused_warp_words(layout));
 }
 
-// Whether a place may be a match, by single precision, which errs to the safe side: the bound is
-// lower by more than what all roundings take.
-static __device__ inline bool may_match(const struct match *m, i64 difference, i64 variance)
+// Numbers of the test whether a place may be a match, by single precision: what all its roundings
+// take is less than 2^-22 of what is rounded.
+struct test {
+    float count, sum;           // of the template
+    float near_count, near_sum; // 2^-22 of them, without sign
+    float bound;
+};
+
+static __device__ inline struct test test_of(const struct match *m)
 {
-    float d = (float)difference;
-    return difference > 0 && d * d >= m->bound * (float)variance;
+    const float near = 1.0f / (1 << 22);
+    float count = (float)m->pattern.count, sum = (float)m->pattern.sum;
+    return {count, sum, near * count, near * fabsf(sum), m->bound};
+}
+
+// n sum(f t) - sum(f) sum(t), as large as it may be, is positive, and its square at least the bound
+// times n sum(f^2) - sum(f)^2, as small as that may be.
+static __device__ inline bool may_match(const struct test *test, int products, int samples,
+                                        int squares)
+{
+    float p = (float)products, s = (float)samples, q = (float)squares;
+    float difference = test->count * p - s * test->sum;
+    difference += fabsf(p) * test->near_count + s * test->near_sum;
+    float variance = test->count * q - s * s - q * test->near_count;
+    return difference > 0 && difference * difference >= test->bound * variance;
 }
 
 // Bands of ones, which sum a window along the row.
@@ -406,55 +440,51 @@ static __device__ inline struct window_sums window_sums_of(const struct limbs *l
     return sums;
 }
 
-// What a score is made of, for a place that may be a match: n sum(f t) - sum(f) sum(t), and
-// n sum(f^2) - sum(f)^2. The limb of 2^14 times squares is added here.
-struct ratio {
-    i64 difference, variance;
-};
-
-static __device__ inline struct ratio ratio_of(const struct pattern *p, int products, int samples,
-                                               int squares, int squares_high)
+// The place at (column, row) of a span, whose windows' sums are known: keep its score, and mark it
+// in the span's map, if it is enough. Few places get here, unless there is a map.
+template <bool MAP>
+static __device__ __noinline__ void take_place(const struct match *m, int x, int y, int products,
+                                               int samples, int squares, uint32_t *bits)
 {
-    int n = (int)p->count;
-    squares += squares_high << 14;
-    return {(i64)n * products - (i64)samples * (int)p->sum,
-            (i64)n * squares - (i64)samples * samples};
+    if (x >= m->columns || y >= m->rows)
+        return;
+    float score = score_of(&m->pattern, products, samples, squares);
+    if (MAP || score >= m->least)
+        m->score[(i64)y * m->columns + x] = score;
+    if (score >= m->least)
+        atomicOr(&bits[y % ROWS * (SPAN / 32) + x % SPAN / 32], 1u << x % 32);
 }
 
-// Not part of the code for each place: few get here.
-static __device__ __noinline__ float ratio_score(struct ratio ratio, double norm)
-{
-    return match_ratio((double)ratio.difference, (double)ratio.variance, norm);
-}
-
-// The scores of 8 rows of places. Both differences fit double precision, so that they may be
-// rounded at once, as match_score() does.
+// Eight rows of places from row `top` on.
 template <int STEPS, bool MAP>
-static __device__ inline void score_rows(const struct match *m, const struct limbs *limbs,
-                                         const struct ones<STEPS> *ones, const int sum[WIDE][4],
-                                         int left, int top, uint32_t *bits)
+static __device__ inline void score_rows(const struct match *m, const struct test *test,
+                                         const struct limbs *limbs, const struct ones<STEPS> *ones,
+                                         const int sum[WIDE][4], int left, int top, uint32_t *bits)
 {
-    int lane = threadIdx.x;
+    int x = left + threadIdx.x / 4, y = top + 2 * (threadIdx.x % 4);
 #pragma unroll
     for (int c = 0; c < WIDE; c++) {
         struct window_sums sums = window_sums_of<STEPS>(limbs, ones, c);
 #pragma unroll
         for (int k = 0; k < 4; k++) {
-            struct ratio ratio = ratio_of(&m->pattern, sum[c][k], sums.samples[k], sums.squares[k],
-                                          sums.squares_high[k]);
-            if (!MAP && !may_match(m, ratio.difference, ratio.variance))
-                continue;
-            int row = 2 * (lane % 4) + k % 2, column = 16 * c + 8 * (k / 2) + lane / 4;
-            int x = left + column, y = top + row;
-            if (x >= m->columns || y >= m->rows)
-                continue;
-            float score = ratio_score(ratio, m->pattern.norm);
-            if (MAP || score >= m->least)
-                m->score[(i64)y * m->columns + x] = score;
-            if (score >= m->least)
-                atomicOr(&bits[row * (SPAN / 32) + column / 32], 1u << column % 32);
+            int squares = sums.squares[k] + (sums.squares_high[k] << 14);
+            if (MAP || may_match(test, sum[c][k], sums.samples[k], squares))
+                take_place<MAP>(m, x + 16 * c + 8 * (k / 2), y + k % 2, sum[c][k], sums.samples[k],
+                                squares, bits);
         }
     }
+}
+
+static __device__ inline void column_sums(struct columns *to, const uint32_t *row, int stride,
+                                          int height)
+{
+    int j = 0;
+    for (; j + 4 <= height; j += 4, row += 4 * stride) {
+        const uint32_t four[4] = {row[0], row[stride], row[2 * stride], row[3 * stride]};
+        columns_add_four(to, four);
+    }
+    for (; j < height; j++, row += stride)
+        columns_add(to, *row);
 }
 
 // Windows' sums go down the columns of a warp's places: what enters is added and what leaves is
@@ -469,12 +499,10 @@ static __device__ inline void score_span(const struct match *m, const struct til
     const uint32_t *row = tile->word + threadIdx.y * ROWS * tile->stride + lane;
     bool second = LANES + lane < tile->words;
     struct columns column[2] = {};
-#pragma unroll 4
-    for (int j = 0; j < height; j++) {
-        columns_add(&column[0], row[j * tile->stride]);
-        if (second)
-            columns_add(&column[1], row[j * tile->stride + LANES]);
-    }
+    struct test test = test_of(m);
+    column_sums(&column[0], row, tile->stride, height);
+    if (second)
+        column_sums(&column[1], row + LANES, tile->stride, height);
 #pragma unroll
     for (int u = 0; u < DEEP; u++) {
 #pragma unroll 2
@@ -490,8 +518,7 @@ static __device__ inline void score_span(const struct match *m, const struct til
             columns_take(&column[1], row[LANES]);
         }
         __syncwarp();
-        score_rows<STEPS, MAP>(m, limbs, ones, sum[u], left, top + 8 * u,
-                               bits + 8 * u * (SPAN / 32));
+        score_rows<STEPS, MAP>(m, &test, limbs, ones, sum[u], left, top + 8 * u, bits);
         __syncwarp();
     }
 }
@@ -499,7 +526,7 @@ static __device__ inline void score_span(const struct match *m, const struct til
 // A block's warps stand one below the other, each with 128 x 32 places, and share a tile of samples
 // and the template. STEPS: of the template's columns. MAP: all scores are stored.
 template <int STEPS, bool MAP>
-static __global__ void __launch_bounds__(LANES * 4, 2)
+static __global__ void __launch_bounds__(LANES * 4, 4)
     match_fused(const __grid_constant__ struct match m)
 {
     extern __shared__ uint4 memory[];
@@ -527,7 +554,7 @@ static __global__ void __launch_bounds__(LANES * 4, 2)
     top += threadIdx.y * ROWS;
     score_span<STEPS, MAP>(&m, &layout.tile, &limbs, &ones, sum, left, top, bits);
     int y = top + threadIdx.x;
-    if (y < m.rows)
+    if (threadIdx.x < ROWS && y < m.rows)
         *(uint4 *)(m.bits + (i64)y * m.bit_words + blockIdx.x * (SPAN / 32)) =
             *(uint4 *)(bits + threadIdx.x * (SPAN / 32));
 }
@@ -767,23 +794,16 @@ static __device__ inline void list_word(const struct match *m, uint32_t bits, in
     }
 }
 
-// A lane takes four words of candidates, those of a span's row; the warp goes through those of its
-// lanes that are not empty.
+// A lane takes a word of candidates; the warp goes through those of its lanes that are not empty.
 static __global__ void match_list(const __grid_constant__ struct match m)
 {
-    int spans = m.bit_words / (SPAN / 32);
     i64 first = ((i64)blockIdx.x * blockDim.y + threadIdx.y) * LANES, own = first + threadIdx.x;
-    uint4 four = {};
-    if (own < (i64)m.rows * spans)
-        four = __ldg((const uint4 *)m.bits + own);
-    uint32_t lanes = __ballot_sync(~0u, (four.x | four.y | four.z | four.w) != 0);
-    for (; lanes; lanes &= lanes - 1) {
+    uint32_t bits = own < (i64)m.rows * m.bit_words ? __ldg(m.bits + own) : 0;
+    for (uint32_t lanes = __ballot_sync(~0u, bits != 0); lanes; lanes &= lanes - 1) {
         int lane = __ffs((int)lanes) - 1;
-        int y = (int)((first + lane) / spans), word = (int)((first + lane) % spans) * (SPAN / 32);
-        list_word(&m, __shfl_sync(~0u, four.x, lane), word, y);
-        list_word(&m, __shfl_sync(~0u, four.y, lane), word + 1, y);
-        list_word(&m, __shfl_sync(~0u, four.z, lane), word + 2, y);
-        list_word(&m, __shfl_sync(~0u, four.w, lane), word + 3, y);
+        i64 word = first + lane;
+        list_word(&m, __shfl_sync(~0u, bits, lane), (int)(word % m.bit_words),
+                  (int)(word / m.bit_words));
     }
 }
 
@@ -1264,9 +1284,9 @@ static cudaError_t map_async(const struct match *m, const struct whole *whole, c
 
 static cudaError_t list_async(const struct match *m, cudaStream_t stream)
 {
-    i64 spans = (i64)m->rows * (m->bit_words / (SPAN / 32));
-    unsigned blocks = (unsigned)((spans + 4 * LANES - 1) / (4 * LANES));
-    match_list<<<blocks, dim3(LANES, 4), 0, stream>>>(*m);
+    i64 words = (i64)m->rows * m->bit_words;
+    unsigned blocks = (unsigned)((words + 8 * LANES - 1) / (8 * LANES));
+    match_list<<<blocks, dim3(LANES, 8), 0, stream>>>(*m);
     return cudaGetLastError();
 }
 
