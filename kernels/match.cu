@@ -15,7 +15,7 @@
 enum {
     LANES = 32,
     SPAN = 128, // columns that a warp makes ...
-    ROWS = 16,  // ... and rows
+    ROWS = 32,  // ... and rows
     WIDE = SPAN / 16,
     DEEP = ROWS / 8,
     SLICE_ROWS = 16,    // of a template that are multiplied at a time ...
@@ -366,11 +366,13 @@ static size_t fused_bytes(const struct fused_layout *layout, int warps)
                                        fused_taps_words(layout) + warps * fused_warp_words(layout));
 }
 
-// Numbers of the test whether a place may be a match, by single precision: what all its roundings
-// take is less than 2^-22 of what is rounded.
+// Numbers of the test whether a place may be a match, by single precision: all its roundings take
+// less than 2^-22 of what is rounded.
 struct test {
-    float count, sum;           // of the template
-    float near_count, near_sum; // 2^-22 of them, without sign
+    float count, sum; // of the template
+    float near_count; // 2^-22 of it
+    float count_less; // as much less
+    float sum_less;   // less by 2^-22 of its size
     float bound;
 };
 
@@ -378,19 +380,18 @@ static __device__ inline struct test test_of(const struct match *m)
 {
     const float near = 1.0f / (1 << 22);
     float count = (float)m->pattern.count, sum = (float)m->pattern.sum;
-    return {count, sum, near * count, near * fabsf(sum), m->bound};
+    return {count, sum, near * count, count - near * count, sum - near * fabsf(sum), m->bound};
 }
 
-// n sum(f t) - sum(f) sum(t), as large as it may be, is positive, and its square at least the bound
-// times n sum(f^2) - sum(f)^2, as small as that may be.
+// n sum(f t) - sum(f) sum(t), as large as it may be, is positive, and its square above the bound
+// times n sum(f^2) - sum(f)^2, as small as that may be; both are 0 where all is black.
 static __device__ inline bool may_match(const struct test *test, int products, int samples,
                                         int squares)
 {
     float p = (float)products, s = (float)samples, q = (float)squares;
-    float difference = test->count * p - s * test->sum;
-    difference += fabsf(p) * test->near_count + s * test->near_sum;
-    float variance = test->count * q - s * s - q * test->near_count;
-    return difference > 0 && difference * difference >= test->bound * variance;
+    float difference = test->count * p - s * test->sum_less + fabsf(p) * test->near_count;
+    float variance = test->count_less * q - s * s;
+    return difference * fabsf(difference) - test->bound * variance > 0;
 }
 
 // Bands of ones, which sum a window along the row.
@@ -440,6 +441,11 @@ static __device__ inline struct window_sums window_sums_of(const struct limbs *l
     return sums;
 }
 
+static __device__ inline int squares_of(const struct window_sums *sums, int k)
+{
+    return sums->squares[k] + (sums->squares_high[k] << 14);
+}
+
 // The place at (column, row) of a span, whose windows' sums are known: keep its score, and mark it
 // in the span's map, if it is enough. Few places get here, unless there is a map.
 template <bool MAP>
@@ -455,24 +461,42 @@ static __device__ __noinline__ void take_place(const struct match *m, int x, int
         atomicOr(&bits[y % ROWS * (SPAN / 32) + x % SPAN / 32], 1u << x % 32);
 }
 
-// Eight rows of places from row `top` on.
+// Take those of eight rows of places that a lane has found: bit 4 c + k is result k of product c.
 template <int STEPS, bool MAP>
-static __device__ inline void score_rows(const struct match *m, const struct test *test,
-                                         const struct limbs *limbs, const struct ones<STEPS> *ones,
-                                         const int sum[WIDE][4], int left, int top, uint32_t *bits)
+static __device__ inline void take_found(const struct match *m, const struct limbs *limbs,
+                                         const struct ones<STEPS> *ones, const int sum[WIDE][4],
+                                         uint32_t found, int left, int top, uint32_t *bits)
 {
     int x = left + threadIdx.x / 4, y = top + 2 * (threadIdx.x % 4);
 #pragma unroll
     for (int c = 0; c < WIDE; c++) {
         struct window_sums sums = window_sums_of<STEPS>(limbs, ones, c);
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            int squares = sums.squares[k] + (sums.squares_high[k] << 14);
-            if (MAP || may_match(test, sum[c][k], sums.samples[k], squares))
+        for (int k = 0; k < 4; k++)
+            if (found >> (4 * c + k) & 1)
                 take_place<MAP>(m, x + 16 * c + 8 * (k / 2), y + k % 2, sum[c][k], sums.samples[k],
-                                squares, bits);
-        }
+                                squares_of(&sums, k), bits);
     }
+}
+
+// Eight rows of places from row `top` on. Few are taken, which is done in a second go, so that the
+// first has nothing to wait for.
+template <int STEPS, bool MAP>
+static __device__ inline void score_rows(const struct match *m, const struct test *test,
+                                         const struct limbs *limbs, const struct ones<STEPS> *ones,
+                                         const int sum[WIDE][4], int left, int top, uint32_t *bits)
+{
+    uint32_t found = MAP ? ~0u : 0;
+#pragma unroll
+    for (int c = 0; c < WIDE && !MAP; c++) {
+        struct window_sums sums = window_sums_of<STEPS>(limbs, ones, c);
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            if (may_match(test, sum[c][k], sums.samples[k], squares_of(&sums, k)))
+                found |= 1u << (4 * c + k);
+    }
+    if (__any_sync(~0u, found != 0))
+        take_found<STEPS, MAP>(m, limbs, ones, sum, found, left, top, bits);
 }
 
 static __device__ inline void column_sums(struct columns *to, const uint32_t *row, int stride,
@@ -487,35 +511,42 @@ static __device__ inline void column_sums(struct columns *to, const uint32_t *ro
         columns_add(to, *row);
 }
 
+// What enters a column's window and what leaves it, of a lane's two words of columns.
+struct slide {
+    uint32_t in[2], out[2];
+};
+
+static __device__ inline struct slide slide_of(const uint32_t *row, const uint32_t *next, int apart)
+{
+    return {{next[0], next[apart]}, {row[0], row[apart]}};
+}
+
 // Windows' sums go down the columns of a warp's places: what enters is added and what leaves is
 // taken off. Eight rows of them are laid in shared memory for tensor cores to sum along the row,
-// which leaves them with the lanes that have the products.
+// which leaves them with the lanes that have the products. A lane has two words of columns; of the
+// second ones there are fewer, and the last of them is made by several lanes alike.
 template <int STEPS, bool MAP>
 static __device__ inline void score_span(const struct match *m, const struct tile *tile,
                                          const struct limbs *limbs, const struct ones<STEPS> *ones,
                                          int sum[DEEP][WIDE][4], int left, int top, uint32_t *bits)
 {
     int lane = threadIdx.x, height = m->pattern.height;
+    int apart = min((int)LANES, tile->words - 1 - lane);
     const uint32_t *row = tile->word + threadIdx.y * ROWS * tile->stride + lane;
-    bool second = LANES + lane < tile->words;
     struct columns column[2] = {};
     struct test test = test_of(m);
-    column_sums(&column[0], row, tile->stride, height);
-    if (second)
-        column_sums(&column[1], row + LANES, tile->stride, height);
+    for (int k = 0; k < 2; k++)
+        column_sums(&column[k], row + k * apart, tile->stride, height);
 #pragma unroll
     for (int u = 0; u < DEEP; u++) {
 #pragma unroll 2
         for (int k = 0; k < 8; k++, row += tile->stride) {
-            const uint32_t *next = row + height * tile->stride;
-            store_limbs(limbs, k, lane, &column[0]);
-            columns_add(&column[0], next[0]);
-            columns_take(&column[0], row[0]);
-            if (!second)
-                continue;
-            store_limbs(limbs, k, LANES + lane, &column[1]);
-            columns_add(&column[1], next[LANES]);
-            columns_take(&column[1], row[LANES]);
+            struct slide slide = slide_of(row, row + height * tile->stride, apart);
+            for (int n = 0; n < 2; n++) {
+                store_limbs(limbs, k, lane + n * apart, &column[n]);
+                columns_add(&column[n], slide.in[n]);
+                columns_take(&column[n], slide.out[n]);
+            }
         }
         __syncwarp();
         score_rows<STEPS, MAP>(m, &test, limbs, ones, sum[u], left, top + 8 * u, bits);
@@ -526,7 +557,7 @@ static __device__ inline void score_span(const struct match *m, const struct til
 // A block's warps stand one below the other, each with 128 x 32 places, and share a tile of samples
 // and the template. STEPS: of the template's columns. MAP: all scores are stored.
 template <int STEPS, bool MAP>
-static __global__ void __launch_bounds__(LANES * 4, 4)
+static __global__ void __launch_bounds__(LANES * 4, 2)
     match_fused(const __grid_constant__ struct match m)
 {
     extern __shared__ uint4 memory[];
@@ -621,7 +652,7 @@ struct windows {
     int top, end;
 };
 
-enum { RUN = 32 }; // that a thread goes on to slide
+enum { RUN = 32 }; // rows that a thread goes on to slide
 
 // A thread slides down a column: a warp reads 32 neighbouring samples.
 static __global__ void match_columns(const __grid_constant__ struct match m,
@@ -649,29 +680,54 @@ static __global__ void match_columns(const __grid_constant__ struct match m,
     }
 }
 
-// A thread slides along a row. Its neighbours are 32 places further on, and read lines of memory of
-// their own, which the cache keeps for them.
+// A lane's difference, and those of all lanes before it, added up; `all` is what they come to.
+static __device__ inline i64 before_lane(i64 value, i64 *all)
+{
+    i64 sum = value;
+    for (int lanes = 1; lanes < LANES; lanes *= 2) {
+        i64 before = __shfl_up_sync(~0u, sum, lanes);
+        sum += (int)threadIdx.x >= lanes ? before : 0;
+    }
+    *all = __shfl_sync(~0u, sum, LANES - 1);
+    return sum - value;
+}
+
+static __device__ inline i64 warp_sum(i64 value)
+{
+    for (int lanes = LANES / 2; lanes > 0; lanes /= 2)
+        value += __shfl_xor_sync(~0u, value, lanes);
+    return value;
+}
+
+// A warp makes a run of places of a row: it sums the columns of the first window, and from there on
+// what the windows of 32 neighbours gain and lose.
+static __device__ inline void slide_row(const uint32_t *column, int width, int x, int end, i64 *to)
+{
+    i64 sum = 0;
+    for (int i = threadIdx.x; i < width; i += LANES)
+        sum += column[x + i];
+    sum = warp_sum(sum);
+    for (x += threadIdx.x; __any_sync(~0u, x < end); x += LANES) {
+        i64 all, gain = x + 1 < end ? (i64)column[x + width] - (i64)column[x] : 0;
+        i64 before = before_lane(gain, &all);
+        if (x < end)
+            to[x] = sum + before;
+        sum += all;
+    }
+}
+
+enum { ROW_RUN = 512 };
+
 static __global__ void match_windows(const __grid_constant__ struct match m,
                                      const __grid_constant__ struct windows w)
 {
-    int x = (blockIdx.x * blockDim.x + threadIdx.x) * RUN, y = blockIdx.y, width = m.pattern.width;
-    if (x >= m.columns)
+    int x = blockIdx.x * ROW_RUN, y = blockIdx.y * blockDim.y + threadIdx.y;
+    int end = min(x + ROW_RUN, m.columns);
+    if (y >= w.end - w.top)
         return;
-    const uint32_t *column = w.column + (i64)y * m.width;
-    const uint32_t *column_square = w.column_square + (i64)y * m.width;
-    i64 samples = 0, squares = 0;
-    for (int i = 0; i < width - 1; i++) {
-        samples += column[x + i];
-        squares += column_square[x + i];
-    }
-    for (int end = min(x + RUN, m.columns); x < end; x++) {
-        samples += column[x + width - 1];
-        squares += column_square[x + width - 1];
-        w.samples[(i64)y * m.columns + x] = samples;
-        w.squares[(i64)y * m.columns + x] = squares;
-        samples -= column[x];
-        squares -= column_square[x];
-    }
+    slide_row(w.column + (i64)y * m.width, m.pattern.width, x, end, w.samples + (i64)y * m.columns);
+    slide_row(w.column_square + (i64)y * m.width, m.pattern.width, x, end,
+              w.squares + (i64)y * m.columns);
 }
 
 struct planes {
@@ -872,13 +928,6 @@ struct window {
     i64 products, samples, squares;
 };
 
-static __device__ inline i64 warp_sum(i64 value)
-{
-    for (int lanes = LANES / 2; lanes > 0; lanes /= 2)
-        value += __shfl_down_sync(~0u, value, lanes);
-    return value;
-}
-
 enum { NEIGHBOURS = 4, NEIGHBOUR_WARPS = 4 }; // left, right, above, below
 
 // A warp's rows of a window.
@@ -1077,7 +1126,7 @@ struct room {
     int band; // rows of places whose sums there is room for
 };
 
-enum { SUMS_BYTES = 3 * 8 + 2 * 4, BAND_BYTES = 64 << 20, TILE_ROWS = 4 * ROWS };
+enum { SUMS_BYTES = 3 * 8 + 2 * 4, BAND_BYTES = 128 << 20, TILE_ROWS = 4 * ROWS };
 
 // Whether its scores are made with its products.
 static bool is_fused(const struct op_template *t)
@@ -1239,7 +1288,7 @@ static cudaError_t window_sums_async(const struct match *m, const struct windows
     cudaError_t error = cudaGetLastError();
     if (error)
         return error;
-    match_windows<<<blocks_of(m->columns, rows, 32 * RUN, 1), 32, 0, stream>>>(*m, *w);
+    match_windows<<<blocks_of(m->columns, rows, ROW_RUN, 8), dim3(LANES, 8), 0, stream>>>(*m, *w);
     return cudaGetLastError();
 }
 
