@@ -92,5 +92,7 @@ bool journal_read(struct settings *settings)
     if (file)
         fclose(file);
     settings->config.changes = settings->changes;
+    if (fine && !settings->config.chain) // the files that its chains write are opened at the start
+        settings->config.chain = settings->changes[0].chain;
     return fine;
 }

@@ -62,7 +62,8 @@ static void print_outputs(const struct sluice_job *job, FILE *to)
         bool plain = !figures.connects && !figures.files && !figures.dropped && !figures.failed;
         if (!several && plain)
             continue;
-        fprintf(to, "output    %s  %lld frames", figures.name, (long long)figures.frames);
+        fprintf(to, "%s %s  %lld frames", figures.tap ? "tap      " : "output   ", figures.name,
+                (long long)figures.frames);
         if (figures.dropped)
             fprintf(to, ", %lld left out", (long long)figures.dropped);
         if (figures.files)
@@ -140,6 +141,14 @@ static json_t *text_or_null(const char *text)
     return value ? value : escaped(text);
 }
 
+static json_t *public_chain(const char *chain)
+{
+    char *shown = sluice_public_chain(chain ? chain : "default");
+    json_t *value = text_or_null(shown);
+    free(shown);
+    return value;
+}
+
 static json_t *public_name(const char *name)
 {
     char shown[4300];
@@ -176,12 +185,13 @@ static json_t *outputs_json(const struct sluice_job *job)
     struct sluice_output_figures figures;
     for (int k = 0; !sluice_job_output(job, k, &figures); k++)
         json_array_append_new(
-            list, json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b}", "name",
-                            text_or_null(figures.name), "encoder", text_or_null(figures.encoder),
-                            "container", text_or_null(figures.container), "frames",
-                            (json_int_t)figures.frames, "dropped", (json_int_t)figures.dropped,
-                            "bytes", (json_int_t)figures.bytes, "files", (json_int_t)figures.files,
-                            "connects", (json_int_t)figures.connects, "failed", figures.failed));
+            list,
+            json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "name",
+                      text_or_null(figures.name), "encoder", text_or_null(figures.encoder),
+                      "container", text_or_null(figures.container), "frames",
+                      (json_int_t)figures.frames, "dropped", (json_int_t)figures.dropped, "bytes",
+                      (json_int_t)figures.bytes, "files", (json_int_t)figures.files, "connects",
+                      (json_int_t)figures.connects, "failed", figures.failed, "tap", figures.tap));
     return list;
 }
 
@@ -281,12 +291,12 @@ bool write_json(const struct settings *settings, const struct sluice_job *job,
     struct sluice_summary told = {0}, *summary = job ? &told : NULL;
     if (job)
         sluice_job_summary(job, summary);
-    const char *chain = settings->config.chain, *error = settings->error;
+    const char *error = settings->error;
     json_t *root = json_pack(
         "{s:s, s:s, s:i, s:o, s:o, s:o, s:o}", "version", sluice_version(), "status",
         sluice_status_name(status), "exit", exit_code, "error", text_or_null(*error ? error : NULL),
         "input", input_json(settings, summary), "output", output_json(settings, summary), "chain",
-        text_or_null(chain ? chain : "default"));
+        public_chain(settings->config.chain));
     if (root && summary) {
         json_object_set_new(root, "outputs", outputs_json(job));
         json_t *records = records_json(job);

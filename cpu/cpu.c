@@ -33,7 +33,8 @@ struct cpu_backend {
 // then to the waiting thread.
 struct cpu_slot {
     struct work work;
-    uint8_t **buffer;     // the plan's, of this slot
+    struct image target[PICTURES_MOST]; // of the work: all pictures
+    uint8_t **buffer;                   // the plan's, of this slot
     void **side;          // the program's, where an operation reads it; NULL: the frame's alone
     struct whole **whole; // of each pass; NULL: none
     long long ticket;     // the order of submission
@@ -89,8 +90,10 @@ static uint8_t *operand_rows(const struct cpu_executor *self, const struct strea
         *stride = self->buffer_stride[operand.index];
         return memory->buffer[operand.index];
     }
-    const struct image *image = operand.place == PLACE_INPUT ? memory->source : memory->target;
-    const struct component *at = &image->format->component[operand.index];
+    const struct image *image = operand.place == PLACE_INPUT
+                                    ? memory->source
+                                    : &memory->target[operand.index / FORMAT_COMPONENTS];
+    const struct component *at = &image->format->component[operand.index % FORMAT_COMPONENTS];
     *stride = image->stride[at->plane];
     return image->data[at->plane] ? image->data[at->plane] + at->offset : NULL;
 }
@@ -123,13 +126,16 @@ static void run_whole(const struct cpu_executor *self, const struct cpu_slot *sl
 static void run_band(const struct cpu_executor *self, const struct worker *worker,
                      const struct cpu_slot *slot, int number, int band)
 {
-    struct image source = slot->work.source, target = slot->work.target;
+    struct image source = slot->work.source, field[PICTURES_MOST];
     struct phase phase = self->phase[number % self->phases];
+    struct stream_memory memory = {&source, slot->target, slot->buffer, self->buffer_stride};
     if (slot->work.fields) {
-        source = image_field(&source, number / self->phases);
-        target = image_field(&target, number / self->phases);
+        int parity = number / self->phases;
+        source = image_field(&source, parity);
+        for (int n = 0; n < program_pictures(self->plan->program); n++)
+            field[n] = image_field(&slot->target[n], parity);
+        memory.target = field;
     }
-    struct stream_memory memory = {&source, &target, slot->buffer, self->buffer_stride};
     if (self->plan->pass[phase.pass].whole) {
         run_whole(self, slot, &memory, phase, band);
         return;
@@ -199,6 +205,8 @@ static enum status submit_async(struct executor *executor, int number, const str
     struct cpu_executor *self = (struct cpu_executor *)executor;
     struct cpu_slot *slot = &self->slot[number];
     slot->work = *work;
+    for (int n = 0; n < program_pictures(self->plan->program); n++)
+        slot->target[n] = *work_target(work, n);
     pthread_mutex_lock(&self->lock);
     slot->ticket = self->tickets++;
     slot->phase = slot->next_band = 0;
@@ -288,6 +296,19 @@ static enum status init_buffers(struct cpu_executor *self, struct cpu_slot *slot
     return STATUS_OK;
 }
 
+static enum status init_side(struct cpu_executor *self, struct cpu_slot *slot, int side, int width,
+                             int height)
+{
+    const struct program *program = self->plan->program;
+    const struct op *op = &program->op[program->side[side]];
+    struct program_plane grid = program->plane[op->source[0]];
+    size_t bytes =
+        op_side_bytes(op, subsampled(width, grid.shift_x), subsampled(height, grid.shift_y));
+    self->base.memory += bytes;
+    slot->side[side] = malloc(bytes);
+    return slot->side[side] ? STATUS_OK : STATUS_MEMORY;
+}
+
 // What the operations on the whole picture work in, and the side data that others of them read.
 static enum status init_whole(struct cpu_executor *self, struct cpu_slot *slot, int width,
                               int height)
@@ -307,13 +328,10 @@ static enum status init_whole(struct cpu_executor *self, struct cpu_slot *slot, 
                                         .bands = self->bands,
                                         .rows = self->backend->rows};
         status = whole_create(&request, &slot->whole[p]);
-        if (status || pass->reads < 0 || slot->side[pass->reads])
-            continue;
-        const struct op *read = &plan->program->op[plan->program->side[pass->reads]];
-        struct program_plane grid = plan->program->plane[read->source[0]];
-        slot->side[pass->reads] = malloc(
-            op_side_bytes(read, subsampled(width, grid.shift_x), subsampled(height, grid.shift_y)));
-        status = slot->side[pass->reads] ? STATUS_OK : STATUS_MEMORY;
+        if (!status)
+            self->base.memory += slot->whole[p]->memory;
+        if (!status && pass->reads >= 0 && !slot->side[pass->reads])
+            status = init_side(self, slot, pass->reads, width, height);
     }
     return status;
 }

@@ -419,11 +419,12 @@ static enum status init_planes(const struct program *program, const struct image
     return STATUS_OK;
 }
 
-static void store_outputs(const struct program *program, const struct plane *planes,
+// Picture number `n`.
+static void store_picture(const struct program *program, const struct plane *planes, int n,
                           const struct image *target)
 {
     for (int c = 0; c < FORMAT_COMPONENTS; c++) {
-        const struct program_output *out = &program->out[c];
+        const struct program_output *out = &program_out(program, n)[c];
         if (format_has(target->format, c))
             store(target, c, out->plane < 0 ? NULL : &planes[out->plane], out->value);
         else if (c == COMPONENT_ALPHA && target->format->filler)
@@ -457,8 +458,8 @@ static void free_all(const struct program *program, struct plane *planes, void *
     free(side);
 }
 
-enum status scalar_run(const struct program *program, const struct image *source,
-                       const struct image *target, void *const *wanted)
+static enum status run_picture(const struct program *program, const struct image *source,
+                               const struct image *target, void *const *wanted)
 {
     struct plane *planes = calloc((size_t)program->planes, sizeof *planes);
     void **side = calloc((size_t)program->sides + 1, sizeof *side);
@@ -467,22 +468,25 @@ enum status scalar_run(const struct program *program, const struct image *source
         status = init_sides(program, planes, wanted, side);
     for (int k = 0; k < program->ops && !status; k++)
         status = run_op(program, &program->op[k], planes, side);
-    if (!status)
-        store_outputs(program, planes, target);
+    for (int n = 0; n < program_pictures(program) && !status; n++)
+        store_picture(program, planes, n, &target[n]);
     free_all(program, planes, wanted, side);
     return status;
 }
 
-enum status scalar_run_fields(const struct program *program, const struct image *source,
-                              const struct image *target, bool fields, void *const *side)
+enum status scalar_run(const struct program *program, const struct work *work)
 {
-    if (!fields || !image_has_fields(source))
-        return scalar_run(program, source, target, side);
-    for (int parity = 0; parity < 2; parity++) {
-        struct image from = image_field(source, parity), to = image_field(target, parity);
-        enum status status = scalar_run(program, &from, &to, side);
-        if (status)
-            return status;
+    struct image target[PICTURES_MOST], field[PICTURES_MOST];
+    enum status status = STATUS_OK;
+    for (int n = 0; n < program_pictures(program); n++)
+        target[n] = *work_target(work, n);
+    if (!work->fields)
+        return run_picture(program, &work->source, target, work->side);
+    for (int parity = 0; parity < 2 && !status; parity++) {
+        struct image source = image_field(&work->source, parity);
+        for (int n = 0; n < program_pictures(program); n++)
+            field[n] = image_field(&target[n], parity);
+        status = run_picture(program, &source, field, work->side);
     }
-    return STATUS_OK;
+    return status;
 }

@@ -2,18 +2,12 @@
 // Plain loops over stages/op.h, no cleverness, no speed. Whatever disagrees with it is wrong.
 #pragma once
 
-#include "stages/program.h"
+#include "stages/backend.h"
 
-// Run `program` on `source` (its input format) and write every component of `target` (its output
-// format), both in host memory, of equal size. Planes of the target with a NULL pointer are left
-// out. Fillers (the x of rgb0) become the highest code. `side` (optional) has memory for the side
-// data of each operation that has any, in the program's order; NULL: not wanted.
+// Run `program` on `work`, all of it in host memory: every component of the targets is written.
+// Planes with a NULL pointer are left out, and so is side data. Fillers (the x of rgb0) become the
+// highest code.
 //
-// STATUS_MEMORY if planes could not be allocated; the target is then untouched.
+// STATUS_MEMORY if planes could not be allocated; the targets are then untouched.
 // Thread-safety: any number of threads may run one program.
-enum status scalar_run(const struct program *program, const struct image *source,
-                       const struct image *target, void *const *side);
-
-// The same for each field by itself when `fields` is set and the picture has fields.
-enum status scalar_run_fields(const struct program *program, const struct image *source,
-                              const struct image *target, bool fields, void *const *side);
+enum status scalar_run(const struct program *program, const struct work *work);

@@ -16,8 +16,7 @@ static enum status submit_async(struct executor *executor, int slot, const struc
 {
     struct scalar_executor *self = (struct scalar_executor *)executor;
     long long begin = host_now_ns(), begin_busy = host_thread_ns();
-    enum status status = scalar_run_fields(self->plan->program, &work->source, &work->target,
-                                           work->fields, work->side);
+    enum status status = scalar_run(self->plan->program, work);
     self->span[slot] = (struct work_span){begin, host_now_ns(), host_thread_ns() - begin_busy};
     return status;
 }

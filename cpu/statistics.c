@@ -11,46 +11,94 @@ struct statistics_whole {
     struct statistics *part; // of each band
 };
 
-static int sample(const void *row, int bytes, int x)
-{
-    return bytes == 1 ? ((const uint8_t *)row)[x] : ((const uint16_t *)row)[x];
-}
-
 // Histograms by turns: a sample need not wait until the one before it, of the same value, is
 // counted.
-static void count_row(const void *row, int bytes, int width, int shift, struct statistics *part)
+enum { TURNS = 4 };
+
+struct counts {
+    uint32_t bin[TURNS][STATISTICS_BINS];
+};
+
+static void count_bytes(const uint8_t *row, int width, struct counts *counts)
 {
-    uint32_t count[2][STATISTICS_BINS] = {0};
-    int low = UINT16_MAX, high = 0;
+    int x = 0;
+    for (; x + TURNS <= width; x += TURNS)
+        for (int k = 0; k < TURNS; k++)
+            counts->bin[k][row[x + k]]++;
+    for (; x < width; x++)
+        counts->bin[0][row[x]]++;
+}
+
+static void count_words(const uint16_t *row, int width, int shift, struct counts *counts,
+                        struct statistics *part)
+{
+    uint32_t low = UINT16_MAX, high = 0;
     uint64_t sum = 0, squares = 0;
     for (int x = 0; x < width; x++) {
-        int value = sample(row, bytes, x);
+        uint32_t value = row[x];
         low = value < low ? value : low;
         high = value > high ? value : high;
-        sum += (uint64_t)value;
-        squares += (uint64_t)value * (uint64_t)value;
-        count[x & 1][value >> shift]++;
+        sum += value;
+        squares += (uint64_t)value * value;
+        counts->bin[x % TURNS][value >> shift]++;
     }
     part->low = low < part->low ? low : part->low;
     part->high = high > part->high ? high : part->high;
     part->sum += sum;
     part->squares += squares;
-    for (int k = 0; k < STATISTICS_BINS; k++)
-        part->bin[k] += (uint64_t)count[0][k] + count[1][k];
 }
 
-static void count_band(struct statistics *part, const struct whole_work *work, int first, int last)
+static void add_counts(const struct counts *counts, struct statistics *part)
 {
-    int bytes = work->depth > 8 ? 2 : 1;
-    *part = (struct statistics){.low = UINT16_MAX};
-    for (int y = first; y < last; y++) {
-        const uint8_t *row = (const uint8_t *)work->from + y * work->from_stride;
-        if (work->side)
-            count_row(row, bytes, work->width, work->depth - 8, part);
-        if (work->to)
-            memcpy((uint8_t *)work->to + y * work->to_stride, row,
-                   (size_t)work->width * (size_t)bytes);
+    for (int k = 0; k < STATISTICS_BINS; k++)
+        for (int turn = 0; turn < TURNS; turn++)
+            part->bin[k] += counts->bin[turn][k];
+}
+
+// Of bytes the histogram tells everything else.
+static void read_histogram(struct statistics *part)
+{
+    for (int k = 0; k < STATISTICS_BINS; k++) {
+        uint64_t samples = part->bin[k], value = (uint64_t)k;
+        if (!samples)
+            continue;
+        part->low = k < part->low ? k : part->low;
+        part->high = k;
+        part->sum += samples * value;
+        part->squares += samples * value * value;
     }
+}
+
+static void count_rows(const struct whole_work *work, int first, int last, struct statistics *part)
+{
+    struct counts counts = {0};
+    for (int y = first; y < last; y++) {
+        const void *row = (const uint8_t *)work->from + y * work->from_stride;
+        if (work->depth > 8)
+            count_words(row, work->width, work->depth - 8, &counts, part);
+        else
+            count_bytes(row, work->width, &counts);
+    }
+    add_counts(&counts, part);
+    if (work->depth <= 8)
+        read_histogram(part);
+}
+
+static void copy_rows(const struct whole_work *work, int first, int last)
+{
+    size_t bytes = (size_t)work->width * (work->depth > 8 ? 2 : 1);
+    for (int y = first; y < last; y++)
+        memcpy((uint8_t *)work->to + y * work->to_stride,
+               (const uint8_t *)work->from + y * work->from_stride, bytes);
+}
+
+static void make_band(struct statistics *part, const struct whole_work *work, int first, int last)
+{
+    *part = (struct statistics){.low = UINT16_MAX};
+    if (work->side)
+        count_rows(work, first, last, part);
+    if (work->to)
+        copy_rows(work, first, last);
 }
 
 static void add(struct statistics *to, const struct statistics *part)
@@ -67,8 +115,8 @@ static void run(struct whole *whole, const struct whole_work *work, int phase, i
 {
     struct statistics_whole *self = (struct statistics_whole *)whole;
     if (phase == COUNT) {
-        count_band(&self->part[band], work, whole_band_row(work->height, band, bands),
-                   whole_band_row(work->height, band + 1, bands));
+        make_band(&self->part[band], work, whole_band_row(work->height, band, bands),
+                  whole_band_row(work->height, band + 1, bands));
     } else if (band == 0 && work->side) {
         struct statistics all = self->part[0];
         for (int k = 1; k < bands; k++)

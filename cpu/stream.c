@@ -233,8 +233,10 @@ static const uint8_t *operand_row(const struct stream *stream, struct operand op
         *at = stream->plan->buffer[operand.index].grid.depth > 8 ? &words : &bytes;
         return memory->buffer[operand.index] + y * memory->buffer_stride[operand.index];
     }
-    const struct image *image = operand.place == PLACE_INPUT ? memory->source : memory->target;
-    *at = &image->format->component[operand.index];
+    const struct image *image = operand.place == PLACE_INPUT
+                                    ? memory->source
+                                    : &memory->target[operand.index / FORMAT_COMPONENTS];
+    *at = &image->format->component[operand.index % FORMAT_COMPONENTS];
     return image->data[(*at)->plane] + y * image->stride[(*at)->plane] + (*at)->offset;
 }
 
@@ -249,7 +251,8 @@ static bool is_plain(const struct stream *stream, struct operand operand, int de
         at = &stream->plan->program->input.component[operand.index];
         break;
     case PLACE_OUTPUT:
-        at = &stream->plan->program->output.component[operand.index];
+        at = &program_format(stream->plan->program, operand.index / FORMAT_COMPONENTS)
+                  ->component[operand.index % FORMAT_COMPONENTS];
         break;
     default:
         return false;

@@ -13,7 +13,7 @@
 
 // Where the operands of a plan are for one frame. Buffers are planes as plan_buffer describes.
 struct stream_memory {
-    const struct image *source, *target;
+    const struct image *source, *target; // a target for each picture of the program
     uint8_t *const *buffer;
     const ptrdiff_t *buffer_stride;
 };

@@ -26,6 +26,7 @@ struct whole {
     int phases;
     void (*run)(struct whole *whole, const struct whole_work *work, int phase, int band, int bands);
     void (*destroy)(struct whole **whole); // leaves NULL
+    size_t memory;                         // bytes that it holds, about
 };
 
 // What an operation works with; all outlives it.

@@ -18,7 +18,8 @@ struct cuda_backend {
     struct backend base;
     const struct log *log;
     int device;
-    bool failed; // atomic; a failure was logged
+    bool failed;  // atomic; a failure was logged
+    bool reaches; // the submitting thread's; the way to another GPU's memory was asked for
 };
 
 // Turn a CUDA error into a status. The first is logged with the name of the call that met it; a GPU

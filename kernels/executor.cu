@@ -72,7 +72,7 @@ struct cuda_executor {
     size_t constant_bytes, slot_bytes;
     long long submitted; // frames, for profilers
     // Where things lie in every slot.
-    struct region input[FORMAT_PLANES], output[FORMAT_PLANES];
+    struct region input[FORMAT_PLANES], output[PICTURES_MOST][FORMAT_PLANES];
     struct region *buffer; // of the plan
     struct side *side;     // of the program
     size_t mixed;          // scratch: what a mix makes for a stencil
@@ -192,16 +192,19 @@ static struct region reserve_plane(size_t *used, size_t row_bytes, int rows)
 static void lay_out_planes(struct cuda_executor *self)
 {
     const struct plan *plan = self->plan;
-    const struct format *in = &plan->program->input, *out = &plan->program->output;
+    const struct format *in = &plan->program->input;
     for (int p = 0; p < in->planes; p++)
         if (plan->reads >> p & 1)
             self->input[p] = reserve_plane(&self->slot_bytes, format_row_bytes(in, p, self->width),
                                            format_rows(in, p, self->height));
-    for (int p = 0; p < out->planes; p++)
-        if (plan->plane[p].origin == PLANE_COMPUTED)
-            self->output[p] =
-                reserve_plane(&self->slot_bytes, format_row_bytes(out, p, self->width),
-                              format_rows(out, p, self->height));
+    for (int n = 0; n < program_pictures(plan->program); n++) {
+        const struct format *out = program_format(plan->program, n);
+        for (int p = 0; p < out->planes; p++)
+            if (plan->picture[n].plane[p].origin == PLANE_COMPUTED)
+                self->output[n][p] =
+                    reserve_plane(&self->slot_bytes, format_row_bytes(out, p, self->width),
+                                  format_rows(out, p, self->height));
+    }
     for (int b = 0; b < plan->buffers; b++) {
         struct program_plane grid = plan->buffer[b].grid;
         size_t width = (size_t)subsampled(self->width, grid.shift_x);
@@ -572,9 +575,10 @@ static enum status copy_rows(struct cuda_executor *self, struct row_copy copy, b
 
 // ---- frames on the device ----
 
-// The frames of neighbouring slots, on the way together.
+// The frames of neighbouring slots, on the way together, with a target for each picture of the
+// program. What no frame or picture has is left as it was: it is large.
 struct device_frames {
-    struct image source[FRAMES], target[FRAMES];
+    struct image source[FRAMES], target[PICTURES_MOST][FRAMES];
     int count;
     uint8_t *memory; // the first slot's
 };
@@ -623,21 +627,21 @@ static bool is_there(const struct work *work)
     return error == cudaSuccess;
 }
 
-static void place_target(struct cuda_executor *self, const struct cuda_slot *slot,
+static void place_target(struct cuda_executor *self, const struct cuda_slot *slot, int n,
                          struct image *target)
 {
     for (int p = 0; p < FORMAT_PLANES; p++) {
         target->data[p] = NULL;
-        if (self->plan->plane[p].origin == PLANE_COMPUTED)
-            place_plane(target, p, self->output[p], slot->memory);
+        if (self->plan->picture[n].plane[p].origin == PLANE_COMPUTED)
+            place_plane(target, p, self->output[n][p], slot->memory);
     }
 }
 
-// Where plane `p` of the target is on the device, and as which plane of it; NULL where it is not.
+// Where plane `p` of picture `n` is on the device, and as which plane of it; NULL where it is not.
 static const struct image *result_plane(const struct cuda_executor *self, const struct work *work,
-                                        const struct image *target, int *p)
+                                        const struct image *target, int n, int *p)
 {
-    const struct plan_plane *plane = &self->plan->plane[*p];
+    const struct plan_plane *plane = &self->plan->picture[n].plane[*p];
     if (plane->origin == PLANE_COMPUTED)
         return target;
     if (plane->origin == PLANE_CONSTANT || !work->source_on_device)
@@ -654,18 +658,23 @@ static bool wants_side(const struct cuda_executor *self, const struct work *work
     return false;
 }
 
+static bool wants_picture(const struct cuda_executor *self, const struct work *work, int n)
+{
+    const struct image *target = work_target(work, n);
+    for (int p = 0; p < target->format->planes; p++)
+        if (target->data[p] && plan_writes(self->plan, n, p, work->source_on_device))
+            return true;
+    return false;
+}
+
 static bool has_download(const struct cuda_executor *self, const struct work *work, int count)
 {
     for (int k = 0; k < count; k++) {
         if (wants_side(self, &work[k]))
             return true;
-        for (int p = 0; p < work[k].target.format->planes; p++) {
-            enum plane_origin origin = self->plan->plane[p].origin;
-            bool on_device =
-                origin == PLANE_COMPUTED || (origin == PLANE_REFERENCE && work[k].source_on_device);
-            if (work[k].target.data[p] && on_device)
+        for (int n = 0; n < program_pictures(self->plan->program); n++)
+            if (wants_picture(self, &work[k], n))
                 return true;
-        }
     }
     return false;
 }
@@ -683,14 +692,14 @@ static enum status download_sides(struct cuda_executor *self, const struct work 
     return status;
 }
 
-static enum status download(struct cuda_executor *self, const struct work *work,
+static enum status download(struct cuda_executor *self, const struct work *work, int n,
                             const struct image *target)
 {
-    const struct image *host = &work->target;
+    const struct image *host = work_target(work, n);
     enum status status = STATUS_OK;
     for (int p = 0; p < host->format->planes && !status; p++) {
         int from = p;
-        const struct image *device = result_plane(self, work, target, &from);
+        const struct image *device = result_plane(self, work, target, n, &from);
         if (!host->data[p] || !device)
             continue;
         struct row_copy copy = {
@@ -731,7 +740,8 @@ static struct view operand_view(const struct cuda_executor *self,
     if (operand.place == PLACE_INPUT)
         return component_view(frames->source, frames->count, operand.index);
     if (operand.place == PLACE_OUTPUT)
-        return component_view(frames->target, frames->count, operand.index);
+        return component_view(frames->target[operand.index / FORMAT_COMPONENTS], frames->count,
+                              operand.index % FORMAT_COMPONENTS);
     struct region region = self->buffer[operand.index];
     int depth = self->plan->buffer[operand.index].grid.depth;
     return view_plain(frames->memory + region.offset, (ptrdiff_t)self->slot_bytes, region.pitch,
@@ -953,7 +963,8 @@ static enum status run_fields(struct cuda_executor *self, const struct device_fr
         struct device_frames field = *frames;
         for (int k = 0; k < frames->count; k++) {
             field.source[k] = image_field(&frames->source[k], parity);
-            field.target[k] = image_field(&frames->target[k], parity);
+            for (int n = 0; n < program_pictures(self->plan->program); n++)
+                field.target[n][k] = image_field(&frames->target[n][k], parity);
         }
         status = run_passes(self, &field, stream);
     }
@@ -968,22 +979,33 @@ static bool lies_alike(const struct image *a, const struct image *b)
     return true;
 }
 
+// Whether frame `k` lies like the first.
+static bool lies_like_first(const struct cuda_executor *self, const struct device_frames *frames,
+                            int k)
+{
+    bool alike = lies_alike(&frames->source[0], &frames->source[k]);
+    for (int n = 0; n < program_pictures(self->plan->program); n++)
+        alike = alike && lies_alike(&frames->target[n][0], &frames->target[n][k]);
+    return alike;
+}
+
 // One launch a pass for all frames, unless they lie in memory differently.
 static enum status run_frames(struct cuda_executor *self, const struct device_frames *frames,
                               bool fields, cudaStream_t stream)
 {
     bool alike = true;
     for (int k = 1; k < frames->count; k++)
-        alike = alike && lies_alike(&frames->source[0], &frames->source[k]) &&
-                lies_alike(&frames->target[0], &frames->target[k]);
+        alike = alike && lies_like_first(self, frames, k);
     if (alike)
         return run_fields(self, frames, fields, stream);
     enum status status = STATUS_OK;
     for (int k = 0; k < frames->count && !status; k++) {
-        struct device_frames one = {.count = 1,
-                                    .memory = frames->memory + (size_t)k * self->slot_bytes};
+        struct device_frames one;
+        one.count = 1;
+        one.memory = frames->memory + (size_t)k * self->slot_bytes;
         one.source[0] = frames->source[k];
-        one.target[0] = frames->target[k];
+        for (int n = 0; n < program_pictures(self->plan->program); n++)
+            one.target[n][0] = frames->target[n][k];
         status = run_fields(self, &one, fields, stream);
     }
     return status;
@@ -1022,11 +1044,37 @@ static enum status await_sources(struct cuda_executor *self, struct cuda_slot *l
     return status;
 }
 
+// See that copies from where the source is take the direct way, if there is one.
+static void reach_abroad(struct cuda_backend *backend, const struct work *work)
+{
+    struct cudaPointerAttributes about = {};
+    int direct = 0;
+    if (!cudaPointerGetAttributes(&about, work->source.data[0]) &&
+        !cudaDeviceCanAccessPeer(&direct, backend->device, about.device) && direct)
+        cudaDeviceEnablePeerAccess(about.device, 0);
+    cudaGetLastError(); // that it was open before
+    backend->reaches = true;
+}
+
+// Wait for sources in another GPU's memory.
+static enum status await_abroad(struct cuda_executor *self, const struct work *work, int count)
+{
+    enum status status = STATUS_OK;
+    if (!self->backend->reaches)
+        reach_abroad(self->backend, work);
+    for (int k = 0; k < count && !status; k++)
+        status =
+            CUDA_CHECK(self->backend, cudaStreamSynchronize((cudaStream_t)work[k].source_stream));
+    return status;
+}
+
 static enum status upload_frames(struct cuda_executor *self, struct cuda_slot *lead,
                                  const struct work *work, struct device_frames *frames)
 {
     range_push("upload", self->submitted);
-    enum status status = record(self, lead->began, self->upload_stream);
+    enum status status = work->source_abroad ? await_abroad(self, work, frames->count) : STATUS_OK;
+    if (!status)
+        status = record(self, lead->began, self->upload_stream);
     for (int k = 0; k < frames->count && !status; k++)
         status = upload(self, &lead[k], &work[k].source, &frames->source[k]);
     if (!status)
@@ -1041,7 +1089,8 @@ static enum status download_frames(struct cuda_executor *self, struct cuda_slot 
     range_push("download", self->submitted);
     enum status status = hand_over(self, lead->stream, lead->computed, self->download_stream);
     for (int k = 0; k < frames->count && !status; k++)
-        status = download(self, &work[k], &frames->target[k]);
+        for (int n = 0; n < program_pictures(self->plan->program) && !status; n++)
+            status = download(self, &work[k], n, &frames->target[n][k]);
     for (int k = 0; k < frames->count && !status; k++)
         status = download_sides(self, &work[k], frames->memory + (size_t)k * self->slot_bytes);
     if (!status)
@@ -1055,16 +1104,20 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
                                 int count)
 {
     struct cuda_slot *lead = &self->slot[leader];
-    struct device_frames frames = {.count = count, .memory = lead->memory};
+    struct device_frames frames;
+    frames.count = count;
+    frames.memory = lead->memory;
     lead->idle_ns = 0;
-    lead->uploads = !work->source_on_device;
+    lead->uploads = !work->source_on_device || work->source_abroad;
     lead->downloads = has_download(self, work, count);
     __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
     for (int k = 0; k < count; k++) {
         lead[k].leader = leader;
         frames.source[k] = work[k].source;
-        frames.target[k] = work[k].target;
-        place_target(self, &lead[k], &frames.target[k]);
+        for (int n = 0; n < program_pictures(self->plan->program); n++) {
+            frames.target[n][k] = *work_target(&work[k], n);
+            place_target(self, &lead[k], n, &frames.target[n][k]);
+        }
     }
     enum status status = lead->uploads ? upload_frames(self, lead, work, &frames)
                                        : await_sources(self, lead, work, count);
@@ -1081,8 +1134,9 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
 
 static bool goes_together(const struct work *a, const struct work *b)
 {
-    return a->source_on_device == b->source_on_device && a->fields == b->fields &&
-           a->source.width == b->source.width && a->source.height == b->source.height;
+    return a->source_on_device == b->source_on_device && a->source_abroad == b->source_abroad &&
+           a->fields == b->fields && a->source.width == b->source.width &&
+           a->source.height == b->source.height;
 }
 
 static enum status submit_many_async(struct executor *executor, int first, const struct work *work,

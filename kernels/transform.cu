@@ -8,9 +8,9 @@
 #include "kernels/convolve.cuh"
 #include "kernels/device.cuh"
 
-// What tiles at once may take, their spectra being made in place: on an H200 less costs more time,
-// more none to speak of.
-static const size_t batch_bytes = 16 << 20;
+// What tiles at once may take, their spectra being made in place: as many steps for fewer tiles
+// each keep the host busy, which may serve several GPUs.
+static const size_t batch_bytes = 64 << 20;
 
 // ---- cuFFT: what cufft.h calls cufftHandle, cufftResult and CUFFT_D2Z, CUFFT_Z2D; its interface
 // ---- has not changed since CUDA 6.5
@@ -156,11 +156,12 @@ static struct tiles tiles_of(const struct transform_request *request)
     return tiles;
 }
 
-// As many at once as fit, and as many each time.
+// As many at once as fit, also into the rows of a grid, and as many each time.
 static int choose_batch(const struct tiles *tiles)
 {
-    int most = (int)(batch_bytes / tile_bytes(tiles));
-    most = most < 1 ? 1 : most;
+    int most = (int)(batch_bytes / tile_bytes(tiles)),
+        launched = 65535 / ceiling(tiles->rows, WARPS);
+    most = most > launched ? launched : most < 1 ? 1 : most;
     return ceiling(tiles->count, ceiling(tiles->count, most));
 }
 
@@ -419,11 +420,6 @@ cudaError_t transform_convolve_async(struct transform *t, const struct stencil *
 }
 
 // ---- construction ----
-
-size_t transform_memory(const struct transform *t)
-{
-    return tile_bytes(&t->tiles);
-}
 
 size_t transform_scratch(const struct transform *t)
 {

@@ -5,8 +5,8 @@
 // weights of 8 bits it is at any size, else op_convolve_transform_error() (stages/op.h) says.
 //
 // A plane is made tile by tile (overlap-save): a tile of samples is as large as the transform, its
-// results are fewer by the kernel's side less 1. As many tiles at once as the caches of a large GPU
-// hold go through all steps before the next begin:
+// results are fewer by the kernel's side less 1. Some tiles at once go through all steps before the
+// next begin:
 //
 //   samples, from the middle of their range, as doubles -> spectra, in place -> times the kernel's
 //   -> sums, in place -> rounded, to whoever wants them
@@ -66,9 +66,7 @@ enum status transform_create(const struct transform_request *request, const stru
 // Free it; the device is current, nothing of it is under way. Leaves NULL, accepts it.
 void transform_destroy(struct transform **transform);
 
-// Bytes of device memory that it holds itself, but for what cuFFT keeps; and of scratch memory that
-// each task needs.
-size_t transform_memory(const struct transform *transform);
+// Bytes of scratch memory that each task needs.
 size_t transform_scratch(const struct transform *transform);
 
 // ---- launchers ----

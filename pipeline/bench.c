@@ -1,5 +1,6 @@
 // `sluice bench`: how fast this machine filters, without and with a file around it.
 #include <libavutil/pixdesc.h>
+#include <stdlib.h>
 
 #include "pipeline/check.h"
 #include "pipeline/choose.h"
@@ -242,29 +243,52 @@ static enum status read_shape(struct bench *bench)
     return STATUS_OK;
 }
 
+// The chain as it is measured: what it would write of its own is left out. NULL: as it was given.
+static enum status mute_chain(const struct bench *bench, const char *given, char **muted)
+{
+    struct chain chain;
+    *muted = NULL;
+    enum status status = given ? chain_parse_logged(given, &bench->log, &chain) : STATUS_OK;
+    if (!given || status)
+        return status;
+    if (chain_files(&chain, WRITES_PICTURES, NULL, 0) +
+        chain_files(&chain, WRITES_RECORDS, NULL, 0)) {
+        chain_mute(&chain);
+        *muted = chain_text(&chain);
+        status = *muted ? STATUS_OK : STATUS_MEMORY;
+    }
+    chain_free(&chain);
+    return status;
+}
+
 enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
                                 void (*row)(void *opaque, const struct sluice_bench_row *row),
                                 void *opaque)
 {
-    char reason[256];
+    char reason[256], *muted;
+    struct sluice_config measured = *config;
     struct bench bench = {
-        .config = config,
+        .config = &measured,
         .log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque},
         .repetitions = quick ? QUICK_REPETITIONS : REPETITIONS,
         .repetition_ns = (quick ? 40 : 200) * INT64_C(1000000),
         .row = row,
         .opaque = opaque,
     };
-    enum status status = read_shape(&bench);
+    enum status status = mute_chain(&bench, config->chain, &muted);
+    if (muted)
+        measured.chain = muted;
+    if (!status)
+        status = read_shape(&bench);
     if (!status && config->input)
         status = check_file(&bench);
     if (!status)
         status = backend_choose(config, false, &bench.log, &bench.backend, reason, sizeof reason);
     if (!status)
         snprintf(bench.device, sizeof bench.device, "%s", bench.backend->description);
-    if (!status && bench.backend->has_device_memory)
+    if (!status && bench.backend->gpus == 1)
         status = measure_link(&bench);
-    if (!status && bench.backend->has_device_memory)
+    if (!status && bench.backend->gpus == 1)
         status = measure_memory(&bench, true);
     if (!status)
         status = measure_memory(&bench, false);
@@ -272,5 +296,6 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
         backend_destroy(&bench.backend);
     if (!status && config->input)
         status = measure_file(&bench);
+    free(muted);
     return (enum sluice_status)status;
 }

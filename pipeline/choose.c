@@ -54,6 +54,18 @@ int sink_requests_of(const struct sluice_config *config, struct sink_request *re
     return more && more->name ? OUTPUTS_MOST + 1 : count;
 }
 
+int sink_requests_add_taps(const struct sluice_config *config, const struct chain *chain,
+                           struct sink_request *requests, int count)
+{
+    struct chain_file list[PICTURES_MOST];
+    int taps = chain_files(chain, WRITES_PICTURES, list, PICTURES_MOST);
+    for (int k = 0; k < taps && count + k < OUTPUTS_MOST; k++) {
+        requests[count + k] = request_of(config, &(struct sluice_output){.name = list[k].name});
+        requests[count + k].picture = k + 1;
+    }
+    return count + taps;
+}
+
 static enum status create_cpu(const struct sluice_config *config, const struct log *log,
                               struct backend **backend)
 {

@@ -5,11 +5,17 @@
 #include "pipeline/sink.h"
 #include "pipeline/sluice.h"
 #include "pipeline/source.h"
+#include "stages/chain.h"
 
 // The input and the outputs that config names. They point at its strings. `requests` has room for
 // OUTPUTS_MOST; returns how many there are, one more than that if there are too many.
 struct source_request source_request_of(const struct sluice_config *config);
 int sink_requests_of(const struct sluice_config *config, struct sink_request *requests);
+
+// Add those of the chain's taps to `count` of them. Returns how many there are then, up to
+// OUTPUTS_MOST; more if there are too many. Names are the chain's.
+int sink_requests_add_taps(const struct sluice_config *config, const struct chain *chain,
+                           struct sink_request *requests, int count);
 
 // The GPUs that "0", "0,1" or "all" names. NULL: the first.
 struct devices {

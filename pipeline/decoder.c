@@ -150,13 +150,6 @@ const char *decoder_stays_on_cpu(enum AVCodecID id)
     return NULL;
 }
 
-const char *decoder_serves_host(const struct backend *backend)
-{
-    return backend->has_device_memory ? NULL
-           : backend->has_link        ? "several GPUs filter, and get frames from the host"
-                                      : "the filters do not run on a GPU";
-}
-
 // A device context over the backend's, with a stream of its own.
 static enum status open_hardware(struct decoder *decoder)
 {
@@ -224,7 +217,7 @@ static enum status open_codec(struct decoder *decoder)
     } else {
         context->thread_count = is_racy(codec->id) ? 1 : frame_threads(decoder);
         allow_threaded_callbacks(context);
-        if (decoder->backend->has_link)
+        if (decoder->backend->has_device_memory)
             context->get_buffer2 = get_buffer;
     }
     int error = avcodec_open2(context, codec, NULL);
@@ -274,7 +267,7 @@ static enum status hardware_or_not(struct decoder *decoder)
     if (decoder->request.hwdec == HWDEC_OFF)
         return STATUS_OK;
     if (!decoder->backend->has_device_memory)
-        why = decoder_serves_host(decoder->backend);
+        why = "the filters do not run on a GPU";
     else if (!decoder_has_hardware(about->codec_id))
         why = decoder_stays_on_cpu(about->codec_id);
     else if (decoder->request.hwdec == HWDEC_AUTO && !is_exact(about->codec_id))

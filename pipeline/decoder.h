@@ -49,9 +49,6 @@ enum AVPixelFormat decoder_pixel(const struct decoder *decoder);
 // The stream on which surfaces of the GPU become valid; NULL in software.
 void *decoder_stream(const struct decoder *decoder);
 
-// Why frames for this backend are decoded on the CPU, whatever the codec; NULL: they need not be.
-const char *decoder_serves_host(const struct backend *backend);
-
 // Why AUTO leaves this codec to the CPU, whatever the GPU; NULL: it need not.
 const char *decoder_stays_on_cpu(enum AVCodecID id);
 

@@ -11,6 +11,7 @@
 #include "pipeline/choose.h"
 #include "pipeline/decoder.h"
 #include "pipeline/filter.h"
+#include "pipeline/names.h"
 #include "pipeline/pixel.h"
 #include "pipeline/sink.h"
 #include "pipeline/source.h"
@@ -48,9 +49,11 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
         .log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque}};
     struct sink_request sinks[OUTPUTS_MOST];
     int count = sink_requests_of(config, sinks);
+    enum status status = chain_parse_logged(config->chain, &subject->log, &subject->chain);
+    if (!status)
+        count = sink_requests_add_taps(config, &subject->chain, sinks, count);
     for (int k = 0; k < count && k < OUTPUTS_MOST; k++)
         sinks[k].overwrite = true;
-    enum status status = chain_parse_logged(config->chain, &subject->log, &subject->chain);
     if (!status)
         status = open_source(subject, config);
     if (!status && config->output.name && count <= OUTPUTS_MOST)
@@ -95,17 +98,39 @@ static const char *range_name(const struct format *format)
     return format->range == RANGE_FULL ? "full range" : "limited range";
 }
 
+// Those of the outputs, or as the chain leaves them.
+static void list_formats(const struct subject *subject, struct sink_formats *formats)
+{
+    for (int n = 0; n < PICTURES_MOST; n++)
+        formats[n] = (struct sink_formats){.natural = true};
+    if (subject->sink)
+        sink_list_formats(subject->sink, formats);
+}
+
+static void print_taps(const struct subject *subject, const struct program *program,
+                       const enum AVPixelFormat *output, FILE *to)
+{
+    struct chain_file list[PICTURES_MOST];
+    chain_files(&subject->chain, WRITES_PICTURES, list, PICTURES_MOST);
+    for (int k = 0; k < program->taps; k++) {
+        char shown[4300];
+        name_without_secrets(list[k].name, shown, sizeof shown);
+        fprintf(to, "tap %d -> %s: %s %s\n", k + 1, shown, av_get_pix_fmt_name(output[k + 1]),
+                range_name(program_format(program, k + 1)));
+    }
+}
+
 static enum status print_plan(const struct subject *subject, FILE *to)
 {
-    static const struct sink_formats any = {.natural = true};
+    struct sink_formats formats[PICTURES_MOST];
     AVFrame *frame = av_frame_alloc();
     struct program program = {0};
     struct plan *plan = NULL;
-    enum AVPixelFormat output;
+    enum AVPixelFormat output[PICTURES_MOST];
+    list_formats(subject, formats);
     enum status status = frame ? shape_frame(subject, frame) : STATUS_MEMORY;
     if (!status)
-        status = filter_lower(&subject->chain, subject->sink ? &subject->sink->formats : &any,
-                              frame, frame->format, &program, &output);
+        status = filter_lower(&subject->chain, formats, frame, frame->format, &program, output);
     if (!status)
         status = plan_create(&program, subject->backend->limits, &plan);
     if (!status) {
@@ -116,8 +141,9 @@ static enum status print_plan(const struct subject *subject, FILE *to)
             fprintf(to, "libswscale converts %s to %s first\n", av_get_pix_fmt_name(decoded),
                     av_get_pix_fmt_name(frame->format));
         fprintf(to, "%s %s -> %s %s, %dx%d, on %s\n", av_get_pix_fmt_name(frame->format),
-                range_name(&program.input), av_get_pix_fmt_name(output),
+                range_name(&program.input), av_get_pix_fmt_name(output[0]),
                 range_name(&program.output), frame->width, frame->height, subject->backend->name);
+        print_taps(subject, &program, output, to);
         plan_print(plan, frame->width, frame->height, to);
     }
     plan_destroy(&plan);
@@ -164,6 +190,17 @@ static void print_codecs(FILE *to)
     fprintf(to, "\n");
 }
 
+// Whether large kernels have a library that makes them fast.
+static void print_transforms(const struct backend *backend, FILE *to)
+{
+    const char *library = backend->gpus ? "libcufft.so, of the CUDA Toolkit," : "libfftw3.so.3";
+    if (backend->limits.transform)
+        fprintf(to, "kernels   of %d numbers and more by Fourier transforms\n",
+                backend->limits.transform);
+    else if (strcmp(backend->name, "scalar"))
+        fprintf(to, "kernels   number by number, however large: %s is not there\n", library);
+}
+
 static void print_choice(const struct subject *subject, const struct sluice_config *config,
                          FILE *to)
 {
@@ -171,6 +208,7 @@ static void print_choice(const struct subject *subject, const struct sluice_conf
     bool still = subject->source && subject->source->is_still;
     fprintf(to, "filters   on %s: %s", backend->name, backend->description);
     fprintf(to, *subject->reason ? ", because %s\n" : "\n", subject->reason);
+    print_transforms(backend, to);
     fprintf(to, "ring      %d frames in flight\n", backend_slots(config, backend, still, 0));
 }
 
@@ -186,7 +224,7 @@ static void print_input(const struct subject *subject, const struct sluice_confi
             about->height, pixel ? pixel : "of a format known after decoding",
             (long long)source_frames(subject->source));
     const char *why = config->hwdec == SLUICE_HWDEC_OFF      ? "--hwdec off"
-                      : !subject->backend->has_device_memory ? decoder_serves_host(subject->backend)
+                      : !subject->backend->has_device_memory ? "the filters do not run on a GPU"
                       : config->hwdec == SLUICE_HWDEC_AUTO   ? decoder_stays_on_cpu(about->codec_id)
                                                              : NULL;
     if (!codec)

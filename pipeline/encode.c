@@ -12,30 +12,40 @@ static void drop_unfinished(struct sluice_job *job)
     job->dropped_stop += lost;
 }
 
-// A part of a slot's work. Frames come in order, so what an engine did for the one before is known.
-static void note_span(struct sluice_job *job, enum sluice_part part, int track, const char *name,
-                      const struct work_span *span)
+// A part of a slot's work. Frames come in order, so what an engine did for the one before is known;
+// `end` is when that ended.
+static void note_span(struct sluice_job *job, enum sluice_part part, int64_t *end, int track,
+                      const char *name, const struct work_span *span)
 {
     if (!span->begin_ns)
         return;
-    int64_t begin = span->begin_ns > job->engine_end[part] ? span->begin_ns : job->engine_end[part];
+    int64_t begin = span->begin_ns > *end ? span->begin_ns : *end;
     int64_t busy = span->busy_ns ? span->busy_ns : span->end_ns > begin ? span->end_ns - begin : 0;
-    if (span->end_ns > job->engine_end[part])
-        job->engine_end[part] = span->end_ns;
+    if (span->end_ns > *end)
+        *end = span->end_ns;
     job->meter[part].busy_ns += busy;
     trace_span(job->trace, track, name, span->begin_ns, span->end_ns, job->frames_out);
 }
 
 static void note_times(struct sluice_job *job, int slot, const struct work_times *times)
 {
-    int track = TRACE_SLOTS + 3 * slot;
-    note_span(job, SLUICE_PART_UPLOAD, track, "upload", &times->upload);
-    note_span(job, SLUICE_PART_FILTER, track + 1, "filter", &times->compute);
-    note_span(job, SLUICE_PART_DOWNLOAD, track + 2, "download", &times->download);
+    const struct {
+        enum sluice_part part;
+        const char *name;
+        const struct work_span *span;
+    } parts[] = {{SLUICE_PART_UPLOAD, "upload", &times->upload},
+                 {SLUICE_PART_FILTER, "filter", &times->compute},
+                 {SLUICE_PART_DOWNLOAD, "download", &times->download}};
+    int gpu = job->backend->gpus ? slot % job->backend->gpus : 0;
+    for (int k = 0; k < 3; k++)
+        note_span(job, parts[k].part, &job->engine_end[gpu][parts[k].part],
+                  TRACE_SLOTS + 3 * slot + k, parts[k].name, parts[k].span);
 }
 
-static void note_frame(struct sluice_job *job, const AVFrame *frame)
+// Its pictures: the chain's result first.
+static void note_frame(struct sluice_job *job, AVFrame *const *picture)
 {
+    const AVFrame *frame = picture[0];
     int64_t end = frame->pts + frame_duration(frame) - job->video.first->pts;
     int64_t us = av_rescale_q(end, job->video.time_base, AV_TIME_BASE_Q);
     if (us > job->media_us)
@@ -67,16 +77,18 @@ static int64_t expected_ns(const struct sluice_job *job)
 }
 
 // When nobody watches any more, the job is stopped.
-static enum status write_frame(struct sluice_job *job, AVFrame *frame)
+// NULL at the end.
+static enum status write_frame(struct sluice_job *job, AVFrame *const *picture)
 {
     int64_t start = meter_now_ns();
-    enum status status = job->sink->write(job->sink, frame);
+    job->sink->tap = picture ? picture + 1 : NULL;
+    enum status status = job->sink->write(job->sink, picture ? picture[0] : NULL);
     if (status == STATUS_EOF) {
         sluice_job_stop(job);
         status = STATUS_STOPPED;
     }
     note_pace(job, meter_now_ns() - start);
-    job_span(job, SLUICE_PART_ENCODE, start, frame ? job->frames_out : -1);
+    job_span(job, SLUICE_PART_ENCODE, start, picture ? job->frames_out : -1);
     return status;
 }
 
@@ -88,9 +100,9 @@ static enum status record(struct sluice_job *job, const struct slot *slot)
         return STATUS_OK;
     const struct recorder_frame frame = {
         .index = job->frames_out,
-        .pts = slot->out->pts,
-        .width = slot->out->width,
-        .height = slot->out->height,
+        .pts = slot->out[0]->pts,
+        .width = slot->out[0]->width,
+        .height = slot->out[0]->height,
         .program = filter_plan(slot->filter)->program,
         .side = side,
     };
@@ -106,8 +118,8 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot)
         job->verified += !status;
     }
     av_frame_unref(slot->in); // the decoder may have it back while the encoder works
-    bool covered = job->gap && gap_covers(job->gap, slot->out);
-    if (!status && (covered || frame_is_late(job, slot->out, expected_ns(job)))) {
+    bool covered = job->gap[0] && gap_covers(job->gap[0], slot->out[0]);
+    if (!status && (covered || frame_is_late(job, slot->out[0], expected_ns(job)))) {
         job->dropped_late++;
         return STATUS_OK;
     }
@@ -117,8 +129,31 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot)
         status = write_frame(job, slot->out);
     if (!status || status == STATUS_STOPPED) // the encoder has it, even if it may not keep it
         note_frame(job, slot->out);
-    if (!status && job->gap)
-        status = gap_note(job->gap, slot->out);
+    for (int n = 0; n < job->pictures && !status && job->gap[0]; n++)
+        status = gap_note(job->gap[n], slot->out[n]);
+    return status;
+}
+
+// The next pictures of the gap, if they are due: picture[0] is NULL if not. All gaps go alike.
+static enum status next_filling(struct sluice_job *job, int64_t clock_us, AVFrame **picture)
+{
+    enum status status = STATUS_OK;
+    for (int n = 0; n < job->pictures && !status; n++)
+        status = gap_fill(job->gap[n], clock_us, &picture[n]);
+    return status;
+}
+
+static enum status write_filling(struct sluice_job *job, AVFrame *const *picture)
+{
+    if (av_rescale_q(picture[0]->pts, job->video.time_base, AV_TIME_BASE_Q) >= job->end) {
+        source_abandon(job->source);
+        return STATUS_OK;
+    }
+    enum status status = write_frame(job, picture);
+    if (!status || status == STATUS_STOPPED) {
+        job->filled++;
+        note_frame(job, picture);
+    }
     return status;
 }
 
@@ -126,26 +161,17 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot)
 static enum status fill_gap(struct sluice_job *job)
 {
     struct live_figures live;
-    AVFrame *frame = NULL;
+    AVFrame *picture[PICTURES_MOST] = {NULL};
     live_figures(job->source->live, &live);
     if (live.lost && job->gap_kind == GAP_SKIP && live.clock_us >= job->end)
         source_abandon(job->source); // the output ends in the gap
     enum status status = live.lost && !job->stop.asked && !job->ends
-                             ? gap_fill(job->gap, live.clock_us, &frame)
+                             ? next_filling(job, live.clock_us, picture)
                              : STATUS_OK;
-    if (!frame)
-        return status;
-    if (av_rescale_q(frame->pts, job->video.time_base, AV_TIME_BASE_Q) >= job->end) {
-        source_abandon(job->source);
-        av_frame_free(&frame);
-        return STATUS_OK;
-    }
-    status = write_frame(job, frame);
-    if (!status || status == STATUS_STOPPED) {
-        job->filled++;
-        note_frame(job, frame);
-    }
-    av_frame_free(&frame);
+    if (picture[0] && !status)
+        status = write_filling(job, picture);
+    for (int n = 0; n < job->pictures; n++)
+        av_frame_free(&picture[n]);
     return status;
 }
 
@@ -161,7 +187,7 @@ static void give_up(struct sluice_job *job, enum status status)
 static enum status take_slot(struct sluice_job *job, enum status *status, struct slot **slot)
 {
     const int64_t look_ns = 10 * INT64_C(1000000);
-    if (!job->gap || (job->gap_kind == GAP_SKIP && job->end == INT64_MAX))
+    if (!job->gap[0] || (job->gap_kind == GAP_SKIP && job->end == INT64_MAX))
         return ring_take(job->ring, slot);
     for (;;) {
         enum status taken = ring_take_until(job->ring, slot, meter_now_ns() + look_ns);

@@ -20,6 +20,16 @@ struct likeness {
     struct color_tags tags;
 };
 
+// One of the pictures that are made of a frame.
+struct picture_memory {
+    enum AVPixelFormat pixel;
+    struct color_tags tags;
+    AVBufferPool *pool;
+    size_t plane_offset[FORMAT_PLANES]; // of computed planes in a buffer of the pool
+    int linesize[FORMAT_PLANES];
+    AVBufferRef *constant[FORMAT_PLANES];
+};
+
 struct filter {
     struct filter_request request;
     struct likeness input;
@@ -32,18 +42,13 @@ struct filter {
     struct program program;
     struct plan *plan;
     struct executor *executor;
-    enum AVPixelFormat output;
-    struct color_tags output_tags;
-    bool has_fields; // which stencils see each by itself
+    struct picture_memory picture[PICTURES_MOST]; // of the program
+    struct image *tap;                            // of each slot, as struct work has them
+    bool has_fields;                              // which stencils see each by itself
 
     // Side data of slot k begins at side[k * program.sides].
     void **side;
     size_t *side_bytes; // of each in the program
-
-    AVBufferPool *pool;
-    size_t plane_offset[FORMAT_PLANES]; // of computed planes in a buffer of the pool
-    int linesize[FORMAT_PLANES];
-    AVBufferRef *constant[FORMAT_PLANES];
 
     // Made when first asked to verify.
     struct backend *scalar;
@@ -126,26 +131,41 @@ static void describe_output(const struct sink_formats *formats, const struct for
     }
 }
 
+// The format of one of the program's pictures on its way out.
+static void choose_picture(const struct program *program, const struct picture *picture,
+                           const struct sink_formats *formats, const AVFrame *frame,
+                           enum AVPixelFormat software_pixel, enum AVPixelFormat *output,
+                           struct format *format)
+{
+    struct format natural = program_natural_format(program, picture);
+    // A result stored like the input keeps its very format; from the GPU's memory it takes the one
+    // that software decoding would have given.
+    enum AVPixelFormat kept = AV_PIX_FMT_NONE;
+    if (format_same_storage(&natural, &program->input))
+        kept = frame->hw_frames_ctx ? software_pixel : frame->format;
+    *output = choose_output(formats, &natural, frame, kept);
+    describe_output(formats, &natural, *output, frame, format);
+}
+
 enum status filter_lower(const struct chain *chain, const struct sink_formats *formats,
                          const AVFrame *frame, enum AVPixelFormat software_pixel,
                          struct program *program, enum AVPixelFormat *output)
 {
     struct color_tags tags = color_tags_of(frame);
-    struct format input;
+    struct format input, format;
     if (!pixel_describe(memory_format(frame), &tags, frame->width, frame->height, &input))
         return STATUS_FAILED;
     enum status status = program_init(program, &input);
     if (!status)
         status = chain_lower(chain, program);
+    for (int k = 0; k < program->taps && !status; k++) {
+        choose_picture(program, &program->tap[k].picture, &formats[k + 1], frame, software_pixel,
+                       &output[k + 1], &format);
+        program_choose_tap(program, k, &format);
+    }
     if (!status) {
-        struct format natural = program_natural_format(program), format;
-        // A result stored like the input keeps its very format; from the GPU's memory it takes the
-        // one that software decoding would have given.
-        enum AVPixelFormat kept = AV_PIX_FMT_NONE;
-        if (format_same_storage(&natural, &input))
-            kept = frame->hw_frames_ctx ? software_pixel : frame->format;
-        *output = choose_output(formats, &natural, frame, kept);
-        describe_output(formats, &natural, *output, frame, &format);
+        choose_picture(program, &program->picture, &formats[0], frame, software_pixel, &output[0],
+                       &format);
         status = program_finish(program, &format);
     }
     if (status)
@@ -175,8 +195,8 @@ static enum status meet_unknown(struct filter *filter, AVFrame *view)
     if (!filter->unknown)
         return STATUS_OK;
     const char *name = av_get_pix_fmt_name(filter->input.pixel);
-    filter->output = filter->input.pixel;
-    filter->output_tags = filter->input.tags;
+    filter->picture[0].pixel = filter->input.pixel;
+    filter->picture[0].tags = filter->input.tags;
     filter->passthrough = is_empty(filter->request.chain);
     if (filter->passthrough)
         return STATUS_OK;
@@ -195,40 +215,66 @@ static size_t aligned(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-// Lay out the output's planes: computed ones one after another in a buffer of the pool, constant
-// ones in a buffer each that all frames share.
-static enum status lay_out(struct filter *filter)
+// A plane that has one value for each component, in memory that all frames share.
+static enum status fill_constant(const struct filter *filter, int n, int p, size_t bytes,
+                                 struct picture_memory *memory)
 {
-    const struct format *format = &filter->program.output;
+    const struct format *format = program_format(&filter->program, n);
+    struct image image = {
+        .format = format, .width = filter->input.width, .height = filter->input.height};
+    int value[FORMAT_COMPONENTS];
+    memory->constant[p] = av_buffer_allocz(bytes);
+    if (!memory->constant[p])
+        return STATUS_MEMORY;
+    for (int c = 0; c < FORMAT_COMPONENTS; c++)
+        value[c] = program_out(&filter->program, n)[c].value;
+    image.data[p] = memory->constant[p]->data;
+    image.stride[p] = memory->linesize[p];
+    image_fill_plane(&image, p, value);
+    return STATUS_OK;
+}
+
+// Lay out the planes of picture `n`: those that are written one after another in a buffer of the
+// pool, constant ones in a buffer each that all frames share.
+static enum status lay_out(struct filter *filter, int n)
+{
+    const struct format *format = program_format(&filter->program, n);
+    struct picture_memory *memory = &filter->picture[n];
     size_t total = 0;
     for (int p = 0; p < format->planes; p++) {
         size_t row = aligned(format_row_bytes(format, p, filter->input.width) + 32);
         size_t bytes = row * (size_t)format_rows(format, p, filter->input.height) + 64;
-        filter->linesize[p] = (int)row;
-        // Referenced planes of frames on the GPU are downloaded: they need room as well.
-        bool fetched = filter->plan->plane[p].origin == PLANE_REFERENCE && filter->input.on_device;
-        if (filter->plan->plane[p].origin == PLANE_COMPUTED || fetched) {
-            filter->plane_offset[p] = total;
+        enum status status = STATUS_OK;
+        memory->linesize[p] = (int)row;
+        if (plan_writes(filter->plan, n, p, filter->input.on_device)) {
+            memory->plane_offset[p] = total;
             total += aligned(bytes);
-        } else if (filter->plan->plane[p].origin == PLANE_CONSTANT) {
-            filter->constant[p] = av_buffer_allocz(bytes);
-            if (!filter->constant[p])
-                return STATUS_MEMORY;
-            struct image image = {
-                .format = format, .width = filter->input.width, .height = filter->input.height};
-            int value[FORMAT_COMPONENTS];
-            for (int c = 0; c < FORMAT_COMPONENTS; c++)
-                value[c] = filter->program.out[c].value;
-            image.data[p] = filter->constant[p]->data;
-            image.stride[p] = filter->linesize[p];
-            image_fill_plane(&image, p, value);
+        } else if (filter->plan->picture[n].plane[p].origin == PLANE_CONSTANT) {
+            status = fill_constant(filter, n, p, bytes, memory);
         }
+        if (status)
+            return status;
     }
     if (!total)
         return STATUS_OK;
-    filter->pool =
+    memory->pool =
         av_buffer_pool_init2((buffer_size)total, filter->request.backend, memory_alloc, NULL);
-    return filter->pool ? STATUS_OK : STATUS_MEMORY;
+    return memory->pool ? STATUS_OK : STATUS_MEMORY;
+}
+
+// Of all pictures.
+static enum status lay_out_pictures(struct filter *filter, const AVFrame *view)
+{
+    struct color_tags tags = color_tags_of(view);
+    enum status status = STATUS_OK;
+    for (int n = 0; n < program_pictures(&filter->program) && !status; n++) {
+        const struct format *format = program_format(&filter->program, n);
+        filter->picture[n].tags = pixel_tags(&filter->program.input, format, &tags);
+        status = lay_out(filter, n);
+    }
+    size_t taps = (size_t)filter->program.taps * (size_t)filter->request.slots;
+    filter->tap = calloc(taps + 1, sizeof *filter->tap);
+    return status || filter->tap ? status : STATUS_MEMORY;
 }
 
 // Memory for the side data of every slot.
@@ -316,18 +362,19 @@ static enum status plan_filter(struct filter *filter, const AVFrame *view)
 {
     const struct filter_request *request = &filter->request;
     struct backend *backend = request->backend;
+    enum AVPixelFormat output[PICTURES_MOST];
     enum status status = filter_lower(request->chain, request->formats, view,
-                                      request->software_pixel, &filter->program, &filter->output);
+                                      request->software_pixel, &filter->program, output);
     if (!status)
         status = check_templates(filter);
     if (!status)
         status = plan_create(&filter->program, backend->limits, &filter->plan);
     if (status)
         return status;
-    struct color_tags tags = color_tags_of(view);
-    filter->output_tags = pixel_tags(&filter->program.input, &filter->program.output, &tags);
+    for (int n = 0; n < program_pictures(&filter->program); n++)
+        filter->picture[n].pixel = output[n];
     filter->has_fields = has_fields(&filter->program);
-    status = lay_out(filter);
+    status = lay_out_pictures(filter, view);
     if (!status)
         status = make_sides(filter);
     if (!status)
@@ -365,10 +412,13 @@ void filter_destroy(struct filter **filter)
     backend_destroy(&old->scalar);
     plan_destroy(&old->plan);
     free_sides(old);
+    free(old->tap);
     program_free(&old->program);
-    av_buffer_pool_uninit(&old->pool);
-    for (int p = 0; p < FORMAT_PLANES; p++)
-        av_buffer_unref(&old->constant[p]);
+    for (int n = 0; n < PICTURES_MOST; n++) {
+        av_buffer_pool_uninit(&old->picture[n].pool);
+        for (int p = 0; p < FORMAT_PLANES; p++)
+            av_buffer_unref(&old->picture[n].constant[p]);
+    }
     scaler_destroy(&old->scaler);
     free(old);
     *filter = NULL;
@@ -385,47 +435,63 @@ static enum status add_reference(AVFrame *out, int *count, AVBufferRef *buffer)
     return out->buf[(*count)++] ? STATUS_OK : STATUS_MEMORY;
 }
 
-// Give `out` its planes: new memory, the input's, or the shared constants.
-static enum status assemble(struct filter *filter, const AVFrame *in, AVFrame *out)
+// A plane of the input in `out`.
+static enum status share_plane(const struct filter *filter, const AVFrame *in, int source,
+                               AVFrame *out, int p, int *count)
 {
-    const struct format *format = &filter->program.output;
+    AVBufferRef *theirs = av_frame_get_plane_buffer((AVFrame *)in, source);
+    if (!theirs)
+        return fail(filter->request.log, STATUS_FAILED, "a decoded frame has no buffer");
+    out->data[p] = in->data[source];
+    out->linesize[p] = in->linesize[source];
+    return add_reference(out, count, theirs);
+}
+
+// Give picture `n` its planes: new memory, the input's, or the shared constants.
+static enum status assemble(const struct filter *filter, int n, const AVFrame *in, AVFrame *out)
+{
+    const struct picture_memory *memory = &filter->picture[n];
     int count = 0;
     AVBufferRef *fresh = NULL;
     enum status status = STATUS_OK;
-    if (filter->pool) {
-        fresh = out->buf[count++] = av_buffer_pool_get(filter->pool);
+    if (memory->pool) {
+        fresh = out->buf[count++] = av_buffer_pool_get(memory->pool);
         if (!fresh)
             return fail(filter->request.log, STATUS_MEMORY, "there is no memory for a frame");
     }
-    for (int p = 0; p < format->planes && !status; p++) {
-        int source = filter->plan->plane[p].source;
-        bool shared = filter->plan->plane[p].origin == PLANE_REFERENCE && !filter->input.on_device;
-        out->linesize[p] = filter->linesize[p];
-        if (shared) {
-            AVBufferRef *theirs = av_frame_get_plane_buffer((AVFrame *)in, source);
-            if (!theirs)
-                return fail(filter->request.log, STATUS_FAILED, "a decoded frame has no buffer");
-            out->data[p] = in->data[source];
-            out->linesize[p] = in->linesize[source];
-            status = add_reference(out, &count, theirs);
-        } else if (filter->constant[p]) {
-            out->data[p] = filter->constant[p]->data;
-            status = add_reference(out, &count, filter->constant[p]);
+    for (int p = 0; p < program_format(&filter->program, n)->planes && !status; p++) {
+        const struct plan_plane *plane = &filter->plan->picture[n].plane[p];
+        out->linesize[p] = memory->linesize[p];
+        if (plan_writes(filter->plan, n, p, filter->input.on_device)) {
+            out->data[p] = fresh->data + memory->plane_offset[p];
+        } else if (plane->origin == PLANE_REFERENCE) {
+            status = share_plane(filter, in, plane->source, out, p, &count);
         } else {
-            out->data[p] = fresh->data + filter->plane_offset[p];
+            out->data[p] = memory->constant[p]->data;
+            status = add_reference(out, &count, memory->constant[p]);
         }
     }
     out->extended_data = out->data;
     return status;
 }
 
-static void describe_frame(const struct filter *filter, AVFrame *out)
+static void describe_frame(const struct filter *filter, int n, AVFrame *out)
 {
-    out->format = filter->output;
+    out->format = filter->picture[n].pixel;
     out->width = filter->input.width;
     out->height = filter->input.height;
-    color_tags_apply(&filter->output_tags, out);
+    color_tags_apply(&filter->picture[n].tags, out);
     out->crop_left = out->crop_right = out->crop_top = out->crop_bottom = 0;
+}
+
+static enum status prepare_frame(const struct filter *filter, int n, const AVFrame *in,
+                                 AVFrame *out)
+{
+    enum status status =
+        av_frame_copy_props(out, in) < 0 ? STATUS_MEMORY : assemble(filter, n, in, out);
+    if (!status)
+        describe_frame(filter, n, out);
+    return status;
 }
 
 // Make of `in` the picture that the loads know.
@@ -447,40 +513,60 @@ static enum status convert_input(struct filter *filter, AVFrame *in)
                : status;
 }
 
-static struct work describe_work(const struct filter *filter, const AVFrame *in, const AVFrame *out)
+// Where picture `n` is to be written.
+static struct image target_image(const struct filter *filter, int n, const AVFrame *out)
 {
-    struct work work = {
-        .source = pixel_image(in, &filter->program.input),
-        .target = pixel_image(out, &filter->program.output),
-        .source_on_device = filter->input.on_device,
-        .source_stream = filter->input.on_device ? filter->request.device_stream : NULL,
-    };
-    for (int p = 0; p < filter->program.output.planes; p++) {
-        enum plane_origin origin = filter->plan->plane[p].origin;
-        if (origin == PLANE_CONSTANT || (origin == PLANE_REFERENCE && !work.source_on_device))
-            work.target.data[p] = NULL;
-    }
-    work.fields = filter->has_fields && frame_is_interlaced(in) && image_has_fields(&work.source) &&
-                  image_has_fields(&work.target);
-    return work;
+    struct image target = pixel_image(out, program_format(&filter->program, n));
+    for (int p = 0; p < target.format->planes; p++)
+        if (!plan_writes(filter->plan, n, p, filter->input.on_device))
+            target.data[p] = NULL;
+    return target;
 }
 
-enum status filter_submit(struct filter *filter, int slot, AVFrame *in, AVFrame *out)
+// Whether this frame is filtered field by field.
+static bool by_fields(const struct filter *filter, const AVFrame *in, AVFrame *const *out)
+{
+    if (!filter->has_fields || !frame_is_interlaced(in))
+        return false;
+    struct image source = pixel_image(in, &filter->program.input);
+    bool have = image_has_fields(&source);
+    for (int n = 0; n < program_pictures(&filter->program); n++) {
+        struct image target = pixel_image(out[n], program_format(&filter->program, n));
+        have = have && image_has_fields(&target);
+    }
+    return have;
+}
+
+static struct work describe_work(const struct filter *filter, int slot, const AVFrame *in,
+                                 AVFrame *const *out)
+{
+    int taps = filter->program.taps;
+    struct image *tap = filter->tap + (size_t)slot * (size_t)taps;
+    for (int k = 0; k < taps; k++)
+        tap[k] = target_image(filter, k + 1, out[k + 1]);
+    return (struct work){
+        .source = pixel_image(in, &filter->program.input),
+        .target = target_image(filter, 0, out[0]),
+        .tap = tap,
+        .source_on_device = filter->input.on_device,
+        .source_stream = filter->input.on_device ? filter->request.device_stream : NULL,
+        .fields = by_fields(filter, in, out),
+        .side = filter_side(filter, slot),
+    };
+}
+
+enum status filter_submit(struct filter *filter, int slot, AVFrame *in, AVFrame *const *out)
 {
     if (filter->passthrough)
-        return av_frame_ref(out, in) < 0 ? STATUS_MEMORY : STATUS_OK;
+        return av_frame_ref(out[0], in) < 0 ? STATUS_MEMORY : STATUS_OK;
     enum status status = STATUS_OK;
     if (filter->converts)
         status = convert_input(filter, in);
-    if (!status && av_frame_copy_props(out, in) < 0)
-        status = STATUS_MEMORY;
-    if (!status)
-        status = assemble(filter, in, out);
+    for (int n = 0; n < program_pictures(&filter->program) && !status; n++)
+        status = prepare_frame(filter, n, in, out[n]);
     if (status)
         return status;
-    describe_frame(filter, out);
-    struct work work = describe_work(filter, in, out);
-    work.side = filter_side(filter, slot);
+    struct work work = describe_work(filter, slot, in, out);
     return filter->executor->submit_async(filter->executor, slot, &work);
 }
 
@@ -505,60 +591,92 @@ static enum status open_definition(struct filter *filter)
     return status;
 }
 
-static enum status compare(const struct filter *filter, const AVFrame *got, const AVFrame *want,
-                           int64_t index)
+static enum status compare_rows(const struct filter *filter, int n, int p, int y,
+                                const AVFrame *got, const AVFrame *want, int64_t index)
 {
-    const struct format *format = &filter->program.output;
-    for (int p = 0; p < format->planes; p++) {
-        size_t bytes = format_row_bytes(format, p, got->width);
-        // The very memory of the input, whose filler bytes mean nothing.
-        if (filter->plan->plane[p].origin == PLANE_REFERENCE && format->filler)
-            continue;
-        for (int y = 0; y < format_rows(format, p, got->height); y++) {
-            const uint8_t *a = got->data[p] + (ptrdiff_t)y * got->linesize[p];
-            const uint8_t *b = want->data[p] + (ptrdiff_t)y * want->linesize[p];
-            if (!memcmp(a, b, bytes))
-                continue;
-            size_t x = 0;
-            while (a[x] == b[x])
-                x++;
-            return fail(filter->request.log, STATUS_FAILED,
-                        "--verify: frame %lld differs from the definition: plane %d, row %d, byte "
-                        "%zu is %d and should be %d; please report this",
-                        (long long)index, p, y, x, a[x], b[x]);
-        }
-    }
-    return STATUS_OK;
+    const uint8_t *a = got->data[p] + (ptrdiff_t)y * got->linesize[p];
+    const uint8_t *b = want->data[p] + (ptrdiff_t)y * want->linesize[p];
+    size_t bytes = format_row_bytes(program_format(&filter->program, n), p, got->width), x = 0;
+    if (!memcmp(a, b, bytes))
+        return STATUS_OK;
+    char tap[32] = "";
+    if (n)
+        snprintf(tap, sizeof tap, " at tap %d", n);
+    while (a[x] == b[x])
+        x++;
+    return fail(filter->request.log, STATUS_FAILED,
+                "--verify: frame %lld%s differs from the definition: plane %d, row %d, byte %zu is "
+                "%d and should be %d; please report this",
+                (long long)index, tap, p, y, x, a[x], b[x]);
 }
 
-enum status filter_verify(struct filter *filter, const AVFrame *in, const AVFrame *out,
+static enum status compare(const struct filter *filter, int n, const AVFrame *got,
+                           const AVFrame *want, int64_t index)
+{
+    const struct format *format = program_format(&filter->program, n);
+    enum status status = STATUS_OK;
+    for (int p = 0; p < format->planes; p++) {
+        // The very memory of the input, whose filler bytes mean nothing.
+        if (filter->plan->picture[n].plane[p].origin == PLANE_REFERENCE && format->filler)
+            continue;
+        for (int y = 0; y < format_rows(format, p, got->height) && !status; y++)
+            status = compare_rows(filter, n, p, y, got, want, index);
+    }
+    return status;
+}
+
+static enum status make_expected(const struct filter *filter, int n, const AVFrame *like,
+                                 AVFrame **expected)
+{
+    *expected = av_frame_alloc();
+    if (!*expected)
+        return STATUS_MEMORY;
+    (*expected)->format = filter->picture[n].pixel;
+    (*expected)->width = like->width;
+    (*expected)->height = like->height;
+    return av_frame_get_buffer(*expected, 0) < 0 ? STATUS_MEMORY : STATUS_OK;
+}
+
+// All pictures of `in`, by the definition.
+static enum status define(struct filter *filter, const AVFrame *in, bool fields,
+                          AVFrame *const *expected)
+{
+    struct image tap[PICTURES_MOST];
+    for (int n = 1; n < program_pictures(&filter->program); n++)
+        tap[n - 1] = pixel_image(expected[n], program_format(&filter->program, n));
+    const struct work work = {.source = pixel_image(in, &filter->program.input),
+                              .target = pixel_image(expected[0], &filter->program.output),
+                              .tap = tap,
+                              .fields = fields};
+    return filter->definition->submit_async(filter->definition, 0, &work);
+}
+
+static enum status fetch(const struct filter *filter, const AVFrame *in, AVFrame *host)
+{
+    int error =
+        filter->input.on_device ? av_hwframe_transfer_data(host, in, 0) : av_frame_ref(host, in);
+    return error < 0 ? STATUS_MEMORY : STATUS_OK;
+}
+
+enum status filter_verify(struct filter *filter, const AVFrame *in, AVFrame *const *out,
                           int64_t index)
 {
     if (filter->passthrough)
         return STATUS_OK;
     enum status status = open_definition(filter);
-    AVFrame *host = av_frame_alloc(), *expected = av_frame_alloc();
-    if (!status && (!host || !expected))
-        status = STATUS_MEMORY;
-    if (!status && (filter->input.on_device ? av_hwframe_transfer_data(host, in, 0)
-                                            : av_frame_ref(host, in)) < 0)
-        status = STATUS_MEMORY;
-    if (!status) {
-        expected->format = filter->output;
-        expected->width = out->width;
-        expected->height = out->height;
-        status = av_frame_get_buffer(expected, 0) < 0 ? STATUS_MEMORY : STATUS_OK;
-    }
-    if (!status) {
-        struct work work = {.source = pixel_image(host, &filter->program.input),
-                            .target = pixel_image(expected, &filter->program.output)};
-        work.fields = describe_work(filter, in, out).fields;
-        status = filter->definition->submit_async(filter->definition, 0, &work);
-    }
+    AVFrame *host = av_frame_alloc(), *expected[PICTURES_MOST] = {NULL};
+    int pictures = program_pictures(&filter->program);
     if (!status)
-        status = compare(filter, out, expected, index);
+        status = host ? fetch(filter, in, host) : STATUS_MEMORY;
+    for (int n = 0; n < pictures && !status; n++)
+        status = make_expected(filter, n, out[n], &expected[n]);
+    if (!status)
+        status = define(filter, host, by_fields(filter, in, out), expected);
+    for (int n = 0; n < pictures && !status; n++)
+        status = compare(filter, n, out[n], expected[n], index);
+    for (int n = 0; n < pictures; n++)
+        av_frame_free(&expected[n]);
     av_frame_free(&host);
-    av_frame_free(&expected);
     return status;
 }
 
@@ -577,7 +695,7 @@ int64_t filter_side_bytes(const struct filter *filter)
 
 enum AVPixelFormat filter_pixel(const struct filter *filter)
 {
-    return filter->output;
+    return filter->picture[0].pixel;
 }
 
 const struct plan *filter_plan(const struct filter *filter)

@@ -9,7 +9,7 @@
 
 struct filter_request {
     const struct chain *chain;
-    const struct sink_formats *formats;
+    const struct sink_formats *formats; // of each picture: the chain's result, and its taps
     struct backend *backend;
     int slots;
     bool frames_in_flight;
@@ -33,17 +33,17 @@ void filter_destroy(struct filter **filter);
 // Whether frames like this one are what the filter was made for.
 bool filter_accepts(const struct filter *filter, const AVFrame *frame);
 
-// Begin to filter `in` in slot `slot` (0 to slots - 1), into `out`, an empty frame. Planes that no
-// stage touches, and those that are constant, are shared, not copied. Both frames must stay until
-// filter_wait(). *in may be replaced by a converted picture of the same frame.
-enum status filter_submit(struct filter *filter, int slot, AVFrame *in, AVFrame *out);
+// Begin to filter `in` in slot `slot` (0 to slots - 1), into an empty frame for each picture.
+// Planes that no stage touches, and those that are constant, are shared, not copied. All frames
+// must stay until filter_wait(). *in may be replaced by a converted picture of the same frame.
+enum status filter_submit(struct filter *filter, int slot, AVFrame *in, AVFrame *const *out);
 
 // Wait until the slot's frame is filtered; *times (optional) says how long it took.
 enum status filter_wait(struct filter *filter, int slot, struct work_times *times);
 
-// Recompute `in` by the scalar definition and compare with `out`. STATUS_FAILED, with a sentence
-// that names the first differing byte, if they differ.
-enum status filter_verify(struct filter *filter, const AVFrame *in, const AVFrame *out,
+// Recompute `in` by the scalar definition and compare with the pictures. STATUS_FAILED, with a
+// sentence that names the first differing byte, if they differ.
+enum status filter_verify(struct filter *filter, const AVFrame *in, AVFrame *const *out,
                           int64_t index);
 
 // The side data of the slot's frame once it is filtered, in the order of the program, until the
@@ -64,8 +64,8 @@ int64_t filter_memory(const struct filter *filter);
 
 // ---- for reports, without a backend ----
 
-// Lower `chain` for frames of `pixel` and find the output format as filter_create() does. On
-// success program_free() is the caller's.
+// Lower `chain` for frames like `frame` and find the format of each picture as filter_create()
+// does. On success program_free() is the caller's.
 enum status filter_lower(const struct chain *chain, const struct sink_formats *formats,
                          const AVFrame *frame, enum AVPixelFormat software_pixel,
                          struct program *program, enum AVPixelFormat *output);

@@ -27,8 +27,11 @@ static struct executor *part_of(struct executor *executor, int slot, int *its_sl
 
 static enum status submit_async(struct executor *executor, int slot, const struct work *work)
 {
+    const struct fleet_executor *self = (const struct fleet_executor *)executor;
     struct executor *part = part_of(executor, slot, &slot);
-    return part->submit_async(part, slot, work);
+    struct work its = *work;
+    its.source_abroad = work->source_on_device && part != self->part[0];
+    return part->submit_async(part, slot, &its);
 }
 
 static enum status wait(struct executor *executor, int slot, struct work_times *times)
@@ -86,6 +89,24 @@ static void free_memory(struct backend *backend, void *memory, size_t bytes)
     first->free(first, memory, bytes);
 }
 
+static void *device_context(struct backend *backend)
+{
+    struct backend *first = ((struct fleet *)backend)->part[0];
+    return first->device_context(first);
+}
+
+static enum status stream_create(struct backend *backend, void **stream)
+{
+    struct backend *first = ((struct fleet *)backend)->part[0];
+    return first->stream_create(first, stream);
+}
+
+static void stream_destroy(struct backend *backend, void **stream)
+{
+    struct backend *first = ((struct fleet *)backend)->part[0];
+    first->stream_destroy(first, stream);
+}
+
 static void destroy_backend(struct backend **backend)
 {
     struct fleet *self = (struct fleet *)*backend;
@@ -140,16 +161,20 @@ enum status fleet_create(struct backend **parts, int count, struct backend **bac
         return STATUS_MEMORY;
     self->base = (struct backend){.name = parts[0]->name,
                                   .limits = parts[0]->limits,
-                                  .has_link = parts[0]->has_link,
+                                  .has_device_memory = parts[0]->has_device_memory,
                                   .executor_create = executor_create,
                                   .alloc = alloc,
                                   .free = free_memory,
+                                  .device_context = device_context,
+                                  .stream_create = stream_create,
+                                  .stream_destroy = stream_destroy,
                                   .destroy = destroy_backend};
     self->parts = count;
     for (int k = 0; k < count; k++) {
         self->base.limits = common_limits(self->base.limits, parts[k]->limits);
         self->base.parallel += parts[k]->parallel;
         self->base.in_flight += parts[k]->in_flight;
+        self->base.gpus += parts[k]->gpus;
         self->part[k] = parts[k];
         parts[k] = NULL;
     }

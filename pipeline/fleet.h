@@ -5,8 +5,8 @@
 // takes results in the order of the slots, whichever part was done first, so frames stay in order
 // and are the same as one part alone makes.
 //
-// Frames reach all parts through host memory, which is pinned for every GPU: none reads what
-// another one's decoder left in its memory (has_device_memory is false), and the CPU decodes.
+// Host memory is pinned for every GPU. Decoders are on the first: the others copy its frames, from
+// device to device.
 #pragma once
 
 #include "stages/backend.h"

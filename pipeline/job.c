@@ -160,7 +160,8 @@ static enum status check_outputs(const struct sluice_job *job, const struct slui
     struct files files = {0};
     enum status status = STATUS_OK;
     if (count > OUTPUTS_MOST)
-        return fail(&job->log, STATUS_USAGE, "a job writes up to %d outputs", OUTPUTS_MOST);
+        return fail(&job->log, STATUS_USAGE, "a job writes up to %d outputs, taps among them",
+                    OUTPUTS_MOST);
     for (int k = 0; k < count && !status; k++) {
         if (!outputs[k].output || !*outputs[k].output)
             status = fail(&job->log, STATUS_USAGE, "no output is named");
@@ -269,6 +270,9 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     if (!status)
         status = chain_parse_logged(config->chain, &job->log, &job->chain);
     if (!status)
+        count = sink_requests_add_taps(config, &job->chain, outputs, count);
+    job->pictures = 1 + chain_files(&job->chain, WRITES_PICTURES, NULL, 0);
+    if (!status)
         status = check_changes(job, config);
     if (!status)
         status = snapshot_create(&job->snapshot);
@@ -289,6 +293,8 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
         status = trace_create(config->trace, &job->log, &job->trace);
     if (!status)
         status = sink_create(outputs, count, &job->log, &job->stop, &job->sink);
+    if (!status)
+        sink_list_formats(job->sink, job->formats);
     int64_t begin_ns = meter_now_ns();
     if (!status)
         status = name_outputs(job);
@@ -439,22 +445,30 @@ static bool has_waited_too_long(void *job, const AVFrame *frame)
     return frame_is_late(job, frame, 0);
 }
 
+static enum status keep_shapes(struct sluice_job *job, const struct slot *slot)
+{
+    for (int n = 0; n < job->pictures; n++)
+        if (!(job->shape[n] = av_frame_clone(slot->out[n])))
+            return STATUS_MEMORY;
+    return STATUS_OK;
+}
+
 // The output, opened when the first filtered frame is under way and so is known in shape.
 static enum status open_sink(struct sluice_job *job, const struct slot *slot)
 {
     AVStream *video = source_video(job->source);
-    AVFrame *shape = av_frame_clone(slot->out);
     job->described = format_describe(job->source->format);
-    if (!shape || !job->described) {
-        av_frame_free(&shape);
+    enum status status = keep_shapes(job, slot);
+    if (status || !job->described)
         return STATUS_MEMORY;
-    }
+    const AVFrame *shape = job->shape[0];
     int64_t start = job->source->start;
     job->video = (struct sink_video){
         .from = job->described,
         .stream = job->source->video,
         .live = source_is_live(job->source),
         .first = shape,
+        .tap = job->shape + 1,
         .time_base = video->time_base,
         .frame_rate = av_guess_frame_rate(job->source->format, video, NULL),
         .shift = start == AV_NOPTS_VALUE ? 0 : start,
@@ -467,13 +481,14 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
     job->height = shape->height;
     job->sink->pixel = shape->format;
     int64_t begin_ns = meter_now_ns();
-    enum status status = job->sink->open(job->sink, &job->video);
+    status = job->sink->open(job->sink, &job->video);
     if (!status && job->recorder)
         status = recorder_open(job->recorder, job->video.time_base, job->video.live);
     job_start_span(job, "open the output", begin_ns);
     job->alone = !status && !wants_others(job);
-    if (!status && job->source->live)
-        status = gap_create(job->gap_kind, job->video.time_base, job->video.frame_rate, &job->gap);
+    for (int n = 0; n < job->pictures && !status && job->source->live; n++)
+        status =
+            gap_create(job->gap_kind, job->video.time_base, job->video.frame_rate, &job->gap[n]);
     snprintf(job->output_format, sizeof job->output_format, "%s",
              av_get_pix_fmt_name(job->sink->pixel));
     return status;
@@ -482,12 +497,17 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
 // What the job may take, now that all is open. Files are not asked: they end.
 static void tell_memory(struct sluice_job *job, int64_t frame_bytes)
 {
-    int64_t out_bytes = budget_of_frame(job->video.first);
+    int64_t out_bytes = 0, most_bytes = 0;
+    for (int n = 0; n < job->pictures; n++) {
+        int64_t bytes = budget_of_frame(job->shape[n]);
+        out_bytes += bytes;
+        most_bytes = bytes > most_bytes ? bytes : most_bytes;
+    }
     int64_t slots = (job->slots + FRAMES_QUEUED + 4) * (frame_bytes + out_bytes) +
                     filter_side_bytes(job->filter);
     job->memory_most = budget_resident() + slots + 3 * budget_packets +
                        budget_of_decoder(av_cpu_count(), frame_bytes) + filter_memory(job->filter) +
-                       job->sink->memory(job->sink, out_bytes);
+                       job->sink->memory(job->sink, most_bytes);
     if (source_is_live(job->source))
         log_print(&job->log, LOG_INFO, "memory stays below %lld MiB",
                   (long long)(job->memory_most >> 20) + 1);
@@ -495,7 +515,7 @@ static void tell_memory(struct sluice_job *job, int64_t frame_bytes)
 
 static enum status begin(struct sluice_job *job)
 {
-    enum status status = ring_create(job->slots, &job->ring);
+    enum status status = ring_create(job->slots, job->pictures, &job->ring);
     if (!status)
         status = queue_create(PACKETS_QUEUED, 1, drop_packet, &job->packets);
     if (!status)
@@ -815,11 +835,13 @@ void sluice_job_destroy(struct sluice_job **job)
     // What holds frames goes before what made them.
     sink_destroy(&old->sink);
     recorder_destroy(&old->recorder);
-    av_frame_free((AVFrame **)&old->video.first);
+    for (int n = 0; n < PICTURES_MOST; n++) {
+        av_frame_free(&old->shape[n]);
+        gap_destroy(&old->gap[n]);
+    }
     queue_destroy(&old->frames);
     queue_destroy(&old->packets);
     latency_destroy(&old->latency);
-    gap_destroy(&old->gap);
     snapshot_destroy(&old->snapshot);
     avformat_free_context(old->described);
     ring_destroy(&old->ring);

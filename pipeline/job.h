@@ -17,6 +17,7 @@
 #include "pipeline/change.h"
 #include "pipeline/decoder.h"
 #include "pipeline/filter.h"
+#include "pipeline/fleet.h"
 #include "pipeline/gap.h"
 #include "pipeline/latency.h"
 #include "pipeline/meter.h"
@@ -66,8 +67,10 @@ struct sluice_job {
     char *output_name;                // of the first, without secrets
     char *output_names[OUTPUTS_MOST]; // without secrets, in the order of the sink's
     int outputs;
-    struct trace *trace;     // NULL: none
-    struct metrics *metrics; // NULL: none
+    int pictures;                               // of the chain: its result, and its taps
+    struct sink_formats formats[PICTURES_MOST]; // of each
+    struct trace *trace;                        // NULL: none
+    struct metrics *metrics;                    // NULL: none
     int slots, verify;
     int64_t frame_limit; // INT64_MAX: none
     int64_t latency_ns;  // frames older than so are dropped; 0: never
@@ -80,12 +83,13 @@ struct sluice_job {
     AVPacket **early;      // packets read before the threads began and not dealt with yet
     int earlies;
     int64_t early_bytes;
-    struct latency *latency; // NULL: the source is not live
-    struct gap *gap;         // NULL: the source is not one that can be lost
+    struct latency *latency;        // NULL: the source is not live
+    struct gap *gap[PICTURES_MOST]; // of each; NULL: the source is not one that can be lost
     enum gap_kind gap_kind;
     struct snapshot *snapshot;
     AVFormatContext *described; // what the source holds, which nothing reads from
     struct sink_video video;
+    AVFrame *shape[PICTURES_MOST]; // of each picture: the first frame
     char input_format[32], output_format[32];
     int width, height;   // of the first frame
     int64_t memory_most; // what the job may take, in bytes
@@ -103,7 +107,7 @@ struct sluice_job {
     int64_t behind_ns; // when decoding was last fast enough
 
     // ---- the encode thread's ----
-    int64_t engine_end[SLUICE_PARTS]; // when each engine was last busy
+    int64_t engine_end[FLEET_MOST][SLUICE_PARTS]; // when each GPU's engines were last busy
     struct pace pace;
 
     // ---- any thread's ----

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/job.h"
@@ -10,6 +11,36 @@
 void sluice_public_name(const char *name, char *to, size_t size)
 {
     name_without_secrets(name, to, size);
+}
+
+// Put names without secrets in the place of those that have some. Returns whether there were any.
+static bool hide_secrets(struct chain *chain)
+{
+    bool hidden = false;
+    for (int k = 0; k < chain->links; k++)
+        for (int n = 0; n < STAGE_OPTIONS && chain->link[k].stage->option[n].name; n++) {
+            char shown[4300], **text = &chain->link[k].text[n];
+            if (!*text || !chain->link[k].stage->option[n].writes)
+                continue;
+            name_without_secrets(*text, shown, sizeof shown);
+            if (!strcmp(shown, *text))
+                continue;
+            free(*text);
+            *text = strdup(shown);
+            hidden = true;
+        }
+    return hidden;
+}
+
+char *sluice_public_chain(const char *text)
+{
+    struct chain_error error;
+    struct chain chain;
+    if (chain_parse(text, &chain, &error))
+        return strdup(text);
+    char *shown = hide_secrets(&chain) ? chain_text(&chain) : strdup(text);
+    chain_free(&chain);
+    return shown;
 }
 
 // What of the sink others may ask while the job runs. Zero before and without it.
@@ -56,12 +87,16 @@ static struct ledger ledger_now(const struct sluice_job *job)
     };
 }
 
-// The seconds that a part was working. The CPU's threads are one part.
+// The seconds that a part was working. The CPU's threads are one part, and so are several GPUs.
 static double busy_seconds(const struct sluice_job *job, enum sluice_part part)
 {
     double seconds = (double)job->meter[part].busy_ns * 1e-9;
-    bool shared = part == SLUICE_PART_FILTER && job->backend->parallel > 1;
-    return shared ? seconds / job->backend->parallel : seconds;
+    const struct backend *backend = job->backend;
+    bool of_gpus = part == SLUICE_PART_UPLOAD || part == SLUICE_PART_DOWNLOAD;
+    int shared = part == SLUICE_PART_FILTER && !backend->gpus ? backend->parallel
+                 : part == SLUICE_PART_FILTER || of_gpus      ? backend->gpus
+                                                              : 1;
+    return shared > 1 ? seconds / shared : seconds;
 }
 
 static void report_live(const struct sluice_job *job, struct sluice_progress *progress)
@@ -157,6 +192,7 @@ enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
         .connects = from->connects,
         .connected = from->connected,
         .failed = from->failed,
+        .tap = from->tap,
     };
     return SLUICE_OK;
 }

@@ -8,7 +8,7 @@
 #include "pipeline/monitor.h"
 
 struct ring {
-    int slots;
+    int slots, pictures;
     struct slot *slot;
     struct monitor lock;
     // ---- guarded by lock ----
@@ -18,24 +18,31 @@ struct ring {
     bool finished, abandoned;
 };
 
-enum status ring_create(int slots, struct ring **ring)
+static enum status init_slot(struct slot *slot, int number, int pictures)
+{
+    slot->number = number;
+    slot->in = av_frame_alloc();
+    bool whole = slot->in;
+    for (int n = 0; n < pictures; n++)
+        whole = (slot->out[n] = av_frame_alloc()) && whole;
+    return whole ? STATUS_OK : STATUS_MEMORY;
+}
+
+enum status ring_create(int slots, int pictures, struct ring **ring)
 {
     *ring = calloc(1, sizeof **ring);
     if (!*ring)
         return STATUS_MEMORY;
     monitor_init(&(*ring)->lock);
     (*ring)->slots = slots;
+    (*ring)->pictures = pictures;
     (*ring)->slot = calloc((size_t)slots, sizeof *(*ring)->slot);
-    for (int k = 0; (*ring)->slot && k < slots; k++) {
-        struct slot *slot = &(*ring)->slot[k];
-        slot->number = k;
-        slot->in = av_frame_alloc();
-        slot->out = av_frame_alloc();
-        if (slot->in && slot->out && k == slots - 1)
-            return STATUS_OK;
-    }
-    ring_destroy(ring);
-    return STATUS_MEMORY;
+    enum status status = (*ring)->slot ? STATUS_OK : STATUS_MEMORY;
+    for (int k = 0; k < slots && !status; k++)
+        status = init_slot(&(*ring)->slot[k], k, pictures);
+    if (status)
+        ring_destroy(ring);
+    return status;
 }
 
 void ring_destroy(struct ring **ring)
@@ -44,7 +51,8 @@ void ring_destroy(struct ring **ring)
         return;
     for (int k = 0; (*ring)->slot && k < (*ring)->slots; k++) {
         av_frame_free(&(*ring)->slot[k].in);
-        av_frame_free(&(*ring)->slot[k].out);
+        for (int n = 0; n < (*ring)->pictures; n++)
+            av_frame_free(&(*ring)->slot[k].out[n]);
     }
     monitor_finish(&(*ring)->lock);
     free((*ring)->slot);
@@ -117,7 +125,8 @@ enum status ring_take(struct ring *ring, struct slot **slot)
 void ring_release(struct ring *ring, struct slot *slot)
 {
     av_frame_unref(slot->in);
-    av_frame_unref(slot->out);
+    for (int n = 0; n < ring->pictures; n++)
+        av_frame_unref(slot->out[n]);
     monitor_lock(&ring->lock);
     ring->released++;
     monitor_tell(&ring->lock);

@@ -21,12 +21,15 @@
 struct slot {
     int number;
     struct filter *filter; // whose work it is
-    AVFrame *in, *out;     // the ring's; empty while FREE
+    // The ring's; empty while FREE. `out` is one for each picture: the chain's result, and its
+    // taps.
+    AVFrame *in, *out[PICTURES_MOST];
 };
 
 struct ring;
 
-enum status ring_create(int slots, struct ring **ring);
+// For frames that become so many pictures.
+enum status ring_create(int slots, int pictures, struct ring **ring);
 
 // Free it. No thread may be using it. Leaves NULL.
 void ring_destroy(struct ring **ring);

@@ -39,18 +39,19 @@ enum status sink_create(const struct sink_request *requests, int count, const st
                         const struct stop *stop, struct sink **sink)
 {
     struct sink *made[OUTPUTS_MOST] = {NULL};
-    int sinks = 0;
+    int picture[OUTPUTS_MOST], sinks = 0;
     enum status status = STATUS_OK;
     *sink = NULL;
     for (int k = 0; k < count && !status; k++) {
         status = create_one(&requests[k], log, stop, &made[sinks]);
         for (int n = 0; n < sinks && made[sinks]; n++)
-            if (made[n]->encoder && made[sinks]->encoder)
+            if (picture[n] == requests[k].picture && made[n]->encoder && made[sinks]->encoder)
                 sink_encode_join(made[n], &made[sinks]);
+        picture[sinks] = requests[k].picture;
         sinks += made[sinks] != NULL;
     }
     if (!status && sinks > 1)
-        return sink_fan_create(made, sinks, log, stop, sink);
+        return sink_fan_create(made, picture, sinks, log, stop, sink);
     if (!status)
         *sink = made[0];
     for (int k = 0; k < sinks && status; k++)

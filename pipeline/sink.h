@@ -14,6 +14,7 @@
 #include "pipeline/pixel.h"
 #include "pipeline/stop.h"
 #include "pipeline/writer.h"
+#include "stages/program.h"
 #include "stages/log.h"
 #include "stages/status.h"
 
@@ -35,6 +36,7 @@ struct sink_video {
     int stream;                  // the one of them that is filtered
     bool live;                   // it plays in its own time
     const AVFrame *first;        // size, pixel format, tags, side data
+    AVFrame *const *tap;         // the same of each tap's picture
     AVRational time_base;        // of frames
     AVRational frame_rate;       // {0}: unknown
     int64_t shift;               // microseconds by which timestamps move back
@@ -55,10 +57,13 @@ struct sink_output {
     int64_t dropped;       // left out, because it was too slow or not there
     int64_t bytes, files, connects;
     bool connected, failed;
+    bool tap; // it gets the picture of a tap
 };
 
 struct sink {
     struct sink_formats formats;
+    struct sink_formats tap_formats[PICTURES_MOST - 1]; // of fans: of each tap's picture
+    AVFrame *const *tap;      // of fans: each tap's picture of the frame that write() takes next
     const char *encoder;      // NULL: none
     const char *container;    // "mp4", "hash", "null"
     bool carries;             // other streams may join the video
@@ -99,6 +104,7 @@ struct sink {
 
 struct sink_request {
     const char *output;
+    int picture; // of the chain: its result, or that of tap `picture` - 1
     const char *format, *encoder, *crf, *preset, *bitrate; // (optional)
     const char *const *options;                            // (optional) ended by NULL
     double segment;                                        // seconds; 0: one file
@@ -108,10 +114,11 @@ struct sink_request {
 };
 
 enum { OUTPUTS_MOST = 16 };
+_Static_assert(OUTPUTS_MOST <= (int)PICTURES_MOST, "each output may be a tap's");
 
 // Find out how to write the outputs, 1 to OUTPUTS_MOST; refuse what cannot be. Nothing is created.
-// Outputs that can have the same encoding share one. STATUS_USAGE for names and options that do not
-// exist, STATUS_OUTPUT for places that cannot be written.
+// Outputs of one picture that can have the same encoding share one. STATUS_USAGE for names and
+// options that do not exist, STATUS_OUTPUT for places that cannot be written.
 //
 // `stop` (optional) must outlive the sink: once it is late, writing to a pipe that nobody reads
 // ends.
@@ -129,9 +136,17 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
 // for both; what is made for a window or a page does not for a file. *other is NULL then.
 void sink_encode_join(struct sink *sink, struct sink **other);
 
-// Takes the `count` sinks in either case.
-enum status sink_fan_create(struct sink **sinks, int count, const struct log *log,
-                            const struct stop *stop, struct sink **sink);
+// Takes the `count` sinks in either case. Sink number k gets picture[k].
+enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
+                            const struct log *log, const struct stop *stop, struct sink **sink);
+
+// What frames the sink takes, picture by picture.
+static inline void sink_list_formats(const struct sink *sink, struct sink_formats *list)
+{
+    list[0] = sink->formats;
+    for (int n = 1; n < PICTURES_MOST; n++)
+        list[n] = sink->tap_formats[n - 1];
+}
 
 static inline void sink_destroy(struct sink **sink)
 {

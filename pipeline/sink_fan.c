@@ -1,5 +1,6 @@
-// The sink of sinks: every frame goes to several, each in a thread of its own. Of a live source one
-// that is slow leaves out frames; of a file all are waited for. One that fails is left behind.
+// The sink of sinks: every frame goes to several, each in a thread of its own, as the picture that
+// it is for: the chain's result, or that of a tap. Of a live source one that is slow leaves out
+// frames; of a file all are waited for. One that fails is left behind.
 #include <libavutil/frame.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ enum { FRAMES_WAITING = 4, FRAMES_SKIPPING = 64 };
 
 struct branch {
     struct sink *sink;
+    int picture;
     struct queue *frames;
     bool skips;
     bool (*is_late)(void *opaque, const AVFrame *frame); // NULL: never
@@ -74,8 +76,11 @@ static enum status open_branch(struct branch *branch, const struct sink_video *v
     branch->skips = video->live;
     branch->is_late = video->is_late;
     branch->opaque = video->opaque;
-    branch->sink->pixel = video->first->format;
-    enum status status = branch->sink->open(branch->sink, video);
+    struct sink_video mine = *video;
+    if (branch->picture)
+        mine.first = video->tap[branch->picture - 1];
+    branch->sink->pixel = mine.first->format;
+    enum status status = branch->sink->open(branch->sink, &mine);
     if (!status)
         status = queue_create(branch->skips ? FRAMES_SKIPPING : FRAMES_WAITING, 1, drop_frame,
                               &branch->frames);
@@ -153,7 +158,8 @@ static enum status write(struct sink *sink, AVFrame *frame)
     enum status first = STATUS_OK;
     int taken = 0;
     for (int k = 0; frame && k < self->branches; k++) {
-        enum status status = give(&self->branch[k], frame);
+        int picture = self->branch[k].picture;
+        enum status status = give(&self->branch[k], picture ? sink->tap[picture - 1] : frame);
         taken += !status;
         first = first ? first : status;
     }
@@ -228,6 +234,7 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
         const struct branch *branch = &self->branch[k];
         int more = branch->sink->outputs(branch->sink, list + count, most - count);
         for (int n = count; n < count + more; n++) {
+            list[n].tap = branch->picture > 0;
             list[n].dropped += branch->dropped + branch->sink->dropped;
             list[n].failed |= status_is_failure((enum status)branch->status);
             count_missing(branch, &list[n]);
@@ -261,36 +268,44 @@ static void destroy(struct sink **sink)
 
 // ---- creation ----
 
-static void init_branch(struct branch *branch, struct sink *sink)
+static void init_branch(struct branch *branch, struct sink *sink, int picture)
 {
     branch->sink = sink;
+    branch->picture = picture;
     monitor_init(&branch->lock);
 }
 
-// One's wishes count for all: the others convert what they cannot take. The first of those that
-// have any, since those that take everything do not mind; what is kept comes before what is
-// watched.
-static const struct sink *who_decides(const struct fan_sink *self)
+// Of those that get the same picture one's wishes count for all: the others convert what they
+// cannot take. The first of those that have any, since those that take everything do not mind; what
+// is kept comes before what is watched. `natural` where nobody gets it.
+static const struct sink_formats *who_decides(const struct fan_sink *self, int picture)
 {
-    const struct sink *watched = NULL;
+    static const struct sink_formats natural = {.natural = true};
+    const struct sink_formats *any = &natural, *watched = NULL;
+    for (int k = self->branches - 1; k >= 0; k--) {
+        const struct sink *one = self->branch[k].sink;
+        if (self->branch[k].picture != picture)
+            continue;
+        any = &one->formats;
+        if (one->formats.candidates && one->is_live)
+            watched = &one->formats;
+    }
     for (int k = 0; k < self->branches; k++) {
         const struct sink *one = self->branch[k].sink;
-        if (one->formats.candidates && !one->is_live)
-            return one;
-        if (one->formats.candidates && !watched)
-            watched = one;
+        if (self->branch[k].picture == picture && one->formats.candidates && !one->is_live)
+            return &one->formats;
     }
-    return watched ? watched : self->branch[0].sink;
+    return watched ? watched : any;
 }
 
-enum status sink_fan_create(struct sink **sinks, int count, const struct log *log,
-                            const struct stop *stop, struct sink **sink)
+enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
+                            const struct log *log, const struct stop *stop, struct sink **sink)
 {
     struct fan_sink *self = calloc(1, sizeof *self);
     *sink = self ? &self->base : NULL;
     for (int k = 0; k < count; k++) {
         if (self)
-            init_branch(&self->branch[self->branches++], sinks[k]);
+            init_branch(&self->branch[self->branches++], sinks[k], picture[k]);
         else
             sink_destroy(&sinks[k]);
         sinks[k] = NULL;
@@ -300,7 +315,7 @@ enum status sink_fan_create(struct sink **sinks, int count, const struct log *lo
     self->log = log;
     self->stop = stop;
     self->base = (struct sink){
-        .formats = who_decides(self)->formats,
+        .formats = *who_decides(self, 0),
         .encoder = self->branch[0].sink->encoder,
         .container = self->branch[0].sink->container,
         .open = open,
@@ -313,7 +328,11 @@ enum status sink_fan_create(struct sink **sinks, int count, const struct log *lo
         .memory = memory,
         .destroy = destroy,
     };
+    self->base.one_frame = true;
     for (int k = 0; k < count; k++) {
+        self->base.one_frame &= self->branch[k].sink->one_frame;
+        if (picture[k])
+            self->base.tap_formats[picture[k] - 1] = *who_decides(self, picture[k]);
         self->base.carries |= self->branch[k].sink->carries;
         self->base.is_live |= self->branch[k].sink->is_live;
     }

@@ -84,7 +84,9 @@ struct sluice_config {
     // share it. Of live sources none holds up another, nor the source: what is slow or not there
     // leaves out frames, and what has failed is left behind; the job fails when none is left.
     const struct sluice_output *more_outputs;
-    // The stages; NULL: "gray,gaussian=1.4,sobel,threshold=20:240". "" or "null": none.
+    // The stages; NULL: "gray,gaussian=1.4,sobel,threshold=20:240". "" or "null": none. Some write
+    // files of their own: "tap=bright.mkv" makes the picture as it is there a further output, with
+    // the usual encoding; "stats=FILE" tells of each frame. All outputs together are 16 at most.
     const char *chain;
 
     const char *input_format; // FFmpeg's name of a demuxer, when the content cannot tell
@@ -175,8 +177,8 @@ void sluice_job_destroy(struct sluice_job **job);
 
 // Filter by other parameters from the next frame on, all of them at once: "gaussian.sigma=2.5,
 // threshold.t1=30", or of the second of two "gaussian#2.sigma=1". SLUICE_USAGE if they are none of
-// the chain's, with a sentence in `why` (optional), and nothing changes. Any thread, any time
-// between create and destroy.
+// the chain's, or would change the files that it writes, with a sentence in `why` (optional), and
+// nothing changes. Any thread, any time between create and destroy.
 enum sluice_status sluice_job_set(struct sluice_job *job, const char *options, char *why,
                                   size_t size);
 
@@ -265,6 +267,7 @@ struct sluice_output_figures {
     int64_t connects; // times that its address was reached
     bool connected;   // it is now
     bool failed;
+    bool tap; // it has the picture at a tap of the chain
 };
 
 // Output number `index` from 0. SLUICE_END past the last. Any thread while the job exists.
@@ -483,6 +486,9 @@ const char *sluice_version(void);
 
 // A name as it may be shown: without passwords and other secrets of an address.
 void sluice_public_name(const char *name, char *to, size_t size);
+
+// A chain as it may be shown, alike; the caller frees it with free(). NULL without memory.
+char *sluice_public_chain(const char *chain);
 
 // What a status is called in a sentence.
 const char *sluice_status_name(enum sluice_status status);

@@ -237,7 +237,7 @@ static enum status run_job(struct subject *subject, int64_t ns, int64_t *frames)
     struct work work;
     pthread_t thread;
     *frames = 0;
-    enum status status = ring_create(subject->slots, &waiter.ring);
+    enum status status = ring_create(subject->slots, 1, &waiter.ring);
     if (status)
         return status;
     if (pthread_create(&thread, NULL, await_frames, &waiter)) {

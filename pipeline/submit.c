@@ -12,7 +12,7 @@ static enum status change_filter(struct sluice_job *job, const AVFrame *frame)
         return status;
     struct filter_request request = {
         .chain = &job->chain,
-        .formats = &job->sink->formats,
+        .formats = job->formats,
         .backend = job->backend,
         .slots = job->slots,
         .frames_in_flight = !job->source->is_still,

@@ -17,11 +17,13 @@
 // One frame's work.
 //
 // The source has the format of the program's input; its memory is the host's, or the device's when
-// `source_on_device`, where it becomes valid on `source_stream` (the backend's kind of stream). The
+// `source_on_device`, where it becomes valid on `source_stream` (the backend's kind of stream);
+// with `source_abroad` it is another device's, and copied first. The
 // target has the format of the program's output and is host memory from the backend's alloc().
 // Planes that the plan computes are written; so are referenced planes when the source is on the
 // device. A target plane with a NULL pointer is not wanted: constant planes, and referenced ones
-// that the engine shares with the source frame.
+// that the engine shares with the source frame. `tap` has such a target for each tap of the
+// program, and stays until wait() has returned.
 //
 // `side` has host memory from alloc() for each side data of the program (struct program, `side`),
 // as many bytes as op_side_bytes() says; NULL: not wanted, one or all. It is written when wait()
@@ -29,11 +31,18 @@
 struct work {
     struct image source;
     struct image target;
-    bool source_on_device;
+    const struct image *tap;
+    bool source_on_device, source_abroad;
     void *source_stream;
     bool fields; // filter each field by itself; has image_has_fields()
     void *const *side;
 };
+
+// Where picture number `n` of the program goes, see program_pictures().
+static inline const struct image *work_target(const struct work *work, int n)
+{
+    return n ? &work->tap[n - 1] : &work->target;
+}
 
 // When a part of a frame's work ran, in nanoseconds of CLOCK_MONOTONIC, and how much processor time
 // it took. Engines that serve one frame after another leave `busy_ns` 0: they were busy from the
@@ -73,7 +82,7 @@ struct backend {
     char description[96]; // "NVIDIA H200, compute capability 9.0", "16 threads, AVX2"
     struct plan_limits limits;
     bool has_device_memory; // can read sources on the device
-    bool has_link;          // frames are copied to it, fastest from memory of alloc()
+    int gpus;               // slot k is served by GPU k % gpus, over a link; 0: by the host itself
     int parallel;           // frames that it works on at the same time, about
     int in_flight;          // frames that keep it busy; 0: one more than it works on
 
@@ -95,7 +104,7 @@ struct backend {
     enum status (*stream_create)(struct backend *backend, void **stream);
     void (*stream_destroy)(struct backend *backend, void **stream);
 
-    // For measuring; NULL where has_device_memory is false. Device memory that holds a copy of host
+    // For measuring; NULL where there is not one GPU. Device memory that holds a copy of host
     // memory, NULL when there is none left; bytes a second that a plain copy of `bytes` within the
     // device's memory moves, and that the link to the host does in each direction. They take about
     // `seconds`.

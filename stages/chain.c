@@ -485,6 +485,8 @@ enum status chain_parse(const char *text, struct chain *chain, struct chain_erro
     while (rest.begin && !status) {
         struct span part = cut(&rest, ',');
         status = parse_link(&parser, part, &chain->link[chain->links++]);
+        if (!status && chain_files(chain, WRITES_PICTURES, NULL, 0) >= PICTURES_MOST)
+            status = refuse(&parser, trimmed(part), "a chain has up to %d taps", PICTURES_MOST - 1);
     }
     if (status)
         chain_free(chain);
@@ -738,6 +740,22 @@ int chain_files(const struct chain *chain, enum option_writes writes, struct cha
         count++;
     }
     return count;
+}
+
+void chain_mute(struct chain *chain)
+{
+    int kept = 0;
+    for (int k = 0; k < chain->links; k++) {
+        struct chain_link *link = &chain->link[k];
+        int n = written_option(link->stage);
+        if (n >= 0) {
+            free(link->text[n]);
+            link->text[n] = NULL;
+        }
+        if (!writes_file(link, WRITES_PICTURES))
+            chain->link[kept++] = *link;
+    }
+    chain->links = kept;
 }
 
 // The next stage from number *k on that writes something, with the name of its file or "".

@@ -13,9 +13,11 @@ struct builder {
     struct plan *plan;
     const struct program *program;
     struct plan_limits limits;
-    int *uses;      // of each program plane: by operations, and once by the output
-    int *buffer_of; // of each program plane: its buffer, -1 while it has none
-    bool *sided;    // of each side data: a pass makes it
+    int *uses;             // of each program plane: by operations, and once by the outputs
+    struct operand *place; // of each program plane: where it is in memory, if it is
+    bool *placed;          // ... and whether
+    bool done[PICTURES_MOST * FORMAT_COMPONENTS]; // of the outputs' components: a pass makes it
+    bool *sided;                                  // of each side data: a pass makes it
     enum status status;
 };
 
@@ -128,6 +130,12 @@ static void append_steps(struct builder *builder, struct plan_pass *pass,
     }
 }
 
+static const struct component *output_component(const struct program *program, int index)
+{
+    return &program_format(program, index / FORMAT_COMPONENTS)
+                ->component[index % FORMAT_COMPONENTS];
+}
+
 // Whether an operand lies in memory as plain samples.
 static bool is_plain(const struct builder *builder, struct operand operand, int depth)
 {
@@ -136,7 +144,7 @@ static bool is_plain(const struct builder *builder, struct operand operand, int 
     case PLACE_INPUT:
         return component_is_plain(&program->input.component[operand.index], depth);
     case PLACE_OUTPUT:
-        return component_is_plain(&program->output.component[operand.index], depth);
+        return component_is_plain(output_component(program, operand.index), depth);
     default:
         return operand.place == PLACE_BUFFER;
     }
@@ -183,12 +191,10 @@ static void set_source(struct builder *builder, struct plan_pass *pass, const st
 }
 
 // Whether a walk back from program plane `plane` ends at `from`, because that is in memory anyway.
-static bool is_in_memory(const struct builder *builder, int from, int plane, struct operand target)
+static bool is_in_memory(const struct builder *builder, int from, int plane)
 {
-    if (from < FORMAT_COMPONENTS)
-        return true;
-    bool made_here = from == plane && target.place == PLACE_BUFFER;
-    return (builder->uses[from] > 1 || builder->buffer_of[from] >= 0) && !made_here;
+    return from < FORMAT_COMPONENTS || builder->placed[from] ||
+           (builder->uses[from] > 1 && from != plane);
 }
 
 // Append the passes that make side data number `side`, if there are none yet: with the plane beside
@@ -201,7 +207,7 @@ static void make_side(struct builder *builder, int side)
     if (builder->uses[plane])
         materialised(builder, plane);
     else
-        make(builder, plane, &(struct operand){PLACE_CONSTANT, 0}, 0);
+        make(builder, plane, NULL, 0);
 }
 
 // The operation that is a pass by itself, after what it reads.
@@ -228,13 +234,12 @@ struct route {
 };
 
 // Walk back from `plane` to what is in memory, collecting operations last to first.
-static void find_route(struct builder *builder, int plane, struct operand target,
-                       struct route *route)
+static void find_route(struct builder *builder, int plane, struct route *route)
 {
     const struct program *program = builder->program;
     const struct op **ops = plan_alloc(builder, (size_t)(program->ops + 1) * sizeof(struct op *));
     *route = (struct route){.plane = {plane}, .sources = 1};
-    while (ops && !is_in_memory(builder, route->plane[0], plane, target) && !route->mix) {
+    while (ops && !is_in_memory(builder, route->plane[0], plane) && !route->mix) {
         const struct op *op = definition(program, route->plane[0]);
         if (op->kind == OP_MIX) {
             route->mix = op;
@@ -283,7 +288,7 @@ static void make(struct builder *builder, int plane, const struct operand *targe
 {
     struct route route;
     bool made = false;
-    find_route(builder, plane, target[0], &route);
+    find_route(builder, plane, &route);
     while (!made && !builder->status) {
         int reads = route.count ? op_reads_side(route.ops[0]) : -1;
         if (reads >= 0)
@@ -293,8 +298,8 @@ static void make(struct builder *builder, int plane, const struct operand *targe
             return;
         made = make_part(builder, pass, &route, target, targets) && !route.count;
         if (made) {
-            memcpy(pass->target, target, (size_t)targets * sizeof *target);
-            pass->targets = targets;
+            for (; pass->targets < targets; pass->targets++)
+                pass->target[pass->targets] = target[pass->targets];
         } else {
             struct operand buffer = {PLACE_BUFFER, append_buffer(builder, pass->grid)};
             pass->target[0] = route.source[0] = buffer;
@@ -303,19 +308,54 @@ static void make(struct builder *builder, int plane, const struct operand *targe
     }
 }
 
-// Where a plane that several read, or a mix reads, is in memory; made on first demand.
+// The components of outputs that a pass is still to make of `plane`, `most` of them at most.
+static int find_targets(const struct builder *builder, int plane, struct operand *target, int most)
+{
+    const struct program *program = builder->program;
+    int count = 0;
+    for (int k = 0; k < program_pictures(program) * FORMAT_COMPONENTS && count < most; k++) {
+        int n = k / FORMAT_COMPONENTS, c = k % FORMAT_COMPONENTS;
+        const struct format *format = program_format(program, n);
+        if (!builder->done[k] && format_has(format, c) &&
+            program_out(program, n)[c].plane == plane &&
+            builder->plan->picture[n].plane[format->component[c].plane].origin == PLANE_COMPUTED)
+            target[count++] = (struct operand){PLACE_OUTPUT, k};
+    }
+    return count;
+}
+
+static void make_targets(struct builder *builder, int plane, const struct operand *target,
+                         int targets)
+{
+    for (int k = 0; k < targets; k++)
+        if (target[k].place == PLACE_OUTPUT)
+            builder->done[target[k].index] = true;
+    make(builder, plane, target, targets);
+}
+
+// Where a plane that several read, or a mix reads, is in memory; made on first demand, and put into
+// outputs on the way: in one of them it is found again, or else in a buffer.
 static struct operand materialised(struct builder *builder, int plane)
 {
+    struct operand target[FORMAT_COMPONENTS];
     if (plane < FORMAT_COMPONENTS)
         return (struct operand){PLACE_INPUT, plane};
-    if (builder->buffer_of[plane] < 0) {
-        int buffer = append_buffer(builder, builder->program->plane[plane]);
-        struct operand target = {PLACE_BUFFER, buffer};
-        builder->buffer_of[plane] = buffer;
-        if (!builder->status)
-            make(builder, plane, &target, 1);
+    if (builder->placed[plane])
+        return builder->place[plane];
+    struct program_plane grid = builder->program->plane[plane];
+    int targets = find_targets(builder, plane, target + 1, FORMAT_COMPONENTS - 1), first = 1;
+    target[0] = (struct operand){PLACE_CONSTANT, 0};
+    for (int k = targets; k > 0; k--)
+        if (is_plain(builder, target[k], grid.depth))
+            target[0] = target[k];
+    if (target[0].place == PLACE_CONSTANT) {
+        target[0] = (struct operand){PLACE_BUFFER, append_buffer(builder, grid)};
+        first = 0;
     }
-    return (struct operand){PLACE_BUFFER, builder->buffer_of[plane]};
+    if (!builder->status)
+        make_targets(builder, plane, target + first, targets + 1 - first);
+    builder->placed[plane] = true;
+    return builder->place[plane] = target[0];
 }
 
 // ---- output planes ----
@@ -326,16 +366,16 @@ static bool stored_in(const struct format *format, int c, int plane)
     return stored && format->component[c].plane == plane;
 }
 
-// Whether output plane `p` has the same bytes as some plane of the input, and which.
-static bool is_reference(const struct program *program, int p, int *source)
+// Whether plane `p` of picture `n` has the same bytes as some plane of the input, and which.
+static bool is_reference(const struct program *program, int n, int p, int *source)
 {
-    const struct format *in = &program->input, *out = &program->output;
+    const struct format *in = &program->input, *out = program_format(program, n);
     *source = -1;
     for (int c = 0; c < FORMAT_COMPONENTS; c++) {
         if (!stored_in(out, c, p))
             continue;
         bool filler = !format_has(out, c);
-        if (!filler && program->out[c].plane != c)
+        if (!filler && program_out(program, n)[c].plane != c)
             return false;
         if (filler && !in->filler)
             return false;
@@ -350,68 +390,87 @@ static bool is_reference(const struct program *program, int p, int *source)
     return true;
 }
 
-static bool is_constant(const struct program *program, int p)
+static bool is_constant(const struct program *program, int n, int p)
 {
+    const struct format *out = program_format(program, n);
     for (int c = 0; c < FORMAT_COMPONENTS; c++)
-        if (stored_in(&program->output, c, p) && format_has(&program->output, c) &&
-            program->out[c].plane >= 0)
+        if (stored_in(out, c, p) && format_has(out, c) && program_out(program, n)[c].plane >= 0)
             return false;
     return true;
 }
 
-// Append the passes of one computed component, and of all others that hold the same plane.
-static void make_component(struct builder *builder, int c, bool *done)
+// A pass that writes one value everywhere.
+static void make_constant(struct builder *builder, int n, int c, int value)
 {
-    const struct program *program = builder->program;
-    const struct format *out = &program->output;
-    int plane = program->out[c].plane;
-    struct operand target[FORMAT_COMPONENTS];
-    int targets = 0;
-    bool filler = !format_has(out, c);
-    if (filler || plane < 0) {
-        struct plan_pass *pass = append_pass(builder);
-        if (!pass)
-            return;
-        int value = filler ? (1 << out->depth) - 1 : program->out[c].value;
-        pass->source[0] = (struct operand){PLACE_CONSTANT, value};
-        pass->sources = 1;
-        pass->target[0] = (struct operand){PLACE_OUTPUT, c};
-        pass->targets = 1;
-        pass->grid =
-            (struct program_plane){format_shift_x(out, c), format_shift_y(out, c), out->depth};
-        pass->source_grid[0] = pass->grid;
-        pass->load_depth = out->depth;
-        done[c] = true;
+    const struct format *out = program_format(builder->program, n);
+    struct plan_pass *pass = append_pass(builder);
+    if (!pass)
         return;
-    }
-    for (int k = c; k < FORMAT_COMPONENTS; k++) {
-        bool computed = format_has(out, k) &&
-                        builder->plan->plane[out->component[k].plane].origin == PLANE_COMPUTED;
-        if (computed && program->out[k].plane == plane) {
-            target[targets++] = (struct operand){PLACE_OUTPUT, k};
-            done[k] = true;
-        }
-    }
-    make(builder, plane, target, targets);
+    pass->source[0] = (struct operand){PLACE_CONSTANT, value};
+    pass->sources = 1;
+    pass->target[0] = (struct operand){PLACE_OUTPUT, n * FORMAT_COMPONENTS + c};
+    pass->targets = 1;
+    pass->grid = (struct program_plane){format_shift_x(out, c), format_shift_y(out, c), out->depth};
+    pass->source_grid[0] = pass->grid;
+    pass->load_depth = out->depth;
 }
 
-static void make_output(struct builder *builder)
+// Append the passes that put a plane into outputs: into all that a pass holds by the pass that
+// makes it, into the rest from memory.
+static void make_component(struct builder *builder, int plane)
 {
-    const struct format *out = &builder->program->output;
-    bool done[FORMAT_COMPONENTS] = {false};
-    for (int p = 0; p < out->planes; p++) {
-        struct plan_plane *plane = &builder->plan->plane[p];
-        if (is_reference(builder->program, p, &plane->source))
+    struct operand target[FORMAT_COMPONENTS + 1];
+    int targets = find_targets(builder, plane, target, FORMAT_COMPONENTS + 1);
+    if (plane >= FORMAT_COMPONENTS && (builder->uses[plane] > 1 || targets > FORMAT_COMPONENTS))
+        materialised(builder, plane);
+    while (!builder->status &&
+           (targets = find_targets(builder, plane, target, FORMAT_COMPONENTS)) > 0)
+        make_targets(builder, plane, target, targets);
+}
+
+static void find_origins(struct builder *builder, int n)
+{
+    for (int p = 0; p < program_format(builder->program, n)->planes; p++) {
+        struct plan_plane *plane = &builder->plan->picture[n].plane[p];
+        if (is_reference(builder->program, n, p, &plane->source))
             plane->origin = PLANE_REFERENCE;
-        else if (is_constant(builder->program, p))
+        else if (is_constant(builder->program, n, p))
             plane->origin = PLANE_CONSTANT;
     }
+}
+
+static void make_output(struct builder *builder, int n)
+{
+    const struct format *out = program_format(builder->program, n);
     for (int c = 0; c < FORMAT_COMPONENTS && !builder->status; c++) {
-        bool stored = format_has(out, c) || (c == COMPONENT_ALPHA && out->filler);
-        if (stored && !done[c] &&
-            builder->plan->plane[out->component[c].plane].origin == PLANE_COMPUTED)
-            make_component(builder, c, done);
+        bool has = format_has(out, c), stored = has || (c == COMPONENT_ALPHA && out->filler);
+        const struct program_output *from = &program_out(builder->program, n)[c];
+        if (!stored || builder->done[n * FORMAT_COMPONENTS + c] ||
+            builder->plan->picture[n].plane[out->component[c].plane].origin != PLANE_COMPUTED)
+            continue;
+        if (has && from->plane >= 0)
+            make_component(builder, from->plane);
+        else
+            make_constant(builder, n, c, has ? from->value : (1 << out->depth) - 1);
     }
+}
+
+static void make_outputs(struct builder *builder)
+{
+    for (int n = 0; n < program_pictures(builder->program); n++)
+        find_origins(builder, n);
+    for (int n = 0; n < program_pictures(builder->program) && !builder->status; n++)
+        make_output(builder, n);
+}
+
+static bool is_output(const struct program *program, int plane)
+{
+    for (int n = 0; n < program_pictures(program); n++)
+        for (int c = 0; c < FORMAT_COMPONENTS; c++)
+            if (format_has(program_format(program, n), c) &&
+                program_out(program, n)[c].plane == plane)
+                return true;
+    return false;
 }
 
 static void count_uses(struct builder *builder)
@@ -420,14 +479,8 @@ static void count_uses(struct builder *builder)
     for (int k = 0; k < program->ops; k++)
         for (int s = 0; s < program->op[k].sources; s++)
             builder->uses[program->op[k].source[s]]++;
-    for (int c = 0; c < FORMAT_COMPONENTS; c++) {
-        bool first = format_has(&program->output, c) && program->out[c].plane >= 0;
-        for (int k = 0; k < c; k++)
-            if (program->out[k].plane == program->out[c].plane)
-                first = false;
-        if (first)
-            builder->uses[program->out[c].plane]++;
-    }
+    for (int plane = 0; plane < program->planes; plane++)
+        builder->uses[plane] += is_output(program, plane);
 }
 
 // ---- buffers that are never alive together share memory ----
@@ -509,12 +562,12 @@ enum status plan_create(const struct program *program, struct plan_limits limits
     (*plan)->transform_size = limits.transform_size;
     struct builder builder = {.plan = *plan, .program = program, .limits = limits};
     builder.uses = plan_alloc(&builder, (size_t)program->planes * sizeof(int));
-    builder.buffer_of = plan_alloc(&builder, (size_t)program->planes * sizeof(int));
+    builder.place = plan_alloc(&builder, (size_t)program->planes * sizeof *builder.place);
+    builder.placed = plan_alloc(&builder, (size_t)program->planes * sizeof(bool));
     builder.sided = plan_alloc(&builder, (size_t)program->sides * sizeof(bool));
     if (!builder.status) {
-        memset(builder.buffer_of, -1, (size_t)program->planes * sizeof(int));
         count_uses(&builder);
-        make_output(&builder);
+        make_outputs(&builder);
         for (int k = 0; k < program->sides && !builder.status; k++)
             make_side(&builder, k);
     }
@@ -553,7 +606,7 @@ static size_t operand_bytes(const struct plan *plan, struct operand operand,
     case PLACE_INPUT:
         return samples * (size_t)plan->program->input.component[operand.index].bytes;
     case PLACE_OUTPUT:
-        return samples * (size_t)plan->program->output.component[operand.index].bytes;
+        return samples * (size_t)output_component(plan->program, operand.index)->bytes;
     case PLACE_BUFFER:
         return samples * (grid.depth > 8 ? 2 : 1);
     case PLACE_CONSTANT:
@@ -582,12 +635,29 @@ static const char *component_name(const struct format *format, int c)
     return c == COMPONENT_ALPHA && !format->alpha ? "filler" : names[format->model][c];
 }
 
+static const char *picture_name(int n, char *name, size_t size)
+{
+    if (n)
+        snprintf(name, size, "tap %d", n);
+    else
+        snprintf(name, size, "output");
+    return name;
+}
+
+static void print_output(const struct plan *plan, int index, FILE *to)
+{
+    char name[16];
+    int n = index / FORMAT_COMPONENTS;
+    fprintf(to, "%s %s", picture_name(n, name, sizeof name),
+            component_name(program_format(plan->program, n), index % FORMAT_COMPONENTS));
+}
+
 static void print_operand(const struct plan *plan, struct operand operand, FILE *to)
 {
     if (operand.place == PLACE_INPUT)
         fprintf(to, "input %s", component_name(&plan->program->input, operand.index));
     else if (operand.place == PLACE_OUTPUT)
-        fprintf(to, "output %s", component_name(&plan->program->output, operand.index));
+        print_output(plan, operand.index, to);
     else if (operand.place == PLACE_BUFFER)
         fprintf(to, "buffer %d", operand.index);
     else
@@ -680,6 +750,19 @@ static void print_pass(const struct plan *plan, const struct plan_pass *pass, in
     }
 }
 
+static void print_origins(const struct plan *plan, int n, FILE *to)
+{
+    char name[16];
+    picture_name(n, name, sizeof name);
+    for (int p = 0; p < program_format(plan->program, n)->planes; p++) {
+        const struct plan_plane *plane = &plan->picture[n].plane[p];
+        if (plane->origin == PLANE_REFERENCE)
+            fprintf(to, "%s plane %d: plane %d of the input, untouched\n", name, p, plane->source);
+        else if (plane->origin == PLANE_CONSTANT)
+            fprintf(to, "%s plane %d: constant, filled once\n", name, p);
+    }
+}
+
 void plan_print(const struct plan *plan, int width, int height, FILE *to)
 {
     size_t bytes = 0;
@@ -687,13 +770,8 @@ void plan_print(const struct plan *plan, int width, int height, FILE *to)
         print_pass(plan, &plan->pass[k], k + 1, width, height, to);
         bytes += plan_pass_bytes(plan, &plan->pass[k], width, height);
     }
-    for (int p = 0; p < plan->program->output.planes; p++) {
-        if (plan->plane[p].origin == PLANE_REFERENCE)
-            fprintf(to, "output plane %d: plane %d of the input, untouched\n", p,
-                    plan->plane[p].source);
-        else if (plan->plane[p].origin == PLANE_CONSTANT)
-            fprintf(to, "output plane %d: constant, filled once\n", p);
-    }
+    for (int n = 0; n < program_pictures(plan->program); n++)
+        print_origins(plan, n, to);
     fprintf(to, "%d pass%s, %d buffer%s, %zu bytes moved a frame\n", plan->passes,
             plan->passes == 1 ? "" : "es", plan->buffers, plan->buffers == 1 ? "" : "s", bytes);
 }

@@ -7,8 +7,9 @@
 // such, or to nowhere where nothing but its side data is wanted. Planes that no operation touches
 // are no pass at all: the output refers to the input's.
 //
-// Passes run in order; a pass reads what earlier ones wrote into buffers. A plan holds for every
-// picture size.
+// Passes run in order; a pass reads what earlier ones wrote into buffers, or into plain planes of
+// an output picture. A picture that taps take is made by the pass that the chain makes it by,
+// unless one of them wants it in another format. A plan holds for every picture size.
 //
 // Thread-safety: immutable once created, freely shared.
 #pragma once
@@ -29,7 +30,7 @@ struct plan_limits {
 enum place {
     PLACE_INPUT,    // index: component of the input picture
     PLACE_BUFFER,   // index: plan buffer
-    PLACE_OUTPUT,   // index: component of the output picture; 3 may be its filler
+    PLACE_OUTPUT,   // index: n * FORMAT_COMPONENTS + component of picture n; 3 may be its filler
     PLACE_CONSTANT, // index: the value of every sample
 };
 
@@ -81,6 +82,10 @@ struct plan_plane {
     int source;
 };
 
+struct plan_picture {
+    struct plan_plane plane[FORMAT_PLANES];
+};
+
 struct plan_block;
 
 struct plan {
@@ -90,8 +95,8 @@ struct plan {
     int passes;
     struct plan_buffer *buffer;
     int buffers;
-    struct plan_plane plane[FORMAT_PLANES]; // of the output
-    unsigned reads;                         // bit p: some pass reads plane p of the input
+    struct plan_picture picture[PICTURES_MOST]; // that the program makes
+    unsigned reads;                             // bit p: some pass reads plane p of the input
     struct plan_block *blocks;
 };
 
@@ -100,6 +105,14 @@ struct plan {
 enum status plan_create(const struct program *program, struct plan_limits limits,
                         struct plan **plan);
 void plan_destroy(struct plan **plan);
+
+// Whether a plane of picture `n` is written by the backend: its passes make it, or it is one of the
+// input that has to be fetched because that is on the device.
+static inline bool plan_writes(const struct plan *plan, int n, int p, bool source_on_device)
+{
+    enum plane_origin origin = plan->picture[n].plane[p].origin;
+    return origin == PLANE_COMPUTED || (origin == PLANE_REFERENCE && source_on_device);
+}
 
 // Bytes that a pass reads from and writes to memory for a picture of this size, each sample once.
 size_t plan_pass_bytes(const struct plan *plan, const struct plan_pass *pass, int width,

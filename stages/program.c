@@ -1,5 +1,6 @@
 #include "stages/program.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -374,26 +375,53 @@ static bool same_meaning(const struct format *a, const struct format *b)
            a->range == b->range && a->chroma_x == b->chroma_x && a->chroma_y == b->chroma_y;
 }
 
-struct format program_natural_format(const struct program *program)
+struct format program_natural_format(const struct program *program, const struct picture *picture)
 {
-    const struct format *meaning = &program->picture.meaning;
+    const struct format *meaning = &picture->meaning;
     if (same_meaning(meaning, &program->input))
         return program->input;
     return format_planar(meaning->model, meaning->depth, meaning->chroma_x, meaning->chroma_y,
                          meaning->alpha, meaning);
 }
 
+// Convert the picture to `format`, and say which plane of it goes where.
+static void finish_picture(struct program *program, const struct format *format,
+                           struct program_output *out)
+{
+    program_convert(program, format);
+    for (int c = 0; c < FORMAT_COMPONENTS; c++) {
+        struct levels levels = format_levels(format, c);
+        bool opaque = c == COMPONENT_ALPHA;
+        out[c] = (struct program_output){.plane = program->picture.plane[c],
+                                         .value = opaque ? levels.high : levels.zero};
+    }
+}
+
+void program_tap(struct program *program)
+{
+    assert(program->taps < PICTURES_MOST - 1);
+    program->tap[program->taps++] = (struct program_tap){.picture = program->picture};
+}
+
+void program_choose_tap(struct program *program, int tap, const struct format *output)
+{
+    program->tap[tap].output = *output;
+    program->tap[tap].chosen = true;
+}
+
 enum status program_finish(struct program *program, const struct format *output)
 {
-    struct format natural = program_natural_format(program);
-    program->output = output ? *output : natural;
-    program_convert(program, &program->output);
-    for (int c = 0; c < FORMAT_COMPONENTS; c++) {
-        struct levels levels = format_levels(&program->output, c);
-        bool opaque = c == COMPONENT_ALPHA;
-        program->out[c] = (struct program_output){.plane = program->picture.plane[c],
-                                                  .value = opaque ? levels.high : levels.zero};
+    struct picture picture = program->picture;
+    for (int k = 0; k < program->taps; k++) {
+        struct program_tap *tap = &program->tap[k];
+        if (!tap->chosen)
+            tap->output = program_natural_format(program, &tap->picture);
+        program->picture = tap->picture;
+        finish_picture(program, &tap->output, tap->out);
     }
+    program->output = output ? *output : program_natural_format(program, &picture);
+    program->picture = picture;
+    finish_picture(program, &program->output, program->out);
     return program->status;
 }
 

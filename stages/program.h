@@ -3,8 +3,8 @@
 // It is straight-line code over numbered planes, each written once. Planes 0 to 3 are the input's
 // components (luma or R first, alpha last); each operation makes the next one. While a chain is
 // lowered, `picture` says what the planes made so far mean; stages read it and append operations
-// through the verbs below. The program is the definition of a chain: cpu/scalar.c runs it as it
-// stands, the plan (plan.h) only regroups it.
+// through the verbs below. A program makes one picture, and one more for each tap. The program is
+// the definition of a chain: cpu/scalar.c runs it as it stands, the plan (plan.h) only regroups it.
 //
 // Errors are sticky: an allocation that fails sets `status`, and every later verb does nothing.
 //
@@ -30,11 +30,22 @@ struct program_output {
     int value;
 };
 
-// The picture at this point of the chain: what it means, and which plane holds each component.
+// The picture at some point of the chain: what it means, and which plane holds each component.
 // `meaning` is a planar format whose storage says nothing.
 struct picture {
     struct format meaning;
     int plane[FORMAT_COMPONENTS];
+};
+
+// The main picture and those of taps.
+enum { PICTURES_MOST = 16 };
+
+// A picture that leaves the chain on its way.
+struct program_tap {
+    struct picture picture; // as it was there
+    bool chosen;            // `output` is set
+    struct format output;
+    struct program_output out[FORMAT_COMPONENTS];
 };
 
 struct program_block;
@@ -53,6 +64,8 @@ struct program {
     int record;                           // of the operations that are appended now
     const struct template_set *templates; // of the stage that is lowered now; NULL: it has none
     struct program_output out[FORMAT_COMPONENTS];
+    struct program_tap tap[PICTURES_MOST - 1];
+    int taps;
 
     struct picture picture;
     enum status status;
@@ -121,13 +134,37 @@ void program_convert(struct program *program, const struct format *meaning);
 // being in full-range units.
 void program_weigh(struct program *program, const double weight[3]);
 
-// End the program: convert to `output` and say which plane goes where. NULL: the storage that needs
-// no conversion, see program_natural_format().
+// Let the picture leave here, besides going on.
+void program_tap(struct program *program);
+
+// Choose the format of tap `tap`, for program_finish().
+void program_choose_tap(struct program *program, int tap, const struct format *output);
+
+// End the program: convert to `output` and say which plane goes where, and the same of each tap.
+// NULL, and taps that were not chosen: the storage that needs no conversion, see
+// program_natural_format().
 enum status program_finish(struct program *program, const struct format *output);
 
-// The format that the picture has now: that of the input if nothing has changed its meaning, else
-// a planar one.
-struct format program_natural_format(const struct program *program);
+// The format that a picture of the program has: that of the input if nothing has changed its
+// meaning, else a planar one.
+struct format program_natural_format(const struct program *program, const struct picture *picture);
+
+// ---- the pictures that a program makes: number 0, and number n > 0 of tap n - 1 ----
+
+static inline int program_pictures(const struct program *program)
+{
+    return 1 + program->taps;
+}
+
+static inline const struct format *program_format(const struct program *program, int n)
+{
+    return n ? &program->tap[n - 1].output : &program->output;
+}
+
+static inline const struct program_output *program_out(const struct program *program, int n)
+{
+    return n ? program->tap[n - 1].out : program->out;
+}
 
 // Whether the program changes nothing: every component of the output is that of the input.
 bool program_is_identity(const struct program *program);

@@ -70,6 +70,16 @@ static void filter(const char *text, int width, int height, int frames)
     size_t bytes = (size_t)width * (size_t)height;
     struct work work = {.source = make_image(backend, &program.input, width, height),
                         .target = make_image(backend, &program.output, width, height)};
+    struct image tap[PICTURES_MOST];
+    for (int n = 1; n < program_pictures(&program); n++)
+        tap[n - 1] = make_image(backend, program_format(&program, n), width, height);
+    struct statistics found[PICTURES_MOST]; // the side data that is measured here
+    void *side[PICTURES_MOST];
+    require(program.sides <= PICTURES_MOST ? STATUS_OK : STATUS_USAGE);
+    for (int k = 0; k < program.sides; k++)
+        side[k] = &found[k];
+    work.tap = tap;
+    work.side = side;
     for (int k = 0; k < frames; k++) {
         require(executor->submit_async(executor, 0, &work));
         require(executor->wait(executor, 0, NULL));
@@ -77,6 +87,8 @@ static void filter(const char *text, int width, int height, int frames)
     executor_destroy(&executor);
     backend->free(backend, work.source.data[0], bytes);
     backend->free(backend, work.target.data[0], bytes);
+    for (int n = 1; n < program_pictures(&program); n++)
+        backend->free(backend, tap[n - 1].data[0], bytes);
     plan_destroy(&plan);
     program_free(&program);
     backend_destroy(&backend);

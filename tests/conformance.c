@@ -6,10 +6,10 @@
 // A case is a number: format, chain, picture size, strides, alignment and content all follow from
 // it, so that `--case K` replays one. Two executors are always busy at once, each with all its
 // slots, so that parameters of one cannot reach the other unseen. The bytes around and between the
-// rows of the target, and behind side data, are compared too. --devices makes N backends take frames
-// in turn, of GPUs the first N, and leaves out the ladder. The ladder's steps follow
-// (stages/ladder.h) unless --case or
-// --first picked some cases; --ladder is these alone. The last line is "N passed, N failed".
+// rows of the target, and behind side data, are compared too. --devices makes N backends take
+// frames in turn, of GPUs the first N, and leaves out the ladder. The ladder's steps follow
+// (stages/ladder.h) unless --case or --first picked some cases; --ladder is these alone. The last
+// line is "N passed, N failed".
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -150,6 +150,9 @@ static struct format test_format(int index)
 static const char *const fixed_chains[] = {
     "null",
     "stats",
+    "tap=a",
+    "brightness=40,tap=a,gray=mean,tap=b,sobel=l1:border=zero,threshold=20:240",
+    "gray,gaussian=1.4,tap=a,sobel,tap=b,tap=c,threshold=20:240,tap=d,tap=e,invert",
     "gaussian=1.4,stats,gray=mean,stats,sobel,stats",
     "brightness=20",
     "brightness=-255",
@@ -473,7 +476,11 @@ struct test_case {
     struct program program;
     struct plan *plan;
     struct executor *executor;
-    struct picture_memory source[SLOTS], target[SLOTS], expected[SLOTS];
+    struct format tap_wanted[PICTURES_MOST];
+    struct picture_memory source[SLOTS];
+    // Of each picture that the program makes.
+    struct picture_memory target[SLOTS][PICTURES_MOST], expected[SLOTS][PICTURES_MOST];
+    struct image tap[SLOTS][PICTURES_MOST];
     void **side[SLOTS], **expected_side[SLOTS]; // NULL: not wanted
 };
 
@@ -572,6 +579,32 @@ static void use_results(struct program *program)
                 program->picture.plane[c] = program->op[k].result;
 }
 
+// Half of the taps in a format that is not their own.
+static void choose_taps(struct test_case *test, uint64_t *state)
+{
+    for (int k = 0; k < test->program.taps; k++) {
+        test->tap_wanted[k] = test_format(random_below(state, FORMATS));
+        if (random_below(state, 2))
+            program_choose_tap(&test->program, k, &test->tap_wanted[k]);
+    }
+}
+
+static bool has_fields(const struct test_case *test)
+{
+    bool has = image_has_fields(&test->source[0].image);
+    for (int n = 0; n < program_pictures(&test->program); n++)
+        has = has && image_has_fields(&test->target[0][n].image);
+    return has;
+}
+
+static bool has_fillers(const struct program *program)
+{
+    bool has = false;
+    for (int n = 0; n < program_pictures(program); n++)
+        has |= program_format(program, n)->filler;
+    return has;
+}
+
 static bool has_whole(const struct program *program)
 {
     for (int k = 0; k < program->ops; k++)
@@ -605,6 +638,7 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
         fatal(test, "no program");
     if (number % 3 == 0)
         use_results(&test->program);
+    choose_taps(test, &state);
     if (program_finish(&test->program, test->convert ? &test->wanted : NULL) ||
         plan_create(&test->program, backend->limits, &test->plan))
         fatal(test, "no plan");
@@ -613,37 +647,45 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
                                  &test->executor))
         fatal(test, "no executor");
     for (int k = 0; k < SLOTS; k++) {
-        uint64_t shape = random_next(&state), again = shape;
         picture_init(&test->source[k], &test->program.input, test->width, test->height, &state,
                      backend);
         picture_fill(&test->source[k], &state);
-        picture_init(&test->target[k], &test->program.output, test->width, test->height, &shape,
-                     backend);
-        picture_init(&test->expected[k], &test->program.output, test->width, test->height, &again,
-                     backend);
+        for (int n = 0; n < program_pictures(&test->program); n++) {
+            uint64_t shape = random_next(&state), again = shape;
+            const struct format *format = program_format(&test->program, n);
+            picture_init(&test->target[k][n], format, test->width, test->height, &shape, backend);
+            picture_init(&test->expected[k][n], format, test->width, test->height, &again, backend);
+        }
         test->side[k] = sides_alloc(test, backend, true, &state);
         test->expected_side[k] = sides_alloc(test, backend, false, &state);
     }
-    test->fields = !has_whole(&test->program) && !random_below(&state, 4) &&
-                   image_has_fields(&test->source[0].image) &&
-                   image_has_fields(&test->target[0].image);
+    test->fields = !has_whole(&test->program) && !random_below(&state, 4) && has_fields(test);
     // A filler that is taken over keeps its bytes, the scalar definition writes its own.
     test->on_device =
-        backend->has_device_memory && !test->program.output.filler && !random_below(&state, 4);
+        backend->has_device_memory && !has_fillers(&test->program) && !random_below(&state, 4);
     if (test->on_device && backend->stream_create(backend, &test->stream))
         fatal(test, "no stream");
 }
 
 // Leave out, in a copy, the planes that the backend does not write.
-static struct image wanted_planes(const struct test_case *test, const struct image *image)
+static struct image wanted_planes(const struct test_case *test, int n, const struct image *image)
 {
     struct image wanted = *image;
-    for (int p = 0; p < FORMAT_PLANES; p++) {
-        enum plane_origin origin = test->plan->plane[p].origin;
-        if (origin == PLANE_CONSTANT || (origin == PLANE_REFERENCE && !test->on_device))
+    for (int p = 0; p < FORMAT_PLANES; p++)
+        if (!plan_writes(test->plan, n, p, test->on_device))
             wanted.data[p] = NULL;
-    }
     return wanted;
+}
+
+static struct work describe_work(struct test_case *test, int slot,
+                                 const struct picture_memory *target)
+{
+    for (int n = 1; n < program_pictures(&test->program); n++)
+        test->tap[slot][n - 1] = wanted_planes(test, n, &target[n].image);
+    return (struct work){.source = test->source[slot].image,
+                         .target = wanted_planes(test, 0, &target[0].image),
+                         .tap = test->tap[slot],
+                         .fields = test->fields};
 }
 
 // One by one, or all at once.
@@ -651,13 +693,12 @@ static void case_submit(struct test_case *test)
 {
     struct work work[SLOTS];
     bool together = test->number / 2 % 2;
-    for (int k = 0; k < SLOTS; k++)
-        work[k] = (struct work){.source = test->source[k].image,
-                                .target = wanted_planes(test, &test->target[k].image),
-                                .source_on_device = test->on_device,
-                                .source_stream = test->stream,
-                                .fields = test->fields,
-                                .side = test->side[k]};
+    for (int k = 0; k < SLOTS; k++) {
+        work[k] = describe_work(test, k, test->target[k]);
+        work[k].source_on_device = test->on_device;
+        work[k].source_stream = test->stream;
+        work[k].side = test->side[k];
+    }
     if (together && executor_submit_many_async(test->executor, 0, work, SLOTS))
         fatal(test, "submit failed");
     for (int k = 0; k < SLOTS && !together; k++)
@@ -665,13 +706,13 @@ static void case_submit(struct test_case *test)
             fatal(test, "submit failed");
 }
 
-static void first_difference(const struct test_case *test, int slot)
+static void first_difference(const struct test_case *test, int slot, int n)
 {
-    const struct picture_memory *got = &test->target[slot], *want = &test->expected[slot];
+    const struct picture_memory *got = &test->target[slot][n], *want = &test->expected[slot][n];
     size_t at = 0;
     while (got->memory[at] == want->memory[at])
         at++;
-    printf("    slot %d: ", slot);
+    printf("    slot %d, picture %d: ", slot, n);
     for (int p = 0; p < got->image.format->planes; p++) {
         ptrdiff_t stride = got->image.stride[p];
         int rows = format_rows(got->image.format, p, test->height);
@@ -689,39 +730,52 @@ static void first_difference(const struct test_case *test, int slot)
     printf("got %d, scalar says %d\n", got->memory[at], want->memory[at]);
 }
 
+// Say what is wrong with a slot's results, if anything is.
+static bool slot_is_right(const struct test_case *test, int slot)
+{
+    int side = wrong_side(test, slot);
+    for (int n = 0; n < program_pictures(&test->program); n++) {
+        const struct picture_memory *got = &test->target[slot][n];
+        if (!memcmp(got->memory, test->expected[slot][n].memory, got->size))
+            continue;
+        describe(test);
+        first_difference(test, slot, n);
+        return false;
+    }
+    if (side >= 0) {
+        describe(test);
+        printf("    slot %d: side data %d, of %s, differs\n", slot, side,
+               op_name(&test->program.op[test->program.side[side]]));
+    }
+    return side < 0;
+}
+
+static void slot_free(struct test_case *test, int slot, struct backend *backend)
+{
+    picture_free(&test->source[slot], backend);
+    for (int n = 0; n < program_pictures(&test->program); n++) {
+        picture_free(&test->target[slot][n], backend);
+        picture_free(&test->expected[slot][n], backend);
+    }
+    sides_free(test, backend, test->side[slot]);
+    sides_free(test, backend, test->expected_side[slot]);
+}
+
 static bool case_finish(struct test_case *test, struct backend *backend)
 {
     bool equal = true;
     for (int k = 0; k < SLOTS; k++) {
         if (test->executor->wait(test->executor, k, NULL))
             fatal(test, "wait failed");
-        struct image expected = wanted_planes(test, &test->expected[k].image);
-        if (scalar_run_fields(&test->program, &test->source[k].image, &expected, test->fields,
-                              test->expected_side[k]))
+        struct work work = describe_work(test, k, test->expected[k]);
+        work.side = test->expected_side[k];
+        if (scalar_run(&test->program, &work))
             fatal(test, "scalar failed");
-        if (equal &&
-            memcmp(test->target[k].memory, test->expected[k].memory, test->target[k].size)) {
-            equal = false;
-            describe(test);
-            first_difference(test, k);
-            printf("    replay: conformance --backend %s --case %d\n", backend->name, test->number);
-        }
-        int side = wrong_side(test, k);
-        if (equal && side >= 0) {
-            equal = false;
-            describe(test);
-            printf(
-                "    slot %d: side data %d, of %s, differs\n    replay: conformance --backend %s "
-                "--case %d\n",
-                k, side, op_name(&test->program.op[test->program.side[side]]), backend->name,
-                test->number);
-        }
-        picture_free(&test->source[k], backend);
-        picture_free(&test->target[k], backend);
-        picture_free(&test->expected[k], backend);
-        sides_free(test, backend, test->side[k]);
-        sides_free(test, backend, test->expected_side[k]);
+        equal = equal && slot_is_right(test, k);
+        slot_free(test, k, backend);
     }
+    if (!equal)
+        printf("    replay: conformance --backend %s --case %d\n", backend->name, test->number);
     executor_destroy(&test->executor);
     if (test->stream)
         backend->stream_destroy(backend, &test->stream);
@@ -911,7 +965,8 @@ static void climb_ladder(const struct settings *settings, const struct log *log,
         struct ladder_case test;
         ladder_prepare(&test, k, settings->large, backend);
         int right = 0, tried = plain;
-        if (!scalar_run(&test.program, &test.source.image, &test.scalar.image, NULL))
+        if (!scalar_run(&test.program,
+                        &(struct work){.source = test.source.image, .target = test.scalar.image}))
             right = climb_plain(&test, settings->threads > 0 ? settings->threads : 1, log);
         if (backend->has_device_memory) {
             right += climb_cuda(&test, backend);

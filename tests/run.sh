@@ -32,13 +32,16 @@ for unit in "$BUILD"/unit_*; do
     count "$unit" "$ok" "$bad" $status
 done
 
-# On two GPUs as well, where there are two.
-for backend in cpu cuda "cuda --devices 2"; do
-    "$BUILD/conformance" --backend $backend >"$log" 2>&1
+conformance() { # OPTIONS
+    "$BUILD/conformance" "$@" >"$log" 2>&1
     status=$?
     if [ $status = 0 ]; then head -1 "$log"; else cat "$log"; fi
-    count "conformance $backend" "$(number passed)" "$(number failed)" $status
-done
+    count "conformance $*" "$(number passed)" "$(number failed)" $status
+}
+
+conformance --backend cpu
+conformance --backend cuda
+conformance --backend cuda --devices 2
 
 SLUICE=$(realpath "$BUILD/sluice") "$PYTHON" -m pytest -q -p no:cacheprovider tests >"$log" 2>&1
 status=$?

@@ -32,6 +32,9 @@ CHAINS = {
     "gaussian, coarse": "gaussian=20:64",
     "box, radius 20": "box=20",
     "sobel": "sobel",
+    "gaussian, sobel": "gaussian=0.8:2,sobel",
+    "gaussian, tap, sobel": "gaussian=0.8:2,tap=a,sobel",
+    "statistics": "stats",
     "laplacian": "laplacian",
     "convolve, direct": "convolve=1 2 3 4 5/6 7 8 9 8/7 6 5 4 3/2 1 2 3 4/5 6 7 8 9",
     "convolve, lines": "dog=3",
@@ -79,6 +82,8 @@ def test_instructions_a_pixel(request, compiler, name, level):
         FILE.parent.mkdir(exist_ok=True)
         FILE.write_text(json.dumps(budgets, indent=1, sort_keys=True) + "\n")
         return
-    budget = budgets[compiler][level][name]
+    budget = budgets[compiler].get(level, {}).get(name)
+    if not budget:
+        pytest.skip(f"no budget of '{name}' on {level} for {compiler} yet: --update-budget")
     assert spent <= budget, (f"{name} on {level}: {spent:.3f} instructions a pixel by {compiler}, "
                              f"the budget is {budget}; if that is meant, --update-budget")

@@ -17,7 +17,7 @@ import tools
 
 STAGES = ["brightness", "contrast", "gamma", "invert", "gray", "gaussian", "box", "sharpen",
           "sobel", "prewitt", "scharr", "laplacian", "emboss", "dog", "log", "convolve",
-          "sepconvolve", "threshold", "binarize", "null"]
+          "sepconvolve", "threshold", "binarize", "stats", "tap", "null"]
 
 
 def packets(file, select="v:0"):
@@ -895,6 +895,7 @@ def test_bench_measures_the_chain_in_memory_and_around_a_file(run, tmp_path, cli
                  "--chart", "b.svg", "--backend", "cpu")
     assert result.code == 0, result.stderr
     rows = json.loads((tmp_path / "b.json").read_text())["rows"]
+    assert all("row kernels for" in r["device"] for r in rows)
     assert [(r["group"], r["size"]) for r in rows] == [
         ("memory", "1080p"), ("memory", "4K"), ("memory", "8K")] + 4 * [("file", "")]
     assert all(0 < r["low"] <= r["median"] <= r["high"] for r in rows)
@@ -941,7 +942,9 @@ def test_verify_recomputes_every_nth_frame(run, clips, option, count):
     assert json.loads(result.text)["frames"]["verified"] == count
 
 
-@pytest.mark.parametrize("arguments", [["--backend", "cuda"], ["--hwdec", "require"]])
+@pytest.mark.parametrize("arguments", [["--backend", "cuda"], ["--hwdec", "require"],
+                                       ["--backend", "cuda", "--device", "0,1"],
+                                       ["--backend", "cuda", "--device", "all"]])
 def test_a_gpu_that_is_not_there_is_a_device_error(run, tmp_path, clips, cuda, arguments):
     if cuda:
         pytest.skip("there is a GPU")

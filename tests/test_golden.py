@@ -105,6 +105,8 @@ def runs(cuda):
         yield ["--backend", "cpu", "--threads", "2"], {"SLUICE_CPU": level}
     for ring in ("1", "4", "8") if cuda else ():
         yield ["--backend", "cuda", "--ring", ring], {}
+    if cuda:
+        yield ["--backend", "cuda", "--device", "all"], {}
 
 
 def cpu_levels():

@@ -16,10 +16,11 @@
 enum { PARTS = 3, SLOTS_SEEN = 8 };
 
 static struct note {
-    int slots;                   // of its executor; 0: there is none
-    int submitted[SLOTS_SEEN];   // how often, in each slot
-    int waited[SLOTS_SEEN];      // likewise
-    bool fails, allocated, gone; // what was done with the part itself
+    int slots;                            // of its executor; 0: there is none
+    int submitted[SLOTS_SEEN];            // how often, in each slot
+    int waited[SLOTS_SEEN];               // likewise
+    bool fails, allocated, streams, gone; // what was done with the part itself
+    int abroad;                           // frames of another part's memory
 } notes[PARTS];
 
 struct noted_executor {
@@ -34,8 +35,9 @@ struct noted_backend {
 
 static enum status noted_submit(struct executor *executor, int slot, const struct work *work)
 {
-    (void)work;
-    ((struct noted_executor *)executor)->note->submitted[slot]++;
+    struct note *note = ((struct noted_executor *)executor)->note;
+    note->submitted[slot]++;
+    note->abroad += work->source_abroad;
     return STATUS_OK;
 }
 
@@ -83,6 +85,24 @@ static void noted_free(struct backend *backend, void *memory, size_t bytes)
     free(memory);
 }
 
+static enum status noted_stream(struct backend *backend, void **stream)
+{
+    *stream = &((struct noted_backend *)backend)->note->streams;
+    *(bool *)*stream = true;
+    return STATUS_OK;
+}
+
+static void noted_stream_end(struct backend *backend, void **stream)
+{
+    ((struct noted_backend *)backend)->note->streams = false;
+    *stream = NULL;
+}
+
+static void *noted_context(struct backend *backend)
+{
+    return ((struct noted_backend *)backend)->note;
+}
+
 static void noted_end(struct backend **backend)
 {
     ((struct noted_backend *)*backend)->note->gone = true;
@@ -101,12 +121,15 @@ static struct backend *create_noted(void)
                                       .description = "a note",
                                       .limits = {4 - k, 30 + k, 100 * (k + 1), {4, 64}},
                                       .has_device_memory = true,
-                                      .has_link = true,
+                                      .gpus = 1,
                                       .parallel = 3,
                                       .in_flight = 8,
                                       .executor_create = noted_create,
                                       .alloc = noted_alloc,
                                       .free = noted_free,
+                                      .device_context = noted_context,
+                                      .stream_create = noted_stream,
+                                      .stream_destroy = noted_stream_end,
                                       .destroy = noted_end};
         part[k] = &made->base;
     }
@@ -139,6 +162,33 @@ static void parts_take_slots_in_turn(void **state)
     backend_destroy(&fleet);
     for (int k = 0; k < PARTS; k++)
         assert_true(notes[k].gone);
+}
+
+// A decoder is on the first part, and only that reads its frames where they are.
+static void frames_of_the_first_are_abroad_elsewhere(void **state)
+{
+    (void)state;
+    struct backend *fleet = create_noted();
+    struct executor *executor;
+    void *stream;
+    struct work work = {.source_on_device = true};
+    assert_ptr_equal(fleet->device_context(fleet), &notes[0]);
+    assert_int_equal(fleet->stream_create(fleet, &stream), STATUS_OK);
+    assert_true(notes[0].streams && !notes[1].streams);
+    assert_int_equal(fleet->executor_create(fleet, NULL, 1, 1, 6, true, &executor), STATUS_OK);
+    for (int slot = 0; slot < 6; slot++)
+        assert_int_equal(executor->submit_async(executor, slot, &work), STATUS_OK);
+    assert_int_equal(notes[0].abroad, 0);
+    assert_int_equal(notes[1].abroad, 2);
+    assert_int_equal(notes[2].abroad, 2);
+    work.source_on_device = false;
+    for (int slot = 0; slot < 6; slot++)
+        assert_int_equal(executor->submit_async(executor, slot, &work), STATUS_OK);
+    assert_int_equal(notes[1].abroad, 2);
+    executor_destroy(&executor);
+    fleet->stream_destroy(fleet, &stream);
+    assert_false(notes[0].streams);
+    backend_destroy(&fleet);
 }
 
 static void parts_without_a_slot_have_no_executor(void **state)
@@ -179,8 +229,8 @@ static void a_fleet_is_what_suits_every_part(void **state)
     assert_int_equal(fleet->limits.transform, 300);
     assert_int_equal(fleet->parallel, 9);
     assert_int_equal(fleet->in_flight, 24);
-    assert_true(fleet->has_link);
-    assert_false(fleet->has_device_memory);
+    assert_int_equal(fleet->gpus, PARTS);
+    assert_true(fleet->has_device_memory);
     void *memory = fleet->alloc(fleet, 10);
     assert_true(notes[0].allocated);
     fleet->free(fleet, memory, 10);
@@ -259,7 +309,8 @@ static void frames_are_those_of_the_definition(void **state)
         for (int i = 0; i < WIDTH * HEIGHT; i++)
             source[k].sample[i / WIDTH][i % WIDTH] = (uint8_t)(i * (k + 3) + i / 7 * k);
         struct image from = image_of(&source[k]), to = image_of(&expected[k]);
-        assert_int_equal(scalar_run_fields(&program, &from, &to, false), STATUS_OK);
+        assert_int_equal(scalar_run(&program, &(struct work){.source = from, .target = to}),
+                         STATUS_OK);
         assert_true(k == 0 || memcmp(&expected[k], &expected[k - 1], sizeof *expected));
     }
     const int rings[] = {1, 2, 3, 4, 7};
@@ -317,6 +368,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_take_slots_in_turn),
+        cmocka_unit_test(frames_of_the_first_are_abroad_elsewhere),
         cmocka_unit_test(parts_without_a_slot_have_no_executor),
         cmocka_unit_test(a_part_that_fails_takes_all_executors_along),
         cmocka_unit_test(a_fleet_is_what_suits_every_part),

@@ -105,7 +105,7 @@ static void *fill_ring(void *argument)
     struct ring *ring = argument;
     struct slot *slot;
     for (int k = 0; k < 100 && !ring_claim(ring, &slot); k++) {
-        slot->out->width = k; // a mark
+        slot->out[0]->width = k; // a mark
         ring_publish(ring, slot);
     }
     ring_finish(ring);
@@ -118,11 +118,11 @@ static void rings_never_reorder(void **state)
     struct ring *ring;
     struct slot *slot;
     pthread_t submitter;
-    assert_int_equal(ring_create(3, &ring), STATUS_OK);
+    assert_int_equal(ring_create(3, 1, &ring), STATUS_OK);
     pthread_create(&submitter, NULL, fill_ring, ring);
     int count = 0;
     while (!ring_take(ring, &slot)) {
-        assert_int_equal(slot->out->width, count);
+        assert_int_equal(slot->out[0]->width, count);
         assert_int_equal(slot->number, count % 3);
         count++;
         ring_release(ring, slot);
@@ -139,7 +139,7 @@ static void an_abandoned_ring_frees_the_submitter(void **state)
     struct ring *ring;
     struct slot *slot;
     pthread_t submitter;
-    assert_int_equal(ring_create(2, &ring), STATUS_OK);
+    assert_int_equal(ring_create(2, 1, &ring), STATUS_OK);
     pthread_create(&submitter, NULL, fill_ring, ring);
     assert_int_equal(ring_take(ring, &slot), STATUS_OK);
     ring_abandon(ring);

@@ -33,7 +33,8 @@ static void run(const char *chain_text, const struct format *format, int width, 
             images[k].stride[p] = (ptrdiff_t)format_row_bytes(images[k].format, p, width);
             bytes[k] += images[k].stride[p] * format_rows(images[k].format, p, height);
         }
-    assert_int_equal(scalar_run(&program, &images[0], &images[1], NULL), STATUS_OK);
+    assert_int_equal(scalar_run(&program, &(struct work){.source = images[0], .target = images[1]}),
+                     STATUS_OK);
     if (result)
         *result = program.output;
     program_free(&program);

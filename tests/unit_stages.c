@@ -101,6 +101,43 @@ static void errors_are_marked_in_the_text(void **state)
     assert_non_null(strstr(text, "\n  gray,gausian=1\n       ^^^^^^^"));
 }
 
+static bool writes_alike(const char *text, const char *like)
+{
+    struct chain a, b;
+    struct chain_error error;
+    assert_int_equal(chain_parse(text, &a, &error), STATUS_OK);
+    assert_int_equal(chain_parse(like, &b, &error), STATUS_OK);
+    bool alike = chain_writes_alike(&a, &b, &error);
+    chain_free(&a);
+    chain_free(&b);
+    return alike;
+}
+
+static void files_of_a_chain_stay_or_go(void **state)
+{
+    (void)state;
+    struct chain chain;
+    struct chain_error error;
+    struct chain_file list[2];
+    assert_int_equal(chain_parse("tap=a,gray,stats,tap='b:c',sobel", &chain, &error), STATUS_OK);
+    assert_int_equal(chain_files(&chain, WRITES_RECORDS, list, 2), 1);
+    assert_null(list[0].name);
+    assert_int_equal(chain_files(&chain, WRITES_PICTURES, list, 1), 2);
+    assert_int_equal(chain_files(&chain, WRITES_PICTURES, list, 2), 2);
+    assert_string_equal(list[0].name, "a");
+    assert_string_equal(list[1].name, "b:c");
+    chain_mute(&chain);
+    char *text = chain_text(&chain);
+    assert_string_equal(text, "gray,stats,sobel");
+    free(text);
+    chain_free(&chain);
+    assert_true(writes_alike("gray,tap=a,sobel,stats=b", "tap=a,stats=b,invert"));
+    assert_false(writes_alike("stats=b,tap=a", "tap=a,stats=b"));
+    assert_false(writes_alike("tap=a", "tap=a,stats"));
+    assert_false(writes_alike("stats", "stats=a"));
+    assert_false(writes_alike("gray", "gray,tap=a"));
+}
+
 static void tables_are_sound(void **state)
 {
     (void)state;
@@ -372,10 +409,10 @@ static void untouched_planes_are_referenced(void **state)
     struct program program;
     struct plan *plan;
     plan_of("brightness=3", &yuv, (struct plan_limits){16, 40}, &program, &plan);
-    assert_int_equal(plan->plane[0].origin, PLANE_COMPUTED);
+    assert_int_equal(plan->picture[0].plane[0].origin, PLANE_COMPUTED);
     for (int p = 1; p < 4; p++) {
-        assert_int_equal(plan->plane[p].origin, PLANE_REFERENCE);
-        assert_int_equal(plan->plane[p].source, p);
+        assert_int_equal(plan->picture[0].plane[p].origin, PLANE_REFERENCE);
+        assert_int_equal(plan->picture[0].plane[p].source, p);
     }
     assert_false(program_is_identity(&program));
     plan_destroy(&plan);
@@ -393,6 +430,106 @@ static void limits_cut_passes_and_buffers_are_shared(void **state)
     assert_int_equal(plan->buffers, 2); // back and forth
     plan_destroy(&plan);
     program_free(&program);
+}
+
+static void taps_are_written_by_the_pass_that_makes_them_and_read_there(void **state)
+{
+    (void)state;
+    struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
+    struct program program;
+    struct plan *plan;
+    plan_of("sobel,tap=a,tap=b,invert", &gray, (struct plan_limits){16, 40}, &program, &plan);
+    assert_int_equal(program_pictures(&program), 3);
+    assert_int_equal(plan->passes, 2);
+    assert_int_equal(plan->buffers, 0);
+    assert_int_equal(plan->pass[0].targets, 2);
+    for (int n = 1; n < 3; n++) {
+        struct operand target = plan->pass[0].target[n - 1];
+        assert_int_equal(target.place, PLACE_OUTPUT);
+        assert_int_equal(target.index, n * FORMAT_COMPONENTS);
+    }
+    assert_int_equal(plan->pass[1].source[0].place, PLACE_OUTPUT);
+    assert_int_equal(plan->pass[1].source[0].index, FORMAT_COMPONENTS);
+    assert_int_equal(plan->pass[1].target[0].index, 0);
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
+// Many pictures of one plane: a pass writes four, the next ones copy.
+static void planes_go_to_any_number_of_pictures(void **state)
+{
+    (void)state;
+    struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
+    struct program program;
+    struct plan *plan;
+    bool written[PICTURES_MOST] = {false};
+    plan_of("sobel,tap=a,tap=b,tap=c,tap=d,tap=e,tap=f,tap=g,tap=h,tap=i", &gray,
+            (struct plan_limits){16, 40}, &program, &plan);
+    for (int k = 0; k < plan->passes; k++) {
+        assert_int_equal(plan->pass[k].steps, k == 0);
+        for (int t = 0; t < plan->pass[k].targets; t++) {
+            int n = plan->pass[k].target[t].index / FORMAT_COMPONENTS;
+            assert_false(written[n]);
+            written[n] = true;
+        }
+    }
+    for (int n = 0; n < 10; n++)
+        assert_true(written[n]);
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
+static bool is_plain_operand(const struct program *program, struct operand operand, int depth)
+{
+    return operand.place == PLACE_BUFFER ||
+           (operand.place == PLACE_INPUT &&
+            component_is_plain(&program->input.component[operand.index], depth)) ||
+           (operand.place == PLACE_OUTPUT &&
+            component_is_plain(&program_format(program, operand.index / FORMAT_COMPONENTS)
+                                    ->component[operand.index % FORMAT_COMPONENTS],
+                               depth));
+}
+
+// Statistics of an RGB picture whose samples lie one beside the other, with their results used in
+// place of what they looked at.
+static void whole_pictures_are_passes_between_plain_samples(void **state)
+{
+    (void)state;
+    struct format rgb = format_planar(MODEL_RGB, 8, 0, 0, false, &full);
+    struct program program;
+    struct plan *plan;
+    int wholes = 0, made[3] = {0};
+    rgb.planes = 1;
+    for (int c = 0; c < 3; c++)
+        rgb.component[c] = (struct component){.offset = c, .step = 3, .bytes = 1};
+    struct chain chain;
+    struct chain_error error;
+    assert_int_equal(chain_parse("stats,stats=a", &chain, &error), STATUS_OK);
+    assert_int_equal(program_init(&program, &rgb), STATUS_OK);
+    assert_int_equal(chain_lower(&chain, &program), STATUS_OK);
+    assert_int_equal(program.sides, 6);
+    for (int c = 0; c < 3; c++)
+        program.picture.plane[c] = program.op[program.side[c]].result;
+    assert_int_equal(program_finish(&program, NULL), STATUS_OK);
+    assert_int_equal(plan_create(&program, (struct plan_limits){16, 40}, &plan), STATUS_OK);
+    for (int k = 0; k < plan->passes; k++) {
+        const struct plan_pass *pass = &plan->pass[k];
+        if (!pass->whole)
+            continue;
+        wholes++;
+        assert_int_equal(pass->steps, 0);
+        assert_true(pass->targets <= 1 && !pass->mix);
+        assert_true(is_plain_operand(&program, pass->source[0], 8));
+        assert_true(!pass->targets || is_plain_operand(&program, pass->target[0], 8));
+        assert_int_equal(pass->whole->record, pass->side / 3);
+        made[pass->side % 3]++;
+    }
+    assert_int_equal(wholes, 6);
+    for (int c = 0; c < 3; c++)
+        assert_int_equal(made[c], 2);
+    plan_destroy(&plan);
+    program_free(&program);
+    chain_free(&chain);
 }
 
 static void pointwise_runs_fold_into_one_table(void **state)
@@ -498,6 +635,10 @@ int main(void)
         cmocka_unit_test(untouched_planes_are_referenced),
         cmocka_unit_test(limits_cut_passes_and_buffers_are_shared),
         cmocka_unit_test(pointwise_runs_fold_into_one_table),
+        cmocka_unit_test(taps_are_written_by_the_pass_that_makes_them_and_read_there),
+        cmocka_unit_test(planes_go_to_any_number_of_pictures),
+        cmocka_unit_test(whole_pictures_are_passes_between_plain_samples),
+        cmocka_unit_test(files_of_a_chain_stay_or_go),
         cmocka_unit_test(chains_that_do_nothing_are_the_identity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
