@@ -44,14 +44,14 @@ struct stage_option {
     // resolved by itself. They reach lower() joined by newlines.
     bool many;
 
-    // Of a text: it names files of pictures, which are read at once and are the program's
-    // `templates` when lower() is called.
-    bool pictures;
-
     // Of a text that names a file which the stage writes: what goes into it. One row a stage. The
     // job opens it and keeps it open; where none is given the stage's records go into none.
     enum option_writes writes;
     const char *beside; // (optional) there is a second file, its name with this behind
+
+    // Of a text: it names files of pictures, which are read at once and are the program's
+    // `templates` when lower() is called.
+    bool pictures;
 };
 
 struct stage {
