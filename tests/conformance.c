@@ -25,6 +25,7 @@
 #include "stages/chain.h"
 #include "stages/kernel.h"
 #include "stages/ladder.h"
+#include "tests/templates.h"
 
 // ---- random numbers: splitmix64, the same everywhere ----
 
@@ -249,6 +250,16 @@ static const char *const fixed_chains[] = {
     "wavelet=40:gain=0.5:support=5:border=wrap",
     "wavelet=75:show=signed:out=file:border=zero",
     "gaussian=1,gray=mean,wavelet=3:9:21,invert",
+    "match=t4x4.1:min=0.3",
+    "match=t3x2m4:min=0.5:max=7",
+    "match=t32x32.2:min=0.1:draw=map",
+    "match=t5x3m4:t9x9.1:min=0.25:draw=map",
+    "match=t17x9.1:t3x3.2:t64x40.3:min=0.05:max=3",
+    "match=t1x2.5:min=0.01:max=1000",
+    "match=t33x1.5:min=0.15:draw=none",
+    "gray,match=t70x5.1:min=0.05",
+    "match=t24x80m2:min=0.02:max=4:draw=map",
+    "gaussian=1,match=t6x6.7:min=0.4,match=t8x2.1:min=0.4,invert",
     "gray,gaussian=1.4,sobel,threshold=20:240",
     "gaussian=1,convolve=@7x6,2:border=wrap,convolve=@19x18,2,sobel",
     "invert,convolve=@33x34,1:border=zero,brightness=9",
@@ -314,6 +325,11 @@ static void random_text(uint64_t *state, const struct stage_option *option, FILE
     }
     if (option->accept) {
         random_scales(state, to);
+        return;
+    }
+    if (option->pictures) {
+        fprintf(to, "t%dx%d%c%d", width, height, random_below(state, 3) ? '.' : 'm',
+                random_below(state, 9));
         return;
     }
     if (option->resolve == kernel_resolve_line)
