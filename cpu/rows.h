@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "cpu/point.h"
+#include "cpu/wavelet.h"
 #include "stages/op.h"
 
 // One axis of OP_SEPARABLE. Taps of at most 15 bits are also laid out as a line, tap[radius] ..
@@ -110,6 +111,7 @@ struct row_kernels {
     void (*gradient[2])(const void *const *row, const struct op_gradient *f,
                         const struct point *after, void *const *to, int count, int width);
 
+    struct wavelet_kernels wavelet;
     // OP_MATCH. Samples of a row lie in units of 4 / match_group bytes, as match_load() makes them.
     // to[r][x] = sum of tap[j][i] * row[r + j][x + i], for MATCH_ROWS rows, j < rows, of sums that
     // fit 32 bits. match_group taps make a word of `taps`, the first in its low bits; `words` make

@@ -220,6 +220,10 @@ cudaError_t whole_async(const struct whole *whole, cudaStream_t stream);
 
 cudaError_t statistics_async(const struct whole *whole, cudaStream_t stream);
 
+// whole_constants() is 0 where there is no memory; wavelet_async() says so then.
+size_t wavelet_constants(const struct op *op, int width, int height, void *to);
+size_t wavelet_scratch(const struct op *op, int width, int height);
+cudaError_t wavelet_async(const struct whole *whole, cudaStream_t stream);
 size_t match_constants(const struct op_match *op, void *to);
 size_t match_scratch(const struct op_match *op, int width, int height);
 cudaError_t match_async(const struct whole *whole, cudaStream_t stream);

@@ -3,8 +3,10 @@
 
 extern "C" size_t whole_constants(const struct op *op, int depth, int width, int height, void *to)
 {
-    (void)depth, (void)width, (void)height;
+    (void)depth;
     switch (op->kind) {
+    case OP_WAVELET:
+        return wavelet_constants(op, width, height, to);
     case OP_MATCH:
         return match_constants(&op->match, to);
     case OP_MARK:
@@ -18,6 +20,8 @@ extern "C" size_t whole_scratch(const struct op *op, int depth, int width, int h
 {
     (void)depth;
     switch (op->kind) {
+    case OP_WAVELET:
+        return wavelet_scratch(op, width, height);
     case OP_MATCH:
         return match_scratch(&op->match, width, height);
     default:
@@ -30,6 +34,8 @@ extern "C" cudaError_t whole_async(const struct whole *whole, cudaStream_t strea
     switch (whole->op->kind) {
     case OP_STATISTICS:
         return statistics_async(whole, stream);
+    case OP_WAVELET:
+        return wavelet_async(whole, stream);
     case OP_MATCH:
         return match_async(whole, stream);
     case OP_MARK:

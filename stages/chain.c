@@ -244,11 +244,24 @@ static char *joined(char *list, char *more)
     return both;
 }
 
+// Whether what an option took may be; refuses it, and frees it, if not.
+static enum status accept_texts(struct parser *parser, struct span span,
+                                const struct stage_option *option, char *list)
+{
+    char why[256] = "";
+    if (!option->accept || option->accept(list, why, sizeof why))
+        return STATUS_OK;
+    free(list);
+    return refuse(parser, span, "%s is %.*s%s; %s", option->name, minimum(span_length(span), 60),
+                  span.begin, span_length(span) < 60 ? "" : "...", why);
+}
+
 // *text is the link's: what it was before is freed.
 static enum status parse_text(struct parser *parser, struct span span,
                               const struct stage_option *option, char **text)
 {
     char *list = NULL;
+    struct span all = span;
     while (span.begin) {
         struct span part = trimmed(cut(&span, option->many ? ':' : 0));
         char *resolved = NULL;
@@ -261,6 +274,9 @@ static enum status parse_text(struct parser *parser, struct span span,
         if (!list)
             return out_of_memory(parser);
     }
+    enum status status = accept_texts(parser, all, option, list);
+    if (status)
+        return status;
     free(*text);
     *text = list;
     return STATUS_OK;

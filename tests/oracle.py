@@ -208,6 +208,46 @@ def log(x, sigma=1.4, scale=1, sign="absolute", border="replicate"):
     return blobs(separable(x, g, h, border) + separable(x, h, g, border), scale, sign)
 
 
+# ---- wavelets ----
+
+
+def hat(scale, support=6):
+    """The two lines of which (|u|^2 - 2) exp(-|u|^2 / 2) is the sum of products."""
+    k = np.arange(-np.floor(support * scale), np.floor(support * scale) + 1)
+    u2 = (k / scale)**2
+    return np.exp(-u2 / 2), (u2 - 1) * np.exp(-u2 / 2)
+
+
+def wavelet_factor(scale, norm="l2"):
+    return 1 / np.sqrt(2 * np.pi) / (scale if norm == "l2" else np.sqrt(scale))
+
+
+def wavelet(x, scale, norm="l2", border="replicate", support=6):
+    """W of one scale, not limited."""
+    smooth, bent = hat(scale, support)
+    return wavelet_factor(scale, norm) * (separable(x, bent, smooth, border) +
+                                          separable(x, smooth, bent, border))
+
+
+def wavelet_kernel(scale, norm="l2", support=6):
+    smooth, bent = hat(scale, support)
+    return wavelet_factor(scale, norm) * (np.outer(bent, smooth) + np.outer(smooth, bent))
+
+
+def wavelet_full(scale, norm="l2"):
+    """The largest |W| that a picture of 0..255 can give far from its edges."""
+    kernel = wavelet_kernel(scale, norm)
+    return 255 * max(kernel[kernel > 0].sum(), -kernel[kernel < 0].sum())
+
+
+def wavelet_edge(scale, norm="l2"):
+    """The largest |W| beside an edge from black to white; of large scales the integral's."""
+    if scale > 16:
+        return 255 * wavelet_factor(scale, norm) * scale**2 * np.sqrt(2 * np.pi) * np.exp(-0.5)
+    columns = wavelet_kernel(scale, norm, np.ceil(6 * scale) / scale + 1e-9).sum(axis=0)
+    return 255 * abs(np.cumsum(columns)).max()
+
+
 # ---- template matching ----
 
 
