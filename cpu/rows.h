@@ -112,7 +112,6 @@ struct row_kernels {
                         const struct point *after, void *const *to, int count, int width);
 
     struct wavelet_kernels wavelet;
-
     // OP_MATCH. Samples of a row lie in units of 4 / match_group bytes, as match_load() makes them.
     // to[r][x] = sum of tap[j][i] * row[r + j][x + i], for MATCH_ROWS rows, j < rows, of sums that
     // fit 32 bits. match_group taps make a word of `taps`, the first in its low bits; `words` make

@@ -323,13 +323,13 @@ static void random_text(uint64_t *state, const struct stage_option *option, FILE
         fprintf(to, "%s=file", option->name);
         return;
     }
-    if (option->accept) {
-        random_scales(state, to);
-        return;
-    }
     if (option->pictures) {
         fprintf(to, "t%dx%d%c%d", width, height, random_below(state, 3) ? '.' : 'm',
                 random_below(state, 9));
+        return;
+    }
+    if (option->accept) {
+        random_scales(state, to);
         return;
     }
     if (option->resolve == kernel_resolve_line)
