@@ -118,6 +118,7 @@ struct whole {
     uint8_t *to;           // plain samples; NULL: not wanted
     int to_stride;         // bytes, may be negative
     void *side;            // its side data; NULL: it has none
+    bool side_is_wanted;   // by somebody
     const void *reads;     // the side data that it reads; NULL: none
     const void *constants; // what whole_constants() made
     void *scratch;         // as many bytes as whole_scratch() says, aligned to 256

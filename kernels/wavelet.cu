@@ -21,17 +21,21 @@ extern "C" {
 
 enum {
     LANES = 32,
+    FOUR = 4, // floats of a vector
     WARPS = 8,
     THREADS = LANES * WARPS,
     STRIP = 8,          // neighbouring results of a thread that filters
     TILE_COLUMNS = 128, // values of a block
     TILE_ROWS = LANES,
     ITEMS = TILE_COLUMNS / STRIP / WARPS, // strips of a thread along the rows
+    TURN_STRIDE = TILE_COLUMNS + FOUR,
     SPLINE_COLUMNS = 128,
     SPLINE_ROWS = 32,
     SPLINE_LOGS = 6, // D = 1 .. 32: every phase of the rows is in every tile
     LINE_CELLS = 8,  // of a thread
-    FOUR = 4,
+    LINE_LOG = 7,    // the largest D whose cells are made so
+    RUN_LOG = 5,     // and along the rows by lanes side by side
+    OWN_LOG = 2,     // the largest whose cells across edges are made so, a lane each
     // What tiles read beyond the cells that there are; it is zero.
     PAD_ROWS = 64,
     PAD_COLUMNS = 256,
@@ -50,6 +54,8 @@ struct level {
     int cells_x, cells_y;
     int cell_x, cell_y;
     int spline, period;
+    int eights;        // of the taps that eight cells below each other have, a row after another
+    int inner, inners; // the first of a row whose taps all lie in the picture, and how many do
     struct reals cells, lines;
     int first, scales; // which of the order
 };
@@ -110,16 +116,13 @@ struct wavelet {
     float gain, middle;
     int high;
     double *side;
-    int bytes; // of a sample of the result
+    int bytes;       // of a sample of the result
+    bool is_aligned; // rows of samples begin at multiples of four
+    int run;         // floats of a warp's run of samples
 };
 
 // What of it is wanted.
 enum wanted { SIDE_NONE, SIDE_ENERGY, SIDE_PLANES };
-
-// Weights of splines by phase, D - 2 + phase, where kernels know the phase: of D = 2 .. 32.
-struct splines {
-    float weight[(2 << (SPLINE_LOGS - 1)) - 2][WAVELET_SPLINE];
-};
 
 // ---- device helpers ----
 
@@ -162,10 +165,12 @@ enum part { PART_HEAD, PART_MIDDLE, PART_TAIL };
 // What STRIP inputs, input 0 being the one under tap `first` of result 0, add to STRIP results:
 // input i meets tap first + i - p of result p. At the head there are none before the first tap, at
 // the tail none behind the last.
-template <enum part PART, typename Add>
-static __device__ inline void add_strip(const float *smooth, const float *bent, int first, Add add)
+template <enum part PART, typename Input, typename Add>
+static __device__ inline void add_strip(const float *smooth, const float *bent, int first,
+                                        const Input input[STRIP], Add add)
 {
     float s[2 * STRIP], b[2 * STRIP];
+#pragma unroll
     for (int i = PART == PART_HEAD ? STRIP : 0; i < (PART == PART_TAIL ? STRIP : 2 * STRIP);
          i += FOUR) {
         *(float4 *)(s + i) = *(const float4 *)(smooth + first - STRIP + i);
@@ -176,22 +181,33 @@ static __device__ inline void add_strip(const float *smooth, const float *bent, 
 #pragma unroll
         for (int p = 0; p < STRIP; p++)
             if (PART == PART_MIDDLE || (PART == PART_HEAD) == (p <= i))
-                add(i, p, s[STRIP + i - p], b[STRIP + i - p]);
+                add(p, s[STRIP + i - p], b[STRIP + i - p], input[i]);
 }
 
-// Results of a strip: read(n) fetches STRIP inputs from number n on, add() uses them.
-template <typename Read, typename Add>
+// Results of a strip: read(n) gives input n, add() uses it. Inputs are fetched while those before
+// them are used.
+template <typename Input, typename Read, typename Add>
 static __device__ inline void filter_strip(const float *smooth, const float *bent, int taps,
                                            Read read, Add add)
 {
-    read(0);
-    add_strip<PART_HEAD>(smooth, bent, 0, add);
+    Input input[STRIP], next[STRIP];
+#pragma unroll
+    for (int i = 0; i < STRIP; i++)
+        input[i] = read(i);
+#pragma unroll
+    for (int i = 0; i < STRIP; i++)
+        next[i] = read(STRIP + i);
+    add_strip<PART_HEAD>(smooth, bent, 0, input, add);
+#pragma unroll 2
     for (int n = STRIP; n < taps; n += STRIP) {
-        read(n);
-        add_strip<PART_MIDDLE>(smooth, bent, n, add);
+#pragma unroll
+        for (int i = 0; i < STRIP; i++) {
+            input[i] = next[i];
+            next[i] = read(n + STRIP + i);
+        }
+        add_strip<PART_MIDDLE>(smooth, bent, n, input, add);
     }
-    read(taps);
-    add_strip<PART_TAIL>(smooth, bent, taps, add);
+    add_strip<PART_TAIL>(smooth, bent, taps, next, add);
 }
 
 // What a block has in shared memory: `smooth` and `bent` point at their first taps.
@@ -228,17 +244,13 @@ static __device__ inline void tile_columns(const float *cells, int stride,
     for (int item = warp; item < groups * (TILE_ROWS / STRIP); item += WARPS) {
         int column = item % groups * LANES + lane, row = item / groups * STRIP;
         const float *from = cells + (size_t)row * stride + column;
-        float s[STRIP] = {}, b[STRIP] = {}, input[STRIP];
-        filter_strip(
+        float s[STRIP] = {}, b[STRIP] = {};
+        filter_strip<float>(
             tile->smooth, tile->bent, tile->taps,
-            [&](int n) {
-#pragma unroll
-                for (int i = 0; i < STRIP; i++)
-                    input[i] = __ldg(from + (size_t)(n + i) * stride);
-            },
-            [&](int i, int p, float smooth, float bent) {
-                s[p] += smooth * input[i];
-                b[p] += bent * input[i];
+            [&](int n) { return __ldg(from + (size_t)n * stride); },
+            [&](int p, float smooth, float bent, float input) {
+                s[p] += smooth * input;
+                b[p] += bent * input;
             });
         for (int p = 0; p < STRIP; p++)
             tile->sums[(row + p) * tile->stride + column] = make_float2(s[p], b[p]);
@@ -250,46 +262,100 @@ static __device__ inline void tile_row(const struct shared_tile *tile, int colum
                                        float value[STRIP])
 {
     const float2 *from = tile->sums + threadIdx.x % LANES * tile->stride + column;
-    float2 input[STRIP];
     for (int p = 0; p < STRIP; p++)
         value[p] = 0;
-    filter_strip(
-        tile->smooth, tile->bent, tile->taps,
-        [&](int n) {
-#pragma unroll
-            for (int i = 0; i < STRIP; i++)
-                input[i] = from[n + i];
-        },
-        [&](int i, int p, float smooth, float bent) {
-            value[p] += bent * input[i].x;
-            value[p] += smooth * input[i].y;
+    filter_strip<float2>(
+        tile->smooth, tile->bent, tile->taps, [&](int n) { return from[n]; },
+        [&](int p, float smooth, float bent, float2 input) {
+            value[p] += bent * input.x;
+            value[p] += smooth * input.y;
         });
+}
+
+// Turn the values of a tile, so that lanes have neighbours along the rows: keep(row, column, four)
+// gets four of them. They pass through the sums' memory, which nobody may need any more.
+template <typename Keep>
+static __device__ inline void tile_turn(const struct shared_tile *tile,
+                                        const float value[ITEMS][STRIP], Keep keep)
+{
+    int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+    float *turned = (float *)tile->sums;
+    float *own = turned + lane * TURN_STRIDE + warp * ITEMS * STRIP;
+    __syncthreads();
+#pragma unroll
+    for (int n = 0; n < ITEMS * STRIP; n += FOUR) {
+        const float *from = &value[n / STRIP][n % STRIP];
+        *(float4 *)(own + n) = make_float4(from[0], from[1], from[2], from[3]);
+    }
+    __syncthreads();
+    for (int row = warp; row < TILE_ROWS; row += WARPS)
+        keep(row, lane * FOUR, *(const float4 *)(turned + row * TURN_STRIDE + lane * FOUR));
 }
 
 // ---- cells ----
 
-// The whole plane, and zeros beyond it. A thread makes one cell in each of four rows.
+template <typename T> struct alignas(FOUR * sizeof(T)) word {
+    T sample[FOUR];
+};
+
+// Four samples of a row of the picture from column x on, less black. Those in one word are read as
+// one; those behind the last are the last.
+template <typename T>
+static __device__ inline float4 read_four(const struct wavelet *w, int y, int x)
+{
+    const T *row = (const T *)(w->from + (ptrdiff_t)y * w->from_stride);
+    word<T> four;
+    if (w->is_aligned && x + FOUR <= w->width)
+        four = *(const word<T> *)(row + x);
+    else
+        for (int i = 0; i < FOUR; i++)
+            four.sample[i] = row[min(x + i, w->width - 1)];
+    return make_float4(four.sample[0] - w->black, four.sample[1] - w->black,
+                       four.sample[2] - w->black, four.sample[3] - w->black);
+}
+
+// Four cells of the row that a row of samples gives.
+template <typename T>
+static __device__ inline void put_four(const struct wavelet *w, struct wavelet_cell row, int x,
+                                       float *to)
+{
+    const struct level *level = w->level;
+    int column = x - level->margin;
+    if (row.count && column >= 0 && column + FOUR <= w->width) {
+        *(float4 *)to = read_four<T>(w, row.first, column);
+        return;
+    }
+    const T *from = (const T *)(w->from + (ptrdiff_t)row.first * w->from_stride);
+    for (int i = 0; i < FOUR; i++) {
+        bool there = row.count && x + i >= 0 && x + i < level->cells_x;
+        struct wavelet_cell cell = {};
+        if (there)
+            cell = w->cell[level->cell_x + x + i];
+        if (x + i >= 0)
+            to[i] = there && cell.count ? (float)from[cell.first] - w->black : 0;
+    }
+}
+
+// The whole plane, and zeros beyond it. A thread makes four neighbouring cells in each of four
+// rows, in the picture those of four samples in a word.
 template <typename T>
 static __global__ void __launch_bounds__(THREADS) samples(const __grid_constant__ struct wavelet w)
 {
     const struct level *level = w.level;
-    int x = blockIdx.x * LANES + threadIdx.x % LANES;
-    if (x >= level->cells.stride)
+    int aside = -level->margin & (FOUR - 1); // what lies before the plane's first cell
+    int x = (blockIdx.x * LANES + threadIdx.x % LANES) * FOUR - aside;
+    int first = blockIdx.y * FOUR * WARPS + threadIdx.x / LANES;
+    if (x >= level->cells.stride - aside)
         return;
-    struct wavelet_cell column = {};
-    if (x < level->cells_x)
-        column = w.cell[level->cell_x + x];
-    for (int k = 0; k < FOUR; k++) {
-        int y = (blockIdx.y * FOUR + k) * WARPS + threadIdx.x / LANES;
-        if (y >= level->cells.rows)
-            return;
-        struct wavelet_cell row = {};
-        if (y < level->cells_y)
-            row = w.cell[level->cell_y + y];
-        bool there = column.count && row.count;
-        const T *from = (const T *)(w.from + (ptrdiff_t)row.first * w.from_stride) + column.first;
-        plane_row(&w, level->cells, y)[x] = there ? (float)*from - w.black : 0;
-    }
+    struct wavelet_cell row[FOUR] = {};
+#pragma unroll
+    for (int k = 0; k < FOUR; k++)
+        if (first + k * WARPS < level->cells_y)
+            row[k] = w.cell[level->cell_y + first + k * WARPS];
+#pragma unroll
+    for (int k = 0; k < FOUR; k++)
+        if (first + k * WARPS < level->cells.rows)
+            put_four<T>(&w, row[k], x, plane_row(&w, level->cells, first + k * WARPS) + x);
 }
 
 static __device__ inline void add_four(float4 *sum, float tap, float4 value)
@@ -300,40 +366,54 @@ static __device__ inline void add_four(float4 *sum, float tap, float4 value)
     sum->w += tap * value.w;
 }
 
-// A warp makes cells of 128 columns, four neighbours a lane; blockIdx.y counts entries of the table
-// of lines by warps. Inner cells are made eight at a time: each row of samples is read once for all
-// that it is in.
+static __device__ inline void add_cells(float4 sum[LINE_CELLS], const float4 tap[2], float4 value)
+{
+    const float *t = (const float *)tap;
+#pragma unroll
+    for (int c = 0; c < LINE_CELLS; c++)
+        add_four(&sum[c], t[c], value);
+}
+
+// A block makes cells of 128 columns, four neighbours a lane; blockIdx.y counts entries of the
+// table of lines. Its warps sum up every eighth row of samples, and each adds up what all have of
+// one cell. Inner cells are made eight at a time, of rows that are read once, with a table of the
+// taps that eight cells have for each row.
+template <typename T>
 static __global__ void __launch_bounds__(THREADS) lines(const __grid_constant__ struct wavelet w)
 {
-    int number = blockIdx.y * WARPS + threadIdx.x / LANES;
-    int x = (blockIdx.x * LANES + threadIdx.x % LANES) * FOUR;
-    if (number >= w.lines || x >= w.width)
-        return;
-    struct line line = w.line[number];
+    __shared__ float4 part[LINE_CELLS][THREADS];
+    static_assert((int)LINE_CELLS == (int)WARPS, "a warp for each cell");
+    struct line line = w.line[blockIdx.y];
     const struct level *level = &w.level[line.level];
+    int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+    int x = (blockIdx.x * LANES + lane) * FOUR;
+    bool is_there = x < w.width;
     struct wavelet_cell cell = w.cell[level->cell_y + line.first];
-    const float *tap = w.tap + cell.tap;
-    const struct reals *cells = &w.level->cells;
-    const float *from = plane_row(&w, *cells, w.level->margin + cell.first) + w.level->margin + x;
     float4 sum[LINE_CELLS] = {};
-    int d = 1 << level->decimate;
-    int rows = line.count > 1 ? cell.count + (line.count - 1) * d : cell.count;
+    if (is_there && line.count > 1) {
+        const float4 *taps = (const float4 *)(w.tap + level->eights);
+        int rows = cell.count + ((line.count - 1) << level->decimate);
 #pragma unroll 4
-    for (int k = 0; k < rows; k++) {
-        float4 value = __ldg((const float4 *)(from + (size_t)k * cells->stride));
-        if (line.count == 1) {
-            add_four(&sum[0], __ldg(tap + k), value);
-            continue;
+        for (int k = warp; k < rows; k += WARPS) {
+            float4 tap[2] = {__ldg(taps + 2 * k), __ldg(taps + 2 * k + 1)};
+            add_cells(sum, tap, read_four<T>(&w, cell.first + k, x));
         }
-#pragma unroll
-        for (int c = 0; c < LINE_CELLS; c++)
-            if ((unsigned)(k - c * d) < (unsigned)cell.count)
-                add_four(&sum[c], __ldg(tap + k - c * d), value);
+    } else if (is_there) {
+#pragma unroll 4
+        for (int k = warp; k < cell.count; k += WARPS)
+            add_four(&sum[0], __ldg(w.tap + cell.tap + k), read_four<T>(&w, cell.first + k, x));
     }
 #pragma unroll
     for (int c = 0; c < LINE_CELLS; c++)
         if (c < line.count)
-            *(float4 *)(plane_row(&w, level->lines, line.first + c) + x) = sum[c];
+            part[c][threadIdx.x] = sum[c];
+    __syncthreads();
+    if (warp >= line.count || !is_there)
+        return;
+    float4 all = {};
+    for (int k = 0; k < WARPS; k++)
+        add_four(&all, 1, part[warp][k * LANES + lane]);
+    *(float4 *)(plane_row(&w, level->lines, line.first + warp) + x) = all;
 }
 
 static __device__ inline float warp_sum(float sum)
@@ -343,41 +423,87 @@ static __device__ inline float warp_sum(float sum)
     return sum;
 }
 
-// The whole plane of a level (blockIdx.z) and zeros beyond it. Where D = 2 a thread makes a cell;
-// else a warp makes one after another, its lanes every 32nd product.
+// Where sample k of a run lies in shared memory: lanes that read every Dth one meet no other's
+// bank.
+static __host__ __device__ inline int run_place(int k)
+{
+    return k + k / LANES;
+}
+
+// Neighbouring inner cells, a lane each, of a run of samples that the warp fetches. Behind the last
+// tap there are zeros, for which there must be numbers.
+static __device__ inline float run_cell(const struct wavelet *w, const struct level *level,
+                                        const float *from, struct wavelet_cell first, float *run)
+{
+    int d = 1 << level->decimate, lane = threadIdx.x % LANES, count = up(first.count, FOUR);
+    for (int k = lane; k < (LANES - 1) * d + count; k += LANES)
+        run[run_place(k)] = first.first + k < w->width ? __ldg(from + first.first + k) : 0;
+    __syncwarp();
+    float sum = 0;
+    for (int k = 0; k < count; k += FOUR) {
+        float4 tap = __ldg((const float4 *)(w->tap + first.tap + k));
+        sum += tap.x * run[run_place(lane * d + k)];
+        sum += tap.y * run[run_place(lane * d + k + 1)];
+        sum += tap.z * run[run_place(lane * d + k + 2)];
+        sum += tap.w * run[run_place(lane * d + k + 3)];
+    }
+    return sum;
+}
+
+// A cell a lane.
+static __device__ inline float own_cell(const struct wavelet *w, const struct level *level,
+                                        const float *from, int x)
+{
+    float sum = 0;
+    if (x >= level->cells_x)
+        return 0;
+    struct wavelet_cell cell = w->cell[level->cell_x + x];
+#pragma unroll 4
+    for (int k = 0; k < cell.count; k++)
+        sum += __ldg(w->tap + cell.tap + k) * __ldg(from + cell.first + k);
+    return sum;
+}
+
+// One cell after another, of which lanes make every 32nd product.
+static __device__ inline float each_cell(const struct wavelet *w, const struct level *level,
+                                         const float *from, int x)
+{
+    int lane = threadIdx.x % LANES;
+    float own = 0;
+    for (int i = 0; i < LANES && x + i < level->cells_x; i++) {
+        struct wavelet_cell cell = w->cell[level->cell_x + x + i];
+        float sum = 0;
+        for (int k = lane; k < cell.count; k += LANES)
+            sum += __ldg(w->tap + cell.tap + k) * __ldg(from + cell.first + k);
+        sum = warp_sum(sum);
+        own = lane == i ? sum : own;
+    }
+    return own;
+}
+
+// A warp makes 32 cells of a row, and zeros beyond those that there are; blockIdx.y counts the rows
+// of all levels.
 static __global__ void __launch_bounds__(THREADS) cells(const __grid_constant__ struct wavelet w)
 {
-    const struct level *level = &w.level[1 + blockIdx.z];
-    int y = blockIdx.y, lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-    int first = blockIdx.x * THREADS;
-    if (y >= level->cells.rows || first >= level->cells.stride)
+    extern __shared__ float4 memory[];
+    int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, y = blockIdx.y;
+    const struct level *level = &w.level[1];
+    while (y >= level->cells.rows)
+        y -= level++->cells.rows;
+    int x = (blockIdx.x * WARPS + warp) * LANES;
+    if (x >= level->cells.stride)
         return;
     const float *from = plane_row(&w, level->lines, y);
-    float *to = plane_row(&w, level->cells, y);
-    bool is_there = y < level->cells_y;
-    if (level->decimate == 1) {
-        int x = first + threadIdx.x;
-        float sum = 0;
-        if (x < level->cells_x && is_there) {
-            struct wavelet_cell cell = w.cell[level->cell_x + x];
-            for (int k = 0; k < cell.count; k++)
-                sum += __ldg(w.tap + cell.tap + k) * __ldg(from + cell.first + k);
-        }
-        if (x < level->cells.stride)
-            to[x] = sum;
-        return;
-    }
-    for (int x = first + warp; x < min(first + THREADS, level->cells.stride); x += WARPS) {
-        float sum = 0;
-        if (x < level->cells_x && is_there) {
-            struct wavelet_cell cell = w.cell[level->cell_x + x];
-            for (int k = lane; k < cell.count; k += LANES)
-                sum += __ldg(w.tap + cell.tap + k) * __ldg(from + cell.first + k);
-            sum = warp_sum(sum);
-        }
-        if (lane == 0)
-            to[x] = sum;
-    }
+    float *run = (float *)memory + warp * w.run, sum = 0;
+    bool inner = x >= level->inner && x + LANES <= level->inner + level->inners;
+    if (y < level->cells_y && inner && level->decimate <= RUN_LOG)
+        sum = run_cell(&w, level, from, w.cell[level->cell_x + x], run);
+    else if (y < level->cells_y && level->decimate <= OWN_LOG)
+        sum = own_cell(&w, level, from, x + lane);
+    else if (y < level->cells_y)
+        sum = each_cell(&w, level, from, x);
+    if (x + lane < level->cells.stride)
+        plane_row(&w, level->cells, y)[x + lane] = sum;
 }
 
 // ---- values ----
@@ -400,24 +526,21 @@ static __global__ void __launch_bounds__(THREADS, 3)
     tile_columns(plane_row(&w, level->cells, at.y + beside) + at.x + beside, level->cells.stride,
                  &tile);
     __syncthreads();
-    int y = at.y + threadIdx.x % LANES;
-    for (int k = 0; k < ITEMS; k++) {
-        int column = (threadIdx.x / LANES * ITEMS + k) * STRIP;
-        float value[STRIP];
-        tile_row(&tile, column, value);
-        float *to = plane_row(&w, filter->values, y) + at.x + column;
-        if (y >= level->rows)
-            continue;
-        *(float4 *)to = make_float4(value[0], value[1], value[2], value[3]);
-        *(float4 *)(to + FOUR) = make_float4(value[4], value[5], value[6], value[7]);
-    }
+    float value[ITEMS][STRIP];
+#pragma unroll
+    for (int k = 0; k < ITEMS; k++)
+        tile_row(&tile, (threadIdx.x / LANES * ITEMS + k) * STRIP, value[k]);
+    tile_turn(&tile, value, [&](int row, int column, float4 four) {
+        if (at.y + row < level->rows)
+            *(float4 *)(plane_row(&w, filter->values, at.y + row) + at.x + column) = four;
+    });
 }
 
 // ---- results ----
 
 // What is shown at a place, as scales come.
 template <enum wavelet_show SHOW>
-static __device__ inline void show(float value, int scale, float *shown, int *winner)
+static __device__ inline void show(float value, int scale, float *shown, float *winner)
 {
     if (SHOW == WAVELET_ABS) { // and WAVELET_SIGNED
         if (scale == 0)
@@ -426,13 +549,23 @@ static __device__ inline void show(float value, int scale, float *shown, int *wi
         *shown = fmaxf(*shown, fabsf(value));
     } else if (fabsf(value) > *shown) {
         *shown = fabsf(value);
-        *winner = scale;
+        *winner = (float)scale;
     }
 }
 
 static __device__ inline float *side_plane(const struct wavelet *w, int scale)
 {
     return (float *)(w->side + w->filters) + (size_t)scale * w->width * w->height;
+}
+
+static __device__ inline void keep_four(const struct wavelet *w, int scale, int x, int y,
+                                        float4 four)
+{
+    float *to = side_plane(w, scale) + (size_t)y * w->width + x;
+    const float value[FOUR] = {four.x, four.y, four.z, four.w};
+    for (int i = 0; i < FOUR && y < w->height; i++)
+        if (x + i < w->width)
+            to[i] = value[i];
 }
 
 // The sum of all threads' for a scale, by the first.
@@ -464,7 +597,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
     int first_x = blockIdx.x * TILE_COLUMNS, first_y = blockIdx.y * TILE_ROWS;
     int y = first_y + threadIdx.x % LANES, own = threadIdx.x / LANES * ITEMS * STRIP;
     float shown[ITEMS][STRIP] = {};
-    int winner[ITEMS][STRIP] = {};
+    float winner[ITEMS][STRIP] = {}; // numbers of scales
     for (int n = level->first; n < level->first + level->scales; n++) {
         int scale = w.order[n];
         if (scale >= w.limit)
@@ -478,52 +611,54 @@ static __global__ void __launch_bounds__(THREADS, 2)
         tile_columns(plane_row(&w, level->cells, first_y + beside) + first_x + beside,
                      level->cells.stride, &tile);
         __syncthreads();
-        float energy = 0;
+        float energy = 0, value[ITEMS][STRIP];
 #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
-            float value[STRIP];
-            tile_row(&tile, own + k * STRIP, value);
+            tile_row(&tile, own + k * STRIP, value[k]);
 #pragma unroll
             for (int p = 0; p < STRIP; p++) {
-                show<SHOW>(value[p], scale, &shown[k][p], &winner[k][p]);
-                int x = first_x + own + k * STRIP + p;
-                bool inside = SIDE != SIDE_NONE && x < w.width && y < w.height;
-                energy += inside ? value[p] * value[p] : 0;
-                if (SIDE == SIDE_PLANES && inside)
-                    side_plane(&w, scale)[(size_t)y * w.width + x] = value[p];
+                show<SHOW>(value[k][p], scale, &shown[k][p], &winner[k][p]);
+                bool inside = first_x + own + k * STRIP + p < w.width && y < w.height;
+                energy += inside ? value[k][p] * value[k][p] : 0;
             }
         }
+        if (SIDE == SIDE_PLANES)
+            tile_turn(&tile, value, [&](int row, int column, float4 four) {
+                keep_four(&w, scale, first_x + column, first_y + row, four);
+            });
         if (SIDE != SIDE_NONE)
             block_energy(&w, w.energy, blockIdx.y * gridDim.x + blockIdx.x, scale, energy, partial);
     }
-    if (y >= w.height)
-        return;
-#pragma unroll
-    for (int k = 0; k < ITEMS; k++)
-#pragma unroll
-        for (int p = 0; p < STRIP; p++) {
-            int x = first_x + own + k * STRIP + p;
-            plane_row(&w, w.shown, y)[x] = shown[k][p];
-            if (SHOW == WAVELET_WINNER)
-                plane_row(&w, w.winner, y)[x] = (float)winner[k][p];
-        }
+    struct shared_tile tile = tile_of(memory, w.direct_radius, w.direct_radius);
+    tile_turn(&tile, shown, [&](int row, int column, float4 four) {
+        if (first_y + row < w.height)
+            *(float4 *)(plane_row(&w, w.shown, first_y + row) + first_x + column) = four;
+    });
+    if (SHOW == WAVELET_WINNER)
+        tile_turn(&tile, winner, [&](int row, int column, float4 four) {
+            if (first_y + row < w.height)
+                *(float4 *)(plane_row(&w, w.winner, first_y + row) + first_x + column) = four;
+        });
 }
 
 // One column of a tile of the picture.
-template <enum wavelet_show SHOW, enum wanted SIDE>
-struct column {
+template <int SHOW, int SIDE> struct column {
     int x, y; // its first place
-    bool is_there; float shown[SPLINE_ROWS]; int winner[SHOW == WAVELET_WINNER ? SPLINE_ROWS : 1];
+    bool is_there;
     float energy;
+    float shown[SPLINE_ROWS];
+    float winner[SHOW == WAVELET_WINNER ? SPLINE_ROWS : 1];
 
-    __device__ inline void take(const struct wavelet *w, int scale, int row, float value){
-        show<SHOW>(value, scale, &shown[row], &winner[SHOW == WAVELET_WINNER ? row : 0]);
+    __device__ inline void take(const struct wavelet *w, int scale, int row, float value)
+    {
+        show<(enum wavelet_show)SHOW>(value, scale, &shown[row],
+                                      &winner[SHOW == WAVELET_WINNER ? row : 0]);
         bool inside = SIDE != SIDE_NONE && is_there && y + row < w->height;
         energy += inside ? value * value : 0;
-        if (SIDE == SIDE_PLANES && inside) side_plane(w, scale)[(size_t)(y + row) * w->width + x] =
-            value;}
-}
-;
+        if (SIDE == SIDE_PLANES && inside)
+            side_plane(w, scale)[(size_t)(y + row) * w->width + x] = value;
+    }
+};
 
 // A spline along a row of values, and down six of them.
 static __device__ inline float spline_row(const float *value, const float weight[WAVELET_SPLINE])
@@ -535,22 +670,61 @@ static __device__ inline float spline_row(const float *value, const float weight
     return sum;
 }
 
-static __device__ inline float spline_column(const float row[WAVELET_SPLINE],
-                                             const float weight[WAVELET_SPLINE])
+// The quintic B-spline at a place 0 <= x < 3 from its middle.
+static __host__ __device__ constexpr double power(double x)
 {
-    float sum = 0;
-#pragma unroll
-    for (int n = 0; n < WAVELET_SPLINE; n++)
-        sum += weight[n] * row[n];
-    return sum;
+    return x > 0 ? x * x * x * x * x : 0;
 }
 
-// W of a scale with D = 2^LOG <= 32, whose first place is the first of D rows: weights are
-// constants of the code.
+static __host__ __device__ constexpr double spline_at(double x)
+{
+    x = x < 0 ? -x : x;
+    return (power(3 - x) - 6 * power(2 - x) + 15 * power(1 - x)) / 120;
+}
+
+// The weight of value n at phase p / d, a constant of the code.
+static __host__ __device__ constexpr double weight_at(int d, int p, int n)
+{
+    return spline_at((double)p / d - (n - 2));
+}
+
+// W in the D = 2^LOG rows between six values: take(p, W). Phases p and D - p have weights in
+// opposite order, so that what values have in common, and what not, serves both.
+template <int LOG, typename Take>
+static __device__ inline void spline_phases(const float row[WAVELET_SPLINE], Take take)
+{
+    constexpr int d = 1 << LOG;
+    float sum[3], rest[3];
+#pragma unroll
+    for (int n = 0; n < 3; n++) {
+        sum[n] = row[n] + row[5 - n];
+        rest[n] = row[n] - row[5 - n];
+    }
+    take(0, (float)weight_at(d, 0, 0) * (row[0] + row[4]) +
+                (float)weight_at(d, 0, 1) * (row[1] + row[3]) + (float)weight_at(d, 0, 2) * row[2]);
+#pragma unroll
+    for (int p = 1; p <= d / 2; p++) {
+        float even = 0, odd = 0;
+#pragma unroll
+        for (int n = 0; n < 3; n++) {
+            double a = weight_at(d, p, n), b = weight_at(d, p, 5 - n);
+            even += (float)((a + b) / 2) * sum[n];
+            odd += (float)((a - b) / 2) * rest[n];
+        }
+        if (p == d / 2) {
+            take(p, even);
+            break;
+        }
+        take(p, even + odd);
+        take(d - p, even - odd);
+    }
+}
+
+// W of a scale with D = 2^LOG <= 32, whose first place is the first of D rows.
 template <int LOG, typename Column>
-static __device__ inline void spline_scale(const struct wavelet *w, const struct splines *splines,
-                                           const float *from, int stride, int scale,
-                                           const float weight[WAVELET_SPLINE], Column *column)
+static __device__ inline void spline_scale(const struct wavelet *w, const float *from, int stride,
+                                           int scale, const float weight[WAVELET_SPLINE],
+                                           Column *column)
 {
     float row[WAVELET_SPLINE];
 #pragma unroll
@@ -563,10 +737,8 @@ static __device__ inline void spline_scale(const struct wavelet *w, const struct
             row[n - 1] = row[n];
         row[WAVELET_SPLINE - 1] =
             spline_row(from + (size_t)(m + WAVELET_SPLINE - 1) * stride, weight);
-#pragma unroll
-        for (int p = 0; p < 1 << LOG; p++)
-            column->take(w, scale, (m << LOG) + p,
-                         spline_column(row, splines->weight[(1 << LOG) - 2 + p]));
+        spline_phases<LOG>(
+            row, [&](int p, float value) { column->take(w, scale, (m << LOG) + p, value); });
     }
 }
 
@@ -591,10 +763,10 @@ static __device__ inline void spline_scale_large(const struct wavelet *w, const 
     }
 }
 
-static __device__ inline int code(const struct wavelet *w, bool wins, float shown, int winner)
+static __device__ inline int code(const struct wavelet *w, bool wins, float shown, float winner)
 {
     if (wins)
-        return shown * w->gain < 0.5f ? 0 : min(winner + 1, w->high);
+        return shown * w->gain < 0.5f ? 0 : min((int)winner + 1, w->high);
     float value = (w->middle ? shown : fabsf(shown)) * w->gain + w->middle;
     value = fminf(fmaxf(value, 0), (float)w->high);
     return (int)(value + 0.5f);
@@ -609,12 +781,18 @@ static __device__ inline void write_code(const struct wavelet *w, int x, int y, 
         ((uint16_t *)row)[x] = (uint16_t)value;
 }
 
+// Blocks of a multiprocessor, by what their threads keep in registers.
+template <int SHOW, int SIDE>
+static constexpr int SPLINE_BLOCKS = SIDE == SIDE_PLANES      ? 3
+                                     : SHOW == WAVELET_WINNER ? 4
+                                     : SHOW == WAVELET_MAX    ? 6
+                                                              : 5;
+
 // A thread makes a column of 32 rows, so that what it reads of a scale it reads once, and keeps
 // what is shown in registers; neighbouring threads read neighbouring values, or the same.
 template <enum wavelet_show SHOW, enum wanted SIDE>
-static __global__ void __launch_bounds__(SPLINE_COLUMNS)
-    splines(const __grid_constant__ struct wavelet w,
-            const __grid_constant__ struct splines splines)
+static __global__ void __launch_bounds__(SPLINE_COLUMNS, SPLINE_BLOCKS<SHOW, SIDE>)
+    splines(const __grid_constant__ struct wavelet w)
 {
     __shared__ float partial[SPLINE_COLUMNS / LANES];
     struct column<SHOW, SIDE> column;
@@ -627,7 +805,7 @@ static __global__ void __launch_bounds__(SPLINE_COLUMNS)
         int row = min(y + k, w.height - 1);
         column.shown[k] = w.level->scales ? plane_row(&w, w.shown, row)[x] : 0;
         if (SHOW == WAVELET_WINNER)
-            column.winner[k] = w.level->scales ? (int)plane_row(&w, w.winner, row)[x] : 0;
+            column.winner[k] = w.level->scales ? plane_row(&w, w.winner, row)[x] : 0;
     }
     for (int l = 1; l < w.levels; l++) {
         const struct level *level = &w.level[l];
@@ -644,15 +822,15 @@ static __global__ void __launch_bounds__(SPLINE_COLUMNS)
             const float *from = plane_row(&w, values, y / d) + x / d;
             column.energy = 0;
             if (level->decimate == 1)
-                spline_scale<1>(&w, &splines, from, values.stride, scale, weight, &column);
+                spline_scale<1>(&w, from, values.stride, scale, weight, &column);
             else if (level->decimate == 2)
-                spline_scale<2>(&w, &splines, from, values.stride, scale, weight, &column);
+                spline_scale<2>(&w, from, values.stride, scale, weight, &column);
             else if (level->decimate == 3)
-                spline_scale<3>(&w, &splines, from, values.stride, scale, weight, &column);
+                spline_scale<3>(&w, from, values.stride, scale, weight, &column);
             else if (level->decimate == 4)
-                spline_scale<4>(&w, &splines, from, values.stride, scale, weight, &column);
+                spline_scale<4>(&w, from, values.stride, scale, weight, &column);
             else if (level->decimate == 5)
-                spline_scale<5>(&w, &splines, from, values.stride, scale, weight, &column);
+                spline_scale<5>(&w, from, values.stride, scale, weight, &column);
             else
                 spline_scale_large(&w, table + y % d, level->period, from, values.stride, scale,
                                    weight, &column);
@@ -721,6 +899,12 @@ static int inner_cells(const struct wavelet_level *level, int length, int *first
     return last < WAVELET_REACH ? 0 : last - WAVELET_REACH + 1;
 }
 
+// Entries of the table of lines for inner cells.
+static int lines_of(int decimate, int inner)
+{
+    return decimate <= LINE_LOG ? divided(inner, LINE_CELLS) : inner;
+}
+
 static void lay_out_level(struct layout *layout, const struct wavelet_grid *grid, int number,
                           int *cells)
 {
@@ -739,8 +923,9 @@ static void lay_out_level(struct layout *layout, const struct wavelet_grid *grid
         layout->floats = (layout->floats + 63) / 64 * 64;
         return;
     }
+    level->inners = inner_cells(from, grid->width, &level->inner);
     level->lines = take_plane(layout, grid->width, level->cells_y);
-    layout->lines += divided(inner, LINE_CELLS) + level->cells_y - inner;
+    layout->lines += lines_of(level->decimate, inner) + level->cells_y - inner;
 }
 
 static void lay_out_filter(struct layout *layout, const struct wavelet_grid *grid, int number)
@@ -831,8 +1016,9 @@ static void put_lines(const struct layout *layout, const struct wavelet_grid *gr
         for (int c = 0; c < level->y.cells; c++)
             if (!inner || c < first || c >= first + inner)
                 *line++ = {k, c, 1};
-        for (int c = 0; c < inner; c += LINE_CELLS)
-            *line++ = {k, first + c, inner - c < LINE_CELLS ? inner - c : LINE_CELLS};
+        int step = level->decimate <= LINE_LOG ? LINE_CELLS : 1;
+        for (int c = 0; c < inner; c += step)
+            *line++ = {k, first + c, inner - c < step ? inner - c : step};
     }
 }
 
@@ -848,6 +1034,22 @@ static void put_tiles(const struct layout *layout, uint8_t *to)
     }
 }
 
+// The taps that LINE_CELLS cells have for each row that any of them reads.
+static size_t eights_of(const struct wavelet_level *level)
+{
+    size_t d = (size_t)1 << level->decimate;
+    return level->decimate > LINE_LOG ? 0 : (2 * WAVELET_REACH * d + 1 + 7 * d) * LINE_CELLS;
+}
+
+static void put_eights(const struct wavelet_level *level, const float *tap, float *to)
+{
+    int d = 1 << level->decimate, count = 2 * WAVELET_REACH * d + 1;
+    for (size_t n = 0; n < eights_of(level); n++) {
+        int k = (int)(n / LINE_CELLS) - (int)(n % LINE_CELLS) * d;
+        to[n] = k >= 0 && k < count ? tap[k] : 0;
+    }
+}
+
 static void put_taps(struct layout *layout, const struct wavelet_grid *grid, uint8_t *to)
 {
     float *tap = (float *)(to + layout->tap_table);
@@ -859,6 +1061,9 @@ static void put_taps(struct layout *layout, const struct wavelet_grid *grid, uin
         layout->level[k].spline = place;
         layout->level[k].period = level->period;
         place += WAVELET_SPLINE * level->period;
+        layout->level[k].eights = place;
+        put_eights(level, grid->tap + level->prefilter, tap + place);
+        place += (int)eights_of(level);
     }
     for (int k = 0; k < grid->filters; k++) {
         layout->filter[k].smooth = grid->filter[k].smooth;
@@ -870,7 +1075,7 @@ static size_t tap_bytes(const struct wavelet_grid *grid)
 {
     size_t taps = (size_t)grid->taps;
     for (int k = 1; k < grid->levels; k++)
-        taps += WAVELET_SPLINE * (size_t)grid->level[k].period;
+        taps += WAVELET_SPLINE * (size_t)grid->level[k].period + eights_of(&grid->level[k]);
     return taps * sizeof(float);
 }
 
@@ -906,6 +1111,19 @@ extern "C" size_t wavelet_scratch(const struct op *op, int width, int height)
 
 // ---- launchers ----
 
+// The longest run that a warp fetches for its cells.
+static int run_floats(const struct layout *layout)
+{
+    int most = 0;
+    for (int k = 1; k < layout->levels; k++) {
+        int d = 1 << layout->level[k].decimate;
+        int samples = (LANES - 1) * d + up(2 * WAVELET_REACH * d + 1, FOUR);
+        if (layout->level[k].decimate <= RUN_LOG && layout->level[k].inners >= LANES)
+            most = up(run_place(samples) + 1, FOUR);
+    }
+    return most;
+}
+
 static struct wavelet kernel_arguments(const struct whole *whole, const struct layout *layout)
 {
     const struct op_wavelet *op = &whole->op->wavelet;
@@ -926,7 +1144,7 @@ static struct wavelet kernel_arguments(const struct whole *whole, const struct l
     w.filters = layout->filters;
     w.levels = layout->levels;
     w.lines = layout->lines;
-    w.limit = one && !whole->side ? 1 : layout->filters;
+    w.limit = one && !whole->side_is_wanted ? 1 : layout->filters;
     w.direct_radius = layout->direct_radius;
     w.coarse_radius = layout->coarse_radius;
     w.shown = layout->shown;
@@ -941,19 +1159,11 @@ static struct wavelet kernel_arguments(const struct whole *whole, const struct l
     w.gain = (float)op->gain;
     w.middle = op->show == WAVELET_SIGNED ? (float)op->high / 2 : 0;
     w.high = op->high;
-    w.side = (double *)whole->side;
+    w.side = whole->side_is_wanted ? (double *)whole->side : NULL;
     w.bytes = whole->depth > 8 ? 2 : 1;
+    w.is_aligned = ((uintptr_t)w.from | (uintptr_t)w.from_stride) % (uintptr_t)(4 * w.bytes) == 0;
+    w.run = run_floats(layout);
     return w;
-}
-
-static void fill_splines(struct splines *splines, const struct layout *layout)
-{
-    for (int k = 1; k < layout->levels; k++) {
-        int decimate = layout->level[k].decimate, d = 1 << decimate;
-        for (int p = 0; p < d && decimate < SPLINE_LOGS; p++)
-            for (int n = 0; n < WAVELET_SPLINE; n++)
-                splines->weight[d - 2 + p][n] = wavelet_spline(decimate, p, n);
-    }
 }
 
 static dim3 tiles_of(int width, int height, int columns, int rows)
@@ -961,27 +1171,21 @@ static dim3 tiles_of(int width, int height, int columns, int rows)
     return dim3((unsigned)divided(width, columns), (unsigned)divided(height, rows));
 }
 
-static void make_cells(const struct wavelet *w, const struct layout *layout, int depth,
-                       cudaStream_t stream)
+template <typename T>
+static void make_cells(const struct wavelet *w, const struct layout *layout, cudaStream_t stream)
 {
-    dim3 blocks =
-        tiles_of(layout->level[0].cells.stride, layout->level[0].cells.rows, LANES, WARPS * FOUR);
-    if (depth > 8)
-        samples<uint16_t><<<blocks, THREADS, 0, stream>>>(*w);
-    else
-        samples<uint8_t><<<blocks, THREADS, 0, stream>>>(*w);
+    const struct reals *plane = &layout->level[0].cells;
+    if (layout->direct)
+        samples<T><<<tiles_of(plane->stride, plane->rows, LANES * FOUR, WARPS * FOUR), THREADS, 0,
+                     stream>>>(*w);
     if (!layout->coarse)
         return;
-    lines<<<tiles_of(layout->width, layout->lines, LANES * FOUR, WARPS), THREADS, 0, stream>>>(*w);
-    int columns = 0, rows = 0;
-    for (int k = 1; k < layout->levels; k++) {
-        const struct reals *plane = &layout->level[k].cells;
-        columns = plane->stride > columns ? plane->stride : columns;
-        rows = plane->rows > rows ? plane->rows : rows;
-    }
-    blocks = tiles_of(columns, rows, THREADS, 1);
-    blocks.z = (unsigned)layout->levels - 1;
-    cells<<<blocks, THREADS, 0, stream>>>(*w);
+    lines<T><<<tiles_of(layout->width, layout->lines, LANES * FOUR, 1), THREADS, 0, stream>>>(*w);
+    int rows = 0;
+    for (int k = 1; k < layout->levels; k++)
+        rows += layout->level[k].cells.rows;
+    cells<<<tiles_of(layout->level[1].cells.stride, rows, THREADS, 1), THREADS,
+            WARPS *(size_t)w->run * sizeof(float), stream>>>(*w);
 }
 
 // A kernel may take more shared memory than it is given unasked.
@@ -995,8 +1199,6 @@ static cudaError_t make_results(const struct wavelet *w, const struct layout *la
                                 cudaStream_t stream)
 {
     size_t shared = tile_bytes(layout->direct_radius);
-    struct splines weights = {};
-    fill_splines(&weights, layout);
     cudaError_t error = allow(direct<SHOW, SIDE>, shared);
     if (error)
         return error;
@@ -1006,7 +1208,7 @@ static cudaError_t make_results(const struct wavelet *w, const struct layout *la
                 *w);
     splines<SHOW, SIDE>
         <<<tiles_of(w->width, w->height, SPLINE_COLUMNS, SPLINE_ROWS), SPLINE_COLUMNS, 0, stream>>>(
-            *w, weights);
+            *w);
     if (SIDE != SIDE_NONE)
         energies<<<(unsigned)w->filters, THREADS, 0, stream>>>(*w, layout->direct_blocks,
                                                                layout->spline_blocks);
@@ -1029,7 +1231,10 @@ extern "C" cudaError_t wavelet_async(const struct whole *whole, cudaStream_t str
     struct layout layout;
     lay_out(&layout, whole->op, whole->width, whole->height);
     struct wavelet w = kernel_arguments(whole, &layout);
-    make_cells(&w, &layout, whole->depth, stream);
+    if (whole->depth > 8)
+        make_cells<uint16_t>(&w, &layout, stream);
+    else
+        make_cells<uint8_t>(&w, &layout, stream);
     size_t shared = tile_bytes(layout.coarse_radius);
     cudaError_t error = allow(values, shared);
     if (error)

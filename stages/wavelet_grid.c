@@ -21,9 +21,11 @@ static int decimation(double scale)
     return decimate;
 }
 
-// Room for `count` taps, which are 0. Returns their place, -1 without memory.
+// Room for `count` taps, which are 0, at a multiple of four. Returns their place, -1 without
+// memory.
 static int add_taps(struct wavelet_grid *grid, int count)
 {
+    count = (count + 3) / 4 * 4;
     float *tap = realloc(grid->tap, ((size_t)grid->taps + (size_t)count) * sizeof *tap);
     if (!tap)
         return -1;
@@ -207,6 +209,7 @@ static enum status level_init(struct wavelet_grid *grid, struct wavelet_level *l
 {
     struct prefilter prefilter;
     enum status status = prefilter_init(&prefilter, grid, level->decimate);
+    level->prefilter = prefilter.tap;
     if (!status)
         status = axis_init(&level->x, grid, &prefilter, border, grid->width, level);
     if (!status)

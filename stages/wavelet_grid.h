@@ -53,6 +53,7 @@ struct wavelet_level {
     int margin;
     struct wavelet_axis x, y;
     int columns, rows;
+    int prefilter; // place of the taps that inner cells have in common
     int period;    // of the columns of `spline`: D, or more where that is less than a vector
     float *spline; // WAVELET_SPLINE rows of `period`; NULL where D = 1
 };
