@@ -324,7 +324,7 @@ static void random_text(uint64_t *state, const struct stage_option *option, FILE
         return;
     }
     if (option->pictures) {
-        fprintf(to, "t%dx%d%c%d", width, height, random_below(state, 3) ? '.' : 'm',
+        fprintf(to, "t%dx%d%c%d", 1 + width, 1 + height, random_below(state, 3) ? '.' : 'm',
                 random_below(state, 9));
         return;
     }
