@@ -15,9 +15,8 @@
 enum {
     LANES = 32,
     SPAN = 128, // columns that a warp makes ...
-    ROWS = 32,  // ... and rows
+    ROWS = 32,  // ... and rows, but of narrow templates: rows_of()
     WIDE = SPAN / 16,
-    DEEP = ROWS / 8,
     SLICE_ROWS = 16,    // of a template that are multiplied at a time ...
     SLICE_COLUMNS = 48, // ... and columns, 15 of which may be zeros: of 16 results, the last ones
                         // need as many more samples
@@ -55,6 +54,13 @@ struct match {
     uint4 *list; // of matches, see list_entry()
     int *listed;
 };
+
+// Rows of places that a warp makes of a template of so many slices of columns. Of narrow ones few,
+// so that more warps find room: they have more to wait for than products.
+static __host__ __device__ constexpr int rows_of(int steps)
+{
+    return steps == 1 ? ROWS / 2 : ROWS;
+}
 
 // ---- device helpers ----
 
@@ -194,6 +200,7 @@ static __device__ inline void load_band(uint32_t to[6], const uint32_t *row)
 // are those of the places 8 rows further down of offset j. So rows j and j + 8 of the template are
 // taken together, and words are read once for both and for all results that they count towards:
 // 50 words serve 96 products.
+template <int DEEP>
 static __device__ inline void accumulate(int sum[DEEP][WIDE][4], const struct tile *tile,
                                          const struct taps *taps, int slices, int steps)
 {
@@ -209,7 +216,7 @@ static __device__ inline void accumulate(int sum[DEEP][WIDE][4], const struct ti
                 load_band(band + 6, tap + 8 * taps->stride);
                 const uint32_t *row =
                     tile->word +
-                    (threadIdx.y * ROWS + SLICE_ROWS * slice + j + lane / 4) * tile->stride +
+                    (threadIdx.y * 8 * DEEP + SLICE_ROWS * slice + j + lane / 4) * tile->stride +
                     SLICE_COLUMNS / 4 * step + lane % 4;
                 for (int c = 0; c < WIDE + 2; c++)
                     above[c] = row[4 * c];
@@ -322,10 +329,11 @@ static __host__ __device__ inline int slices_of(int height)
     return (height + SLICE_ROWS - 1) / SLICE_ROWS;
 }
 
-static __host__ __device__ inline struct tile tile_of(int warps, int slices, int steps)
+// For `rows` rows of places.
+static __host__ __device__ inline struct tile tile_of(int rows, int slices, int steps)
 {
     struct tile tile = {};
-    tile.rows = warps * ROWS + SLICE_ROWS * slices;
+    tile.rows = rows + SLICE_ROWS * slices;
     tile.words = (SPAN + SLICE_COLUMNS * steps) / 4;
     tile.stride = tile.words / 8 * 8 + 4;
     tile.stride += tile.stride < tile.words ? 8 : 0;
@@ -338,6 +346,7 @@ struct fused_layout {
     struct tile tile;
     struct taps taps;
     int slices;
+    int rows; // of a warp
 };
 
 static __host__ __device__ inline struct fused_layout fused_layout_of(int height, int warps,
@@ -345,7 +354,8 @@ static __host__ __device__ inline struct fused_layout fused_layout_of(int height
 {
     struct fused_layout layout = {};
     layout.slices = slices_of(height);
-    layout.tile = tile_of(warps, layout.slices, steps);
+    layout.rows = rows_of(steps);
+    layout.tile = tile_of(warps * layout.rows, layout.slices, steps);
     layout.taps.stride = taps_words(steps);
     return layout;
 }
@@ -357,7 +367,7 @@ static __host__ __device__ inline int fused_taps_words(const struct fused_layout
 
 static __host__ __device__ inline int fused_warp_words(const struct fused_layout *layout)
 {
-    return LIMBS * 8 * layout->tile.stride + ROWS * SPAN / 32;
+    return LIMBS * 8 * layout->tile.stride + layout->rows * SPAN / 32;
 }
 
 static size_t fused_bytes(const struct fused_layout *layout, int warps)
@@ -448,7 +458,7 @@ static __device__ inline int squares_of(const struct window_sums *sums, int k)
 
 // The place at (column, row) of a span, whose windows' sums are known: keep its score, and mark it
 // in the span's map, if it is enough. Few places get here, unless there is a map.
-template <bool MAP>
+template <int STEPS, bool MAP>
 static __device__ __noinline__ void take_place(const struct match *m, int x, int y, int products,
                                                int samples, int squares, uint32_t *bits)
 {
@@ -458,7 +468,7 @@ static __device__ __noinline__ void take_place(const struct match *m, int x, int
     if (MAP || score >= m->least)
         m->score[(i64)y * m->columns + x] = score;
     if (score >= m->least)
-        atomicOr(&bits[y % ROWS * (SPAN / 32) + x % SPAN / 32], 1u << x % 32);
+        atomicOr(&bits[y % rows_of(STEPS) * (SPAN / 32) + x % SPAN / 32], 1u << x % 32);
 }
 
 // Take those of eight rows of places that a lane has found: bit 4 c + k is result k of product c.
@@ -474,8 +484,8 @@ static __device__ inline void take_found(const struct match *m, const struct lim
 #pragma unroll
         for (int k = 0; k < 4; k++)
             if (found >> (4 * c + k) & 1)
-                take_place<MAP>(m, x + 16 * c + 8 * (k / 2), y + k % 2, sum[c][k], sums.samples[k],
-                                squares_of(&sums, k), bits);
+                take_place<STEPS, MAP>(m, x + 16 * c + 8 * (k / 2), y + k % 2, sum[c][k],
+                                       sums.samples[k], squares_of(&sums, k), bits);
     }
 }
 
@@ -528,17 +538,18 @@ static __device__ inline struct slide slide_of(const uint32_t *row, const uint32
 template <int STEPS, bool MAP>
 static __device__ inline void score_span(const struct match *m, const struct tile *tile,
                                          const struct limbs *limbs, const struct ones<STEPS> *ones,
-                                         int sum[DEEP][WIDE][4], int left, int top, uint32_t *bits)
+                                         int sum[rows_of(STEPS) / 8][WIDE][4], int left, int top,
+                                         uint32_t *bits)
 {
     int lane = threadIdx.x, height = m->pattern.height;
     int apart = min((int)LANES, tile->words - 1 - lane);
-    const uint32_t *row = tile->word + threadIdx.y * ROWS * tile->stride + lane;
+    const uint32_t *row = tile->word + threadIdx.y * rows_of(STEPS) * tile->stride + lane;
     struct columns column[2] = {};
     struct test test = test_of(m);
     for (int k = 0; k < 2; k++)
         column_sums(&column[k], row + k * apart, tile->stride, height);
 #pragma unroll
-    for (int u = 0; u < DEEP; u++) {
+    for (int u = 0; u < rows_of(STEPS) / 8; u++) {
 #pragma unroll 2
         for (int k = 0; k < 8; k++, row += tile->stride) {
             struct slide slide = slide_of(row, row + height * tile->stride, apart);
@@ -554,14 +565,15 @@ static __device__ inline void score_span(const struct match *m, const struct til
     }
 }
 
-// A block's warps stand one below the other, each with 128 x 32 places, and share a tile of samples
-// and the template. STEPS: of the template's columns. MAP: all scores are stored.
+// A block's warps stand one below the other, each with 128 columns of places, and share a tile of
+// samples and the template. STEPS: of the template's columns. MAP: all scores are stored.
 template <int STEPS, bool MAP>
-static __global__ void __launch_bounds__(LANES * 4, 2)
+static __global__ void __launch_bounds__(LANES * 4, STEPS == 1 ? 3 : 2)
     match_fused(const __grid_constant__ struct match m)
 {
     extern __shared__ uint4 memory[];
-    int warps = blockDim.y, left = blockIdx.x * SPAN, top = blockIdx.y * warps * ROWS;
+    constexpr int rows = rows_of(STEPS);
+    int warps = blockDim.y, left = blockIdx.x * SPAN, top = blockIdx.y * warps * rows;
     struct fused_layout layout = fused_layout_of(m.pattern.height, warps, STEPS);
     layout.tile.word = (uint32_t *)memory;
     layout.taps.word = layout.tile.word + layout.tile.rows * layout.tile.stride;
@@ -570,22 +582,22 @@ static __global__ void __launch_bounds__(LANES * 4, 2)
     uint32_t *ones_row = layout.taps.word + SLICE_ROWS * layout.slices * layout.taps.stride;
     struct limbs limbs = {own, layout.tile.stride};
     uint32_t *bits = own + LIMBS * 8 * layout.tile.stride;
-    for (int k = threadIdx.x; k < ROWS * SPAN / 32; k += LANES)
+    for (int k = threadIdx.x; k < rows * SPAN / 32; k += LANES)
         bits[k] = 0;
     for (int k = threadIdx.y * LANES + threadIdx.x; k < 4 * layout.taps.stride; k += warps * LANES)
         ((uint8_t *)ones_row)[k] = k >= 16 && k < 16 + m.pattern.width;
     fill_tile(&m, &layout.tile, left, top, FILL_SAMPLES);
     fill_taps(&layout.taps, m.pattern.sample, m.pattern.stride, m.pattern.height, layout.slices);
     __syncthreads();
-    int sum[DEEP][WIDE][4] = {};
-    accumulate(sum, &layout.tile, &layout.taps, layout.slices, STEPS);
+    int sum[rows / 8][WIDE][4] = {};
+    accumulate<rows / 8>(sum, &layout.tile, &layout.taps, layout.slices, STEPS);
     struct ones<STEPS> ones;
     for (int step = 0; step < STEPS; step++)
         load_band(ones.band[step], ones_row + SLICE_COLUMNS / 4 * step);
-    top += threadIdx.y * ROWS;
+    top += threadIdx.y * rows;
     score_span<STEPS, MAP>(&m, &layout.tile, &limbs, &ones, sum, left, top, bits);
     int y = top + threadIdx.x;
-    if (threadIdx.x < ROWS && y < m.rows)
+    if (threadIdx.x < rows && y < m.rows)
         *(uint4 *)(m.bits + (i64)y * m.bit_words + blockIdx.x * (SPAN / 32)) =
             *(uint4 *)(bits + threadIdx.x * (SPAN / 32));
 }
@@ -611,13 +623,13 @@ static __global__ void __launch_bounds__(LANES * 4, 2)
                    const __grid_constant__ struct products products)
 {
     extern __shared__ uint4 memory[];
-    struct tile tile = tile_of(blockDim.y, GROUP_SLICES, 1);
+    struct tile tile = tile_of(blockDim.y * ROWS, GROUP_SLICES, 1);
     struct taps taps = {};
     tile.word = (uint32_t *)memory;
     taps.word = tile.word + tile.rows * tile.stride;
     taps.stride = taps_words(1);
     int left = blockIdx.x * SPAN, top = products.top + blockIdx.y * blockDim.y * ROWS;
-    int sum[DEEP][WIDE][4] = {}, lane = threadIdx.x;
+    int sum[ROWS / 8][WIDE][4] = {}, lane = threadIdx.x;
     for (int skip = 0; skip < products.count; skip += GROUP_SLICES * SLICE_ROWS)
         for (int step = 0; step < products.steps; step++) {
             int count = products.count - skip, slices = min((int)GROUP_SLICES, slices_of(count));
@@ -627,10 +639,10 @@ static __global__ void __launch_bounds__(LANES * 4, 2)
             fill_taps(&taps, products.taps + (i64)skip * m.pattern.stride + step * SLICE_COLUMNS,
                       m.pattern.stride, count, slices);
             __syncthreads();
-            accumulate(sum, &tile, &taps, slices, 1);
+            accumulate<ROWS / 8>(sum, &tile, &taps, slices, 1);
         }
 #pragma unroll
-    for (int u = 0; u < DEEP; u++)
+    for (int u = 0; u < ROWS / 8; u++)
 #pragma unroll
         for (int c = 0; c < WIDE; c++)
 #pragma unroll
@@ -1225,7 +1237,7 @@ static cudaError_t fused_steps_async(const struct match *m, cudaStream_t stream)
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (error)
         return error;
-    dim3 grid = blocks_of(m->columns, m->rows, SPAN, warps * ROWS);
+    dim3 grid = blocks_of(m->columns, m->rows, SPAN, warps * rows_of(STEPS));
     kernel<<<grid, dim3(LANES, (unsigned)warps), bytes, stream>>>(*m);
     return cudaGetLastError();
 }
@@ -1244,7 +1256,7 @@ static cudaError_t products_async(const struct match *m, const int8_t *taps, enu
                                   cudaStream_t stream)
 {
     const struct pattern *p = &m->pattern;
-    struct tile tile = tile_of(4, GROUP_SLICES, 1);
+    struct tile tile = tile_of(TILE_ROWS, GROUP_SLICES, 1);
     size_t words = (size_t)tile.rows * (size_t)tile.stride +
                    (size_t)GROUP_SLICES * SLICE_ROWS * (size_t)taps_words(1);
     int together = MATCH_NARROW / p->width > 1 ? MATCH_NARROW / p->width : 1;
