@@ -63,10 +63,10 @@ static float *plane_row(const struct reals_plane *plane, int y)
     return plane->row + y * plane->stride;
 }
 
-// The longest row that a worker has: of cells, or of splines' values as often as they stand.
+// The longest row that a band has: of cells, of samples apart, or of values as often as they stand.
 static int longest_row(const struct wavelet_grid *grid)
 {
-    int longest = grid->width;
+    int longest = grid->width + WAVELET_PHASES * (WAVELET_PAD + 1);
     for (int k = 0; k < grid->levels; k++) {
         const struct wavelet_level *level = &grid->level[k];
         int wide = level->decimate ? grid->width + ((WAVELET_SPLINE + 1) << level->decimate) : 0;
@@ -224,7 +224,7 @@ static void run_cells(const struct wavelet *self, const struct scratch *scratch,
         self->kernels->mix(row, self->grid->tap + cell->tap + k, count, k > 0, scratch->line,
                            self->grid->width);
     }
-    self->kernels->cells(scratch->line, &level->x, self->grid->tap,
+    self->kernels->cells(scratch->line, level, self->grid->tap, scratch->wide,
                          plane_row(&self->cells[level - self->grid->level], part));
 }
 

@@ -16,8 +16,8 @@ struct wavelet_taps {
 
 enum { WAVELET_PAD = 64 };
 
-// Rows that are mixed at a time.
-enum { WAVELET_MIX = 64 };
+// Rows that are mixed at a time, and the largest D whose cells are made side by side.
+enum { WAVELET_MIX = 64, WAVELET_PHASES = 16 };
 
 struct wavelet_kernels {
     // Samples less black.
@@ -35,8 +35,10 @@ struct wavelet_kernels {
     void (*row)(const float *smooth, const float *bent, const struct wavelet_taps *taps, float *to,
                 int width);
 
-    // A row of cells of a row of samples.
-    void (*cells)(const float *from, const struct wavelet_axis *axis, const float *tap, float *to);
+    // A row of a level's cells of a row of samples. There is room for the samples in `apart`, and
+    // for WAVELET_PHASES times WAVELET_PAD more.
+    void (*cells)(const float *from, const struct wavelet_level *level, const float *tap,
+                  float *apart, float *to);
 
     // Each value D times; splines of such.
     void (*widen)(const float *from, int decimate, float *to, int width);

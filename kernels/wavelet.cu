@@ -890,15 +890,6 @@ static size_t take_table(struct layout *layout, size_t bytes)
     return place;
 }
 
-// Cells whose taps all lie in the picture: how many there are, and the first.
-static int inner_cells(const struct wavelet_level *level, int length, int *first)
-{
-    int before = level->margin + (level->decimate ? WAVELET_SPLINE / 2 - 1 : 0);
-    int last = ((length - 1) >> level->decimate) - WAVELET_REACH;
-    *first = before + WAVELET_REACH;
-    return last < WAVELET_REACH ? 0 : last - WAVELET_REACH + 1;
-}
-
 // Entries of the table of lines for inner cells.
 static int lines_of(int decimate, int inner)
 {
@@ -910,7 +901,7 @@ static void lay_out_level(struct layout *layout, const struct wavelet_grid *grid
 {
     const struct wavelet_level *from = &grid->level[number];
     struct level *level = &layout->level[number];
-    int first, inner = inner_cells(from, grid->height, &first);
+    int inner = from->y.inners;
     *level = {from->decimate, from->margin,  from->columns, from->rows,
               from->x.cells,  from->y.cells, *cells,        *cells + from->x.cells};
     *cells += from->x.cells + from->y.cells;
@@ -923,7 +914,8 @@ static void lay_out_level(struct layout *layout, const struct wavelet_grid *grid
         layout->floats = (layout->floats + 63) / 64 * 64;
         return;
     }
-    level->inners = inner_cells(from, grid->width, &level->inner);
+    level->inner = from->x.inner;
+    level->inners = from->x.inners;
     level->lines = take_plane(layout, grid->width, level->cells_y);
     layout->lines += lines_of(level->decimate, inner) + level->cells_y - inner;
 }
@@ -1012,7 +1004,7 @@ static void put_lines(const struct layout *layout, const struct wavelet_grid *gr
     struct line *line = (struct line *)(to + layout->line_table);
     for (int k = grid->levels - 1; k > 0; k--) {
         const struct wavelet_level *level = &grid->level[k];
-        int first, inner = inner_cells(level, grid->height, &first);
+        int first = level->y.inner, inner = level->y.inners;
         for (int c = 0; c < level->y.cells; c++)
             if (!inner || c < first || c >= first + inner)
                 *line++ = {k, c, 1};

@@ -151,6 +151,13 @@ static enum status fold_cell(struct wavelet_grid *grid, const struct prefilter *
     return STATUS_OK;
 }
 
+// The cell at the picture's first sample. The first of the values is two before it where splines
+// are.
+static int first_place(const struct wavelet_level *level)
+{
+    return level->margin + (level->decimate ? WAVELET_SPLINE / 2 - 1 : 0);
+}
+
 static enum status axis_init(struct wavelet_axis *axis, struct wavelet_grid *grid,
                              const struct prefilter *prefilter, enum border border, int length,
                              const struct wavelet_level *level)
@@ -161,11 +168,9 @@ static enum status axis_init(struct wavelet_axis *axis, struct wavelet_grid *gri
     axis->cell = calloc((size_t)axis->cells, sizeof *axis->cell);
     if (!sum || !axis->cell)
         status = STATUS_MEMORY;
-    // The first of the values is two cells before the picture's first sample where splines are.
-    int before = level->margin + (level->decimate ? WAVELET_SPLINE / 2 - 1 : 0);
     for (int k = 0; k < axis->cells && !status; k++) {
-        int place = (k - before) * (1 << level->decimate);
-        if (place >= reach && place + reach < length)
+        int place = (k - first_place(level)) * (1 << level->decimate);
+        if (k >= axis->inner && k < axis->inner + axis->inners)
             axis->cell[k] = (struct wavelet_cell){place - reach, 2 * reach + 1, prefilter->tap};
         else
             status = fold_cell(grid, prefilter, border, place, length, sum, &axis->cell[k]);
@@ -227,6 +232,16 @@ static int values_along(int length, int decimate)
     return decimate ? ((length - 1) >> decimate) + WAVELET_SPLINE : length;
 }
 
+static void outline_axis(struct wavelet_axis *axis, const struct wavelet_level *level, int values,
+                         int length)
+{
+    int reach = level->decimate ? WAVELET_REACH : 0;
+    int inners = ((length - 1) >> level->decimate) - 2 * reach + 1;
+    axis->cells = values + 2 * level->margin;
+    axis->inner = first_place(level) + reach;
+    axis->inners = inners > 0 ? inners : 0;
+}
+
 // A level, whose margin is that of its scales, which become its own. Returns how many there are.
 static int outline_level(struct wavelet_grid *grid, const struct op_wavelet *op, int decimate)
 {
@@ -243,8 +258,8 @@ static int outline_level(struct wavelet_grid *grid, const struct op_wavelet *op,
     }
     level->columns = values_along(grid->width, decimate);
     level->rows = values_along(grid->height, decimate);
-    level->x.cells = level->columns + 2 * level->margin;
-    level->y.cells = level->rows + 2 * level->margin;
+    outline_axis(&level->x, level, level->columns, grid->width);
+    outline_axis(&level->y, level, level->rows, grid->height);
     return count;
 }
 

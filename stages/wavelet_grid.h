@@ -42,6 +42,7 @@ struct wavelet_cell {
 
 struct wavelet_axis {
     int cells;
+    int inner, inners; // the first whose samples are all in the picture, and how many are so
     struct wavelet_cell *cell;
 };
 

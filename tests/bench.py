@@ -18,6 +18,8 @@ import time
 
 import cv2
 import numpy
+import scipy
+import scipy.ndimage
 
 WIDTH, HEIGHT, FRAMES = 1920, 1080, 4
 BORDER = cv2.BORDER_REPLICATE
@@ -275,8 +277,49 @@ def report(name, peer, unit, pairs):
             "ratio": ratio, "ratio_low": ratios[0], "ratio_high": ratios[-1]}
 
 
+# Milliseconds that the article's GPU took for a picture of 512x512, of the scales that it tells.
+ARTICLE_MS = {1: 385, 32: 21800}
+
+
+def our_ms(program, chain, backend, size):
+    told = subprocess.run([program, "bench", "--quick", "--threads", "1", "--backend", backend,
+                           "--size", size, "-f", chain, "--json", "-"],
+                          capture_output=True, text=True, check=True).stdout
+    rows = [row for row in json.loads(told)["rows"] if row["name"] == chain]
+    width, height = map(int, size.split("x"))
+    return width * height / rows[0]["median"] / 1e6
+
+
+def scipy_ms(picture, scales):
+    start = time.perf_counter()
+    for scale in scales:
+        scipy.ndimage.gaussian_laplace(picture, scale, truncate=6)
+    return (time.perf_counter() - start) * 1e3
+
+
+def compare_wavelets(program, rounds):
+    """Wavelets of pictures in memory: ours and SciPy's, beside the article's times."""
+    backends = ["cpu"] + ["cuda"] * bool(shutil.which("nvidia-smi"))
+    cases = [("512x512", (scale,)) for scale in (1, 4, 8, 16, 32)]
+    cases += [("1280x720", (1, 1.4, 2, 2.8, 4, 5.6, 8, 11, 16)), ("3840x2160", range(1, 65))]
+    print(f"\nwavelets, ms a picture; one thread or the GPU, SciPy {scipy.__version__} on one thread\n"
+          "   ours   SciPy   ratio            chain")
+    for size, scales in cases:
+        chain = "wavelet=" + ":".join(map(str, scales))
+        width, height = map(int, size.split("x"))
+        picture = numpy.random.default_rng(1).random((height, width), numpy.float32)
+        peer = scipy_ms(picture, scales[:9]) * len(scales) / len(scales[:9])
+        for backend in backends:
+            pairs = [(our_ms(program, chain, backend, size), peer) for _ in range(rounds)]
+            article = ARTICLE_MS.get(scales[0]) if len(scales) == 1 else None
+            about = f" (the article's GPU: {article} ms)" if article else ""
+            name = chain if len(scales) < 10 else f"wavelet={scales[0]}..{scales[-1]}"
+            yield report(f"{name} of {size}, {backend}{about}", "SciPy", "ms", pairs)
+
+
 # What is compared, and whether that takes a file.
-PARTS = {"filters": (compare_filters, False), "raw": (compare_raw, False),
+PARTS = {"filters": (compare_filters, False), "wavelets": (compare_wavelets, False),
+         "raw": (compare_raw, False),
          "npp": (compare_npp, False), "jobs": (compare_jobs, True), "cost": (compare_cost, True)}
 
 

@@ -81,7 +81,8 @@ static void a_frame_allocates_nothing(void **state)
 {
     (void)state;
     static const char *const chains[] = {"gray,gaussian=1.4,sobel,threshold=20:240",
-                                         "gaussian=30,box=20", "sharpen=1.5,brightness=9", "null"};
+                                         "gaussian=30,box=20", "sharpen=1.5,brightness=9",
+                                         "wavelet=1:3:9", "null"};
     char clip[64];
     write_clip(clip, sizeof clip);
     for (size_t k = 0; k < sizeof chains / sizeof *chains; k++) {
