@@ -259,6 +259,8 @@ INLINE lanes8x2 lanes_point(const struct point *f, bool plain, lanes8x2 value)
 #undef ROOT_OF
 #undef ROWS
 
+#include "cpu/wavelet.inc"
+
 // Between depths of different sample types.
 static void widen(const void *from_, const uint16_t *table, void *to_, int width)
 {
@@ -275,6 +277,8 @@ static void narrow(const void *from_, const uint16_t *table, void *to_, int widt
     for (int x = 0; x < width; x++)
         to[x] = (uint8_t)table[from[x]];
 }
+
+#include "cpu/match.inc"
 
 #define BOTH(name)          \
     {                       \
@@ -314,4 +318,22 @@ const struct row_kernels ROWS_TABLE = {
     .line_y = BOTH_SUMS(line_y),
     .line_x = BOTH_SUMS(line_x),
     .gradient = BOTH(gradient),
+    .wavelet = {.load = BOTH(wavelet_load),
+                .mix = wavelet_mix,
+                .columns = wavelet_columns,
+                .row = wavelet_row,
+                .cells = wavelet_cells,
+                .widen = wavelet_widen,
+                .spline = wavelet_splines,
+                .most = wavelet_most,
+                .winner = wavelet_winner,
+                .energy = wavelet_energy,
+                .finish = BOTH(wavelet_finish)},
+    .match_group = MATCH_GROUP,
+    .match_load = match_load,
+    .match_products = match_products,
+    .match_slide = match_slide,
+    .match_window = match_window,
+    .match_round = match_round,
+    .match_scores = match_scores,
 };

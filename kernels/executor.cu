@@ -580,6 +580,7 @@ static enum status copy_rows(struct cuda_executor *self, struct row_copy copy, b
 struct device_frames {
     struct image source[FRAMES], target[PICTURES_MOST][FRAMES];
     int count;
+    const struct work *work;
     uint8_t *memory; // the first slot's
 };
 
@@ -902,6 +903,17 @@ static void *side_data(const struct cuda_executor *self, uint8_t *memory, int si
     return side < 0 ? NULL : memory + self->side[side].offset;
 }
 
+// Whether side data goes to the host, or to another operation.
+static bool side_is_wanted(const struct cuda_executor *self, const struct work *work, int side)
+{
+    if (side >= 0 && work->side && work->side[side])
+        return true;
+    for (int p = 0; p < self->plan->passes; p++)
+        if (self->plan->pass[p].whole && self->plan->pass[p].reads == side)
+            return true;
+    return false;
+}
+
 // Frame after frame: scratch memory is each frame's own.
 static cudaError_t whole_pass_async(const struct cuda_executor *self, const struct plan_pass *pass,
                                     const struct pass_constants *constants,
@@ -924,6 +936,7 @@ static cudaError_t whole_pass_async(const struct cuda_executor *self, const stru
             .to = to.data[k],
             .to_stride = to.stride,
             .side = side_data(self, memory, pass->side),
+            .side_is_wanted = side_is_wanted(self, &frames->work[k], pass->side),
             .reads = side_data(self, memory, pass->reads),
             .constants = constants->whole,
             .scratch = memory + self->scratch,
@@ -1002,6 +1015,7 @@ static enum status run_frames(struct cuda_executor *self, const struct device_fr
     for (int k = 0; k < frames->count && !status; k++) {
         struct device_frames one;
         one.count = 1;
+        one.work = &frames->work[k];
         one.memory = frames->memory + (size_t)k * self->slot_bytes;
         one.source[0] = frames->source[k];
         for (int n = 0; n < program_pictures(self->plan->program); n++)
@@ -1106,6 +1120,7 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
     struct cuda_slot *lead = &self->slot[leader];
     struct device_frames frames;
     frames.count = count;
+    frames.work = work;
     frames.memory = lead->memory;
     lead->idle_ns = 0;
     lead->uploads = !work->source_on_device || work->source_abroad;

@@ -118,6 +118,7 @@ struct whole {
     uint8_t *to;           // plain samples; NULL: not wanted
     int to_stride;         // bytes, may be negative
     void *side;            // its side data; NULL: it has none
+    bool side_is_wanted;   // by somebody
     const void *reads;     // the side data that it reads; NULL: none
     const void *constants; // what whole_constants() made
     void *scratch;         // as many bytes as whole_scratch() says, aligned to 256
@@ -219,4 +220,14 @@ size_t whole_scratch(const struct op *op, int depth, int width, int height);
 cudaError_t whole_async(const struct whole *whole, cudaStream_t stream);
 
 cudaError_t statistics_async(const struct whole *whole, cudaStream_t stream);
+
+// whole_constants() is 0 where there is no memory; wavelet_async() says so then.
+size_t wavelet_constants(const struct op *op, int width, int height, void *to);
+size_t wavelet_scratch(const struct op *op, int width, int height);
+cudaError_t wavelet_async(const struct whole *whole, cudaStream_t stream);
+size_t match_constants(const struct op_match *op, void *to);
+size_t match_scratch(const struct op_match *op, int width, int height);
+cudaError_t match_async(const struct whole *whole, cudaStream_t stream);
+size_t mark_constants(const struct op_mark *op, void *to);
+cudaError_t mark_async(const struct whole *whole, cudaStream_t stream);
 }

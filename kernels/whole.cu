@@ -3,8 +3,14 @@
 
 extern "C" size_t whole_constants(const struct op *op, int depth, int width, int height, void *to)
 {
-    (void)depth, (void)width, (void)height, (void)to;
+    (void)depth;
     switch (op->kind) {
+    case OP_WAVELET:
+        return wavelet_constants(op, width, height, to);
+    case OP_MATCH:
+        return match_constants(&op->match, to);
+    case OP_MARK:
+        return mark_constants(&op->mark, to);
     default:
         return 0;
     }
@@ -12,8 +18,12 @@ extern "C" size_t whole_constants(const struct op *op, int depth, int width, int
 
 extern "C" size_t whole_scratch(const struct op *op, int depth, int width, int height)
 {
-    (void)depth, (void)width, (void)height;
+    (void)depth;
     switch (op->kind) {
+    case OP_WAVELET:
+        return wavelet_scratch(op, width, height);
+    case OP_MATCH:
+        return match_scratch(&op->match, width, height);
     default:
         return 0;
     }
@@ -24,6 +34,12 @@ extern "C" cudaError_t whole_async(const struct whole *whole, cudaStream_t strea
     switch (whole->op->kind) {
     case OP_STATISTICS:
         return statistics_async(whole, stream);
+    case OP_WAVELET:
+        return wavelet_async(whole, stream);
+    case OP_MATCH:
+        return match_async(whole, stream);
+    case OP_MARK:
+        return mark_async(whole, stream);
     default:
         return cudaErrorNotSupported;
     }

@@ -13,6 +13,7 @@ struct filter_request {
     struct backend *backend;
     int slots;
     bool frames_in_flight;
+    bool is_first; // of the job: what can do nothing on such frames is refused, later only told
     // Of frames on the GPU: the stream on which they become valid, and the software format that
     // stands for theirs.
     void *device_stream;
@@ -41,7 +42,8 @@ enum status filter_submit(struct filter *filter, int slot, AVFrame *in, AVFrame 
 enum status filter_wait(struct filter *filter, int slot, struct work_times *times);
 
 // Recompute `in` by the scalar definition and compare with the pictures. STATUS_FAILED, with a
-// sentence that names the first differing byte, if they differ.
+// sentence that names the first differing byte, if they differ. Where operations are not defined to
+// the bit, a sample in a hundred may be more than a code of 8 bits apart.
 enum status filter_verify(struct filter *filter, const AVFrame *in, AVFrame *const *out,
                           int64_t index);
 

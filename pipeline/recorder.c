@@ -12,7 +12,9 @@ struct kind {
     enum status (*record)(struct recording *recording, const struct record *record);
 };
 
-static const struct kind kinds[] = {{OP_STATISTICS, record_statistics}};
+static const struct kind kinds[] = {{OP_STATISTICS, record_statistics},
+                                    {OP_WAVELET, record_wavelet},
+                                    {OP_MATCH, record_match}};
 
 struct recorder {
     const struct log *log;

@@ -71,6 +71,44 @@ int op_radius_y(const struct op *op)
     }
 }
 
+static double wavelet_norm(const struct op_wavelet *op, double scale)
+{
+    return op->norm == WAVELET_ARTICLE ? sqrt(scale) : scale;
+}
+
+double op_wavelet_factor(const struct op_wavelet *op, double scale)
+{
+    const double pi = 3.14159265358979323846;
+    return op->unit / sqrt(2 * pi) / wavelet_norm(op, scale);
+}
+
+// What a column of the wavelet at distance k from its middle sums to, times 1 / factor.
+static double wavelet_column(double scale, int reach, int k)
+{
+    double sum = 0, x2 = k * k / (scale * scale);
+    for (int j = -reach; j <= reach; j++) {
+        double r = x2 + j * j / (scale * scale);
+        sum += (r - 2) * exp(-r / 2);
+    }
+    return sum;
+}
+
+// Of large scales the sum is as good as the integral, whose largest value is at distance s.
+double op_wavelet_edge(const struct op_wavelet *op, double scale)
+{
+    const double pi = 3.14159265358979323846;
+    double factor = 255 * op_wavelet_factor(op, scale) / op->unit;
+    if (scale > 16)
+        return factor * scale * scale * sqrt(2 * pi) * exp(-0.5);
+    int reach = (int)ceil(6 * scale);
+    double sum = 0, most = 0;
+    for (int k = reach; k >= -reach; k--) {
+        sum += wavelet_column(scale, reach, k);
+        most = fmax(most, fabs(sum));
+    }
+    return factor * most;
+}
+
 static int64_t sum_of_sizes(const int32_t *weight, int count)
 {
     int64_t sum = 0;
@@ -144,10 +182,15 @@ int border_index(enum border border, int i, int length)
 
 size_t op_side_bytes(const struct op *op, int width, int height)
 {
-    (void)width, (void)height;
+    size_t samples = (size_t)width * (size_t)height;
     switch (op->kind) {
     case OP_STATISTICS:
         return sizeof(struct statistics);
+    case OP_WAVELET:
+        return (size_t)op->wavelet.scales *
+               (sizeof(double) + (op->wavelet.planes ? samples * sizeof(float) : 0));
+    case OP_MATCH:
+        return match_side_bytes(&op->match);
     default:
         return 0;
     }
@@ -156,6 +199,8 @@ size_t op_side_bytes(const struct op *op, int width, int height)
 int op_reads_side(const struct op *op)
 {
     switch (op->kind) {
+    case OP_MARK:
+        return op->mark.match;
     default:
         return -1;
     }
@@ -167,6 +212,7 @@ const char *op_name(const struct op *op)
         [OP_AFFINE] = "affine",     [OP_THRESHOLD] = "threshold", [OP_TABLE] = "table",
         [OP_MIX] = "mix",           [OP_SEPARABLE] = "separable", [OP_BOX] = "box",
         [OP_CONVOLVE] = "convolve", [OP_GRADIENT] = "gradient",   [OP_STATISTICS] = "statistics",
+        [OP_WAVELET] = "wavelet",   [OP_MATCH] = "match",         [OP_MARK] = "mark",
     };
     return names[op->kind];
 }

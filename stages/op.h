@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "stages/format.h"
+#include "stages/match.h"
 
 // What lies beyond the edge, for a row of samples a b c d:
 enum border {
@@ -40,6 +41,9 @@ enum op_kind {
     OP_GRADIENT,
     // Whole pictures: what is made depends on all of x.
     OP_STATISTICS,
+    OP_WAVELET,
+    OP_MATCH,
+    OP_MARK,
 };
 
 // y = clamp((x * gain + offset + 2^15) >> 16, low, high), in 64 bits. The result may have another
@@ -184,6 +188,51 @@ struct statistics {
     uint64_t bin[STATISTICS_BINS];
 };
 
+// The two-dimensional continuous wavelet transform with the Mexican hat, at each of some scales s:
+//
+//   W_s(i, j) = C / N(s) sum over |a|, |b| <= support s of
+//               f(i + a, j + b) (r - 2) exp(-r / 2),   r = (a^2 + b^2) / s^2
+//
+// with f = (x - black) * unit, C = 1 / sqrt(2 pi), which makes the wavelet's norm 1 with N(s) = s.
+// A bright spot gives a negative W, as the factor r - 2 says. The result, from W_k of scale[k]:
+//
+//   ABS     y = min(high, |W_0| gain)                     rounded
+//   SIGNED  y = clamp(high / 2 + W_0 gain, 0, high)       rounded
+//   MAX     y = min(high, max over k of |W_k| gain)       rounded
+//   SCALE   y = 0 if that maximum is below 1/2, else min(high, 1 + the k of it)
+//
+// Side data: a double for each scale, its energy, the mean of W_k^2 over the picture; then, if
+// `planes`, all W_k as float, scale by scale, row by row. This is no integer arithmetic:
+// implementations agree with the sum in real numbers to 1e-4 of the full scale F(s), the largest
+// |W_s| that a picture can give far from its edges,
+//
+//   F(s) = 255 C / N(s) sum of max(0, (r - 2) exp(-r / 2)),   or of its negative if that is more
+//
+// Terms beyond support = 5 add less than that. J.-P. Antoine, R. Murenzi, P. Vandergheynst, S. T.
+// Ali, Two-Dimensional Wavelets and their Relatives, Cambridge 2004, section 3.3.
+enum wavelet_norm {
+    WAVELET_L2,      // N(s) = s
+    WAVELET_ARTICLE, // N(s) = sqrt(s)
+};
+
+enum wavelet_show { WAVELET_ABS, WAVELET_SIGNED, WAVELET_MAX, WAVELET_WINNER };
+
+// 2.5 2^15 is the first scale that no grid is coarse enough for (wavelet_grid.h).
+enum { WAVELET_SCALES = 256, WAVELET_SCALE_MOST = 65536 };
+
+struct op_wavelet {
+    const double *scale; // the program's
+    int scales;
+    enum wavelet_norm norm;
+    double support;
+    double black, unit; // f in full-range 8-bit code values
+    enum wavelet_show show;
+    double gain; // code values of the result per unit of W
+    int high;    // its largest code
+    bool planes; // side data holds W, too
+};
+// struct op_match and struct op_mark: stages/match.h.
+
 // One operation. Sources and result are plane numbers of the program.
 struct op {
     enum op_kind kind;
@@ -204,6 +253,9 @@ struct op {
         struct op_convolve convolve;
         struct op_gradient gradient;
         struct op_statistics statistics;
+        struct op_wavelet wavelet;
+        struct op_match match;
+        struct op_mark mark;
     };
 };
 
@@ -257,6 +309,12 @@ int op_convolve_transform_side(int side, struct transform_size size);
 // theorem 5.1.
 double op_convolve_transform_error(const struct op_convolve *op, struct transform_size size,
                                    int depth);
+
+// C / N(s) times `unit` of OP_WAVELET.
+double op_wavelet_factor(const struct op_wavelet *op, double scale);
+
+// The largest |W_s| that an upright edge from black to white gives.
+double op_wavelet_edge(const struct op_wavelet *op, double scale);
 
 // The value of a pointwise operation at sample `x`: its definition, and how tables are folded.
 int op_apply(const struct op *op, int x);

@@ -49,6 +49,7 @@ struct program_tap {
 };
 
 struct program_block;
+struct template_set;
 
 struct program {
     struct format input;  // how the planes 0 to 3 lie in memory
@@ -60,7 +61,8 @@ struct program {
     int ops;
     int *side; // the operations that have side data, by their numbers
     int sides;
-    int record; // of the operations that are appended now
+    int record;                           // of the operations that are appended now
+    const struct template_set *templates; // of the stage that is lowered now; NULL: it has none
     struct program_output out[FORMAT_COMPONENTS];
     struct program_tap tap[PICTURES_MOST - 1];
     int taps;
@@ -117,6 +119,10 @@ void program_stencil(struct program *program, int c, enum border border, struct 
 // their absolute values sum to `weights` at most.
 int program_convolve_bits(const struct program *program, double weights);
 
+// The picture becomes full-range gray of `depth` bits: the luma of Y'CbCr, or of RGB by the weights
+// of its matrix.
+void program_gray(struct program *program, int depth);
+
 // Y'CbCr becomes gray by leaving its chroma behind; gray and RGB stay as they are.
 void program_keep_luma(struct program *program);
 
@@ -159,6 +165,9 @@ static inline const struct program_output *program_out(const struct program *pro
 {
     return n ? program->tap[n - 1].out : program->out;
 }
+
+// Whether all its operations are defined to the bit.
+bool program_is_exact(const struct program *program);
 
 // Whether the program changes nothing: every component of the output is that of the input.
 bool program_is_identity(const struct program *program);
