@@ -803,6 +803,8 @@ bool chain_writes_alike(const struct chain *chain, const struct chain *like,
         return true;
     const struct stage *named = a ? a : b;
     const char *file = a ? name : other;
+    if (strstr(file, "://")) // which may hold a password
+        file = "";
     *error = (struct chain_error){0};
     snprintf(error->message, sizeof error->message,
              "the stages that write files, and these, stay the same while a job runs; %s%s%s would "
