@@ -13,6 +13,7 @@ static const double article_over_one = 12.6, article_over_all = 3.8;
 
 struct row {
     int rung, runs, off_by;
+    bool matching;                                    // of templates, not a Gaussian
     char name[64], size[32], device[96], absent[256]; // absent: "" if there are figures
     double mean, median, low, high, over_one, over_all;
 };
@@ -33,6 +34,11 @@ static bool begins_size(const struct row *first, const struct row *row)
 
 static void print_head(const struct row *row)
 {
+    if (row->matching) {
+        printf("%-44s %10s %10s  %-22s %10s\n", row->size, "mean ms", "median", "min .. max",
+               "over first");
+        return;
+    }
     printf("%-44s %10s %10s  %-22s %10s %10s\n", row->size, "mean ms", "median", "min .. max",
            "over one", "over all");
     printf("  %-42s %10s %10s  %-22s %9.1fx %9.1fx\n", "the article's best step, there", "", "", "",
@@ -46,6 +52,8 @@ static void print_row(const struct row *row)
     printf("%d %-42s ", row->rung, row->name);
     if (*row->absent)
         printf("not to be had: %s\n", row->absent);
+    else if (row->matching)
+        printf("%10.4g %10.4g  %-22s %9.3gx\n", row->mean, row->median, range, row->over_one);
     else
         printf("%10.4g %10.4g  %-22s %9.3gx %9.3gx\n", row->mean, row->median, range, row->over_one,
                row->over_all);
@@ -61,6 +69,7 @@ static void add_row(void *opaque, const struct sluice_ladder_row *from)
     *row = (struct row){.rung = from->rung,
                         .runs = from->runs,
                         .off_by = from->off_by,
+                        .matching = from->matching,
                         .mean = from->mean,
                         .median = from->median,
                         .low = from->low,
@@ -78,6 +87,9 @@ static void add_row(void *opaque, const struct sluice_ladder_row *from)
                "milliseconds a picture, and how many times as fast as plain C by one thread and by "
                "all.\n",
                row->runs);
+    if (row->matching && !row[-1].matching)
+        printf("\nTemplate matching on the same pictures: the score of a template everywhere, and "
+               "how many\ntimes as fast as the first step.\n");
     if (begins_size(table->row, row)) {
         printf("\n");
         print_head(row);
@@ -99,6 +111,11 @@ static json_t *row_json(const struct row *row)
         json_object_set_new(json, "absent", json_string(row->absent));
     else
         json_object_update(json, figures);
+    if (row->matching) {
+        json_object_set_new(json, "matching", json_true());
+        json_object_del(json, "over_all");
+        json_object_del(json, "off_by");
+    }
     json_decref(figures);
     return json;
 }
@@ -151,10 +168,13 @@ static void draw_bar(struct chart *chart, const struct row *row, const char *col
     fprintf(chart->to,
             "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>"
             "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"black\"/>"
-            "<text x=\"%.1f\" y=\"%d\">%.3gx one thread, %.3gx all",
+            "<text x=\"%.1f\" y=\"%d\">",
             LEFT, chart->y + 2, end, LINE - 4, color, LEFT + slowest, LEFT + fastest,
-            chart->y + LINE / 2, chart->y + LINE / 2, LEFT + fastest + 6, chart->y + 15,
-            row->over_one, row->over_all);
+            chart->y + LINE / 2, chart->y + LINE / 2, LEFT + fastest + 6, chart->y + 15);
+    if (row->matching)
+        fprintf(chart->to, "%.3gx the first", row->over_one);
+    else
+        fprintf(chart->to, "%.3gx one thread, %.3gx all", row->over_one, row->over_all);
     if (timed)
         fprintf(chart->to, ", %.3g ms", row->mean);
     fprintf(chart->to, "</text>\n");
@@ -178,7 +198,7 @@ static void draw_row(struct chart *chart, const struct row *row)
     if (*row->absent)
         draw_absence(chart, row->absent);
     else
-        draw_bar(chart, row, row->rung == 7 ? "#3b7dbd" : "#9dbedd");
+        draw_bar(chart, row, row->rung == (row->matching ? 3 : 7) ? "#3b7dbd" : "#9dbedd");
 }
 
 static void draw_head(struct chart *chart, const struct row *row)
@@ -186,6 +206,8 @@ static void draw_head(struct chart *chart, const struct row *row)
     fprintf(chart->to, "<text x=\"%d\" y=\"%d\" font-weight=\"bold\">%s</text>", LEFT,
             chart->y + LINE + 12, row->size);
     chart->y += 2 * LINE;
+    if (row->matching)
+        return;
     draw_label(chart, "the article's best step, there");
     draw_bar(chart, &(struct row){.over_one = article_over_one, .over_all = article_over_all},
              "#d9a441");
@@ -207,6 +229,8 @@ static void draw_devices(const struct chart *chart, const struct table *table, i
     const char *threads = "", *gpu = "no GPU";
     for (int k = 0; k < table->rows; k++) {
         const struct row *row = &table->row[k];
+        if (row->matching)
+            break;
         if (row->rung == 2)
             threads = row->device;
         if (row->rung == 3 && !*row->absent)
@@ -216,7 +240,8 @@ static void draw_devices(const struct chart *chart, const struct table *table, i
     svg_escaped(chart->to, threads);
     fputs("; ", chart->to);
     svg_escaped(chart->to, gpu);
-    fputs("; times as fast as plain C by one thread</text>\n", chart->to);
+    fputs("; times as fast as plain C by one thread, of matching as the first step</text>\n",
+          chart->to);
 }
 
 static bool draw_chart(const struct table *table, const char *file)
@@ -227,7 +252,8 @@ static bool draw_chart(const struct table *table, const char *file)
         const struct row *row = &table->row[k];
         if (!*row->absent)
             chart.most = fmax(chart.most, row->over_one * row->mean / row->low);
-        height += begins_size(table->row, row) ? 4 * LINE : LINE;
+        bool begins = begins_size(table->row, row);
+        height += !begins ? LINE : row->matching ? 3 * LINE : 4 * LINE;
     }
     chart.to = svg_open(file, WIDTH, height);
     if (!chart.to)

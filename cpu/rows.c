@@ -278,6 +278,8 @@ static void narrow(const void *from_, const uint16_t *table, void *to_, int widt
         to[x] = (uint8_t)table[from[x]];
 }
 
+#include "cpu/match.inc"
+
 #define BOTH(name)          \
     {                       \
         name##_8, name##_16 \
@@ -327,4 +329,11 @@ const struct row_kernels ROWS_TABLE = {
                 .winner = wavelet_winner,
                 .energy = wavelet_energy,
                 .finish = BOTH(wavelet_finish)},
+    .match_group = MATCH_GROUP,
+    .match_load = match_load,
+    .match_products = match_products,
+    .match_slide = match_slide,
+    .match_window = match_window,
+    .match_round = match_round,
+    .match_scores = match_scores,
 };

@@ -29,6 +29,10 @@ struct convolve_tap {
 
 enum { ROWS_AT_ONCE_MOST = 4, ROW_TAPS_MARGIN = ROWS_AT_ONCE_MOST };
 
+// Rows that match_products makes at once, and the samples that it may read, and results that it may
+// write, behind the last.
+enum { MATCH_ROWS = 4, MATCH_MARGIN = 128 };
+
 struct row_kernels {
     const char *name;
     int rows_at_once; // 1, 2 or 4: how many are best made together
@@ -108,6 +112,24 @@ struct row_kernels {
                         const struct point *after, void *const *to, int count, int width);
 
     struct wavelet_kernels wavelet;
+    // OP_MATCH. Samples of a row lie in units of 4 / match_group bytes, as match_load() makes them.
+    // to[r][x] = sum of tap[j][i] * row[r + j][x + i], for MATCH_ROWS rows, j < rows, of sums that
+    // fit 32 bits. match_group taps make a word of `taps`, the first in its low bits; `words` make
+    // a row of them, and MATCH_ROWS - 1 rows of zeros are before and behind those.
+    int match_group; // 2 or 4
+    void (*match_load)(const uint8_t *from, void *to, int width);
+    void (*match_products)(const void *const *row, const int32_t *taps, int words, int rows,
+                           int32_t *const *to, int width);
+    // Sums of samples and of their squares down the columns: what enters, and what leaves.
+    void (*match_slide)(const uint8_t *entering, const uint8_t *leaving, uint32_t *samples,
+                        uint32_t *squares, int width);
+    // to[x] = column[x] + .. + column[x + columns - 1], modulo 2^32.
+    void (*match_window)(const uint32_t *column, int columns, uint32_t *to, int width);
+    // Whole numbers of 32 bits.
+    void (*match_round)(const double *from, int32_t *to, int width);
+    // match_score() of a template of `count` samples, up to MATCH_NARROW. Returns the greatest.
+    float (*match_scores)(int64_t count, int64_t sum, double norm, const int32_t *products,
+                          const uint32_t *samples, const uint32_t *squares, float *to, int width);
 };
 
 // The kernels for this processor, or for the level that `name` asks for ("base", "v2", "v3", "v4",

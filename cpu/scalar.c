@@ -344,6 +344,10 @@ static enum status run_whole(const struct program *program, const struct op *op,
         return statistics_scalar(&work);
     case OP_WAVELET:
         return wavelet_scalar(&work);
+    case OP_MATCH:
+        return match_scalar(&work);
+    case OP_MARK:
+        return mark_scalar(&work);
     default:
         return STATUS_FAILED;
     }

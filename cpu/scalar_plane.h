@@ -39,3 +39,5 @@ struct scalar_whole {
 // The definitions of these operations. STATUS_MEMORY is the only failure.
 enum status statistics_scalar(const struct scalar_whole *work);
 enum status wavelet_scalar(const struct scalar_whole *work);
+enum status match_scalar(const struct scalar_whole *work);
+enum status mark_scalar(const struct scalar_whole *work);

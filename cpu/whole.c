@@ -8,6 +8,10 @@ enum status whole_create(const struct whole_request *request, struct whole **who
         return statistics_create(request, whole);
     case OP_WAVELET:
         return wavelet_create(request, whole);
+    case OP_MATCH:
+        return match_create(request, whole);
+    case OP_MARK:
+        return mark_create(request, whole);
     default:
         return STATUS_FAILED;
     }

@@ -56,3 +56,5 @@ static inline int whole_band_row(int rows, int band, int bands)
 // The operations.
 enum status statistics_create(const struct whole_request *request, struct whole **whole);
 enum status wavelet_create(const struct whole_request *request, struct whole **whole);
+enum status match_create(const struct whole_request *request, struct whole **whole);
+enum status mark_create(const struct whole_request *request, struct whole **whole);

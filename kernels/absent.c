@@ -32,3 +32,28 @@ enum status ladder_cuda_create(struct backend *backend, const struct ladder_task
     *ladder = NULL;
     return STATUS_DEVICE;
 }
+
+enum status ladder_match_create(struct backend *backend, const struct ladder_match_task *task,
+                                struct ladder_match **ladder)
+{
+    (void)backend, (void)task;
+    *ladder = NULL;
+    return STATUS_DEVICE;
+}
+
+enum status ladder_match_make(struct ladder_match *ladder, enum ladder_match_step step)
+{
+    (void)ladder, (void)step;
+    return STATUS_DEVICE;
+}
+
+enum status ladder_match_repeat(struct ladder_match *ladder, enum ladder_match_step step, int times)
+{
+    (void)ladder, (void)step, (void)times;
+    return STATUS_DEVICE;
+}
+
+void ladder_match_destroy(struct ladder_match **ladder)
+{
+    *ladder = NULL;
+}

@@ -225,4 +225,9 @@ cudaError_t statistics_async(const struct whole *whole, cudaStream_t stream);
 size_t wavelet_constants(const struct op *op, int width, int height, void *to);
 size_t wavelet_scratch(const struct op *op, int width, int height);
 cudaError_t wavelet_async(const struct whole *whole, cudaStream_t stream);
+size_t match_constants(const struct op_match *op, void *to);
+size_t match_scratch(const struct op_match *op, int width, int height);
+cudaError_t match_async(const struct whole *whole, cudaStream_t stream);
+size_t mark_constants(const struct op_mark *op, void *to);
+cudaError_t mark_async(const struct whole *whole, cudaStream_t stream);
 }

@@ -7,6 +7,10 @@ extern "C" size_t whole_constants(const struct op *op, int depth, int width, int
     switch (op->kind) {
     case OP_WAVELET:
         return wavelet_constants(op, width, height, to);
+    case OP_MATCH:
+        return match_constants(&op->match, to);
+    case OP_MARK:
+        return mark_constants(&op->mark, to);
     default:
         return 0;
     }
@@ -18,6 +22,8 @@ extern "C" size_t whole_scratch(const struct op *op, int depth, int width, int h
     switch (op->kind) {
     case OP_WAVELET:
         return wavelet_scratch(op, width, height);
+    case OP_MATCH:
+        return match_scratch(&op->match, width, height);
     default:
         return 0;
     }
@@ -30,6 +36,10 @@ extern "C" cudaError_t whole_async(const struct whole *whole, cudaStream_t strea
         return statistics_async(whole, stream);
     case OP_WAVELET:
         return wavelet_async(whole, stream);
+    case OP_MATCH:
+        return match_async(whole, stream);
+    case OP_MARK:
+        return mark_async(whole, stream);
     default:
         return cudaErrorNotSupported;
     }

@@ -329,6 +329,35 @@ static bool has_fields(const struct program *program)
     return stencils;
 }
 
+// A template larger than the picture is nowhere in it: a mistake, unless the size has changed
+// since.
+static enum status check_template(const struct filter *filter, const struct op_template *template)
+{
+    const struct filter_request *request = &filter->request;
+    int width = filter->input.width, height = filter->input.height;
+    if (template->width <= width && template->height <= height)
+        return STATUS_OK;
+    if (request->is_first)
+        return fail(request->log, STATUS_USAGE,
+                    "the template %s is %dx%d and the picture %dx%d; give one that fits into it",
+                    template->name, template->width, template->height, width, height);
+    log_print(request->log, LOG_WARNING,
+              "the template %s is %dx%d and the picture now %dx%d: it matches nothing there",
+              template->name, template->width, template->height, width, height);
+    return STATUS_OK;
+}
+
+static enum status check_templates(const struct filter *filter)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; k < filter->program.ops; k++) {
+        const struct op *op = &filter->program.op[k];
+        for (int t = 0; op->kind == OP_MATCH && t < op->match.count && !status; t++)
+            status = check_template(filter, &op->match.templates[t]);
+    }
+    return status;
+}
+
 static enum status plan_filter(struct filter *filter, const AVFrame *view)
 {
     const struct filter_request *request = &filter->request;
@@ -336,6 +365,8 @@ static enum status plan_filter(struct filter *filter, const AVFrame *view)
     enum AVPixelFormat output[PICTURES_MOST];
     enum status status = filter_lower(request->chain, request->formats, view,
                                       request->software_pixel, &filter->program, output);
+    if (!status)
+        status = check_templates(filter);
     if (!status)
         status = plan_create(&filter->program, backend->limits, &filter->plan);
     if (status)

@@ -13,6 +13,7 @@ struct filter_request {
     struct backend *backend;
     int slots;
     bool frames_in_flight;
+    bool is_first; // of the job: what can do nothing on such frames is refused, later only told
     // Of frames on the GPU: the stream on which they become valid, and the software format that
     // stands for theirs.
     void *device_stream;

@@ -1,5 +1,7 @@
 // `sluice bench --ladder`: one Gaussian in the steps of a lesson, each checked, then timed.
 #include "stages/ladder.h"
+#include "stages/stage.h"
+#include "stages/template.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -294,6 +296,221 @@ static enum status climb_shape(struct climb *climb, const struct shape *shape)
     return status;
 }
 
+// ---- template matching ----
+
+// Its rungs; the first is what speeds are told of. They are compared with sluice on the CPU, which
+// gives the scalar definition's scores to the bit.
+static const struct match_rung {
+    int number;
+    const char *name;
+    enum climber climber;
+    enum ladder_match_step step; // LADDER_MATCH_STEPS: sluice's own
+} match_rungs[] = {
+    {1, "CUDA, a thread a place, global memory", CLIMBER_CUDA, LADDER_MATCH_NAIVE},
+    {2, "CUDA, 16x16 tiles in shared memory", CLIMBER_CUDA, LADDER_MATCH_TILES},
+    {3, "sluice, CPU, all threads", CLIMBER_ALL, LADDER_MATCH_STEPS},
+    {3, "sluice, CUDA", CLIMBER_CUDA, LADDER_MATCH_STEPS},
+};
+
+enum { MATCH_RUNGS = sizeof match_rungs / sizeof *match_rungs };
+
+struct match_climb {
+    struct climb *climb;
+    struct template template; // a part of the picture
+    bool map;                 // of the scores; else nothing is drawn
+    struct subject definition;
+    uint8_t *made;
+    char name[64]; // of the size, with what is done
+    double base;   // mean milliseconds of the first rung
+};
+
+static void lower_match(void *opaque, struct program *program)
+{
+    struct match_climb *self = opaque;
+    struct template_set set = {.count = 1, .template = &self->template};
+    const struct stage *stage = stage_find("match", 5);
+    const double value[STAGE_OPTIONS] = {NAN, 0.9, 100, self->map ? 2 : 1};
+    const char *const text[STAGE_OPTIONS] = {NULL};
+    program->templates = &set;
+    stage->lower(value, text, program);
+    program->templates = NULL;
+}
+
+static struct subject_request match_request(struct match_climb *self, enum climber climber)
+{
+    struct subject_request request = subject_request_of(self->climb, self->climb->backend[climber]);
+    request.lower = lower_match;
+    request.opaque = self;
+    return request;
+}
+
+// The score map by sluice, into `made`.
+static enum status map_by_sluice(struct match_climb *self, enum climber climber)
+{
+    struct subject subject;
+    int64_t frames;
+    self->map = true;
+    const struct subject_request request = match_request(self, climber);
+    enum status status = subject_init(&subject, &request);
+    if (status)
+        return status;
+    status = subject_run(&subject, 0, &frames);
+    memcpy(self->made, subject.target[0].data[0], subject.bytes);
+    subject_free(&subject);
+    return status;
+}
+
+// What is timed, once it has made one map right. Either a step or a subject.
+struct match_runner {
+    struct ladder_match *ladder;
+    struct subject subject;
+};
+
+static enum status match_step_init(struct match_climb *self, const struct match_rung *rung,
+                                   struct match_runner *runner)
+{
+    const struct climb *climb = self->climb;
+    const struct op *op = &self->definition.program.op[self->definition.program.ops - 1];
+    const struct ladder_match_task task = {.pattern = op->match.templates,
+                                           .source = self->definition.source[0].data[0],
+                                           .target = self->made,
+                                           .width = climb->shape->width,
+                                           .height = climb->shape->height};
+    enum status status = ladder_match_create(climb->backend[CLIMBER_CUDA], &task, &runner->ladder);
+    return status ? status : ladder_match_make(runner->ladder, rung->step);
+}
+
+static enum status match_subject_init(struct match_climb *self, const struct match_rung *rung,
+                                      struct match_runner *runner)
+{
+    enum status status = map_by_sluice(self, rung->climber);
+    self->map = false;
+    struct subject_request request = match_request(self, rung->climber);
+    request.resident = rung->climber == CLIMBER_CUDA;
+    request.still = !request.resident;
+    return status ? status : subject_init(&runner->subject, &request);
+}
+
+static enum status check_map(const struct match_climb *self, const struct match_rung *rung)
+{
+    if (!memcmp(self->made, self->definition.target[0].data[0], self->definition.bytes))
+        return STATUS_OK;
+    return fail(&self->climb->log, STATUS_FAILED,
+                "step %d of matching (%s) is wrong at %s: its scores are not those of the CPU",
+                rung->number, rung->name, self->name);
+}
+
+static enum status match_run(const struct match_rung *rung, struct match_runner *runner, double *ms)
+{
+    int64_t begin = meter_now_ns(), pictures = 1;
+    enum status status = runner->ladder ? ladder_match_repeat(runner->ladder, rung->step, 1)
+                                        : subject_run(&runner->subject, run_ns, &pictures);
+    *ms = (double)(meter_now_ns() - begin) * 1e-6 / (double)pictures;
+    return status;
+}
+
+static void give_match_row(struct match_climb *self, const struct match_rung *rung, double *ms,
+                           int runs)
+{
+    struct spread spread = meter_spread(ms, runs);
+    if (rung->number == 1)
+        self->base = spread.mean;
+    self->climb->row(self->climb->opaque,
+                     &(struct sluice_ladder_row){.rung = rung->number,
+                                                 .name = rung->name,
+                                                 .size = self->name,
+                                                 .device = self->climb->device[rung->climber],
+                                                 .matching = true,
+                                                 .runs = runs,
+                                                 .mean = spread.mean,
+                                                 .median = spread.median,
+                                                 .low = spread.low,
+                                                 .high = spread.high,
+                                                 .over_one = self->base / spread.mean});
+}
+
+static void give_match_absence(const struct match_climb *self, const struct match_rung *rung)
+{
+    self->climb->row(self->climb->opaque,
+                     &(struct sluice_ladder_row){.rung = rung->number,
+                                                 .name = rung->name,
+                                                 .size = self->name,
+                                                 .device = "",
+                                                 .matching = true,
+                                                 .absent = self->climb->absent});
+}
+
+static enum status climb_match_rung(struct match_climb *self, const struct match_rung *rung)
+{
+    struct match_runner runner = {0};
+    double ms[RUNS];
+    if (!self->climb->backend[rung->climber]) {
+        give_match_absence(self, rung);
+        return STATUS_OK;
+    }
+    enum status status = rung->step == LADDER_MATCH_STEPS ? match_subject_init(self, rung, &runner)
+                                                          : match_step_init(self, rung, &runner);
+    if (!status)
+        status = check_map(self, rung);
+    for (int k = -1; k < self->climb->runs && !status; k++) // the first warms up
+        status = match_run(rung, &runner, &ms[k < 0 ? 0 : k]);
+    ladder_match_destroy(&runner.ladder);
+    subject_free(&runner.subject);
+    if (!status)
+        give_match_row(self, rung, ms, self->climb->runs);
+    return status;
+}
+
+// The template is cut from the middle of the noise that all pictures hold.
+static enum status cut_template(struct match_climb *self)
+{
+    const struct image *source = &self->definition.source[0];
+    struct template *t = &self->template;
+    for (int y = 0; y < t->height; y++)
+        memcpy(t->sample + y * t->width,
+               source->data[0] + (source->height / 2 + y - t->height / 2) * source->stride[0] +
+                   source->width / 2 - t->width / 2,
+               (size_t)t->width);
+    subject_free(&self->definition);
+    return STATUS_OK;
+}
+
+static enum status define_match(struct match_climb *self)
+{
+    const struct climb *climb = self->climb;
+    const struct subject_request plain = subject_request_of(climb, climb->backend[CLIMBER_ALL]);
+    enum status status = subject_init(&self->definition, &plain);
+    if (!status)
+        status = cut_template(self);
+    self->map = true;
+    const struct subject_request request = match_request(self, CLIMBER_ALL);
+    int64_t frames;
+    if (!status)
+        status = subject_init(&self->definition, &request);
+    if (!status)
+        status = subject_run(&self->definition, 0, &frames);
+    self->made = status ? NULL : malloc(self->definition.bytes);
+    return status || self->made ? status : STATUS_MEMORY;
+}
+
+static enum status climb_matching(struct climb *climb, const struct shape *shape)
+{
+    static char name[] = "noise";
+    uint8_t sample[LADDER_MATCH_SIDE * LADDER_MATCH_SIDE];
+    int side = LADDER_MATCH_SIDE;
+    if (shape->width < side || shape->height < side)
+        return STATUS_OK;
+    struct match_climb self = {.climb = climb, .template = {name, side, side, sample, NULL}};
+    climb->shape = shape;
+    snprintf(self.name, sizeof self.name, "%.31s, template %dx%d", shape->name, side, side);
+    enum status status = define_match(&self);
+    for (int k = 0; k < MATCH_RUNGS && !status; k++)
+        status = climb_match_rung(&self, &match_rungs[k]);
+    subject_free(&self.definition);
+    free(self.made);
+    return status;
+}
+
 // ---- the whole ----
 
 static enum status find_gpu(struct climb *climb)
@@ -380,10 +597,12 @@ enum sluice_status sluice_ladder(const struct sluice_config *config, bool quick,
     enum status status = check_config(&climb, &own);
     if (!status)
         status = find_devices(&climb);
-    if (!status && *own.name)
-        status = climb_shape(&climb, &own);
-    for (int k = 0; k < (quick ? QUICK_SHAPES : SHAPES) && !status && !*own.name; k++)
-        status = climb_shape(&climb, &usual_shapes[k]);
+    const struct shape *shapes = *own.name ? &own : usual_shapes;
+    int count = *own.name ? 1 : quick ? QUICK_SHAPES : SHAPES;
+    for (int k = 0; k < count && !status; k++)
+        status = climb_shape(&climb, &shapes[k]);
+    for (int k = 0; k < count && !status; k++)
+        status = climb_matching(&climb, &shapes[k]);
     for (int k = 0; k < CLIMBERS; k++)
         backend_destroy(&climb.backend[k]);
     backend_destroy(&climb.scalar);

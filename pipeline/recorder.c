@@ -12,8 +12,8 @@ struct kind {
     enum status (*record)(struct recording *recording, const struct record *record);
 };
 
-static const struct kind kinds[] = {{OP_STATISTICS, record_statistics},
-                                    {OP_WAVELET, record_wavelet}};
+static const struct kind kinds[] = {
+    {OP_STATISTICS, record_statistics}, {OP_WAVELET, record_wavelet}, {OP_MATCH, record_match}};
 
 struct recorder {
     const struct log *log;

@@ -8,6 +8,7 @@
 //   statistics   a line of JSON; means of mean and deviation   record_statistics.c
 //   wavelet      planes of float32, beside them JSON; means of  record_wavelet.c
 //                the energies
+//   match        a line of JSON a match; the mean number       record_match.c
 #pragma once
 
 #include <libavutil/rational.h>
@@ -97,3 +98,4 @@ enum status recording_note(struct recording *recording, const char *name, const 
 
 enum status record_statistics(struct recording *recording, const struct record *record);
 enum status record_wavelet(struct recording *recording, const struct record *record);
+enum status record_match(struct recording *recording, const struct record *record);

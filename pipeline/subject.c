@@ -30,22 +30,32 @@ enum status shape_parse(const char *text, const struct log *log, struct shape *s
 
 // ---- frames ----
 
+static enum status lower_chain(const struct subject_request *request, struct program *program)
+{
+    struct chain chain;
+    if (request->lower) {
+        request->lower(request->opaque, program);
+        return program->status;
+    }
+    enum status status = chain_parse_logged(request->chain, request->log, &chain);
+    if (status)
+        return status;
+    status = chain_lower(&chain, program);
+    chain_free(&chain);
+    return status;
+}
+
 static enum status plan_chain(const struct subject_request *request, struct subject *subject)
 {
     const struct format full = {.range = RANGE_FULL};
     const struct format gray = format_planar(MODEL_GRAY, request->depth, 0, 0, false, &full);
-    struct chain chain;
-    enum status status = chain_parse_logged(request->chain, request->log, &chain);
-    if (status)
-        return status;
-    status = program_init(&subject->program, &gray);
+    enum status status = program_init(&subject->program, &gray);
     if (!status)
-        status = chain_lower(&chain, &subject->program);
+        status = lower_chain(request, &subject->program);
     if (!status)
         status = program_finish(&subject->program, NULL);
     if (!status)
         status = plan_create(&subject->program, request->backend->limits, &subject->plan);
-    chain_free(&chain);
     return status;
 }
 

@@ -27,6 +27,8 @@ struct subject_request {
     struct backend *backend; // outlives the subject, as `log` does
     const struct log *log;
     const char *chain;
+    void (*lower)(void *opaque, struct program *program); // (optional) instead of the chain
+    void *opaque;
     const struct shape *shape;
     int depth;
     int slots;

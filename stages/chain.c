@@ -289,6 +289,33 @@ static struct span bare(struct span span)
     return quoted ? (struct span){span.begin + 1, span.end - 1} : span;
 }
 
+// The pictures that a text names, instead of those from before.
+static enum status read_pictures(struct parser *parser, struct span span,
+                                 const struct stage_option *option, const char *names,
+                                 struct template_set **templates)
+{
+    struct template_set *fresh = NULL;
+    char why[384] = "";
+    enum status status = template_set_read(names, &fresh, why, sizeof why);
+    if (status == STATUS_MEMORY)
+        return out_of_memory(parser);
+    if (status)
+        return refuse(parser, span, "%s is %s", option->name, why);
+    template_set_unref(templates);
+    *templates = fresh;
+    return STATUS_OK;
+}
+
+static enum status parse_texts(struct parser *parser, struct span span, struct chain_link *link,
+                               int index)
+{
+    const struct stage_option *option = &link->stage->option[index];
+    enum status status = parse_text(parser, span, option, &link->text[index]);
+    if (status || !option->pictures)
+        return status;
+    return read_pictures(parser, span, option, link->text[index], &link->templates);
+}
+
 static enum status parse_value(struct parser *parser, struct span span, struct chain_link *link,
                                int index)
 {
@@ -297,7 +324,7 @@ static enum status parse_value(struct parser *parser, struct span span, struct c
         span = bare(span);
     switch (option->type) {
     case OPTION_TEXT:
-        return parse_text(parser, span, option, &link->text[index]);
+        return parse_texts(parser, span, link, index);
     case OPTION_CHOICE:
         return parse_choice(parser, span, option, &link->value[index]);
     default:
@@ -526,6 +553,7 @@ static bool copy_link(const struct chain_link *from, struct chain_link *to)
 {
     bool whole = true;
     *to = *from;
+    template_set_ref(to->templates);
     for (int k = 0; k < STAGE_OPTIONS; k++) {
         to->text[k] = from->text[k] ? strdup(from->text[k]) : NULL;
         whole = whole && !to->text[k] == !from->text[k];
@@ -676,9 +704,11 @@ enum status chain_parse_logged(const char *text, const struct log *log, struct c
 
 void chain_free(struct chain *chain)
 {
-    for (int k = 0; k < chain->links; k++)
+    for (int k = 0; k < chain->links; k++) {
+        template_set_unref(&chain->link[k].templates);
         for (int n = 0; n < STAGE_OPTIONS; n++)
             free(chain->link[k].text[n]);
+    }
     free(chain->link);
     *chain = (struct chain){0};
 }
@@ -773,6 +803,8 @@ bool chain_writes_alike(const struct chain *chain, const struct chain *like,
         return true;
     const struct stage *named = a ? a : b;
     const char *file = a ? name : other;
+    if (strstr(file, "://")) // which may hold a password
+        file = "";
     *error = (struct chain_error){0};
     snprintf(error->message, sizeof error->message,
              "the stages that write files, and these, stay the same while a job runs; %s%s%s would "
@@ -790,8 +822,10 @@ enum status chain_lower(const struct chain *chain, struct program *program)
     for (int k = 0; k < chain->links && !program->status; k++) {
         const struct chain_link *link = &chain->link[k];
         program->record = writes_file(link, WRITES_RECORDS) ? records++ : -1;
+        program->templates = link->templates;
         link->stage->lower(link->value, (const char *const *)link->text, program);
     }
     program->record = -1;
+    program->templates = NULL;
     return program->status;
 }

@@ -3,13 +3,6 @@
 enum { MODE };
 enum { MODE_LUMA, MODE_MEAN };
 
-static void expand_range(struct program *program)
-{
-    struct format full = program->picture.meaning;
-    full.range = RANGE_FULL;
-    program_convert(program, &full);
-}
-
 // (R + G + B) / 3 of Y'CbCr, from R = Y' + 2 (1 - kr) Cr and so on.
 static void mean_weights(const struct format *yuv, double weight[3])
 {
@@ -25,18 +18,12 @@ static void lower(const double *value, const char *const *text, struct program *
     const struct format *meaning = &program->picture.meaning;
     bool mean = value[MODE] == MODE_MEAN;
     double weight[3] = {1 / 3.0, 1 / 3.0, 1 / 3.0};
-    if (meaning->model == MODEL_GRAY || (meaning->model == MODEL_YUV && !mean)) {
-        program_keep_luma(program);
-        expand_range(program);
+    if (meaning->model == MODEL_GRAY || !mean) {
+        program_gray(program, meaning->depth);
         return;
     }
-    if (meaning->model == MODEL_YUV) {
+    if (meaning->model == MODEL_YUV)
         mean_weights(meaning, weight);
-    } else if (!mean) {
-        weight[COMPONENT_R] = meaning->kr;
-        weight[COMPONENT_G] = 1 - meaning->kr - meaning->kb;
-        weight[COMPONENT_B] = meaning->kb;
-    }
     program_weigh(program, weight);
 }
 

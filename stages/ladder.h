@@ -95,3 +95,35 @@ enum status ladder_cpu_create(const struct ladder_task *task, int threads, const
 struct backend;
 enum status ladder_cuda_create(struct backend *backend, const struct ladder_task *task,
                                struct ladder **ladder);
+
+// ---- template matching ----
+
+// The steps of template matching on the GPU, as articles on image matching by CUDA climb them: all
+// three sums of a window for each place anew. A step makes the score map of OP_MATCH
+// (stages/match.h), 8-bit, of one template without a mask whose sums fit 32 bits.
+enum ladder_match_step {
+    LADDER_MATCH_NAIVE, // a thread a place, samples from global memory
+    LADDER_MATCH_TILES, // blocks of 16x16 places, samples from shared memory
+    LADDER_MATCH_STEPS,
+};
+
+enum { LADDER_MATCH_SIDE = 32 }; // of templates, at most
+
+struct ladder_match_task {
+    const struct op_template *pattern;
+    const uint8_t *source; // the caller's, as the target: rows without gaps
+    uint8_t *target;
+    int width, height;
+};
+
+// As struct ladder.
+struct ladder_match;
+enum status ladder_match_make(struct ladder_match *ladder, enum ladder_match_step step);
+enum status ladder_match_repeat(struct ladder_match *ladder, enum ladder_match_step step,
+                                int times);
+void ladder_match_destroy(struct ladder_match **ladder);
+
+// On the GPU of `backend`, which must outlive it. *task is copied, the template's samples, too.
+// STATUS_DEVICE in a build without CUDA.
+enum status ladder_match_create(struct backend *backend, const struct ladder_match_task *task,
+                                struct ladder_match **ladder);

@@ -189,6 +189,8 @@ size_t op_side_bytes(const struct op *op, int width, int height)
     case OP_WAVELET:
         return (size_t)op->wavelet.scales *
                (sizeof(double) + (op->wavelet.planes ? samples * sizeof(float) : 0));
+    case OP_MATCH:
+        return match_side_bytes(&op->match);
     default:
         return 0;
     }
@@ -197,6 +199,8 @@ size_t op_side_bytes(const struct op *op, int width, int height)
 int op_reads_side(const struct op *op)
 {
     switch (op->kind) {
+    case OP_MARK:
+        return op->mark.match;
     default:
         return -1;
     }
@@ -208,7 +212,7 @@ const char *op_name(const struct op *op)
         [OP_AFFINE] = "affine",     [OP_THRESHOLD] = "threshold", [OP_TABLE] = "table",
         [OP_MIX] = "mix",           [OP_SEPARABLE] = "separable", [OP_BOX] = "box",
         [OP_CONVOLVE] = "convolve", [OP_GRADIENT] = "gradient",   [OP_STATISTICS] = "statistics",
-        [OP_WAVELET] = "wavelet",
+        [OP_WAVELET] = "wavelet",   [OP_MATCH] = "match",         [OP_MARK] = "mark",
     };
     return names[op->kind];
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "stages/format.h"
+#include "stages/match.h"
 
 // What lies beyond the edge, for a row of samples a b c d:
 enum border {
@@ -41,6 +42,8 @@ enum op_kind {
     // Whole pictures: what is made depends on all of x.
     OP_STATISTICS,
     OP_WAVELET,
+    OP_MATCH,
+    OP_MARK,
 };
 
 // y = clamp((x * gain + offset + 2^15) >> 16, low, high), in 64 bits. The result may have another
@@ -228,6 +231,7 @@ struct op_wavelet {
     int high;    // its largest code
     bool planes; // side data holds W, too
 };
+// struct op_match and struct op_mark: stages/match.h.
 
 // One operation. Sources and result are plane numbers of the program.
 struct op {
@@ -250,6 +254,8 @@ struct op {
         struct op_gradient gradient;
         struct op_statistics statistics;
         struct op_wavelet wavelet;
+        struct op_match match;
+        struct op_mark mark;
     };
 };
 

@@ -353,6 +353,20 @@ void program_convert(struct program *program, const struct format *to)
     program->picture.meaning = *to;
 }
 
+void program_gray(struct program *program, int depth)
+{
+    const struct format *meaning = &program->picture.meaning;
+    if (meaning->model == MODEL_RGB)
+        program_weigh(program, (const double[3]){[COMPONENT_R] = meaning->kr,
+                                                 [COMPONENT_G] = 1 - meaning->kr - meaning->kb,
+                                                 [COMPONENT_B] = meaning->kb});
+    program_keep_luma(program);
+    struct format gray = program->picture.meaning;
+    gray.range = RANGE_FULL;
+    gray.depth = depth;
+    program_convert(program, &gray);
+}
+
 // ---- the end ----
 
 static bool same_meaning(const struct format *a, const struct format *b)

@@ -49,6 +49,7 @@ struct program_tap {
 };
 
 struct program_block;
+struct template_set;
 
 struct program {
     struct format input;  // how the planes 0 to 3 lie in memory
@@ -60,7 +61,8 @@ struct program {
     int ops;
     int *side; // the operations that have side data, by their numbers
     int sides;
-    int record; // of the operations that are appended now
+    int record;                           // of the operations that are appended now
+    const struct template_set *templates; // of the stage that is lowered now; NULL: it has none
     struct program_output out[FORMAT_COMPONENTS];
     struct program_tap tap[PICTURES_MOST - 1];
     int taps;
@@ -116,6 +118,10 @@ void program_stencil(struct program *program, int c, enum border border, struct 
 // As many fraction bits for the weights of OP_CONVOLVE as its 32-bit sums leave room for, when
 // their absolute values sum to `weights` at most.
 int program_convolve_bits(const struct program *program, double weights);
+
+// The picture becomes full-range gray of `depth` bits: the luma of Y'CbCr, or of RGB by the weights
+// of its matrix.
+void program_gray(struct program *program, int depth);
 
 // Y'CbCr becomes gray by leaving its chroma behind; gray and RGB stay as they are.
 void program_keep_luma(struct program *program);

@@ -52,6 +52,10 @@ struct stage_option {
     // (optional) Of one that takes many: whether all together may be, as they reach lower(). If
     // not, the reason is in `why`, as resolve() has it.
     bool (*accept)(const char *texts, char *why, size_t size);
+
+    // Of a text: it names files of pictures, which are read at once and are the program's
+    // `templates` when lower() is called.
+    bool pictures;
 };
 
 struct stage {

@@ -5,7 +5,7 @@
 extern const struct stage stage_null, stage_brightness, stage_contrast, stage_gamma, stage_invert,
     stage_gray, stage_gaussian, stage_box, stage_sharpen, stage_sobel, stage_prewitt, stage_scharr,
     stage_laplacian, stage_emboss, stage_threshold, stage_binarize, stage_convolve,
-    stage_sepconvolve, stage_dog, stage_log, stage_stats, stage_tap, stage_wavelet;
+    stage_sepconvolve, stage_dog, stage_log, stage_stats, stage_tap, stage_wavelet, stage_match;
 
 const struct stage *const stages[] = {
     // one sample from one
@@ -33,6 +33,7 @@ const struct stage *const stages[] = {
     &stage_binarize,
     // what looks at the picture
     &stage_stats,
+    &stage_match,
     &stage_tap,
     &stage_null,
     NULL,

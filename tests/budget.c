@@ -10,6 +10,7 @@
 
 #include "stages/backend.h"
 #include "stages/chain.h"
+#include "tests/templates.h"
 
 static void print_message(void *opaque, enum log_level level, const char *sentence)
 {

@@ -20,11 +20,13 @@
 #include <string.h>
 
 #include "cpu/scalar.h"
+#include "cpu/scalar_plane.h"
 #include "pipeline/fleet.h"
 #include "stages/backend.h"
 #include "stages/chain.h"
 #include "stages/kernel.h"
 #include "stages/ladder.h"
+#include "tests/templates.h"
 
 // ---- random numbers: splitmix64, the same everywhere ----
 
@@ -249,6 +251,16 @@ static const char *const fixed_chains[] = {
     "wavelet=40:gain=0.5:support=5:border=wrap",
     "wavelet=75:show=signed:out=file:border=zero",
     "gaussian=1,gray=mean,wavelet=3:9:21,invert",
+    "match=t4x4.1:min=0.3",
+    "match=t3x2m4:min=0.5:max=7",
+    "match=t32x32.2:min=0.1:draw=map",
+    "match=t5x3m4:t9x9.1:min=0.25:draw=map",
+    "match=t17x9.1:t3x3.2:t64x40.3:min=0.05:max=3",
+    "match=t1x2.5:min=0.01:max=1000",
+    "match=t33x1.5:min=0.15:draw=none",
+    "gray,match=t70x5.1:min=0.05",
+    "match=t24x80m2:min=0.02:max=4:draw=map",
+    "gaussian=1,match=t6x6.7:min=0.4,match=t8x2.1:min=0.4,invert",
     "gray,gaussian=1.4,sobel,threshold=20:240",
     "gaussian=1,convolve=@7x6,2:border=wrap,convolve=@19x18,2,sobel",
     "invert,convolve=@33x34,1:border=zero,brightness=9",
@@ -310,6 +322,11 @@ static void random_text(uint64_t *state, const struct stage_option *option, FILE
     int width = 1 + random_below(state, 20), height = 1 + random_below(state, 20);
     if (option->writes) { // which nothing does here
         fprintf(to, "%s=file", option->name);
+        return;
+    }
+    if (option->pictures) {
+        fprintf(to, "t%dx%d%c%d", 1 + width, 1 + height, random_below(state, 3) ? '.' : 'm',
+                random_below(state, 9));
         return;
     }
     if (option->accept) {
@@ -1086,6 +1103,58 @@ static int climb_cuda(const struct ladder_case *test, struct backend *backend)
 }
 
 // All sizes with all others, or a few large ones.
+// ---- the steps of template matching ----
+
+enum { MATCH_LADDER_WIDTH = 75, MATCH_LADDER_HEIGHT = 53 };
+
+// Both score maps are of one picture and one template, of random sizes.
+static bool match_step_is_right(int number, struct backend *backend, enum ladder_match_step step)
+{
+    static const char *const names[] = {"match naive", "match tiles"};
+    static uint16_t samples[MATCH_LADDER_HEIGHT * MATCH_LADDER_WIDTH], map[sizeof samples / 2];
+    static uint8_t bytes[sizeof samples / 2], made[sizeof samples / 2];
+    uint64_t state = (uint64_t)number + 1;
+    struct plane from = {32 + random_below(&state, MATCH_LADDER_WIDTH - 31),
+                         32 + random_below(&state, MATCH_LADDER_HEIGHT - 31), samples};
+    struct plane to = {from.width, from.height, map};
+    int side = number % 3 ? 2 + random_below(&state, 31) : 32, count = from.width * from.height;
+    for (int k = 0; k < count; k++)
+        bytes[k] = (uint8_t)(samples[k] = (uint16_t)random_below(&state, number % 2 ? 256 : 3));
+    struct op_template pattern = {.width = side, .height = side, .sample = bytes};
+    int64_t squares = 0;
+    for (int k = 0; k < side * side; k++) {
+        int value = bytes[k] - MATCH_BIAS;
+        pattern.sum += value;
+        squares += value * value;
+    }
+    pattern.count = side * side;
+    pattern.norm = sqrt(match_difference(pattern.count, squares, pattern.sum, pattern.sum));
+    if (!(pattern.norm > 0))
+        return true;
+    struct op op = {.kind = OP_MATCH,
+                    .match = {&pattern, 1, .least = 0.9f, .most = 1, .map = true, .white = 255}};
+    struct op_matches *matches = malloc(match_side_bytes(&op.match));
+    struct scalar_whole whole = {&op, &from, &to, 8, matches, NULL};
+    struct ladder_match_task task = {&pattern, bytes, made, from.width, from.height};
+    struct ladder_match *ladder = NULL;
+    bool right = matches && !match_scalar(&whole) &&
+                 !ladder_match_create(backend, &task, &ladder) && !ladder_match_make(ladder, step);
+    for (int k = 0; k < count && right; k++)
+        right = made[k] == map[k];
+    ladder_match_destroy(&ladder);
+    free(matches);
+    if (!right)
+        printf("FAILED ladder %d, %s, %dx%d\n", number, names[step], from.width, from.height);
+    return right;
+}
+
+static void climb_match_ladder(struct backend *backend, int *passed, int *failed)
+{
+    for (int k = 0; k < 30; k++)
+        for (int step = 0; step < LADDER_MATCH_STEPS; step++)
+            ++*(match_step_is_right(k, backend, (enum ladder_match_step)step) ? passed : failed);
+}
+
 static void climb_ladder(const struct settings *settings, const struct log *log,
                          struct backend *backend, int *passed, int *failed)
 {
@@ -1170,6 +1239,8 @@ static int run(const struct settings *settings)
     }
     if (settings->ladder)
         climb_ladder(settings, &log, backend, &passed, &failed);
+    if (settings->ladder && !strcmp(backend->name, "cuda"))
+        climb_match_ladder(backend, &passed, &failed);
     backend_destroy(&backend);
     printf("%d passed, %d failed\n", passed, failed);
     return failed > 0;

@@ -246,3 +246,54 @@ def wavelet_edge(scale, norm="l2"):
         return 255 * wavelet_factor(scale, norm) * scale**2 * np.sqrt(2 * np.pi) * np.exp(-0.5)
     columns = wavelet_kernel(scale, norm, np.ceil(6 * scale) / scale + 1e-9).sum(axis=0)
     return 255 * abs(np.cumsum(columns)).max()
+
+
+# ---- template matching ----
+
+
+def match_scores(f, t, mask=None):
+    """Normalised cross-correlation of a gray picture's windows with a template, in single precision:
+    whole numbers until the quotient."""
+    f, t = f.astype(np.int64), t.astype(np.int64)
+    mask = np.ones_like(t) if mask is None else mask.astype(np.int64)
+    rows, columns = (a - b + 1 for a, b in zip(f.shape, t.shape))
+    if rows < 1 or columns < 1:
+        return np.zeros((0, 0), np.float32)
+    t = t * mask
+    n, products, samples, squares = mask.sum(), 0, 0, 0
+    for j, i in zip(*np.nonzero(mask)):
+        window = f[j:j + rows, i:i + columns]
+        products = products + window * t[j, i]
+        samples = samples + window
+        squares = squares + window**2
+    variance = n * squares - samples**2
+    norm = np.sqrt(float(n * (t**2).sum() - t.sum()**2))
+    quotient = (n * products - samples * t.sum()) / (np.sqrt(np.maximum(variance, 1)) * norm)
+    return np.where(variance > 0, quotient, 0).astype(np.float32)
+
+
+def match_refine(scores, y, x):
+    """The place, refined by a parabola through the neighbours along each axis."""
+    place = []
+    for axis, k in enumerate((y, x)):
+        line = (scores[:, x] if axis == 0 else scores[y]).astype(float)
+        if 0 < k < len(line) - 1:
+            before, after = line[k - 1] - line[k], line[k + 1] - line[k]
+            k += 0.5 * (before - after) / (before + after) if before + after < 0 else 0
+        place.append(k)
+    return place[1], place[0]
+
+
+def match(f, templates, least=0.9, most=100):
+    """The matches: (score, template, x, y), best first. Templates are (samples, mask)."""
+    found = []
+    for number, (t, mask) in enumerate(templates):
+        scores = match_scores(f, t, mask)
+        far_y, far_x = t.shape[0] // 2, t.shape[1] // 2
+        for y, x in zip(*np.nonzero(scores >= np.float32(least))):
+            top, left = max(y - far_y, 0), max(x - far_x, 0)
+            around = scores[top:y + far_y + 1, left:x + far_x + 1]
+            first = np.unravel_index(np.argmax(around), around.shape)
+            if (top + first[0], left + first[1]) == (y, x):
+                found.append((-scores[y, x], number, y, x, *match_refine(scores, y, x)))
+    return [(-score, number, x, y) for score, number, _, _, x, y in sorted(found)[:most]]

@@ -10,9 +10,29 @@ RUNGS = [(1, "CPU, one thread"), (2, "CPU, all threads"),
          (5, "CUDA, separable in shared memory"), (6, "CUDA, separable, coalesced and unrolled"),
          (7, "sluice, CPU, one thread"), (7, "sluice, CPU, all threads"), (7, "sluice, CUDA")]
 IN_TWO_DIMENSIONS = (3, 4)
+MATCHING = [(1, "CUDA, a thread a place, global memory"), (2, "CUDA, 16x16 tiles in shared memory"),
+            (3, "sluice, CPU, all threads"), (3, "sluice, CUDA")]
 
 
-def check_rows(rows, sizes, runs, gpu):
+def check_matching(rows, sizes, runs, gpu):
+    """Its steps follow, of the same sizes; speeds are told of the first, which needs a GPU."""
+    assert [(r["size"], r["rung"], r["name"]) for r in rows] == [
+        (f"{size}, template 32x32", *rung) for size in sizes for rung in MATCHING]
+    for row in rows:
+        if "CUDA" in row["name"] and not gpu:
+            assert row["absent"] and "mean" not in row
+            continue
+        first = next((r["mean"] for r in rows if r["size"] == row["size"] and "mean" in r and
+                      r["rung"] == 1), 0)
+        assert "absent" not in row and row["runs"] == runs and row["device"]
+        assert 0 < row["low"] <= row["median"] <= row["high"]
+        assert row["over_one"] == pytest.approx(first / row["mean"], rel=1e-6)
+        assert "over_all" not in row
+
+
+def check_rows(all_rows, sizes, runs, gpu):
+    check_matching([row for row in all_rows if row.get("matching")], sizes, runs, gpu)
+    rows = [row for row in all_rows if not row.get("matching")]
     assert [(r["size"], r["rung"], r["name"]) for r in rows] == [
         (size, *rung) for size in sizes for rung in RUNGS]
     for row in rows:
@@ -40,6 +60,7 @@ def test_the_quick_ladder_in_words_in_json_and_as_a_chart(run, tmp_path, cuda):
     lines = [line.split() for line in result.text.splitlines()]
     assert sum(line[:2] == ["the", "article's"] and line[-2:] == ["12.6x", "3.8x"]
                for line in lines) == 2
+    assert "Template matching on the same pictures" in result.text
     for row in told["rows"]:
         shown = [line for line in result.text.splitlines()
                  if line.startswith(f"{row['rung']} {row['name']} ")]
@@ -49,8 +70,8 @@ def test_the_quick_ladder_in_words_in_json_and_as_a_chart(run, tmp_path, cuda):
     chart = ElementTree.parse(tmp_path / "l.svg").getroot()
     texts = ["".join(text.itertext()) for text in chart.findall("{*}text")]
     assert sum(text.startswith("12.6x one thread, 3.8x all") for text in texts) == 2
-    assert sum(text.startswith("not to be had") for text in texts) == (0 if cuda else 10)
-    assert all(f"{number} {name}" in texts for number, name in RUNGS)
+    assert sum(text.startswith("not to be had") for text in texts) == (0 if cuda else 16)
+    assert all(f"{number} {name}" in texts for number, name in RUNGS + MATCHING)
     bars = chart.findall("{*}rect")
     assert len(bars) == 1 + 2 + sum("absent" not in row for row in told["rows"])
 

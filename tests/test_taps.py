@@ -243,6 +243,13 @@ def test_secrets_of_a_tap_are_not_shown(tmp_path, clips, name):
     assert "geheim" not in result.stderr + result.text + (tmp_path / "run.json").read_text()
 
 
+def test_secrets_of_a_tap_are_not_shown_in_refusals(tmp_path, clips):
+    (tmp_path / "j").write_text('{"pts_us": 0, "chain": "gray"}\n')
+    result = tools.sluice(clips["plain.mp4"], "a.mkv", "--replay", "j", "-f",
+                          "tap='rtmp://user:geheim@127.0.0.1:1/live/s'", cwd=tmp_path)
+    assert result.code == 2 and "tap would go" in result.stderr and "geheim" not in result.stderr
+
+
 # ---- live ----
 
 

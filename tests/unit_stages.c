@@ -147,7 +147,8 @@ static void tables_are_sound(void **state)
         for (const struct stage_option *option = stages[k]->option; option->name; option++) {
             assert_true(option->unit && option->help);
             if (option->type == OPTION_TEXT) {
-                assert_true((option->resolve || option->writes) && isnan(option->initial));
+                assert_true((option->resolve || option->writes || option->pictures) &&
+                            isnan(option->initial));
                 continue;
             }
             assert_true(option->min < option->max);

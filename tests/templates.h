@@ -1,0 +1,39 @@
+// Templates for programs that read no files: noise, by names such as "t20x10.3", 20 x 10 samples of
+// kind 3, or "t20x10m3", of which some do not count.
+#pragma once
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "stages/template.h"
+
+static uint32_t template_random(uint32_t *state)
+{
+    *state = *state * 1664525 + 1013904223;
+    return *state >> 24;
+}
+
+enum status template_load(const char *name, struct template *template, char *why, size_t size)
+{
+    int width, height;
+    unsigned kind;
+    char masked;
+    if (sscanf(name, "t%dx%d%c%u", &width, &height, &masked, &kind) != 4) {
+        snprintf(why, size, "it is no template of noise");
+        return STATUS_USAGE;
+    }
+    size_t samples = (size_t)width * (size_t)height;
+    uint32_t state = kind;
+    template->width = width;
+    template->height = height;
+    template->sample = malloc(samples);
+    template->mask = masked == 'm' ? malloc(samples) : NULL;
+    if (!template->sample || (masked == 'm' && !template->mask))
+        return STATUS_MEMORY;
+    for (size_t k = 0; k < samples; k++) {
+        template->sample[k] = (uint8_t)template_random(&state);
+        if (template->mask)
+            template->mask[k] = k<2 || template_random(&state)> 80;
+    }
+    return STATUS_OK;
+}
