@@ -17,7 +17,7 @@ import tools
 
 STAGES = ["brightness", "contrast", "gamma", "invert", "gray", "gaussian", "box", "sharpen",
           "sobel", "prewitt", "scharr", "laplacian", "emboss", "dog", "log", "convolve",
-          "sepconvolve", "wavelet", "threshold", "binarize", "stats", "tap", "null"]
+          "sepconvolve", "wavelet", "threshold", "binarize", "stats", "match", "tap", "null"]
 
 
 def packets(file, select="v:0"):
