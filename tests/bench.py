@@ -317,8 +317,23 @@ def compare_wavelets(program, rounds):
             yield report(f"{name} of {size}, {backend}{about}", "SciPy", "ms", pairs)
 
 
+def compare_matching(program, rounds):
+    """Template matching, one thread each: a part of the picture is looked for in it."""
+    frame = numpy.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH), dtype=numpy.uint8)
+    print("\ntemplate matching, the same")
+    for side in 16, 48, 128:
+        template = frame[99:99 + side, 198:198 + side].copy()
+        with tempfile.NamedTemporaryFile(suffix=".pgm") as file:
+            file.write(b"P5 %d %d 255\n" % (side, side) + template.tobytes())
+            file.flush()
+            pairs = [(our_speed(program, f"match={file.name}:draw=none"),
+                      opencv_speed(lambda x: cv2.matchTemplate(x, template, cv2.TM_CCOEFF_NORMED),
+                                   [frame] * FRAMES, 4)) for _ in range(rounds)]
+        yield report(f"match, {side}x{side}", "OpenCV", "Gpx/s", pairs)
+
+
 # What is compared, and whether that takes a file.
-PARTS = {"filters": (compare_filters, False), "wavelets": (compare_wavelets, False),
+PARTS = {"filters": (compare_filters, False), "matching": (compare_matching, False), "wavelets": (compare_wavelets, False),
          "raw": (compare_raw, False),
          "npp": (compare_npp, False), "jobs": (compare_jobs, True), "cost": (compare_cost, True)}
 
