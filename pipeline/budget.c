@@ -53,3 +53,8 @@ int64_t budget_resident(void)
         fclose(from);
     return known ? pages * sysconf(_SC_PAGESIZE) : 0;
 }
+
+int64_t budget_memory(void)
+{
+    return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+}

@@ -22,3 +22,6 @@ int64_t budget_of_decoder(int threads, int64_t frame_bytes);
 
 // What the process has in memory now; 0 where the system does not say.
 int64_t budget_resident(void);
+
+// What this machine has.
+int64_t budget_memory(void);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/budget.h"
 #include "pipeline/check.h"
 #include "pipeline/compat.h"
 #include "pipeline/memory.h"
@@ -277,6 +278,23 @@ static enum status lay_out_pictures(struct filter *filter, const AVFrame *view)
     return status || filter->tap ? status : STATUS_MEMORY;
 }
 
+// More than this machine has room for: the system would give it and end the process later.
+static enum status refuse_sides(const struct filter *filter)
+{
+    size_t most = 0;
+    for (int k = 1; k < filter->program.sides; k++)
+        most = filter->side_bytes[k] > filter->side_bytes[most] ? (size_t)k : most;
+    return fail(
+        filter->request.log, STATUS_MEMORY,
+        "%s tells %lld MiB of each frame of %dx%d, which is %lld MiB for %d frames in flight; "
+        "half of this machine's memory is %lld MiB. Fewer scales, a smaller picture or "
+        "--ring 1 take less",
+        op_name(&filter->program.op[filter->program.side[most]]),
+        (long long)(filter->side_bytes[most] >> 20), filter->input.width, filter->input.height,
+        (long long)(filter_side_bytes(filter) >> 20), filter->request.slots,
+        (long long)(budget_memory() / 2 >> 20));
+}
+
 // Memory for the side data of every slot.
 static enum status make_sides(struct filter *filter)
 {
@@ -295,6 +313,8 @@ static enum status make_sides(struct filter *filter)
         filter->side_bytes[k] = op_side_bytes(op, subsampled(filter->input.width, grid.shift_x),
                                               subsampled(filter->input.height, grid.shift_y));
     }
+    if (filter_side_bytes(filter) > budget_memory() / 2)
+        return refuse_sides(filter);
     for (size_t k = 0; k < all; k++)
         if (!(filter->side[k] = backend->alloc(backend, filter->side_bytes[k % sides])))
             return fail(filter->request.log, STATUS_MEMORY,

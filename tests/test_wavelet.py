@@ -211,6 +211,16 @@ def test_what_is_no_list_of_scales_is_refused(tmp_path, clips, chain, sentence):
     assert not list(tmp_path.iterdir())
 
 
+def test_more_planes_than_fit_into_memory_are_refused(tmp_path):
+    """Raw video of one black frame, whose planes would be 17 GiB for each frame in flight."""
+    (tmp_path / "in").write_bytes(bytes(4096 * 4096))
+    result = tools.sluice("-q", "-F", "rawvideo", "--size", "4096x4096", "--pixfmt", "gray", "in",
+                          "null:", "--ring", 64, "-f", "wavelet=1..256:out=w", cwd=tmp_path)
+    assert result.code == 1
+    assert "wavelet tells 16384 MiB of each frame of 4096x4096" in result.stderr, result.stderr
+    assert tools.leftovers(tmp_path) == [] and not (tmp_path / "w").exists()
+
+
 def test_256_scales_are_not_too_many(tmp_path):
     x = tools.random_picture(20, 24, 1)
     w, told, _ = planes_of(tmp_path, [x], "wavelet=0.25..64/0.25")
