@@ -16,7 +16,7 @@ enum sum { SUM_PRODUCTS, SUM_SAMPLES, SUM_SQUARES, SUMS };
 enum part { PART_SAMPLES, PART_HIGH, PART_LOW, PARTS };
 
 // Products of a sum by the direct way that cost as much as one by transforms.
-enum { TRANSFORM_BYTES = 6000, TRANSFORM_WORDS = 1500 };
+enum { TRANSFORM_BYTES = 3000, TRANSFORM_WORDS = 900 };
 
 // How one sum of a template is made. Slabs are rows of the template whose sums fit 32 bits.
 struct correlation {
