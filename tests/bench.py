@@ -285,7 +285,9 @@ def our_ms(program, chain, backend, size):
     told = subprocess.run([program, "bench", "--quick", "--threads", "1", "--backend", backend,
                            "--size", size, "-f", chain, "--json", "-"],
                           capture_output=True, text=True, check=True).stdout
-    rows = [row for row in json.loads(told)["rows"] if row["name"] == chain]
+    where = "memory" if backend == "cpu" else "resident"
+    rows = [row for row in json.loads(told)["rows"] if "wavelet" in row["name"] and
+            row["group"] == where]
     width, height = map(int, size.split("x"))
     return width * height / rows[0]["median"] / 1e6
 
