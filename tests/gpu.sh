@@ -1,7 +1,7 @@
 #!/bin/sh
 # What only a machine with a GPU can show: gpu.sh BUILD MEDIA-FOLDER [quick]
 # Conformance to the bit, equal hashes on real files for every backend, ring and decoder,
-# compute-sanitizer; all at once. Closes with "N passed, N failed". `quick` leaves the sanitizer out.
+# compute-sanitizer; all at once, a line each. Closes with "N passed, N failed". `quick` leaves the sanitizer out.
 set -u
 build=${1:?usage: gpu.sh BUILD MEDIA-FOLDER [quick]}
 media=${2:?usage: gpu.sh BUILD MEDIA-FOLDER [quick]}
@@ -16,7 +16,7 @@ check() {
     log=$(mktemp "$work/log.XXXXXX")
     shift
     if "$@" >"$log" 2>&1; then
-        echo "passed $name" >>"$work/results"
+        echo "passed $name" | tee -a "$work/results"
     else
         echo "failed $name" >>"$work/results"
         { echo "FAILED $name"; tail -4 "$log"; } >&2
@@ -51,6 +51,7 @@ check conformance timeout 550 "$build/conformance" --backend cuda &
 check 'conformance of several GPUs' timeout 550 "$build/conformance" --backend cuda --devices 2 &
 check 'conformance of large pictures' timeout 550 \
     "$build/conformance" --backend cuda --large --first 1500 --cases 100 &
+PATH=$PATH:/usr/local/cuda/bin
 if [ "$quick" != quick ] && command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do
         for first in 0 1400 2000; do
