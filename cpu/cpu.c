@@ -228,7 +228,11 @@ static enum status wait(struct executor *executor, int number, struct work_times
     if (times)
         *times = (struct work_times){.compute = slot->span};
     pthread_mutex_unlock(&self->lock);
-    return STATUS_OK;
+    enum status status = STATUS_OK;
+    for (int p = 0; p < self->plan->passes; p++)
+        if (slot->whole[p])
+            status = status_join(status, slot->whole[p]->status);
+    return status;
 }
 
 // ---- construction ----
@@ -375,6 +379,21 @@ static enum status start_worker(struct cpu_executor *self, struct worker *worker
     return STATUS_OK;
 }
 
+// Whether all slots will have room, as `made` of them have told. The system would give more than
+// there is, and end the process later.
+static enum status check_memory(const struct cpu_executor *self, int made, int width, int height)
+{
+    size_t limit = self->backend->base.memory_limit;
+    size_t all = self->base.memory / (size_t)made * (size_t)self->slots;
+    if (!limit || all <= limit)
+        return STATUS_OK;
+    log_print(self->backend->log, LOG_ERROR,
+              "the stages work in %zu MiB for %d frames of %dx%d in flight; %zu MiB may be taken. "
+              "Fewer scales or templates, a smaller picture or --ring 1 take less",
+              all >> 20, self->slots, width, height, limit >> 20);
+    return STATUS_USAGE;
+}
+
 static enum status executor_create(struct backend *backend, const struct plan *plan, int width,
                                    int height, int slots, bool frames_in_flight,
                                    struct executor **executor)
@@ -402,7 +421,8 @@ static enum status executor_create(struct backend *backend, const struct plan *p
         goto fail;
     for (int k = 0; k < slots; k++)
         if ((status = init_buffers(self, &self->slot[k], width, height)) ||
-            (status = init_whole(self, &self->slot[k], width, height)))
+            (status = init_whole(self, &self->slot[k], width, height)) ||
+            (status = check_memory(self, k + 1, width, height)))
             goto fail;
     if ((status = list_phases(self)))
         goto fail;

@@ -524,17 +524,18 @@ static struct op_found refined(const struct match_whole *self, const struct whol
     return (struct op_found){(float)(x + right), (float)(y + down), place->score, place->number};
 }
 
-// Without memory for its candidates a frame has no matches.
 static void find_matches(struct match_whole *self, const struct whole_work *work)
 {
     struct op_matches *matches = work->side;
     enum status status = STATUS_OK;
+    self->base.status = STATUS_OK;
     if (!matches)
         return;
     for (int b = 0; b < self->bands; b++)
         status = status_join(status, self->band[b].status);
     if (!status)
         status = find_best(self);
+    self->base.status = status;
     memset(matches, 0, match_side_bytes(self->op));
     matches->count = status ? 0 : least(self->best.count, self->op->most);
     matches->line = match_line(self->width, self->height);
@@ -632,35 +633,36 @@ static struct needs needs_of(const struct match_whole *self)
     return needs;
 }
 
-static bool give(void **memory, size_t bytes)
+static bool give(struct match_whole *self, void **memory, size_t bytes)
 {
     *memory = calloc(1, bytes + 64);
+    self->base.memory += bytes;
     return *memory != NULL;
 }
 
-static bool give_sums(const struct match_whole *self, struct band *band, const struct needs *needs)
+static bool give_sums(struct match_whole *self, struct band *band, const struct needs *needs)
 {
     bool given = true;
     size_t bytes = (size_t)self->sums_rows * self->sums_stride * sizeof(double);
     for (int s = 0; s < SUMS && needs->sums; s++)
-        given = given && give((void **)&band->sums[s], bytes);
+        given = given && give(self, (void **)&band->sums[s], bytes);
     return given;
 }
 
-static bool give_rows(const struct match_whole *self, struct band *band, const struct needs *needs)
+static bool give_rows(struct match_whole *self, struct band *band, const struct needs *needs)
 {
     size_t columns = (size_t)self->width + MATCH_MARGIN;
     bool given =
-        give((void **)&band->row, sizeof *band->row * (size_t)(needs->tallest + MATCH_ROWS));
+        give(self, (void **)&band->row, sizeof *band->row * (size_t)(needs->tallest + MATCH_ROWS));
     for (int p = 0; p < (needs->squares ? PARTS : 1) && needs->direct; p++)
-        given =
-            given && give((void **)&band->part[p], (size_t)needs->rows * (size_t)self->part_stride);
+        given = given && give(self, (void **)&band->part[p],
+                              (size_t)needs->rows * (size_t)self->part_stride);
     for (int r = 0; r < MATCH_ROWS; r++)
-        given = given && give((void **)&band->products[r], columns * sizeof(int32_t));
+        given = given && give(self, (void **)&band->products[r], columns * sizeof(int32_t));
     for (int k = 0; k < 2; k++)
-        given = given && give((void **)&band->column[k], columns * sizeof(uint32_t)) &&
-                give((void **)&band->window[k], columns * sizeof(uint32_t));
-    return given && give((void **)&band->scores, columns * sizeof(float));
+        given = given && give(self, (void **)&band->column[k], columns * sizeof(uint32_t)) &&
+                give(self, (void **)&band->window[k], columns * sizeof(uint32_t));
+    return given && give(self, (void **)&band->scores, columns * sizeof(float));
 }
 
 // The transforms of a band; the rows that they make together count in sums_rows.
@@ -675,8 +677,10 @@ static enum status init_transforms(struct match_whole *self, struct band *band)
             const struct op_convolve as = {
                 .weight = pattern->correlation[s].weight, .width = t->width, .height = t->height};
             status = fft_create(&as, pattern->columns, fft);
-            if (!status)
-                self->sums_rows = most(self->sums_rows, fft_rows(*fft));
+            if (status)
+                break;
+            self->sums_rows = most(self->sums_rows, fft_rows(*fft));
+            self->base.memory += fft_bytes(*fft);
         }
     }
     return status;

@@ -51,10 +51,11 @@ static ptrdiff_t padded(int width)
     return (width + 15) / 16 * 16 + WAVELET_PAD;
 }
 
-static bool plane_init(struct reals_plane *plane, int width, int rows)
+static bool plane_init(struct wavelet *self, struct reals_plane *plane, int width, int rows)
 {
     plane->stride = padded(width);
     plane->row = calloc((size_t)plane->stride * (size_t)rows, sizeof *plane->row);
+    self->base.memory += (size_t)plane->stride * (size_t)rows * sizeof *plane->row;
     return plane->row;
 }
 
@@ -100,11 +101,11 @@ static bool make_room(struct wavelet *self)
     const struct wavelet_grid *grid = self->grid;
     bool made = true;
     for (int k = 0; k < grid->levels && made; k++)
-        made = plane_init(&self->cells[k], grid->level[k].x.cells, grid->level[k].y.cells);
+        made = plane_init(self, &self->cells[k], grid->level[k].x.cells, grid->level[k].y.cells);
     for (int k = 0; k < grid->filters && made; k++) {
         const struct wavelet_level *level = &grid->level[grid->filter[k].level];
         if (level->decimate)
-            made = plane_init(&self->values[k], level->columns, level->rows);
+            made = plane_init(self, &self->values[k], level->columns, level->rows);
     }
     for (int k = 0; k < self->bands && made; k++)
         made = scratch_init(&self->scratch[k], grid);

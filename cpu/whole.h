@@ -27,6 +27,7 @@ struct whole {
     void (*run)(struct whole *whole, const struct whole_work *work, int phase, int band, int bands);
     void (*destroy)(struct whole **whole); // leaves NULL
     size_t memory;                         // bytes that it holds, about
+    enum status status;                    // of the last frame: STATUS_MEMORY or STATUS_OK
 };
 
 // What an operation works with; all outlives it.

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/budget.h"
 #include "pipeline/check.h"
 
 struct source_request source_request_of(const struct sluice_config *config)
@@ -69,8 +70,12 @@ int sink_requests_add_taps(const struct sluice_config *config, const struct chai
 static enum status create_cpu(const struct sluice_config *config, const struct log *log,
                               struct backend **backend)
 {
-    return config->backend == SLUICE_SCALAR ? backend_scalar_create(log, backend)
-                                            : backend_cpu_create(config->threads, log, backend);
+    enum status status = config->backend == SLUICE_SCALAR
+                             ? backend_scalar_create(log, backend)
+                             : backend_cpu_create(config->threads, log, backend);
+    if (!status)
+        (*backend)->memory_limit = (size_t)(budget_memory() / 2);
+    return status;
 }
 
 // ---- GPUs ----

@@ -120,7 +120,19 @@ struct files {
     int count;
 };
 
-// One more of them: not the input, nor one of the others.
+// Whether the chain looks for the picture in this file.
+static bool is_template(const struct chain *chain, const char *name)
+{
+    for (int k = 0; k < chain->links; k++) {
+        const struct template_set *set = chain->link[k].templates;
+        for (int t = 0; set && t < set->count; t++)
+            if (names_collide(set->template[t].name, name))
+                return true;
+    }
+    return false;
+}
+
+// One more of them: not the input, nor a template, nor one of the others.
 static enum status claim(const struct sluice_job *job, const struct sluice_config *config,
                          struct files *files, const char *name)
 {
@@ -129,6 +141,9 @@ static enum status claim(const struct sluice_job *job, const struct sluice_confi
         return fail(&job->log, STATUS_USAGE,
                     "input and output are the same file, %s; name another output", config->input);
     name_without_secrets(name, shown, sizeof shown);
+    if (is_template(&job->chain, name))
+        return fail(&job->log, STATUS_USAGE,
+                    "template and output are the same file, %s; name another output", shown);
     for (int k = 0; k < files->count; k++)
         if (!strcmp(name, files->name[k]))
             return fail(&job->log, STATUS_USAGE, "%s is named twice as an output", shown);

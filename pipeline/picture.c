@@ -175,6 +175,10 @@ static enum status make_gray(const AVFrame *frame, struct template *template)
         status = run(&program, &work);
     for (size_t k = 0; template->mask && !status && k < samples; k++)
         template->mask[k] = template->mask[k] >= OPAQUE;
+    if (template->mask && !memchr(template->mask, 0, samples)) { // all of it is looked for
+        free(template->mask);
+        template->mask = NULL;
+    }
     program_free(&program);
     return status;
 }

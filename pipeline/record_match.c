@@ -1,14 +1,28 @@
 // What OP_MATCH finds, as a line of JSON a match.
 #include <inttypes.h>
+#include <libavutil/avstring.h>
+#include <string.h>
 
 #include "pipeline/recorder.h"
 
+static bool is_utf8(const char *text)
+{
+    const uint8_t *at = (const uint8_t *)text, *end = at + strlen(text);
+    int32_t code;
+    while (at < end)
+        if (av_utf8_decode(&code, &at, end, AV_UTF8_FLAG_ACCEPT_ALL) < 0)
+            return false;
+    return true;
+}
+
+// Names that are not UTF-8 are taken for Latin-1.
 static void print_text(AVIOContext *to, const char *text)
 {
+    bool plain = is_utf8(text);
     avio_w8(to, '"');
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        if (c < ' ')
+        if (c < ' ' || (c >= 0x80 && !plain))
             avio_printf(to, "\\u%04x", c);
         else if (c == '"' || c == '\\')
             avio_printf(to, "\\%c", c);

@@ -85,6 +85,8 @@ struct backend {
     int gpus;               // slot k is served by GPU k % gpus, over a link; 0: by the host itself
     int parallel;           // frames that it works on at the same time, about
     int in_flight;          // frames that keep it busy; 0: one more than it works on
+    size_t memory_limit;    // bytes of the host's that an executor may work in; set by whoever made
+                            // the backend; 0: as many as there are
 
     // Make an executor with `slots` seats for pictures of width x height. `plan` must outlive it.
     // `frames_in_flight` is false when single pictures matter more than throughput: the CPU then

@@ -127,11 +127,13 @@ MATCH_INLINE float match_score(int64_t n, int64_t sum, double norm, int64_t prod
                        match_difference(n, squares, samples, samples), norm);
 }
 
-// How far from the middle a parabola through three scores, the middle one greatest, has its top.
+// How far from the middle a parabola through three scores has its top; 0 where the middle one is
+// not the greatest, which neighbours along a template of one sample need not be compared for.
 MATCH_INLINE double match_peak(float before, float middle, float after)
 {
     double left = (double)before - (double)middle, right = (double)after - (double)middle;
-    return left + right < 0 ? 0.5 * (left - right) / (left + right) : 0;
+    bool top = left <= 0 && right <= 0 && left + right < 0;
+    return top ? 0.5 * (left - right) / (left + right) : 0;
 }
 
 // What a score is on the map, of samples up to `white`: the product is exact.

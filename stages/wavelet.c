@@ -48,8 +48,8 @@ static bool read_range(const char *text, const char *end, struct scales *range)
 
 static const char *why_not(const struct scales *range)
 {
-    if (range->first <= 0)
-        return "a scale is greater than 0";
+    if (range->first < 0.01)
+        return "a scale is at least 0.01";
     if (range->last < range->first)
         return "a range goes from the smaller scale to the larger one";
     if (range->step <= 0)
