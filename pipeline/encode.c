@@ -55,25 +55,12 @@ static void note_frame(struct sluice_job *job, AVFrame *const *picture)
     snapshot_offer(job->snapshot, frame);
 }
 
+// A frame that took longer counts at once, shorter ones bring the estimate down slowly: what is
+// late by surprise is late all the same.
 static void note_pace(struct sluice_job *job, int64_t took_ns)
 {
-    job->pace.took_ns[job->pace.frames++ % PACE_FRAMES] = took_ns;
-}
-
-// What the next frame may take: the second longest of those before. One that takes more is as rare
-// as 2 in PACE_FRAMES + 1, however times are distributed, as long as they stay so; a single
-// accident is forgiven. Some of the limit is left to frames where encoding takes it all.
-static int64_t expected_ns(const struct sluice_job *job)
-{
-    const struct pace *pace = &job->pace;
-    int64_t frames = pace->frames < PACE_FRAMES ? pace->frames : PACE_FRAMES;
-    int64_t longest = 0, second = 0, most = job->latency_ns / 4 * 3;
-    for (int64_t k = 0; k < frames; k++) {
-        int64_t took = pace->took_ns[k];
-        second = took > longest ? longest : took > second ? took : second;
-        longest = took > longest ? took : longest;
-    }
-    return second < most ? second : most;
+    bool longer = took_ns > job->encode_ns;
+    job->encode_ns += longer ? took_ns - job->encode_ns : (took_ns - job->encode_ns) / 32;
 }
 
 // When nobody watches any more, the job is stopped.
@@ -119,7 +106,7 @@ static enum status finish_slot(struct sluice_job *job, struct slot *slot)
     }
     av_frame_unref(slot->in); // the decoder may have it back while the encoder works
     bool covered = job->gap[0] && gap_covers(job->gap[0], slot->out[0]);
-    if (!status && (covered || frame_is_late(job, slot->out[0], expected_ns(job)))) {
+    if (!status && (covered || frame_is_late(job, slot->out[0], job->encode_ns))) {
         job->dropped_late++;
         return STATUS_OK;
     }

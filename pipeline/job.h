@@ -48,13 +48,6 @@ struct ledger {
     int64_t filled; // into gaps: frames_in + filled is what is accounted for
 };
 
-// How long the last frames took to encode.
-enum { PACE_FRAMES = 256 };
-struct pace {
-    int64_t took_ns[PACE_FRAMES];
-    int64_t frames; // all that there were
-};
-
 struct sluice_job {
     // ---- set at creation, constant afterwards ----
     struct log log;
@@ -108,7 +101,7 @@ struct sluice_job {
 
     // ---- the encode thread's ----
     int64_t engine_end[FLEET_MOST][SLUICE_PARTS]; // when each GPU's engines were last busy
-    struct pace pace;
+    int64_t encode_ns;                            // what a frame takes, at most, of late
 
     // ---- any thread's ----
     struct stop stop;         // asked for from outside
