@@ -145,7 +145,7 @@ static enum status claim(const struct sluice_job *job, const struct sluice_confi
         return fail(&job->log, STATUS_USAGE,
                     "template and output are the same file, %s; name another output", shown);
     for (int k = 0; k < files->count; k++)
-        if (!strcmp(name, files->name[k]))
+        if (names_are_same(name, files->name[k]))
             return fail(&job->log, STATUS_USAGE, "%s is named twice as an output", shown);
     char **list = realloc(files->name, (size_t)(files->count + 1) * sizeof *list);
     if (!list)
@@ -185,6 +185,8 @@ static enum status check_outputs(const struct sluice_job *job, const struct slui
     }
     if (!status)
         status = claim_records(job, config, &files);
+    if (!status && config->trace)
+        status = claim(job, config, &files, config->trace);
     for (int k = 0; k < files.count; k++)
         free(files.name[k]);
     free(files.name);
@@ -714,16 +716,21 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
     fill_ledger(job, *left_alone);
     if (!status_is_failure(status))
         status = check_ledger(job);
-    if (status_is_failure(status))
+    if (status_is_failure(status)) {
+        if (job->recorder && job->latency) // it stands, as what a live source gave so far does
+            recorder_finish(job->recorder);
         return status;
+    }
     if (job->stop.asked && job->sink->carries && !job->sink->kept) {
         log_print(&job->log, LOG_WARNING,
                   "stopped before the encoder gave its first frame: there is no output");
         let_sink_go(job, !*left_alone);
+        if (job->recorder)
+            recorder_abandon(job->recorder);
         return STATUS_STOPPED;
     }
     status = job->sink->finish(job->sink);
-    if (job->recorder && !status_is_failure(status))
+    if (job->recorder)
         status = status_join(status, recorder_finish(job->recorder));
     let_sink_go(job, false);
     if (!status && !*left_alone)

@@ -247,3 +247,31 @@ bool names_collide(const char *input, const char *output)
     return find_place(input, &from) && find_place(output, &to) && !strcmp(from.folder, to.folder) &&
            share_a_file(from.folder, from.base, to.base);
 }
+
+// Where a name's last part begins.
+static const char *base_of(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+static char *folder_of(const char *name)
+{
+    char *folder = strndup(name, (size_t)(base_of(name) - name));
+    char *real = folder ? realpath(*folder ? folder : ".", NULL) : NULL;
+    free(folder);
+    return real;
+}
+
+bool names_are_same(const char *a, const char *b)
+{
+    if (!strcmp(a, b))
+        return true;
+    if (strcmp(base_of(a), base_of(b)) || strstr(a, "://") || strstr(b, "://"))
+        return false;
+    char *folder = folder_of(a), *other = folder_of(b);
+    bool same = folder && other && !strcmp(folder, other);
+    free(folder);
+    free(other);
+    return same;
+}

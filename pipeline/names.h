@@ -41,3 +41,7 @@ int name_first_number(const char *name, int *count);
 
 // Whether writing `output` would replace a file that `input` reads, by whatever way it is spelled.
 bool names_collide(const char *input, const char *output);
+
+// Whether two names are of one file, which need not be there yet: of one folder, however it is
+// spelled.
+bool names_are_same(const char *a, const char *b);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
+#include <libavutil/avstring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,12 +71,25 @@ static int open_decoder(AVFormatContext *file, int *stream, AVCodecContext **dec
     return error < 0 ? error : avcodec_open2(*decoder, codec, NULL);
 }
 
+// A name is a file's, whatever colons and percent signs it has; and nothing else is opened for it.
+static int open_file(const char *name, AVFormatContext **file)
+{
+    char *url = av_asprintf("file:%s", name);
+    AVDictionary *options = NULL;
+    av_dict_set(&options, "protocol_whitelist", "file", 0);
+    av_dict_set(&options, "pattern_type", "none", 0);
+    int error = url ? avformat_open_input(file, url, NULL, &options) : AVERROR(ENOMEM);
+    av_dict_free(&options);
+    av_free(url);
+    return error;
+}
+
 static enum status decode(const char *name, AVFrame *frame, const struct reason *reason)
 {
     AVFormatContext *file = NULL;
     AVCodecContext *decoder = NULL;
     AVPacket *packet = av_packet_alloc();
-    int stream, error = packet ? avformat_open_input(&file, name, NULL, NULL) : AVERROR(ENOMEM);
+    int stream, error = packet ? open_file(name, &file) : AVERROR(ENOMEM);
     if (error >= 0)
         error = open_decoder(file, &stream, &decoder);
     if (error >= 0)

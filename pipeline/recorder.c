@@ -139,13 +139,18 @@ static const struct kind *kind_of(const struct op *op)
     return NULL;
 }
 
-static enum status check_file(const struct recorder *recorder, const struct file *file,
-                              const char *name)
+// What has failed is told and let go; that a stop did not wait for its reader is no failure.
+static void check_file(const struct recorder *recorder, struct recording *recording,
+                       const struct file *file, const char *name)
 {
-    if (!file || !file_error(file))
-        return STATUS_OK;
-    return fail(recorder->log, STATUS_OUTPUT, "%s could not be written: %s", name,
-                strerror(file_error(file)));
+    int error = file ? file_error(file) : 0;
+    if (!error)
+        return;
+    if (error != ECANCELED)
+        recording->status = fail(recorder->log, STATUS_OUTPUT, "%s could not be written: %s", name,
+                                 strerror(error));
+    file_discard(&recording->file);
+    file_discard(&recording->beside);
 }
 
 static enum status record_side(struct recorder *recorder, const struct recorder_frame *frame, int k)
@@ -172,8 +177,12 @@ static enum status record_side(struct recorder *recorder, const struct recorder_
         return status;
     if (recorder->live)
         avio_flush(file_io(recording->file));
+    if (recorder->live && recording->beside)
+        avio_flush(file_io(recording->beside));
     recording->bytes = file_size(recording->file);
-    return check_file(recorder, recording->file, recording->name);
+    check_file(recorder, recording, recording->file, recording->name);
+    check_file(recorder, recording, recording->beside, recording->beside_name);
+    return STATUS_OK;
 }
 
 enum status recorder_write(struct recorder *recorder, const struct recorder_frame *frame)
@@ -195,7 +204,8 @@ static enum status finish_file(struct file **file)
 
 static enum status finish_recording(struct recording *recording)
 {
-    enum status status = recording->finish ? recording->finish(recording) : STATUS_OK;
+    bool ends = recording->finish && recording->file;
+    enum status status = ends ? recording->finish(recording) : recording->status;
     if (status)
         return status;
     if (recording->beside)
@@ -217,6 +227,17 @@ enum status recorder_finish(struct recorder *recorder)
         status = status_join(status, finish_recording(&recorder->recording[k]));
     monitor_unlock(&recorder->lock);
     return status;
+}
+
+void recorder_abandon(struct recorder *recorder)
+{
+    monitor_lock(&recorder->lock);
+    recorder->finished = true;
+    for (int k = 0; k < recorder->recordings; k++) {
+        file_discard(&recorder->recording[k].file);
+        file_discard(&recorder->recording[k].beside);
+    }
+    monitor_unlock(&recorder->lock);
 }
 
 // ---- figures ----

@@ -46,11 +46,15 @@ struct recorder_frame {
     void *const *side; // of the program
 };
 
-// Record a frame's side data. One thread. After recorder_finish() nothing happens.
+// Record a frame's side data. One thread. A file that cannot be written is given up, the others and
+// the job go on; recorder_finish() tells. After that nothing happens.
 enum status recorder_write(struct recorder *recorder, const struct recorder_frame *frame);
 
 // There are no more: make the files whole.
 enum status recorder_finish(struct recorder *recorder);
+
+// No output came of the job: leave nothing behind. Any thread.
+void recorder_abandon(struct recorder *recorder);
 
 // ---- figures, after recorder_finish() or without any other thread ----
 
@@ -70,6 +74,7 @@ struct recording {
     char *beside_name;   // NULL: no second one
     struct file *file;   // NULL: none, or not open
     struct file *beside; // likewise
+    enum status status;  // of a file that was given up
     int64_t frames, bytes;
     struct figure figure[FIGURES_MOST];
     int figures;

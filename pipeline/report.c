@@ -36,9 +36,10 @@ char *sluice_public_chain(const char *text)
 {
     struct chain_error error;
     struct chain chain;
-    if (chain_parse(text, &chain, &error))
-        return strdup(text);
-    char *shown = hide_secrets(&chain) ? chain_text(&chain) : strdup(text);
+    bool parsed = !chain_parse(text, &chain, &error);
+    char *shown = parsed && hide_secrets(&chain) ? chain_text(&chain) : strdup(text);
+    if (!parsed && shown)
+        chain_hide_secrets(shown);
     chain_free(&chain);
     return shown;
 }

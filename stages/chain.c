@@ -210,9 +210,11 @@ static enum status out_of_memory(struct parser *parser)
 static enum status resolve_text(struct parser *parser, struct span span,
                                 const struct stage_option *option, char **resolved)
 {
-    if (span.begin == span.end)
-        return refuse(parser, span, "a value is missing here");
     char why[256] = "", *given = unquoted(span);
+    if (given && !*given) {
+        free(given);
+        return refuse(parser, span, "a value is missing here");
+    }
     *resolved = given;
     if (given && option->resolve) {
         *resolved = option->resolve(given, why, sizeof why);
@@ -390,11 +392,30 @@ static struct span cut_unnamed(struct span *arguments)
     return unnamed;
 }
 
+// Whether colons are the text's own, as in tap=rtsp://server/edges: there is nothing else to say.
+static bool takes_all(const struct stage *stage)
+{
+    return options_count(stage) == 1 && stage->option[0].type == OPTION_TEXT &&
+           !stage->option[0].many;
+}
+
+static enum status parse_all(struct parser *parser, struct span arguments, struct chain_link *link,
+                             bool *given)
+{
+    struct span value = arguments, key = cut(&value, '=');
+    if (!value.begin || !span_is(trimmed(key), link->stage->option[0].name))
+        value = arguments;
+    given[0] = true;
+    return parse_value(parser, trimmed(value), link, 0);
+}
+
 static enum status parse_arguments(struct parser *parser, struct span arguments,
                                    struct chain_link *link, bool *given)
 {
     const struct stage *stage = link->stage;
     bool names_began = false;
+    if (arguments.begin && takes_all(stage))
+        return parse_all(parser, arguments, link, given);
     if (stage->option[0].many) {
         struct span values = trimmed(cut_unnamed(&arguments));
         given[0] = names_began = values.begin < values.end;
@@ -723,6 +744,18 @@ void chain_error_describe(const struct chain_error *error, const char *text, cha
     memset(marks, '^', (size_t)length);
     marks[length] = 0;
     snprintf(buffer, size, "%s\n  %s\n  %*s%s", error->message, text, error->position, "", marks);
+    chain_hide_secrets(buffer);
+}
+
+void chain_hide_secrets(char *text)
+{
+    for (char *begin = strstr(text, "://"); begin; begin = strstr(begin, "://")) {
+        begin += 3;
+        size_t length = strcspn(begin, "/,'\" \n");
+        while (length && begin[length - 1] != '@')
+            length--;
+        memset(begin, '*', length ? length - 1 : 0);
+    }
 }
 
 // ---- files ----

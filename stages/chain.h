@@ -75,6 +75,9 @@ enum status chain_parse_logged(const char *text, const struct log *log, struct c
 void chain_error_describe(const struct chain_error *error, const char *text, char *buffer,
                           size_t size);
 
+// Put asterisks in place of the names and passwords of all addresses in a text.
+void chain_hide_secrets(char *text);
+
 // Lower every link in order.
 enum status chain_lower(const struct chain *chain, struct program *program);
 

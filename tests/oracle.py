@@ -279,7 +279,8 @@ def match_refine(scores, y, x):
         line = (scores[:, x] if axis == 0 else scores[y]).astype(float)
         if 0 < k < len(line) - 1:
             before, after = line[k - 1] - line[k], line[k + 1] - line[k]
-            k += 0.5 * (before - after) / (before + after) if before + after < 0 else 0
+            top = before <= 0 and after <= 0 and before + after < 0 # the middle one is
+            k += 0.5 * (before - after) / (before + after) if top else 0
         place.append(k)
     return place[1], place[0]
 

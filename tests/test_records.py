@@ -102,7 +102,7 @@ def test_lines_come_in_the_order_of_frames(tmp_path, clips, threads, ring):
     ("stats=there", "there exists; -y replaces it"),
     ("stats=a,stats=a", "a is named twice as an output"),
     ("stats=out.mkv", "out.mkv is named twice as an output"),
-    ("stats=:", "a value is missing here"),
+    ("stats=", "a value is missing here"),
 ])
 def test_files_that_cannot_be_are_refused(tmp_path, clips, chain, sentence):
     (tmp_path / "there").write_text("kept")
