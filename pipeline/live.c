@@ -33,6 +33,7 @@ struct track {
     AVCodecParameters *codec; // of the current connection
     AVRational base;          // of its packets there
     int64_t last_us;          // the clock at the last packet; AV_NOPTS_VALUE: none yet
+    int64_t end_us;           // and where that ends
     int64_t last_dts;         // in the first connection's time base
 };
 
@@ -300,7 +301,8 @@ static void note_back(struct live *live, int64_t came_ns)
 }
 
 // Tie the connection's clock to ours: by what is to be added so that a packet that is at `at` there
-// is here when it came. The first packets of a connection came when that stood.
+// is here when it came, but never behind what was given out. The first packets of a connection came
+// when that stood.
 static int64_t anchor(struct live *live, int64_t at)
 {
     int64_t came_ns = live->fresh ? session_opened_ns(live->session) : meter_now_ns();
@@ -309,9 +311,9 @@ static int64_t anchor(struct live *live, int64_t at)
         return -at;
     }
     int64_t now = clock_us(live, came_ns);
-    for (unsigned k = 0; k < live->format->nb_streams; k++) // never behind what was given out
-        if (live->track[k].last_us != AV_NOPTS_VALUE && live->track[k].last_us >= now)
-            now = live->track[k].last_us + 1;
+    for (unsigned k = 0; k < live->format->nb_streams; k++)
+        if (live->track[k].last_us != AV_NOPTS_VALUE && live->track[k].end_us > now)
+            now = live->track[k].end_us;
     return now - at;
 }
 
@@ -320,18 +322,24 @@ static int64_t to_us(int64_t at, AVRational base)
     return av_rescale_q(at, base, AV_TIME_BASE_Q);
 }
 
-// The first packets of a connection may come before it knows the time (RTP), and some kinds never
-// tell it (MJPEG): they get the time that it is. What follows the former comes no sooner than their
-// duration later.
-static void set_clock_by_arrival(struct live *live, struct track *track, const AVStream *stream,
-                                 AVPacket *packet)
+static int64_t duration_us(const struct track *track, const AVStream *stream,
+                           const AVPacket *packet)
 {
     AVRational rate = stream->avg_frame_rate;
     int64_t duration = packet->duration > 0 ? to_us(packet->duration, track->base)
                        : rate.num > 0       ? to_us(1, av_inv_q(rate))
                                             : 1;
+    return duration > 0 ? duration : 1;
+}
+
+// The first packets of a connection may come before it knows the time (RTP), and some kinds never
+// tell it (MJPEG): they get the time that it is.
+static void set_clock_by_arrival(struct live *live, struct track *track, const AVStream *stream,
+                                 AVPacket *packet)
+{
     int64_t at = anchor(live, 0);
-    track->last_us = live->clockless ? at : at + duration - 1;
+    track->last_us = at;
+    track->end_us = at + (live->clockless ? 1 : duration_us(track, stream, packet));
     live->fresh &= !live->clockless;
     av_packet_rescale_ts(packet, track->base, stream->time_base);
     packet->pts = packet->dts = av_rescale_q(at, AV_TIME_BASE_Q, stream->time_base);
@@ -351,6 +359,7 @@ static void set_clock(struct live *live, struct track *track, const AVStream *st
         return;
     }
     int64_t at = to_us(key, track->base), jump = 0;
+    bool watched = track == &live->track[live->watched];
     if (live->anchored && track->last_us != AV_NOPTS_VALUE)
         jump = at + live->offset_us - track->last_us;
     int64_t ahead = live->epoch_ns ? at + live->offset_us - clock_us(live, packet->pos) : 0;
@@ -358,7 +367,7 @@ static void set_clock(struct live *live, struct track *track, const AVStream *st
         log_print(live->log, LOG_INFO, "the clock of %s jumps by %.1f s; it goes on evenly",
                   live->request.name, (double)jump / AV_TIME_BASE);
         live->anchored = false;
-    } else if (live->anchored && track == &live->track[live->watched])
+    } else if (live->anchored && watched)
         live->offset_us += drift_follow(&live->drift, ahead, jump);
     if (!live->anchored) {
         live->offset_us = anchor(live, at);
@@ -367,6 +376,7 @@ static void set_clock(struct live *live, struct track *track, const AVStream *st
     live->anchored = true;
     live->fresh = false;
     track->last_us = at + live->offset_us;
+    track->end_us = track->last_us + (watched ? duration_us(track, stream, packet) : 1);
     av_packet_rescale_ts(packet, track->base, base);
     int64_t shift = av_rescale_q(live->offset_us, AV_TIME_BASE_Q, base);
     if (packet->pts != AV_NOPTS_VALUE)
@@ -380,8 +390,7 @@ static void set_clock(struct live *live, struct track *track, const AVStream *st
     if (packet->dts != AV_NOPTS_VALUE)
         track->last_dts = packet->dts;
     // A decoder goes by pts; and of connections that were not looked into, dts may be wrong.
-    bool copied = track != &live->track[live->watched];
-    if (copied && packet->pts != AV_NOPTS_VALUE && packet->dts != AV_NOPTS_VALUE &&
+    if (!watched && packet->pts != AV_NOPTS_VALUE && packet->dts != AV_NOPTS_VALUE &&
         packet->pts < packet->dts)
         packet->pts = packet->dts;
 }
