@@ -211,7 +211,7 @@ static enum status resolve_text(struct parser *parser, struct span span,
                                 const struct stage_option *option, char **resolved)
 {
     char why[256] = "", *given = unquoted(span);
-    if (given && !*given) {
+    if (given && !*given && (!option->resolve || span.begin == span.end)) {
         free(given);
         return refuse(parser, span, "a value is missing here");
     }
