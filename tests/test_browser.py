@@ -15,7 +15,7 @@ import pytest
 
 import tools
 from live import Job, Server, free_port
-from test_outputs import Folder, misses_nothing, size_of, until
+from test_outputs import Folder, misses_nothing, until
 
 SIZE = (320, 240)
 MOVES = "lavfi:testsrc2=size=320x240:rate=25"
