@@ -1,6 +1,7 @@
 // `--journal FILE`: which chain filtered from when on, a line of JSON each. `--replay FILE` does
 // the same again.
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,9 @@ bool journal_open(struct settings *settings)
 {
     if (!settings->journal)
         return true;
-    settings->journal_file = fopen(settings->journal, "w");
+    // Addresses of taps are in it, passwords included: nobody else reads it.
+    int file = open(settings->journal, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    settings->journal_file = file < 0 ? NULL : fdopen(file, "w");
     if (!settings->journal_file)
         fprintf(stderr, "sluice: the journal %s cannot be written\n", settings->journal);
     return settings->journal_file;
