@@ -6,6 +6,7 @@ processor time that filtering adds to a transcode. Where there is a GPU and its 
 frames in device memory are compared with that.
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -100,9 +101,9 @@ def opencv_speed(function, frames, count=8):
     return WIDTH * HEIGHT * count / (time.perf_counter() - start) / 1e9
 
 
-def our_speed(program, chain):
-    told = subprocess.run([program, "bench", "--quick", "--threads", "1", "--backend", "cpu",
-                           "--size", f"{WIDTH}x{HEIGHT}", "-f", chain, "--json", "-"],
+def our_speed(program, chain, threads=1):
+    told = subprocess.run([program, "bench", "--quick", "--threads", str(threads), "--backend",
+                           "cpu", "--size", f"{WIDTH}x{HEIGHT}", "-f", chain, "--json", "-"],
                           capture_output=True, text=True, check=True).stdout
     return json.loads(told)["rows"][0]["median"]
 
@@ -320,18 +321,21 @@ def compare_wavelets(program, rounds):
 
 
 def compare_matching(program, rounds):
-    """Template matching, one thread each: a part of the picture is looked for in it."""
+    """Template matching: a part of the picture is looked for in it."""
     frame = numpy.random.default_rng(0).integers(0, 256, (HEIGHT, WIDTH), dtype=numpy.uint8)
-    print("\ntemplate matching, the same")
-    for side in 16, 48, 128:
+    print("\ntemplate matching, the same; one thread each, and two")
+    for threads, side in itertools.product((1, 2), (16, 48, 128)):
         template = frame[99:99 + side, 198:198 + side].copy()
         with tempfile.NamedTemporaryFile(suffix=".pgm") as file:
             file.write(b"P5 %d %d 255\n" % (side, side) + template.tobytes())
             file.flush()
-            pairs = [(our_speed(program, f"match={file.name}:draw=none"),
+            cv2.setNumThreads(threads)
+            pairs = [(our_speed(program, f"match={file.name}:draw=none", threads),
                       opencv_speed(lambda x: cv2.matchTemplate(x, template, cv2.TM_CCOEFF_NORMED),
                                    [frame] * FRAMES, 4)) for _ in range(rounds)]
-        yield report(f"match, {side}x{side}", "OpenCV", "Gpx/s", pairs)
+            cv2.setNumThreads(1)
+        yield report(f"match, {side}x{side}, {threads} thread{'s' * (threads > 1)}", "OpenCV",
+                     "Gpx/s", pairs)
 
 
 # What is compared, and whether that takes a file.
