@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "pipeline/bytes.h"
+#include "pipeline/clock.h"
 #include "pipeline/live.h"
 #include "pipeline/simulate.h"
 #include "stages/log.h"
@@ -37,8 +39,7 @@ struct source {
     AVFormatContext *format;   // what is there; packets come from it unless the source is live
     struct live *live;         // NULL: it is not
     struct simulate *simulate; // NULL: no faults
-    AVIOContext *io;           // ours, or NULL where libavformat opens things itself
-    int fd;                    // -1: none
+    struct bytes *bytes;       // NULL where libavformat opens things itself
     bool is_stdin;
     bool is_still;           // one picture, as far as can be told before decoding
     bool is_playlist;        // of a broadcast: pictures come many at once, and then none for long
@@ -52,10 +53,7 @@ struct source {
     bool broken;                 // reading failed before the end
     int video;                   // the stream to filter
     int64_t start; // request.start as a timestamp of the file, in microseconds; or AV_NOPTS
-    // Streams that were joined byte for byte restart their clock; see source_read().
-    int64_t clock_offset; // what has been added so far, in microseconds
-    int64_t *next_us;     // of each stream: where its next packet should begin
-    unsigned clocks;
+    struct clock clock;
     int images, images_read; // of a numbered sequence: that are there, and so far
     int64_t end_us;          // where the packets read so far end
 };

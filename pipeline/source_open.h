@@ -1,0 +1,28 @@
+// How a source is opened, and what its parts share; for source.c and source_open.c only.
+#pragma once
+
+#include "pipeline/meter.h"
+#include "pipeline/source.h"
+
+// Open the demuxer, or the connection, that the request names, and choose the stream. The source
+// has its name and its deadlines. Returns what source_open() does; on failure the caller closes.
+enum status source_begin(struct source *source, const struct source_request *request);
+
+// Whether nobody wants more of it. Any thread.
+static inline bool source_is_over(const struct source *source)
+{
+    return atomic_load(source->stop) || source->abandoned;
+}
+
+// Whether the current call has taken longer than it may. Any thread.
+static inline bool source_is_late(const struct source *source)
+{
+    return source->deadline_ns && meter_now_ns() > source->deadline_ns;
+}
+
+// The call that comes may take so long; on files it takes the time that it takes.
+static inline void source_set_deadline(struct source *source, int64_t ns)
+{
+    bool local = source->bytes || source->is_sequence;
+    source->deadline_ns = local ? 0 : meter_now_ns() + ns;
+}
