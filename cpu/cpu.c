@@ -303,11 +303,7 @@ static enum status init_buffers(struct cpu_executor *self, struct cpu_slot *slot
 static enum status init_side(struct cpu_executor *self, struct cpu_slot *slot, int side, int width,
                              int height)
 {
-    const struct program *program = self->plan->program;
-    const struct op *op = &program->op[program->side[side]];
-    struct program_plane grid = program->plane[op->source[0]];
-    size_t bytes =
-        op_side_bytes(op, subsampled(width, grid.shift_x), subsampled(height, grid.shift_y));
+    size_t bytes = program_side_bytes(self->plan->program, side, width, height);
     self->base.memory += bytes;
     slot->side[side] = malloc(bytes);
     return slot->side[side] ? STATUS_OK : STATUS_MEMORY;
@@ -379,26 +375,17 @@ static enum status start_worker(struct cpu_executor *self, struct worker *worker
     return STATUS_OK;
 }
 
-// Whether all slots will have room, as `made` of them have told. The system would give more than
-// there is, and end the process later.
-static enum status check_memory(const struct cpu_executor *self, int made, int width, int height)
+static enum status init_slot(struct cpu_executor *self, struct cpu_slot *slot, int width,
+                             int height)
 {
-    size_t limit = self->backend->base.memory_limit;
-    size_t all = self->base.memory / (size_t)made * (size_t)self->slots;
-    if (!limit || all <= limit)
-        return STATUS_OK;
-    log_print(self->backend->log, LOG_ERROR,
-              "the stages work in %zu MiB for %d frames of %dx%d in flight; %zu MiB may be taken. "
-              "Fewer scales or templates, a smaller picture or --ring 1 take less",
-              all >> 20, self->slots, width, height, limit >> 20);
-    return STATUS_USAGE;
+    enum status status = init_buffers(self, slot, width, height);
+    return status ? status : init_whole(self, slot, width, height);
 }
 
-static enum status executor_create(struct backend *backend, const struct plan *plan, int width,
-                                   int height, int slots, bool frames_in_flight,
-                                   struct executor **executor)
+// An executor whose slots hold nothing yet, and whose workers do not run.
+static enum status create_empty(const struct cpu_backend *cpu, const struct plan *plan, int slots,
+                                bool frames_in_flight, struct executor **executor)
 {
-    const struct cpu_backend *cpu = (struct cpu_backend *)backend;
     struct cpu_executor *self = calloc(1, sizeof *self);
     *executor = NULL;
     if (!self)
@@ -413,25 +400,48 @@ static enum status executor_create(struct backend *backend, const struct plan *p
     pthread_cond_init(&self->work_there, NULL);
     pthread_cond_init(&self->frame_done, NULL);
     *executor = &self->base;
-    enum status status = STATUS_MEMORY;
     self->slot = calloc((size_t)slots, sizeof *self->slot);
     self->worker = calloc((size_t)self->workers, sizeof *self->worker);
     self->buffer_stride = calloc((size_t)plan->buffers + 1, sizeof *self->buffer_stride);
-    if (!self->slot || !self->worker || !self->buffer_stride)
-        goto fail;
-    for (int k = 0; k < slots; k++)
-        if ((status = init_buffers(self, &self->slot[k], width, height)) ||
-            (status = init_whole(self, &self->slot[k], width, height)) ||
-            (status = check_memory(self, k + 1, width, height)))
-            goto fail;
-    if ((status = list_phases(self)))
-        goto fail;
-    for (int k = 0; k < self->workers; k++)
-        if ((status = start_worker(self, &self->worker[k], width)))
-            goto fail;
-    return STATUS_OK;
-fail:
+    if (self->slot && self->worker && self->buffer_stride)
+        return STATUS_OK;
     destroy(executor);
+    return STATUS_MEMORY;
+}
+
+static enum status executor_create(struct backend *backend, const struct plan *plan, int width,
+                                   int height, int slots, bool frames_in_flight,
+                                   struct executor **executor)
+{
+    enum status status =
+        create_empty((const struct cpu_backend *)backend, plan, slots, frames_in_flight, executor);
+    if (status)
+        return status;
+    struct cpu_executor *self = (struct cpu_executor *)*executor;
+    for (int k = 0; k < slots && !status; k++)
+        status = init_slot(self, &self->slot[k], width, height);
+    if (!status)
+        status = list_phases(self);
+    for (int k = 0; k < self->workers && !status; k++)
+        status = start_worker(self, &self->worker[k], width);
+    if (status)
+        destroy(executor);
+    return status;
+}
+
+// One slot tells of all. The system hands its memory out only when it is written to.
+static enum status executor_measure(struct backend *backend, const struct plan *plan, int width,
+                                    int height, int slots, bool frames_in_flight, size_t *bytes)
+{
+    struct executor *executor;
+    enum status status =
+        create_empty((const struct cpu_backend *)backend, plan, slots, frames_in_flight, &executor);
+    if (status)
+        return status;
+    struct cpu_executor *self = (struct cpu_executor *)executor;
+    status = init_slot(self, &self->slot[0], width, height);
+    *bytes = executor->memory * (size_t)slots;
+    destroy(&executor);
     return status;
 }
 
@@ -470,6 +480,7 @@ enum status backend_cpu_create(int threads, const struct log *log, struct backen
                                              .transform = fft_is_there() ? TRANSFORM : 0,
                                              .transform_size = fft_size},
                                   .executor_create = executor_create,
+                                  .executor_measure = executor_measure,
                                   .alloc = host_alloc,
                                   .free = host_free,
                                   .destroy = backend_free};

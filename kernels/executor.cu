@@ -217,10 +217,7 @@ static void lay_out_sides(struct cuda_executor *self)
 {
     const struct program *program = self->plan->program;
     for (int k = 0; k < program->sides; k++) {
-        const struct op *op = &program->op[program->side[k]];
-        struct program_plane grid = program->plane[op->source[0]];
-        size_t bytes = op_side_bytes(op, subsampled(self->width, grid.shift_x),
-                                     subsampled(self->height, grid.shift_y));
+        size_t bytes = program_side_bytes(program, k, self->width, self->height);
         self->side[k] = {reserve(&self->slot_bytes, bytes), bytes};
     }
 }

@@ -69,7 +69,7 @@ static enum status measure_chain(const struct bench *bench, const char *chain,
                                    .shape = shape,
                                    .depth = bench->depth,
                                    .resident = resident,
-                                   .slots = backend_slots(bench->config, bench->backend, false, 0),
+                                   .slots = backend_slots(bench->config, bench->backend, NULL),
                                });
     if (status)
         return status;

@@ -6,6 +6,8 @@
 #include <libavutil/frame.h>
 #include <stdint.h>
 
+#include "stages/backend.h"
+
 // Of one queue of compressed packets, and of one of pictures for an output that is slow. One item
 // may be larger.
 static const int64_t budget_packets = 32 << 20, budget_frames = 128 << 20;
@@ -25,3 +27,18 @@ int64_t budget_resident(void);
 
 // What this machine has.
 int64_t budget_memory(void);
+
+// What filters frames: a plan, for so many of a size in flight.
+struct budget_request {
+    struct backend *backend;
+    const struct plan *plan;
+    int width, height, slots;
+    bool frames_in_flight; // as backend->executor_create() has it
+    bool without_sides;    // nobody wants the side data
+    const struct log *log;
+};
+
+// Whether what the stages tell of the frames and what they work in stay within the backend's
+// memory_limit, before any of it is taken: the system would give more than there is, and end the
+// process later. STATUS_USAGE, with a sentence, if they do not. Any thread.
+enum status budget_check(const struct budget_request *request);

@@ -70,12 +70,8 @@ int sink_requests_add_taps(const struct sluice_config *config, const struct chai
 static enum status create_cpu(const struct sluice_config *config, const struct log *log,
                               struct backend **backend)
 {
-    enum status status = config->backend == SLUICE_SCALAR
-                             ? backend_scalar_create(log, backend)
-                             : backend_cpu_create(config->threads, log, backend);
-    if (!status)
-        (*backend)->memory_limit = (size_t)(budget_memory() / 2);
-    return status;
+    return config->backend == SLUICE_SCALAR ? backend_scalar_create(log, backend)
+                                            : backend_cpu_create(config->threads, log, backend);
 }
 
 // ---- GPUs ----
@@ -151,8 +147,9 @@ static enum status create_gpus(const struct devices *devices, const struct log *
     return status;
 }
 
-enum status backend_choose(const struct sluice_config *config, bool still, const struct log *log,
-                           struct backend **backend, char *reason, size_t reason_size)
+// Either kind; see backend_choose().
+static enum status create_one(const struct sluice_config *config, bool still, const struct log *log,
+                              struct backend **backend, char *reason, size_t reason_size)
 {
     struct devices devices;
     *backend = NULL;
@@ -177,13 +174,29 @@ enum status backend_choose(const struct sluice_config *config, bool still, const
     return create_cpu(config, log, backend);
 }
 
-int backend_slots(const struct sluice_config *config, const struct backend *backend, bool still,
-                  double rate)
+enum status backend_choose(const struct sluice_config *config, bool still, const struct log *log,
+                           struct backend **backend, char *reason, size_t reason_size)
+{
+    enum status status = create_one(config, still, log, backend, reason, reason_size);
+    if (!status)
+        (*backend)->memory_limit = (size_t)(budget_memory() / 2);
+    return status;
+}
+
+static double frame_rate(const struct source *source)
+{
+    AVRational rate = av_guess_frame_rate(source->format, source_video(source), NULL);
+    return rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0;
+}
+
+int backend_slots(const struct sluice_config *config, const struct backend *backend,
+                  const struct source *source)
 {
     if (config->ring)
         return config->ring;
-    if (still || config->backend == SLUICE_SCALAR)
+    if ((source && source->is_still) || config->backend == SLUICE_SCALAR)
         return 1;
+    double rate = source ? frame_rate(source) : 0;
     int slots = backend->in_flight ? backend->in_flight : backend->parallel + 1;
     double timely = config->max_latency > 0 && rate > 0 ? config->max_latency * rate / 2 : slots;
     if (timely < slots)

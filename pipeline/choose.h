@@ -31,13 +31,14 @@ enum status devices_read(const char *text, const struct log *log, struct devices
 // or several as one, unless `still` says that the job is a single picture: a context on the GPU
 // takes longer than a picture, and single pictures are what the CPU is quick at. `reason` gets a
 // sentence on why the CPU was taken, or "". A GPU that was asked for and is not there is
-// STATUS_DEVICE.
+// STATUS_DEVICE. Filters may take half of the machine's memory.
 enum status backend_choose(const struct sluice_config *config, bool still, const struct log *log,
                            struct backend **backend, char *reason, size_t reason_size);
 
-// How many frames to keep in flight when config does not say. Of a source of so many frames a
-// second (0: unknown) they take up to half of the time that config's limit of latency allows.
-int backend_slots(const struct sluice_config *config, const struct backend *backend, bool still,
-                  double rate);
+// How many frames of `source` (NULL: of one that does not end) to keep in flight when config does
+// not say. Where their rate is known they take up to half of the time that config's limit of
+// latency allows.
+int backend_slots(const struct sluice_config *config, const struct backend *backend,
+                  const struct source *source);
 
 enum { SLOTS_MOST = 64 };

@@ -120,7 +120,26 @@ static void print_taps(const struct subject *subject, const struct program *prog
     }
 }
 
-static enum status print_plan(const struct subject *subject, FILE *to)
+// Whether a job would filter the input so. Without one there is no size that anything must fit.
+static enum status check_plan(const struct subject *subject, const struct sluice_config *config,
+                              const struct sink_formats *formats, const AVFrame *frame)
+{
+    const struct source *source = subject->source;
+    const struct filter_request request = {
+        .chain = &subject->chain,
+        .formats = formats,
+        .backend = subject->backend,
+        .slots = backend_slots(config, subject->backend, source),
+        .frames_in_flight = source && !source->is_still,
+        .strict = true,
+        .software_pixel = frame->format,
+        .log = &subject->log,
+    };
+    return source ? filter_check(&request, frame) : STATUS_OK;
+}
+
+static enum status print_plan(const struct subject *subject, const struct sluice_config *config,
+                              FILE *to)
 {
     struct sink_formats formats[PICTURES_MOST];
     AVFrame *frame = av_frame_alloc();
@@ -129,6 +148,8 @@ static enum status print_plan(const struct subject *subject, FILE *to)
     enum AVPixelFormat output[PICTURES_MOST];
     list_formats(subject, formats);
     enum status status = frame ? shape_frame(subject, frame) : STATUS_MEMORY;
+    if (!status)
+        status = check_plan(subject, config, formats, frame);
     if (!status)
         status = filter_lower(&subject->chain, formats, frame, frame->format, &program, output);
     if (!status)
@@ -205,11 +226,10 @@ static void print_choice(const struct subject *subject, const struct sluice_conf
                          FILE *to)
 {
     const struct backend *backend = subject->backend;
-    bool still = subject->source && subject->source->is_still;
     fprintf(to, "filters   on %s: %s", backend->name, backend->description);
     fprintf(to, *subject->reason ? ", because %s\n" : "\n", subject->reason);
     print_transforms(backend, to);
-    fprintf(to, "ring      %d frames in flight\n", backend_slots(config, backend, still, 0));
+    fprintf(to, "ring      %d frames in flight\n", backend_slots(config, backend, subject->source));
 }
 
 static void print_input(const struct subject *subject, const struct sluice_config *config, FILE *to)
@@ -259,7 +279,7 @@ static enum status print_doctor(const struct subject *subject, const struct slui
         print_output(subject, to);
     return subject->source &&
                    avcodec_find_decoder(source_video(subject->source)->codecpar->codec_id)
-               ? print_plan(subject, to)
+               ? print_plan(subject, config, to)
                : STATUS_OK;
 }
 
@@ -275,7 +295,7 @@ static enum sluice_status report(const struct sluice_config *config, bool doctor
     if (!status && !to)
         status = STATUS_MEMORY;
     if (!status)
-        status = doctor ? print_doctor(&subject, config, to) : print_plan(&subject, to);
+        status = doctor ? print_doctor(&subject, config, to) : print_plan(&subject, config, to);
     if (to)
         fclose(to);
     if (status) {

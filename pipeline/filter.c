@@ -278,23 +278,6 @@ static enum status lay_out_pictures(struct filter *filter, const AVFrame *view)
     return status || filter->tap ? status : STATUS_MEMORY;
 }
 
-// More than this machine has room for: the system would give it and end the process later.
-static enum status refuse_sides(const struct filter *filter)
-{
-    size_t most = 0;
-    for (int k = 1; k < filter->program.sides; k++)
-        most = filter->side_bytes[k] > filter->side_bytes[most] ? (size_t)k : most;
-    return fail(
-        filter->request.log, STATUS_USAGE,
-        "%s tells %lld MiB of each frame of %dx%d, which is %lld MiB for %d frames in flight; "
-        "half of this machine's memory is %lld MiB. Fewer scales, a smaller picture or "
-        "--ring 1 take less",
-        op_name(&filter->program.op[filter->program.side[most]]),
-        (long long)(filter->side_bytes[most] >> 20), filter->input.width, filter->input.height,
-        (long long)(filter_side_bytes(filter) >> 20), filter->request.slots,
-        (long long)(budget_memory() / 2 >> 20));
-}
-
 // Memory for the side data of every slot.
 static enum status make_sides(struct filter *filter)
 {
@@ -307,14 +290,9 @@ static enum status make_sides(struct filter *filter)
     filter->side_bytes = calloc(sides, sizeof *filter->side_bytes);
     if (!filter->side || !filter->side_bytes)
         return STATUS_MEMORY;
-    for (size_t k = 0; k < sides; k++) {
-        const struct op *op = &program->op[program->side[k]];
-        struct program_plane grid = program->plane[op->source[0]];
-        filter->side_bytes[k] = op_side_bytes(op, subsampled(filter->input.width, grid.shift_x),
-                                              subsampled(filter->input.height, grid.shift_y));
-    }
-    if (filter_side_bytes(filter) > budget_memory() / 2)
-        return refuse_sides(filter);
+    for (size_t k = 0; k < sides; k++)
+        filter->side_bytes[k] =
+            program_side_bytes(program, (int)k, filter->input.width, filter->input.height);
     for (size_t k = 0; k < all; k++)
         if (!(filter->side[k] = backend->alloc(backend, filter->side_bytes[k % sides])))
             return fail(filter->request.log, STATUS_MEMORY,
@@ -349,52 +327,82 @@ static bool has_fields(const struct program *program)
     return stencils;
 }
 
-// A template larger than the picture is nowhere in it: a mistake, unless the size has changed
-// since.
-static enum status check_template(const struct filter *filter, const struct op_template *template)
+// The next template that is larger than the picture, and so nowhere in it, from number *t of
+// operation *k on; NULL: there is none.
+static const struct op_template *next_misfit(const struct filter *filter, int *k, int *t)
+{
+    for (; *k < filter->program.ops; ++*k, *t = 0) {
+        const struct op *op = &filter->program.op[*k];
+        while (op->kind == OP_MATCH && *t < op->match.count) {
+            const struct op_template *template = &op->match.templates[(*t)++];
+            if (template->width > filter->input.width || template->height > filter->input.height)
+                return template;
+        }
+    }
+    return NULL;
+}
+
+bool filter_misfits(const struct filter *filter)
+{
+    int k = 0, t = 0;
+    return next_misfit(filter, &k, &t);
+}
+
+// Such a template is a mistake, unless the size has changed since.
+static enum status check_templates(const struct filter *filter)
 {
     const struct filter_request *request = &filter->request;
-    int width = filter->input.width, height = filter->input.height;
-    if (template->width <= width && template->height <= height)
-        return STATUS_OK;
-    if (request->is_first)
-        return fail(request->log, STATUS_USAGE,
-                    "the template %s is %dx%d and the picture %dx%d; give one that fits into it",
-                    template->name, template->width, template->height, width, height);
-    log_print(request->log, LOG_WARNING,
-              "the template %s is %dx%d and the picture now %dx%d: it matches nothing there",
-              template->name, template->width, template->height, width, height);
+    int width = filter->input.width, height = filter->input.height, k = 0, t = 0;
+    const struct op_template *template;
+    while ((template = next_misfit(filter, &k, &t))) {
+        if (request->strict)
+            return fail(request->log, STATUS_USAGE,
+                        "the template %s is %dx%d and the picture %dx%d; give one that fits into "
+                        "it",
+                        template->name, template->width, template->height, width, height);
+        log_print(request->log, LOG_WARNING,
+                  "the template %s is %dx%d and the picture now %dx%d: it matches nothing there",
+                  template->name, template->width, template->height, width, height);
+    }
     return STATUS_OK;
 }
 
-static enum status check_templates(const struct filter *filter)
+// Whether what the plan takes of memory may be taken.
+static enum status check_budget(const struct filter *filter)
 {
-    enum status status = STATUS_OK;
-    for (int k = 0; k < filter->program.ops; k++) {
-        const struct op *op = &filter->program.op[k];
-        for (int t = 0; op->kind == OP_MATCH && t < op->match.count && !status; t++)
-            status = check_template(filter, &op->match.templates[t]);
-    }
-    return status;
+    const struct filter_request *request = &filter->request;
+    return budget_check(&(struct budget_request){.backend = request->backend,
+                                                 .plan = filter->plan,
+                                                 .width = filter->input.width,
+                                                 .height = filter->input.height,
+                                                 .slots = request->slots,
+                                                 .frames_in_flight = request->frames_in_flight,
+                                                 .log = request->log});
 }
 
+// All that can be refused, and nothing of size.
 static enum status plan_filter(struct filter *filter, const AVFrame *view)
 {
     const struct filter_request *request = &filter->request;
-    struct backend *backend = request->backend;
     enum AVPixelFormat output[PICTURES_MOST];
     enum status status = filter_lower(request->chain, request->formats, view,
                                       request->software_pixel, &filter->program, output);
     if (!status)
         status = check_templates(filter);
     if (!status)
-        status = plan_create(&filter->program, backend->limits, &filter->plan);
-    if (status)
-        return status;
-    for (int n = 0; n < program_pictures(&filter->program); n++)
+        status = plan_create(&filter->program, request->backend->limits, &filter->plan);
+    for (int n = 0; n < program_pictures(&filter->program) && !status; n++)
         filter->picture[n].pixel = output[n];
+    return status ? status : check_budget(filter);
+}
+
+// What a filter that is planned runs with.
+static enum status equip_filter(struct filter *filter, const AVFrame *view)
+{
+    const struct filter_request *request = &filter->request;
+    struct backend *backend = request->backend;
     filter->has_fields = has_fields(&filter->program);
-    status = lay_out_pictures(filter, view);
+    enum status status = lay_out_pictures(filter, view);
     if (!status)
         status = make_sides(filter);
     if (!status)
@@ -404,11 +412,10 @@ static enum status plan_filter(struct filter *filter, const AVFrame *view)
     return status;
 }
 
-enum status filter_create(const struct filter_request *request, const AVFrame *frame,
-                          struct filter **filter)
+static enum status make_filter(const struct filter_request *request, const AVFrame *frame,
+                               bool equipped, struct filter **filter)
 {
-    *filter = calloc(1, sizeof **filter);
-    struct filter *made = *filter;
+    struct filter *made = *filter = calloc(1, sizeof *made);
     if (!made)
         return STATUS_MEMORY;
     made->request = *request;
@@ -417,9 +424,34 @@ enum status filter_create(const struct filter_request *request, const AVFrame *f
     enum status status = meet_unknown(made, &view);
     if (!status && !made->passthrough)
         status = plan_filter(made, &view);
+    if (!status && !made->passthrough && equipped)
+        status = equip_filter(made, &view);
     if (status)
         filter_destroy(filter);
     return status;
+}
+
+enum status filter_create(const struct filter_request *request, const AVFrame *frame,
+                          struct filter **filter)
+{
+    return make_filter(request, frame, true, filter);
+}
+
+enum status filter_check(const struct filter_request *request, const AVFrame *frame)
+{
+    struct filter *filter;
+    enum status status = make_filter(request, frame, false, &filter);
+    filter_destroy(&filter);
+    return status;
+}
+
+void filter_shape(const AVFrame *frame, AVFrame *shape)
+{
+    struct likeness like = likeness_of(frame);
+    shape->format = like.pixel;
+    shape->width = like.width;
+    shape->height = like.height;
+    color_tags_apply(&like.tags, shape);
 }
 
 void filter_destroy(struct filter **filter)

@@ -13,7 +13,7 @@ struct filter_request {
     struct backend *backend;
     int slots;
     bool frames_in_flight;
-    bool is_first; // of the job: what can do nothing on such frames is refused, later only told
+    bool strict; // what can do nothing on such frames is refused, not only told
     // Of frames on the GPU: the stream on which they become valid, and the software format that
     // stands for theirs.
     void *device_stream;
@@ -27,11 +27,21 @@ struct filter;
 enum status filter_create(const struct filter_request *request, const AVFrame *frame,
                           struct filter **filter);
 
+// Whether filter_create() will make it, as far as can be known: nothing of the size of a frame is
+// allocated, and nothing runs. Any thread.
+enum status filter_check(const struct filter_request *request, const AVFrame *frame);
+
+// Make *shape, an empty frame, one without samples that filter_check() takes for `frame`.
+void filter_shape(const AVFrame *frame, AVFrame *shape);
+
 // Free the filter; frames that it gave out stay valid. No slot may be busy. Leaves NULL.
 void filter_destroy(struct filter **filter);
 
 // Whether frames like this one are what the filter was made for.
 bool filter_accepts(const struct filter *filter, const AVFrame *frame);
+
+// Whether a template of its chain is larger than the picture, as one may be that is not strict.
+bool filter_misfits(const struct filter *filter);
 
 // Begin to filter `in` in slot `slot` (0 to slots - 1), into an empty frame for each picture.
 // Planes that no stage touches, and those that are constant, are shared, not copied. All frames

@@ -240,9 +240,7 @@ static enum status set_latency(struct sluice_job *job, const struct sluice_confi
 static enum status create_decoder(struct sluice_job *job, const struct sluice_config *config)
 {
     int64_t begin_ns = meter_now_ns();
-    AVRational rate = av_guess_frame_rate(job->source->format, source_video(job->source), NULL);
-    job->slots = backend_slots(config, job->backend, job->source->is_still,
-                               rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0);
+    job->slots = backend_slots(config, job->backend, job->source);
     trace_slots(job->trace, job->slots);
     struct decoder_request request = {
         .hwdec = (enum hwdec)config->hwdec,

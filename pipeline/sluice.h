@@ -425,8 +425,9 @@ enum sluice_status sluice_device_kind(int index, struct sluice_device_kind *kind
 // ---- reports ----
 
 // What a chain comes to, as text: passes, halos, bytes, conversions. With config->input the plan is
-// for that file, and without it for 8-bit 4:2:0 of 1920x1080. On success the caller frees *text
-// with free().
+// for that file, and refused as a job would refuse it: a template larger than its pictures, more
+// memory than there is. Without it the plan is for 8-bit 4:2:0 of 1920x1080. On success the caller
+// frees *text with free().
 enum sluice_status sluice_plan(const struct sluice_config *config, char **text);
 
 // What this machine has and what a job would use, with the reason for each choice; with

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/budget.h"
 #include "pipeline/check.h"
 #include "pipeline/meter.h"
 #include "pipeline/ring.h"
@@ -164,6 +165,15 @@ enum status subject_init(struct subject *subject, const struct subject_request *
                      : request->still  ? 1
                                        : request->slots;
     enum status status = plan_chain(request, subject);
+    if (!status)
+        status = budget_check(&(struct budget_request){.backend = backend,
+                                                       .plan = subject->plan,
+                                                       .width = request->shape->width,
+                                                       .height = request->shape->height,
+                                                       .slots = subject->slots,
+                                                       .frames_in_flight = !request->still,
+                                                       .without_sides = true,
+                                                       .log = request->log});
     if (!status)
         status = backend->executor_create(backend, subject->plan, request->shape->width,
                                           request->shape->height, subject->slots, !request->still,

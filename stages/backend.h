@@ -85,8 +85,8 @@ struct backend {
     int gpus;               // slot k is served by GPU k % gpus, over a link; 0: by the host itself
     int parallel;           // frames that it works on at the same time, about
     int in_flight;          // frames that keep it busy; 0: one more than it works on
-    size_t memory_limit;    // bytes of the host's that an executor may work in; set by whoever made
-                            // the backend; 0: as many as there are
+    size_t memory_limit;    // bytes of the host's for the side data and the work of the frames in
+                            // flight; set and kept to by whoever made the backend; 0: none
 
     // Make an executor with `slots` seats for pictures of width x height. `plan` must outlive it.
     // `frames_in_flight` is false when single pictures matter more than throughput: the CPU then
@@ -94,6 +94,11 @@ struct backend {
     enum status (*executor_create)(struct backend *backend, const struct plan *plan, int width,
                                    int height, int slots, bool frames_in_flight,
                                    struct executor **executor);
+
+    // (optional) How many bytes of the host's memory the stages of such an executor would work in,
+    // about, as most of it is. Thread-safe.
+    enum status (*executor_measure)(struct backend *backend, const struct plan *plan, int width,
+                                    int height, int slots, bool frames_in_flight, size_t *bytes);
 
     // Host memory from which and into which this backend copies fastest, aligned to at least 64
     // bytes; NULL when there is none left. Thread-safe.

@@ -97,6 +97,13 @@ int program_side(const struct program *program, int op)
     return -1;
 }
 
+size_t program_side_bytes(const struct program *program, int side, int width, int height)
+{
+    const struct op *op = &program->op[program->side[side]];
+    struct program_plane grid = program->plane[op->source[0]];
+    return op_side_bytes(op, subsampled(width, grid.shift_x), subsampled(height, grid.shift_y));
+}
+
 static void append_unary(struct program *program, int c, struct op op, int depth)
 {
     const struct format *meaning = &program->picture.meaning;

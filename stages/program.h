@@ -93,6 +93,9 @@ void program_watch(struct program *program, int c, struct op op);
 // The number of the side data of operation `op`; -1: it has none.
 int program_side(const struct program *program, int op);
 
+// The bytes of side data number `side` of a picture of width x height.
+size_t program_side_bytes(const struct program *program, int side, int width, int height);
+
 // Append a unary operation on component `c` of the picture, which becomes the result.
 void program_unary(struct program *program, int c, struct op op);
 

@@ -360,3 +360,12 @@ def test_plan_tells_of_matching(run, tmp_path):
     write_template(tmp_path / "t.pam", noise(12, 12))
     plan = run("plan", "-f", "gray,match=t.pam:draw=none").text
     assert "match of the whole picture" in plan and "side data 0" in plan
+
+
+@pytest.mark.parametrize("report", ["plan", "doctor"])
+def test_plan_refuses_what_the_run_refuses(run, tmp_path, clips, report):
+    write_template(tmp_path / "large.pam", noise(161, 120))
+    result = run(report, clips["plain.mp4"], "-f", "match=large.pam")
+    assert result.code == 2 and not result.text
+    assert "the template large.pam is 161x120 and the picture 160x120; give one that fits" in result.stderr
+    assert run(report, "-f", "match=large.pam").code == 0, "nobody said how large pictures are"

@@ -214,10 +214,12 @@ def test_what_is_no_list_of_scales_is_refused(tmp_path, clips, chain, sentence):
 def test_more_planes_than_fit_into_memory_are_refused(tmp_path):
     """Raw video of one black frame, whose planes would be 17 GiB for each frame in flight."""
     (tmp_path / "in").write_bytes(bytes(4096 * 4096))
-    result = tools.sluice("-q", "-F", "rawvideo", "--size", "4096x4096", "--pixfmt", "gray", "in",
-                          "null:", "--ring", 64, "-f", "wavelet=1..256:out=w", cwd=tmp_path)
-    assert result.code == 2
-    assert "wavelet tells 16384 MiB of each frame of 4096x4096" in result.stderr, result.stderr
+    raw = ["-F", "rawvideo", "--size", "4096x4096", "--pixfmt", "gray", "in"]
+    for command in ([*raw, "null:"], ["plan", *raw]):
+        result = tools.sluice(*command, "--ring", 64, "-f", "wavelet=1..256:out=w", cwd=tmp_path)
+        assert result.code == 2
+        assert ("each of 64 frames of 4096x4096 in flight takes 16384 MiB, 16384 of them for what wavelet "
+                "tells" in result.stderr), result.stderr
     assert tools.leftovers(tmp_path) == [] and not (tmp_path / "w").exists()
 
 
