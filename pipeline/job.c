@@ -114,12 +114,6 @@ static const char *file_of(const char *output)
     return strncmp(output, "hash:", 5) ? output : output + 5;
 }
 
-// The files that the job writes.
-struct files {
-    char **name;
-    int count;
-};
-
 // Whether the chain looks for the picture in this file.
 static bool is_template(const struct chain *chain, const char *name)
 {
@@ -132,47 +126,56 @@ static bool is_template(const struct chain *chain, const char *name)
     return false;
 }
 
-// One more of them: not the input, nor a template, nor one of the others.
-static enum status claim(const struct sluice_job *job, const struct sluice_config *config,
-                         struct files *files, const char *name)
+// Whether a chain, the first or another, reads nothing that the job writes.
+static enum status check_templates(void *job_, const struct chain *chain, const struct log *log)
+{
+    const struct sluice_job *job = job_;
+    char shown[4300];
+    for (int k = 0; k < job->files; k++) {
+        name_without_secrets(job->file[k], shown, sizeof shown);
+        if (is_template(chain, job->file[k]))
+            return fail(log, STATUS_USAGE,
+                        "template and output are the same file, %s; name another one", shown);
+    }
+    return STATUS_OK;
+}
+
+// One more file that the job writes: not the input, nor one of the others.
+static enum status claim(struct sluice_job *job, const struct sluice_config *config,
+                         const char *name)
 {
     char shown[4300];
     if (strcmp(config->input, "-") && strcmp(name, "-") && names_collide(config->input, name))
         return fail(&job->log, STATUS_USAGE,
                     "input and output are the same file, %s; name another output", config->input);
     name_without_secrets(name, shown, sizeof shown);
-    if (is_template(&job->chain, name))
-        return fail(&job->log, STATUS_USAGE,
-                    "template and output are the same file, %s; name another output", shown);
-    for (int k = 0; k < files->count; k++)
-        if (names_are_same(name, files->name[k]))
+    for (int k = 0; k < job->files; k++)
+        if (names_are_same(name, job->file[k]))
             return fail(&job->log, STATUS_USAGE, "%s is named twice as an output", shown);
-    char **list = realloc(files->name, (size_t)(files->count + 1) * sizeof *list);
+    char **list = realloc(job->file, (size_t)(job->files + 1) * sizeof *list);
     if (!list)
         return STATUS_MEMORY;
-    files->name = list;
-    list[files->count] = strdup(name);
-    return list[files->count++] ? STATUS_OK : STATUS_MEMORY;
+    job->file = list;
+    list[job->files] = strdup(name);
+    return list[job->files++] ? STATUS_OK : STATUS_MEMORY;
 }
 
-static enum status claim_records(const struct sluice_job *job, const struct sluice_config *config,
-                                 struct files *files)
+static enum status claim_records(struct sluice_job *job, const struct sluice_config *config)
 {
     enum status status = STATUS_OK;
     const struct recording *recording;
     for (int k = 0; !status && (recording = recorder_recording(job->recorder, k)); k++) {
         if (recording->name)
-            status = claim(job, config, files, recording->name);
+            status = claim(job, config, recording->name);
         if (!status && recording->beside_name)
-            status = claim(job, config, files, recording->beside_name);
+            status = claim(job, config, recording->beside_name);
     }
     return status;
 }
 
-static enum status check_outputs(const struct sluice_job *job, const struct sluice_config *config,
+static enum status check_outputs(struct sluice_job *job, const struct sluice_config *config,
                                  const struct sink_request *outputs, int count)
 {
-    struct files files = {0};
     enum status status = STATUS_OK;
     if (count > OUTPUTS_MOST)
         return fail(&job->log, STATUS_USAGE, "a job writes up to %d outputs, taps among them",
@@ -181,19 +184,16 @@ static enum status check_outputs(const struct sluice_job *job, const struct slui
         if (!outputs[k].output || !*outputs[k].output)
             status = fail(&job->log, STATUS_USAGE, "no output is named");
         else
-            status = claim(job, config, &files, file_of(outputs[k].output));
+            status = claim(job, config, file_of(outputs[k].output));
     }
     if (!status)
-        status = claim_records(job, config, &files);
+        status = claim_records(job, config);
     if (!status && config->trace)
-        status = claim(job, config, &files, config->trace);
-    for (int k = 0; k < files.count; k++)
-        free(files.name[k]);
-    free(files.name);
-    return status;
+        status = claim(job, config, config->trace);
+    return status ? status : check_templates(job, &job->chain, &job->log);
 }
 
-static enum status check_changes(const struct sluice_job *job, const struct sluice_config *config)
+static enum status check_changes(struct sluice_job *job, const struct sluice_config *config)
 {
     enum status status = STATUS_OK;
     const struct sluice_change *change = config->changes;
@@ -203,6 +203,8 @@ static enum status check_changes(const struct sluice_job *job, const struct slui
         struct chain_error error;
         if (!status && !chain_writes_alike(&planned, &job->chain, &error))
             status = fail(&job->log, STATUS_USAGE, "%s", error.message);
+        if (!status)
+            status = check_templates(job, &planned, &job->log);
         chain_free(&planned);
     }
     return status;
@@ -288,11 +290,15 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
         count = sink_requests_add_taps(config, &job->chain, outputs, count);
     job->pictures = 1 + chain_files(&job->chain, WRITES_PICTURES, NULL, 0);
     if (!status)
-        status = check_changes(job, config);
-    if (!status)
         status = snapshot_create(&job->snapshot);
     if (!status)
-        status = changes_create(&job->chain, config->changes, config->changed, config->opaque,
+        status = changes_create(&(struct changes_request){.first = &job->chain,
+                                                          .planned = config->changes,
+                                                          .changed = config->changed,
+                                                          .opaque = config->opaque,
+                                                          .check = check_templates,
+                                                          .checker = job,
+                                                          .log = &job->log},
                                 &job->changes);
     if (!status)
         status = recorder_create(&(struct recorder_request){.chain = &job->chain,
@@ -302,6 +308,8 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
                                  &job->recorder);
     if (!status)
         status = check_outputs(job, config, outputs, count);
+    if (!status)
+        status = check_changes(job, config);
     if (!status && config->metrics)
         status = metrics_create(config->metrics, &job->log, &job->metrics);
     if (!status && config->trace)
@@ -876,6 +884,9 @@ void sluice_job_destroy(struct sluice_job **job)
     chain_free(&old->chain);
     trace_discard(&old->trace);
     free(old->output_name);
+    for (int k = 0; k < old->files; k++)
+        free(old->file[k]);
+    free(old->file);
     monitor_finish(&old->threads_lock);
     free(old);
     *job = NULL;

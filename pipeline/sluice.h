@@ -176,9 +176,11 @@ void sluice_job_destroy(struct sluice_job **job);
 // ---- changes while it runs ----
 
 // Filter by other parameters from the next frame on, all of them at once: "gaussian.sigma=2.5,
-// threshold.t1=30", or of the second of two "gaussian#2.sigma=1". SLUICE_USAGE if they are none of
-// the chain's, or would change the files that it writes, with a sentence in `why` (optional), and
-// nothing changes. Any thread, any time between create and destroy.
+// threshold.t1=30", or of the second of two "gaussian#2.sigma=1". Refused, with a sentence in `why`
+// (optional), and nothing changes: SLUICE_USAGE if they are none of the chain's, would change the
+// files that it writes, or are what the start of a job would have refused of the pictures that come
+// now, as more memory than there is or a template larger than they are. Any thread, any time
+// between create and destroy; what is asked before the first picture came may end the run with it.
 enum sluice_status sluice_job_set(struct sluice_job *job, const char *options, char *why,
                                   size_t size);
 

@@ -24,6 +24,8 @@ static enum status change_filter(struct sluice_job *job, const AVFrame *frame)
     filter_destroy(&job->filter);
     int64_t begin_ns = meter_now_ns();
     status = filter_create(&request, frame, &job->filter);
+    if (!status)
+        status = changes_bind(job->changes, &request, job->filter, frame);
     trace_span(job->trace, TRACE_SUBMIT, "make the filter", begin_ns, meter_now_ns(), -1);
     return status;
 }

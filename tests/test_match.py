@@ -6,8 +6,10 @@ import json
 import numpy as np
 import pytest
 
+import live
 import oracle
 import tools
+from test_records import CAMERA
 from test_stages import natural
 
 BACKENDS = ["scalar", "cpu"]
@@ -369,3 +371,54 @@ def test_plan_refuses_what_the_run_refuses(run, tmp_path, clips, report):
     assert result.code == 2 and not result.text
     assert "the template large.pam is 161x120 and the picture 160x120; give one that fits" in result.stderr
     assert run(report, "-f", "match=large.pam").code == 0, "nobody said how large pictures are"
+
+
+def ask(folder, *words):
+    result = tools.sluice("ctl", "c", *words, cwd=folder)
+    return result.code, json.loads(result.text)
+
+
+def test_a_change_to_what_cannot_be_matched_is_refused(tmp_path):
+    """As the start would have refused it; the run goes on as it was."""
+    write_template(tmp_path / "t.pam", noise(12, 12))
+    write_template(tmp_path / "fits.pam", noise(160, 120))
+    write_template(tmp_path / "large.pam", noise(161, 120))
+    write_template(tmp_path / "out.pam", noise(9, 9))
+    with live.Job(tmp_path, CAMERA, "out.pam", "-y", "-o", "null:", "--control", "c", "--journal", "j",
+                  "-f", "gray,match=t.pam") as job:
+        job.await_frames(5)
+        for words in (["set", "match.template=large.pam"], ["set", "match.template=t.pam:large.pam"],
+                      ["chain", "match=large.pam"]):
+            code, answer = ask(tmp_path, *words)
+            assert code == 2 and not answer["ok"], answer
+            assert ("the template large.pam is 161x120 and the picture 160x120; give one that fits into it"
+                    in answer["error"]), answer
+        code, answer = ask(tmp_path, "set", "match.template=out.pam")
+        assert code == 2 and "template and output are the same file, out.pam" in answer["error"], answer
+        assert ask(tmp_path, "get")[1]["chain"] == "gray,match='t.pam'"
+        assert ask(tmp_path, "set", "match.template=fits.pam")[0] == 0
+        job.await_frames(int(job.said[-1].split()[1]) + 10)
+        job.stop()
+    assert len(lines(tmp_path / "j")) == 2
+
+
+def test_a_picture_that_became_too_small_is_no_reason_to_refuse(tmp_path):
+    """Its chain is the same as before; what is asked for beside that has nothing to do with it."""
+    write_template(tmp_path / "t.pam", noise(160, 120))
+    with live.Job(tmp_path, CAMERA, "null:", "--simulate", "res-change=80x60@1", "--control", "c", "-f",
+                  "gaussian=1,match=t.pam") as job:
+        job.await_words("the picture now 80x60")
+        assert ask(tmp_path, "set", "gaussian.sigma=2")[0] == 0
+        job.await_words("the picture now 80x60", 2)
+        job.stop()
+
+
+def test_a_planned_change_to_what_cannot_be_matched_ends_the_run(run, tmp_path, clips):
+    write_template(tmp_path / "t.pam", noise(12, 12))
+    write_template(tmp_path / "large.pam", noise(161, 120))
+    (tmp_path / "j").write_text('{"pts_us":0,"chain":"match=t.pam"}\n'
+                                '{"pts_us":500000,"chain":"match=large.pam"}\n')
+    result = run("-q", clips["plain.mp4"], "out.mkv", "--replay", "j")
+    assert result.code == 2, result.stderr
+    assert "the change at 0.500 s cannot be made: the template large.pam is 161x120" in result.stderr
+    assert not (tmp_path / "out.mkv").exists()

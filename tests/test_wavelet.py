@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+import live
 import oracle
 import tools
 from test_stages import pictures, yuv_picture, limited_luma, full_luma
@@ -221,6 +222,33 @@ def test_more_planes_than_fit_into_memory_are_refused(tmp_path):
         assert ("each of 64 frames of 4096x4096 in flight takes 16384 MiB, 16384 of them for what wavelet "
                 "tells" in result.stderr), result.stderr
     assert tools.leftovers(tmp_path) == [] and not (tmp_path / "w").exists()
+
+
+def test_a_change_that_needs_more_memory_than_there_is_is_refused(tmp_path):
+    """The reply says why, and the run goes on as it was; a journal that asks for it is refused
+    before anything is written."""
+    with live.Job(tmp_path, "lavfi:color=gray:size=4096x4096:rate=2", "null:", "--ring", 64, "-f",
+                  "gray,wavelet=1:out=w", "--control", "c", "--journal", "j") as job:
+        job.await_frames(1)
+        refused = tools.sluice("ctl", "c", "set", "wavelet.scales=1..256", cwd=tmp_path)
+        whole = tools.sluice("ctl", "c", "chain", "gray,wavelet=1..256:out=w", cwd=tmp_path)
+        for result in (refused, whole):
+            answer = json.loads(result.text)
+            assert result.code == 2 and not answer["ok"]
+            assert "each of 64 frames of 4096x4096 in flight takes" in answer["error"]
+            assert "--ring 1" in answer["error"]
+        assert "wavelet='1':" in tools.sluice_whole("ctl", "c", "get", cwd=tmp_path).text
+        job.await_frames(int(job.said[-1].split()[1]) + 1)
+        told = job.stop()
+    assert told["frames"]["out"] > 1 and (tmp_path / "w").stat().st_size == 4096 ** 2 * 4 * told["frames"]["out"]
+    for file in ("w", "w.json"):
+        (tmp_path / file).unlink()
+    (tmp_path / "j").write_text('{"pts_us":0,"chain":"gray,wavelet=1:out=w"}\n'
+                                '{"pts_us":9000000,"chain":"gray,wavelet=1..256:out=w"}\n')
+    replay = tools.sluice("-q", "lavfi:color=gray:size=4096x4096:rate=2", "null:", "--ring", 64, "--replay",
+                          "j", "--frames", 1, cwd=tmp_path)
+    assert replay.code == 2 and "the change at 9.000 s cannot be made: each of 64" in replay.stderr
+    assert not (tmp_path / "w").exists()
 
 
 def test_256_scales_are_not_too_many(tmp_path):
