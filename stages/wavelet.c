@@ -192,7 +192,9 @@ const struct stage stage_wavelet = {
         "first scale; signed: 127.5 + 127.5 gain W / E; max: the same as abs of the largest |W_s|, "
         "E being that of the scale where it is largest; scale: its scale as a colour from blue, "
         "the "
-        "first, to red, the last, and black where max shows none",
+        "first, to red, the last, and black where max shows none; in 8 bits the last two of 256 "
+        "scales "
+        "share theirs",
     .source = "J.-P. Antoine et al., Two-Dimensional Wavelets and their Relatives, Cambridge 2004",
     .option = {{"scales", OPTION_TEXT, "numbers and ranges as 1:4:8, 1..64, 1..64/0.5", NAN, 0, 0,
                 NULL, NULL, "deviation of the hat's Gaussian in pixels, up to 256 of them",
