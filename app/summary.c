@@ -76,6 +76,16 @@ static void print_outputs(const struct sluice_job *job, FILE *to)
     }
 }
 
+// Where what is told of frames is not told of all.
+static void print_records(const struct sluice_job *job, FILE *to)
+{
+    struct sluice_record record;
+    for (int k = 0; !sluice_job_record(job, k, &record); k++)
+        if (record.dropped)
+            fprintf(to, "record    %s  %lld frames, %lld left out\n", record.file,
+                    (long long)record.frames, (long long)record.dropped);
+}
+
 static void print_ledger(const struct sluice_summary *summary, FILE *to)
 {
     fprintf(to, "ledger    %lld in", (long long)summary->frames_in);
@@ -117,6 +127,7 @@ void print_summary(const struct sluice_job *job, FILE *to)
     fprintf(to, "verdict   %s\n", summary->verdict);
     print_ledger(summary, to);
     print_outputs(job, to);
+    print_records(job, to);
     print_damage(summary, to);
     print_simulated(&summary->simulated, to);
 }
@@ -216,8 +227,9 @@ static json_t *records_json(const struct sluice_job *job)
     for (int k = 0; !sluice_job_record(job, k, &record); k++) {
         list = list ? list : json_array();
         json_array_append_new(
-            list, json_pack("{s:s, s:o, s:I, s:I, s:o}", "stage", record.stage, "file",
-                            text_or_null(record.file), "frames", (json_int_t)record.frames, "bytes",
+            list, json_pack("{s:s, s:o, s:I, s:I, s:I, s:o}", "stage", record.stage, "file",
+                            text_or_null(record.file), "frames", (json_int_t)record.frames,
+                            "dropped", (json_int_t)record.dropped, "bytes",
                             (json_int_t)record.bytes, "figures", figures_json(job, k)));
     }
     return list;

@@ -8,9 +8,10 @@
 
 #include "stages/backend.h"
 
-// Of one queue of compressed packets, and of one of pictures for an output that is slow. One item
-// may be larger.
-static const int64_t budget_packets = 32 << 20, budget_frames = 128 << 20;
+// Of one queue of compressed packets, of one of pictures for an output that is slow, and of one of
+// what is told of frames. One item may be larger.
+static const int64_t budget_packets = 32 << 20, budget_frames = 128 << 20,
+                     budget_records = 32 << 20;
 
 // What a packet and a frame weigh in a queue: their samples. `item` is the pointer to it.
 int64_t budget_of_packet(const void *item);

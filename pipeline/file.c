@@ -8,6 +8,7 @@
 #include <libgen.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #include "pipeline/check.h"
 #include "pipeline/meter.h"
 
-enum { IO_BUFFER = 1 << 18, POLL_MS = 100 };
+enum { IO_BUFFER = 1 << 18, POLL_MS = 100, GRACE_MS = 300 };
 static const int64_t sync_ns = 900 * INT64_C(1000000);
 
 struct file {
@@ -35,11 +36,27 @@ struct file {
     int64_t synced_ns; // when it was last made safe, then
     bool waits;        // a pipe or the like, whose reader may keep us waiting
     bool stubborn;     // and writes to it cannot be told not to
+    atomic_bool hurried;
     int fd;
     AVIOContext *io;
     int64_t end;
     int error; // errno of the first write that failed
 };
+
+static bool is_late(const struct file *file)
+{
+    return file->hurried || (file->stop && stop_is_late(file->stop));
+}
+
+// How long a reader is waited for at a time. One that goes on reading slowly keeps nobody for long.
+static int patience_ms(const struct file *file)
+{
+    const int64_t grace_ns = GRACE_MS * INT64_C(1000000);
+    const struct stop *stop = file->stop;
+    bool over = file->hurried ||
+                (stop && stop->asked && meter_now_ns() > stop->at_ns + stop_flush_ns + grace_ns);
+    return over ? 0 : POLL_MS;
+}
 
 // Write some of the data where a reader may keep us waiting. EAGAIN: it did, for a moment.
 static ssize_t write_pipe(struct file *file, const uint8_t *data, size_t size)
@@ -54,10 +71,10 @@ static ssize_t write_pipe(struct file *file, const uint8_t *data, size_t size)
     }
     if (!file->stubborn && (written >= 0 || errno == EPIPE))
         return written;
-    if (poll(&poll_fd, 1, POLL_MS) > 0) // so much never blocks then
+    if (poll(&poll_fd, 1, patience_ms(file)) > 0) // so much never blocks then
         return file->stubborn ? write(file->fd, data, size < PIPE_BUF ? size : PIPE_BUF)
                               : (errno = EAGAIN, -1);
-    errno = file->stop && stop_is_late(file->stop) ? ECANCELED : EAGAIN;
+    errno = is_late(file) ? ECANCELED : EAGAIN;
     return -1;
 }
 
@@ -300,6 +317,11 @@ int64_t file_size(const struct file *file)
 int file_error(const struct file *file)
 {
     return file->error;
+}
+
+void file_hurry(struct file *file)
+{
+    file->hurried = true;
 }
 
 static void free_all(struct file **file)

@@ -528,9 +528,11 @@ static void tell_memory(struct sluice_job *job, int64_t frame_bytes)
     }
     int64_t slots = (job->slots + FRAMES_QUEUED + 4) * (frame_bytes + out_bytes) +
                     filter_side_bytes(job->filter);
+    int64_t side_bytes = filter_side_bytes(job->filter) / job->slots;
+    int64_t records = job->recorder ? recorder_memory(job->recorder, side_bytes) : 0;
     job->memory_most = budget_resident() + slots + 3 * budget_packets +
                        budget_of_decoder(av_cpu_count(), frame_bytes) + filter_memory(job->filter) +
-                       job->sink->memory(job->sink, most_bytes);
+                       job->sink->memory(job->sink, most_bytes) + records;
     if (source_is_live(job->source))
         log_print(&job->log, LOG_INFO, "memory stays below %lld MiB",
                   (long long)(job->memory_most >> 20) + 1);
@@ -724,7 +726,7 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
         status = check_ledger(job);
     if (status_is_failure(status)) {
         if (job->recorder && job->latency) // it stands, as what a live source gave so far does
-            recorder_finish(job->recorder);
+            recorder_finish(job->recorder, meter_now_ns() + stop_flush_ns);
         return status;
     }
     if (job->stop.asked && job->sink->carries && !job->sink->kept) {
@@ -737,7 +739,7 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
     }
     status = job->sink->finish(job->sink);
     if (job->recorder)
-        status = status_join(status, recorder_finish(job->recorder));
+        status = status_join(status, recorder_finish(job->recorder, INT64_MAX));
     let_sink_go(job, false);
     if (!status && !*left_alone)
         status = trace_finish(&job->trace);

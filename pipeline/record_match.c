@@ -45,8 +45,9 @@ static void print(AVIOContext *to, const struct record *record, const struct op_
 enum status record_match(struct recording *recording, const struct record *record)
 {
     const struct op_matches *matches = record->side;
-    for (int k = 0; k < matches->count && recording->file; k++)
-        print(file_io(recording->file), record, &matches->found[k]);
+    AVIOContext *to = matches->count ? recording_io(recording, RECORDING_FILE, record) : NULL;
+    for (int k = 0; k < matches->count && to; k++)
+        print(to, record, &matches->found[k]);
     double count = matches->count, best = matches->count ? matches->found[0].score : 0;
     enum status status = recording_note(recording, "matches", &count, 1);
     return status ? status : recording_note(recording, "best score", &best, 1);

@@ -39,9 +39,10 @@ enum status record_statistics(struct recording *recording, const struct record *
     const struct op_statistics *op = &record->op->statistics;
     double samples = (double)record->width * record->height;
     struct moments moments = moments_of(op, record->side, samples);
+    AVIOContext *to = recording_io(recording, RECORDING_FILE, record);
     char name[32];
-    if (recording->file)
-        print(file_io(recording->file), record, &moments);
+    if (to)
+        print(to, record, &moments);
     snprintf(name, sizeof name, "%s mean", op->component);
     enum status status = recording_note(recording, name, &moments.mean, 1);
     snprintf(name, sizeof name, "%s deviation", op->component);

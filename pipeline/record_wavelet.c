@@ -29,18 +29,10 @@ static void print_size(AVIOContext *to, const struct record *record)
     print_scales(to, &record->op->wavelet);
 }
 
-static enum status finish(struct recording *recording)
-{
-    if (recording->beside)
-        avio_printf(file_io(recording->beside), "\n]}\n");
-    return STATUS_OK;
-}
-
-static enum status begin(struct recording *recording, const struct record *record)
+static enum status begin(struct recording *recording, const struct record *record, AVIOContext *to)
 {
     const struct op_wavelet *op = &record->op->wavelet;
     bool big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
-    AVIOContext *to = file_io(recording->beside);
     struct heading *heading = calloc(1, sizeof *heading);
     if (!heading)
         return STATUS_MEMORY;
@@ -49,7 +41,7 @@ static enum status begin(struct recording *recording, const struct record *recor
     heading->scales = op->scales;
     memcpy(heading->scale, op->scale, (size_t)op->scales * sizeof *op->scale);
     recording->state = heading;
-    recording->finish = finish;
+    recording->tail = "\n]}\n";
     avio_printf(to,
                 "{\"type\": \"float32\", \"byte_order\": \"%s\", \"order\": "
                 "[\"frame\", \"scale\", \"row\", \"column\"], \"norm\": \"%s\", ",
@@ -70,11 +62,12 @@ static bool is_as_headed(const struct heading *heading, const struct record *rec
 static enum status write_planes(struct recording *recording, const struct record *record)
 {
     const struct op_wavelet *op = &record->op->wavelet;
+    AVIOContext *planes = recording_io(recording, RECORDING_FILE, record);
+    AVIOContext *to = recording_io(recording, RECORDING_BESIDE, record);
     bool first = !recording->state;
-    enum status status = first ? begin(recording, record) : STATUS_OK;
-    if (status)
+    enum status status = first && to ? begin(recording, record, to) : STATUS_OK;
+    if (status || !to)
         return status;
-    AVIOContext *to = file_io(recording->beside), *planes = file_io(recording->file);
     avio_printf(to,
                 "%s\n{\"frame\": %" PRId64 ", \"pts\": %" PRId64
                 ", \"time\": %.6f, \"offset\": %" PRId64,
@@ -94,8 +87,6 @@ static enum status write_planes(struct recording *recording, const struct record
 enum status record_wavelet(struct recording *recording, const struct record *record)
 {
     const struct op_wavelet *op = &record->op->wavelet;
-    enum status status = STATUS_OK;
-    if (recording->file)
-        status = write_planes(recording, record);
+    enum status status = write_planes(recording, record);
     return status ? status : recording_note(recording, "energy", record->side, op->scales);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/check.h"
+#include "pipeline/file.h"
 #include "pipeline/monitor.h"
 
 struct kind {
@@ -86,8 +86,7 @@ enum status recorder_create(const struct recorder_request *request, struct recor
 
 static void destroy_recording(struct recording *recording)
 {
-    file_discard(&recording->file);
-    file_discard(&recording->beside);
+    spool_destroy(&recording->spool);
     for (int k = 0; k < recording->figures; k++)
         free(recording->figure[k].sum);
     free(recording->name);
@@ -109,14 +108,6 @@ void recorder_destroy(struct recorder **recorder)
 
 // ---- frames ----
 
-static enum status open_file(const struct recorder *recorder, const char *name, struct file **file)
-{
-    enum status status = STATUS_OK;
-    if (name)
-        status = file_create(name, recorder->overwrite, recorder->log, recorder->stop, file);
-    return name && !status && recorder->live ? file_publish(*file) : status;
-}
-
 enum status recorder_open(struct recorder *recorder, AVRational time_base, bool live)
 {
     enum status status = STATUS_OK;
@@ -124,9 +115,15 @@ enum status recorder_open(struct recorder *recorder, AVRational time_base, bool 
     recorder->live = live;
     for (int k = 0; k < recorder->recordings && !status; k++) {
         struct recording *recording = &recorder->recording[k];
-        status = open_file(recorder, recording->name, &recording->file);
-        if (!status)
-            status = open_file(recorder, recording->beside_name, &recording->beside);
+        const struct spool_request request = {
+            .name = {recording->name, recording->beside_name},
+            .overwrite = recorder->overwrite,
+            .live = live,
+            .log = recorder->log,
+            .stop = recorder->stop,
+        };
+        if (recording->name)
+            status = spool_create(&request, &recording->spool);
     }
     return status;
 }
@@ -139,20 +136,6 @@ static const struct kind *kind_of(const struct op *op)
     return NULL;
 }
 
-// What has failed is told and let go; that a stop did not wait for its reader is no failure.
-static void check_file(const struct recorder *recorder, struct recording *recording,
-                       const struct file *file, const char *name)
-{
-    int error = file ? file_error(file) : 0;
-    if (!error)
-        return;
-    if (error != ECANCELED)
-        recording->status = fail(recorder->log, STATUS_OUTPUT, "%s could not be written: %s", name,
-                                 strerror(error));
-    file_discard(&recording->file);
-    file_discard(&recording->beside);
-}
-
 static enum status record_side(struct recorder *recorder, const struct recorder_frame *frame, int k)
 {
     const struct program *program = frame->program;
@@ -162,7 +145,7 @@ static enum status record_side(struct recorder *recorder, const struct recorder_
         return STATUS_OK;
     struct recording *recording = &recorder->recording[op->record];
     struct program_plane grid = program->plane[op->source[0]];
-    const struct record record = {
+    struct record record = {
         .op = op,
         .side = frame->side[k],
         .width = subsampled(frame->width, grid.shift_x),
@@ -171,18 +154,9 @@ static enum status record_side(struct recorder *recorder, const struct recorder_
         .pts = frame->pts,
         .seconds = (double)frame->pts * av_q2d(recorder->time_base),
     };
-    enum status status = kind->record(recording, &record);
+    record.bytes = (int64_t)op_side_bytes(op, record.width, record.height);
     recording->frames = frame->index + 1;
-    if (!recording->file || status)
-        return status;
-    if (recorder->live)
-        avio_flush(file_io(recording->file));
-    if (recorder->live && recording->beside)
-        avio_flush(file_io(recording->beside));
-    recording->bytes = file_size(recording->file);
-    check_file(recorder, recording, recording->file, recording->name);
-    check_file(recorder, recording, recording->beside, recording->beside_name);
-    return STATUS_OK;
+    return kind->record(recording, &record);
 }
 
 enum status recorder_write(struct recorder *recorder, const struct recorder_frame *frame)
@@ -191,40 +165,41 @@ enum status recorder_write(struct recorder *recorder, const struct recorder_fram
     monitor_lock(&recorder->lock);
     for (int k = 0; k < frame->program->sides && !status && !recorder->finished; k++)
         status = record_side(recorder, frame, k);
+    for (int k = 0; k < recorder->recordings && !status && !recorder->finished; k++)
+        if (recorder->recording[k].spool)
+            status = spool_next(recorder->recording[k].spool);
     monitor_unlock(&recorder->lock);
     return status;
 }
 
 // ---- the end ----
 
-static enum status finish_file(struct file **file)
+static void close_all_locked(struct recorder *recorder)
 {
-    return *file ? file_commit(file) : STATUS_OK;
+    for (int k = 0; k < recorder->recordings && !recorder->finished; k++)
+        if (recorder->recording[k].spool)
+            spool_close(recorder->recording[k].spool, recorder->recording[k].tail);
+    recorder->finished = true;
 }
 
-static enum status finish_recording(struct recording *recording)
+static enum status finish_recording(struct recording *recording, int64_t until_ns)
 {
-    bool ends = recording->finish && recording->file;
-    enum status status = ends ? recording->finish(recording) : recording->status;
-    if (status)
-        return status;
-    if (recording->beside)
-        avio_flush(file_io(recording->beside));
-    if (recording->file) {
-        avio_flush(file_io(recording->file));
-        recording->bytes = file_size(recording->file);
-    }
-    status = finish_file(&recording->file);
-    return status_join(status, finish_file(&recording->beside));
+    if (!recording->spool)
+        return STATUS_OK;
+    enum status status = spool_finish(recording->spool, until_ns);
+    recording->bytes = spool_bytes(recording->spool);
+    recording->dropped = spool_dropped(recording->spool);
+    spool_destroy(&recording->spool);
+    return status;
 }
 
-enum status recorder_finish(struct recorder *recorder)
+enum status recorder_finish(struct recorder *recorder, int64_t until_ns)
 {
     enum status status = STATUS_OK;
     monitor_lock(&recorder->lock);
-    recorder->finished = true;
+    close_all_locked(recorder);
     for (int k = 0; k < recorder->recordings; k++)
-        status = status_join(status, finish_recording(&recorder->recording[k]));
+        status = status_join(status, finish_recording(&recorder->recording[k], until_ns));
     monitor_unlock(&recorder->lock);
     return status;
 }
@@ -233,11 +208,18 @@ void recorder_abandon(struct recorder *recorder)
 {
     monitor_lock(&recorder->lock);
     recorder->finished = true;
-    for (int k = 0; k < recorder->recordings; k++) {
-        file_discard(&recorder->recording[k].file);
-        file_discard(&recorder->recording[k].beside);
-    }
+    for (int k = 0; k < recorder->recordings; k++)
+        spool_destroy(&recorder->recording[k].spool);
     monitor_unlock(&recorder->lock);
+}
+
+int64_t recorder_memory(const struct recorder *recorder, int64_t side_bytes)
+{
+    int64_t bytes = 0;
+    for (int k = 0; k < recorder->recordings; k++)
+        if (recorder->recording[k].spool)
+            bytes += spool_memory(recorder->live, side_bytes);
+    return bytes;
 }
 
 // ---- figures ----
@@ -246,6 +228,12 @@ const struct recording *recorder_recording(const struct recorder *recorder, int 
 {
     bool there = recorder && index >= 0 && index < recorder->recordings;
     return there ? &recorder->recording[index] : NULL;
+}
+
+AVIOContext *recording_io(const struct recording *recording, enum recording_file file,
+                          const struct record *record)
+{
+    return recording->spool ? spool_io(recording->spool, (int)file, record->bytes) : NULL;
 }
 
 static struct figure *find_figure(struct recording *recording, const char *name)

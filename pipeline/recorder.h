@@ -2,7 +2,10 @@
 // figures.
 //
 // A recording belongs to one stage of the chain that records, with a file or without. It lives as
-// long as the job, whatever parameters change meanwhile.
+// long as the job, whatever parameters change meanwhile. Each file has a thread and a bounded queue
+// of its own (spool.h): of a live source one that is slow leaves out what is told of some frames
+// and holds up nothing; of a file all are waited for. The figures are of every frame in either
+// case.
 //
 //   kind         what becomes of it                           file
 //   statistics   a line of JSON; means of mean and deviation   record_statistics.c
@@ -15,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/file.h"
+#include "pipeline/spool.h"
 #include "pipeline/stop.h"
 #include "stages/chain.h"
 #include "stages/log.h"
@@ -50,11 +53,16 @@ struct recorder_frame {
 // the job go on; recorder_finish() tells. After that nothing happens.
 enum status recorder_write(struct recorder *recorder, const struct recorder_frame *frame);
 
-// There are no more: make the files whole.
-enum status recorder_finish(struct recorder *recorder);
+// There are no more: make the files whole, waiting for readers of pipes until `until_ns` of
+// CLOCK_MONOTONIC. Any thread.
+enum status recorder_finish(struct recorder *recorder, int64_t until_ns);
 
 // No output came of the job: leave nothing behind. Any thread.
 void recorder_abandon(struct recorder *recorder);
+
+// How much memory it may take, at most, when a frame has so many bytes of side data. After
+// recorder_open().
+int64_t recorder_memory(const struct recorder *recorder, int64_t side_bytes);
 
 // ---- figures, after recorder_finish() or without any other thread ----
 
@@ -72,15 +80,15 @@ struct recording {
     const struct stage *stage;
     char *name;          // of the file; NULL: none
     char *beside_name;   // NULL: no second one
-    struct file *file;   // NULL: none, or not open
-    struct file *beside; // likewise
-    enum status status;  // of a file that was given up
-    int64_t frames, bytes;
+    struct spool *spool; // NULL: no file, or not open
+    int64_t frames;      // that it was told of
+    int64_t bytes;       // of the file, at the end
+    int64_t dropped;     // frames of which the file does not tell, at the end
     struct figure figure[FIGURES_MOST];
     int figures;
     // ---- of its kind ----
-    enum status (*finish)(struct recording *recording); // (optional) writes what comes last
-    void *state;                                        // (optional) freed by free()
+    const char *tail; // (optional) what comes last, in the last of its files
+    void *state;      // (optional) freed by free()
 };
 
 // Recording number `index` from 0; NULL past the last.
@@ -95,7 +103,14 @@ struct record {
     int width, height;
     int64_t frame, pts;
     double seconds;
+    int64_t bytes; // of the side data
 };
+
+// Where the frame's record goes in the file, or in the one beside it; NULL: nowhere. Asked only for
+// what is written then.
+enum recording_file { RECORDING_FILE, RECORDING_BESIDE };
+AVIOContext *recording_io(const struct recording *recording, enum recording_file file,
+                          const struct record *record);
 
 // Note something of a frame; figures whose number of values changes begin anew.
 enum status recording_note(struct recording *recording, const char *name, const double *value,

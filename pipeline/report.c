@@ -206,7 +206,8 @@ enum sluice_status sluice_job_record(const struct sluice_job *job, int index,
         return SLUICE_END;
     *record = (struct sluice_record){.stage = from->stage->name,
                                      .file = from->name,
-                                     .frames = from->frames,
+                                     .frames = from->frames - from->dropped,
+                                     .dropped = from->dropped,
                                      .bytes = from->bytes,
                                      .figures = from->figures};
     return SLUICE_OK;

@@ -281,7 +281,9 @@ enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
 struct sluice_record {
     const char *stage; // its name
     const char *file;  // NULL: none
-    int64_t frames, bytes;
+    int64_t frames;    // that it tells of
+    int64_t dropped;   // left out of the file because it was too slow, not of the figures
+    int64_t bytes;
     int figures;
 };
 

@@ -1,6 +1,9 @@
 """What stages tell of each frame beside the picture: the files that they write, and the figures."""
 
 import json
+import os
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -157,3 +160,179 @@ def test_changes_keep_the_file(tmp_path):
     frames = [line["frame"] for line in lines(tmp_path / "s")]
     assert frames == sorted(frames) and set(frames) == set(range(told["frames"]["out"]))
     assert frames.count(0) == 3 and frames.count(frames[-1]) == 1
+
+
+# ---- files that are slow ----
+
+
+class Reader:
+    """Has a pipe open from the beginning on, and reads it when it is told to, slowly if so wished."""
+
+    def __init__(self, pipe, pause=0, at_once=False):
+        os.mkfifo(pipe)
+        self.pipe, self.pause, self.data = pipe, pause, bytearray()
+        self.wanted, self.hurried = threading.Event(), threading.Event()
+        if at_once:
+            self.wanted.set()
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self):
+        with open(self.pipe, "rb") as source:
+            self.wanted.wait()
+            while part := source.read(1 << 14):
+                self.data += part
+                self.hurried.wait(self.pause)
+
+    def rest(self):
+        """All that came, once whoever writes has gone."""
+        self.wanted.set(), self.hurried.set()
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+        return self.data
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.wanted.set(), self.hurried.set()
+
+
+FAST = "lavfi:testsrc=size=160x120:rate=200"
+RECORDS = { # the chain, and how many frames are more than the queue of its report holds
+    "stats": ("stats=s", 700),
+    "match": ("match=t.png:min=0.3:max=8:draw=none:report=s", 700),
+    "wavelet": ("gray,wavelet=1..8:out=s", 250),
+}
+
+
+def cut_template(folder):
+    assert tools.execute(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=size=160x120", "-vf",
+                          "crop=16:16:70:50", "-frames:v", "1", folder / "t.png"]).code == 0
+
+
+def record_of(told, stage):
+    return next(record for record in told["records"] if record["stage"] == stage)
+
+
+def check_main(told, file):
+    """The main output has every frame of the source."""
+    assert told["frames"]["dropped_late"] == 0
+    times = live.check_times(file)
+    assert len(times) == told["frames"]["out"]
+    assert max(b - a for a, b in zip(times, times[1:])) < 0.006
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_a_report_that_nobody_reads_holds_up_nothing(tmp_path, kind):
+    chain, frames = RECORDS[kind]
+    cut_template(tmp_path)
+    with Reader(tmp_path / "s") as reader, live.Job(tmp_path, FAST, "out.mkv", "--preset", "ultrafast",
+                                                    "-f", chain + ",stats=all") as job:
+        job.await_frames(1)
+        start = time.monotonic()
+        job.await_frames(frames, limit=40)
+        took, memory = time.monotonic() - start, job.memory()
+        told = job.stop(limit=2.5)
+        data = reader.rest()
+    assert took < frames / 200 + 3
+    check_main(told, tmp_path / "out.mkv")
+    one, other = record_of(told, kind), told["records"][-1]
+    assert one["frames"] + one["dropped"] == other["frames"] == told["frames"]["out"]
+    assert one["dropped"] > 50 and other["dropped"] == 0
+    assert {line["frame"] for line in lines(tmp_path / "all")} == set(range(other["frames"]))
+    assert job.count("records of frames are left out") == 1
+    assert f"{one['dropped']} left out" in "".join(job.said)
+    assert memory < told["run"]["memory_most"]
+    assert one["bytes"] <= len(data) <= 1 << 17 # what the pipe took
+
+
+@pytest.mark.parametrize("kind", ["stats", "match"])
+def test_what_is_left_out_of_a_report_is_left_out_whole(tmp_path, kind):
+    chain, frames = RECORDS[kind]
+    cut_template(tmp_path)
+    with Reader(tmp_path / "s") as reader, live.Job(tmp_path, FAST, "null:", "-f",
+                                                    chain + ",stats=all") as job:
+        job.await_frames(frames, limit=40)
+        reader.wanted.set()
+        job.await_frames(frames + 200, limit=40)
+        told = job.stop()
+        data = reader.rest()
+    record = record_of(told, kind)
+    got = [json.loads(line)["frame"] for line in data.splitlines()]
+    assert got == sorted(got) and got[-1] > frames
+    assert len(set(got)) == record["frames"] and record["dropped"] > 0
+    assert max(set(got) - set(range(record["dropped"]))) == max(got)
+    if kind == "stats":
+        assert all(got.count(frame) == 3 for frame in set(got))
+
+
+def test_planes_that_are_left_out_are_left_out_of_both_files(tmp_path):
+    """Also where their size changes meanwhile."""
+    scales = {8: range(1, 9), 2: (2, 3), 12: range(1, 13)}
+    with Reader(tmp_path / "s") as reader, live.Job(tmp_path, CAMERA, "null:", "--control", "c", "-f",
+                                                    "gray,wavelet=1..8:out=s") as job:
+        job.await_frames(100, limit=40)
+        reader.wanted.set()
+        for number, listed in ((2, "2:3"), (12, "1..12")):
+            tools.sluice_whole("ctl", "c", "chain", f"gray,wavelet={listed}:out=s", cwd=tmp_path)
+            seen = int(json.loads(tools.sluice("ctl", "c", "stats", cwd=tmp_path).text)["out"])
+            job.await_frames(seen + 60, limit=40)
+        told = job.stop()
+        data = reader.rest()
+    beside = json.loads((tmp_path / "s.json").read_text())
+    sizes = [len(frame.get("scales", beside["scales"])) * 160 * 120 * 4 for frame in beside["frames"]]
+    ends = [frame["offset"] + size for frame, size in zip(beside["frames"], sizes)]
+    assert [frame["offset"] for frame in beside["frames"]] == [0, *ends[:-1]]
+    assert 0 <= len(data) - ends[-1] < 1 << 20 # a stop may cut one off
+    assert len(ends) == told["records"][0]["frames"]
+    assert {size // 160 // 120 // 4 for size in sizes} == set(scales)
+    assert told["records"][0]["dropped"] > 0
+    planes = np.frombuffer(data[:ends[-1]], np.float32)
+    assert np.isfinite(planes).all() and np.abs(planes[:160 * 120]).max() > 0
+
+
+def long_film(folder, frames=300, size="64x48"):
+    film = folder / "film.mkv"
+    assert tools.execute(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", f"testsrc=size={size}:rate=25",
+                          "-frames:v", str(frames), "-c:v", "ffv1", film]).code == 0
+    return film
+
+
+@pytest.mark.parametrize("chain, frames", [("stats={}", 300), ("gray,wavelet=1..60:out={}", 3)])
+def test_of_a_file_a_slow_reader_gets_everything(tmp_path, chain, frames):
+    film = long_film(tmp_path, frames, "64x48" if "stats" in chain else "160x120")
+    tools.sluice_whole(film, "hash:whole", "-q", "-f", chain.format("r"), cwd=tmp_path)
+    with Reader(tmp_path / "s", 0.001, at_once=True) as reader:
+        told = json.loads(tools.sluice_whole(film, "hash:out", "-q", "-y", "-f", chain.format("s"),
+                                             "--json", "-", cwd=tmp_path).text)
+        assert reader.rest() == (tmp_path / "r").read_bytes()
+    assert (tmp_path / "out").read_text() == (tmp_path / "whole").read_text()
+    assert told["records"][0]["dropped"] == 0 and told["records"][0]["frames"] == frames
+    if "wavelet" in chain:
+        assert (tmp_path / "s.json").read_text() == (tmp_path / "r.json").read_text()
+
+
+@pytest.mark.parametrize("pause", [None, 1])
+@pytest.mark.parametrize("more", [[], ["--live"]])
+def test_a_stop_waits_for_no_reader(tmp_path, pause, more):
+    film = long_film(tmp_path, 2000)
+    with Reader(tmp_path / "s", pause or 0, at_once=bool(pause)) as reader:
+        with live.Job(tmp_path, film, "out.mkv", "--preset", "ultrafast", "-f", "stats=s",
+                      *more) as job:
+            time.sleep(2)
+            told = job.stop(limit=2.5)
+        whole = [json.loads(line)["frame"] for line in reader.rest().split(b"\n")[:-1]]
+    assert len(live.check_times(tmp_path / "out.mkv")) == told["frames"]["out"] > 10
+    assert whole == [k // 3 for k in range(len(whole))]
+    assert told["records"][0]["dropped"] > 0
+
+
+def test_a_reader_that_leaves_harms_no_other_report(tmp_path):
+    film = long_film(tmp_path)
+    os.mkfifo(tmp_path / "s")
+    threading.Thread(target=lambda: open(tmp_path / "s", "rb").read(100), daemon=True).start()
+    result = tools.sluice(film, "hash:out", "-f", "stats=s,stats=t", cwd=tmp_path)
+    assert result.code == 5 and result.stderr.count("s could not be written: Broken pipe") == 1
+    assert len(tools.read_hashes((tmp_path / "out").read_text())) == 300
+    assert len(lines(tmp_path / "t")) == 900
