@@ -729,16 +729,10 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
             recorder_finish(job->recorder, meter_now_ns() + stop_flush_ns);
         return status;
     }
-    if (job->stop.asked && job->sink->carries && !job->sink->kept) {
-        log_print(&job->log, LOG_WARNING,
-                  "stopped before the encoder gave its first frame: there is no output");
-        let_sink_go(job, !*left_alone);
-        if (job->recorder)
-            recorder_abandon(job->recorder);
-        return STATUS_STOPPED;
-    }
     status = job->sink->finish(job->sink);
-    if (job->recorder)
+    if (job->recorder && job->sink->absent)
+        recorder_abandon(job->recorder);
+    else if (job->recorder)
         status = status_join(status, recorder_finish(job->recorder, INT64_MAX));
     let_sink_go(job, false);
     if (!status && !*left_alone)

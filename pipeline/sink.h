@@ -71,6 +71,7 @@ struct sink {
     bool is_live;             // it is watched while it is written: all goes at the source's pace
     _Atomic int64_t dropped;  // frames that the output's clock has no tick for
     _Atomic int64_t kept;     // of sinks that carry: frames that a stop does not take back
+    atomic_bool absent;       // a stop left it without a picture; set by finish()
     enum AVPixelFormat pixel; // of what is written: of the frames, unless open() changes it
 
     // Open everything and write the header. Once.
@@ -88,8 +89,10 @@ struct sink {
     // No time is left: what waits in write() or carry() gives up. Any thread. NULL: nothing waits.
     void (*hurry)(struct sink *sink);
 
-    // There is no more: make the output whole. No other thread is in carry() then; one may still be
-    // in write() after hurry(), deep in an encoder, and is not waited for.
+    // There is no more: make the output whole. One that carries and has no picture when the job was
+    // stopped goes instead, with a sentence: nobody wants its sound alone. No other thread is in
+    // carry() then; one may still be in write() after hurry(), deep in an encoder, and is not
+    // waited for.
     enum status (*finish)(struct sink *sink);
 
     // Describe outputs number `first` and following, at most `most`. Returns how many. Any thread.

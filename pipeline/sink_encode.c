@@ -543,11 +543,24 @@ static void hurry(struct sink *sink)
         writer_hurry(self->writer[k]);
 }
 
+static void let_go(struct encode_sink *self)
+{
+    for (int k = 0; k < self->writers; k++) {
+        log_print(self->log, LOG_WARNING,
+                  "stopped before the encoder gave its first frame: there is no %s",
+                  writer_target(self->writer[k])->shown);
+        writer_discard(self->writer[k]);
+    }
+}
+
 static enum status finish(struct sink *sink)
 {
     struct encode_sink *self = (struct encode_sink *)sink;
     enum status status = STATUS_OK;
-    for (int k = 0; k < self->writers; k++)
+    sink->absent = self->stop && self->stop->asked && !sink->kept;
+    if (sink->absent)
+        let_go(self);
+    for (int k = 0; k < self->writers && !sink->absent; k++)
         writer_finish(self->writer[k]);
     for (int k = 0; k < self->writers; k++)
         status = status_join(status, writer_join(self->writer[k]));
@@ -568,8 +581,8 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
             .container = target->muxer->name,
             .frames = figures.packets,
             .dropped = figures.skipped,
-            .bytes = figures.bytes,
-            .files = figures.files,
+            .bytes = sink->absent ? 0 : figures.bytes,
+            .files = sink->absent ? 0 : figures.files,
             .connects = figures.connects,
             .connected = figures.connected,
             .failed = status_is_failure(figures.status),

@@ -204,6 +204,7 @@ static enum status finish(struct sink *sink)
 {
     struct fan_sink *self = (struct fan_sink *)sink;
     enum status status = STATUS_OK;
+    int absent = 0;
     for (int k = 0; k < self->branches; k++)
         queue_close(self->branch[k].frames);
     for (int k = 0; k < self->branches; k++) {
@@ -213,8 +214,10 @@ static enum status finish(struct sink *sink)
         if (!status_is_failure(one))
             one = branch->sink->finish(branch->sink);
         branch->finished = true;
+        absent += branch->sink->absent;
         status = status_join(status, status_is_failure(one) ? one : STATUS_OK);
     }
+    sink->absent = absent == self->branches;
     return status;
 }
 

@@ -87,6 +87,10 @@ void writer_hurry(struct writer *writer);
 // There is no more: what waits is written, and the output made whole. Returns at once; once.
 void writer_finish(struct writer *writer);
 
+// Nobody wants it: what is not finished leaves no trace. Returns at once; once, in the place of
+// writer_finish().
+void writer_discard(struct writer *writer);
+
 // Wait for that, of connections no longer than a second. Its failure, if it had one; an address
 // that was never reached is one.
 enum status writer_join(struct writer *writer);

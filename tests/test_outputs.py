@@ -407,6 +407,34 @@ def test_interrupt_leaves_all_whole(tmp_path, film, live):
     assert len(tools.read_hashes((tmp_path / "e.txt").read_text())) == out
 
 
+@pytest.mark.parametrize("outputs", [["late.mkv"], ["main.mkv", "--preset", "ultrafast", "-o", "late.mkv"],
+                                     ["main.mkv", "--preset", "ultrafast", "-f", "tap=late.mkv,null"],
+                                     ["late.mkv", "-o", "hash:main.txt"]])
+@pytest.mark.parametrize("live", [False, True])
+def test_a_stop_leaves_no_output_without_a_picture(tmp_path, live, outputs):
+    """Sound alone is none, beside others as by itself."""
+    film = tmp_path / "film.mkv"
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=25,noise=alls=100:allf=t", "-f", "lavfi",
+                 "-i", "sine=sample_rate=48000", "-t", 4, *tools.X264, "-preset", "ultrafast", "-c:a", "aac",
+                 film)
+    slow = ["-c:v", "libaom-av1", "--option", "cpu-used=0", "--option", "lag-in-frames=35"]
+    k = outputs.index("late.mkv") + 1 if "late.mkv" in outputs else None
+    if k is None: # a tap's encoder follows from its name
+        outputs = [word.replace("late.mkv", "late.webm") for word in outputs]
+    else:
+        outputs = [*outputs[:k], *slow, *outputs[k:]]
+    with Job(tmp_path, film, *outputs, *(["--live"] if live else [])) as job:
+        time.sleep(2)
+        told = job.stop(limit=2 + 8)
+    late, others = output_of(told, "late"), [one for one in told["outputs"] if "late" not in one["name"]]
+    assert not list(tmp_path.glob("late*"))
+    assert late["frames"] == late["bytes"] == 0 and not late["failed"]
+    assert job.count(f"gave its first frame: there is no {late['name']}") == 1
+    for one in others:
+        assert one["frames"] > 0 and not one["failed"]
+        assert (tmp_path / one["name"].split(":")[-1]).stat().st_size > 0
+
+
 # ---- segments ----
 
 
