@@ -142,6 +142,15 @@ class Job:
             assert self.process.poll() is None, "".join(self.said)
             time.sleep(0.02)
 
+    def lose(self, server, away=0):
+        """Its source goes, stays away for so many seconds after that was noticed, and is had back."""
+        self.await_frames()
+        server.kill()
+        self.await_words("is lost")
+        time.sleep(away)
+        server.start()
+        self.await_words("is back after")
+
     def resources(self):
         """Descriptors and threads."""
         root = Path(f"/proc/{self.process.pid}")

@@ -148,11 +148,7 @@ def test_sender_of_udp_that_pauses(tmp_path):
     port = free_port()
     with udp_sender(port) as sender, Job(tmp_path, f"udp://127.0.0.1:{port}", "out.mkv",
                                          "--stall-timeout", 1) as job:
-        job.await_frames()
-        sender.kill()
-        job.await_words("is lost")
-        sender.start()
-        job.await_words("is back after")
+        job.lose(sender)
         time.sleep(0.5)
         told = job.stop()
     times = check_times(tmp_path / "out.mkv")
@@ -163,11 +159,7 @@ def test_sender_of_udp_that_pauses(tmp_path):
 def check_return(folder, sending, url):
     """The sender goes and comes, and the output has both parts."""
     with sending as peer, Job(folder, url, "out.mkv", "--stall-timeout", 1) as job:
-        job.await_frames()
-        peer.kill()
-        job.await_words("is lost")
-        peer.start()
-        job.await_words("is back after")
+        job.lose(peer)
         job.stop()
     check_times(folder / "out.mkv")
 
@@ -200,12 +192,7 @@ events {{ }} rtmp {{ server {{ listen 127.0.0.1:{port}; application live {{ live
 def test_gap_is_filled(tmp_path, kind):
     with rtsp(SMALL) as server, Job(tmp_path, server.urls[0], "out.mkv", "--gap", kind, "-f",
                                     "gray") as job:
-        job.await_frames()
-        server.kill()
-        job.await_words("is lost")
-        time.sleep(2.5)
-        server.start()
-        job.await_words("is back after")
+        job.lose(server, away=2.5)
         time.sleep(1)
         told = job.stop()
     times = check_times(tmp_path / "out.mkv")
@@ -478,11 +465,7 @@ def test_screen_that_goes_and_comes(tmp_path):
         time.sleep(1)
         with Job(tmp_path, f"x11grab::{number}", "out.mkv", "--rate", 25, "--stall-timeout",
                  1) as job:
-            job.await_frames()
-            screen.kill()
-            job.await_words("is lost")
-            screen.start()
-            job.await_words("is back after")
+            job.lose(screen)
             job.stop()
     check_times(tmp_path / "out.mkv")
 

@@ -4,7 +4,6 @@ any other."""
 import json
 import os
 import socket
-import time
 
 import numpy as np
 import pytest
@@ -293,12 +292,7 @@ def test_changes_reach_taps_and_taps_stay(tmp_path):
 def test_gaps_are_filled_in_all_pictures(tmp_path, gap):
     with live.rtsp(live.SMALL) as server, live.Job(tmp_path, server.urls[0], "hash:b.txt", "--gap", gap,
                                                    "-f", "tap='hash:a.txt',gray") as job:
-        job.await_frames()
-        server.kill()
-        job.await_words("is lost")
-        time.sleep(2.5)
-        server.start()
-        job.await_words("is back after")
+        job.lose(server, away=2.5)
         told = job.stop()
     taps, mains = (tools.read_hashes((tmp_path / name).read_text()) for name in ("a.txt", "b.txt"))
     both = min(len(taps), len(mains))
