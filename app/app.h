@@ -35,6 +35,7 @@ struct settings {
     char **word;       // of `sluice ctl`: what follows
     int words;
     const char *control, *journal, *replay; // NULL: none
+    const char *others[4];                  // the files that a run writes besides, ended by NULL
     FILE *journal_file;
     bool journal_failed;
     struct sluice_change *changes; // of --replay

@@ -115,6 +115,8 @@ int filter_command(struct settings *settings)
     struct sluice_job *job;
     if (!journal_read(settings))
         return EXIT_USAGE;
+    if (settings->replay && sluice_check_files(&settings->config))
+        return EXIT_USAGE; // its chain may write
     if (!journal_open(settings))
         return EXIT_OUTPUT;
     if (!watcher_start(&watcher)) {

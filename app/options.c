@@ -561,40 +561,22 @@ static bool is_same_file(const char *name, const char *file)
            real_name(file, real_file, sizeof real_file) && !strcmp(real_name_of, real_file);
 }
 
-static bool is_output(const struct settings *settings, const char *file)
+// What a run writes besides must be nothing that it reads or writes otherwise.
+static int check_reports(struct settings *settings)
 {
-    bool is = is_same_file(settings->config.output.name, file);
-    for (int k = 0; k + 1 < settings->output_count; k++)
-        is |= is_same_file(settings->outputs[k].name, file);
-    return is;
-}
-
-// What a run writes besides must not be its video.
-static int check_reports(const struct settings *settings)
-{
-    const struct sluice_config *config = &settings->config;
-    const struct {
-        const char *option, *file;
-    } reports[] = {{"json", settings->json},
-                   {"chart", settings->chart},
-                   {"trace", config->trace},
-                   {"journal", settings->journal}};
-    for (size_t k = 0; k < sizeof reports / sizeof *reports; k++) {
-        const char *file = reports[k].file;
-        if (!file || !strcmp(file, "-") ||
-            (!is_same_file(config->input, file) && !is_output(settings, file)))
-            continue;
-        fprintf(stderr, "sluice: --%s %s would overwrite the video of that name\n",
-                reports[k].option, file);
-        return EXIT_USAGE;
-    }
+    const char *const files[] = {settings->json, settings->chart, settings->journal};
+    int count = 0;
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++)
+        if (files[k] && strcmp(files[k], "-"))
+            settings->others[count++] = files[k];
+    settings->config.others = settings->others;
     if (settings->journal && settings->replay &&
         is_same_file(settings->replay, settings->journal)) {
         fprintf(stderr, "sluice: --journal would overwrite what --replay reads, %s\n",
                 settings->journal);
         return EXIT_USAGE;
     }
-    return -1;
+    return sluice_check_files(&settings->config) ? EXIT_USAGE : -1;
 }
 
 int settings_parse(int argc, char **argv, enum command *command, struct settings *settings)

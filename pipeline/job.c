@@ -12,6 +12,7 @@
 #include "pipeline/budget.h"
 #include "pipeline/check.h"
 #include "pipeline/choose.h"
+#include "pipeline/claims.h"
 #include "pipeline/metrics.h"
 #include "pipeline/names.h"
 #include "pipeline/session.h"
@@ -109,88 +110,22 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
     return STATUS_OK;
 }
 
-static const char *file_of(const char *output)
-{
-    return strncmp(output, "hash:", 5) ? output : output + 5;
-}
-
-// Whether the chain looks for the picture in this file.
-static bool is_template(const struct chain *chain, const char *name)
-{
-    for (int k = 0; k < chain->links; k++) {
-        const struct template_set *set = chain->link[k].templates;
-        for (int t = 0; set && t < set->count; t++)
-            if (names_collide(set->template[t].name, name))
-                return true;
-    }
-    return false;
-}
-
-// Whether a chain, the first or another, reads nothing that the job writes.
-static enum status check_templates(void *job_, const struct chain *chain, const struct log *log)
-{
-    const struct sluice_job *job = job_;
-    char shown[4300];
-    for (int k = 0; k < job->files; k++) {
-        name_without_secrets(job->file[k], shown, sizeof shown);
-        if (is_template(chain, job->file[k]))
-            return fail(log, STATUS_USAGE,
-                        "template and output are the same file, %s; name another one", shown);
-    }
-    return STATUS_OK;
-}
-
-// One more file that the job writes: not the input, nor one of the others.
-static enum status claim(struct sluice_job *job, const struct sluice_config *config,
-                         const char *name)
-{
-    char shown[4300];
-    if (strcmp(config->input, "-") && strcmp(name, "-") && names_collide(config->input, name))
-        return fail(&job->log, STATUS_USAGE,
-                    "input and output are the same file, %s; name another output", config->input);
-    name_without_secrets(name, shown, sizeof shown);
-    for (int k = 0; k < job->files; k++)
-        if (names_are_same(name, job->file[k]))
-            return fail(&job->log, STATUS_USAGE, "%s is named twice as an output", shown);
-    char **list = realloc(job->file, (size_t)(job->files + 1) * sizeof *list);
-    if (!list)
-        return STATUS_MEMORY;
-    job->file = list;
-    list[job->files] = strdup(name);
-    return list[job->files++] ? STATUS_OK : STATUS_MEMORY;
-}
-
-static enum status claim_records(struct sluice_job *job, const struct sluice_config *config)
-{
-    enum status status = STATUS_OK;
-    const struct recording *recording;
-    for (int k = 0; !status && (recording = recorder_recording(job->recorder, k)); k++) {
-        if (recording->name)
-            status = claim(job, config, recording->name);
-        if (!status && recording->beside_name)
-            status = claim(job, config, recording->beside_name);
-    }
-    return status;
-}
-
 static enum status check_outputs(struct sluice_job *job, const struct sluice_config *config,
                                  const struct sink_request *outputs, int count)
 {
-    enum status status = STATUS_OK;
     if (count > OUTPUTS_MOST)
         return fail(&job->log, STATUS_USAGE, "a job writes up to %d outputs, taps among them",
                     OUTPUTS_MOST);
-    for (int k = 0; k < count && !status; k++) {
+    for (int k = 0; k < count; k++)
         if (!outputs[k].output || !*outputs[k].output)
-            status = fail(&job->log, STATUS_USAGE, "no output is named");
-        else
-            status = claim(job, config, file_of(outputs[k].output));
-    }
-    if (!status)
-        status = claim_records(job, config);
-    if (!status && config->trace)
-        status = claim(job, config, config->trace);
-    return status ? status : check_templates(job, &job->chain, &job->log);
+            return fail(&job->log, STATUS_USAGE, "no output is named");
+    return claims_create(config, &job->chain, &job->log, &job->claims);
+}
+
+static enum status check_next(void *job_, const struct chain *chain, const struct log *log)
+{
+    const struct sluice_job *job = job_;
+    return claims_check(job->claims, chain, log);
 }
 
 static enum status check_changes(struct sluice_job *job, const struct sluice_config *config)
@@ -204,7 +139,7 @@ static enum status check_changes(struct sluice_job *job, const struct sluice_con
         if (!status && !chain_writes_alike(&planned, &job->chain, &error))
             status = fail(&job->log, STATUS_USAGE, "%s", error.message);
         if (!status)
-            status = check_templates(job, &planned, &job->log);
+            status = check_next(job, &planned, &job->log);
         chain_free(&planned);
     }
     return status;
@@ -296,7 +231,7 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
                                                           .planned = config->changes,
                                                           .changed = config->changed,
                                                           .opaque = config->opaque,
-                                                          .check = check_templates,
+                                                          .check = check_next,
                                                           .checker = job,
                                                           .log = &job->log},
                                 &job->changes);
@@ -880,9 +815,7 @@ void sluice_job_destroy(struct sluice_job **job)
     chain_free(&old->chain);
     trace_discard(&old->trace);
     free(old->output_name);
-    for (int k = 0; k < old->files; k++)
-        free(old->file[k]);
-    free(old->file);
+    claims_destroy(&old->claims);
     monitor_finish(&old->threads_lock);
     free(old);
     *job = NULL;

@@ -60,8 +60,7 @@ struct sluice_job {
     char *output_name;                // of the first, without secrets
     char *output_names[OUTPUTS_MOST]; // without secrets, in the order of the sink's
     int outputs;
-    char **file; // the names of those that are written: outputs, records, the trace
-    int files;
+    struct claims *claims;                      // the files that are written
     int pictures;                               // of the chain: its result, and its taps
     struct sink_formats formats[PICTURES_MOST]; // of each
     struct trace *trace;                        // NULL: none

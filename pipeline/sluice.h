@@ -123,6 +123,10 @@ struct sluice_config {
 
     bool overwrite; // replace existing outputs
 
+    // Files that whoever runs the job writes beside it, a summary or a journal, ended by NULL;
+    // NULL: none. Refused like outputs where the job reads or writes one of them.
+    const char *const *others;
+
     enum sluice_backend backend;
     enum sluice_hwdec hwdec;
     const char *device; // which GPUs: "0", "0,1", which take frames in turn, or "all"; NULL: "0"
@@ -163,6 +167,10 @@ enum sluice_status sluice_job_create(const struct sluice_config *config, struct 
 // Do it, once. Blocks until the output is whole or has failed. A failed file output is removed, and
 // what stood under its name before still stands. Damaged input is no failure: see the summary.
 enum sluice_status sluice_job_run(struct sluice_job *job);
+
+// Whether sluice_job_create() would refuse the names of the files, so that `others` may be opened
+// before: SLUICE_USAGE if one that is written is written twice, or was read. Nothing is opened.
+enum sluice_status sluice_check_files(const struct sluice_config *config);
 
 // Ask a running job to end early: what was filtered so far becomes a whole output, within two
 // seconds whatever source and encoder do, and sluice_job_run() returns SLUICE_STOPPED. Returns at

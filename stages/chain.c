@@ -313,6 +313,10 @@ static enum status parse_texts(struct parser *parser, struct span span, struct c
 {
     const struct stage_option *option = &link->stage->option[index];
     enum status status = parse_text(parser, span, option, &link->text[index]);
+    if (!status && option->resolve && !option->many) {
+        free(link->given[index]);
+        link->given[index] = unquoted(trimmed(span));
+    }
     if (status || !option->pictures)
         return status;
     return read_pictures(parser, span, option, link->text[index], &link->templates);
@@ -577,6 +581,7 @@ static bool copy_link(const struct chain_link *from, struct chain_link *to)
     template_set_ref(to->templates);
     for (int k = 0; k < STAGE_OPTIONS; k++) {
         to->text[k] = from->text[k] ? strdup(from->text[k]) : NULL;
+        to->given[k] = NULL; // it was asked for when the text was read
         whole = whole && !to->text[k] == !from->text[k];
     }
     return whole;
@@ -728,7 +733,7 @@ void chain_free(struct chain *chain)
     for (int k = 0; k < chain->links; k++) {
         template_set_unref(&chain->link[k].templates);
         for (int n = 0; n < STAGE_OPTIONS; n++)
-            free(chain->link[k].text[n]);
+            free(chain->link[k].text[n]), free(chain->link[k].given[n]);
     }
     free(chain->link);
     *chain = (struct chain){0};

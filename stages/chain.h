@@ -17,6 +17,7 @@ struct chain_link {
     const struct stage *stage;
     double value[STAGE_OPTIONS];    // NAN where derived and not given, and of texts
     char *text[STAGE_OPTIONS];      // of texts that were given, resolved; the chain's
+    char *given[STAGE_OPTIONS];     // of those that may be read from a file: as they were given
     struct template_set *templates; // of the text that names pictures; a count of it is the chain's
 };
 

@@ -1047,3 +1047,40 @@ def test_journal_that_is_none_is_refused(run, tmp_path, clips):
     assert result.code == 2 and (tmp_path / "j").read_text()
     (tmp_path / "j").write_text('{"pts_us":9000000,"chain":"gausian"}')
     assert "did you mean" in run("-q", clips["plain.mp4"], "null:", "--replay", "j").stderr
+
+
+# ---- files that are written twice, or were read ----
+
+
+@pytest.mark.parametrize("words, sentence", [
+    (["out.mkv", "-f", "tap=a.mkv,gray", "--json", "a.mkv"], "a.mkv is named twice as an output"),
+    (["out.mkv", "-f", "stats=s", "--json", "./s"], "./s is named twice as an output"),
+    (["out.mkv", "-f", "stats=s", "--journal", "s"], "s is named twice as an output"),
+    (["out.mkv", "-f", "gray,wavelet=2:out=w", "--json", "w.json"], "w.json is named twice as an output"),
+    (["out.mkv", "--json", "j", "--journal", "./j"], "j is named twice as an output"),
+    (["out.mkv", "--trace", "j", "--json", "j"], "j is named twice as an output"),
+    (["out.mkv", "--json", "out.mkv"], "out.mkv is named twice as an output"),
+    (["out.mkv", "-o", "b.mkv", "--journal", "b.mkv"], "b.mkv is named twice as an output"),
+    (["hash:b", "--journal", "b"], "b is named twice as an output"),
+    (["link", "-F", "matroska", "-o", "hash:kernel.txt"], "kernel.txt is named twice as an output"),
+    (["out.mkv", "--replay", "changes", "--json", "s"], "s is named twice as an output"),
+    (["out.mkv", "--json", "in.mp4"], "input and output are the same file, in.mp4"),
+    (["out.mkv", "--journal", "./in.mp4"], "input and output are the same file, ./in.mp4"),
+    (["hash:kernel.txt", "-f", "convolve=kernel.txt"], "kernel and output are the same file, kernel.txt"),
+    (["out.mkv", "-f", "convolve='./kernel.txt',stats=kernel.txt"], "kernel and output are the same file"),
+    (["out.mkv", "-f", "sepconvolve=1 2 1:row.txt", "--json", "row.txt"], "kernel and output are the same"),
+    (["out.mkv", "-f", "convolve=kernel.txt", "--json", "link"], "kernel and output are the same file, link"),
+    (["out.mkv", "-f", "match=t.pgm", "--journal", "t.pgm"], "template and output are the same file, t.pgm"),
+    (["out.mkv", "-f", "match=t.pgm,tap=t.pgm"], "template and output are the same file, t.pgm"),
+])
+def test_a_file_that_is_used_is_not_written_again(tmp_path, clips, words, sentence):
+    (tmp_path / "in.mp4").write_bytes(clips["plain.mp4"].read_bytes())
+    (tmp_path / "kernel.txt").write_text("1 2 1\n2 4 2\n1 2 1\n")
+    (tmp_path / "row.txt").write_text("1 2 1\n")
+    (tmp_path / "link").symlink_to("kernel.txt")
+    (tmp_path / "t.pgm").write_bytes(b"P5 4 4 255\n" + bytes(range(16)))
+    (tmp_path / "changes").write_text('{"pts_us": 0, "chain": "gray,stats=s"}\n')
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    result = tools.sluice("in.mp4", *words, "-y", cwd=tmp_path)
+    assert result.code == 2 and sentence in result.stderr, result.stderr
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

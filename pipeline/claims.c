@@ -1,0 +1,192 @@
+#include "pipeline/claims.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/check.h"
+#include "pipeline/choose.h"
+#include "pipeline/names.h"
+
+struct claims {
+    char **name; // of what is written
+    int count;
+};
+
+// What is claimed for, and against.
+struct claiming {
+    struct claims *claims;
+    const struct sluice_config *config;
+    const struct chain *chain;
+    const struct log *log;
+};
+
+static const char *file_of(const char *output)
+{
+    return strncmp(output, "hash:", 5) ? output : output + 5;
+}
+
+// Whether the chain looks for the picture in this file.
+static bool is_template(const struct chain *chain, const char *name)
+{
+    for (int k = 0; k < chain->links; k++) {
+        const struct template_set *set = chain->link[k].templates;
+        for (int t = 0; set && t < set->count; t++)
+            if (names_collide(set->template[t].name, name))
+                return true;
+    }
+    return false;
+}
+
+// Whether a text of the chain was read from this file.
+static bool is_text(const struct chain *chain, const char *name)
+{
+    for (int k = 0; k < chain->links; k++)
+        for (int n = 0; n < STAGE_OPTIONS; n++)
+            if (chain->link[k].given[n] && names_collide(chain->link[k].given[n], name))
+                return true;
+    return false;
+}
+
+// What a chain reads this file for; NULL: it does not.
+static const char *reading(const struct chain *chain, const char *name)
+{
+    return is_template(chain, name) ? "template" : is_text(chain, name) ? "kernel" : NULL;
+}
+
+static bool is_input(const struct claiming *claiming, const char *name)
+{
+    const char *input = claiming->config->input;
+    return input && strcmp(input, "-") && strcmp(name, "-") && names_collide(input, name);
+}
+
+static bool is_claimed(const struct claims *claims, const char *name)
+{
+    for (int k = 0; k < claims->count; k++)
+        if (names_are_same(name, claims->name[k]) || names_collide(claims->name[k], name))
+            return true;
+    return false;
+}
+
+static enum status claim(const struct claiming *claiming, const char *name)
+{
+    char shown[4300];
+    struct claims *claims = claiming->claims;
+    name_without_secrets(name, shown, sizeof shown);
+    const char *read = is_input(claiming, name) ? "input" : reading(claiming->chain, name);
+    if (read)
+        return fail(claiming->log, STATUS_USAGE,
+                    "%s and output are the same file, %s; name another output", read, shown);
+    if (is_claimed(claims, name))
+        return fail(claiming->log, STATUS_USAGE, "%s is named twice as an output", shown);
+    char **list = realloc(claims->name, (size_t)(claims->count + 1) * sizeof *list);
+    if (!list)
+        return STATUS_MEMORY;
+    claims->name = list;
+    list[claims->count] = strdup(name);
+    return list[claims->count] ? claims->count++, STATUS_OK : STATUS_MEMORY;
+}
+
+static enum status claim_outputs(const struct claiming *claiming)
+{
+    struct sink_request outputs[OUTPUTS_MOST];
+    enum status status = STATUS_OK;
+    int count = sink_requests_of(claiming->config, outputs);
+    count = sink_requests_add_taps(claiming->config, claiming->chain, outputs, count);
+    for (int k = 0; k < count && k < OUTPUTS_MOST && !status; k++)
+        if (outputs[k].output)
+            status = claim(claiming, file_of(outputs[k].output));
+    return status;
+}
+
+static enum status claim_record(const struct claiming *claiming, const struct chain_file *file)
+{
+    enum status status = file->name ? claim(claiming, file->name) : STATUS_OK;
+    if (status || !file->name || !file->option->beside)
+        return status;
+    size_t size = strlen(file->name) + strlen(file->option->beside) + 1;
+    char *beside = malloc(size);
+    if (!beside)
+        return STATUS_MEMORY;
+    snprintf(beside, size, "%s%s", file->name, file->option->beside);
+    status = claim(claiming, beside);
+    free(beside);
+    return status;
+}
+
+static enum status claim_records(const struct claiming *claiming)
+{
+    int count = chain_files(claiming->chain, WRITES_RECORDS, NULL, 0);
+    struct chain_file *list = calloc((size_t)count + 1, sizeof *list);
+    enum status status = list ? STATUS_OK : STATUS_MEMORY;
+    if (list)
+        chain_files(claiming->chain, WRITES_RECORDS, list, count);
+    for (int k = 0; k < count && !status; k++)
+        status = claim_record(claiming, &list[k]);
+    free(list);
+    return status;
+}
+
+static enum status claim_others(const struct claiming *claiming)
+{
+    const struct sluice_config *config = claiming->config;
+    enum status status = config->trace ? claim(claiming, config->trace) : STATUS_OK;
+    for (const char *const *other = config->others; other && *other && !status; other++)
+        status = claim(claiming, *other);
+    return status;
+}
+
+enum status claims_create(const struct sluice_config *config, const struct chain *chain,
+                          const struct log *log, struct claims **claims)
+{
+    *claims = calloc(1, sizeof **claims);
+    if (!*claims)
+        return STATUS_MEMORY;
+    const struct claiming claiming = {*claims, config, chain, log};
+    enum status status = claim_outputs(&claiming);
+    if (!status)
+        status = claim_records(&claiming);
+    if (!status)
+        status = claim_others(&claiming);
+    if (status)
+        claims_destroy(claims);
+    return status;
+}
+
+void claims_destroy(struct claims **claims)
+{
+    if (!*claims)
+        return;
+    for (int k = 0; k < (*claims)->count; k++)
+        free((*claims)->name[k]);
+    free((*claims)->name);
+    free(*claims);
+    *claims = NULL;
+}
+
+enum status claims_check(const struct claims *claims, const struct chain *chain,
+                         const struct log *log)
+{
+    char shown[4300];
+    for (int k = 0; k < claims->count; k++) {
+        const char *read = reading(chain, claims->name[k]);
+        name_without_secrets(claims->name[k], shown, sizeof shown);
+        if (read)
+            return fail(log, STATUS_USAGE, "%s and output are the same file, %s; name another one",
+                        read, shown);
+    }
+    return STATUS_OK;
+}
+
+enum sluice_status sluice_check_files(const struct sluice_config *config)
+{
+    struct log log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque};
+    struct chain_error error;
+    struct chain chain = {0};
+    struct claims *claims;
+    if (chain_parse(config->chain ? config->chain : CHAIN_DEFAULT, &chain, &error))
+        chain = (struct chain){0}; // sluice_job_create() tells
+    enum status status = claims_create(config, &chain, &log, &claims);
+    claims_destroy(&claims);
+    chain_free(&chain);
+    return (enum sluice_status)status;
+}
