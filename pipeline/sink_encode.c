@@ -547,7 +547,7 @@ static void let_go(struct encode_sink *self)
 {
     for (int k = 0; k < self->writers; k++) {
         log_print(self->log, LOG_WARNING,
-                  "stopped before the encoder gave its first frame: there is no %s",
+                  "stopped before the encoder gave its first frame: there is no output %s",
                   writer_target(self->writer[k])->shown);
         writer_discard(self->writer[k]);
     }

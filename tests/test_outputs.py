@@ -429,7 +429,7 @@ def test_a_stop_leaves_no_output_without_a_picture(tmp_path, live, outputs):
     late, others = output_of(told, "late"), [one for one in told["outputs"] if "late" not in one["name"]]
     assert not list(tmp_path.glob("late*"))
     assert late["frames"] == late["bytes"] == 0 and not late["failed"]
-    assert job.count(f"gave its first frame: there is no {late['name']}") == 1
+    assert job.count(f"gave its first frame: there is no output {late['name']}") == 1
     for one in others:
         assert one["frames"] > 0 and not one["failed"]
         assert (tmp_path / one["name"].split(":")[-1]).stat().st_size > 0
