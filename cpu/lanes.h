@@ -23,11 +23,17 @@
 #define LANES_CALL_1(name, a) _mm_##name((__m128i)(a))
 #endif
 
-// Before a loop over sums that shall stay in registers.
+// Before a loop over up to 4 sums that shall stay in registers; before one over products, of
+// which there are any number, where 32 registers hold what several of them need.
 #ifdef __clang__
 #define UNROLL _Pragma("unroll")
 #else
 #define UNROLL _Pragma("GCC unroll 4")
+#endif
+#if LANES == 32 && !defined(__clang__)
+#define UNROLL_PRODUCTS _Pragma("GCC unroll 4")
+#else
+#define UNROLL_PRODUCTS
 #endif
 
 typedef uint16_t lanes16 __attribute__((vector_size(2 * LANES)));
@@ -142,31 +148,43 @@ static inline void lanes_store_8(uint8_t *to, lanes16 value)
 #endif
 }
 
-// Bytes 0 and 1, 2 and 3, ... added up.
-static inline lanes16 lanes_pair_sums(const uint8_t *from)
+// Of both vectors, one after the other.
+static inline void lanes_store_8_both(uint8_t *to, lanes16 first, lanes16 second)
+{
+    lanes16 bytes = (lanes16)LANES_CALL(packus_epi16, first, second);
+#if LANES == 32
+    const __m512i order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0);
+    bytes = (lanes16)_mm512_permutexvar_epi64(order, (__m512i)bytes);
+#elif LANES == 16
+    bytes = (lanes16)_mm256_permute4x64_epi64((__m256i)bytes, 0xd8);
+#endif
+    lanes_store(to, bytes);
+}
+
+// Twice the sums of bytes 0 and 1, 2 and 3, ...
+static inline lanes16 lanes_pair_sums_twice(const uint8_t *from)
 {
     lanes16 bytes = lanes_load(from);
 #ifdef __SSSE3__
-    return (lanes16)LANES_CALL(maddubs_epi16, bytes, (lanes16){0} + 0x0101);
+    return (lanes16)LANES_CALL(maddubs_epi16, bytes, (lanes16){0} + 0x0202);
 #else
-    return (bytes & 0xff) + (bytes >> 8);
+    return ((bytes & 0xff) + (bytes >> 8)) << 1;
 #endif
 }
 
-// Twice the signed lanes of even and odd in turn, which are not negative, as bytes of at most 255.
-static inline lanes8x2 lanes_twice(lanes16 even, lanes16 odd)
+// The signed lanes of even and odd in turn, which are not negative, as bytes of at most 255.
+static inline lanes8x2 lanes_turn_8(lanes16 even, lanes16 odd)
 {
 #ifdef __SSSE3__
 #define LANES_TURN 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15
     static const uint8_t turn[]
         __attribute__((aligned(64))) = {LANES_TURN, LANES_TURN, LANES_TURN, LANES_TURN};
     lanes16 halves = (lanes16)LANES_CALL(packus_epi16, even, odd);
-    lanes16 whole = (lanes16)LANES_CALL(shuffle_epi8, halves, lanes_load(turn));
+    return (lanes8x2)LANES_CALL(shuffle_epi8, halves, lanes_load(turn));
 #else
     lanes16 full = (lanes16){0} + 255;
-    lanes16 whole = lanes_least(even, full) | lanes_least(odd, full) << 8;
+    return (lanes8x2)(lanes_least(even, full) | lanes_least(odd, full) << 8);
 #endif
-    return (lanes8x2)LANES_CALL(adds_epu8, whole, whole);
 }
 
 static inline lanes8x2 lanes_least_8(lanes8x2 a, lanes8x2 b)
