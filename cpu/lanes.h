@@ -23,12 +23,14 @@
 #define LANES_CALL_1(name, a) _mm_##name((__m128i)(a))
 #endif
 
-// Before a loop over up to 4 sums that shall stay in registers; before one over products, of
+// Before a loop over up to 4 (8) sums that shall stay in registers; before one over products, of
 // which there are any number, where 32 registers hold what several of them need.
 #ifdef __clang__
 #define UNROLL _Pragma("unroll")
+#define UNROLL_8 _Pragma("unroll")
 #else
 #define UNROLL _Pragma("GCC unroll 4")
+#define UNROLL_8 _Pragma("GCC unroll 8")
 #endif
 #if LANES == 32 && !defined(__clang__)
 #define UNROLL_PRODUCTS _Pragma("GCC unroll 4")

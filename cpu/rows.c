@@ -29,6 +29,11 @@ enum {
 #else
     VERTICAL_ROWS = 2,
 #endif
+#ifdef LANES_ADD_SOME
+    VERTICAL_TALL = 2 * VERTICAL_ROWS,
+#else
+    VERTICAL_TALL = VERTICAL_ROWS,
+#endif
 };
 
 static inline int min_int(int a, int b)
@@ -304,6 +309,7 @@ const struct row_kernels ROWS_TABLE = {
     .mix_finish = BOTH(mix_finish),
     .mix_near = BOTH(mix_near),
     .rows_at_once = VERTICAL_ROWS,
+    .vertical_rows = VERTICAL_TALL,
     .vertical = BOTH(vertical),
     .horizontal = BOTH(horizontal),
     .sharpen = BOTH(sharpen),

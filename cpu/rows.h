@@ -27,7 +27,7 @@ struct convolve_tap {
     int16_t low, high;
 };
 
-enum { ROWS_AT_ONCE_MOST = 4, ROW_TAPS_MARGIN = ROWS_AT_ONCE_MOST };
+enum { ROWS_AT_ONCE_MOST = 4, VERTICAL_ROWS_MOST = 8, ROW_TAPS_MARGIN = ROWS_AT_ONCE_MOST };
 
 // Rows that match_products makes at once, and the samples that it may read, and results that it may
 // write, behind the last.
@@ -61,9 +61,10 @@ struct row_kernels {
     // is not has weight 0, and a row all the same.
     void (*mix_near[2])(const void *const *row, const struct op_mix *mix, void *to, int width);
 
-    // t of OP_SEPARABLE less the bias, for rows_at_once rows: row[0 .. 2 radius] are around the
+    // t of OP_SEPARABLE less the bias, for vertical_rows rows: row[0 .. 2 radius] are around the
     // first. shift = bits - fraction. After the rows that are needed, `row` holds as many again as
     // are made, which the next call will ask for: they are fetched, not read.
+    int vertical_rows; // a multiple of rows_at_once
     void (*vertical[2])(const void *const *row, const struct row_taps *taps, int shift,
                         int16_t *const *to, int width);
 

@@ -20,10 +20,10 @@ struct window {
 // What a stencil computes from its window, besides its result.
 struct separable {
     struct row_taps taps_x, taps_y;
-    int16_t *lines;                // of both
-    int first;                     // of the rows in t; INT_MIN: none
-    int16_t *t[ROWS_AT_ONCE_MOST]; // of OP_SEPARABLE less the bias, as many as are made at once
-    uint16_t *blurred;             // what sharpening starts from
+    int16_t *lines;                 // of both
+    int first;                      // of the rows in t; INT_MIN: none
+    int16_t *t[VERTICAL_ROWS_MOST]; // of OP_SEPARABLE less the bias, as many as are made at once
+    uint16_t *blurred;              // what sharpening starts from
 };
 
 struct coarse {
@@ -425,7 +425,7 @@ static int16_t *column_row(struct stream *stream, int level, int y, row_source *
     const struct op_separable *f = &here->step->stencil->separable;
     struct separable *made = &here->separable;
     bool coarse = f->decimate_x || f->decimate_y;
-    int count = stream->rows->rows_at_once, b = coarse ? 1 : here->bytes - 1;
+    int count = stream->rows->vertical_rows, b = coarse ? 1 : here->bytes - 1;
     if (y >= made->first && y - count < made->first)
         return made->t[y - made->first];
     int needed = 2 * f->radius_y + count;
@@ -813,7 +813,7 @@ static enum status init_columns(struct stream *stream, struct level *here, int c
     struct separable *made = &here->separable;
     size_t taps = 2 * (size_t)(f->radius_x + f->radius_y + 1 + 2 * ROW_TAPS_MARGIN);
     size_t stride = aligned(((size_t)columns + 2 * apron + 1) * sizeof(int16_t));
-    int rows = stream->rows->rows_at_once;
+    int rows = stream->rows->vertical_rows;
     made->lines = row_alloc(taps * sizeof(int16_t));
     made->blurred = row_alloc((size_t)stream->columns * sizeof(uint16_t));
     here->scratch = row_alloc(stride * (size_t)rows);
@@ -845,7 +845,7 @@ static enum status init_coarse(struct stream *stream, struct level *here)
     here->coarse.sum = row_alloc(sums * sizeof *here->coarse.sum);
     if (!here->coarse.sum)
         return STATUS_MEMORY;
-    int rows = 2 * f->radius_y + stream->rows->rows_at_once;
+    int rows = 2 * f->radius_y + stream->rows->vertical_rows;
     enum status status = window_init(&here->coarse.grid, rows, columns, 2, 0, true);
     if (!status)
         status = window_init(&here->coarse.blurred, 2, columns, 2, 0, true);
@@ -935,7 +935,7 @@ static int window_height(const struct stream *stream, const struct plan_step *st
     case OP_SEPARABLE:
         if (op->separable.decimate_x || op->separable.decimate_y)
             return 2 << op->separable.decimate_y;
-        return 2 * op->separable.radius_y + stream->rows->rows_at_once;
+        return 2 * op->separable.radius_y + stream->rows->vertical_rows;
     case OP_BOX:
         return 2 * op->box.radius_y + 2;
     case OP_CONVOLVE:
@@ -956,8 +956,8 @@ static enum status init_stencil(struct stream *stream, int level)
     bool coarse =
         op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
     if (coarse)
-        pointers = 2 * op->separable.radius_y + stream->rows->rows_at_once;
-    pointers += stream->rows->rows_at_once;
+        pointers = 2 * op->separable.radius_y + stream->rows->vertical_rows;
+    pointers += stream->rows->vertical_rows;
     here->pointers = malloc((size_t)pointers * sizeof *here->pointers);
     if (!here->pointers ||
         window_init(&here->window, rows, stream->columns, here->bytes, reach, !points))
