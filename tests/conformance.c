@@ -251,6 +251,11 @@ static const char *const fixed_chains[] = {
     "wavelet=40:gain=0.5:support=5:border=wrap",
     "wavelet=75:show=signed:out=file:border=zero",
     "gaussian=1,gray=mean,wavelet=3:9:21,invert",
+    "wavelet=32:64:100.5:256:500:support=5:out=file",
+    "wavelet=32:64:100.5:256:500:support=5:out=file:border=zero:norm=article",
+    "wavelet=32:64:100.5:256:500:support=5:show=scale:border=reflect",
+    "wavelet=32:64:100.5:256:500:support=5:out=file:show=signed:border=mirror",
+    "wavelet=500:256:100.5:64:32:support=5:out=file:show=abs:border=wrap",
     "match=t4x4.1:min=0.3",
     "match=t3x2m4:min=0.5:max=7",
     "match=t32x32.2:min=0.1:draw=map",
@@ -260,6 +265,14 @@ static const char *const fixed_chains[] = {
     "match=t33x1.5:min=0.15:draw=none",
     "gray,match=t70x5.1:min=0.05",
     "match=t24x80m2:min=0.02:max=4:draw=map",
+    "match=t1x40.2:min=0.15:draw=map",
+    "match=t40x1.2:t1x3.1:min=0.15:max=9",
+    "match=t2x1s3:t1x2s4:min=0.5:max=1000",
+    "match=t9x9s1:t2x7s2:min=0.5:max=1000:draw=map",
+    "match=t66x3s5:min=0.5:max=500:draw=none",
+    "match=t%wx%h.3:min=0.01",
+    "match=t%wx%hm2:t%wx%hs1:min=0.01:draw=map",
+    "match=t%wx1.2:t1x%h.4:t%wx2m1:min=0.05",
     "gaussian=1,match=t6x6.7:min=0.4,match=t8x2.1:min=0.4,invert",
     "gray,gaussian=1.4,sobel,threshold=20:240",
     "gaussian=1,convolve=@7x6,2:border=wrap,convolve=@19x18,2,sobel",
@@ -297,14 +310,23 @@ static void random_kernel(uint64_t *state, int width, int height, int rank, FILE
         fprintf(to, "%s%.10g", !k ? "" : k % width ? " " : "/", kernel[k]);
 }
 
-// Append the chain with random kernels in place of "@WIDTHxHEIGHT,RANK".
-static void expand_kernels(uint64_t *state, const char *chain, FILE *to)
+static int at_least(int least, int value)
+{
+    return value > least ? value : least;
+}
+
+// Append the chain with random kernels in place of "@WIDTHxHEIGHT,RANK", and how large the picture
+// is in place of "%w" and "%h": 2 of one that is smaller, as a template of one sample is none.
+static void expand(uint64_t *state, const char *chain, int picture_width, int picture_height,
+                   FILE *to)
 {
     int width, height, rank, length;
     for (; *chain; chain++) {
         if (sscanf(chain, "@%dx%d,%d%n", &width, &height, &rank, &length) == 3) {
             random_kernel(state, width, height, rank, to);
             chain += length - 1;
+        } else if (*chain == '%') {
+            fprintf(to, "%d", at_least(2, *++chain == 'w' ? picture_width : picture_height));
         } else {
             fputc(*chain, to);
         }
@@ -587,11 +609,13 @@ static void sides_free(const struct test_case *test, struct backend *backend, vo
     free(side);
 }
 
-// F of OP_WAVELET.
+// F of OP_WAVELET. Where s is large the sum is its integral, 4 pi s^2 / e, to 1e-6 from 64 on.
 static double full_scale(const struct op_wavelet *op, double scale)
 {
     double factor = 255 * op_wavelet_factor(op, scale) / op->unit, up = 0, down = 0;
     int reach = (int)ceil(6 * scale);
+    if (scale >= 64)
+        return factor * 4 * M_PI * scale * scale / M_E;
     for (int j = -reach; j <= reach; j++)
         for (int i = -reach; i <= reach; i++) {
             double r = (i * i + j * j) / (scale * scale), value = (r - 2) * exp(-r / 2);
@@ -709,14 +733,14 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
     *test = (struct test_case){.number = number};
     bool fixed = number < FIXED * FORMATS;
     test->format = test_format(fixed ? number / FIXED : random_below(&state, FORMATS));
+    test->width = ugly_size(&state, large);
+    test->height = ugly_size(&state, large);
     FILE *to = fmemopen(test->chain, sizeof test->chain, "w");
     if (fixed)
-        expand_kernels(&state, fixed_chains[number % FIXED], to);
+        expand(&state, fixed_chains[number % FIXED], test->width, test->height, to);
     else
         random_chain(&state, to);
     fclose(to);
-    test->width = ugly_size(&state, large);
-    test->height = ugly_size(&state, large);
     test->convert = !random_below(&state, 3);
     test->wanted = test_format(random_below(&state, FORMATS));
 

@@ -1,5 +1,6 @@
 // Templates for programs that read no files: noise, by names such as "t20x10.3", 20 x 10 samples of
-// kind 3, or "t20x10m3", of which some do not count.
+// kind 3, or "t20x10m3", of which some do not count, or "t20x10s3", of which the first and the last
+// alone count.
 #pragma once
 
 #include <stdio.h>
@@ -17,8 +18,8 @@ enum status template_load(const char *name, struct template *template, char *why
 {
     int width, height;
     unsigned kind;
-    char masked;
-    if (sscanf(name, "t%dx%d%c%u", &width, &height, &masked, &kind) != 4) {
+    char form;
+    if (sscanf(name, "t%dx%d%c%u", &width, &height, &form, &kind) != 4) {
         snprintf(why, size, "it is no template of noise");
         return STATUS_USAGE;
     }
@@ -27,13 +28,17 @@ enum status template_load(const char *name, struct template *template, char *why
     template->width = width;
     template->height = height;
     template->sample = malloc(samples);
-    template->mask = masked == 'm' ? malloc(samples) : NULL;
-    if (!template->sample || (masked == 'm' && !template->mask))
+    template->mask = form == '.' ? NULL : malloc(samples);
+    if (!template->sample || (form != '.' && !template->mask))
         return STATUS_MEMORY;
     for (size_t k = 0; k < samples; k++) {
         template->sample[k] = (uint8_t)template_random(&state);
-        if (template->mask)
+        if (form == 'm')
             template->mask[k] = k<2 || template_random(&state)> 80;
+        if (form == 's')
+            template->mask[k] = k == 0 || k == samples - 1;
     }
+    if (form == 's')
+        template->sample[samples - 1] = 255 - template->sample[0];
     return STATUS_OK;
 }
