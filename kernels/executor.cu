@@ -250,7 +250,7 @@ static void lay_out_scratch(struct cuda_executor *self)
         int width = subsampled(self->width, pass->grid.shift_x), stencils = pass_stencils(pass);
         int height = subsampled(self->height, pass->grid.shift_y);
         if (pass->whole)
-            enlarge(&scratch, whole_scratch(pass->whole, pass->load_depth, width, height));
+            enlarge(&scratch, whole_scratch(pass->whole, width, height));
         for (int n = 0; n < stencils; n++) {
             int depth = stencil_depth(pass, n);
             size_t plane = scratch_bytes(width, height, sample_bytes(depth));
@@ -375,11 +375,11 @@ static const void *put_whole(struct constants *constants, const struct cuda_exec
 {
     int width = subsampled(self->width, pass->grid.shift_x);
     int height = subsampled(self->height, pass->grid.shift_y);
-    size_t bytes = whole_constants(pass->whole, pass->load_depth, width, height, NULL);
+    size_t bytes = whole_constants(pass->whole, width, height, NULL);
     void *host;
     const void *device = constants_take(constants, bytes, &host);
     if (host && bytes)
-        whole_constants(pass->whole, pass->load_depth, width, height, host);
+        whole_constants(pass->whole, width, height, host);
     return device;
 }
 

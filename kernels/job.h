@@ -215,8 +215,8 @@ cudaError_t convolve_tile_async(const struct stencil *stencil, cudaStream_t stre
 
 // What an operation needs on the device besides samples, the same for all frames: how many bytes,
 // and, where `to` in host memory is not NULL, these.
-size_t whole_constants(const struct op *op, int depth, int width, int height, void *to);
-size_t whole_scratch(const struct op *op, int depth, int width, int height);
+size_t whole_constants(const struct op *op, int width, int height, void *to);
+size_t whole_scratch(const struct op *op, int width, int height);
 cudaError_t whole_async(const struct whole *whole, cudaStream_t stream);
 
 cudaError_t statistics_async(const struct whole *whole, cudaStream_t stream);

@@ -1,9 +1,8 @@
 // Which file makes which operation on the whole picture.
 #include "kernels/job.h"
 
-extern "C" size_t whole_constants(const struct op *op, int depth, int width, int height, void *to)
+extern "C" size_t whole_constants(const struct op *op, int width, int height, void *to)
 {
-    (void)depth;
     switch (op->kind) {
     case OP_WAVELET:
         return wavelet_constants(op, width, height, to);
@@ -16,9 +15,8 @@ extern "C" size_t whole_constants(const struct op *op, int depth, int width, int
     }
 }
 
-extern "C" size_t whole_scratch(const struct op *op, int depth, int width, int height)
+extern "C" size_t whole_scratch(const struct op *op, int width, int height)
 {
-    (void)depth;
     switch (op->kind) {
     case OP_WAVELET:
         return wavelet_scratch(op, width, height);
