@@ -4,9 +4,9 @@
 //   tiles   samples and template from shared memory
 //
 // Both sum, for each place, what its neighbour has summed before: f and f^2 over windows that are
-// alike but for a row and a column, and products that differ by a shift. kernels/match.cu begins
-// there: sums that slide, products on tensor cores, scores that are worked out only where they
-// matter.
+// alike but for a row and a column, and products that differ by a shift. kernels/match_fused.cu
+// begins there: sums that slide, products on tensor cores, scores that are worked out only where
+// they matter.
 #include "kernels/cuda.h"
 
 #include <stdlib.h>

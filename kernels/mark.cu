@@ -1,0 +1,86 @@
+// OP_MARK (stages/match.h): a copy, and frames around matches in it.
+#include "kernels/match.cuh"
+
+struct mark {
+    const uint8_t *from;
+    uint8_t *to;
+    int from_stride, to_stride;
+    int width, height;
+    int shift_x, shift_y;
+    const struct op_matches *matches;
+    const int3 *shape; // width, height and value of each template
+};
+
+template <typename T> static __global__ void mark_copy(const __grid_constant__ struct mark m)
+{
+    int x = blockIdx.x * LANES + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < m.width && y < m.height)
+        ((T *)(m.to + (i64)y * m.to_stride))[x] =
+            __ldg((const T *)(m.from + (i64)y * m.from_stride) + x);
+}
+
+static __device__ inline bool is_framed(const struct mark *m, int k, int x, int y)
+{
+    const struct op_found *found = &m->matches->found[k];
+    int3 shape = m->shape[found->number];
+    return match_is_framed(match_box_of(found, shape.x, shape.y), m->matches->line, x, y,
+                           m->shift_x, m->shift_y);
+}
+
+// Blocks draw one frame each, blockIdx.y those rows of it that are its own. A sample that belongs
+// to a better one, too, is left to that.
+template <typename T> static __global__ void mark_frames(const __grid_constant__ struct mark m)
+{
+    int k = blockIdx.x;
+    if (k >= m.matches->count)
+        return;
+    const struct op_found *found = &m.matches->found[k];
+    int3 shape = m.shape[found->number];
+    struct match_box box = match_box_of(found, shape.x, shape.y);
+    int line = m.matches->line;
+    int left = max((box.left - line) >> m.shift_x, 0);
+    int right = min(((box.right + line - 1) >> m.shift_x) + 1, m.width);
+    int top = max((box.top - line) >> m.shift_y, 0);
+    int bottom = min(((box.bottom + line - 1) >> m.shift_y) + 1, m.height);
+    for (int y = top + blockIdx.y; y < bottom; y += gridDim.y)
+        for (int x = left + threadIdx.x; x < right; x += blockDim.x) {
+            bool own = is_framed(&m, k, x, y);
+            for (int better = 0; better < k && own; better++)
+                own = !is_framed(&m, better, x, y);
+            if (own)
+                ((T *)(m.to + (i64)y * m.to_stride))[x] = (T)shape.z;
+        }
+}
+
+extern "C" size_t mark_constants(const struct op_mark *op, void *to)
+{
+    int3 *shape = (int3 *)to;
+    for (int k = 0; k < op->count && to; k++)
+        shape[k] = make_int3(op->templates[k].width, op->templates[k].height, op->value[k]);
+    return sizeof *shape * (size_t)op->count;
+}
+
+extern "C" cudaError_t mark_async(const struct whole *whole, cudaStream_t stream)
+{
+    const struct op_mark *op = &whole->op->mark;
+    struct mark m = {.from = whole->from,
+                     .to = whole->to,
+                     .from_stride = whole->from_stride,
+                     .to_stride = whole->to_stride,
+                     .width = whole->width,
+                     .height = whole->height,
+                     .shift_x = op->shift_x,
+                     .shift_y = op->shift_y,
+                     .matches = (const struct op_matches *)whole->reads,
+                     .shape = (const int3 *)whole->constants};
+    const dim3 grid = blocks_of(m.width, m.height, LANES, 8), block = dim3(LANES, 8);
+    const dim3 frames = dim3((unsigned)op->most, 8);
+    if (whole->depth > 8) {
+        mark_copy<uint16_t><<<grid, block, 0, stream>>>(m);
+        mark_frames<uint16_t><<<frames, 128, 0, stream>>>(m);
+    } else {
+        mark_copy<uint8_t><<<grid, block, 0, stream>>>(m);
+        mark_frames<uint8_t><<<frames, 128, 0, stream>>>(m);
+    }
+    return cudaGetLastError();
+}
