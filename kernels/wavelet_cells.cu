@@ -1,0 +1,267 @@
+// OP_WAVELET: from samples to the cells of all levels.
+#include "kernels/wavelet.cuh"
+
+enum {
+    RUN_LOG = 5, // the largest D whose cells are made along the rows by lanes side by side
+    OWN_LOG = 2, // the largest whose cells across edges are made so, a lane each
+};
+
+// ---- samples ----
+
+template <typename T> struct alignas(FOUR * sizeof(T)) word {
+    T sample[FOUR];
+};
+
+// Four samples of a row of the picture from column x on, less black; where they are WORDS in one,
+// else those behind the last are the last.
+template <typename T, bool WORDS>
+static __device__ inline float4 read_four(const struct wavelet *w, int y, int x)
+{
+    const T *row = (const T *)(w->from + (ptrdiff_t)y * w->from_stride);
+    word<T> four;
+    if (WORDS)
+        four = *(const word<T> *)(row + x);
+    else
+        for (int i = 0; i < FOUR; i++)
+            four.sample[i] = row[min(x + i, w->width - 1)];
+    return make_float4(four.sample[0] - w->black, four.sample[1] - w->black,
+                       four.sample[2] - w->black, four.sample[3] - w->black);
+}
+
+// Four cells of the row that a row of samples gives.
+template <typename T, bool WORDS>
+static __device__ inline void put_four(const struct wavelet *w, struct wavelet_cell row, int x,
+                                       float *to)
+{
+    const struct level *level = w->level;
+    int column = x - level->margin;
+    if (row.count && column >= 0 && column + FOUR <= w->width) {
+        *(float4 *)to = read_four<T, WORDS>(w, row.first, column);
+        return;
+    }
+    const T *from = (const T *)(w->from + (ptrdiff_t)row.first * w->from_stride);
+    for (int i = 0; i < FOUR; i++) {
+        bool there = row.count && x + i >= 0 && x + i < level->cells_x;
+        struct wavelet_cell cell = {};
+        if (there)
+            cell = w->cell[level->cell_x + x + i];
+        if (x + i >= 0)
+            to[i] = there && cell.count ? (float)from[cell.first] - w->black : 0;
+    }
+}
+
+// The whole plane, and zeros beyond it. A thread makes four neighbouring cells in each of four
+// rows, in the picture those of four samples in a word.
+template <typename T, bool WORDS>
+static __global__ void __launch_bounds__(THREADS) samples(const __grid_constant__ struct wavelet w)
+{
+    const struct level *level = w.level;
+    int aside = -level->margin & (FOUR - 1); // what lies before the plane's first cell
+    int x = (blockIdx.x * LANES + threadIdx.x % LANES) * FOUR - aside;
+    int first = blockIdx.y * FOUR * WARPS + threadIdx.x / LANES;
+    if (x >= level->cells.stride - aside)
+        return;
+    struct wavelet_cell row[FOUR] = {};
+#pragma unroll
+    for (int k = 0; k < FOUR; k++)
+        if (first + k * WARPS < level->cells_y)
+            row[k] = w.cell[level->cell_y + first + k * WARPS];
+#pragma unroll
+    for (int k = 0; k < FOUR; k++)
+        if (first + k * WARPS < level->cells.rows)
+            put_four<T, WORDS>(&w, row[k], x, plane_row(&w, level->cells, first + k * WARPS) + x);
+}
+
+// ---- cells by columns ----
+
+static __device__ inline void add_four(float4 *sum, float tap, float4 value)
+{
+    sum->x += tap * value.x;
+    sum->y += tap * value.y;
+    sum->z += tap * value.z;
+    sum->w += tap * value.w;
+}
+
+static __device__ inline void add_cells(float4 sum[LINE_CELLS], const float4 tap[2], float4 value)
+{
+    const float *t = (const float *)tap;
+#pragma unroll
+    for (int c = 0; c < LINE_CELLS; c++)
+        add_four(&sum[c], t[c], value);
+}
+
+// A block makes cells of 128 columns, four neighbours a lane; blockIdx.y counts entries of the
+// table of lines. Its warps sum up every eighth row of samples, and each adds up what all have of
+// one cell. Inner cells are made eight at a time, of rows that are read once, with a table of the
+// taps that eight cells have for each row.
+template <typename T, bool WORDS>
+static __global__ void __launch_bounds__(THREADS, 3) lines(const __grid_constant__ struct wavelet w)
+{
+    __shared__ float4 part[LINE_CELLS][THREADS];
+    static_assert((int)LINE_CELLS == (int)WARPS, "a warp for each cell");
+    struct line line = w.line[blockIdx.y];
+    const struct level *level = &w.level[line.level];
+    int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+    int x = (blockIdx.x * LANES + lane) * FOUR;
+    bool is_there = x < w.width;
+    struct wavelet_cell cell = w.cell[level->cell_y + line.first];
+    float4 sum[LINE_CELLS] = {};
+    if (is_there && line.count > 1) {
+        const float4 *taps = (const float4 *)(w.tap + level->eights);
+        int rows = cell.count + ((line.count - 1) << level->decimate);
+#pragma unroll 4
+        for (int k = warp; k < rows; k += WARPS) {
+            float4 tap[2] = {__ldg(taps + 2 * k), __ldg(taps + 2 * k + 1)};
+            add_cells(sum, tap, read_four<T, WORDS>(&w, cell.first + k, x));
+        }
+    } else if (is_there) {
+#pragma unroll 4
+        for (int k = warp; k < cell.count; k += WARPS)
+            add_four(&sum[0], __ldg(w.tap + cell.tap + k),
+                     read_four<T, WORDS>(&w, cell.first + k, x));
+    }
+#pragma unroll
+    for (int c = 0; c < LINE_CELLS; c++)
+        if (c < line.count)
+            part[c][threadIdx.x] = sum[c];
+    __syncthreads();
+    if (warp >= line.count || !is_there)
+        return;
+    float4 all = {};
+    for (int k = 0; k < WARPS; k++)
+        add_four(&all, 1, part[warp][k * LANES + lane]);
+    *(float4 *)(plane_row(&w, level->lines, line.first + warp) + x) = all;
+}
+
+// ---- and by rows ----
+
+// Where sample k of a run lies in shared memory: lanes that read every Dth one meet no other's
+// bank.
+static __host__ __device__ inline int run_place(int k)
+{
+    return k + k / LANES;
+}
+
+// Neighbouring inner cells, a lane each, of a run of samples that the warp fetches. Behind the last
+// tap there are zeros, for which there must be numbers.
+static __device__ inline float run_cell(const struct wavelet *w, const struct level *level,
+                                        const float *from, struct wavelet_cell first, float *run)
+{
+    int d = 1 << level->decimate, lane = threadIdx.x % LANES, count = up(first.count, FOUR);
+#pragma unroll 4
+    for (int k = lane; k < (LANES - 1) * d + count; k += LANES)
+        run[run_place(k)] = first.first + k < w->width ? __ldg(from + first.first + k) : 0;
+    __syncwarp();
+    float sum = 0;
+    for (int k = 0; k < count; k += FOUR) {
+        float4 tap = __ldg((const float4 *)(w->tap + first.tap + k));
+        sum += tap.x * run[run_place(lane * d + k)];
+        sum += tap.y * run[run_place(lane * d + k + 1)];
+        sum += tap.z * run[run_place(lane * d + k + 2)];
+        sum += tap.w * run[run_place(lane * d + k + 3)];
+    }
+    return sum;
+}
+
+// A cell a lane.
+static __device__ inline float own_cell(const struct wavelet *w, const struct level *level,
+                                        const float *from, int x)
+{
+    float sum = 0;
+    if (x >= level->cells_x)
+        return 0;
+    struct wavelet_cell cell = w->cell[level->cell_x + x];
+#pragma unroll 4
+    for (int k = 0; k < cell.count; k++)
+        sum += __ldg(w->tap + cell.tap + k) * __ldg(from + cell.first + k);
+    return sum;
+}
+
+// One cell after another, of which lanes make every 32nd product.
+static __device__ inline float each_cell(const struct wavelet *w, const struct level *level,
+                                         const float *from, int x)
+{
+    int lane = threadIdx.x % LANES;
+    float own = 0;
+    for (int i = 0; i < LANES && x + i < level->cells_x; i++) {
+        struct wavelet_cell cell = w->cell[level->cell_x + x + i];
+        float sum = 0;
+        for (int k = lane; k < cell.count; k += LANES)
+            sum += __ldg(w->tap + cell.tap + k) * __ldg(from + cell.first + k);
+        sum = warp_sum(sum);
+        own = lane == i ? sum : own;
+    }
+    return own;
+}
+
+// A warp makes 32 cells of a row, and zeros beyond those that there are.
+static __global__ void __launch_bounds__(THREADS) cells(const __grid_constant__ struct wavelet w)
+{
+    extern __shared__ float4 memory[];
+    struct tile at = w.row[blockIdx.x];
+    const struct level *level = &w.level[at.number];
+    int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, y = at.y;
+    int x = at.x + warp * LANES;
+    if (x >= level->cells.stride)
+        return;
+    const float *from = plane_row(&w, level->lines, y);
+    float *run = (float *)memory + warp * w.run, sum = 0;
+    bool inner = x >= level->inner && x + LANES <= level->inner + level->inners;
+    if (y < level->cells_y && inner && level->decimate <= RUN_LOG)
+        sum = run_cell(&w, level, from, w.cell[level->cell_x + x], run);
+    else if (y < level->cells_y && level->decimate <= OWN_LOG)
+        sum = own_cell(&w, level, from, x + lane);
+    else if (y < level->cells_y)
+        sum = each_cell(&w, level, from, x);
+    if (x + lane < level->cells.stride)
+        plane_row(&w, level->cells, y)[x + lane] = sum;
+}
+
+// ---- launchers ----
+
+int wavelet_cells_run(const struct layout *layout)
+{
+    int most = 0;
+    for (int k = 1; k < layout->levels; k++) {
+        int d = 1 << layout->level[k].decimate;
+        int samples = (LANES - 1) * d + up(2 * WAVELET_REACH * d + 1, FOUR);
+        if (layout->level[k].decimate <= RUN_LOG && layout->level[k].inners >= LANES)
+            most = up(run_place(samples) + 1, FOUR);
+    }
+    return most;
+}
+
+template <typename T, bool WORDS>
+static void make_cells(const struct wavelet *w, const struct layout *layout, cudaStream_t stream)
+{
+    const struct reals *plane = &layout->level[0].cells;
+    if (layout->direct)
+        samples<T, WORDS><<<tiles_of(plane->stride, plane->rows, LANES * FOUR, WARPS * FOUR),
+                            THREADS, 0, stream>>>(*w);
+    if (!layout->coarse)
+        return;
+    lines<T, WORDS>
+        <<<tiles_of(layout->width, layout->lines, LANES * FOUR, 1), THREADS, 0, stream>>>(*w);
+    cells<<<(unsigned)layout->rows, THREADS, WARPS *(size_t)w->run * sizeof(float), stream>>>(*w);
+}
+
+template <typename T>
+static void make_all_cells(const struct wavelet *w, const struct layout *layout,
+                           cudaStream_t stream)
+{
+    uintptr_t places = (uintptr_t)w->from | (uintptr_t)w->from_stride;
+    if (places % (FOUR * sizeof(T)) == 0 && w->width % FOUR == 0)
+        make_cells<T, true>(w, layout, stream);
+    else
+        make_cells<T, false>(w, layout, stream);
+}
+
+cudaError_t wavelet_cells_async(const struct wavelet *w, const struct layout *layout,
+                                cudaStream_t stream)
+{
+    if (w->bytes > 1)
+        make_all_cells<uint16_t>(w, layout, stream);
+    else
+        make_all_cells<uint8_t>(w, layout, stream);
+    return cudaGetLastError();
+}
