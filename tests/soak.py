@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 
 CONNECTION_S = 20
+CHAINS = ["stats=/dev/null,gray,gaussian=1.4,threshold=20:240",
+          "stats=/dev/null,gaussian=1.4,threshold=9:99"]
 
 
 def make_clip(path, rate):
@@ -64,6 +66,11 @@ def ask(path, line):
     return json.loads(answer)
 
 
+def change(folder, line):
+    answer = ask(folder / "ctl", line)
+    assert answer["ok"], answer
+
+
 def fetch(port, path, most=1 << 16):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request("GET", path)
@@ -90,10 +97,10 @@ def bother(job, folder, metrics, page, seconds):
     used, begin, turn = [], time.monotonic(), 0
     while time.monotonic() - begin < seconds and job.poll() is None:
         turn += 1
-        ask(folder / "ctl", f"set gaussian.sigma={1 + turn % 5 / 4}, threshold.t1={turn % 100}")
+        change(folder, f"set gaussian.sigma={1 + turn % 5 / 4}, threshold.t1={turn % 100}")
         ask(folder / "ctl", "stats")
         if turn % 10 == 0:
-            ask(folder / "ctl", f"chain {['gray,gaussian=2,threshold=20:240', 'gaussian,threshold=9:99'][turn // 10 % 2].replace('gaussian,', 'gaussian=1.4,')}")
+            change(folder, f"chain {CHAINS[turn // 10 % 2]}")
             ask(folder / "ctl", f"snapshot {folder / 'now.jpg'}")
         fetch(metrics, "/metrics")
         fetch(page, "/stream")
@@ -134,8 +141,8 @@ def main():
             [os.environ.get("SLUICE", "build/sluice"), f"tcp://127.0.0.1:{camera.port}", "rec.mkv",
              "-y", "-F", "matroska", "--preset", "ultrafast", "--segment", "60", "-o", "live.m3u8",
              "-o", f"udp://127.0.0.1:{free_port()}", "-o", f"mjpeg:{page}", "--metrics", str(metrics),
-             "-f", "gray,gaussian=1.4,threshold=20:240", "--control", "ctl", "--journal", "journal",
-             "--simulate", "loss=0.1%,corrupt=0.1%", "--json", "run.json"],
+             "-f", CHAINS[0], "--control", "ctl", "--journal", "journal", "--simulate",
+             "loss=0.1%,corrupt=0.1%", "--json", "run.json"],
             cwd=folder, stdin=subprocess.DEVNULL, stderr=open(folder / "said", "w"))
         while not (folder / "ctl").exists() or b"frames_out" not in fetch(metrics, "/metrics"):
             assert job.poll() is None, (folder / "said").read_text()[-4000:]
