@@ -36,6 +36,7 @@ struct settings {
     int words;
     const char *control, *journal, *replay; // NULL: none
     const char *others[4];                  // the files that a run writes besides, ended by NULL
+    const char *others_read[2];             // likewise that it reads
     FILE *journal_file;
     bool journal_failed;
     struct sluice_change *changes; // of --replay

@@ -535,47 +535,17 @@ static int missing_names(const struct settings *settings, enum command command)
     return EXIT_USAGE;
 }
 
-// The real path of a file that is there, or of the folder it would be in with its name behind.
-static bool real_name(const char *name, char *real, size_t size)
-{
-    char folder[4096], copy[4096], path[4096];
-    if (realpath(name, path)) {
-        snprintf(real, size, "%s", path);
-        return true;
-    }
-    snprintf(folder, sizeof folder, "%s", name);
-    snprintf(copy, sizeof copy, "%s", name);
-    if (!realpath(dirname(folder), path))
-        return false;
-    snprintf(real, size, "%s/%s", path, basename(copy));
-    return true;
-}
-
-// Whether the name of an input or output leads to this file.
-static bool is_same_file(const char *name, const char *file)
-{
-    char real_name_of[8200], real_file[8200];
-    if (name && !strncmp(name, "hash:", 5))
-        name += 5;
-    return name && real_name(name, real_name_of, sizeof real_name_of) &&
-           real_name(file, real_file, sizeof real_file) && !strcmp(real_name_of, real_file);
-}
-
 // What a run writes besides must be nothing that it reads or writes otherwise.
 static int check_reports(struct settings *settings)
 {
     const char *const files[] = {settings->json, settings->chart, settings->journal};
     int count = 0;
     for (size_t k = 0; k < sizeof files / sizeof *files; k++)
-        if (files[k] && strcmp(files[k], "-"))
+        if (files[k])
             settings->others[count++] = files[k];
     settings->config.others = settings->others;
-    if (settings->journal && settings->replay &&
-        is_same_file(settings->replay, settings->journal)) {
-        fprintf(stderr, "sluice: --journal would overwrite what --replay reads, %s\n",
-                settings->journal);
-        return EXIT_USAGE;
-    }
+    settings->others_read[0] = settings->replay;
+    settings->config.others_read = settings->others_read;
     return sluice_check_files(&settings->config) ? EXIT_USAGE : -1;
 }
 

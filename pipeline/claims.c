@@ -56,6 +56,10 @@ static const char *reading(const struct chain *chain, const char *name)
 static bool is_input(const struct claiming *claiming, const char *name)
 {
     const char *input = claiming->config->input;
+    const char *const *other = claiming->config->others_read;
+    for (; other && *other; other++)
+        if (names_collide(*other, name))
+            return true;
     return input && strcmp(input, "-") && strcmp(name, "-") && names_collide(input, name);
 }
 
@@ -177,15 +181,32 @@ enum status claims_check(const struct claims *claims, const struct chain *chain,
     return STATUS_OK;
 }
 
+// Whether the chain of each planned change reads nothing that is claimed.
+static enum status check_changes(const struct claims *claims, const struct sluice_change *change,
+                                 const struct log *log)
+{
+    enum status status = STATUS_OK;
+    for (; change && change->chain && !status; change++) {
+        struct chain chain;
+        status = chain_parse_logged(change->chain, log, &chain);
+        if (!status)
+            status = claims_check(claims, &chain, log);
+        chain_free(&chain);
+    }
+    return status;
+}
+
 enum sluice_status sluice_check_files(const struct sluice_config *config)
 {
     struct log log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque};
-    struct chain_error error;
-    struct chain chain = {0};
-    struct claims *claims;
-    if (chain_parse(config->chain ? config->chain : CHAIN_DEFAULT, &chain, &error))
-        chain = (struct chain){0}; // sluice_job_create() tells
-    enum status status = claims_create(config, &chain, &log, &claims);
+    struct chain chain;
+    struct claims *claims = NULL;
+    enum status status =
+        chain_parse_logged(config->chain ? config->chain : CHAIN_DEFAULT, &log, &chain);
+    if (!status)
+        status = claims_create(config, &chain, &log, &claims);
+    if (!status)
+        status = check_changes(claims, config->changes, &log);
     claims_destroy(&claims);
     chain_free(&chain);
     return (enum sluice_status)status;

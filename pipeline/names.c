@@ -263,11 +263,19 @@ static char *folder_of(const char *name)
     return real;
 }
 
+// Whether the first is the second, or a pattern for it.
+static bool means(const char *a, const char *b)
+{
+    return !strcmp(a, b) || (name_is_numbered(a) && number_in(a, b) >= 0);
+}
+
 bool names_are_same(const char *a, const char *b)
 {
     if (!strcmp(a, b))
         return true;
-    if (strcmp(base_of(a), base_of(b)) || strstr(a, "://") || strstr(b, "://"))
+    if (strstr(a, "://") || strstr(b, "://"))
+        return false;
+    if (!means(base_of(a), base_of(b)) && !means(base_of(b), base_of(a)))
         return false;
     char *folder = folder_of(a), *other = folder_of(b);
     bool same = folder && other && !strcmp(folder, other);

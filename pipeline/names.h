@@ -43,5 +43,5 @@ int name_first_number(const char *name, int *count);
 bool names_collide(const char *input, const char *output);
 
 // Whether two names are of one file, which need not be there yet: of one folder, however it is
-// spelled.
+// spelled, and the same in it, or a numbered one and one of those that it stands for.
 bool names_are_same(const char *a, const char *b);

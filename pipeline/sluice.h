@@ -126,6 +126,7 @@ struct sluice_config {
     // Files that whoever runs the job writes beside it, a summary or a journal, ended by NULL;
     // NULL: none. Refused like outputs where the job reads or writes one of them.
     const char *const *others;
+    const char *const *others_read; // likewise what it reads; refused where the job writes one
 
     enum sluice_backend backend;
     enum sluice_hwdec hwdec;
@@ -168,8 +169,9 @@ enum sluice_status sluice_job_create(const struct sluice_config *config, struct 
 // what stood under its name before still stands. Damaged input is no failure: see the summary.
 enum sluice_status sluice_job_run(struct sluice_job *job);
 
-// Whether sluice_job_create() would refuse the names of the files, so that `others` may be opened
-// before: SLUICE_USAGE if one that is written is written twice, or was read. Nothing is opened.
+// Whether sluice_job_create() would refuse the chains or the names of the files, so that `others`
+// may be opened before: SLUICE_USAGE if one that is written is written twice, or was read. Nothing
+// is opened but what a chain names to be read.
 enum sluice_status sluice_check_files(const struct sluice_config *config);
 
 // Ask a running job to end early: what was filtered so far becomes a whole output, within two

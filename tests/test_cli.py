@@ -1072,6 +1072,17 @@ def test_journal_that_is_none_is_refused(run, tmp_path, clips):
     (["out.mkv", "-f", "convolve=kernel.txt", "--json", "link"], "kernel and output are the same file, link"),
     (["out.mkv", "-f", "match=t.pgm", "--journal", "t.pgm"], "template and output are the same file, t.pgm"),
     (["out.mkv", "-f", "match=t.pgm,tap=t.pgm"], "template and output are the same file, t.pgm"),
+    (["out.mkv", "-f", "match=t.pgm,gausian=2", "--json", "t.pgm"], "did you mean 'gaussian'"),
+    (["out.mkv", "-f", "match=t.pgm,gausian=2", "--journal", "t.pgm"], "did you mean 'gaussian'"),
+    (["out.mkv", "--replay", "later", "--json", "t.pgm"], "template and output are the same file, t.pgm"),
+    (["out.mkv", "--replay", "later", "--journal", "t.pgm"], "template and output are the same file, t.pgm"),
+    (["out.mkv", "--replay", "changes", "--json", "./changes"], "input and output are the same file, ./changes"),
+    (["out.mkv", "--replay", "changes", "--trace", "changes"], "input and output are the same file, changes"),
+    (["changes", "-F", "matroska", "--replay", "changes"], "input and output are the same file, changes"),
+    (["-", "-F", "matroska", "--json", "-"], "- is named twice as an output"),
+    (["out.mkv", "-f", "stats=-", "--json", "-"], "- is named twice as an output"),
+    (["o%02d.png", "--json", "o01.png"], "o01.png is named twice as an output"),
+    (["o%02d.png", "-f", "stats=./o17.png"], "./o17.png is named twice as an output"),
 ])
 def test_a_file_that_is_used_is_not_written_again(tmp_path, clips, words, sentence):
     (tmp_path / "in.mp4").write_bytes(clips["plain.mp4"].read_bytes())
@@ -1080,6 +1091,7 @@ def test_a_file_that_is_used_is_not_written_again(tmp_path, clips, words, senten
     (tmp_path / "link").symlink_to("kernel.txt")
     (tmp_path / "t.pgm").write_bytes(b"P5 4 4 255\n" + bytes(range(16)))
     (tmp_path / "changes").write_text('{"pts_us": 0, "chain": "gray,stats=s"}\n')
+    (tmp_path / "later").write_text('{"pts_us": 0, "chain": "gray"}\n{"pts_us": 200000, "chain": "match=t.pgm"}\n')
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     result = tools.sluice("in.mp4", *words, "-y", cwd=tmp_path)
     assert result.code == 2 and sentence in result.stderr, result.stderr
