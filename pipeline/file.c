@@ -137,6 +137,12 @@ static bool is_special(const char *name)
     return !stat(name, &about) && !S_ISREG(about.st_mode);
 }
 
+static bool is_fifo(const char *name)
+{
+    struct stat about;
+    return !stat(name, &about) && S_ISFIFO(about.st_mode);
+}
+
 static bool is_link(const char *name)
 {
     struct stat about;
@@ -251,6 +257,26 @@ static bool may_wait(int fd)
     return !fstat(fd, &about) && (S_ISFIFO(about.st_mode) || S_ISSOCK(about.st_mode) || isatty(fd));
 }
 
+// A pipe that nobody has opened to read is waited for until a stop is asked for, as a shell's
+// redirection waits.
+static int open_special(const struct file *file)
+{
+    for (;;) {
+        int fd = open(file->name, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+        if (fd >= 0) {
+            fcntl(fd, F_SETFL, O_WRONLY);
+            return fd;
+        }
+        if (errno != ENXIO || !is_fifo(file->name))
+            return -1;
+        if (file->stop && file->stop->asked) {
+            errno = ECANCELED;
+            return -1;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000 / 2}, NULL);
+    }
+}
+
 static enum status open_fd(struct file *file)
 {
     if (is_stdout(file->name)) {
@@ -259,7 +285,9 @@ static enum status open_fd(struct file *file)
     }
     if (!is_special(file->name))
         return open_temporary(file);
-    file->fd = open(file->name, O_WRONLY | O_CLOEXEC);
+    file->fd = open_special(file);
+    if (file->fd < 0 && errno == ECANCELED)
+        return fail(file->log, STATUS_OUTPUT, "%s was not opened by anyone to be read", file->name);
     if (file->fd < 0)
         return fail(file->log, STATUS_OUTPUT, "%s cannot be opened for writing: %s", file->name,
                     strerror(errno));

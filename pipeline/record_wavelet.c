@@ -59,29 +59,38 @@ static bool is_as_headed(const struct heading *heading, const struct record *rec
            !memcmp(heading->scale, op->scale, (size_t)op->scales * sizeof *op->scale);
 }
 
-static enum status write_planes(struct recording *recording, const struct record *record)
+static enum status describe(struct recording *recording, const struct record *record,
+                            int64_t offset, AVIOContext *to)
 {
-    const struct op_wavelet *op = &record->op->wavelet;
-    AVIOContext *planes = recording_io(recording, RECORDING_FILE, record);
-    AVIOContext *to = recording_io(recording, RECORDING_BESIDE, record);
     bool first = !recording->state;
-    enum status status = first && to ? begin(recording, record, to) : STATUS_OK;
-    if (status || !to)
+    enum status status = first ? begin(recording, record, to) : STATUS_OK;
+    if (status)
         return status;
     avio_printf(to,
                 "%s\n{\"frame\": %" PRId64 ", \"pts\": %" PRId64
                 ", \"time\": %.6f, \"offset\": %" PRId64,
-                first ? "" : ",", record->frame, record->pts, record->seconds, avio_tell(planes));
+                first ? "" : ",", record->frame, record->pts, record->seconds, offset);
     if (!is_as_headed(recording->state, record)) {
         avio_printf(to, ", ");
         print_size(to, record);
     }
     avio_printf(to, "}");
+    return STATUS_OK;
+}
+
+static enum status write_planes(struct recording *recording, const struct record *record)
+{
+    const struct op_wavelet *op = &record->op->wavelet;
+    AVIOContext *planes = recording_io(recording, RECORDING_FILE, record);
+    AVIOContext *to = recording_io(recording, RECORDING_BESIDE, record);
+    if (!planes || !to)
+        return STATUS_OK;
+    int64_t offset = avio_tell(planes);
     const uint8_t *plane = op_wavelet_planes(op, (void *)record->side);
     int row_bytes = record->width * (int)sizeof(float);
     for (int y = 0; y < op->scales * record->height; y++)
         avio_write(planes, plane + (size_t)y * (size_t)row_bytes, row_bytes);
-    return STATUS_OK;
+    return describe(recording, record, offset, to); // last, so that it tells of what is there
 }
 
 enum status record_wavelet(struct recording *recording, const struct record *record)

@@ -56,9 +56,6 @@ struct spool {
     enum status trouble; // of keeping the record
     int64_t bytes_told;  // of a record
 
-    // ---- the writing thread's until spool_close(), then the spool's thread's ----
-    const char *tail;
-
     // ---- any thread's ----
     _Atomic int64_t bytes, dropped;
     _Atomic int64_t queued; // bytes of the sheets in the queue
@@ -68,8 +65,9 @@ struct spool {
     // ---- guarded by lock ----
     struct part part[SPOOL_FILES]; // the files: the spool's thread may let them go
     struct sheet *free;
-    size_t rooms; // of all sheets
-    bool ended;
+    size_t rooms;     // of all sheets
+    const char *tail; // once it is closed
+    bool closed, ended;
     enum status status;
 
     struct sheet all[SHEETS];
@@ -237,7 +235,11 @@ enum status spool_next(struct spool *spool)
 
 void spool_close(struct spool *spool, const char *tail)
 {
+    monitor_lock(&spool->lock);
     spool->tail = tail;
+    spool->closed = true;
+    monitor_tell(&spool->lock);
+    monitor_unlock(&spool->lock);
     queue_finish(spool->queue);
 }
 
@@ -248,12 +250,12 @@ static void let_go(struct spool *spool, int first, int last, enum status status)
     monitor_lock(&spool->lock);
     for (int k = first; k <= last; k++)
         file_discard(&spool->part[k].file);
-    spool->status = status;
+    spool->status = status_join(spool->status, status);
     monitor_unlock(&spool->lock);
 }
 
-// What has failed is told and let go, with what belongs to it. That a stop did not wait for a
-// reader is no failure: the other file is made whole.
+// What has failed is told and let go, with what belongs to it unless that stands already. That a
+// stop did not wait for a reader is no failure. What stays is made whole.
 static enum status check_part(struct spool *spool, int k)
 {
     const struct part *part = &spool->part[k];
@@ -265,7 +267,7 @@ static enum status check_part(struct spool *spool, int k)
         return STATUS_STOPPED;
     }
     fail(spool->log, STATUS_OUTPUT, "%s could not be written: %s", part->name, strerror(error));
-    let_go(spool, 0, SPOOL_FILES - 1, STATUS_OUTPUT);
+    let_go(spool, spool->skips ? k : 0, spool->skips ? k : SPOOL_FILES - 1, STATUS_OUTPUT);
     return STATUS_OUTPUT;
 }
 
@@ -283,7 +285,7 @@ static enum status write_sheet(struct spool *spool, const struct sheet *sheet)
         if (!sheet->page[k].size)
             continue;
         write_page(&sheet->page[k], file_io(spool->part[k].file));
-        if (spool->skips)
+        if (spool->skips || spool->part[1].io) // the second tells of what is in the first
             avio_flush(file_io(spool->part[k].file));
         status = check_part(spool, k);
     }
@@ -292,18 +294,33 @@ static enum status write_sheet(struct spool *spool, const struct sheet *sheet)
     return status;
 }
 
-static void write_end(struct spool *spool)
+static void flush(struct spool *spool)
 {
-    const struct part *last = &spool->part[spool->part[1].io ? 1 : 0];
-    if (spool->tail && last->file)
-        avio_write(file_io(last->file), (const uint8_t *)spool->tail, (int)strlen(spool->tail));
     for (int k = 0; k < SPOOL_FILES; k++)
         if (spool->part[k].file)
             avio_flush(file_io(spool->part[k].file));
+}
+
+// The tail is of what was begun.
+static void write_end(struct spool *spool)
+{
+    const struct part *last = &spool->part[spool->part[1].io ? 1 : 0];
+    flush(spool);
+    if (spool->tail && last->file && file_size(last->file) > 0)
+        avio_write(file_io(last->file), (const uint8_t *)spool->tail, (int)strlen(spool->tail));
+    flush(spool);
     if (spool->part[0].file)
         spool->bytes = file_size(spool->part[0].file);
     for (int k = 0; k < SPOOL_FILES; k++)
         check_part(spool, k);
+}
+
+static void await_close(struct spool *spool)
+{
+    monitor_lock(&spool->lock);
+    while (!spool->closed)
+        monitor_wait(&spool->lock);
+    monitor_unlock(&spool->lock);
 }
 
 static void *run(void *spool_)
@@ -320,8 +337,8 @@ static void *run(void *spool_)
     }
     spool->gone = true;
     queue_abandon(spool->queue);
-    if (!status_is_failure(status))
-        write_end(spool);
+    await_close(spool);
+    write_end(spool);
     monitor_lock(&spool->lock);
     spool->ended = true;
     monitor_tell(&spool->lock);
@@ -358,6 +375,8 @@ enum status spool_finish(struct spool *spool, int64_t until_ns)
         hurry(spool);
     join(spool);
     enum status status = spool->status;
+    if (spool->part[1].file && !file_size(spool->part[1].file))
+        file_discard(&spool->part[1].file); // there is nothing to say of the other
     for (int k = 0; k < SPOOL_FILES; k++)
         if (spool->part[k].file)
             status = status_join(status, file_commit(&spool->part[k].file));
@@ -370,6 +389,7 @@ void spool_destroy(struct spool **spool)
     if (!old)
         return;
     if (old->started) {
+        spool_close(old, NULL);
         queue_abandon(old->queue);
         hurry(old);
         join(old);

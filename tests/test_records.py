@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import subprocess
 import threading
 import time
 
@@ -326,6 +328,46 @@ def test_a_stop_waits_for_no_reader(tmp_path, pause, more):
     assert len(live.check_times(tmp_path / "out.mkv")) == told["frames"]["out"] > 10
     assert whole == [k // 3 for k in range(len(whole))]
     assert told["records"][0]["dropped"] > 0
+
+
+@pytest.mark.parametrize("read", [0, 1 << 19])
+def test_a_stop_leaves_a_whole_list_of_planes(tmp_path, read):
+    """The reader of the planes has seen nothing, or some, and stalls."""
+    film = long_film(tmp_path, 2000, "160x120")
+    os.mkfifo(tmp_path / "s")
+    seen = threading.Event()
+
+    def stall():
+        with open(tmp_path / "s", "rb") as source:
+            left = read
+            while left > 0:
+                left -= len(source.read(min(left, 1 << 14)))
+            seen.wait(30)
+
+    threading.Thread(target=stall, daemon=True).start()
+    with live.Job(tmp_path, film, "null:", "-f", "gray,wavelet=1..8:out=s") as job:
+        time.sleep(2)
+        told = job.stop(limit=2.5)
+    seen.set()
+    text = (tmp_path / "s.json").read_text() if (tmp_path / "s.json").exists() else ""
+    listed = json.loads(text)["frames"] if text else []
+    plane = 8 * 160 * 120 * 4
+    assert [frame["offset"] for frame in listed] == [k * plane for k in range(len(listed))]
+    assert len(listed) == told["records"][0]["frames"] and told["records"][0]["dropped"] > 0
+    assert len(listed) * plane <= read + (1 << 16) and (len(listed) + 1) * plane > read
+
+
+def test_a_stop_ends_the_wait_for_a_pipe_that_nobody_opens(tmp_path):
+    film = long_film(tmp_path)
+    os.mkfifo(tmp_path / "s")
+    for words in (["null:", "-f", "stats=s"], ["s", "-F", "matroska"]):
+        with subprocess.Popen([tools.SLUICE, film, *words], cwd=tmp_path, stderr=subprocess.PIPE,
+                              text=True) as job:
+            time.sleep(1)
+            begin = time.monotonic()
+            job.send_signal(signal.SIGINT)
+            assert job.wait(10) == 5 and time.monotonic() - begin < 2
+            assert "s was not opened by anyone to be read" in job.stderr.read()
 
 
 def test_a_reader_that_leaves_harms_no_other_report(tmp_path):
