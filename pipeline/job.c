@@ -566,8 +566,10 @@ static int await_threads(struct sluice_job *job)
     monitor_lock(&job->threads_lock);
     while (job->running > 0 && !is_left_alone_locked(job)) {
         monitor_wait_until(&job->threads_lock, meter_now_ns() + look_ns);
-        if (job->sink->hurry && stop_is_late(&job->stop))
-            job->sink->hurry(job->sink);
+        if (!job->sink->hurry || !stop_is_late(&job->stop))
+            continue;
+        queue_close(job->packets); // the demux thread may be waiting for a decoder that waits, too
+        job->sink->hurry(job->sink);
     }
     int left = job->running;
     monitor_unlock(&job->threads_lock);

@@ -427,12 +427,27 @@ def test_a_stop_leaves_no_output_without_a_picture(tmp_path, live, outputs):
         time.sleep(2)
         told = job.stop(limit=2 + 8)
     late, others = output_of(told, "late"), [one for one in told["outputs"] if "late" not in one["name"]]
-    assert not list(tmp_path.glob("late*"))
-    assert late["frames"] == late["bytes"] == 0 and not late["failed"]
-    assert job.count(f"gave its first frame: there is no output {late['name']}") == 1
+    if k is None and late["frames"]: # some versions of that encoder were in time
+        assert frames_of(tmp_path / "late.webm") == late["frames"]
+    else:
+        assert not list(tmp_path.glob("late*"))
+        assert late["frames"] == late["bytes"] == 0 and not late["failed"]
+        assert job.count(f"gave its first frame: there is no output {late['name']}") == 1
     for one in others:
         assert one["frames"] > 0 and not one["failed"]
         assert (tmp_path / one["name"].split(":")[-1]).stat().st_size > 0
+
+
+def test_a_stop_is_obeyed_while_all_queues_are_full(tmp_path):
+    """Packets so large that few wait for the decoder, and an encoder deep in its first frame."""
+    film = tmp_path / "film.mkv"
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=25,noise=alls=100:allf=t", "-t", 8,
+                 *tools.X264, "-preset", "ultrafast", "-qp", "10", film)
+    assert film.stat().st_size > 100e6
+    with Job(tmp_path, film, "late.mkv", "-c:v", "libaom-av1", "--option", "cpu-used=0", "--option",
+             "lag-in-frames=35") as job:
+        time.sleep(2)
+        job.stop(limit=2 + 4)
 
 
 # ---- segments ----
