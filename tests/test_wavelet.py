@@ -240,7 +240,9 @@ def test_a_change_that_needs_more_memory_than_there_is_is_refused(tmp_path):
         assert "wavelet='1':" in tools.sluice_whole("ctl", "c", "get", cwd=tmp_path).text
         job.await_frames(int(job.said[-1].split()[1]) + 1)
         told = job.stop(limit=20) # frames so large take their time
-    assert told["frames"]["out"] > 1 and (tmp_path / "w").stat().st_size == 4096 ** 2 * 4 * told["frames"]["out"]
+    (record,) = told["records"] # the source is live: a slow disk may leave planes out
+    assert record["frames"] + record["dropped"] == told["frames"]["out"] > 1 and record["frames"] > 0
+    assert (tmp_path / "w").stat().st_size == 4096 ** 2 * 4 * record["frames"]
     for file in ("w", "w.json"):
         (tmp_path / file).unlink()
     (tmp_path / "j").write_text('{"pts_us":0,"chain":"gray,wavelet=1:out=w"}\n'
