@@ -45,7 +45,6 @@ LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows_%.o) \
             $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard kernels/*.cu)))
 APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c))
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
-HEADERS = $(wildcard stages/*.h cpu/*.h cpu/*.inc kernels/*.h kernels/*.cuh pipeline/*.h app/*.h)
 
 all: $(BUILD)/sluice $(BUILD)/conformance $(BUILD)/budget $(BUILD)/libsluice.so.$(SOVERSION)
 ifeq ($(NVCC),)
@@ -78,9 +77,9 @@ COUNTED = malloc calloc realloc posix_memalign strdup cudaMalloc cudaHostAlloc \
     cudaEventCreateWithFlags cudaStreamCreateWithFlags
 $(BUILD)/unit_allocations: LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
 
-$(BUILD)/%.o: %.c $(HEADERS)
+$(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) -fPIC $(WARNINGS) -I. $(FFMPEG_CFLAGS) \
+	$(CC) -std=gnu11 $(CFLAGS) -MMD -MP -fPIC $(WARNINGS) -I. $(FFMPEG_CFLAGS) \
 	    -DSLUICE_VERSION='"$(VERSION)"' -c -o $@ $<
 
 # The row kernels, once for each level of the instruction set.
@@ -88,14 +87,17 @@ ROWS_v2 = -march=x86-64-v2
 ROWS_v3 = -march=x86-64-v3
 ROWS_v4 = -march=x86-64-v4
 ROWS_vnni = -march=x86-64-v4 -mavx512vnni -mavx512vbmi
-$(BUILD)/cpu/rows_%.o: cpu/rows.c $(HEADERS)
+$(BUILD)/cpu/rows_%.o: cpu/rows.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) -O3 -fno-math-errno -fPIC $(WARNINGS) -I. $(ROWS_$*) \
+	$(CC) -std=gnu11 $(CFLAGS) -MMD -MP -O3 -fno-math-errno -fPIC $(WARNINGS) -I. $(ROWS_$*) \
 	    -DROWS_TABLE=rows_$* -DROWS_NAME='"$*"' -c -o $@ $<
 
-$(BUILD)/%.o: %.cu $(HEADERS)
+$(BUILD)/%.o: %.cu
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++17 -O3 $(NVCCFLAGS) $(GENCODE) --threads 0 -Xcompiler -fPIC -I. -c -o $@ $<
+	$(NVCC) -std=c++17 -O3 $(NVCCFLAGS) $(GENCODE) -MMD -MP --threads 0 -Xcompiler -fPIC -I. -c -o $@ $<
+
+# What each object includes, as the compilers wrote it beside the object.
+-include $(wildcard $(BUILD)/*/*.d)
 
 # ---- what a fresh machine lacks ----
 
