@@ -1,5 +1,6 @@
 # sluice: filter video at the speed of the hardware. `make help` lists the targets.
 
+MAKEFLAGS += --no-builtin-rules
 BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -98,6 +99,7 @@ $(BUILD)/%.o: %.cu
 
 # What each object includes, as the compilers wrote it beside the object.
 -include $(wildcard $(BUILD)/*/*.d)
+%.d: ;
 
 # ---- what a fresh machine lacks ----
 
