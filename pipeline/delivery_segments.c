@@ -74,14 +74,23 @@ static enum status open_segments(struct delivery *delivery, const struct output_
     return status ? status : delivery_note_wants(delivery, streams);
 }
 
+// The first of the moments `due_us`, `due_us + length_us`, ... that is not over at `pts_us`.
+// Divides: a timestamp may be centuries ahead.
+static int64_t due_after(int64_t due_us, int64_t length_us, int64_t pts_us)
+{
+    if (due_us > pts_us)
+        return due_us;
+    return pts_us > INT64_MAX - length_us ? INT64_MAX
+                                          : pts_us - (pts_us - due_us) % length_us + length_us;
+}
+
 // The packet, a key frame, begins the next segment; its time is the segment's zero.
 static enum status next_segment(struct segments *self, int64_t pts_us)
 {
     enum status status = output_finish(self->base.output);
     delivery_close(&self->base);
     self->turns = false;
-    while (self->due_us <= pts_us)
-        self->due_us += self->base.request.target->segment_us;
+    self->due_us = due_after(self->due_us, self->base.request.target->segment_us, pts_us);
     self->streams.shift = pts_us;
     return status ? status : begin_segment(self, pts_us);
 }
@@ -165,8 +174,7 @@ static bool is_key_due(struct delivery *delivery, int64_t pts_us)
 {
     struct segments *self = segments_of(delivery);
     bool due = pts_us >= self->key_due_us;
-    while (self->key_due_us <= pts_us)
-        self->key_due_us += delivery->request.target->segment_us;
+    self->key_due_us = due_after(self->key_due_us, delivery->request.target->segment_us, pts_us);
     return due;
 }
 

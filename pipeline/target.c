@@ -191,7 +191,7 @@ char *target_segment_name(const struct target *target, int64_t wall_s, int64_t m
         dot && (!slash || dot > slash + 1) ? (size_t)(dot - target->name) : strlen(target->name);
     int64_t media_s = media_us / AV_TIME_BASE;
     time_t at = (time_t)(wall_s < 0 ? media_s : wall_s);
-    struct tm broken;
+    struct tm broken = {0};
     if (wall_s < 0)
         gmtime_r(&at, &broken);
     else
@@ -199,8 +199,8 @@ char *target_segment_name(const struct target *target, int64_t wall_s, int64_t m
     if (strchr(target->name, '%'))
         snprintf(pattern, sizeof pattern, "%.*s", (int)stem, target->name);
     else if (wall_s < 0)
-        snprintf(pattern, sizeof pattern, "%.*s-%02d%02d%02d", (int)stem, target->name,
-                 (int)(media_s / 3600), (int)(media_s / 60 % 60), (int)(media_s % 60));
+        snprintf(pattern, sizeof pattern, "%.*s-%02lld%02d%02d", (int)stem, target->name,
+                 (long long)(media_s / 3600), (int)(media_s / 60 % 60), (int)(media_s % 60));
     else
         snprintf(pattern, sizeof pattern, "%.*s-%%Y%%m%%d-%%H%%M%%S", (int)stem, target->name);
     if (!strftime(stamped, sizeof stamped, pattern, &broken))

@@ -499,6 +499,16 @@ def test_segments_replace_nothing(run, tmp_path, clips):
     assert check_segments([tmp_path / "s-000000-2.mkv", tmp_path / "s-000001.mkv"]) == 50
 
 
+def test_segments_are_not_counted_up_to_a_distant_timestamp(run, tmp_path):
+    far = tmp_path / "far.mkv"
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=64x48:rate=25:duration=0.4", "-vf",
+                 "settb=1/1000,setpts='N*40+gte(N,5)*1e13'", tools.SYNC, "passthrough", "-enc_time_base",
+                 "1/1000", *tools.FFV1, far)
+    assert run(far, "s.mkv", "--segment", 0.1, "-f", "null", timeout=10).code == 0
+    assert {file.name for file in tmp_path.glob("s-*")} == {"s-000000.mkv", "s-000000-1.mkv",
+                                                            "s-27777774640.mkv", "s-27777774640-1.mkv"}
+
+
 def test_segments_of_a_live_source_are_named_by_the_clock(tmp_path):
     begin = time.time()
     with Job(tmp_path, PICTURE, "cam.mkv", "--segment", "1s", "-o", "at-%H.%M.%S.mp4", "--segment", 1,
