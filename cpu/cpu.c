@@ -115,6 +115,7 @@ static void run_whole(const struct cpu_executor *self, const struct cpu_slot *sl
         .depth = pass->load_depth,
         .side = side_of(slot, pass->side),
         .reads = side_of(slot, pass->reads),
+        .rows = self->backend->rows,
     };
     work.from = operand_rows(self, memory, pass->source[0], &work.from_stride);
     if (pass->targets)

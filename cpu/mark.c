@@ -1,6 +1,5 @@
 // OP_MARK: each band copies its rows and draws the parts of frames that lie there.
 #include <stdlib.h>
-#include <string.h>
 
 #include "cpu/whole.h"
 
@@ -50,10 +49,8 @@ static void run(struct whole *whole, const struct whole_work *work, int phase, i
     const struct op_matches *matches = work->reads;
     int top = whole_band_row(work->height, band, bands);
     int bottom = whole_band_row(work->height, band + 1, bands);
-    size_t bytes = (size_t)work->width * (work->depth > 8 ? 2 : 1);
     for (int y = top; y < bottom; y++)
-        memcpy((uint8_t *)work->to + y * work->to_stride,
-               (const uint8_t *)work->from + y * work->from_stride, bytes);
+        whole_copy_row(work, y);
     for (int k = matches->count - 1; k >= 0; k--)
         draw_frame(work, &matches->found[k], matches->line, top, bottom);
 }

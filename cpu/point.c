@@ -63,5 +63,6 @@ struct point point_of_step(const struct plan_step *step)
     if (!find_ranges(step, &point))
         find_affine(step, &point);
     point.table = step->table;
+    point.most = max_sample(step->depth_in);
     return point;
 }

@@ -17,6 +17,7 @@ enum point_kind {
 
 struct point {
     enum point_kind kind;
+    int most; // the largest sample: what is above reads as that
     int low, high;
     int below, above; // ranges
     int flip, add;    // ranges

@@ -275,12 +275,12 @@ static void widen(const void *from_, const uint16_t *table, void *to_, int width
         to[x] = table[from[x]];
 }
 
-static void narrow(const void *from_, const uint16_t *table, void *to_, int width)
+static void narrow(const void *from_, const uint16_t *table, int most, void *to_, int width)
 {
     const uint16_t *from = from_;
     uint8_t *restrict to = to_;
     for (int x = 0; x < width; x++)
-        to[x] = (uint8_t)table[from[x]];
+        to[x] = (uint8_t)table[min_int(from[x], most)];
 }
 
 #include "cpu/match.inc"

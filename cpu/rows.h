@@ -37,16 +37,18 @@ struct row_kernels {
     const char *name;
     int rows_at_once; // 1, 2 or 4: how many are best made together
 
-    // Gather a component's samples from a row of its plane, native-endian and shifted down.
-    void (*load[2])(const uint8_t *from, const struct component *at, void *to, int width);
+    // Gather a component's samples from a row of its plane, native-endian and shifted down; those
+    // above `most` read as that.
+    void (*load[2])(const uint8_t *from, const struct component *at, int most, void *to, int width);
 
     // Scatter samples into a row of a component's plane.
     void (*store[2])(const void *from, const struct component *at, uint8_t *to, int width);
 
     // A pointwise step between samples of one size, and tables from 8 bits to more and back.
+    // Samples of 16 bits above `most` read as that.
     void (*point[2])(const void *from, const struct point *f, void *to, int width);
     void (*widen)(const void *from, const uint16_t *table, void *to, int width);
-    void (*narrow)(const void *from, const uint16_t *table, void *to, int width);
+    void (*narrow)(const void *from, const uint16_t *table, int most, void *to, int width);
 
     // to[x] = sum of weight[k] * row[k][x], k < count, weights 0 to 4, count up to 4.
     void (*weigh[2])(const void *const *row, const int *weight, int count, uint32_t *to, int width);

@@ -386,10 +386,12 @@ static enum status run_op(const struct program *program, const struct op *op, st
 
 static void load(const struct image *source, int c, struct plane *plane)
 {
+    const struct component *at = &source->format->component[c];
+    int most = max_sample(source->format->depth);
     for (int y = 0; y < plane->height; y++)
         for (int x = 0; x < plane->width; x++)
             *plane_at(plane, x, y) =
-                (uint16_t)sample_read(sample_at(source, c, x, y), &source->format->component[c]);
+                (uint16_t)clamp(sample_read(sample_at(source, c, x, y), at), 0, most);
 }
 
 // Write plane, or one value everywhere when it is NULL.

@@ -29,13 +29,15 @@ static void count_bytes(const uint8_t *row, int width, struct counts *counts)
         counts->bin[0][row[x]]++;
 }
 
-static void count_words(const uint16_t *row, int width, int shift, struct counts *counts,
+static void count_words(const uint16_t *row, int width, int depth, struct counts *counts,
                         struct statistics *part)
 {
+    const uint32_t most = (uint32_t)max_sample(depth);
+    const int shift = depth - 8;
     uint32_t low = UINT16_MAX, high = 0;
     uint64_t sum = 0, squares = 0;
     for (int x = 0; x < width; x++) {
-        uint32_t value = row[x];
+        uint32_t value = row[x] < most ? row[x] : most;
         low = value < low ? value : low;
         high = value > high ? value : high;
         sum += value;
@@ -75,7 +77,7 @@ static void count_rows(const struct whole_work *work, int first, int last, struc
     for (int y = first; y < last; y++) {
         const void *row = (const uint8_t *)work->from + y * work->from_stride;
         if (work->depth > 8)
-            count_words(row, work->width, work->depth - 8, &counts, part);
+            count_words(row, work->width, work->depth, &counts, part);
         else
             count_bytes(row, work->width, &counts);
     }
@@ -84,21 +86,13 @@ static void count_rows(const struct whole_work *work, int first, int last, struc
         read_histogram(part);
 }
 
-static void copy_rows(const struct whole_work *work, int first, int last)
-{
-    size_t bytes = (size_t)work->width * (work->depth > 8 ? 2 : 1);
-    for (int y = first; y < last; y++)
-        memcpy((uint8_t *)work->to + y * work->to_stride,
-               (const uint8_t *)work->from + y * work->from_stride, bytes);
-}
-
 static void make_band(struct statistics *part, const struct whole_work *work, int first, int last)
 {
     *part = (struct statistics){.low = UINT16_MAX};
     if (work->side)
         count_rows(work, first, last, part);
-    if (work->to)
-        copy_rows(work, first, last);
+    for (int y = first; y < last && work->to; y++)
+        whole_copy_row(work, y);
 }
 
 static void add(struct statistics *to, const struct statistics *part)

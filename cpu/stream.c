@@ -69,7 +69,8 @@ struct stream {
     int columns; // of the result, at most
     struct level *level;
     int levels;
-    bool direct;        // level 0 points into memory
+    bool direct;        // level 0 points into memory ...
+    bool loose;         // ... whose units may hold more than samples: pointwise steps limit them
     void *spare;        // rows of any sample type: results on their way to memory
     uint32_t *vertical; // mix: a source row resampled vertically
     int64_t *mixed;
@@ -260,6 +261,14 @@ static bool is_plain(const struct stream *stream, struct operand operand, int de
     return component_is_plain(at, depth);
 }
 
+// Whether samples may be larger than their depth has them: those of the input only.
+static bool is_loose(const struct stream *stream, struct operand operand)
+{
+    const struct format *input = &stream->plan->program->input;
+    return operand.place == PLACE_INPUT &&
+           component_is_loose(&input->component[operand.index], input->depth);
+}
+
 static void load_row(const struct stream *stream, int s, int y, void *to, int width)
 {
     const struct plan_pass *pass = stream->pass;
@@ -270,7 +279,7 @@ static void load_row(const struct stream *stream, int s, int y, void *to, int wi
     }
     const struct component *at;
     const uint8_t *from = operand_row(stream, pass->source[s], y, &at);
-    stream->rows->load[bytes - 1](from, at, to, width);
+    stream->rows->load[bytes - 1](from, at, max_sample(pass->source_grid[s].depth), to, width);
 }
 
 static int clamp_row(int y, int height)
@@ -319,7 +328,8 @@ static void mix_near_row(struct stream *stream, int y, void *to)
     const void *row[3] = {NULL};
     for (int s = 0; s < pass->sources; s++) {
         const struct component *at;
-        if (is_plain(stream, pass->source[s], pass->source_grid[s].depth)) {
+        if (is_plain(stream, pass->source[s], pass->source_grid[s].depth) &&
+            !is_loose(stream, pass->source[s])) {
             row[s] = operand_row(stream, pass->source[s], y, &at);
         } else {
             load_row(stream, s, y, stream->mix_rows[s], stream->width);
@@ -729,8 +739,10 @@ static void make_points(struct stream *stream, int level, int y, int count, void
     for (int k = 0; k < count; k++)
         if (from_bytes == here->bytes)
             rows->point[here->bytes - 1](from[k], &here->point, to[k], stream->width);
+        else if (from_bytes == 1)
+            rows->widen(from[k], table, to[k], stream->width);
         else
-            (from_bytes == 1 ? rows->widen : rows->narrow)(from[k], table, to[k], stream->width);
+            rows->narrow(from[k], table, here->point.most, to[k], stream->width);
 }
 
 // Make rows y .. y + count - 1 of a level's result, all within the picture, at most as many as the
@@ -951,7 +963,7 @@ static enum status init_stencil(struct stream *stream, int level)
     const struct op *op = here->step->stencil;
     // Stencils that read neighbours along the row need its ends extended.
     int reach = op->kind == OP_CONVOLVE || op->kind == OP_GRADIENT ? op_radius_x(op) : 0;
-    bool points = level == 1 && stream->direct && reach == 0;
+    bool points = level == 1 && stream->direct && !stream->loose && reach == 0;
     int rows = window_height(stream, here->step), pointers = rows;
     bool coarse =
         op->kind == OP_SEPARABLE && (op->separable.decimate_x || op->separable.decimate_y);
@@ -1057,6 +1069,7 @@ enum status stream_create(const struct plan *plan, const struct plan_pass *pass,
     made->columns = subsampled(width, pass->grid.shift_x);
     made->levels = pass->steps + 1;
     made->direct = !pass->mix && is_plain(made, pass->source[0], pass->load_depth);
+    made->loose = is_loose(made, pass->source[0]);
     made->level = calloc((size_t)made->levels, sizeof *made->level);
     made->spare = scratch_alloc(made);
     if (!made->level || !made->spare || init_levels(made) || init_constant_row(made) ||

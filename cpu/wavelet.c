@@ -204,7 +204,7 @@ static void run_samples(const struct wavelet *self, const struct whole_work *wor
         if (!cell->count)
             continue; // it stays zero
         self->kernels->load[work->depth > 8](
-            (const uint8_t *)work->from + cell->first * work->from_stride,
+            (const uint8_t *)work->from + cell->first * work->from_stride, max_sample(work->depth),
             (float)self->op->wavelet.black, row + level->margin, level->columns);
         extend_row(level, row);
     }

@@ -20,8 +20,8 @@ enum { WAVELET_PAD = 64 };
 enum { WAVELET_MIX = 64, WAVELET_PHASES = 16 };
 
 struct wavelet_kernels {
-    // Samples less black.
-    void (*load[2])(const void *from, float black, float *to, int width);
+    // Samples less black; those above `most` read as that.
+    void (*load[2])(const void *from, int most, float black, float *to, int width);
 
     // to[x] becomes (or, with `add`, grows by) the sum of tap[k] * row[k][x], k < count.
     void (*mix)(const float *const *row, const float *tap, int count, bool add, float *to,

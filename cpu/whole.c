@@ -1,5 +1,16 @@
 #include "cpu/whole.h"
 
+void whole_copy_row(const struct whole_work *work, int y)
+{
+    static const struct component bytes = {.step = 1, .bytes = 1};
+    static const struct component words = {
+        .step = 2, .bytes = 2, .big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__};
+    bool deep = work->depth > 8;
+    work->rows->load[deep]((const uint8_t *)work->from + y * work->from_stride,
+                           deep ? &words : &bytes, max_sample(work->depth),
+                           (uint8_t *)work->to + y * work->to_stride, work->width);
+}
+
 enum status whole_create(const struct whole_request *request, struct whole **whole)
 {
     *whole = NULL;

@@ -8,7 +8,8 @@
 #include "stages/op.h"
 #include "stages/status.h"
 
-// What is done with one frame. Samples take one byte up to 8 bits, two above.
+// What is done with one frame. Samples take one byte up to 8 bits, two above; those of `from` may
+// be above their depth, see op.h.
 struct whole_work {
     const struct op *op;
     const void *from;
@@ -19,6 +20,7 @@ struct whole_work {
     int depth;         // of the samples of `from`
     void *side;        // its side data; NULL: not wanted
     const void *reads; // the side data that it reads; NULL: none
+    const struct row_kernels *rows;
 };
 
 // The memory that an operation works in, for one frame at a time.
@@ -53,6 +55,9 @@ static inline int whole_band_row(int rows, int band, int bands)
 {
     return (int)((long long)rows * band / bands);
 }
+
+// Copy row y of the source to the target, samples above their depth as op.h says.
+void whole_copy_row(const struct whole_work *work, int y);
 
 // The operations.
 enum status statistics_create(const struct whole_request *request, struct whole **whole);

@@ -172,3 +172,8 @@ bool component_is_plain(const struct component *component, int depth)
     return component->bytes == (depth > 8 ? 2 : 1) && component->step == component->bytes &&
            component->shift == 0 && native;
 }
+
+bool component_is_loose(const struct component *component, int depth)
+{
+    return component->shift + depth < 8 * component->bytes;
+}

@@ -18,7 +18,8 @@ enum { COMPONENT_R = 0, COMPONENT_G = 1, COMPONENT_B = 2 };
 enum { COMPONENT_ALPHA = 3, FORMAT_COMPONENTS = 4, FORMAT_PLANES = 4 };
 
 // Where the samples of one component lie in its plane. A sample is `depth` bits (struct format)
-// at bit `shift` of a unit of one or two bytes; bits around it are zero.
+// at bit `shift` of a unit of one or two bytes; what is written has zeros around it, what is read
+// is not trusted to: see op.h.
 struct component {
     int plane;
     int offset;      // bytes from the start of a row to the first unit
@@ -81,6 +82,15 @@ struct format format_planar(enum model model, int depth, int chroma_x, int chrom
 
 // Whether units are the samples themselves, native-endian and side by side, of this depth.
 bool component_is_plain(const struct component *component, int depth);
+
+// Whether units can hold more than a sample of this depth: yuv420p10's can, p010's cannot.
+bool component_is_loose(const struct component *component, int depth);
+
+// The largest sample of `depth` bits.
+static inline int max_sample(int depth)
+{
+    return (1 << depth) - 1;
+}
 
 // Samples of a subsampled component along `length` columns or rows: rounded up.
 static inline int subsampled(int length, int shift)

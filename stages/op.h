@@ -5,6 +5,11 @@
 // unsigned integers of the plane's depth, 8 to 16 bits. Everything below is integer arithmetic that
 // no implementation may round differently: the scalar, cpu and cuda backends agree to the bit.
 //
+// Input is not trusted. Nine to fifteen bits lie in units of sixteen, and a damaged or hostile file
+// sets the bits above: such a sample of the input reads as the largest there is, 2^depth - 1, in
+// every operation. Backends see to it where they load samples, so that planes between operations
+// never hold one. Planes of the input that no operation reads pass as they are, byte for byte.
+//
 // Notation: x is a sample of the source, y of the result, x(i, j) the source at column i, row j,
 // extended beyond its edges by the operation's border rule. `>>` is an arithmetic shift, so
 // (v + half) >> n rounds to nearest with ties upward. clamp(v, low, high) limits v.

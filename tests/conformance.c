@@ -521,9 +521,33 @@ static void picture_fill(const struct picture_memory *picture, uint64_t *state)
     }
 }
 
+// Set bits above the samples of a format that has room for them, and below: in one of three units,
+// or in all. Those of other formats stay as they are.
+static void picture_overflow(const struct picture_memory *picture, uint64_t state)
+{
+    const struct format *format = picture->image.format;
+    int every = random_below(&state, 2) ? 3 : 1;
+    for (int c = 0; c < FORMAT_COMPONENTS; c++) {
+        if (!format_has(format, c) || 8 * format->component[c].bytes == format->depth)
+            continue;
+        struct component whole = format->component[c];
+        struct format unit = *format;
+        struct image image = picture->image;
+        whole.shift = 0;
+        unit.component[c] = whole;
+        image.format = &unit;
+        for (int y = 0; y < subsampled(image.height, format_shift_y(format, c)); y++)
+            for (int x = 0; x < subsampled(image.width, format_shift_x(format, c)); x++)
+                if (!random_below(&state, every))
+                    write_sample(&image, c, x, y,
+                                 random_below(&state, 2) ? UINT16_MAX
+                                                         : random_below(&state, UINT16_MAX + 1));
+    }
+}
+
 // ---- cases ----
 
-enum { SLOTS = 3 };
+enum { SLOTS = 3, OVERFLOWING = 1 }; // the slot whose samples are above their depth
 
 struct test_case {
     int number;
@@ -711,6 +735,16 @@ static bool has_whole(const struct program *program)
     return false;
 }
 
+// Whether planes of the source go byte for byte from one device memory to another.
+static bool has_references(const struct test_case *test)
+{
+    bool has = false;
+    for (int n = 0; n < program_pictures(&test->program); n++)
+        for (int p = 0; p < program_format(&test->program, n)->planes; p++)
+            has |= test->plan->picture[n].plane[p].origin == PLANE_REFERENCE;
+    return has;
+}
+
 static struct op *find_wavelet(const struct program *program)
 {
     for (int k = 0; k < program->ops; k++)
@@ -780,6 +814,9 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
         backend->has_device_memory && !has_fillers(&test->program) && !random_below(&state, 4);
     if (test->on_device && backend->stream_create(backend, &test->stream))
         fatal(test, "no stream");
+    // The scalar definition writes samples where a reference keeps bytes.
+    if (!(test->on_device && has_references(test)))
+        picture_overflow(&test->source[OVERFLOWING], random_next(&state));
 }
 
 // Leave out, in a copy, the planes that the backend does not write.

@@ -121,6 +121,25 @@ def test_noise_as_input(run, tmp_path, out, name):
     assert result.code == 3 or not list(out.iterdir())
 
 
+@pytest.mark.parametrize("pixfmt", ["yuv420p9", "yuv420p10", "yuv422p12", "gbrp10", "gray14"])
+@pytest.mark.parametrize("chain", [
+    "stats=report.json", "gamma=2", "brightness=20,contrast=2", "gaussian=2", "sobel=l2", "box=3",
+    "match=small.png", "gray=mean,gaussian=40"])
+def test_samples_above_their_depth(run, tmp_path, pixfmt, chain):
+    """Units of any 16 bits, then all 0xffff: equal frames by every backend and level of the CPU."""
+    units = tools.random_picture(64 * 48, 6, 1, 65536, "<u2").tobytes()
+    (tmp_path / "in.raw").write_bytes(units + b"\xff" * len(units))
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc=s=16x16", "-frames:v", 1, tmp_path / "small.png")
+    hashes = set()
+    for backend, level in [("scalar", ""), ("cpu", "base"), ("cpu", "v2"), ("cpu", "")]:
+        result = run("-F", "rawvideo", "--size", "64x48", "--pixfmt", pixfmt + "le", "in.raw",
+                     "--frames", 4, "hash:out.txt", "-y", "-f", chain, "--backend", backend,
+                     env={"SLUICE_CPU": level})
+        assert result.code == 0, result.stderr
+        hashes.add((tmp_path / "out.txt").read_text())
+    assert len(hashes) == 1
+
+
 def test_codec_that_is_unknown(run, tmp_path, clips, out):
     data = bytearray(clips["plain.mp4"].read_bytes())
     at = data.index(b"avc1", data.index(b"stsd"))

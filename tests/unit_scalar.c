@@ -141,6 +141,32 @@ static void stencils_by_hand(void **state)
         check_gray(&hands[k]);
 }
 
+// Ten bits in units of sixteen: 0xffff, 0x8000 and 1024 read as 1023, the largest sample.
+static void samples_above_their_depth_read_as_the_largest(void **state)
+{
+    (void)state;
+    struct format gray = format_planar(MODEL_GRAY, 10, 0, 0, false, &full);
+    const uint16_t in[] = {0xffff, 0x8000, 1024, 1023, 1000, 0};
+    const struct {
+        const char *chain;
+        uint16_t out[6];
+    } hands[] = {
+        {"brightness=-1", {1019, 1019, 1019, 1019, 996, 0}}, // 1023 / 255 a code of 8 bits
+        {"invert", {0, 0, 0, 0, 23, 1023}},
+        {"threshold=0:254", {1023, 1023, 1023, 1023, 1000, 0}},
+        {"gamma=2", {1023, 1023, 1023, 1023, 1011, 0}}, // 1023 (1000 / 1023)^(1/2) = 1011.4
+        {"box=1", {1023, 1023, 1023, 1015, 674, 333}},
+    };
+    for (size_t k = 0; k < sizeof hands / sizeof *hands; k++) {
+        uint16_t out[6];
+        run(hands[k].chain, &gray, 6, 1, (const uint8_t *)in, (uint8_t *)out, NULL);
+        for (int x = 0; x < 6; x++)
+            if (out[x] != hands[k].out[x])
+                fail_msg("%s: sample %d is %d, by hand %d", hands[k].chain, x, out[x],
+                         hands[k].out[x]);
+    }
+}
+
 static void gray_expands_limited_luma(void **state)
 {
     (void)state;
@@ -227,6 +253,7 @@ int main(void)
         cmocka_unit_test(pointwise_by_hand),
         cmocka_unit_test(borders_by_hand),
         cmocka_unit_test(stencils_by_hand),
+        cmocka_unit_test(samples_above_their_depth_read_as_the_largest),
         cmocka_unit_test(gray_expands_limited_luma),
         cmocka_unit_test(brightness_is_in_full_range_units),
         cmocka_unit_test(contrast_and_invert_turn_chroma_about_neutral),
