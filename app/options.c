@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "app/app.h"
+#include "app/hints.h"
 
 enum id {
     ID_CHAIN = 256,
@@ -80,7 +81,7 @@ static const struct row rows[] = {
     {0, 0, NULL, NULL, "Input"},
     {ID_FORMAT, 'F', "format", "FORMAT", "before INPUT its format, after it the output's"},
     {ID_SIZE, 0, "size", "WxH", "of raw video and devices, and of bench's frames"},
-    {ID_RATE, 0, "rate", "FPS", "of raw video, devices and image sequences"},
+    {ID_RATE, 0, "rate", "FPS", "of raw video, devices and image sequences (25)"},
     {ID_PIXFMT, 0, "pixfmt", "NAME", "of raw video and devices, as ffmpeg calls it; also mjpeg"},
     {ID_START, 0, "start", "TIME", "begin there; seconds or [HH:]MM:SS"},
     {ID_DURATION, 0, "duration", "TIME", "end so much later"},
@@ -227,7 +228,7 @@ static bool parse_whole(const char *text, double low, double high, double *value
 }
 
 // Seconds ("5", "5s"), milliseconds ("120ms"), minutes ("10m"), hours ("1h"), MM:SS or HH:MM:SS,
-// each with a fraction.
+// each with a fraction of its last part. What stands behind a colon is below 60.
 static bool parse_time(const char *text, double *seconds)
 {
     static const struct {
@@ -238,7 +239,8 @@ static bool parse_time(const char *text, double *seconds)
     for (int parts = 0; parts < 3; parts++) {
         char *end;
         double part = strtod(text, &end);
-        if (end == text || !(part >= 0) || part > 1e9)
+        if (end == text || !(part >= 0) || part > 1e9 || (parts && part >= 60) ||
+            (*end == ':' && part != floor(part)))
             return false;
         *seconds = *seconds * 60 + part;
         if (!*end)
@@ -314,9 +316,9 @@ static int set_choice(enum id id, const char *name, const char *text, struct slu
 
 static int set_time(const char *name, const char *text, bool zero, double *seconds)
 {
-    if (!parse_time(text, seconds) || (!zero && *seconds == 0))
+    if (!parse_time(text, seconds))
         return complain(name, text, "seconds, MM:SS, HH:MM:SS or as in 120ms, 10m");
-    return -1;
+    return zero || *seconds > 0 ? -1 : complain(name, text, "more than 0");
 }
 
 static int set_reconnects(const char *name, const char *text, int *reconnects)
@@ -412,10 +414,21 @@ static bool keep(struct settings *settings, enum id id, const char *text)
     return false;
 }
 
+static const char *name_of(enum id id)
+{
+    for (int k = 0; k < ROWS; k++)
+        if (rows[k].id == id && rows[k].name)
+            return rows[k].name;
+    return "";
+}
+
 // One option. -1: go on; else the exit code.
-static int set(struct settings *settings, enum id id, const char *name, const char *text)
+static int set(struct settings *settings, enum id id, const char *text)
 {
     struct sluice_config *config = &settings->config;
+    const char *name = name_of(id);
+    if (id == ID_CHAIN && hint_at_format(text))
+        return EXIT_USAGE;
     if (keep(settings, id, text))
         return -1;
     switch (id) {
@@ -507,15 +520,55 @@ static enum command find_command(int *argc, char ***argv)
 
 static int unknown_option(const char *text)
 {
-    const char *name = text + strspn(text, "-"), *near = NULL;
-    size_t length = strcspn(name, "=");
-    for (int k = 0; k < ROWS && length; k++)
-        if (rows[k].name && (strstr(rows[k].name, name) || !strncmp(rows[k].name, name, 3)))
-            near = rows[k].name;
-    fprintf(stderr, "sluice: there is no option '%s'; ", text);
-    if (near)
-        fprintf(stderr, "did you mean '--%s'? ", near);
-    fprintf(stderr, "'sluice --help' lists them\n");
+    const char *names[ROWS + 1];
+    int count = 0;
+    for (int k = 0; k < ROWS; k++)
+        if (rows[k].name)
+            names[count++] = rows[k].name;
+    names[count] = NULL;
+    refuse_option(text, names);
+    return EXIT_USAGE;
+}
+
+// Whether getopt will find a long option in "-name" or "--name=value", which may be shortened.
+static bool is_long(const char *text)
+{
+    const char *name = text + strspn(text, "-");
+    for (int k = 0; k < ROWS; k++)
+        if (rows[k].name && !strncmp(rows[k].name, name, strcspn(name, "=")))
+            return true;
+    return false;
+}
+
+// What getopt did not take: it has no value to give, may be several, or is none.
+static int refused_option(const char *text)
+{
+    if (optopt >= ID_CHAIN && optopt < ID_LAST)
+        fprintf(stderr, "sluice: --%s takes no value; it is '%s'\n", name_of((enum id)optopt),
+                text);
+    else if (is_long(text))
+        fprintf(stderr,
+                "sluice: '%s' is the beginning of several options; 'sluice --help' lists them\n",
+                text);
+    else
+        return unknown_option(text);
+    return EXIT_USAGE;
+}
+
+// What getopt would take apart letter by letter: -nostdin as -n -o stdin, -hwaccel as -h.
+static int check_argument(const struct tables *tables, const char *text, const char *next)
+{
+    if (text[0] != '-' || !text[1] || !strcmp(text, "--"))
+        return -1;
+    if (hint_at_ffmpeg_option(text, next))
+        return EXIT_USAGE;
+    bool known = text[1] == '-' || is_long(text) || is_letter_group(text, tables->letters);
+    return known ? -1 : unknown_option(text);
+}
+
+static int missing_value(const char *text)
+{
+    fprintf(stderr, "sluice: %s needs a value; 'sluice --help' says which\n", text);
     return EXIT_USAGE;
 }
 
@@ -565,24 +618,23 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
         return EXIT_OTHER;
     int code = -1, found, index = 0;
     opterr = 0;
-    while (code < 0 &&
-           (found = getopt_long_only(argc, argv, tables.letters, tables.option, &index)) != -1) {
-        if (found == '?') {
-            code = unknown_option(argv[optind - 1]);
-        } else if (found == ':') {
-            fprintf(stderr, "sluice: %s needs a value; 'sluice --help' says which\n",
-                    argv[optind - 1]);
-            code = EXIT_USAGE;
-        } else if (found == 1) {
+    while (code < 0) {
+        int at = optind;
+        if (at < argc)
+            code = check_argument(&tables, argv[at], argv[at + 1]);
+        if (code >= 0)
+            break;
+        found = getopt_long_only(argc, argv, tables.letters, tables.option, &index);
+        if (found == -1)
+            break;
+        if (found == '?')
+            code = refused_option(argv[at]);
+        else if (found == ':')
+            code = missing_value(argv[at]);
+        else if (found == 1)
             code = add_name(settings, *command, optarg);
-        } else {
-            enum id id = (enum id)id_of_letter(found);
-            const char *name = "";
-            for (int k = 0; k < ROWS; k++)
-                if (rows[k].id == id && rows[k].name)
-                    name = rows[k].name;
-            code = set(settings, id, name, optarg);
-        }
+        else
+            code = set(settings, (enum id)id_of_letter(found), optarg);
     }
     for (; code < 0 && optind < argc; optind++) // after --
         code = add_name(settings, *command, argv[optind]);

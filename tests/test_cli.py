@@ -122,6 +122,7 @@ WRONG_CHAINS = [
     ("gaussian", "gaussian", ["needs a value", "sigma", "0.1 .. 250"]),
     ("gray,threshold", "threshold", ["t1"]),
     ("gaussian=radius=3", "gaussian", ["needs a value", "sigma"]),
+    ("threshold=200:100", "threshold=200:100", ["t2 must not be less"]),
     ("gaussian=2::zero", "", ["missing"]),
     ("gaussian=", "", ["missing"]),
     ("gaussian=sigma=", "sigma=", ["missing"]),
@@ -160,7 +161,11 @@ def test_chain_tolerates_spaces_and_order_of_names(run, clips):
 WRONG_OPTIONS = [
     # arguments behind "missing.mp4 out.mp4", words
     (["--frmaes", "5"], ["--frmaes"]),
-    (["--crff=20"], ["--crff=20", "crf"]),
+    (["--crff=20"], ["--crff=20", "did you mean '--crf'"]),
+    (["--duraton", "5"], ["did you mean '--duration'"]),
+    (["--quiet=1"], ["--quiet takes no value"]),
+    (["--re"], ["'--re' is the beginning of several options"]),
+    (["-qyx"], ["there is no option '-qyx'"]),
     (["-Z"], ["-Z"]),
     (["--thread-count", "2"], ["--thread-count"]),
     (["extra.mp4"], ["extra.mp4"]),
@@ -185,9 +190,12 @@ WRONG_OPTIONS = [
     (["--max-pixels", "0"], ["--max-pixels"]),
     (["--start", "-1"], ["--start"]),
     (["--start", "1:2:3:4"], ["--start", "HH:MM:SS"]),
+    (["--start", "10:99"], ["--start", "'10:99'", "MM:SS"]),
+    (["--start", "1:60:00"], ["--start", "'1:60:00'"]),
+    (["--start", "1.5:00"], ["--start", "'1.5:00'"]),
     (["--start", "soon"], ["--start", "soon"]),
     (["--start", "nan"], ["--start"]),
-    (["--duration", "0"], ["--duration"]),
+    (["--duration", "0"], ["--duration", "more than 0"]),
     (["--duration", "1x"], ["--duration"]),
     (["--backend", "gpu"], ["--backend", "cuda, cpu or scalar"]),
     (["--hwdec", "maybe"], ["--hwdec", "require"]),
@@ -195,6 +203,13 @@ WRONG_OPTIONS = [
     (["-c:v", "aac"], ["aac", "video"]),
     (["-c:v", "libvpx"], ["mp4", "vp8"]),
     (["--crf", "abc"], ["crf", "abc"]),
+    (["--crf", "99"], ["crf=99", "0 .. 51"]),
+    (["--crf", "-1"], ["crf=-1", "0 .. 51"]),
+    (["--option", "crf=99"], ["crf=99", "0 .. 51"]),
+    (["-c:v", "copy"], ["every frame is filtered"]),
+    (["--preset", "quick"], ["preset=quick", "veryfast,faster"]),
+    (["--option", "tune=grain,nope"], ["tune=grain,nope", "zerolatency"]),
+    (["--option", "profile=nope"], ["profile=nope", "high422"]),
     (["-c:v", "mpeg4", "--crf", "20"], ["--crf", "mpeg4"]),
     (["-c:v", "mpeg4", "--preset", "fast"], ["--preset", "mpeg4"]),
     (["-b:v", "fast"], ["fast"]),
@@ -215,6 +230,33 @@ WRONG_OPTIONS = [
                          ids=[" ".join(row[0]) for row in WRONG_OPTIONS])
 def test_wrong_option_is_refused_before_anything_is_opened(run, tmp_path, arguments, words):
     refused(run("missing.mp4", "out.mp4", *arguments), tmp_path, *words)
+
+
+FFMPEG_OPTIONS = [
+    # what ffmpeg takes, and what is named instead
+    (["-i", "in.mp4"], "sluice in.mp4 out.mp4"), (["-ss", "5"], "--start"), (["-t", "5"], "--duration"),
+    (["-to", "5"], "--duration"), (["-an"], "sound is copied"), (["-vn"], "always one"),
+    (["-sn"], "copied"), (["-c", "copy"], "-c:v"), (["-vcodec", "libx264"], "-c:v"),
+    (["-codec:v", "libx264"], "-c:v"), (["-c:a", "copy"], "sound is copied"),
+    (["-acodec", "aac"], "sound is copied"), (["-vf", "negate"], "-f CHAIN"),
+    (["-filter_complex", "negate"], "-f CHAIN"), (["-b", "2M"], "-b:v"), (["-q:v", "2"], "--crf"),
+    (["-r", "30"], "--rate"), (["-framerate", "30"], "--rate"), (["-s", "64x48"], "does not resize"),
+    (["-pix_fmt", "gray"], "--pix"), (["-hwaccel", "cuda"], "--hwdec"),
+    (["-loglevel", "error"], "-q"), (["-v", "error"], "-q"), (["-hide_banner"], "leave it out"),
+    (["-nostdin"], "leave it out"), (["-map", "0"], "--stream"), (["-vframes", "3"], "--frames"),
+    (["-frames:v", "3"], "--frames"), (["-g", "50"], "--option g=50"),
+    (["-tune", "film"], "--option tune=film"), (["-maxrate", "2M"], "--option maxrate=2M"),
+    (["-re"], "--live"), (["-strict", "-2"], "--option strict=-2"), (["-vsync", "0"], "timestamps"),
+    (["-metadata", "title=x"], "copied"), (["-rtsp_transport", "tcp"], "--rtsp-transport"),
+    (["-f", "rawvideo"], "-F rawvideo"), (["-f", "mp4"], "-F mp4"), (["-f", "lavfi"], "lavfi:testsrc"),
+]
+
+
+@pytest.mark.parametrize("arguments, words", FFMPEG_OPTIONS,
+                         ids=[" ".join(row[0]) for row in FFMPEG_OPTIONS])
+def test_options_of_ffmpeg_are_answered_with_those_of_sluice(run, tmp_path, arguments, words):
+    for line in ([*arguments, "missing.mp4", "out.mp4"], ["missing.mp4", "out.mp4", *arguments]):
+        refused(run(*line), tmp_path, arguments[0], words)
 
 
 def test_an_address_named_twice_is_refused_without_its_secrets(run, tmp_path):
@@ -263,6 +305,30 @@ def test_wrong_description_of_raw_video_is_refused(run, tmp_path, clips, argumen
 ], ids=" ".join)
 def test_names_that_cannot_be_meant_are_refused(run, tmp_path, arguments):
     refused(run(*arguments), tmp_path, "sluice: ")
+
+
+@pytest.mark.parametrize("given, words", [
+    ([], ["--size WxH and --pixfmt"]), (["--size", "64x48"], ["--pixfmt"]),
+    (["--pixfmt", "gray"], ["--size WxH"])], ids=" ".join)
+@pytest.mark.parametrize("name, format", [("noise.raw", ["-F", "rawvideo"]), ("noise.yuv", [])])
+def test_raw_video_says_nothing_of_itself(run, tmp_path, clips, name, format, given, words):
+    """A guess would not be told from the truth."""
+    source = clips.folder / name
+    source.write_bytes(bytes(10000))
+    refused(run(*format, *given, source, "out.mkv"), tmp_path, "raw video", *words)
+
+
+def test_pipes_and_files_by_the_names_that_ffmpeg_gives_them(run, tmp_path, clips):
+    hashes = run("-q", clips["plain.mp4"], "hash:-").text
+    assert run("-q", f"file:{clips['plain.mp4']}", "hash:-").text == hashes
+    assert run("-q", clips["plain.mp4"], "file:out.mp4").code == 0
+    assert packets(tmp_path / "out.mp4")
+    y4m = run("-q", clips["plain.mp4"], "pipe:1", "-F", "y4m", "-f", "null").stdout
+    assert y4m.startswith(b"YUV4MPEG2")
+    for name in ("pipe:", "pipe:0"):
+        assert run("-q", name, "pipe:", "-F", "y4m", "-f", "null", input=y4m).stdout == y4m
+    assert [path.name for path in tmp_path.iterdir()] == ["out.mp4"]
+    assert run("-q", "file:out.mp4", "out.mp4", "-y").code == 2 # the same file
 
 
 def test_unknown_option_names_the_option_itself(run, tmp_path):
@@ -377,7 +443,7 @@ def test_strange_file_names_are_plain_files(run, tmp_path, clips, name, suffix):
     target.parent.mkdir()
     assert run("-q", "-f", "invert", "--", source.name, "../got" + suffix, cwd=source.parent).code == 0
     assert (tmp_path / ("got" + suffix)).exists()
-    if name.startswith(("hash:", "null:")):
+    if name.startswith(("hash:", "null:", "file:")):
         return  # as an output these have a meaning; ./hash:x is the file
     result = run("-q", "--", source, target.name, cwd=target.parent)
     assert result.code == 0, result.stderr
@@ -944,7 +1010,8 @@ def test_verify_recomputes_every_nth_frame(run, clips, option, count):
 
 @pytest.mark.parametrize("arguments", [["--backend", "cuda"], ["--hwdec", "require"],
                                        ["--backend", "cuda", "--device", "0,1"],
-                                       ["--backend", "cuda", "--device", "all"]])
+                                       ["--backend", "cuda", "--device", "all"],
+                                       ["--device", "3"], ["--device", "0"], ["--device", "all"]])
 def test_a_gpu_that_is_not_there_is_a_device_error(run, tmp_path, clips, cuda, arguments):
     if cuda:
         pytest.skip("there is a GPU")

@@ -1,0 +1,19 @@
+// What is said to a command line that sluice does not understand, and to one that ffmpeg would.
+#pragma once
+
+#include <stdbool.h>
+
+// Whether `text` is an option of ffmpeg that sluice lacks, or one that it spells otherwise, `next`
+// (optional) being the argument behind it; if so, say how sluice does the same.
+bool hint_at_ffmpeg_option(const char *text, const char *next);
+
+// Whether a chain that cannot be read was meant as the name of a format, as ffmpeg's -f takes it;
+// if so, say what names formats here.
+bool hint_at_format(const char *chain);
+
+// Whether `text` ("-qy") is a group of options of one letter each, none of them unknown, up to the
+// first that takes a value. `letters` is getopt's string.
+bool is_letter_group(const char *text, const char *letters);
+
+// Say that there is no option `text`, and which of `names` (ended by NULL) is spelled nearly so.
+void refuse_option(const char *text, const char *const *names);
