@@ -471,6 +471,15 @@ static enum status unknown_stage(struct parser *parser, struct span name)
                   name.begin, suggestion(best, hint, sizeof hint), names);
 }
 
+// Whether the link's values fit each other; `span` is what to blame.
+static enum status check_link(struct parser *parser, struct span span,
+                              const struct chain_link *link)
+{
+    char why[256];
+    bool fits = !link->stage->fits || link->stage->fits(link->value, why, sizeof why);
+    return fits ? STATUS_OK : refuse(parser, span, "%s: %s", link->stage->name, why);
+}
+
 static enum status parse_link(struct parser *parser, struct span span, struct chain_link *link)
 {
     struct span arguments = span, name = trimmed(cut(&arguments, '='));
@@ -493,7 +502,7 @@ static enum status parse_link(struct parser *parser, struct span span, struct ch
             return refuse(parser, name, "%s needs a value: %s=%s, %s", link->stage->name,
                           link->stage->name, option->name, range);
     }
-    return STATUS_OK;
+    return check_link(parser, trimmed(span), link);
 }
 
 static enum status check_quotes(struct parser *parser)
@@ -612,6 +621,8 @@ enum status chain_set(struct chain *chain, const char *text, struct chain_error 
         status = check_quotes(&parser);
     while (!status && rest.begin)
         status = set_option(&parser, trimmed(cut(&rest, ',')), &changed);
+    for (int k = 0; k < changed.links && !status; k++)
+        status = check_link(&parser, (struct span){text, text + strlen(text)}, &changed.link[k]);
     if (status) {
         chain_free(&changed);
         return status;
@@ -621,12 +632,13 @@ enum status chain_set(struct chain *chain, const char *text, struct chain_error 
     return STATUS_OK;
 }
 
-// The shortest digits that read as this number.
+// The shortest digits that read as this number, 20 rather than 2e+01.
 static void print_number(double value, char *to, size_t size)
 {
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(to, size, "%.*g", digits, value);
-        if (strtod(to, NULL) == value)
+        bool shorter = fabs(value) < 1e15 && strstr(to, "e+");
+        if (!shorter && strtod(to, NULL) == value)
             return;
     }
 }

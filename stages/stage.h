@@ -65,6 +65,10 @@ struct stage {
     const char *source;  // paper, standard or book; NULL when the formula says all
     struct stage_option option[STAGE_OPTIONS + 1];
 
+    // (optional) Whether values that are valid by their rows fit each other. If not, the reason is
+    // in `why`, as a sentence.
+    bool (*fits)(const double *value, char *why, size_t size);
+
     // Append the operations that the stage stands for. `value` holds one number per option, in the
     // order of the table, valid by it; a derived one that was not given is NAN. `text` holds the
     // texts alike, resolved; of other options, and where none was given, NULL.

@@ -1,6 +1,18 @@
 #include "stages/stage.h"
 
+#include <stdio.h>
+
 enum { LOW, HIGH };
+
+// threshold=256 and threshold=0:-1 leave nothing between them, and say so.
+static bool fits(const double *value, char *why, size_t size)
+{
+    snprintf(why, size,
+             "t1 is %g and t2 is %g; what is below t1 becomes black and what is above t2 white, so "
+             "t2 must not be less",
+             value[LOW], value[HIGH]);
+    return value[LOW] <= value[HIGH] + 1;
+}
 
 static void lower(const double *value, const char *const *text, struct program *program)
 {
@@ -19,5 +31,6 @@ const struct stage stage_threshold = {
                 "below it everything is black"},
                {"t2", OPTION_REAL, "code values", 255, -1, 255, NULL, NULL,
                 "above it everything is white"}},
+    .fits = fits,
     .lower = lower,
 };

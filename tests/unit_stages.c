@@ -574,6 +574,9 @@ static void chains_change_and_read_back(void **state)
         {"gaussian=1,gaussian=2", "gaussian#2.sigma=3, gaussian.border=zero",
          "gaussian=sigma=1:border=zero,gaussian=sigma=3"},
         {"threshold=20:240", "threshold.t1=1,threshold.t2=999", NULL},
+        {"threshold=20:240", "threshold.t1=30", "threshold=t1=30:t2=240"}, // not 3e+01
+        {"threshold=20:240", "threshold.t1=250", NULL},
+        {"threshold=20:240", "threshold.t1=250,threshold.t2=255", "threshold=t1=250"},
         {"gaussian=1.4", "gaussian.sigma=-1", NULL},
         {"gaussian=1.4", "gaussian.sigma", NULL},
         {"gaussian=1.4", "sobel.norm=l2", NULL},
