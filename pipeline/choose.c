@@ -6,10 +6,11 @@
 
 #include "pipeline/budget.h"
 #include "pipeline/check.h"
+#include "pipeline/names.h"
 
 struct source_request source_request_of(const struct sluice_config *config)
 {
-    return (struct source_request){.name = config->input,
+    return (struct source_request){.name = config->input ? name_plain(config->input, false) : NULL,
                                    .format = config->input_format,
                                    .size = config->input_size,
                                    .rate = config->input_rate,
@@ -28,7 +29,7 @@ static struct sink_request request_of(const struct sluice_config *config,
                                       const struct sluice_output *output)
 {
     return (struct sink_request){
-        .output = output->name,
+        .output = output->name ? name_plain(output->name, true) : NULL,
         .format = output->format,
         .encoder = output->encoder,
         .crf = output->crf,
@@ -157,8 +158,8 @@ static enum status create_one(const struct sluice_config *config, bool still, co
     if (status)
         return status;
     bool named = config->backend == SLUICE_CPU || config->backend == SLUICE_SCALAR;
-    bool wants_gpu =
-        config->backend == SLUICE_CUDA || (!named && config->hwdec == SLUICE_HWDEC_REQUIRE);
+    bool wants_gpu = config->backend == SLUICE_CUDA ||
+                     (!named && (config->hwdec == SLUICE_HWDEC_REQUIRE || config->device));
     snprintf(reason, reason_size, "%s",
              named ? "it was asked for" : "a single picture is done before a GPU is ready");
     if (named || (still && !wants_gpu))

@@ -55,7 +55,7 @@ static const char *reading(const struct chain *chain, const char *name)
 
 static bool is_input(const struct claiming *claiming, const char *name)
 {
-    const char *input = claiming->config->input;
+    const char *input = source_request_of(claiming->config).name;
     const char *const *other = claiming->config->others_read;
     for (; other && *other; other++)
         if (names_collide(*other, name))

@@ -53,6 +53,12 @@ static const AVCodec *favourite(const AVOutputFormat *muxer)
 static const AVCodec *find_named(const char *name, const AVOutputFormat *muxer,
                                  const struct log *log)
 {
+    if (!strcmp(name, "copy")) {
+        log_print(log, LOG_ERROR,
+                  "-c:v copy: every frame is filtered, so video is always encoded; audio and "
+                  "subtitles are copied anyway");
+        return NULL;
+    }
     const AVCodec *codec = avcodec_find_encoder_by_name(name);
     const AVCodecDescriptor *about = avcodec_descriptor_get_by_name(name);
     if (!codec && about)
@@ -168,6 +174,64 @@ static bool opens(const AVCodec *codec, const char *key, const char *value)
     avcodec_free_context(&trial);
     av_dict_free(&options);
     return opened;
+}
+
+static const char presets[] =
+    "ultrafast,superfast,veryfast,faster,fast,medium,slow,slower,veryslow,placebo";
+
+// Values that libraries take without a word, or refuse with words of their own on standard error.
+static const struct {
+    const char *encoders, *key;
+    const char *words; // separated by commas; NULL: a number
+    double most;       // of numbers; below 0: none will do
+} known_values[] = {
+    {"libx264,libx264rgb", "preset", presets, 9},
+    {"libx265", "preset", presets, 9},
+    {"libx264,libx264rgb", "tune",
+     "film,animation,grain,stillimage,psnr,ssim,fastdecode,zerolatency", -1},
+    {"libx265", "tune", "psnr,ssim,grain,zerolatency,fastdecode,animation", -1},
+    {"libx264,libx264rgb", "profile", "baseline,main,high,high10,high422,high444", -1},
+    {"libx264,libx264rgb,libx265", "crf", NULL, 51},
+    {"libvpx,libvpx-vp9,libaom-av1,libsvtav1", "crf", NULL, 63},
+};
+
+static bool is_number(const char *text, double most)
+{
+    char *end;
+    double value = strtod(text, &end);
+    return end != text && !*end && value >= 0 && value <= most;
+}
+
+// Whether each word of `text` ("grain,fastdecode") is in the list.
+static bool are_words(const char *text, const char *list)
+{
+    char word[32];
+    for (const char *at = text; *at; at += strspn(at, ",./-+")) {
+        size_t length = strcspn(at, ",./-+");
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        if (length >= sizeof word || !av_match_name(word, list))
+            return false;
+        at += length;
+    }
+    return *text;
+}
+
+bool encoder_knows(const AVCodec *codec, const char *key, const char *value, char *wanted,
+                   size_t size)
+{
+    for (size_t k = 0; k < sizeof known_values / sizeof *known_values; k++) {
+        const char *words = known_values[k].words;
+        double most = known_values[k].most;
+        if (strcmp(known_values[k].key, key) != 0 ||
+            !av_match_name(codec->name, known_values[k].encoders))
+            continue;
+        if (words)
+            snprintf(wanted, size, "%s", words);
+        else
+            snprintf(wanted, size, "a number, 0 .. %g", most);
+        return is_number(value, most) || (words && are_words(value, words));
+    }
+    return true;
 }
 
 bool encoder_takes(const AVCodec *codec, const char *key, const char *value)

@@ -24,6 +24,11 @@ struct pixel_wishes encoder_wishes(const AVCodec *codec);
 // Whether the encoder, by itself or by generic options, knows this option.
 bool encoder_has_option(const AVCodec *codec, const char *key);
 
+// Whether this value is among those of an option whose values are known, as x264's presets are; if
+// not, they are in `wanted`. Says nothing of others.
+bool encoder_knows(const AVCodec *codec, const char *key, const char *value, char *wanted,
+                   size_t size);
+
 // Whether the encoder takes this value of an option that is text, as names of presets are, which
 // only its library can judge. True for all other options, and where it cannot be tried.
 bool encoder_takes(const AVCodec *codec, const char *key, const char *value);

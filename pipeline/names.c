@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fnmatch.h>
 #include <libavformat/avformat.h>
+#include <libavutil/avstring.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -16,6 +17,22 @@ static bool exists(const char *name)
 {
     struct stat about;
     return !stat(name, &about);
+}
+
+const char *name_plain(const char *name, bool is_output)
+{
+    static const char pipes[10][10] = {"/dev/fd/0", "/dev/fd/1", "/dev/fd/2", "/dev/fd/3",
+                                       "/dev/fd/4", "/dev/fd/5", "/dev/fd/6", "/dev/fd/7",
+                                       "/dev/fd/8", "/dev/fd/9"};
+    const char *end;
+    if (exists(name))
+        return name;
+    if (av_strstart(name, "file:", &end))
+        return end;
+    if (!av_strstart(name, "pipe:", &end) || (*end && (!isdigit((unsigned char)*end) || end[1])))
+        return name;
+    int number = *end ? *end - '0' : is_output;
+    return number == is_output ? "-" : pipes[number];
 }
 
 bool name_is_url(const char *name)

@@ -6,6 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+// The name without what FFmpeg's users put in front of files: "file:x" is x; "pipe:", and the pipe
+// of the number that is meant anyway, are "-", other pipes a name in /dev/fd. Points into `name` or
+// is static.
+const char *name_plain(const char *name, bool is_output);
+
 // "scheme://...".
 bool name_is_url(const char *name);
 

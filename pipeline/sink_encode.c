@@ -58,7 +58,11 @@ static enum status add_option(struct encode_sink *self, const char *key, const c
                               AVDictionary **muxer_options)
 {
     enum status status;
+    char wanted[256];
     if (encoder_has_option(self->codec, key)) {
+        if (!encoder_knows(self->codec, key, value, wanted, sizeof wanted))
+            return fail(self->log, STATUS_USAGE, "%s=%s: the encoder %s takes %s", key, value,
+                        self->codec->name, wanted);
         AVCodecContext *trial = avcodec_alloc_context3(self->codec);
         if (!trial)
             return STATUS_MEMORY;

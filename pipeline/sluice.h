@@ -130,7 +130,8 @@ struct sluice_config {
 
     enum sluice_backend backend;
     enum sluice_hwdec hwdec;
-    const char *device; // which GPUs: "0", "0,1", which take frames in turn, or "all"; NULL: "0"
+    const char *device; // which GPUs: "0", "0,1", which take frames in turn, or "all"; with
+                        // SLUICE_AUTO one that is named is required. NULL: "0"
     int threads;        // of the CPU backend; 0: one per usable core
     int ring;           // frames in flight; 0: as many as the backend likes, at most 64
     const char *trace;  // a file for a timeline that ui.perfetto.dev opens; NULL: none

@@ -77,7 +77,7 @@ static enum status probe(struct source *source, const char *name, const AVInputF
     if (error < 0 || !*format)
         return fail(source->log, STATUS_INPUT,
                     "%s is in no format that this FFmpeg recognises; a video or an image was "
-                    "expected (raw video needs -F rawvideo --size WxH)",
+                    "expected (raw video needs -F rawvideo --size WxH --pixfmt NAME)",
                     source->name);
     if (is_playlist(*format))
         return fail(source->log, STATUS_INPUT,
@@ -219,6 +219,23 @@ static enum status aim_at_file(struct source *source, const char *name, char *wh
                : STATUS_OK;
 }
 
+// What raw video does not say of itself has to be given: nothing would tell that a guess is wrong.
+static enum status check_raw(const struct source *source, const struct source_request *request,
+                             const AVInputFormat *demuxer)
+{
+    bool sized = demuxer && av_match_name(demuxer->name, "rawvideo,bitpacked,v210,v210x");
+    bool typed = demuxer && av_match_name(demuxer->name, "rawvideo,bitpacked");
+    if ((!sized || request->size) && (!typed || request->pixfmt))
+        return STATUS_OK;
+    return fail(source->log, STATUS_USAGE,
+                "%s is raw video, which does not say what it holds: give %s%s%s", source->name,
+                request->size ? "" : "--size WxH",
+                !request->size && typed && !request->pixfmt ? " and " : "",
+                typed && !request->pixfmt
+                    ? "--pixfmt NAME, as in --pixfmt yuv420p ('ffmpeg -pix_fmts' lists them)"
+                    : "");
+}
+
 // FFmpeg frees the context when this fails; the pointer is NULL then.
 static enum status read_header(struct source *source, struct opening *opening)
 {
@@ -250,6 +267,8 @@ static enum status open_container(struct source *source, const struct source_req
         aim_at_sequence(source, name, &opening);
     else if (!name_is_url(name) && !opening.is_device)
         status = aim_at_file(source, name, what, sizeof what, &opening);
+    if (!status)
+        status = check_raw(source, request, opening.demuxer);
     if (!status)
         status = read_header(source, &opening);
     av_dict_free(&opening.options);
