@@ -121,6 +121,7 @@ NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' \
     'test -e $(GST)/libgstvideoparsersbad.so|gstreamer1.0-plugins-bad' \
     'test -e $(GST)/libgstx264.so|gstreamer1.0-plugins-ugly' \
     'command -v Xvfb|xvfb' 'command -v xwininfo|x11-utils' \
+    'test -e $(LIBRARIES)/libSDL2-2.0.so.0|libsdl2-2.0-0' \
     'command -v nft|nftables' 'command -v ip|iproute2' 'command -v nsenter|util-linux' \
     'test -e /usr/lib/nginx/modules/ngx_rtmp_module.so|libnginx-mod-rtmp'
 # The camera in a virtual machine: make test-webcam.

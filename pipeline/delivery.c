@@ -11,6 +11,8 @@ static struct delivery *new_of(enum target_kind kind)
         return delivery_file_new();
     case TARGET_SEGMENTS:
         return delivery_segments_new();
+    case TARGET_DISPLAY:
+        return delivery_window_new();
     case TARGET_PAGE:
         return delivery_page_new();
     default:
@@ -68,6 +70,8 @@ void delivery_note_size(struct delivery *delivery)
 
 void delivery_close(struct delivery *delivery)
 {
+    if (delivery->close)
+        delivery->close(delivery);
     if (delivery->output)
         delivery->closed_bytes += output_size(delivery->output);
     output_destroy(&delivery->output);

@@ -3,8 +3,8 @@
 //   kind                what is written                                     file
 //   FILE                one output, from the first packet to the last       delivery_file.c
 //   SEGMENTS            a series of outputs, each from a key frame on       delivery_segments.c
-//   ADDRESS, DISPLAY    an output that may be lost; an address is           delivery_connection.c
-//                       connected again
+//   ADDRESS             an output that may be lost, and is connected again  delivery_connection.c
+//   DISPLAY             pictures in a window                                delivery_window.c
 //   PAGE                the newest picture, to whoever looks                delivery_page.c
 //
 // Thread-safety: whoever creates it opens it; from then on it is the writer's thread's, except for
@@ -43,7 +43,7 @@ struct delivery {
     bool *wants; // by stream of the source
 
     // ---- the writer's thread's ----
-    struct output *output;   // NULL: a connection that does not stand, or a page
+    struct output *output;   // NULL: a connection that does not stand, a window or a page
     bool away;               // nothing can be written now, attempt() is wanted
     int64_t next_attempt_ns; // when
     bool ended;              // for good: a window was closed
@@ -77,6 +77,9 @@ struct delivery {
     // Make it whole.
     enum status (*finish)(struct delivery *delivery);
 
+    // It is over, one way or the other, in the writer's thread. NULL: nothing is to be done then.
+    void (*close)(struct delivery *delivery);
+
     // Free what the kind has beyond this. NULL: nothing.
     void (*free)(struct delivery *delivery);
 };
@@ -93,6 +96,7 @@ void delivery_destroy(struct delivery **delivery);
 struct delivery *delivery_file_new(void);
 struct delivery *delivery_segments_new(void);
 struct delivery *delivery_connection_new(void);
+struct delivery *delivery_window_new(void);
 struct delivery *delivery_page_new(void);
 
 static inline bool delivery_is_video(const struct delivery *delivery, const AVPacket *packet)

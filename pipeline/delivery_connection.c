@@ -1,5 +1,5 @@
-// An output that may be lost: an address, which is connected again with back-off and goes on with
-// the next key frame, or a window, which ends when it is closed.
+// An address, which may be lost: it is connected again with back-off and goes on with the next key
+// frame.
 #include <stdlib.h>
 
 #include "pipeline/backoff.h"
@@ -14,7 +14,6 @@ struct connection {
     struct delivery base;
     struct output_streams streams; // owned
     bool awaits_key;               // nothing is of use before
-    bool shown;                    // a picture, ever
     int attempts;                  // since a connection was good, the one that made it included
     unsigned seed;
     int64_t lost_ns, connected_ns;
@@ -23,11 +22,6 @@ struct connection {
 static struct connection *connection_of(struct delivery *delivery)
 {
     return (struct connection *)delivery;
-}
-
-static bool is_window(const struct connection *self)
-{
-    return self->base.request.target->kind == TARGET_DISPLAY;
 }
 
 static const char *name_of(const struct connection *self)
@@ -84,7 +78,7 @@ static bool has_given_up(const struct connection *self)
 static bool is_last_attempt(const struct connection *self)
 {
     bool must = !self->base.connects && self->base.request.must_connect;
-    return is_window(self) || must || has_given_up(self);
+    return must || has_given_up(self);
 }
 
 // The output is closed, and the next attempt comes in time: at once, and then more and more slowly.
@@ -144,10 +138,7 @@ static enum status lost(struct connection *self)
     enum status status = STATUS_OK;
     if (meter_now_ns() - self->connected_ns > good_ns)
         self->attempts = 1;
-    self->base.ended = is_window(self);
-    if (is_window(self) && !self->shown) // the muxer says so only now
-        status = fail(log, STATUS_OUTPUT, "%s no window could be opened", name_of(self));
-    else if (is_window(self) || self->base.guard.over)
+    if (self->base.guard.over)
         status = STATUS_EOF;
     else if (has_given_up(self))
         status = fail(log, STATUS_OUTPUT, "%s is lost: %s", name_of(self), why);
@@ -169,7 +160,6 @@ static enum status write_connection(struct delivery *delivery, AVPacket *packet,
     enum status status = output_write(delivery->output, packet, packet->stream_index);
     delivery_note_size(delivery);
     *written = !status;
-    self->shown |= *written && video;
     return status == STATUS_EOF ? lost(self) : status;
 }
 

@@ -44,17 +44,6 @@ enum status device_find(const char *format, const struct log *log, const AVInput
     return *demuxer ? STATUS_OK : refuse(format, log);
 }
 
-enum status device_find_output(const char *format, const struct log *log,
-                               const AVOutputFormat **muxer)
-{
-    pthread_once(&once, register_devices);
-    *muxer = av_guess_format(format, NULL, NULL);
-    if (*muxer)
-        return STATUS_OK;
-    refuse(format, log);
-    return STATUS_OUTPUT;
-}
-
 bool device_is_camera(const AVInputFormat *demuxer)
 {
     return demuxer && av_match_name("v4l2", demuxer->name);

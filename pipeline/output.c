@@ -269,10 +269,9 @@ static bool header_takes(const AVOutputFormat *muxer, const AVStream *stream)
     return takes;
 }
 
-// Images, and windows.
 static bool takes_one_stream(const AVOutputFormat *muxer)
 {
-    return av_match_name(muxer->name, "image2,sdl,sdl2,rtp,mjpeg");
+    return av_match_name(muxer->name, "image2,rtp,mjpeg");
 }
 
 static bool container_takes(const AVOutputFormat *muxer, const AVStream *stream)
@@ -634,8 +633,6 @@ enum status output_begin(struct output *output, AVDictionary **options)
         if (output->live)
             set_default(output, options, "hls_flags", "delete_segments");
     }
-    if (output->target->kind == TARGET_DISPLAY)
-        set_default(output, options, "window_title", *output->name ? output->name : "sluice");
     error = avformat_write_header(output->format, options);
     if (error < 0)
         return write_failed(output, error, "the header could not be written");

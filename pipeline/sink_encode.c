@@ -143,7 +143,7 @@ static void choose_formats(struct encode_sink *self)
     formats->candidates = encoder_pixel_formats(self->codec);
     if (!strcmp(self->muxer->name, "yuv4mpegpipe"))
         formats->candidates = y4m_formats;
-    if (av_match_name(self->muxer->name, "sdl,sdl2"))
+    if (writer_target(self->writer[0])->kind == TARGET_DISPLAY)
         formats->candidates = window_formats;
     formats->natural = !formats->candidates;
     formats->wishes = encoder_wishes(self->codec);

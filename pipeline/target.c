@@ -9,9 +9,9 @@
 #include <time.h>
 
 #include "pipeline/check.h"
-#include "pipeline/devices.h"
 #include "pipeline/file.h"
 #include "pipeline/names.h"
+#include "pipeline/window.h"
 
 static const int64_t segment_least_us = 100000;
 
@@ -82,7 +82,8 @@ static enum status find_display(struct target *target, const struct log *log)
         return fail(log, STATUS_OUTPUT,
                     "%s needs a screen; neither DISPLAY nor WAYLAND_DISPLAY names one",
                     target->shown);
-    return device_find_output("sdl2", log, &target->muxer);
+    enum status status = window_check(target->shown, log);
+    return status ? status : find_muxer("rawvideo", "", log, &target->muxer);
 }
 
 static enum status find_page(struct target *target, const struct log *log)

@@ -714,6 +714,30 @@ def test_window_shows_the_picture_until_it_is_closed(tmp_path, screen, beside):
             job.end(0)
 
 
+@needs_screen
+def test_each_of_two_windows_closes_by_itself(tmp_path, screen):
+    """A window is no larger than the screen."""
+    with Job(tmp_path, PICTURE.replace("320x240", "1281x721"), "display:after", "-f",
+             "tap=display:before,gray") as job:
+        until(lambda: window("before") and window("after") or job.process.poll() is not None)
+        told = tools.execute(["xwininfo", "-name", "before"]).text
+        assert int(re.search(r"Width: (\d+)", told)[1]) == 640, told
+        close_window(screen, window("before"))
+        until(lambda: window("before") is None)
+        time.sleep(0.3)
+        assert window("after") and job.process.poll() is None, "".join(job.said)
+        close_window(screen, window("after"))
+        job.end(0)
+
+
+def test_window_without_sdl(run, tmp_path):
+    (tmp_path / "libSDL2-2.0.so.0").touch()
+    env = {"DISPLAY": ":29999", "LD_LIBRARY_PATH": str(tmp_path)}
+    result = run(PICTURE, "rec.mkv", "-o", "display:", "--duration", 1, env=env)
+    assert result.code == 5 and "libsdl2-2.0-0" in result.stderr and not result.stderr.count("frame ")
+    assert not (tmp_path / "rec.mkv").exists()
+
+
 def test_window_without_a_screen(run, tmp_path, monkeypatch):
     for name in "DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER":
         monkeypatch.delenv(name, raising=False)
