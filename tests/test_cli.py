@@ -723,7 +723,7 @@ def test_alpha_of_webm_comes_through(run, tmp_path):
     if not tools.has_encoder("libvpx-vp9"):
         pytest.skip("no libvpx-vp9 here")
     tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=s=64x64:d=0.2,format=yuva420p,colorchannelmixer="
-                 "aa=0.5", "-c:v", "libvpx-vp9", tmp_path / "alpha.webm")
+                 "aa=0.5", "-c:v", "libvpx-vp9", "-pix_fmt", "yuva420p", tmp_path / "alpha.webm")
     assert run("-q", "alpha.webm", "o.png", "-f", "invert").code == 0
     assert video(tmp_path / "o.png")["pix_fmt"] == "rgba"
     assert run("-q", "alpha.webm", "o.mkv", "-f", "gray").code == 0

@@ -418,13 +418,15 @@ def test_edges_and_thresholds_of_yuv_are_gray(tmp_path, chain, formula):
 
 
 def tagged_clip(folder, pixfmt, matrix, full):
-    """One random frame as FFV1 in Matroska, which keeps the tags."""
+    """One random frame as FFV1 in Matroska, which keeps the tags. Of level 1: in slices, FFmpeg
+    9.0's encoder leaves out the last column of 4:1:1 chroma where that is a part of one."""
     picture = yuv_picture(pixfmt, seed=11)
     tools.write_raw(folder / "source.raw", [picture])
     space = {"bt601": "smpte170m"}.get(matrix, matrix)
     tags = ["-color_range", "pc" if full else "tv", "-colorspace", space]
     tools.ffmpeg("-f", "rawvideo", "-video_size", f"{WIDTH}x{HEIGHT}", "-pixel_format", pixfmt,
-                 *tags, "-i", folder / "source.raw", "-c:v", "ffv1", *tags, folder / "source.mkv")
+                 *tags, "-i", folder / "source.raw", "-c:v", "ffv1", "-level", "1", *tags,
+                 folder / "source.mkv")
     assert tools.decode_hashes(folder / "source.mkv") == [tools.picture_hash(picture)]
     return picture, folder / "source.mkv"
 
