@@ -11,7 +11,7 @@ static const char *const part_names[SLUICE_PARTS] = {"demux",    "decode", "uplo
 static void print_damage(const struct sluice_summary *summary, FILE *to)
 {
     if (summary->packets_damaged)
-        fprintf(to, "damaged   %lld packet%s could not be decoded\n",
+        fprintf(to, "damaged   %lld packet%s came damaged or could not be decoded\n",
                 (long long)summary->packets_damaged, summary->packets_damaged == 1 ? "" : "s");
     if (summary->frames_damaged)
         fprintf(to, "damaged   %lld frame%s decoded with errors, kept as the decoder left them\n",

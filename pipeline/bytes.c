@@ -131,6 +131,12 @@ AVIOContext *bytes_io(const struct bytes *bytes)
     return bytes->io;
 }
 
+size_t bytes_read_at(const struct bytes *bytes, int64_t at, uint8_t *to, size_t size)
+{
+    ssize_t got = bytes_size(bytes) < 0 ? 0 : pread(bytes->fd, to, size, at);
+    return got < 0 ? 0 : (size_t)got;
+}
+
 int64_t bytes_size(const struct bytes *bytes)
 {
     struct stat about;

@@ -29,5 +29,9 @@ void bytes_close(struct bytes **bytes);
 // What libavformat reads through; seekable where they are those of a regular file.
 AVIOContext *bytes_io(const struct bytes *bytes);
 
+// Read up to `size` bytes at an offset of a regular file, without moving where the demuxer reads.
+// Returns how many there were; 0 of what is no regular file.
+size_t bytes_read_at(const struct bytes *bytes, int64_t at, uint8_t *to, size_t size);
+
 // How many there are now; -1 of what is no regular file.
 int64_t bytes_size(const struct bytes *bytes);

@@ -46,6 +46,7 @@ struct decoder {
     AVBufferPool *pool;
     size_t pool_size;
 
+    int marked; // packets that came with the mark of damage, less those refused since
     _Atomic int64_t damaged_packets, damaged_frames;
 };
 
@@ -349,13 +350,32 @@ static enum status keep_early(struct decoder *decoder, const AVPacket *packet)
     return list[decoder->earlies++] ? STATUS_OK : STATUS_MEMORY;
 }
 
+// The demuxer knows that a part of the packet is missing or wrong, and a decoder may not notice: a
+// picture of HEVC that lost its tail is given out as whole.
+static void count_marked(struct decoder *decoder, const AVPacket *packet)
+{
+    if (!packet || !(packet->flags & AV_PKT_FLAG_CORRUPT))
+        return;
+    decoder->marked++;
+    decoder->damaged_packets++;
+}
+
+// The decoder refuses a packet. Those that were marked are counted already.
+static void count_refused(struct decoder *decoder)
+{
+    if (decoder->marked)
+        decoder->marked--;
+    else
+        decoder->damaged_packets++;
+}
+
 static enum status send(struct decoder *decoder, const AVPacket *packet)
 {
     int error = avcodec_send_packet(decoder->codec, packet);
     if (error == AVERROR(ENOMEM))
         return STATUS_MEMORY;
     if (error < 0 && error != AVERROR_EOF)
-        decoder->damaged_packets++;
+        count_refused(decoder);
     return STATUS_OK;
 }
 
@@ -417,6 +437,7 @@ enum status decoder_send(struct decoder *decoder, const AVPacket *packet)
         return status;
     if (packet && is_first_after_loss(decoder, packet))
         return is_untried(decoder) ? STATUS_OK : send(decoder, NULL);
+    count_marked(decoder, packet);
     if (!packet)
         decoder->draining = true;
     status = keep_early(decoder, packet);
@@ -507,7 +528,7 @@ enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
         } else if (error == AVERROR(ENOMEM)) {
             return STATUS_MEMORY;
         } else {
-            decoder->damaged_packets++;
+            count_refused(decoder);
         }
     }
     return status;

@@ -27,16 +27,17 @@ enum status decoder_create(const struct decoder_request *request, const struct s
 void decoder_destroy(struct decoder **decoder);
 
 // Decode one packet of the stream; NULL: there are no more. The packet stays the caller's. A packet
-// that cannot be decoded is counted, not a failure. Ahead of one that is marked as the first after
-// a loss or a change (see restart.h), all that is in the decoder comes out; then it begins anew,
-// with another codec if need be.
+// that the demuxer marks as damaged, or that cannot be decoded, is counted, not a failure. Ahead of
+// one that is marked as the first after a loss or a change (see restart.h), all that is in the
+// decoder comes out; then it begins anew, with another codec if need be.
 enum status decoder_send(struct decoder *decoder, const AVPacket *packet);
 
 // Take the next frame if there is one: *got says so. Its pts is set, in the stream's time base,
 // never AV_NOPTS_VALUE. STATUS_EOF after the last frame.
 enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got);
 
-// Packets that could not be decoded, and frames that were decoded with errors, so far. Any thread.
+// Packets that came damaged or could not be decoded, and frames that were decoded with errors, so
+// far. Any thread.
 int64_t decoder_damaged_packets(const struct decoder *decoder);
 int64_t decoder_damaged_frames(const struct decoder *decoder);
 

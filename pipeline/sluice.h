@@ -324,7 +324,7 @@ struct sluice_summary {
     int64_t dropped_late;    // of a live source: older than max_latency before they were filtered
     int64_t dropped_clock;   // two or more frames in one tick of the output's clock
     int64_t frames_damaged;  // of frames_in: decoded with errors, shown as the decoder left them
-    int64_t packets_damaged; // could not be decoded at all
+    int64_t packets_damaged; // came with a part missing, or could not be decoded at all
     int64_t packets_skipped; // of a live source: not decoded, because decoding was too slow
     bool truncated;          // the file ends before its own header or index says so, or a live
                              // source was lost for good

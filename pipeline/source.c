@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "pipeline/compat.h"
+#include "pipeline/continuity.h"
 #include "pipeline/names.h"
 #include "pipeline/source_open.h"
 
@@ -96,12 +97,50 @@ static void keep_pace(const struct source *source, const AVPacket *packet)
     }
 }
 
+// What the bytes of a transport stream say, from this packet on.
+static enum continuity look_at_bytes(const struct source *source, const AVPacket *packet,
+                                     int pes_max)
+{
+    const AVStream *stream = source->format->streams[packet->stream_index];
+    AVRational rate = stream->avg_frame_rate, clock = {1, 90000};
+    const struct continuity_question question = {
+        .bytes = source->bytes,
+        .at = packet->pos,
+        .pid = stream->id,
+        .pes_max = pes_max,
+        .frame_90khz = packet->duration > 0
+                           ? av_rescale_q(packet->duration, stream->time_base, clock)
+                       : rate.num > 0 ? av_rescale_q(1, av_inv_q(rate), clock)
+                                      : 0,
+    };
+    bool can =
+        source->bytes && packet->pos >= 0 && av_match_name("mpegts", source->format->iformat->name);
+    return can ? continuity_look(&question) : CONTINUITY_KEPT;
+}
+
+// The mark of damage is the demuxer's. The parser gives out a picture when it has seen the next one
+// begin, marked as that one is. Segments of a playlist are fetched whole, and many begin their
+// counters anew: there the mark says nothing.
+static void mend_mark(const struct source *source, AVPacket *packet)
+{
+    bool marked = packet->flags & AV_PKT_FLAG_CORRUPT, first = !source->images_read;
+    if (packet->stream_index != source->video)
+        return;
+    if (av_match_name("hls", source->format->iformat->name) ||
+        (marked && look_at_bytes(source, packet, 2) == CONTINUITY_JOINED))
+        packet->flags &= ~AV_PKT_FLAG_CORRUPT;
+    else if (!marked && first && look_at_bytes(source, packet, 1) == CONTINUITY_BROKEN)
+        packet->flags |= AV_PKT_FLAG_CORRUPT;
+}
+
 static enum status read_live(struct source *source, AVPacket *packet)
 {
     enum status status = live_read(source->live, packet);
     if (status == STATUS_STOPPED && !atomic_load(source->stop))
         return STATUS_EOF; // abandoned
     source->broken |= status == STATUS_EOF;
+    if (!status)
+        mend_mark(source, packet);
     return status;
 }
 
@@ -131,6 +170,7 @@ static enum status read_packet(struct source *source, AVPacket *packet)
         source->broken = true;
         return STATUS_EOF;
     }
+    mend_mark(source, packet);
     source->images_read += packet->stream_index == source->video;
     enum status status = STATUS_OK;
     if (may_jump(source))
