@@ -8,8 +8,10 @@
 //   snapshot FILE            write the next picture into an image file
 //   quit                     stop, as SIGINT does
 //
-// Every line is answered by one line of JSON with "ok", and "error" where that is false.
+// Every line is answered by one line of JSON with "ok", and "error" where that is false; the next
+// one when that answer has been taken.
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <pthread.h>
@@ -19,26 +21,74 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "app/app.h"
 
-enum { CLIENTS = 16, LINE = 4096, LOOK_MS = 100 };
+// The longest command gives the numbers of the largest kernel, 511x511.
+enum { CLIENTS = 16, MAX_COMMAND = 4 << 20, LOOK_MS = 100, ACCEPT_MS = 250, ANSWER_MS = 10000 };
+
+struct text {
+    char *data;
+    size_t size, room;
+};
 
 struct client {
-    int fd; // -1: none
-    size_t used;
-    char line[LINE];
+    int fd;              // -1: none
+    struct text in, out; // not handled yet, not sent yet
+    bool too_long;       // the beginning of the command that comes in is thrown away
+    int64_t moved_ms;    // when the client last took some of `out`
 };
 
 struct control {
     struct sluice_job *job;
     const char *path;
     int listener;
+    int spare;          // a descriptor to refuse clients with when there is no other; -1: none
+    int64_t accepts_ms; // when the next client is accepted
     pthread_t thread;
     atomic_bool done;
     struct client client[CLIENTS];
 };
+
+static int64_t now_ms(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000) + time.tv_nsec / 1000000;
+}
+
+// ---- text ----
+
+static bool text_add(struct text *text, const char *data, size_t size)
+{
+    size_t wanted = text->size + size;
+    if (wanted > text->room) {
+        size_t room = wanted > 2 * text->room ? wanted : 2 * text->room;
+        char *larger = realloc(text->data, room);
+        if (!larger)
+            return false;
+        text->data = larger;
+        text->room = room;
+    }
+    memcpy(text->data + text->size, data, size);
+    text->size = wanted;
+    return true;
+}
+
+// Remove the beginning.
+static void text_remove(struct text *text, size_t size)
+{
+    text->size -= size;
+    memmove(text->data, text->data + size, text->size);
+}
+
+static void text_free(struct text *text)
+{
+    free(text->data);
+    *text = (struct text){0};
+}
 
 // ---- answers ----
 
@@ -128,70 +178,176 @@ static json_t *answer_to(struct sluice_job *job, char *line)
 static void drop_client(struct client *client)
 {
     close(client->fd);
-    client->fd = -1;
+    text_free(&client->in);
+    text_free(&client->out);
+    *client = (struct client){.fd = -1};
 }
 
-static void answer_line(struct control *control, struct client *client, char *line)
+// Send what the client takes at once; the rest waits for it.
+static void send_answers(struct client *client)
 {
-    json_t *answer = answer_to(control->job, line);
-    char *text = answer ? json_dumps(answer, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
-    // A client that does not read is not waited for.
-    if (!text || send(client->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ||
-        send(client->fd, "\n", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-        drop_client(client);
-    free(text);
-    json_decref(answer);
-}
-
-static void read_client(struct control *control, struct client *client)
-{
-    ssize_t got = recv(client->fd, client->line + client->used, LINE - 1 - client->used, 0);
-    if (got <= 0) {
+    ssize_t sent =
+        send(client->fd, client->out.data, client->out.size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (sent < 0) {
         drop_client(client);
         return;
     }
-    client->used += (size_t)got;
+    text_remove(&client->out, (size_t)sent);
+    client->moved_ms = now_ms();
+    if (!client->out.size)
+        text_free(&client->out);
+}
+
+// `answer` may be NULL, without memory.
+static void answer_client(struct client *client, json_t *answer)
+{
+    char *text = answer ? json_dumps(answer, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+    bool added =
+        text && text_add(&client->out, text, strlen(text)) && text_add(&client->out, "\n", 1);
+    free(text);
+    json_decref(answer);
+    client->moved_ms = now_ms();
+    if (added)
+        send_answers(client);
+    else
+        drop_client(client);
+}
+
+static json_t *answer_line(const struct control *control, const struct client *client, char *line)
+{
+    char why[64];
+    if (!client->too_long)
+        return answer_to(control->job, line);
+    snprintf(why, sizeof why, "the command is longer than %d bytes", MAX_COMMAND);
+    return refusal(why);
+}
+
+// Answer the lines that have come, one after another: the next when the last answer is sent.
+static void answer_lines(const struct control *control, struct client *client)
+{
+    struct text *in = &client->in;
     char *end;
-    while (client->fd >= 0 && (end = memchr(client->line, '\n', client->used))) {
-        size_t length = (size_t)(end - client->line) + 1;
+    while (in->size && !client->out.size && (end = memchr(in->data, '\n', in->size))) {
+        size_t length = (size_t)(end - in->data) + 1;
         *end = 0;
-        if (end > client->line && end[-1] == '\r')
+        if (end > in->data && end[-1] == '\r')
             end[-1] = 0;
-        answer_line(control, client, client->line);
-        client->used -= length;
-        memmove(client->line, client->line + length, client->used);
+        json_t *answer = answer_line(control, client, in->data);
+        client->too_long = false;
+        text_remove(in, length);
+        answer_client(client, answer); // a client that is dropped has no text
     }
-    if (client->fd >= 0 && client->used == LINE - 1)
-        drop_client(client); // no line is so long
+    if (in->size > MAX_COMMAND && !client->out.size) {
+        client->too_long = true;
+        in->size = 0;
+    }
+    if (!in->size)
+        text_free(in);
+}
+
+static void read_client(const struct control *control, struct client *client)
+{
+    char data[16384];
+    ssize_t got = recv(client->fd, data, sizeof data, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got > 0 && text_add(&client->in, data, (size_t)got))
+        answer_lines(control, client);
+    else
+        drop_client(client);
+}
+
+// A client whose answer waits is not read from, and not waited for without end.
+static void serve_client(const struct control *control, struct client *client, bool ready)
+{
+    bool waits = client->out.size;
+    if (ready && !waits)
+        read_client(control, client);
+    else if (ready)
+        send_answers(client);
+    else if (waits && now_ms() - client->moved_ms > ANSWER_MS)
+        drop_client(client);
+    if (ready && waits && client->fd >= 0)
+        answer_lines(control, client);
+}
+
+// ---- new clients ----
+
+// Tell a client that it is not served.
+static void turn_away(int fd, const char *why)
+{
+    struct client client = {.fd = fd};
+    answer_client(&client, refusal(why));
+    if (client.fd >= 0)
+        drop_client(&client);
+}
+
+// No descriptor is left: the spare one serves to say so. Where even that fails, the client waits in
+// the listener's queue, which is not looked at meanwhile: it would be ready at every look.
+static void refuse_client(struct control *control)
+{
+    if (control->spare >= 0)
+        close(control->spare);
+    int fd = accept4(control->listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        turn_away(fd, "the run has no file descriptor left for a client (ulimit -n)");
+    control->spare = fcntl(control->listener, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        control->accepts_ms = now_ms() + ACCEPT_MS;
 }
 
 static void accept_client(struct control *control)
 {
     int fd = accept4(control->listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+        refuse_client(control);
     for (int k = 0; fd >= 0 && k < CLIENTS; k++) {
         if (control->client[k].fd >= 0)
             continue;
-        control->client[k].fd = fd;
-        control->client[k].used = 0;
+        control->client[k] = (struct client){.fd = fd};
         return;
     }
     if (fd >= 0)
-        close(fd);
+        turn_away(fd, "too many clients are connected to this socket; try again later");
+}
+
+// Wait for what clients do, without the seats that are free: poll() takes no more than a process
+// may have descriptors. Fills `ready` of each client; returns whether there may be a new one.
+static bool await_clients(const struct control *control, bool *ready)
+{
+    bool accepts = now_ms() >= control->accepts_ms;
+    struct pollfd waits[CLIENTS + 1] = {{.fd = accepts ? control->listener : -1, .events = POLLIN}};
+    int count = 1, seat[CLIENTS + 1];
+    for (int k = 0; k < CLIENTS; k++) {
+        const struct client *client = &control->client[k];
+        ready[k] = false;
+        if (client->fd < 0)
+            continue;
+        seat[count] = k;
+        waits[count++] =
+            (struct pollfd){.fd = client->fd, .events = client->out.size ? POLLOUT : POLLIN};
+    }
+    if (poll(waits, (nfds_t)count, LOOK_MS) < 0) {
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
+        return false;
+    }
+    for (int k = 1; k < count; k++)
+        ready[seat[k]] = waits[k].revents;
+    return waits[0].revents;
 }
 
 static void *control_run(void *control_)
 {
     struct control *control = control_;
+    bool ready[CLIENTS];
     while (!control->done) {
-        struct pollfd waits[CLIENTS + 1] = {{.fd = control->listener, .events = POLLIN}};
+        bool another = await_clients(control, ready);
         for (int k = 0; k < CLIENTS; k++)
-            waits[k + 1] = (struct pollfd){.fd = control->client[k].fd, .events = POLLIN};
-        if (poll(waits, CLIENTS + 1, LOOK_MS) <= 0)
-            continue;
-        for (int k = 0; k < CLIENTS; k++)
-            if (control->client[k].fd >= 0 && waits[k + 1].revents)
-                read_client(control, &control->client[k]);
-        if (waits[0].revents)
+            if (control->client[k].fd >= 0)
+                serve_client(control, &control->client[k], ready[k]);
+        if (another)
             accept_client(control);
     }
     return NULL;
@@ -239,9 +395,9 @@ static int listen_on(const char *path)
     }
     if (!lstat(path, &about) && S_ISSOCK(about.st_mode))
         unlink(path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     mode_t mask = umask(0177);
-    bool failed = fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 8);
+    bool failed = fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 64);
     int error = errno;
     umask(mask);
     if (!failed)
@@ -265,12 +421,20 @@ bool control_start(struct sluice_job *job, const char *path, struct control **co
     for (int k = 0; k < CLIENTS; k++)
         made->client[k].fd = -1;
     made->listener = listen_on(path);
-    if (made->listener < 0 || pthread_create(&made->thread, NULL, control_run, made)) {
-        free(made);
-        return false;
+    made->spare = made->listener < 0 ? -1 : fcntl(made->listener, F_DUPFD_CLOEXEC, 0);
+    if (made->listener >= 0 && !pthread_create(&made->thread, NULL, control_run, made)) {
+        *control = made;
+        return true;
     }
-    *control = made;
-    return true;
+    if (made->listener >= 0) {
+        fprintf(stderr, "sluice: no thread could be started for the socket %s\n", path);
+        close(made->listener);
+        unlink(path);
+    }
+    if (made->spare >= 0)
+        close(made->spare);
+    free(made);
+    return false;
 }
 
 void control_stop(struct control **control)
@@ -282,8 +446,10 @@ void control_stop(struct control **control)
     pthread_join(old->thread, NULL);
     for (int k = 0; k < CLIENTS; k++)
         if (old->client[k].fd >= 0)
-            close(old->client[k].fd);
+            drop_client(&old->client[k]);
     close(old->listener);
+    if (old->spare >= 0)
+        close(old->spare);
     unlink(old->path);
     free(old);
     *control = NULL;
@@ -292,45 +458,89 @@ void control_stop(struct control **control)
 // ---- the other side ----
 
 // A line of the words; the name of a file from here, since the job may be elsewhere.
-static void send_words(FILE *to, char *const *word, int words)
+static bool add_words(struct text *line, char *const *word, int words)
 {
     char folder[4096];
     bool file = words > 1 && !strcmp(word[0], "snapshot") && *word[1] != '/';
-    bool known = file && getcwd(folder, sizeof folder);
-    for (int k = 0; k < words; k++)
-        fprintf(to, "%s%s%s%s", known && k == 1 ? folder : "", known && k == 1 ? "/" : "", word[k],
-                k + 1 < words ? " " : "\n");
-    fflush(to);
+    bool added = true;
+    if (file && getcwd(folder, sizeof folder - 1))
+        strcat(folder, "/");
+    else
+        *folder = 0;
+    for (int k = 0; k < words && added; k++)
+        added = (k != 1 || text_add(line, folder, strlen(folder))) &&
+                text_add(line, word[k], strlen(word[k])) &&
+                text_add(line, k + 1 < words ? " " : "\n", 1);
+    return added;
+}
+
+static void send_line(int fd, const struct text *line)
+{
+    size_t done = 0;
+    ssize_t sent = 0;
+    for (; done < line->size && sent >= 0; done += (size_t)sent) {
+        sent = send(fd, line->data + done, line->size - done, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            sent = 0;
+    }
+}
+
+// Read until a line is whole or nothing more comes; true if it is whole.
+static bool receive_line(int fd, struct text *line)
+{
+    char data[16384];
+    for (;;) {
+        ssize_t got = recv(fd, data, sizeof data, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0 || !text_add(line, data, (size_t)got))
+            return false;
+        if (data[got - 1] == '\n') // it answers one line
+            return true;
+    }
+}
+
+// Send the line and print its answer. Returns the exit code.
+static int ask(int fd, const char *path, const struct text *line)
+{
+    static const char fine[] = "{\"ok\":true";
+    struct text answer = {0};
+    send_line(fd, line); // its failure shows below; why a client is not served has come by then
+    bool whole = receive_line(fd, &answer);
+    bool ok = whole && answer.size >= strlen(fine) && !memcmp(answer.data, fine, strlen(fine));
+    fwrite(answer.data ? answer.data : "", 1, answer.size, stdout);
+    if (!whole)
+        fprintf(stderr,
+                answer.size ? "\nsluice: the answer of %s breaks off\n"
+                            : "sluice: %s ended without an answer\n",
+                path);
+    text_free(&answer);
+    return ok ? EXIT_WHOLE : whole ? EXIT_USAGE : EXIT_INPUT;
 }
 
 int ctl_command(struct settings *settings)
 {
     struct sockaddr_un address;
-    char answer[65536];
-    size_t used = 0;
+    struct text line = {0};
     if (!settings->topic || !settings->words)
         return fprintf(stderr,
                        "sluice: usage: sluice ctl PATH get|set|chain|stats|snapshot|quit ...\n"),
                EXIT_USAGE;
     if (!make_address(settings->topic, &address))
         return EXIT_USAGE;
+    for (int k = 0; k < settings->words; k++)
+        if (strchr(settings->word[k], '\n'))
+            return fprintf(stderr, "sluice: a command for %s is one line, and this has several\n",
+                           settings->topic),
+                   EXIT_USAGE;
     int fd = connect_to(&address);
     if (fd < 0) {
         fprintf(stderr, "sluice: nobody listens on %s: %s\n", settings->topic, strerror(errno));
         return EXIT_INPUT;
     }
-    FILE *to = fdopen(fd, "w");
-    if (to)
-        send_words(to, settings->word, settings->words);
-    while (used < sizeof answer - 1 && !memchr(answer, '\n', used)) {
-        ssize_t got = recv(fd, answer + used, sizeof answer - 1 - used, 0);
-        if (got <= 0)
-            break;
-        used += (size_t)got;
-    }
-    answer[used] = 0;
-    fputs(answer, stdout);
-    if (to)
-        fclose(to);
-    return strstr(answer, "\"ok\":true") ? EXIT_WHOLE : used ? EXIT_USAGE : EXIT_INPUT;
+    int code = add_words(&line, settings->word, settings->words) ? ask(fd, settings->topic, &line)
+                                                                 : EXIT_OTHER;
+    text_free(&line);
+    close(fd);
+    return code;
 }
