@@ -1,41 +1,72 @@
+#define _GNU_SOURCE
 #include "pipeline/http.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <microhttpd.h>
-#include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pipeline/check.h"
+#include "pipeline/http_listen.h"
+#include "pipeline/meter.h"
 
 enum { READ_MOST = 64 << 10, HEADERS_MOST = 16 << 10 };
 
-// A client of a stream. One that waits is suspended: libmicrohttpd leaves it alone until whoever
-// clears `waits` resumes it, so its connection cannot go meanwhile.
+// Those that are dismissed are still there until libmicrohttpd has seen it.
+enum { MAX_VISITS = 2 * HTTP_CONNECTIONS };
+
+static const int64_t second_ns = 1000000000, accept_pause_ns = 250 * INT64_C(1000000);
+
+// A connection, as the server's thread sees it.
+struct visit {
+    bool used, streams, dismissed;
+    int fd;
+    uint64_t address;           // see address_key()
+    int64_t begin_ns, until_ns; // since when it is there; when what it does now has to be through
+};
+
+// A client of a stream. One that waits is suspended: libmicrohttpd leaves it alone until the thread
+// resumes it, so its connection cannot go meanwhile.
 struct client {
     struct http *http;
     struct http_stream *stream;
     struct MHD_Connection *connection;
+    struct visit *visit;
     int fd;
     // ---- guarded by lock ----
     bool waits, gone;
+    unsigned wakes; // when it began to wait
     struct client *next;
 };
 
 struct http {
     const struct http_page *page;
     void *opaque;
+    struct log log;
     struct MHD_Daemon *daemon;
-    bool loopback;
-    char url[80];
+    struct http_listener listener;
+    int waker, epoll; // `epoll` is libmicrohttpd's
+    bool started;
+    pthread_t thread;
+    atomic_bool done;
+    // ---- the thread's ----
+    struct visit visit[MAX_VISITS];
+    int64_t accepts_ns; // when the next client is accepted
+    bool said_short;
     pthread_mutex_t lock;
     // ---- guarded by lock ----
     struct client *client; // the first of all
@@ -43,164 +74,70 @@ struct http {
     bool closing;
 };
 
-// ---- addresses ----
-
-struct address {
-    char host[256], port[6];
-};
-
-static bool parse_port(const char *text, char *port)
-{
-    size_t digits = strspn(text, "0123456789");
-    if (!digits || digits > 5 || text[digits] || atoi(text) > 65535)
-        return false;
-    strcpy(port, text);
-    return true;
-}
-
-static bool parse_address(const char *text, struct address *address)
-{
-    bool bracketed = *text == '[';
-    const char *host = text + bracketed, *colon = strrchr(text, ':');
-    const char *end = bracketed ? strchr(text, ']') : colon;
-    if (bracketed && (!end || end + 1 != colon))
-        return false;
-    if (!colon)
-        host = end = "127.0.0.1";
-    size_t length = colon ? (size_t)(end - host) : strlen(host);
-    if (length >= sizeof address->host || (!bracketed && colon && memchr(host, ':', length)))
-        return false;
-    snprintf(address->host, sizeof address->host, "%.*s", (int)length, host);
-    if (!length && !bracketed)
-        strcpy(address->host, "127.0.0.1");
-    return *address->host && parse_port(colon ? colon + 1 : text, address->port);
-}
-
-// Where to listen; of a name that has both, the older protocol's address.
-static enum status resolve(const struct http_request *request, const struct log *log,
-                           struct sockaddr_storage *to, socklen_t *size)
-{
-    struct address address;
-    struct addrinfo *found = NULL;
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    if (!parse_address(request->address, &address))
-        return fail(log, STATUS_USAGE,
-                    "'%s' is no address for %s; it takes PORT (on this machine only), HOST:PORT, "
-                    "[IPV6]:PORT or 0.0.0.0:PORT",
-                    request->address, request->name);
-    int error = getaddrinfo(address.host, address.port, &hints, &found);
-    if (error)
-        return fail(log, STATUS_USAGE, "%s is no address for %s: %s", request->address,
-                    request->name, gai_strerror(error));
-    const struct addrinfo *best = found;
-    while (best->ai_next && best->ai_family != AF_INET)
-        best = best->ai_next;
-    if (best->ai_family != AF_INET)
-        best = found;
-    memcpy(to, best->ai_addr, best->ai_addrlen);
-    *size = best->ai_addrlen;
-    freeaddrinfo(found);
-    return STATUS_OK;
-}
-
-static enum status listen_on(const struct http_request *request, const struct log *log,
-                             const struct sockaddr_storage *address, socklen_t size, int *fd)
-{
-    const int yes = 1, no = 0;
-    *fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (*fd >= 0) {
-        setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-        setsockopt(*fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no); // [::] is everywhere
-    }
-    if (*fd >= 0 && !bind(*fd, (const struct sockaddr *)address, size) &&
-        !listen(*fd, HTTP_CONNECTIONS))
-        return STATUS_OK;
-    int error = errno;
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-    return fail(log, STATUS_FAILED, "%s cannot be shown at %s: %s", request->name, request->address,
-                strerror(error));
-}
-
-static void note_url(struct http *http, int fd)
-{
-    struct sockaddr_storage address;
-    socklen_t size = sizeof address;
-    char host[INET6_ADDRSTRLEN] = "", port[8] = "";
-    getsockname(fd, (struct sockaddr *)&address, &size);
-    getnameinfo((struct sockaddr *)&address, size, host, sizeof host, port, sizeof port,
-                NI_NUMERICHOST | NI_NUMERICSERV);
-    bool v6 = address.ss_family == AF_INET6;
-    http->loopback = v6 ? !strcmp(host, "::1") : !strncmp(host, "127.", 4);
-    snprintf(http->url, sizeof http->url, v6 ? "http://[%s]:%s" : "http://%s:%s", host, port);
-}
-
 // ---- streams ----
 
-// Take what waits and `wanted` (NULL: all) says so; the caller resumes it, without the lock.
-static int take_waiting_locked(struct http *http, bool (*wanted)(struct client *client),
-                               struct MHD_Connection **taken)
+static void wake_thread(const struct http *http)
 {
-    int count = 0;
-    for (struct client *client = http->client; client; client = client->next)
-        if (client->waits && count < HTTP_CONNECTIONS && (!wanted || wanted(client))) {
-            client->waits = false;
-            taken[count++] = client->connection;
-        }
-    return count;
-}
-
-static void resume(struct MHD_Connection *const *taken, int count)
-{
-    for (int k = 0; k < count; k++)
-        MHD_resume_connection(taken[k]);
+    const uint64_t one = 1;
+    ssize_t written = write(http->waker, &one, sizeof one);
+    (void)written; // it is full: the thread is awake
 }
 
 void http_wake(struct http *http)
 {
-    struct MHD_Connection *taken[HTTP_CONNECTIONS];
     pthread_mutex_lock(&http->lock);
     http->wakes++;
-    int count = take_waiting_locked(http, NULL, taken);
+    bool any = http->client;
     pthread_mutex_unlock(&http->lock);
-    resume(taken, count);
+    if (any)
+        wake_thread(http);
 }
 
 // What waits is not watched by libmicrohttpd. There is nothing more to be read from a client that
 // has asked, but its end.
-static bool has_gone(struct client *client)
+static bool has_gone(const struct client *client)
 {
     char byte;
     ssize_t got = recv(client->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    client->gone = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
-    return client->gone;
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 int http_streams(struct http *http)
 {
-    struct MHD_Connection *taken[HTTP_CONNECTIONS];
     int streams = 0;
+    bool left = false;
     pthread_mutex_lock(&http->lock);
-    int count = take_waiting_locked(http, has_gone, taken);
-    for (const struct client *client = http->client; client; client = client->next)
+    for (struct client *client = http->client; client; client = client->next) {
+        if (client->waits && !client->gone)
+            left |= client->gone = has_gone(client);
         streams += !client->gone;
+    }
     pthread_mutex_unlock(&http->lock);
-    resume(taken, count);
+    if (left)
+        wake_thread(http);
     return streams;
 }
 
-// Wait until there is more, unless there is by now. To be resumed it has to be suspended first.
+// The thread's: let those go on for whom there is something since they began to wait.
+static void resume_clients(struct http *http)
+{
+    pthread_mutex_lock(&http->lock);
+    for (struct client *client = http->client; client; client = client->next)
+        if (client->waits && (client->wakes != http->wakes || client->gone || http->closing)) {
+            client->waits = false;
+            MHD_resume_connection(client->connection);
+        }
+    pthread_mutex_unlock(&http->lock);
+}
+
 static void wait_for_more(struct client *client, unsigned wakes)
 {
     struct http *http = client->http;
     MHD_suspend_connection(client->connection);
     pthread_mutex_lock(&http->lock);
-    bool waits = client->waits = http->wakes == wakes && !http->closing;
+    client->wakes = wakes;
+    client->waits = true;
     pthread_mutex_unlock(&http->lock);
-    if (!waits)
-        MHD_resume_connection(client->connection);
 }
 
 static ssize_t read_stream(void *client_, uint64_t at, char *to, size_t size)
@@ -213,6 +150,7 @@ static ssize_t read_stream(void *client_, uint64_t at, char *to, size_t size)
     bool over = http->closing || client->gone;
     pthread_mutex_unlock(&http->lock);
     ssize_t got = over ? -1 : client->stream->read(client->stream, to, size);
+    client->visit->until_ns = got > 0 ? meter_now_ns() + HTTP_SILENCE * second_ns : INT64_MAX;
     if (got < 0)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (got == 0)
@@ -235,7 +173,7 @@ static void close_stream(void *client_)
 }
 
 static struct MHD_Response *stream_response(struct http *http, struct MHD_Connection *connection,
-                                            struct http_stream *stream)
+                                            struct visit *visit, struct http_stream *stream)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -244,7 +182,8 @@ static struct MHD_Response *stream_response(struct http *http, struct MHD_Connec
         stream->close(stream);
         return NULL;
     }
-    *client = (struct client){http, stream, connection, info->connect_fd};
+    *client = (struct client){http, stream, connection, visit, info->connect_fd};
+    visit->streams = true;
     pthread_mutex_lock(&http->lock);
     client->next = http->client;
     http->client = client;
@@ -260,6 +199,8 @@ static struct MHD_Response *stream_response(struct http *http, struct MHD_Connec
 
 // ---- answers ----
 
+static const char plain[] = "text/plain; charset=utf-8";
+
 void http_say(struct http_answer *answer, unsigned code, const char *type, const char *text)
 {
     *answer = (struct http_answer){
@@ -267,12 +208,12 @@ void http_say(struct http_answer *answer, unsigned code, const char *type, const
 }
 
 static enum MHD_Result send_answer(struct http *http, struct MHD_Connection *connection,
-                                   const struct http_answer *answer)
+                                   struct visit *visit, const struct http_answer *answer)
 {
     unsigned code = answer->code ? answer->code : MHD_HTTP_OK;
     struct MHD_Response *response = NULL;
     if (answer->stream)
-        response = stream_response(http, connection, answer->stream);
+        response = stream_response(http, connection, visit, answer->stream);
     else if (answer->text)
         response =
             MHD_create_response_from_buffer(answer->size, answer->text, MHD_RESPMEM_MUST_FREE);
@@ -303,10 +244,34 @@ static bool is_our_name(const struct http *http, struct MHD_Connection *connecti
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
     struct in_addr number;
     char name[256];
-    if (!http->loopback || !asked || *asked == '[')
+    if (!http->listener.loopback || !asked || *asked == '[')
         return true;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(asked, ":"), asked);
     return !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &number) == 1;
+}
+
+static struct visit *visit_of(struct MHD_Connection *connection)
+{
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+// One client does not get all the streams that there are.
+static bool has_streams_enough(const struct http *http, const struct visit *visit)
+{
+    int count = 0;
+    for (int k = 0; k < MAX_VISITS; k++) {
+        const struct visit *other = &http->visit[k];
+        count +=
+            other->used && !other->dismissed && other->streams && other->address == visit->address;
+    }
+    return count >= HTTP_CLIENT_STREAMS;
+}
+
+static void refuse_stream(struct http_answer *answer)
+{
+    answer->stream->close(answer->stream);
+    http_say(answer, MHD_HTTP_SERVICE_UNAVAILABLE, plain,
+             "Your address has as many streams as it can have.\n");
 }
 
 // An answer at the first call closes the connection behind it: there is no second question to wait
@@ -315,9 +280,9 @@ static enum MHD_Result serve(void *http_, struct MHD_Connection *connection, con
                              const char *method, const char *version, const char *data,
                              size_t *data_size, void **state)
 {
-    static const char plain[] = "text/plain; charset=utf-8";
     struct http *http = http_;
     struct http_answer answer = {0};
+    struct visit *visit = visit_of(connection);
     const struct http_page *page = find_page(http, path);
     (void)version, (void)data, (void)data_size, (void)state;
     if (!is_our_name(http, connection))
@@ -328,42 +293,216 @@ static enum MHD_Result serve(void *http_, struct MHD_Connection *connection, con
         http_say(&answer, MHD_HTTP_METHOD_NOT_ALLOWED, plain, "This can only be looked at.\n");
     else
         page->answer(http->opaque, &answer);
-    return send_answer(http, connection, &answer);
+    if (answer.stream && has_streams_enough(http, visit))
+        refuse_stream(&answer);
+    visit->until_ns = meter_now_ns() + (answer.stream ? HTTP_SILENCE : HTTP_ANSWER) * second_ns;
+    return send_answer(http, connection, visit, &answer);
+}
+
+// ---- visits ----
+
+// What one client is known by: its address, of IPv6 the network's part, which is the client's.
+static uint64_t address_key(const struct sockaddr *address)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+    uint64_t key = 0;
+    if (address->sa_family == AF_INET)
+        v4 = ((const struct sockaddr_in *)address)->sin_addr;
+    else
+        v6 = ((const struct sockaddr_in6 *)address)->sin6_addr;
+    if (address->sa_family == AF_INET)
+        return v4.s_addr;
+    if (IN6_IS_ADDR_V4MAPPED(&v6))
+        memcpy(&key, (const char *)&v6 + 12, 4);
+    else
+        memcpy(&key, &v6, sizeof key);
+    return key;
+}
+
+// libmicrohttpd has a new connection, or closes one.
+static void note_visit(void *http_, struct MHD_Connection *connection, void **visit_,
+                       enum MHD_ConnectionNotificationCode code)
+{
+    struct http *http = http_;
+    struct visit *visit = http->visit;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        ((struct visit *)*visit_)->used = false;
+        return;
+    }
+    while (visit->used)
+        visit++; // there are as many as libmicrohttpd's connections
+    assert(visit < http->visit + MAX_VISITS);
+    *visit = (struct visit){
+        .used = true,
+        .fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
+        .address = address_key(
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr),
+        .begin_ns = meter_now_ns(),
+    };
+    visit->until_ns = visit->begin_ns + HTTP_REQUEST * second_ns;
+    *visit_ = visit;
+}
+
+// libmicrohttpd closes it when it looks next.
+static void dismiss(struct visit *visit)
+{
+    visit->dismissed = true;
+    shutdown(visit->fd, SHUT_RDWR);
+}
+
+static void dismiss_late(struct http *http, int64_t now_ns)
+{
+    for (int k = 0; k < MAX_VISITS; k++) {
+        struct visit *visit = &http->visit[k];
+        if (visit->used && !visit->dismissed && visit->until_ns <= now_ns)
+            dismiss(visit);
+    }
+}
+
+// Make room for a client: where all the seats are taken, or those of one address, the oldest that
+// is no stream goes, so that clients who ask slowly keep nobody away who asks at once. False if
+// there are only streams.
+static bool make_room(struct http *http, uint64_t address)
+{
+    struct visit *oldest = NULL, *own = NULL;
+    int count = 0, of_address = 0;
+    for (int k = 0; k < MAX_VISITS; k++) {
+        struct visit *visit = &http->visit[k];
+        if (!visit->used || visit->dismissed)
+            continue;
+        bool same = visit->address == address;
+        count++;
+        of_address += same;
+        if (!visit->streams && (!oldest || visit->begin_ns < oldest->begin_ns))
+            oldest = visit;
+        if (!visit->streams && same && (!own || visit->begin_ns < own->begin_ns))
+            own = visit;
+    }
+    if (count < HTTP_CONNECTIONS && of_address < HTTP_CLIENT_CONNECTIONS)
+        return true;
+    struct visit *leaving = of_address < HTTP_CLIENT_CONNECTIONS ? oldest : own;
+    if (leaving)
+        dismiss(leaving);
+    return leaving;
+}
+
+// ---- the thread ----
+
+// Without descriptors for it a client waits in the listener's queue, which is not looked at for a
+// while: it would be ready at every look.
+static void note_shortage(struct http *http, int64_t now_ns)
+{
+    http->accepts_ns = now_ns + accept_pause_ns;
+    if (!http->said_short)
+        log_print(&http->log, LOG_WARNING,
+                  "clients of %s have to wait: there is no file descriptor left (ulimit -n)",
+                  http->listener.url);
+    http->said_short = true;
+}
+
+static void accept_client(struct http *http)
+{
+    struct sockaddr_storage from;
+    socklen_t size = sizeof from;
+    int fd =
+        accept4(http->listener.fd, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+        note_shortage(http, meter_now_ns());
+    if (fd < 0)
+        return;
+    if (make_room(http, address_key((const struct sockaddr *)&from)))
+        MHD_add_connection(http->daemon, fd, (const struct sockaddr *)&from, size);
+    else
+        close(fd);
+}
+
+// Milliseconds until something has to be done though nothing comes.
+static int patience_ms(const struct http *http, int64_t now_ns)
+{
+    MHD_UNSIGNED_LONG_LONG own_ms;
+    int64_t until_ns = now_ns + second_ns;
+    for (int k = 0; k < MAX_VISITS; k++) {
+        const struct visit *visit = &http->visit[k];
+        if (visit->used && !visit->dismissed && visit->until_ns < until_ns)
+            until_ns = visit->until_ns;
+    }
+    if (http->accepts_ns > now_ns && http->accepts_ns < until_ns)
+        until_ns = http->accepts_ns;
+    int64_t ms = until_ns > now_ns ? (until_ns - now_ns) / 1000000 + 1 : 0;
+    if (MHD_get_timeout(http->daemon, &own_ms) == MHD_YES && (int64_t)own_ms < ms)
+        ms = (int64_t)own_ms;
+    return (int)ms;
+}
+
+static void rest_waker(const struct http *http)
+{
+    uint64_t times;
+    ssize_t got = read(http->waker, &times, sizeof times);
+    (void)got;
+}
+
+static void *http_run(void *http_)
+{
+    struct http *http = http_;
+    while (!http->done) {
+        int64_t now_ns = meter_now_ns();
+        struct pollfd waits[] = {
+            {.fd = now_ns >= http->accepts_ns ? http->listener.fd : -1, .events = POLLIN},
+            {.fd = http->epoll, .events = POLLIN},
+            {.fd = http->waker, .events = POLLIN},
+        };
+        if (poll(waits, 3, patience_ms(http, now_ns)) < 0 && errno != EINTR)
+            nanosleep(&(struct timespec){.tv_nsec = accept_pause_ns}, NULL);
+        if (waits[0].revents)
+            accept_client(http);
+        if (waits[2].revents)
+            rest_waker(http);
+        resume_clients(http);
+        dismiss_late(http, meter_now_ns());
+        MHD_run(http->daemon);
+    }
+    return NULL;
 }
 
 // ---- construction ----
 
+static bool start(struct http *http)
+{
+    http->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    http->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, serve,
+        http, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_VISITS, MHD_OPTION_NOTIFY_CONNECTION,
+        note_visit, http, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_SILENCE,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MOST, MHD_OPTION_END);
+    if (!http->daemon || http->waker < 0)
+        return false;
+    http->epoll = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    http->started = !pthread_create(&http->thread, NULL, http_run, http);
+    return http->started;
+}
+
 enum status http_create(const struct http_request *request, const struct log *log,
                         struct http **http)
 {
-    struct sockaddr_storage address;
-    socklen_t size = 0;
-    int fd = -1;
+    struct http_listener listener;
     *http = NULL;
-    enum status status = resolve(request, log, &address, &size);
-    if (!status)
-        status = listen_on(request, log, &address, size, &fd);
+    enum status status = http_listen(request, log, &listener);
     if (status)
         return status;
     struct http *made = *http = calloc(1, sizeof *made);
     if (!made) {
-        close(fd);
+        close(listener.fd);
         return STATUS_MEMORY;
     }
     made->page = request->page;
     made->opaque = request->opaque;
+    made->log = *log;
+    made->listener = listener;
     pthread_mutex_init(&made->lock, NULL);
-    note_url(made, fd);
-    unsigned v6 = address.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0;
-    made->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | v6, 0, NULL, NULL, serve, made,
-        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, HTTP_CONNECTIONS * 3u / 4,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_SILENCE, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)HEADERS_MOST, MHD_OPTION_END);
-    if (made->daemon)
+    if (start(made))
         return STATUS_OK;
-    http_destroy(http); // the socket is libmicrohttpd's
+    http_destroy(http);
     return fail(log, STATUS_FAILED, "the server of %s could not be started", request->name);
 }
 
@@ -375,9 +514,16 @@ void http_destroy(struct http **http)
     pthread_mutex_lock(&old->lock);
     old->closing = true;
     pthread_mutex_unlock(&old->lock);
-    http_wake(old); // nothing may wait when the server ends
+    old->done = true;
+    wake_thread(old);
+    if (old->started)
+        pthread_join(old->thread, NULL);
+    resume_clients(old); // nothing may wait when libmicrohttpd ends
     if (old->daemon)
         MHD_stop_daemon(old->daemon);
+    close(old->listener.fd);
+    if (old->waker >= 0)
+        close(old->waker);
     pthread_mutex_destroy(&old->lock);
     free(old);
     *http = NULL;
@@ -385,5 +531,5 @@ void http_destroy(struct http **http)
 
 const char *http_url(const struct http *http)
 {
-    return http->url;
+    return http->listener.url;
 }

@@ -1,12 +1,16 @@
 // A small HTTP server: a table of pages, for whoever asks.
 //
-// One thread (libmicrohttpd's) serves all connections and waits for none, so a client that is slow,
-// stuck or hostile costs its connection's few kilobytes and holds nothing up. A thread for each
-// connection would cost a stack each, and at the end would have to be waited for wherever it
+// One thread (libmicrohttpd runs in it) serves all connections and waits for none, so a client that
+// is slow, stuck or hostile costs its connection's few kilobytes and holds nothing up. A thread for
+// each connection would cost a stack each, and at the end would have to be waited for wherever it
 // hangs; with one, the end is at once.
 //
-//   - HTTP_CONNECTIONS at a time, of one address three quarters of them; who moves no byte for
-//     HTTP_SILENCE seconds is dismissed
+//   - HTTP_CONNECTIONS at a time, HTTP_CLIENT_CONNECTIONS of one address (IPv6: of one network of
+//     64 bits); one more takes the place of the oldest of them that is no stream, so that whoever
+//     asks at once is served, however many ask slowly. HTTP_CLIENT_STREAMS of one address
+//   - a whole request may take HTTP_REQUEST seconds, a whole answer HTTP_ANSWER; who moves no byte
+//     for HTTP_SILENCE, or of a stream not 64 KB when they are there, is dismissed
+//   - without file descriptors clients wait, and the log says so once
 //   - GET and HEAD; other methods get 405, other paths 404
 //   - a server on loopback answers to "localhost" and to numbers only, others get 421: a name of
 //     somebody else's that leads here (DNS rebinding) must not show our pages to his
@@ -18,7 +22,8 @@
 #include "stages/log.h"
 #include "stages/status.h"
 
-enum { HTTP_CONNECTIONS = 64, HTTP_SILENCE = 10 };
+enum { HTTP_CONNECTIONS = 64, HTTP_CLIENT_CONNECTIONS = 48, HTTP_CLIENT_STREAMS = 24 };
+enum { HTTP_SILENCE = 10, HTTP_REQUEST = 5, HTTP_ANSWER = 30 }; // seconds
 
 // A body without an end, part of an object of the page's.
 struct http_stream {
@@ -55,8 +60,8 @@ struct http_request {
 
 struct http;
 
-// Listen. STATUS_USAGE with a sentence if the address is none, STATUS_FAILED if it cannot be
-// listened on.
+// Listen. The log outlives the server. STATUS_USAGE with a sentence if the address is none,
+// STATUS_FAILED if it cannot be listened on.
 enum status http_create(const struct http_request *request, const struct log *log,
                         struct http **http);
 

@@ -2,9 +2,11 @@
 #include "tests/unit.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +23,24 @@ static const int64_t second_ns = 1000000000;
 
 // ---- clients ----
 
-static int dial(const char *url)
+// As the client 127.0.0.N.
+static int dial_as(const char *url, unsigned client)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
+    struct sockaddr_in own = {.sin_family = AF_INET};
+    own.sin_addr.s_addr = htonl((127u << 24) + client);
     address.sin_port = htons((uint16_t)atoi(strrchr(url, ':') + 1));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     return fd;
+}
+
+static int dial(const char *url)
+{
+    return dial_as(url, 1);
 }
 
 static void say(int fd, const char *text)
@@ -110,15 +121,21 @@ static size_t hear_part(int fd, bool first, char *value)
     return size;
 }
 
-static int watch(const char *url)
+static int watch_as(const char *url, unsigned client)
 {
     char head[2048];
-    int fd = ask(url, "/stream");
+    int fd = dial_as(url, client);
+    say(fd, "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
     hear_head(fd, head, sizeof head);
     assert_non_null(strstr(head, " 200 "));
     assert_non_null(strstr(head, "Content-Type: multipart/x-mixed-replace; boundary=sluice\r\n"));
     assert_null(strstr(head, "chunked"));
     return fd;
+}
+
+static int watch(const char *url)
+{
+    return watch_as(url, 1);
 }
 
 // ---- pictures ----
@@ -296,6 +313,59 @@ static void idle_connections_do_not_shut_others_out(void **state)
     destroy_at_once(&mjpeg);
 }
 
+// Whether the other side has closed it.
+static bool is_closed(int fd)
+{
+    char byte;
+    ssize_t got = recv(fd, &byte, 1, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN);
+}
+
+// They come again when they are dismissed, and never end their requests. Whoever asks meanwhile is
+// answered at once, of the same address or not.
+static void clients_that_drip_keep_nobody_away(void **state)
+{
+    (void)state;
+    enum { DRIPS = 300 };
+    struct mjpeg *mjpeg = serve();
+    static const char get[] = "GET /snapshot.jpg HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    int fd[DRIPS];
+    for (int k = 0; k < DRIPS; k++)
+        fd[k] = dial(mjpeg_url(mjpeg));
+    int64_t until = meter_now_ns() + 4 * second_ns;
+    for (int round = 0; meter_now_ns() < until; round++) {
+        for (int k = 0; k < DRIPS; k++) {
+            if (is_closed(fd[k]) && !close(fd[k]))
+                fd[k] = dial(mjpeg_url(mjpeg));
+            (void)!send(fd[k], "GET /aaaaaa" + (round < 11 ? round : 10), 1, MSG_NOSIGNAL);
+        }
+        int64_t begin = meter_now_ns();
+        assert_int_equal(code_of(mjpeg_url(mjpeg), get), 503);
+        assert_true(meter_now_ns() - begin < second_ns);
+        nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    }
+    for (int k = 0; k < DRIPS; k++)
+        close(fd[k]);
+    destroy_at_once(&mjpeg);
+}
+
+static void a_request_has_a_deadline(void **state)
+{
+    (void)state;
+    struct mjpeg *mjpeg = serve();
+    int fd = dial(mjpeg_url(mjpeg));
+    int64_t begin = meter_now_ns();
+    say(fd, "GET /");
+    while (!is_closed(fd) && meter_now_ns() - begin < 2 * HTTP_REQUEST * second_ns) {
+        (void)!send(fd, "a", 1, MSG_NOSIGNAL);
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    }
+    assert_true(is_closed(fd));
+    assert_true(meter_now_ns() - begin >= (HTTP_REQUEST - 1) * second_ns);
+    close(fd);
+    destroy_at_once(&mjpeg);
+}
+
 // ---- moving pictures ----
 
 static void pictures_are_parts(void **state)
@@ -396,7 +466,15 @@ static void watchers_are_limited(void **state)
     struct mjpeg *mjpeg = serve();
     int fd[MJPEG_WATCHERS];
     static const char get[] = "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    for (int k = 0; k < MJPEG_WATCHERS; k++)
+    for (int k = 0; k < HTTP_CLIENT_STREAMS; k++)
+        fd[k] = watch_as(mjpeg_url(mjpeg), 2);
+    int refused = dial_as(mjpeg_url(mjpeg), 2);
+    char head[2048];
+    say(refused, get);
+    hear_head(refused, head, sizeof head);
+    assert_non_null(strstr(head, " 503 ")); // but others are served
+    close(refused);
+    for (int k = HTTP_CLIENT_STREAMS; k < MJPEG_WATCHERS; k++)
         fd[k] = watch(mjpeg_url(mjpeg));
     await_watchers(mjpeg, MJPEG_WATCHERS);
     assert_int_equal(code_of(mjpeg_url(mjpeg), get), 503);
@@ -406,6 +484,32 @@ static void watchers_are_limited(void **state)
     for (int k = 0; k < MJPEG_WATCHERS; k++)
         close(fd[k]);
     await_watchers(mjpeg, 0);
+    destroy_at_once(&mjpeg);
+}
+
+// A client that takes a picture in drips is not waited for, though it is never silent.
+static void a_stream_that_drips_ends(void **state)
+{
+    (void)state;
+    struct mjpeg *mjpeg = serve();
+    char bytes[200];
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    address.sin_port = htons((uint16_t)atoi(strrchr(mjpeg_url(mjpeg), ':') + 1));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), least = 1, segment = 536;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
+    setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof segment);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    say(fd, "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    await_watchers(mjpeg, 1);
+    show(mjpeg, 'a', 20 << 20);
+    int64_t until = meter_now_ns() + 3 * HTTP_SILENCE * second_ns;
+    while (mjpeg_watchers(mjpeg) && meter_now_ns() < until) {
+        (void)!recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    }
+    assert_int_equal(mjpeg_watchers(mjpeg), 0);
+    close(fd);
     destroy_at_once(&mjpeg);
 }
 
@@ -455,11 +559,14 @@ int main(void)
         cmocka_unit_test(a_port_in_use_is_refused),
         cmocka_unit_test(only_looking_is_allowed),
         cmocka_unit_test(idle_connections_do_not_shut_others_out),
+        cmocka_unit_test(clients_that_drip_keep_nobody_away),
+        cmocka_unit_test(a_request_has_a_deadline),
         cmocka_unit_test(pictures_are_parts),
         cmocka_unit_test(a_snapshot_is_the_newest_picture),
         cmocka_unit_test(a_stuck_client_costs_others_nothing),
         cmocka_unit_test(the_latest_picture_wins),
         cmocka_unit_test(watchers_are_limited),
+        cmocka_unit_test(a_stream_that_drips_ends),
         cmocka_unit_test(the_end_waits_for_nobody),
         cmocka_unit_test(it_ends_while_clients_wait),
     };
