@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -284,6 +285,83 @@ def test_stats_of_the_control_socket_are_those_of_the_summary(tmp_path):
     assert all(0 <= stats[name] <= told["frames"][name] for name in shared)
     assert 30 <= stats["out"] <= stats["in"] and stats["lost"] is False
     assert 0 < stats["latency_s"]["p50"] <= stats["latency_s"]["p99"] and stats["bytes"] > 0
+
+
+def cpu_seconds(pid):
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def dial(port):
+    client = socket.socket(socket.AF_UNIX if isinstance(port, str) else socket.AF_INET)
+    client.settimeout(5)
+    client.connect(port if isinstance(port, str) else ("127.0.0.1", port))
+    return client
+
+
+@pytest.mark.parametrize("option, said", [("--control", None), ("--metrics", "metrics are at"),
+                                          ("-o", "the picture is at")])
+def test_clients_wait_quietly_when_descriptors_are_short(tmp_path, option, said):
+    """The listener is ready then, and nobody can be accepted."""
+    value = {"--control": "c", "--metrics": "0", "-o": "mjpeg:0"}[option]
+    with live.Job(tmp_path, "lavfi:testsrc=size=64x48:rate=5", "null:", option, value) as job:
+        job.await_frames(5)
+        line = next((line for line in job.said if said and said in line), "")
+        port = int(re.search(r":(\d+)(/\w+)?$", line.strip())[1]) if said else str(tmp_path / "c")
+        pid = job.process.pid
+        used = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+        free = min(set(range(len(used) + 1)) - used)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (free, 4096))
+        clients = [dial(port) for _ in range(5)]
+        before = cpu_seconds(pid)
+        time.sleep(2)
+        spent = cpu_seconds(pid) - before
+        if not said:
+            assert "no file descriptor" in clients[0].makefile().readline()
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (4096, 4096))
+        last = clients[-1] if said else dial(port)
+        last.sendall(b"GET / HTTP/1.0\r\n\r\n" if said else b"get\n")
+        assert last.recv(5)
+        for client in [*clients, last]:
+            client.close()
+        job.stop()
+    assert spent < 0.7
+
+
+def test_answers_of_the_control_socket_are_whole_however_long(tmp_path):
+    """Of a client that reads late, and one that leaves; the next command waits for its turn."""
+    row = " ".join(["1.000000001"] * 151)
+    with live.Job(tmp_path, CAMERA, "null:", "--control", "c") as job:
+        job.await_frames(5)
+        with dial(str(tmp_path / "c")) as slow, dial(str(tmp_path / "c")) as gone:
+            gone.sendall(b"get\n" * 50000)
+            gone.close()
+            slow.sendall(f"chain convolve='{'/'.join([row] * 151)}'\n".encode() + b"get\n" * 3)
+            time.sleep(1)
+            lines = slow.makefile()
+            answers = [json.loads(lines.readline()) for _ in range(4)]
+        told = tools.sluice("ctl", "c", "get", cwd=tmp_path)
+        job.stop()
+    assert all(answer["ok"] and answer["chain"].count(row) == 151 for answer in answers)
+    assert told.code == 0 and json.loads(told.text) == answers[0]
+
+
+def test_what_the_control_socket_cannot_serve_is_said(tmp_path):
+    with live.Job(tmp_path, CAMERA, "null:", "--control", "c") as job:
+        job.await_frames(5)
+        with dial(str(tmp_path / "c")) as client:
+            client.sendall(b"chain " + b"x" * (5 << 20) + b"\nget\n")
+            lines = client.makefile()
+            first, second = json.loads(lines.readline()), json.loads(lines.readline())
+        clients = [dial(str(tmp_path / "c")) for _ in range(16)]
+        refused = tools.sluice("ctl", "c", "get", cwd=tmp_path)
+        for each in clients:
+            each.close()
+        several = tools.sluice("ctl", "c", "get\nquit", cwd=tmp_path)
+        job.stop()
+    assert not first["ok"] and "longer than" in first["error"] and second["ok"]
+    assert refused.code == 2 and "too many clients" in refused.text
+    assert several.code == 2 and "one line" in several.stderr
 
 
 # ---- systemd ----
