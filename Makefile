@@ -28,11 +28,24 @@ NVCC := $(firstword $(shell command -v nvcc 2>/dev/null) \
 endif
 ifneq ($(NVCC),)
 CUDA_ROOT := $(realpath $(dir $(realpath $(NVCC)))..)
-CUDA_KNOWN := $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code 2>/dev/null))
-CUDA_ARCHS ?= $(filter 75 80 86 89 90 100 120,$(CUDA_KNOWN))
-CUDA_NEWEST = $(lastword $(CUDA_ARCHS))
-GENCODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+# For which GPUs: "native", those of this machine; "all"; or numbers, as in "80 90". What is installed
+# may go to other machines, and holds all. Where there is no GPU native is all.
+CUDA_ARCHS ?= $(if $(filter install,$(MAKECMDGOALS)),all,native)
+CUDA_KNOWN := $(shell $(NVCC) --list-gpu-code 2>/dev/null | sed -n 's/^sm_\([0-9]*\)$$/\1/p' | sort -n)
+CUDA_ALL = $(filter 75 80 86 89 90 100 120,$(CUDA_KNOWN))
+CUDA_HERE = $(eval CUDA_HERE := $$(shell sh kernels/gpus.sh $(CUDA_KNOWN)))$(CUDA_HERE)
+CUDA_CHOSEN = $(strip $(patsubst all,$(CUDA_ALL),$(patsubst native,$(or $(CUDA_HERE),all),$(CUDA_ARCHS))))
+CUDA_NEWEST = $(lastword $(CUDA_CHOSEN))
+GENCODE = $(foreach a,$(CUDA_CHOSEN),-gencode arch=compute_$(a),code=sm_$(a)) \
           -gencode arch=compute_$(CUDA_NEWEST),code=compute_$(CUDA_NEWEST)
+ifneq ($(origin CUDA_ARCHS),file)
+CUDA_WHY = as CUDA_ARCHS says
+else ifeq ($(CUDA_ARCHS),all)
+CUDA_WHY = as it may go to other machines; CUDA_ARCHS=native is for this one only
+else
+CUDA_WHY = $(if $(CUDA_HERE),as this machine has; CUDA_ARCHS=all is for every GPU,\
+    as no GPU is here to build for alone: this takes minutes; CUDA_ARCHS=90 is for one kind only)
+endif
 CUDA_LIBS = $(addprefix -L,$(wildcard $(CUDA_ROOT)/lib64 $(CUDA_ROOT)/lib)) \
             -lcudart_static -ldl -lrt -lstdc++
 endif
@@ -48,7 +61,9 @@ APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c))
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 
 all: $(BUILD)/sluice $(BUILD)/conformance $(BUILD)/budget $(BUILD)/libsluice.so.$(SOVERSION)
-ifeq ($(NVCC),)
+ifeq ($(CUDA),no)
+	@echo "CUDA=no: this build filters on the CPU only."
+else ifeq ($(NVCC),)
 	@echo "No nvcc was found: this build filters on the CPU only."
 endif
 
@@ -78,7 +93,7 @@ COUNTED = malloc calloc realloc posix_memalign strdup cudaMalloc cudaHostAlloc \
     cudaEventCreateWithFlags cudaStreamCreateWithFlags
 $(BUILD)/unit_allocations: LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
 
-$(BUILD)/%.o: %.c
+$(BUILD)/%.o: %.c | packages
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -MMD -MP -fPIC $(WARNINGS) -I. $(FFMPEG_CFLAGS) \
 	    -DSLUICE_VERSION='"$(VERSION)"' -c -o $@ $<
@@ -88,14 +103,23 @@ ROWS_v2 = -march=x86-64-v2
 ROWS_v3 = -march=x86-64-v3
 ROWS_v4 = -march=x86-64-v4
 ROWS_vnni = -march=x86-64-v4 -mavx512vnni -mavx512vbmi
-$(BUILD)/cpu/rows_%.o: cpu/rows.c
+$(BUILD)/cpu/rows_%.o: cpu/rows.c | packages
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -MMD -MP -O3 -fno-math-errno -fPIC $(WARNINGS) -I. $(ROWS_$*) \
 	    -DROWS_TABLE=rows_$* -DROWS_NAME='"$*"' -c -o $@ $<
 
-$(BUILD)/%.o: %.cu
+# Without -j nvcc itself compiles for several architectures at a time.
+$(BUILD)/%.o: %.cu $(BUILD)/cuda-archs | packages
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++17 -O3 $(NVCCFLAGS) $(GENCODE) -MMD -MP --threads 0 -Xcompiler -fPIC -I. -c -o $@ $<
+	$(NVCC) -std=c++17 -O3 $(NVCCFLAGS) $(GENCODE) -MMD -MP $(if $(PARALLEL),--threads 0) \
+	    -DCUDA_BUILT_FOR='"$(CUDA_CHOSEN:%=sm_%)$(if $(filter-out $(CUDA_CHOSEN),$(CUDA_ALL)), only)"' \
+    -Xcompiler -fPIC -I. -c -o $@ $<
+
+# What CUDA objects were made for; they are made anew when that changes.
+$(BUILD)/cuda-archs: always
+	@mkdir -p $(@D)
+	@echo '$(CUDA_CHOSEN)' | cmp -s - $@ || { echo '$(CUDA_CHOSEN)' > $@; \
+	    echo "Building for GPUs of $(CUDA_CHOSEN:%=sm_%), $(strip $(CUDA_WHY))."; }
 
 # What each object includes, as the compilers wrote it beside the object.
 -include $(wildcard $(BUILD)/*/*.d)
@@ -104,11 +128,12 @@ $(BUILD)/%.o: %.cu
 # ---- what a fresh machine lacks ----
 
 # "shell test|Debian package": installed when the test fails.
-NEED_BUILD = 'command -v cc|gcc' 'test -f /usr/include/stdio.h|libc6-dev' \
+NEED_COMPILE = 'command -v $(firstword $(CC))|gcc' 'test -f /usr/include/stdio.h|libc6-dev' \
     'command -v pkg-config|pkg-config' 'pkg-config --exists libavformat|libavformat-dev' \
     'pkg-config --exists libavcodec|libavcodec-dev' 'pkg-config --exists libavutil|libavutil-dev' \
     'pkg-config --exists libswscale|libswscale-dev' 'pkg-config --exists jansson|libjansson-dev' \
-    'pkg-config --exists libmicrohttpd|libmicrohttpd-dev' 'command -v ffmpeg|ffmpeg'
+    'pkg-config --exists libmicrohttpd|libmicrohttpd-dev'
+NEED_BUILD = $(NEED_COMPILE) 'command -v ffmpeg|ffmpeg'
 NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
     '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import numpy"|python3-numpy' \
     '$(PYTHON) -c "import cv2"|python3-opencv' '$(PYTHON) -c "import scipy"|python3-scipy' \
@@ -129,7 +154,7 @@ NEED_WEBCAM = 'command -v qemu-system-x86_64|qemu-system-x86' 'command -v busybo
     'command -v v4l2-ctl|v4l-utils' 'command -v setpriv|util-linux'
 # A browser that looks at streams, 350 MB: make setup-browser.
 NEED_BROWSER = 'command -v chromium|chromium' 'command -v chromedriver|chromium-driver'
-LIBRARIES = /usr/lib/$(shell $(CC) -print-multiarch)
+LIBRARIES = /usr/lib/$(shell $(CC) -print-multiarch 2>/dev/null)
 GIR = $(LIBRARIES)/girepository-1.0
 GST = $(LIBRARIES)/gstreamer-1.0
 NEED_CHECK = 'command -v g++|g++' 'command -v clang|clang' 'command -v clang-format|clang-format' \
@@ -137,7 +162,12 @@ NEED_CHECK = 'command -v g++|g++' 'command -v clang|clang' 'command -v clang-for
 
 setup = @sh tests/setup.sh
 
-setup-build:
+# What compilers would complain of file by file.
+packages:
+	@$(if $(LACKS),$(error packages are missing, $(LACKS): run 'make setup'))
+LACKS = $(eval LACKS := $$(shell sh tests/setup.sh --list $(NEED_COMPILE)))$(LACKS)
+
+setup setup-build:
 	$(setup) $(NEED_BUILD)
 setup-test:
 	$(setup) $(NEED_BUILD) $(NEED_TEST)
@@ -151,8 +181,11 @@ setup-check:
 
 # ---- the two commands of the README ----
 
+# All cores, unless whoever called make said how many.
+PARALLEL = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 demo: setup-build
-	@$(MAKE) --no-print-directory demo-run
+	@$(MAKE) --no-print-directory $(PARALLEL) demo-run
 demo-run: $(BUILD)/sluice
 	@mkdir -p out
 	@sh media/make-sample.sh media/sample.mp4
@@ -161,7 +194,7 @@ demo-run: $(BUILD)/sluice
 	@echo "out/demo.mp4 is the filtered clip, out/demo.png shows a frame before and after."
 
 test: setup-test
-	@$(MAKE) --no-print-directory test-run
+	@$(MAKE) --no-print-directory $(PARALLEL) test-run
 test-run: all $(UNITS)
 	@PYTHON=$(PYTHON) BUILD=$(BUILD) sh tests/run.sh
 
@@ -207,17 +240,19 @@ bench: setup-test
 
 help:
 	@echo "make              build $(BUILD)/sluice, with CUDA where nvcc is found"
+	@echo "make setup        install what building needs"
 	@echo "make demo         set up, build, filter a sample clip into out/"
 	@echo "make test         set up, build, run all tests"
 	@echo "make test-webcam  a webcam in a virtual machine, with unplugging and errors"
 	@echo "make setup-browser  Chromium, for the tests that look at streams with it"
 	@echo "make bench        beside OpenCV and NPP, and with FILE=in.mp4 beside ffmpeg, on this machine"
 	@echo "make check        format, warnings of two compilers, static analysis, layers"
-	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)"
+	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR); CUDA code for all GPUs"
 	@echo "make clean"
-	@echo "CUDA=no builds for the CPU only; CUDA_ARCHS=90 builds for one GPU only."
+	@echo "CUDA=no builds for the CPU only. CUDA_ARCHS=native builds for the GPUs of this machine,"
+	@echo "CUDA_ARCHS=all for all, CUDA_ARCHS='80 90' for these; by default native, but install all."
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
-.PHONY: all setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
+.PHONY: all always packages setup setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
         test-run test-webcam check check-run bench install clean help
 .DELETE_ON_ERROR:

@@ -176,7 +176,9 @@ static void explain_failure(cudaError_t error, const struct cudaDeviceProp *prop
                             char *reason, size_t size)
 {
     if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction)
-        snprintf(reason, size, "this build has no code for the %s (compute capability %d.%d)",
+        snprintf(reason, size,
+                 "this build is for " CUDA_BUILT_FOR
+                 " and has no code for the %s (compute capability %d.%d)",
                  properties->name, properties->major, properties->minor);
     else
         snprintf(reason, size, "the %s cannot be used: %s", properties->name,

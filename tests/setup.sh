@@ -1,12 +1,15 @@
 #!/bin/sh
-# Install what is missing. Each argument is "test|package": the Debian package is wanted when the
-# shell test fails.
+# setup.sh [--list] NEED...: install what is missing, or list it. Each need is "test|package": the
+# Debian package is wanted when the shell test fails.
 set -u
+list=
+[ "${1-}" != --list ] || { list=1; shift; }
 
 missing=
 for need in "$@"; do
     sh -c "${need%%|*}" >/dev/null 2>&1 || missing="$missing ${need##*|}"
 done
+[ -z "$list" ] || { echo "${missing# }"; exit 0; }
 [ -n "$missing" ] || exit 0
 
 if ! command -v apt-get >/dev/null; then

@@ -1,0 +1,91 @@
+"""What `make` builds for, and what it says where it cannot build: with an nvcc, an nvidia-smi and a
+pkg-config that only pretend."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import tools
+
+ROOT = Path(__file__).resolve().parent.parent
+KNOWN = (75, 80, 86, 87, 88, 89, 90, 100, 110, 103, 120, 121) # in nvcc's order
+ALL = [75, 80, 86, 89, 90, 100, 120]
+
+pytestmark = pytest.mark.skipif(not (ROOT / "Makefile").exists() or not shutil.which("make"),
+                                reason="no Makefile with make")
+
+NVCC = """#!/bin/sh
+[ "$1" != --list-gpu-code ] || { printf '%s\\n' """ + " ".join(f"sm_{k}" for k in KNOWN) + """; exit; }
+echo "$@" >> "$NVCC_LOG"
+while [ "$1" != -o ]; do shift; done
+: > "$2"
+"""
+
+
+class Tree:
+    """A machine with these programs, and what make does there."""
+
+    def __init__(self, folder, gpus=None):
+        self.folder, self.log, self.build = folder, folder / "log", folder / "build"
+        self.program("nvcc", NVCC)
+        self.program("nvidia-smi", f"#!/bin/sh\nprintf '{gpus}'" if gpus else "#!/bin/sh\nexit 9")
+
+    def program(self, name, text):
+        (self.folder / "bin").mkdir(exist_ok=True)
+        (self.folder / "bin" / name).write_text(text)
+        (self.folder / "bin" / name).chmod(0o755)
+
+    def make(self, *words):
+        """The result, and for which architectures nvcc was told to compile, in each call."""
+        self.log.write_text("")
+        env = {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "NVCC_LOG": str(self.log)}
+        ours = ["CUDA", "CUDA_ARCHS", "CUDA_HOME", "CC", "MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS"]
+        unset = [word for name in ours for word in ("-u", name)] # what `make test` was given
+        result = tools.execute(["env", *unset, "make", "-C", ROOT, f"BUILD={self.build}", *words],
+                               env=env)
+        calls = [[word.partition("code=sm_")[2] for word in line.split() if "code=sm_" in word]
+                 for line in self.log.read_text().splitlines()]
+        return result, [list(map(int, call)) for call in calls]
+
+    def compile(self, *words):
+        return self.make(self.build / "kernels/mark.o", *words)
+
+
+@pytest.mark.parametrize("gpus, words, archs, said", [
+    ("9.0\\n", [], [90], "as this machine has"),
+    ("9.0\\n9.0\\n8.9\\n", [], [89, 90], "as this machine has"),
+    ("10.3\\n9.0\\n", [], [90, 103], "as this machine has"),
+    ("12.9\\n", [], [121], "as this machine has"), # it is newer than nvcc
+    ("6.1\\n", [], ALL, "no GPU is here"), # nvcc does not know it any more
+    ("Field \"compute_cap\" is not a valid field to query.\\n", [], ALL, "no GPU is here"),
+    (None, [], ALL, "no GPU is here"),
+    (None, ["CUDA_ARCHS=80 90"], [80, 90], "as CUDA_ARCHS says"),
+    ("9.0\\n", ["CUDA_ARCHS=all"], ALL, "as CUDA_ARCHS says"),
+])
+def test_cuda_is_built_for_the_gpus_that_are_here(tmp_path, gpus, words, archs, said):
+    tree = Tree(tmp_path, gpus)
+    result, calls = tree.compile(*words)
+    assert result.code == 0 and calls == [archs], result
+    assert said in result.text and " ".join(f"sm_{k}" for k in archs) in result.text
+    assert tree.compile(*words)[1] == [] # nothing is built twice
+
+
+def test_what_is_installed_holds_all_architectures(tmp_path):
+    tree = Tree(tmp_path, "9.0\n")
+    assert tree.compile()[1] == [[90]]
+    result, calls = tree.compile("-o", "all", "install", f"DESTDIR={tmp_path}")
+    assert calls == [ALL] and "may go to other machines" in result.text, result
+    assert tree.compile("-o", "all", "install", "CUDA_ARCHS=native")[1] == [[90]]
+
+
+def test_missing_packages_are_one_line(tmp_path):
+    tree = Tree(tmp_path)
+    tree.program("pkg-config", "#!/bin/sh\necho \"Package '$2' was not found\" >&2\nexit 1")
+    for words in [], ["-j4"], ["CUDA=no"]:
+        result, _ = tree.make(*words)
+        lines = [line for line in result.stderr.splitlines() if "directory" not in line]
+        assert result.code == 2 and len(lines) == 1, result
+        assert "libavformat-dev" in lines[0] and "make setup" in lines[0]
+        assert not list(tmp_path.rglob("*.o"))
