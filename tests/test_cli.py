@@ -82,6 +82,25 @@ def test_plan_shows_passes(run, clips):
     assert "160x120" in run("plan", clips["plain.mp4"]).text
 
 
+@pytest.mark.parametrize("pixfmt, chain, outputs, steps", [
+    ("monow", "sobel", ["o.png"], 1),
+    ("monow", "null", ["o.gif"], 1), # nothing but the encoder asks for another
+    ("yuv422p", "invert", ["o.gif", "-o", "o.mkv"], 1),
+    ("yuv422p", "tap=t.gif,gray", ["o.mp4"], 1),
+    ("yuv422p", "invert", ["o.mkv"], 0),
+])
+def test_plan_names_what_libswscale_converts(run, tmp_path, pixfmt, chain, outputs, steps):
+    file = {"monow": "i.pbm", "yuv422p": "i.nut"}[pixfmt]
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=s=64x48", "-frames:v", 1, "-pix_fmt", pixfmt,
+                 *([] if pixfmt == "monow" else ["-c:v", "rawvideo"]), tmp_path / file)
+    plan, log = run("plan", "-f", chain, file, *outputs), run("-f", chain, file, *outputs)
+    assert plan.code == 0 and log.code == 0, (plan.stderr, log.stderr)
+    named, done = (re.findall(r"libswscale converts (\w+ to \w+ for the [\w ]+)", text)
+                   for text in (plan.text, log.stderr))
+    assert sorted(named) == sorted(done) and len(named) == steps, (plan.text, log.stderr)
+    assert plan.text.count("may differ between FFmpeg versions") == steps
+
+
 def test_plan_refuses_what_filtering_refuses(run, clips, tmp_path):
     assert run("plan", "-f", "gausian").code == 2
     assert run("plan", tmp_path / "missing.mp4").code == 4
