@@ -13,6 +13,7 @@
 #include "pipeline/filter.h"
 #include "pipeline/names.h"
 #include "pipeline/pixel.h"
+#include "pipeline/scaler.h"
 #include "pipeline/sink.h"
 #include "pipeline/source.h"
 
@@ -158,14 +159,18 @@ static enum status print_plan(const struct subject *subject, const struct sluice
         enum AVPixelFormat decoded =
             subject->source ? (enum AVPixelFormat)source_video(subject->source)->codecpar->format
                             : (enum AVPixelFormat)frame->format;
-        if (decoded != frame->format)
-            fprintf(to, "libswscale converts %s to %s first\n", av_get_pix_fmt_name(decoded),
-                    av_get_pix_fmt_name(frame->format));
-        fprintf(to, "%s %s -> %s %s, %dx%d, on %s\n", av_get_pix_fmt_name(frame->format),
+        enum AVPixelFormat loaded = (enum AVPixelFormat)frame->format;
+        if (decoded != loaded && chain_is_empty(&subject->chain))
+            loaded = output[0] = decoded; // it passes by the filters
+        else if (decoded != loaded)
+            scaler_print_step(decoded, loaded, "for the filters", to);
+        fprintf(to, "%s %s -> %s %s, %dx%d, on %s\n", av_get_pix_fmt_name(loaded),
                 range_name(&program.input), av_get_pix_fmt_name(output[0]),
                 range_name(&program.output), frame->width, frame->height, subject->backend->name);
         print_taps(subject, &program, output, to);
         plan_print(plan, frame->width, frame->height, to);
+        if (subject->sink && subject->sink->print_steps)
+            subject->sink->print_steps(subject->sink, output, to);
     }
     plan_destroy(&plan);
     program_free(&program);

@@ -177,14 +177,6 @@ enum status filter_lower(const struct chain *chain, const struct sink_formats *f
 // ---- construction ----
 
 // Whether the chain asks for nothing at all, whatever the format.
-static bool is_empty(const struct chain *chain)
-{
-    for (int k = 0; k < chain->links; k++)
-        if (strcmp(chain->link[k].stage->name, "null"))
-            return false;
-    return true;
-}
-
 // Frames in a format that loads do not know: let them pass, or have them converted first. `view`
 // becomes a frame like those that will be loaded.
 static enum status meet_unknown(struct filter *filter, AVFrame *view)
@@ -198,7 +190,7 @@ static enum status meet_unknown(struct filter *filter, AVFrame *view)
     const char *name = av_get_pix_fmt_name(filter->input.pixel);
     filter->picture[0].pixel = filter->input.pixel;
     filter->picture[0].tags = filter->input.tags;
-    filter->passthrough = is_empty(filter->request.chain);
+    filter->passthrough = chain_is_empty(filter->request.chain);
     if (filter->passthrough)
         return STATUS_OK;
     filter->loaded = pixel_nearest(filter->input.pixel);

@@ -46,6 +46,13 @@ enum status scaler_convert(struct scaler **scaler, const AVFrame *from, enum AVP
     return rows == height ? STATUS_OK : STATUS_FAILED;
 }
 
+void scaler_print_step(enum AVPixelFormat from, enum AVPixelFormat to, const char *purpose,
+                       FILE *file)
+{
+    fprintf(file, "libswscale converts %s to %s %s: results may differ between FFmpeg versions\n",
+            av_get_pix_fmt_name(from), av_get_pix_fmt_name(to), purpose);
+}
+
 void scaler_destroy(struct scaler **scaler)
 {
     if (!*scaler)

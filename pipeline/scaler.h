@@ -3,6 +3,7 @@
 #pragma once
 
 #include <libavutil/frame.h>
+#include <stdio.h>
 
 #include "stages/status.h"
 
@@ -14,3 +15,8 @@ struct scaler;
 enum status scaler_convert(struct scaler **scaler, const AVFrame *from, enum AVPixelFormat pixel,
                            int width, int height, AVFrame *to);
 void scaler_destroy(struct scaler **scaler);
+
+// The line of a plan for such a step: unlike the plan's own, its results are not the same in every
+// version of libswscale. `purpose` ends the sentence: "for the filters".
+void scaler_print_step(enum AVPixelFormat from, enum AVPixelFormat to, const char *purpose,
+                       FILE *file);

@@ -10,6 +10,7 @@
 #include <libavcodec/avcodec.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "pipeline/pixel.h"
 #include "pipeline/stop.h"
@@ -94,6 +95,10 @@ struct sink {
     // carry() then; one may still be in write() after hurry(), deep in an encoder, and is not
     // waited for.
     enum status (*finish)(struct sink *sink);
+
+    // Name what libswscale has to convert before pictures, number n in pixel format pixel[n], can
+    // be encoded: a line each. NULL: nothing.
+    void (*print_steps)(const struct sink *sink, const enum AVPixelFormat *pixel, FILE *to);
 
     // Describe outputs number `first` and following, at most `most`. Returns how many. Any thread.
     int (*outputs)(const struct sink *sink, struct sink_output *list, int most);

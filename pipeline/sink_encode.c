@@ -571,6 +571,16 @@ static enum status finish(struct sink *sink)
     return status;
 }
 
+static void print_steps(const struct sink *sink, const enum AVPixelFormat *pixel, FILE *to)
+{
+    const struct encode_sink *self = (const struct encode_sink *)sink;
+    enum AVPixelFormat wanted = encodable(self, *pixel);
+    char purpose[96];
+    snprintf(purpose, sizeof purpose, "for the encoder %s", self->codec->name);
+    if (wanted != *pixel && wanted != AV_PIX_FMT_NONE)
+        scaler_print_step(*pixel, wanted, purpose, to);
+}
+
 static int outputs(const struct sink *sink, struct sink_output *list, int most)
 {
     const struct encode_sink *self = (const struct encode_sink *)sink;
@@ -705,6 +715,7 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
         .carry = carry,
         .hurry = hurry,
         .finish = finish,
+        .print_steps = print_steps,
         .outputs = outputs,
         .memory = memory,
         .destroy = destroy,

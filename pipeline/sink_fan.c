@@ -247,6 +247,16 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
     return count;
 }
 
+static void print_steps(const struct sink *sink, const enum AVPixelFormat *pixel, FILE *to)
+{
+    const struct fan_sink *self = (const struct fan_sink *)sink;
+    for (int k = 0; k < self->branches; k++) {
+        const struct branch *branch = &self->branch[k];
+        if (branch->sink->print_steps)
+            branch->sink->print_steps(branch->sink, pixel + branch->picture, to);
+    }
+}
+
 static int64_t memory(const struct sink *sink, int64_t frame_bytes)
 {
     const struct fan_sink *self = (const struct fan_sink *)sink;
@@ -327,6 +337,7 @@ enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
         .carry = carry,
         .hurry = hurry,
         .finish = finish,
+        .print_steps = print_steps,
         .outputs = outputs,
         .memory = memory,
         .destroy = destroy,

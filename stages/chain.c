@@ -751,6 +751,14 @@ void chain_free(struct chain *chain)
     *chain = (struct chain){0};
 }
 
+bool chain_is_empty(const struct chain *chain)
+{
+    for (int k = 0; k < chain->links; k++)
+        if (strcmp(chain->link[k].stage->name, "null"))
+            return false;
+    return true;
+}
+
 void chain_error_describe(const struct chain_error *error, const char *text, char *buffer,
                           size_t size)
 {

@@ -37,6 +37,9 @@ struct chain_error {
 enum status chain_parse(const char *text, struct chain *chain, struct chain_error *error);
 void chain_free(struct chain *chain);
 
+// Whether it does nothing: pictures pass as they are.
+bool chain_is_empty(const struct chain *chain);
+
 // Set options of its stages, all or none: "gaussian.sigma=2.5, threshold.t1=30". Of several stages
 // with one name the first is meant, or number n of them: "gaussian#2.sigma=1". Refused like a text
 // that is no chain.
