@@ -45,6 +45,8 @@ struct settings {
     int output_count;              // of all
     const char **options;          // of all outputs, each one's list ended by NULL
     int option_count;
+    char **texts; // of arguments that were read from elsewhere
+    int text_count;
     char error[1024]; // the first that terminal_log() was told; "": none
 };
 
@@ -64,6 +66,15 @@ int doctor_command(struct settings *settings);
 int bench_command(struct settings *settings);
 int ladder_command(struct settings *settings); // of `sluice bench --ladder`
 int ctl_command(struct settings *settings);
+
+// A copy of the arguments, ended by NULL; the secrets among them are asterisks for `ps` from here
+// on. NULL without memory. It lives as long as the program.
+char **arguments_take(int argc, char **argv);
+
+// What an argument stands for: the text in a file ("@FILE") or in a variable of the environment
+// ("env:NAME"), unless there is a file of that very name; any other is itself. NULL, with a
+// sentence, if there is no such text. Lives as long as the settings.
+const char *argument_text(struct settings *settings, const char *argument);
 
 // Print the capture devices. Returns the exit code.
 int list_devices(void);

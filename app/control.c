@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 // `--control PATH`: a socket through which a running job is asked and changed, a line at a time.
 //
-//   get                      the chain
+//   get                      the chain, without the secrets of its addresses
 //   set STAGE.OPTION=V, ...  other options from the next frame on, all at once
 //   chain CHAIN              another chain
 //   stats                    how it goes
@@ -100,9 +100,10 @@ static json_t *refusal(const char *why)
 
 static json_t *chain_answer(struct sluice_job *job)
 {
-    char *chain = sluice_job_chain(job);
-    json_t *answer = json_pack("{s:b, s:s}", "ok", 1, "chain", chain ? chain : "");
+    char *chain = sluice_job_chain(job), *shown = chain ? sluice_public_chain(chain) : NULL;
+    json_t *answer = json_pack("{s:b, s:s}", "ok", 1, "chain", shown ? shown : "");
     free(chain);
+    free(shown);
     return answer;
 }
 

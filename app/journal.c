@@ -13,18 +13,22 @@ void journal_changed(void *settings_, int64_t pts_us, const char *chain)
     struct settings *settings = settings_;
     if (!settings->journal_file)
         return;
-    json_t *line = json_pack("{s:I, s:s}", "pts_us", (json_int_t)pts_us, "chain", chain);
-    if (!line || json_dumpf(line, settings->journal_file, JSON_COMPACT | JSON_PRESERVE_ORDER) ||
+    char *shown = sluice_public_chain(chain);
+    json_t *line =
+        json_pack("{s:I, s:s}", "pts_us", (json_int_t)pts_us, "chain", shown ? shown : "");
+    if (!shown || !line ||
+        json_dumpf(line, settings->journal_file, JSON_COMPACT | JSON_PRESERVE_ORDER) ||
         fputs("\n", settings->journal_file) < 0 || fflush(settings->journal_file))
         settings->journal_failed = true;
     json_decref(line);
+    free(shown);
 }
 
 bool journal_open(struct settings *settings)
 {
     if (!settings->journal)
         return true;
-    // Addresses of taps are in it, passwords included: nobody else reads it.
+    // Names of files are in it: nobody else reads it.
     int file = open(settings->journal, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     settings->journal_file = file < 0 ? NULL : fdopen(file, "w");
     if (!settings->journal_file)
@@ -78,6 +82,13 @@ static bool read_lines(struct settings *settings, FILE *file, int *number)
     return fine && *number > 0 && !ferror(file);
 }
 
+// Whether an address in it has lost its secrets: a journal is written without.
+static bool lacks_secrets(const char *chain)
+{
+    const char *address = strstr(chain, "://");
+    return address && strstr(address, "***");
+}
+
 bool journal_read(struct settings *settings)
 {
     if (!settings->replay)
@@ -95,6 +106,13 @@ bool journal_read(struct settings *settings)
     if (file)
         fclose(file);
     settings->config.changes = settings->changes;
+    if (fine && !settings->config.chain && lacks_secrets(settings->changes[0].chain)) {
+        fprintf(stderr,
+                "sluice: the journal %s has an address without its password; give the chain that "
+                "it begins with, by -f\n",
+                settings->replay);
+        return false;
+    }
     if (fine && !settings->config.chain) // the files that its chains write are opened at the start
         settings->config.chain = settings->changes[0].chain;
     return fine;

@@ -38,7 +38,12 @@ int main(int argc, char **argv)
     // Writes that fail say so themselves.
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    int code = settings_parse(argc, argv, &command, &settings);
+    char **arguments = arguments_take(argc, argv);
+    if (!arguments) {
+        fprintf(stderr, "sluice: out of memory\n");
+        return EXIT_OTHER;
+    }
+    int code = settings_parse(argc, arguments, &command, &settings);
     if (code < 0) {
         sluice_ffmpeg_log(settings.verbose ? 16 : -8);
         int (*const run[])(struct settings *) = {filter_command, stages_command, plan_command,

@@ -150,7 +150,10 @@ static void print_help(void)
         "address (rtsp://...), a device (/dev/video0, x11grab::0) or -; OUTPUT is a file, a "
         "sequence,\n"
         "a playlist (live.m3u8), -, an address to publish to (rtsp, rtmp, srt, udp, rtp, tcp),\n"
-        "display:, mjpeg:ADDR (for browsers), null: (discard) or hash:FILE.\n",
+        "display:, mjpeg:ADDR (for browsers), null: (discard) or hash:FILE. For INPUT, OUTPUT and\n"
+        "CHAIN @FILE stands for the text in a file, env:NAME for that of a variable: addresses "
+        "hold\n"
+        "passwords.\n",
         usage);
     for (int k = 0; k < ROWS; k++) {
         const struct row *row = &rows[k];
@@ -216,7 +219,9 @@ static int id_of_letter(int letter)
 
 static int complain(const char *option, const char *value, const char *wanted)
 {
-    fprintf(stderr, "sluice: --%s is '%s'; it takes %s\n", option, value, wanted);
+    char shown[4300];
+    sluice_public_name(value, shown, sizeof shown);
+    fprintf(stderr, "sluice: --%s is '%s'; it takes %s\n", option, shown, wanted);
     return EXIT_USAGE;
 }
 
@@ -427,6 +432,10 @@ static int set(struct settings *settings, enum id id, const char *text)
 {
     struct sluice_config *config = &settings->config;
     const char *name = name_of(id);
+    if (id == ID_CHAIN || id == ID_OUTPUT)
+        text = argument_text(settings, text);
+    if (!text && (id == ID_CHAIN || id == ID_OUTPUT))
+        return EXIT_USAGE;
     if (id == ID_CHAIN && hint_at_format(text))
         return EXIT_USAGE;
     if (keep(settings, id, text))
@@ -498,11 +507,15 @@ static int add_name(struct settings *settings, enum command command, const char 
                          : !config->output.name ? &config->output.name
                                                 : NULL;
     if (!place || *place) {
+        char shown[4300];
+        sluice_public_name(name, shown, sizeof shown);
         fprintf(stderr, "sluice: '%s' is one name too many; 'sluice --help' shows the usage\n",
-                name);
+                shown);
         return EXIT_USAGE;
     }
-    *place = name;
+    *place = topical ? name : argument_text(settings, name);
+    if (!*place)
+        return EXIT_USAGE;
     if (place == &config->output.name)
         settings->output_count = 1;
     return -1;
@@ -581,9 +594,11 @@ static int missing_names(const struct settings *settings, enum command command)
     }
     if (command != COMMAND_FILTER || (config->input && config->output.name))
         return -1;
-    if (config->input)
-        fprintf(stderr, "sluice: an output is missing; 'sluice %s out.mp4'\n", config->input);
-    else
+    char shown[4300];
+    if (config->input) {
+        sluice_public_name(config->input, shown, sizeof shown);
+        fprintf(stderr, "sluice: an output is missing; 'sluice %s out.mp4'\n", shown);
+    } else
         fprintf(stderr, "%s'sluice --help' says more\n", usage);
     return EXIT_USAGE;
 }
@@ -620,17 +635,20 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
     opterr = 0;
     while (code < 0) {
         int at = optind;
+        char shown[4300], next[4300];
+        sluice_public_name(at < argc ? argv[at] : "", shown, sizeof shown);
+        sluice_public_name(at + 1 < argc ? argv[at + 1] : "", next, sizeof next);
         if (at < argc)
-            code = check_argument(&tables, argv[at], argv[at + 1]);
+            code = check_argument(&tables, shown, at + 1 < argc ? next : NULL);
         if (code >= 0)
             break;
         found = getopt_long_only(argc, argv, tables.letters, tables.option, &index);
         if (found == -1)
             break;
         if (found == '?')
-            code = refused_option(argv[at]);
+            code = refused_option(shown);
         else if (found == ':')
-            code = missing_value(argv[at]);
+            code = missing_value(shown);
         else if (found == 1)
             code = add_name(settings, *command, optarg);
         else
@@ -648,6 +666,9 @@ void settings_finish(struct settings *settings)
     free(settings->outputs);
     free(settings->options);
     free(settings->word);
+    for (int k = 0; k < settings->text_count; k++)
+        free(settings->texts[k]);
+    free(settings->texts);
     for (int k = 0; k < settings->change_count; k++)
         free((char *)settings->changes[k].chain);
     free(settings->changes);

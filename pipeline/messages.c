@@ -5,36 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/names.h"
 #include "pipeline/sluice.h"
+#include "stages/secrets.h"
 
-// Where the word that holds the address at `colon` begins and ends.
-static const char *word_begin(const char *line, const char *colon)
-{
-    while (colon > line && !strchr(" '\"<([", colon[-1]))
-        colon--;
-    return colon;
-}
-
-static size_t word_length(const char *word)
-{
-    return strcspn(word, " '\">)]\n");
-}
-
-// Print a line with the secrets of its addresses left out.
 static void print_line(const char *line)
 {
-    const char *address;
-    while ((address = strstr(line, "://"))) {
-        char word[1024], shown[1100];
-        const char *begin = word_begin(line, address);
-        size_t length = word_length(begin);
-        snprintf(word, sizeof word, "%.*s", (int)length, begin);
-        name_without_secrets(word, shown, sizeof shown);
-        fprintf(stderr, "%.*s%s", (int)(begin - line), line, shown);
-        line = begin + length;
-    }
-    fputs(line, stderr);
+    char shown[2 * 2048];
+    secrets_copy(line, SECRETS_IN_SENTENCE, shown, sizeof shown);
+    fputs(shown, stderr);
 }
 
 static void print_message(void *object, int level, const char *format, va_list arguments)

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "stages/secrets.h"
+
 static bool exists(const char *name)
 {
     struct stat about;
@@ -86,76 +88,9 @@ bool name_is_device(const char *name, const char **format, const char **what)
     return *format;
 }
 
-// ---- secrets ----
-
-// Whether a parameter's name, of so many letters, is that of a secret.
-static bool is_secret(const char *name, size_t length)
-{
-    static const char *const words[] = {"pass", "pwd",  "token", "secret",
-                                        "key",  "auth", "sig",   NULL};
-    char lower[64] = "";
-    for (size_t k = 0; k < length && k < sizeof lower - 1; k++)
-        lower[k] = (char)tolower((unsigned char)name[k]);
-    for (int k = 0; words[k]; k++)
-        if (strstr(lower, words[k]))
-            return true;
-    return false;
-}
-
-// Where the path begins. A password with one of "/?#" in it, which should have been escaped, ends
-// the authority for whoever connects; what is no port behind the colon tells.
-static const char *end_of_authority(const char *authority)
-{
-    const char *path = authority + strcspn(authority, "/?#"), *at = strrchr(authority, '@');
-    const char *colon = memchr(authority, ':', (size_t)(path - authority));
-    bool whole = memchr(authority, '@', (size_t)(path - authority)) || *authority == '[';
-    bool port = colon && colon + 1 < path && colon + 1 + strspn(colon + 1, "0123456789") == path;
-    if (whole || !colon || !at || port)
-        return path;
-    return at + strcspn(at, "/?#");
-}
-
 void name_without_secrets(const char *name, char *to, size_t size)
 {
-    const char *authority = strstr(name, "://");
-    size_t used = 0;
-    to[0] = 0;
-    if (!authority) {
-        snprintf(to, size, "%s", name);
-        return;
-    }
-    authority += 3;
-    const char *path = end_of_authority(authority), *at = NULL;
-    for (const char *c = authority; c < path; c++)
-        at = *c == '@' ? c : at;
-    const char *colon = at ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
-    const char *user_end = colon ? colon : at ? at : authority;
-    used =
-        (size_t)snprintf(to, size, "%.*s%s%.*s", (int)(user_end - name), name, colon ? ":***" : "",
-                         (int)(path - (at ? at : user_end)), at ? at : user_end);
-    // The key that services for broadcasters give out: a long last part of the path.
-    enum { KEY = 16 };
-    const char *end = path + strcspn(path, "?#"), *last = end;
-    while (last > path && last[-1] != '/')
-        last--;
-    if (!strncmp(name, "rtmp", 4) && end - last >= KEY && used < size) {
-        used += (size_t)snprintf(to + used, size - used, "%.*s***", (int)(last - path), path);
-        used = used < size ? used : size - 1;
-        path = end;
-    }
-    // The rest, with the values of secret parameters left out.
-    while (*path && used + 4 < size) {
-        size_t name_length = strcspn(path, "=&?#");
-        if (path[name_length] == '=' && is_secret(path, name_length)) {
-            used += (size_t)snprintf(to + used, size - used, "%.*s=***", (int)name_length, path);
-            path += name_length + strcspn(path + name_length, "&#");
-        } else {
-            size_t length = name_length + (path[name_length] != 0);
-            used += (size_t)snprintf(to + used, size - used, "%.*s", (int)length, path);
-            path += length;
-        }
-        used = used < size ? used : size - 1;
-    }
+    secrets_copy(name, SECRETS_IN_NAME, to, size);
 }
 
 bool name_is_numbered(const char *name)

@@ -27,8 +27,7 @@ extern const struct device_name device_names[];
 // of a device_name in front. *format and *what (in `name`, or static) are set if so.
 bool name_is_device(const char *name, const char **format, const char **what);
 
-// The name without what must not be read by others: the password of a URL, and values of parameters
-// that are called like secrets.
+// The name without what must not be read by others, see stages/secrets.h.
 void name_without_secrets(const char *name, char *to, size_t size);
 
 // "in%04d.png": images by number.

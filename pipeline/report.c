@@ -7,41 +7,24 @@
 
 #include "pipeline/job.h"
 #include "pipeline/names.h"
+#include "stages/secrets.h"
 
 void sluice_public_name(const char *name, char *to, size_t size)
 {
     name_without_secrets(name, to, size);
 }
 
-// Put names without secrets in the place of those that have some. Returns whether there were any.
-static bool hide_secrets(struct chain *chain)
+void sluice_blank_secrets(char *argument)
 {
-    bool hidden = false;
-    for (int k = 0; k < chain->links; k++)
-        for (int n = 0; n < STAGE_OPTIONS && chain->link[k].stage->option[n].name; n++) {
-            char shown[4300], **text = &chain->link[k].text[n];
-            if (!*text || !chain->link[k].stage->option[n].writes)
-                continue;
-            name_without_secrets(*text, shown, sizeof shown);
-            if (!strcmp(shown, *text))
-                continue;
-            free(*text);
-            *text = strdup(shown);
-            hidden = true;
-        }
-    return hidden;
+    size_t key = strcspn(argument, "=");
+    secrets_blank(argument, SECRETS_IN_NAME);
+    if (argument[key] && secrets_has_name(argument, key) && !strstr(argument, "://"))
+        memset(argument + key + 1, '*', strlen(argument + key + 1));
 }
 
 char *sluice_public_chain(const char *text)
 {
-    struct chain_error error;
-    struct chain chain;
-    bool parsed = !chain_parse(text, &chain, &error);
-    char *shown = parsed && hide_secrets(&chain) ? chain_text(&chain) : strdup(text);
-    if (!parsed && shown)
-        chain_hide_secrets(shown);
-    chain_free(&chain);
-    return shown;
+    return secrets_dup(text, SECRETS_IN_CHAIN);
 }
 
 // What of the sink others may ask while the job runs. Zero before and without it.

@@ -12,6 +12,7 @@
 #include "pipeline/pixel.h"
 #include "pipeline/scaler.h"
 #include "pipeline/sink.h"
+#include "stages/secrets.h"
 #include "stages/turn.h"
 
 struct encode_sink {
@@ -38,6 +39,13 @@ struct encode_sink {
 
 // ---- options ----
 
+// A value as messages may show it.
+static const char *shown_value(const char *key, const char *value)
+{
+    bool secret = secrets_has_name(key, strlen(key)) && strncmp(key, "keyint", 6);
+    return secret ? "***" : value;
+}
+
 // Try a value on an object that has the option; -o and the like are refused before anything opens.
 static enum status try_option(const struct encode_sink *self, void *object, const char *key,
                               const char *value, const char *owner)
@@ -49,8 +57,8 @@ static enum status try_option(const struct encode_sink *self, void *object, cons
     char range[96] = "";
     if (option && option->type != AV_OPT_TYPE_STRING && option->min < option->max)
         snprintf(range, sizeof range, ", the range is %g .. %g", option->min, option->max);
-    return fail(self->log, STATUS_USAGE, "%s=%s: %s does not take this value%s%s%s", key, value,
-                owner, range, option && option->help ? "; it is: " : "",
+    return fail(self->log, STATUS_USAGE, "%s=%s: %s does not take this value%s%s%s", key,
+                shown_value(key, value), owner, range, option && option->help ? "; it is: " : "",
                 option && option->help ? option->help : "");
 }
 
@@ -70,7 +78,7 @@ static enum status add_option(struct encode_sink *self, const char *key, const c
         avcodec_free_context(&trial);
         if (!status && !encoder_takes(self->codec, key, value))
             status = fail(self->log, STATUS_USAGE, "the encoder %s does not take %s=%s",
-                          self->codec->name, key, value);
+                          self->codec->name, key, shown_value(key, value));
         av_dict_set(&self->encoder_options, key, value, 0);
         return status;
     }

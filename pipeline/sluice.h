@@ -143,11 +143,13 @@ struct sluice_config {
     const char *metrics;
 
     // Changes made at the first frames from these times on, as `changed` told them of another job;
-    // ended by a NULL chain. NULL: none. Read while the job runs.
+    // ended by a NULL chain. Addresses of taps may lack their secrets (sluice_public_chain()).
+    // NULL: none. Read while the job runs.
     const struct sluice_change *changes;
 
     // Called when a chain begins to filter, the first one too, with the time of its first frame in
-    // microseconds of the input. From a thread of the job. NULL: nobody asks.
+    // microseconds of the input. The chain has the secrets of its addresses. From a thread of the
+    // job. NULL: nobody asks.
     void (*changed)(void *opaque, int64_t pts_us, const char *chain);
 
     // Called with one sentence at a time, from any thread. NULL: silence.
@@ -199,8 +201,8 @@ enum sluice_status sluice_job_set(struct sluice_job *job, const char *options, c
 enum sluice_status sluice_job_set_chain(struct sluice_job *job, const char *chain, char *why,
                                         size_t size);
 
-// The chain, with the changes asked for so far, as text that the caller frees with free(); NULL
-// without memory. Any thread.
+// The chain, with the changes asked for so far and the secrets of its addresses, as text that the
+// caller frees with free(); NULL without memory. Any thread.
 char *sluice_job_chain(struct sluice_job *job);
 
 // Write the next filtered picture into an image file, of the kind that its extension says,
@@ -504,6 +506,10 @@ const char *sluice_version(void);
 
 // A name as it may be shown: without passwords and other secrets of an address.
 void sluice_public_name(const char *name, char *to, size_t size);
+
+// Put asterisks in place of the secrets of an argument of a command line: of an address or a chain
+// with addresses, or of KEY=VALUE with a key that is called like a secret.
+void sluice_blank_secrets(char *argument);
 
 // A chain as it may be shown, alike; the caller frees it with free(). NULL without memory.
 char *sluice_public_chain(const char *chain);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stages/secrets.h"
+
 // A part of the text: [begin, end).
 struct span {
     const char *begin, *end;
@@ -15,6 +17,7 @@ struct span {
 struct parser {
     const char *text;
     struct chain_error *error;
+    char *shown; // the text with its secrets blanked, of the same length
 };
 
 static int span_length(struct span span)
@@ -26,6 +29,22 @@ static bool span_is(struct span span, const char *word)
 {
     return strlen(word) == (size_t)span_length(span) &&
            !memcmp(word, span.begin, (size_t)span_length(span));
+}
+
+static enum status parser_init(struct parser *parser, const char *text, struct chain_error *error)
+{
+    *parser = (struct parser){text, error, strdup(text)};
+    *error = (struct chain_error){0};
+    if (!parser->shown)
+        return STATUS_MEMORY;
+    secrets_blank(parser->shown, SECRETS_IN_CHAIN);
+    return STATUS_OK;
+}
+
+// A span as messages may show it.
+static const char *shown(const struct parser *parser, struct span span)
+{
+    return parser->shown + (span.begin - parser->text);
 }
 
 static struct span trimmed(struct span span)
@@ -179,7 +198,7 @@ static enum status parse_choice(struct parser *parser, struct span span,
         }
     }
     return refuse(parser, span, "%s is '%.*s'; it can be %s", option->name, span_length(span),
-                  span.begin, option->choices);
+                  shown(parser, span), option->choices);
 }
 
 static enum status parse_number(struct parser *parser, struct span span,
@@ -191,7 +210,7 @@ static enum status parse_number(struct parser *parser, struct span span,
     stage_option_range(option, range, sizeof range);
     if (end == digits || *end || !isfinite(*value))
         return refuse(parser, span, "%s is '%.*s'; it takes a number, %s", option->name,
-                      span_length(span), span.begin, range);
+                      span_length(span), shown(parser, span), range);
     if (option->type == OPTION_INT && *value != floor(*value))
         return refuse(parser, span, "%s is %s; it takes a whole number, %s", option->name, digits,
                       range);
@@ -224,7 +243,7 @@ static enum status resolve_text(struct parser *parser, struct span span,
         return out_of_memory(parser);
     if (!*resolved)
         return refuse(parser, span, "%s is %.*s%s; %s", option->name,
-                      span_length(span) < 60 ? span_length(span) : 60, span.begin,
+                      span_length(span) < 60 ? span_length(span) : 60, shown(parser, span),
                       span_length(span) < 60 ? "" : "...", why);
     return STATUS_OK;
 }
@@ -255,7 +274,7 @@ static enum status accept_texts(struct parser *parser, struct span span,
         return STATUS_OK;
     free(list);
     return refuse(parser, span, "%s is %.*s%s; %s", option->name, minimum(span_length(span), 60),
-                  span.begin, span_length(span) < 60 ? "" : "...", why);
+                  shown(parser, span), span_length(span) < 60 ? "" : "...", why);
 }
 
 // *text is the link's: what it was before is freed.
@@ -358,7 +377,7 @@ static enum status unknown_option(struct parser *parser, struct span key, const 
         snprintf(names + used, sizeof names - used, "%s%s", k ? ", " : "", stage->option[k].name);
     }
     return refuse(parser, key, "%s has no option '%.*s'; %sit has: %s", stage->name,
-                  span_length(key), key.begin, suggestion(best, hint, sizeof hint),
+                  span_length(key), shown(parser, key), suggestion(best, hint, sizeof hint),
                   *names ? names : "none");
 }
 
@@ -468,7 +487,7 @@ static enum status unknown_stage(struct parser *parser, struct span name)
         snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", (*stage)->name);
     }
     return refuse(parser, name, "there is no stage '%.*s'; %sthe stages are: %s", span_length(name),
-                  name.begin, suggestion(best, hint, sizeof hint), names);
+                  shown(parser, name), suggestion(best, hint, sizeof hint), names);
 }
 
 // Whether the link's values fit each other; `span` is what to blame.
@@ -514,30 +533,34 @@ static enum status check_quotes(struct parser *parser)
                   "the quote that begins here does not end");
 }
 
-enum status chain_parse(const char *text, struct chain *chain, struct chain_error *error)
+static enum status parse_links(struct parser *parser, struct span rest, struct chain *chain)
 {
-    struct parser parser = {text, error};
-    struct span rest = {text, text + strlen(text)};
-    *chain = (struct chain){0};
-    *error = (struct chain_error){0};
-    struct span all = trimmed(rest);
-    if (all.begin == all.end)
-        return STATUS_OK;
-    enum status status = check_quotes(&parser);
-    if (status)
-        return status;
     int most = 1;
-    for (const char *at = text; *at; at++)
+    for (const char *at = rest.begin; *at; at++)
         most += *at == ',';
     chain->link = calloc((size_t)most, sizeof *chain->link);
-    if (!chain->link)
-        return out_of_memory(&parser);
+    enum status status = chain->link ? STATUS_OK : out_of_memory(parser);
     while (rest.begin && !status) {
         struct span part = cut(&rest, ',');
-        status = parse_link(&parser, part, &chain->link[chain->links++]);
+        status = parse_link(parser, part, &chain->link[chain->links++]);
         if (!status && chain_files(chain, WRITES_PICTURES, NULL, 0) >= PICTURES_MOST)
-            status = refuse(&parser, trimmed(part), "a chain has up to %d taps", PICTURES_MOST - 1);
+            status = refuse(parser, trimmed(part), "a chain has up to %d taps", PICTURES_MOST - 1);
     }
+    return status;
+}
+
+enum status chain_parse(const char *text, struct chain *chain, struct chain_error *error)
+{
+    struct parser parser;
+    struct span rest = {text, text + strlen(text)};
+    struct span all = trimmed(rest);
+    *chain = (struct chain){0};
+    enum status status = parser_init(&parser, text, error);
+    if (!status)
+        status = check_quotes(&parser);
+    if (!status && all.begin < all.end)
+        status = parse_links(&parser, rest, chain);
+    free(parser.shown);
     if (status)
         chain_free(chain);
     return status;
@@ -556,7 +579,7 @@ static enum status find_link(struct parser *parser, struct span where, const str
     long wanted = strtol(digits, &end, 10);
     if (*end || wanted < 1)
         return refuse(parser, where, "which of them is a whole number from 1 on: %.*s#2",
-                      span_length(name), name.begin);
+                      span_length(name), shown(parser, name));
     for (int k = 0; k < chain->links; k++) {
         *link = &chain->link[k];
         if (span_is(name, chain->link[k].stage->name) && --wanted == 0)
@@ -612,17 +635,19 @@ enum status chain_copy(const struct chain *chain, struct chain *to)
 
 enum status chain_set(struct chain *chain, const char *text, struct chain_error *error)
 {
-    struct parser parser = {text, error};
+    struct parser parser;
     struct span rest = {text, text + strlen(text)};
-    struct chain changed;
-    *error = (struct chain_error){0};
-    enum status status = chain_copy(chain, &changed);
+    struct chain changed = {0};
+    enum status status = parser_init(&parser, text, error);
+    if (!status)
+        status = chain_copy(chain, &changed);
     if (!status)
         status = check_quotes(&parser);
     while (!status && rest.begin)
         status = set_option(&parser, trimmed(cut(&rest, ',')), &changed);
     for (int k = 0; k < changed.links && !status; k++)
         status = check_link(&parser, (struct span){text, text + strlen(text)}, &changed.link[k]);
+    free(parser.shown);
     if (status) {
         chain_free(&changed);
         return status;
@@ -762,25 +787,17 @@ bool chain_is_empty(const struct chain *chain)
 void chain_error_describe(const struct chain_error *error, const char *text, char *buffer,
                           size_t size)
 {
-    char marks[256];
+    char marks[256], *shown = strdup(text);
     int length = error->length > 0 ? error->length : 1;
     if (length > (int)sizeof marks - 1)
         length = (int)sizeof marks - 1;
     memset(marks, '^', (size_t)length);
     marks[length] = 0;
-    snprintf(buffer, size, "%s\n  %s\n  %*s%s", error->message, text, error->position, "", marks);
-    chain_hide_secrets(buffer);
-}
-
-void chain_hide_secrets(char *text)
-{
-    for (char *begin = strstr(text, "://"); begin; begin = strstr(begin, "://")) {
-        begin += 3;
-        size_t length = strcspn(begin, "/,'\" \n");
-        while (length && begin[length - 1] != '@')
-            length--;
-        memset(begin, '*', length ? length - 1 : 0);
-    }
+    if (shown)
+        secrets_blank(shown, SECRETS_IN_CHAIN);
+    snprintf(buffer, size, "%s\n  %s\n  %*s%s", error->message, shown ? shown : "", error->position,
+             "", marks);
+    free(shown);
 }
 
 // ---- files ----
@@ -847,6 +864,21 @@ static const struct stage *next_writer(const struct chain *chain, int *k, const 
     return NULL;
 }
 
+// Whether `shown` is the name without its secrets.
+static bool is_shown_as(const char *name, const char *shown)
+{
+    char *made = secrets_dup(name, SECRETS_IN_NAME);
+    bool same = made && !strcmp(made, shown);
+    free(made);
+    return same;
+}
+
+// Whether two names are one, where one of them may have been shown without its secrets.
+static bool is_same_file(const char *a, const char *b)
+{
+    return !strcmp(a, b) || is_shown_as(a, b) || is_shown_as(b, a);
+}
+
 bool chain_writes_alike(const struct chain *chain, const struct chain *like,
                         struct chain_error *error)
 {
@@ -856,18 +888,18 @@ bool chain_writes_alike(const struct chain *chain, const struct chain *like,
     do {
         a = next_writer(chain, &k, &name);
         b = next_writer(like, &n, &other);
-    } while (a && a == b && !strcmp(name, other));
+    } while (a && a == b && is_same_file(name, other));
     if (!a && !b)
         return true;
     const struct stage *named = a ? a : b;
     const char *file = a ? name : other;
-    if (strstr(file, "://")) // which may hold a password
-        file = "";
+    char public_name[256];
+    secrets_copy(file, SECRETS_IN_NAME, public_name, sizeof public_name);
     *error = (struct chain_error){0};
     snprintf(error->message, sizeof error->message,
              "the stages that write files, and these, stay the same while a job runs; %s%s%s would "
              "%s: begin another job for that",
-             named->name, *file ? "=" : "", file,
+             named->name, *file ? "=" : "", public_name,
              a == b ? "change"
              : a    ? "be new"
                     : "go");

@@ -67,7 +67,8 @@ int chain_files(const struct chain *chain, enum option_writes writes, struct cha
 void chain_mute(struct chain *chain);
 
 // Whether `chain` writes the same files as `like`, stage by stage: what is open stays open when one
-// takes over from the other. If not, *error says so.
+// takes over from the other. If not, *error says so. Names without their secrets, as a journal has
+// them, are the same as those with.
 bool chain_writes_alike(const struct chain *chain, const struct chain *like,
                         struct chain_error *error);
 
@@ -75,12 +76,9 @@ bool chain_writes_alike(const struct chain *chain, const struct chain *like,
 enum status chain_parse_logged(const char *text, const struct log *log, struct chain *chain);
 
 // The message with the text below it and the part marked, three lines without a last newline. Cut
-// to `size` bytes.
+// to `size` bytes. Secrets of the text's addresses are asterisks (secrets.h).
 void chain_error_describe(const struct chain_error *error, const char *text, char *buffer,
                           size_t size);
-
-// Put asterisks in place of the names and passwords of all addresses in a text.
-void chain_hide_secrets(char *text);
 
 // Lower every link in order.
 enum status chain_lower(const struct chain *chain, struct program *program);

@@ -10,6 +10,7 @@ struct log {
     void *opaque;
 };
 
-// Format one sentence, cut to 1 KiB, and hand it over. Thread-safety: as safe as log->print.
+// Format one sentence, cut to 1 KiB, and hand it over without the secrets of its addresses.
+// Thread-safety: as safe as log->print.
 __attribute__((format(printf, 3, 4))) void log_print(const struct log *log, enum log_level level,
                                                      const char *format, ...);

@@ -4,10 +4,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "stages/chain.h"
 #include "stages/convolution.h"
 #include "stages/plan.h"
+#include "stages/secrets.h"
 #include "stages/separable.h"
 
 static const struct format full = {.range = RANGE_FULL, .kr = 0.299, .kb = 0.114};
@@ -621,9 +623,54 @@ static void chains_change_and_read_back(void **state)
     }
 }
 
+// ---- secrets ----
+
+static void secrets_leave_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        enum secrets_in in;
+        const char *text, *copy, *blank;
+    } rows[] = {
+        {SECRETS_IN_CHAIN, "tap=srt://h?passphrase=X1,grai", "tap=srt://h?passphrase=***,grai",
+         "tap=srt://h?passphrase=**,grai"},
+        {SECRETS_IN_CHAIN, "tap='srt://h?passphrase=a,b',grai", "tap='srt://h?passphrase=***',grai",
+         "tap='srt://h?passphrase=***',grai"},
+        {SECRETS_IN_CHAIN, "tap=rtmp://u:a/b@h/x,grai", "tap=rtmp://u:***@h/x,grai",
+         "tap=rtmp://u:***@h/x,grai"},
+        {SECRETS_IN_CHAIN, "tap=rtmp://u:p,w@h/x,grai", "tap=rtmp://u:***@h/x,grai",
+         "tap=rtmp://u:***@h/x,grai"},
+        {SECRETS_IN_CHAIN, "tap=rtmp://h/x,stats=a@b", "tap=rtmp://h/x,stats=a@b",
+         "tap=rtmp://h/x,stats=a@b"},
+        {SECRETS_IN_CHAIN, "tap='rtmp://u:p w@h',tap=\"rtsp://to/ken@i\"",
+         "tap='rtmp://u:***@h',tap=\"rtsp://***@i\"",
+         "tap='rtmp://u:***@h',tap=\"rtsp://******@i\""},
+        {SECRETS_IN_CHAIN, "tap='rtmp://u:p'\"'\"'w@h',gray", "tap='rtmp://u:***@h',gray",
+         "tap='rtmp://u:*******@h',gray"},
+        {SECRETS_IN_CHAIN, "tap=rtmp://u:'p w'@h,gray", "tap=rtmp://u:***@h,gray",
+         "tap=rtmp://u:*****@h,gray"},
+        {SECRETS_IN_SENTENCE, "'rtsp://u:p@h/x' is not rtsp://t@h:1",
+         "'rtsp://u:***@h/x' is not rtsp://***@h:1", "'rtsp://u:*@h/x' is not rtsp://*@h:1"},
+        {SECRETS_IN_SENTENCE, "no grai in tap=srt://h?passphrase=**,grai",
+         "no grai in tap=srt://h?passphrase=**,grai", "no grai in tap=srt://h?passphrase=**,grai"},
+        {SECRETS_IN_SENTENCE, "no address: a@b, http://h/@u", "no address: a@b, http://h/@u",
+         "no address: a@b, http://h/@u"},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char *copy = secrets_dup(rows[k].text, rows[k].in), *again = secrets_dup(copy, rows[k].in);
+        char *blank = strdup(rows[k].text);
+        secrets_blank(blank, rows[k].in);
+        assert_string_equal(copy, rows[k].copy);
+        assert_string_equal(again, copy);
+        assert_string_equal(blank, rows[k].blank);
+        free(copy), free(again), free(blank);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(secrets_leave_texts),
         cmocka_unit_test(chains_change_and_read_back),
         cmocka_unit_test(chains_that_are_none),
         cmocka_unit_test(chains_that_are),

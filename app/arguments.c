@@ -1,0 +1,76 @@
+// The command line: what `ps` shows of it, and arguments whose text is kept elsewhere.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/app.h"
+
+// ---- ps ----
+
+// Every user of the machine reads the command line of every process: secrets go from the memory
+// that the system shows of it.
+char **arguments_take(int argc, char **argv)
+{
+    char **copy = calloc((size_t)argc + 1, sizeof *copy);
+    for (int k = 0; copy && k < argc; k++) {
+        copy[k] = strdup(argv[k]);
+        if (!copy[k])
+            return NULL;
+        sluice_blank_secrets(argv[k]);
+    }
+    return copy;
+}
+
+// ---- texts that are kept elsewhere ----
+
+enum { TEXT_MOST = 1 << 16 };
+
+// What stands in the file, without the white space at its end; NULL with a sentence. The caller
+// frees it.
+static char *read_text(const char *file)
+{
+    char *text = calloc(TEXT_MOST + 1, 1);
+    FILE *from = text ? fopen(file, "r") : NULL;
+    size_t length = from ? fread(text, 1, TEXT_MOST + 1, from) : 0;
+    const char *why = !from || ferror(from) ? strerror(errno)
+                      : length > TEXT_MOST  ? "it is larger than 64 KiB"
+                                            : NULL;
+    if (from)
+        fclose(from);
+    if (!why) {
+        text[length] = 0;
+        while (length && strchr(" \t\r\n", text[length - 1]))
+            text[--length] = 0;
+        why = length ? NULL : "there is nothing in it";
+    }
+    if (!why)
+        return text;
+    fprintf(stderr, "sluice: @%s: %s cannot be read: %s\n", file, file, why);
+    free(text);
+    return NULL;
+}
+
+static char *read_variable(const char *name)
+{
+    const char *value = getenv(name);
+    if (value && *value)
+        return strdup(value);
+    fprintf(stderr, "sluice: env:%s: the environment has no variable %s\n", name, name);
+    return NULL;
+}
+
+const char *argument_text(struct settings *settings, const char *argument)
+{
+    bool file = *argument == '@', variable = !strncmp(argument, "env:", 4);
+    if (!(file || variable) || !access(argument, F_OK))
+        return argument;
+    char **list = realloc(settings->texts, (size_t)(settings->text_count + 1) * sizeof *list);
+    if (!list)
+        return NULL;
+    settings->texts = list;
+    char *text = file ? read_text(argument + 1) : read_variable(argument + 4);
+    if (text)
+        list[settings->text_count++] = text;
+    return text;
+}
