@@ -125,6 +125,10 @@ void print_summary(const struct sluice_job *job, FILE *to)
     fprintf(to, "; cores %.0f %%; ring of %d %.0f %% full\n", 100 * summary->cores_busy,
             summary->ring, 100 * summary->ring_occupancy);
     fprintf(to, "verdict   %s\n", summary->verdict);
+    if (summary->stopped)
+        fprintf(to,
+                "stopped   before the end of %s, as asked; the output ends with its last frame\n",
+                summary->input);
     print_ledger(summary, to);
     print_outputs(job, to);
     print_records(job, to);

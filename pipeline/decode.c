@@ -119,7 +119,7 @@ enum status decode_run(struct sluice_job *job)
 {
     job->behind_ns = meter_now_ns();
     enum status status = deliver(job); // those behind the first, which is under way already
-    while (!status) {
+    while (!status && !job->stop.asked) {
         AVPacket *packet = NULL;
         status = queue_pop(job->packets, &packet);
         if (status == STATUS_EOF && !job->stop.asked) {

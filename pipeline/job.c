@@ -556,7 +556,7 @@ static enum status start_threads(struct sluice_job *job)
 static bool is_left_alone_locked(const struct sluice_job *job)
 {
     return job->sink->hurry && job->thread[0].ended && stop_is_late(&job->stop) &&
-           meter_now_ns() > job->stop.at_ns + stop_flush_ns + stop_flush_ns / 4;
+           meter_now_ns() > job->stop.at_ns + stop_flush_ns + stop_frame_ns;
 }
 
 // Wait for the threads. Returns how many are left alone.
@@ -666,7 +666,7 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
             recorder_finish(job->recorder, meter_now_ns() + stop_flush_ns);
         return status;
     }
-    status = job->sink->finish(job->sink);
+    status = job->sink->finish(job->sink, job->stop.asked || job->ends);
     if (job->recorder && job->sink->absent)
         recorder_abandon(job->recorder);
     else if (job->recorder)
@@ -755,7 +755,7 @@ static enum status write_snapshot(struct sluice_job *job, const char *file, AVFr
     if (!status)
         status = sink->write(sink, NULL);
     if (!status)
-        status = sink->finish(sink);
+        status = sink->finish(sink, false);
     sink_destroy(&sink);
     return status;
 }

@@ -279,6 +279,7 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .frames_damaged = decoder_damaged_frames(job->decoder),
         .packets_damaged = decoder_damaged_packets(job->decoder),
         .packets_skipped = job->packets_skipped,
+        .stopped = job->stop.asked,
         .truncated = job->truncated,
         .losses = live.losses,
         .reconnects = live.reconnects,

@@ -565,7 +565,7 @@ static void let_go(struct encode_sink *self)
     }
 }
 
-static enum status finish(struct sink *sink)
+static enum status finish(struct sink *sink, bool cut)
 {
     struct encode_sink *self = (struct encode_sink *)sink;
     enum status status = STATUS_OK;
@@ -573,7 +573,7 @@ static enum status finish(struct sink *sink)
     if (sink->absent)
         let_go(self);
     for (int k = 0; k < self->writers && !sink->absent; k++)
-        writer_finish(self->writer[k]);
+        writer_finish(self->writer[k], cut);
     for (int k = 0; k < self->writers; k++)
         status = status_join(status, writer_join(self->writer[k]));
     return status;
@@ -617,7 +617,7 @@ static int64_t memory(const struct sink *sink, int64_t frame_bytes)
 {
     const struct encode_sink *self = (const struct encode_sink *)sink;
     return budget_of_encoder(encoder_context(self->encoder), frame_bytes) +
-           self->writers * budget_packets;
+           self->writers * 2 * budget_packets;
 }
 
 static void destroy(struct sink **sink)

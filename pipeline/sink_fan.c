@@ -200,7 +200,7 @@ static void hurry(struct sink *sink)
     }
 }
 
-static enum status finish(struct sink *sink)
+static enum status finish(struct sink *sink, bool cut)
 {
     struct fan_sink *self = (struct fan_sink *)sink;
     enum status status = STATUS_OK;
@@ -212,7 +212,7 @@ static enum status finish(struct sink *sink)
         await_branch(branch, self->stop);
         enum status one = (enum status)branch->status;
         if (!status_is_failure(one))
-            one = branch->sink->finish(branch->sink);
+            one = branch->sink->finish(branch->sink, cut);
         branch->finished = true;
         absent += branch->sink->absent;
         status = status_join(status, status_is_failure(one) ? one : STATUS_OK);

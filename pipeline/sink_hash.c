@@ -81,9 +81,10 @@ static enum status write(struct sink *sink, AVFrame *frame)
                         : STATUS_OK;
 }
 
-static enum status finish(struct sink *sink)
+static enum status finish(struct sink *sink, bool cut)
 {
     struct hash_sink *self = (struct hash_sink *)sink;
+    (void)cut;
     avio_flush(file_io(self->file));
     self->bytes = file_size(self->file);
     enum status status = file_commit(&self->file);

@@ -20,9 +20,9 @@ static enum status write(struct sink *sink, AVFrame *frame)
     return STATUS_OK;
 }
 
-static enum status finish(struct sink *sink)
+static enum status finish(struct sink *sink, bool cut)
 {
-    (void)sink;
+    (void)sink, (void)cut;
     return STATUS_OK;
 }
 

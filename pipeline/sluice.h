@@ -177,8 +177,10 @@ enum sluice_status sluice_job_run(struct sluice_job *job);
 // is opened but what a chain names to be read.
 enum sluice_status sluice_check_files(const struct sluice_config *config);
 
-// Ask a running job to end early: what was filtered so far becomes a whole output, within two
-// seconds whatever source and encoder do, and sluice_job_run() returns SLUICE_STOPPED. Returns at
+// Ask a running job to end early: what was filtered so far and the encoder gives out in time becomes
+// a whole output, whose other streams end with its video, within two seconds whatever source and
+// encoder do, and sluice_job_run() returns SLUICE_STOPPED. Frames that it does not give out in time
+// are counted as dropped_stop. Returns at
 // once. Any thread, any time between create and destroy; not a signal handler. An encoder that was
 // deep in a frame may then still be at it: sluice_job_destroy() waits for that.
 void sluice_job_stop(struct sluice_job *job);
@@ -322,12 +324,13 @@ struct sluice_summary {
     int64_t frames_filled;   // shown while a live source was lost
     int64_t frames_out;      // written
     int64_t dropped_range;   // outside start, duration or frames
-    int64_t dropped_stop;    // decoded but not yet filtered when the job was stopped
+    int64_t dropped_stop;    // decoded when the job was stopped, and not encoded in time
     int64_t dropped_late;    // of a live source: older than max_latency before they were filtered
     int64_t dropped_clock;   // two or more frames in one tick of the output's clock
     int64_t frames_damaged;  // of frames_in: decoded with errors, shown as the decoder left them
     int64_t packets_damaged; // came with a part missing, or could not be decoded at all
     int64_t packets_skipped; // of a live source: not decoded, because decoding was too slow
+    bool stopped;            // sluice_job_stop() ended it before its source did
     bool truncated;          // the file ends before its own header or index says so, or a live
                              // source was lost for good
     int64_t losses, reconnects; // times that a live source went away, and came back

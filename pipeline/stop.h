@@ -12,9 +12,10 @@ struct stop {
     _Atomic int64_t at_ns; // when, by meter_now_ns()
 };
 
-// An output is whole within two seconds of a stop: until then encoders may flush, and then what
-// there is is finished.
-static const int64_t stop_flush_ns = 1200 * INT64_C(1000000);
+// An output is whole within two seconds of a stop: encoders may flush for most of them, then finish
+// the frame that they are at, and then what there is is finished.
+static const int64_t stop_flush_ns = 1400 * INT64_C(1000000),
+                     stop_frame_ns = 200 * INT64_C(1000000);
 
 // Whether what still waits must not be waited for any more.
 static inline bool stop_is_late(const struct stop *stop)

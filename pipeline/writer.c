@@ -7,6 +7,7 @@
 #include "pipeline/check.h"
 #include "pipeline/compat.h"
 #include "pipeline/delivery.h"
+#include "pipeline/hold.h"
 #include "pipeline/meter.h"
 #include "pipeline/monitor.h"
 #include "pipeline/queue.h"
@@ -39,8 +40,10 @@ struct writer {
     int64_t pushed; // packets of video
     int64_t finish_ns;
 
-    // ---- the writer's thread's ----
-    int64_t popped; // packets of video
+    // ---- the writer's thread's, and set by writer_open() ----
+    int64_t popped;       // packets of video
+    struct hold hold;     // of the other streams
+    AVRational time_base; // of packets of video
 
     // ---- any thread's ----
     _Atomic int64_t packets, skipped;
@@ -49,6 +52,7 @@ struct writer {
     struct monitor lock;
     // ---- guarded by lock ----
     bool finishing, discarding, ended;
+    bool cut;            // other streams end with the video
     struct change *next; // the oldest first; owned
 };
 
@@ -130,6 +134,7 @@ static void take_change(struct writer *writer)
     while (writer->next && writer->next->at <= writer->popped) {
         struct change *change = writer->next;
         writer->next = change->next;
+        writer->time_base = change->streams.time_base;
         writer->delivery->change(writer->delivery, &change->streams);
         free(change);
     }
@@ -140,14 +145,41 @@ static enum status write_packet(struct writer *writer, AVPacket *packet)
 {
     int64_t begin_ns = meter_now_ns(), pts_us = packet->pos;
     bool video = delivery_is_video(writer->delivery, packet), written = false;
-    if (video)
-        take_change(writer);
     enum status status = writer->delivery->write(writer->delivery, packet, &written);
     writer->popped += video;
     writer->packets += video && written;
     writer->skipped += video && !written && !status;
     if (writer->watch.wrote && written)
         writer->watch.wrote(writer->watch.opaque, video ? pts_us : AV_NOPTS_VALUE, begin_ns);
+    return status;
+}
+
+// A packet that was held. The connection may have gone meanwhile.
+static enum status write_held(void *writer_, AVPacket *packet)
+{
+    struct writer *writer = writer_;
+    return writer->delivery->away ? STATUS_OK : write_packet(writer, packet);
+}
+
+static enum status write_video(struct writer *writer, AVPacket *packet)
+{
+    take_change(writer);
+    hold_note_video(&writer->hold, packet, writer->time_base);
+    enum status status = hold_release(&writer->hold, writer->hold.video_us, write_held, writer);
+    if (!status && writer->delivery->away)
+        leave_out(writer, packet);
+    else if (!status)
+        status = write_packet(writer, packet);
+    return status;
+}
+
+static enum status write_other(struct writer *writer, AVPacket **packet)
+{
+    if (!hold_is_ahead(&writer->hold, *packet))
+        return write_packet(writer, *packet);
+    enum status status = hold_put(&writer->hold, packet);
+    if (!status && hold_is_full(&writer->hold))
+        status = hold_release(&writer->hold, writer->hold.video_us, write_held, writer);
     return status;
 }
 
@@ -173,12 +205,24 @@ static enum status step(struct writer *writer)
         return status;
     if (!packet)
         return attempt(writer);
-    if (away)
+    if (away) {
+        hold_drop(&writer->hold);
         leave_out(writer, packet);
-    else
-        status = write_packet(writer, packet);
+    } else if (delivery_is_video(delivery, packet)) {
+        status = write_video(writer, packet);
+    } else {
+        status = write_other(writer, &packet);
+    }
     av_packet_free(&packet);
     return status;
+}
+
+// What is still held goes in, unless the video ended before its source did.
+static enum status finish(struct writer *writer)
+{
+    int64_t until_us = writer->cut ? writer->hold.end_us : INT64_MAX;
+    enum status status = hold_release(&writer->hold, until_us, write_held, writer);
+    return status ? status : writer->delivery->finish(writer->delivery);
 }
 
 static bool await_verdict(struct writer *writer)
@@ -202,8 +246,7 @@ static void *run(void *writer_)
         writer->status = (int)status; // for those who push
     leave_out_waiting(writer);
     queue_abandon(writer->queue);
-    if (!status_is_failure(status) && await_verdict(writer) &&
-        status_is_failure(delivery->finish(delivery)))
+    if (!status_is_failure(status) && await_verdict(writer) && status_is_failure(finish(writer)))
         status = STATUS_OUTPUT;
     delivery_close(delivery);
     monitor_lock(&writer->lock);
@@ -224,6 +267,10 @@ enum status writer_open(struct writer *writer, const struct writer_opening *open
     if (status)
         return status;
     queue_limit(writer->queue, budget_packets, budget_of_packet);
+    writer->time_base = opening->streams.time_base;
+    status = hold_init(&writer->hold, opening->streams.from, opening->streams.frame_rate);
+    if (status)
+        return status;
     writer->delivery->request.options = writer->options;
     writer->delivery->request.must_connect = opening->must_connect;
     status = writer->delivery->open(writer->delivery, &opening->streams);
@@ -345,8 +392,11 @@ static void decide(struct writer *writer, bool finish)
     queue_close(writer->queue);
 }
 
-void writer_finish(struct writer *writer)
+void writer_finish(struct writer *writer, bool cut)
 {
+    monitor_lock(&writer->lock);
+    writer->cut = cut;
+    monitor_unlock(&writer->lock);
     writer->finish_ns = meter_now_ns();
     if (!writer->delivery->connected) // nobody is there to part from
         writer->delivery->guard.over = target_is_live(&writer->target);
@@ -406,6 +456,7 @@ void writer_destroy(struct writer **writer)
         pthread_join(old->thread, NULL);
     }
     delivery_destroy(&old->delivery);
+    hold_finish(&old->hold);
     queue_destroy(&old->queue);
     while (old->next) {
         struct change *change = old->next;

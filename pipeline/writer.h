@@ -4,6 +4,7 @@
 // A writer that waits holds up the encoder while its output is slow: the file of a job that is in
 // no hurry. One that skips never does. It leaves out whole groups of pictures, from the packet that
 // found no room to the next key frame, which it asks for.
+// Packets of other streams are written once video of their time has come (hold.h).
 // How packets reach what the output is, and what happens when that fails, is the delivery's
 // (delivery.h). No other output is touched by any of it.
 #pragma once
@@ -84,8 +85,9 @@ enum status writer_change(struct writer *writer, const struct output_streams *st
 // No time is left: nothing more is taken, what waits in writer_push() gives up. Any thread.
 void writer_hurry(struct writer *writer);
 
-// There is no more: what waits is written, and the output made whole. Returns at once; once.
-void writer_finish(struct writer *writer);
+// There is no more: what waits is written, and the output made whole. `cut`: the video ended before
+// its source did, and what other streams have beyond its end is left out. Returns at once; once.
+void writer_finish(struct writer *writer, bool cut);
 
 // Nobody wants it: what is not finished leaves no trace. Returns at once; once, in the place of
 // writer_finish().

@@ -43,6 +43,15 @@ def film(tmp_path_factory):
     return file
 
 
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory):
+    """Twenty seconds that take an encoder its time."""
+    file = tmp_path_factory.mktemp("noisy") / "noisy.mkv"
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25,noise=alls=40:allf=t", "-f", "lavfi",
+                 "-i", "sine=sample_rate=48000", "-t", 20, *tools.X264, "-c:a", "aac", file)
+    return file
+
+
 def until(condition, limit=15, why=""):
     """Seconds until it holds."""
     start = time.monotonic()
@@ -436,6 +445,45 @@ def test_a_stop_leaves_no_output_without_a_picture(tmp_path, live, outputs):
     for one in others:
         assert one["frames"] > 0 and not one["failed"]
         assert (tmp_path / one["name"].split(":")[-1]).stat().st_size > 0
+
+
+def ends(file):
+    """Where the streams of a file end, in seconds, by kind."""
+    told = tools.probe(file, "-show_packets")["packets"]
+    last = {}
+    for packet in told:
+        end = float(packet["pts_time"]) + float(packet.get("duration_time", 0))
+        last[packet["codec_type"]] = max(last.get(packet["codec_type"], 0), end)
+    return last
+
+
+AHEAD = ["--option", "rc-lookahead=120"] # pictures that the encoder keeps back
+
+
+@pytest.mark.parametrize("outputs", [["o.mkv", *AHEAD], ["o.mp4", *AHEAD], ["o.ts", *AHEAD],
+                                     ["o.mkv", *AHEAD, "-o", "fast.mp4", "--preset", "ultrafast"],
+                                     ["o.mkv", *AHEAD, "-f", "tap=tap.mp4,null"],
+                                     ["o-%H.mkv", "--segment", "1", *AHEAD]],
+                         ids=["mkv", "mp4", "ts", "two", "tap", "segments"])
+def test_a_stop_ends_sound_with_the_picture(noisy, tmp_path, outputs):
+    """An encoder is not given the time for all that it keeps back."""
+    with Job(tmp_path, noisy, *outputs) as job:
+        until(lambda: tools.bytes_written(job.process, tmp_path) > 250e3, limit=90)
+        told = job.stop(limit=2 + 8)
+    assert job.count("stopped   before the end") == 1, job.said
+    files = [file for file in tmp_path.iterdir() if file.suffix in (".mkv", ".mp4", ".ts")]
+    assert told["frames"]["out"] and len(files) >= len(told["outputs"])
+    for file in files:
+        last = ends(file)
+        assert last["video"] - 0.2 < last["audio"] < last["video"] + 0.1, (file.name, last)
+
+
+@pytest.mark.parametrize("cut", [["--frames", 25], ["--duration", 1], ["--start", 1, "--frames", 25]])
+@pytest.mark.parametrize("output", ["o.mkv", "o.mp4", "o.ts"])
+def test_sound_ends_with_the_picture(film, tmp_path, output, cut):
+    tools.sluice_whole("-q", film, output, *cut, cwd=tmp_path)
+    last = ends(tmp_path / output)
+    assert last["video"] - 0.1 < last["audio"] < last["video"] + 0.05, last
 
 
 def test_a_stop_is_obeyed_while_all_queues_are_full(tmp_path):

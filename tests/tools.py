@@ -386,13 +386,23 @@ def flipped(source, target, every=997):
     return target
 
 
-def is_writing(process, folder):
-    """Whether the process has begun an output in the folder, under whatever name or none."""
+def outputs_of(process, folder):
+    """The files that the process has open in the folder, under whatever name or none."""
     try:
-        open_files = [os.readlink(fd) for fd in Path(f"/proc/{process.pid}/fd").iterdir()]
+        return [fd for fd in Path(f"/proc/{process.pid}/fd").iterdir()
+                if os.readlink(fd).startswith(f"{Path(folder).resolve()}/")]
     except FileNotFoundError:
-        return False
-    return any(name.startswith(f"{Path(folder).resolve()}/") for name in open_files)
+        return []
+
+
+def is_writing(process, folder):
+    """Whether the process has begun an output in the folder."""
+    return bool(outputs_of(process, folder))
+
+
+def bytes_written(process, folder):
+    """How large the smallest of them is. The program writes up to 256 KiB at once."""
+    return min((fd.stat().st_size for fd in outputs_of(process, folder)), default=0)
 
 
 def leftovers(folder):
