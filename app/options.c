@@ -26,6 +26,7 @@ enum id {
     ID_FRAMES,
     ID_STREAM,
     ID_MAX_PIXELS,
+    ID_REPEATABLE,
     ID_SIMULATE,
     ID_LIVE,
     ID_LIST_DEVICES,
@@ -88,6 +89,8 @@ static const struct row rows[] = {
     {ID_FRAMES, 0, "frames", "N", "end after N frames"},
     {ID_STREAM, 0, "stream", "N", "filter this stream (the best video)"},
     {ID_MAX_PIXELS, 0, "max-pixels", "N", "refuse larger pictures (2^28)"},
+    {ID_REPEATABLE, 0, "repeatable", NULL,
+     "the same frames of damaged input in every run: one thread decodes"},
     {ID_SIMULATE, 0, "simulate", "FAULTS",
      "loss=2%,corrupt=1%,stall=8s@30s,close@40s,ts-jump=-5s@1:00,\n"
      "                               res-change=640x360@1:30,seed=7: what goes wrong, and when"},
@@ -390,6 +393,7 @@ static const struct {
 },
   flags[] = {
       {ID_LIVE, offsetof(struct settings, config.live)},
+      {ID_REPEATABLE, offsetof(struct settings, config.repeatable)},
       {ID_OVERWRITE, offsetof(struct settings, config.overwrite)},
       {ID_STRICT, offsetof(struct settings, strict)},
       {ID_QUICK, offsetof(struct settings, quick)},

@@ -104,6 +104,19 @@ static int get_buffer(AVCodecContext *codec, AVFrame *frame, int flags)
     return 0;
 }
 
+// The same with zeros: some decoders leave what they cannot decode of a picture as memory had it,
+// and which earlier picture that was depends on the pace of the rest.
+static int get_clear_buffer(AVCodecContext *codec, AVFrame *frame, int flags)
+{
+    const struct decoder *decoder = codec->opaque;
+    int error = decoder->backend->has_device_memory
+                    ? get_buffer(codec, frame, flags)
+                    : avcodec_default_get_buffer2(codec, frame, flags);
+    for (int k = 0; k < AV_NUM_DATA_POINTERS && error >= 0 && frame->buf[k]; k++)
+        memset(frame->buf[k]->data, 0, (size_t)frame->buf[k]->size);
+    return error;
+}
+
 // ---- opening ----
 
 static enum AVPixelFormat choose_format(AVCodecContext *codec, const enum AVPixelFormat *formats)
@@ -187,6 +200,13 @@ static bool is_racy(enum AVCodecID id)
     return id == AV_CODEC_ID_VP3 || id == AV_CODEC_ID_VP4 || id == AV_CODEC_ID_THEORA;
 }
 
+// Of damaged input FFmpeg's decoders make other pictures in every run when they have several
+// threads.
+static bool wants_one_thread(const struct decoder *decoder, enum AVCodecID id)
+{
+    return decoder->request.repeatable || is_racy(id);
+}
+
 // Each of a decoder's frame threads makes a frame wait for another one: they may have a quarter of
 // the time there is, if there are cores for them. 0: as many as FFmpeg likes.
 static int frame_threads(const struct decoder *decoder)
@@ -216,10 +236,12 @@ static enum status open_codec(struct decoder *decoder)
         context->extra_hw_frames = decoder->request.frames_held + 2;
         context->thread_count = 1; // more would take surfaces, not time
     } else {
-        context->thread_count = is_racy(codec->id) ? 1 : frame_threads(decoder);
+        context->thread_count = wants_one_thread(decoder, codec->id) ? 1 : frame_threads(decoder);
         allow_threaded_callbacks(context);
         if (decoder->backend->has_device_memory)
             context->get_buffer2 = get_buffer;
+        if (decoder->request.repeatable)
+            context->get_buffer2 = get_clear_buffer;
     }
     int error = avcodec_open2(context, codec, NULL);
     if (error < 0)
@@ -265,7 +287,7 @@ static enum status hardware_or_not(struct decoder *decoder)
 {
     const AVCodecParameters *about = decoder->about;
     const char *why = NULL;
-    if (decoder->request.hwdec == HWDEC_OFF)
+    if (decoder->request.hwdec == HWDEC_OFF || decoder->request.repeatable)
         return STATUS_OK;
     if (!decoder->backend->has_device_memory)
         why = "the filters do not run on a GPU";

@@ -10,7 +10,8 @@
 enum hwdec { HWDEC_AUTO, HWDEC_OFF, HWDEC_REQUIRE };
 
 struct decoder_request {
-    enum hwdec hwdec;
+    enum hwdec hwdec;   // not REQUIRE with `repeatable`
+    bool repeatable;    // damaged packets give the same frames in every run
     int64_t max_pixels; // of a picture; larger ones fail
     double max_latency; // seconds that a frame may take through all; 0: any
     int frames_held;    // how many decoded frames the rest of the pipeline keeps at once

@@ -249,6 +249,7 @@ static void print_input(const struct subject *subject, const struct sluice_confi
             about->height, pixel ? pixel : "of a format known after decoding",
             (long long)source_frames(subject->source));
     const char *why = config->hwdec == SLUICE_HWDEC_OFF      ? "--hwdec off"
+                      : config->repeatable                   ? "--repeatable"
                       : !subject->backend->has_device_memory ? "the filters do not run on a GPU"
                       : config->hwdec == SLUICE_HWDEC_AUTO   ? decoder_stays_on_cpu(about->codec_id)
                                                              : NULL;

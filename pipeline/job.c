@@ -107,6 +107,10 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
                         numbers[k].value, numbers[k].most);
     if (!config->input || !*config->input)
         return fail(&job->log, STATUS_USAGE, "no input is named");
+    if (config->repeatable && config->hwdec == SLUICE_HWDEC_REQUIRE)
+        return fail(
+            &job->log, STATUS_USAGE,
+            "--repeatable decodes on the CPU, and --hwdec require on the GPU: leave out one");
     return STATUS_OK;
 }
 
@@ -181,6 +185,7 @@ static enum status create_decoder(struct sluice_job *job, const struct sluice_co
     trace_slots(job->trace, job->slots);
     struct decoder_request request = {
         .hwdec = (enum hwdec)config->hwdec,
+        .repeatable = config->repeatable,
         .max_pixels = config->max_pixels ? config->max_pixels : INT64_C(1) << 28,
         .frames_held = job->slots + FRAMES_QUEUED + 2,
         .max_latency = config->max_latency,

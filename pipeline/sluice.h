@@ -130,6 +130,8 @@ struct sluice_config {
 
     enum sluice_backend backend;
     enum sluice_hwdec hwdec;
+    bool repeatable;    // damaged input gives the same frames in every run: the CPU decodes, in one
+                        // thread
     const char *device; // which GPUs: "0", "0,1", which take frames in turn, or "all"; with
                         // SLUICE_AUTO one that is named is required. NULL: "0"
     int threads;        // of the CPU backend; 0: one per usable core
@@ -177,12 +179,12 @@ enum sluice_status sluice_job_run(struct sluice_job *job);
 // is opened but what a chain names to be read.
 enum sluice_status sluice_check_files(const struct sluice_config *config);
 
-// Ask a running job to end early: what was filtered so far and the encoder gives out in time becomes
-// a whole output, whose other streams end with its video, within two seconds whatever source and
-// encoder do, and sluice_job_run() returns SLUICE_STOPPED. Frames that it does not give out in time
-// are counted as dropped_stop. Returns at
-// once. Any thread, any time between create and destroy; not a signal handler. An encoder that was
-// deep in a frame may then still be at it: sluice_job_destroy() waits for that.
+// Ask a running job to end early: what was filtered so far and the encoder gives out in time
+// becomes a whole output, whose other streams end with its video, within two seconds whatever
+// source and encoder do, and sluice_job_run() returns SLUICE_STOPPED. Frames that it does not give
+// out in time are counted as dropped_stop. Returns at once. Any thread, any time between create and
+// destroy; not a signal handler. An encoder that was deep in a frame may then still be at it:
+// sluice_job_destroy() waits for that.
 void sluice_job_stop(struct sluice_job *job);
 
 // Free everything. Not while sluice_job_run() is running. Leaves NULL, accepts NULL behind it.

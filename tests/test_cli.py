@@ -47,7 +47,7 @@ def test_help_lists_every_option(run, option):
     assert result.code == 0 and not result.stderr
     for name in ("--filter", "--backend", "--hwdec", "--device", "--threads", "--ring", "--verify",
                  "--format", "--size", "--rate", "--pixfmt", "--start", "--duration", "--frames",
-                 "--stream", "--max-pixels", "-c:v", "--crf", "--preset", "-b:v", "--option",
+                 "--stream", "--max-pixels", "--repeatable", "-c:v", "--crf", "--preset", "-b:v", "--option",
                  "--overwrite", "--strict", "--json", "--trace", "--quiet", "--verbose", "--version",
                  "Exit codes"):
         assert name in result.text

@@ -86,3 +86,28 @@ def test_segments_of_a_playlist_that_count_anew_are_whole(tmp_path, run):
         result = run(f"{server.url}/list.m3u8", "null:", "-f", "null")
     assert result.code == 0, result.stderr
     assert "75 in = 75 out" in result.stderr
+
+
+# ---- the same again ----
+
+
+@pytest.mark.parametrize("name, encoder", [
+    ("o.avi", ["-c:v", "mjpeg"]), ("o.mp4", ["-c:v", "libx264", "-bf", "2"]),
+    ("o.mp4", ["-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none"]),
+    ("o.avi", ["-c:v", "mpeg4", "-bf", "2"]), ("o.webm", ["-c:v", "libvpx", "-deadline", "realtime"]),
+], ids=["mjpeg", "h264", "hevc", "mpeg4", "vp8"])
+def test_repeatable_gives_the_same_frames_of_damage_in_every_run(run, tmp_path, name, encoder):
+    """What the decoder lacks is in memory that depends on the pace of the rest, as is its order."""
+    whole, damaged = tmp_path / f"whole-{name}", tmp_path / f"damaged-{name}"
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25:duration=3,noise=alls=20:allf=t",
+                 *encoder, "-pix_fmt", "yuvj420p" if "mjpeg" in encoder else "yuv420p", whole)
+    tools.flipped(whole, damaged, every=4999)
+    texts = [run("-q", damaged, "hash:-", "-f", "null", "--repeatable", "--ring", 1 + k % 3,
+                 "--threads", 1 + k % 2).text for k in range(6)]
+    assert len(set(texts)) == 1
+    assert len(tools.read_hashes(texts[0])) > 20
+
+
+def test_repeatable_decodes_on_the_cpu(run, clips):
+    result = run("--repeatable", "--hwdec", "require", clips["plain.mp4"], "null:")
+    assert result.code == 2 and "--repeatable" in result.stderr and "--hwdec" in result.stderr
