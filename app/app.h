@@ -37,8 +37,9 @@ struct settings {
     const char *control, *journal, *replay; // NULL: none
     const char *others[4];                  // the files that a run writes besides, ended by NULL
     const char *others_read[2];             // likewise that it reads
-    FILE *journal_file;
-    bool journal_failed;
+    struct sluice_file *journal_file;
+    bool journal_begun, journal_failed;
+    bool never;                    // what exists is kept, whatever else is said
     struct sluice_change *changes; // of --replay
     int change_count;
     struct sluice_output *outputs; // all but the first, ended by one without a name
@@ -93,7 +94,8 @@ bool control_start(struct sluice_job *job, const char *path, struct control **co
 void control_stop(struct control **control);
 
 // Write settings->journal, read settings->replay; false with a sentence. journal_changed() is the
-// job's callback, with the settings.
+// job's callback, with the settings: the first line gives the file its name, and journal_close()
+// leaves nothing where none came.
 bool journal_open(struct settings *settings);
 bool journal_close(struct settings *settings);
 bool journal_read(struct settings *settings);
@@ -123,11 +125,21 @@ void print_summary(const struct sluice_job *job, FILE *to);
 bool write_json(const struct settings *settings, const struct sluice_job *job,
                 enum sluice_status status, int exit_code);
 
-// Begin a chart of so many pixels on white, and end it; NULL, or false, with a sentence if the file
-// cannot be written. svg_escaped() writes text as SVG wants it.
-FILE *svg_open(const char *file, int width, int height);
-bool svg_close(FILE *to, const char *file);
+// A chart, drawn into memory and then written to settings->chart.
+struct svg {
+    FILE *to;
+    char *text;
+    size_t size;
+};
+
+// Begin a chart of so many pixels on white, and end it: false, with a sentence if the file cannot
+// be written. svg_escaped() writes text as SVG wants it.
+bool svg_open(struct svg *svg, int width, int height);
+bool svg_close(struct svg *svg, const struct settings *settings);
 void svg_escaped(FILE *to, const char *text);
 
-// Write JSON to a file, "-" being standard output; false with a sentence if that fails.
-bool dump_json(const json_t *root, const char *file);
+// Write JSON to settings->json, "-" being standard output; false with a sentence if that fails.
+bool dump_json(const json_t *root, const struct settings *settings);
+
+// Write a whole file, by the rules of outputs; false with a sentence if that fails.
+bool write_file(const struct settings *settings, const char *file, const char *text, size_t size);

@@ -92,7 +92,7 @@ static void print_verdict(const struct table *table)
 
 // ---- for machines ----
 
-static bool write_rows(const struct table *table, const char *file)
+static bool write_rows(const struct table *table, const struct settings *settings)
 {
     json_t *rows = json_array();
     for (int k = 0; k < table->rows; k++) {
@@ -104,7 +104,7 @@ static bool write_rows(const struct table *table, const char *file)
                             row->high, "ratio", row->ratio, "ratio_to", row->reference));
     }
     json_t *root = json_pack("{s:s, s:o}", "version", sluice_version(), "rows", rows);
-    bool written = root && dump_json(root, file);
+    bool written = root && dump_json(root, settings);
     json_decref(root);
     return written;
 }
@@ -112,12 +112,13 @@ static bool write_rows(const struct table *table, const char *file)
 // ---- the chart ----
 
 // One bar a row, each group on a scale of its own; the line shows the slowest to the fastest.
-static bool draw_chart(const struct table *table, const char *file)
+static bool draw_chart(const struct table *table, const struct settings *settings)
 {
     enum { WIDTH = 900, LEFT = 380, LENGTH = 400, LINE = 20 };
-    FILE *to = svg_open(file, WIDTH, (table->rows + 1) * LINE);
-    if (!to)
+    struct svg svg;
+    if (!svg_open(&svg, WIDTH, (table->rows + 1) * LINE))
         return false;
+    FILE *to = svg.to;
     for (int k = 0; k < table->rows; k++) {
         const struct row *row = &table->row[k];
         double most = 0;
@@ -137,7 +138,7 @@ static bool draw_chart(const struct table *table, const char *file)
                 LEFT + row->high * scale, y + LINE / 2, y + LINE / 2, LEFT + row->high * scale + 6,
                 y + 13, row->median, row->unit);
     }
-    return svg_close(to, file);
+    return svg_close(&svg, settings);
 }
 
 int bench_command(struct settings *settings)
@@ -151,9 +152,9 @@ int bench_command(struct settings *settings)
     int code = exit_code_of(sluice_bench(&settings->config, settings->quick, add_row, table));
     if (code == EXIT_WHOLE && !table->quiet)
         print_verdict(table);
-    if (code == EXIT_WHOLE && settings->json && !write_rows(table, settings->json))
+    if (code == EXIT_WHOLE && settings->json && !write_rows(table, settings))
         code = EXIT_OUTPUT;
-    if (code == EXIT_WHOLE && settings->chart && !draw_chart(table, settings->chart))
+    if (code == EXIT_WHOLE && settings->chart && !draw_chart(table, settings))
         code = EXIT_OUTPUT;
     free(table);
     return code;

@@ -5,7 +5,7 @@
 //   set STAGE.OPTION=V, ...  other options from the next frame on, all at once
 //   chain CHAIN              another chain
 //   stats                    how it goes
-//   snapshot FILE            write the next picture into an image file
+//   snapshot [-y] FILE       write the next picture into an image file; -y replaces it
 //   quit                     stop, as SIGINT does
 //
 // Every line is answered by one line of JSON with "ok", and "error" where that is false; the next
@@ -162,7 +162,9 @@ static json_t *answer_to(struct sluice_job *job, char *line)
     if (!strcmp(line, "stats"))
         return stats_answer(job);
     if (!strcmp(line, "snapshot")) {
-        enum sluice_status status = sluice_job_snapshot(job, rest, why, sizeof why);
+        bool overwrite = !strncmp(rest, "-y ", 3);
+        enum sluice_status status =
+            sluice_job_snapshot(job, rest + (overwrite ? 3 : 0), overwrite, why, sizeof why);
         return status ? refusal(*why ? why : sluice_status_name(status))
                       : json_pack("{s:b}", "ok", 1);
     }
@@ -459,17 +461,18 @@ void control_stop(struct control **control)
 // ---- the other side ----
 
 // A line of the words; the name of a file from here, since the job may be elsewhere.
-static bool add_words(struct text *line, char *const *word, int words)
+static bool add_words(struct text *line, char *const *word, int words, bool overwrite)
 {
     char folder[4096];
-    bool file = words > 1 && !strcmp(word[0], "snapshot") && *word[1] != '/';
-    bool added = true;
-    if (file && getcwd(folder, sizeof folder - 1))
+    bool file = words > 1 && !strcmp(word[0], "snapshot"), added = true;
+    const char *before = file && overwrite ? "-y " : "";
+    if (file && *word[1] != '/' && getcwd(folder, sizeof folder - 1))
         strcat(folder, "/");
     else
         *folder = 0;
     for (int k = 0; k < words && added; k++)
-        added = (k != 1 || text_add(line, folder, strlen(folder))) &&
+        added = (k != 1 || (text_add(line, before, strlen(before)) &&
+                            text_add(line, folder, strlen(folder)))) &&
                 text_add(line, word[k], strlen(word[k])) &&
                 text_add(line, k + 1 < words ? " " : "\n", 1);
     return added;
@@ -539,7 +542,7 @@ int ctl_command(struct settings *settings)
         fprintf(stderr, "sluice: nobody listens on %s: %s\n", settings->topic, strerror(errno));
         return EXIT_INPUT;
     }
-    int code = add_words(&line, settings->word, settings->words) ? ask(fd, settings->topic, &line)
+    int code = add_words(&line, settings->word, settings->words, settings->config.overwrite) ? ask(fd, settings->topic, &line)
                                                                  : EXIT_OTHER;
     text_free(&line);
     close(fd);

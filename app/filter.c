@@ -115,15 +115,18 @@ int filter_command(struct settings *settings)
     struct sluice_job *job;
     if (!journal_read(settings))
         return EXIT_USAGE;
-    if (settings->replay && sluice_check_files(&settings->config))
-        return EXIT_USAGE; // its chain may write
+    enum sluice_status status = SLUICE_OK;
+    if (settings->replay) // its chain may write
+        status = sluice_check_files(&settings->config);
+    if (status)
+        return exit_code_of(status);
     if (!journal_open(settings))
         return EXIT_OUTPUT;
     if (!watcher_start(&watcher)) {
         fprintf(stderr, "sluice: no thread could be started\n");
         return EXIT_OTHER;
     }
-    enum sluice_status status = sluice_job_create(&settings->config, &job);
+    status = sluice_job_create(&settings->config, &job);
     int code = exit_code_of(status);
     if (!status) {
         watcher.job = job;
@@ -140,6 +143,7 @@ int filter_command(struct settings *settings)
         sluice_job_destroy(&job);
     } else {
         watcher_stop(&watcher);
+        journal_close(settings);
         if (settings->json) // an earlier run's must not speak for this one
             write_json(settings, NULL, status, code);
     }

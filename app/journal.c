@@ -1,7 +1,6 @@
 // `--journal FILE`: which chain filtered from when on, a line of JSON each. `--replay FILE` does
 // the same again.
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +15,16 @@ void journal_changed(void *settings_, int64_t pts_us, const char *chain)
     char *shown = sluice_public_chain(chain);
     json_t *line =
         json_pack("{s:I, s:s}", "pts_us", (json_int_t)pts_us, "chain", shown ? shown : "");
-    if (!shown || !line ||
-        json_dumpf(line, settings->journal_file, JSON_COMPACT | JSON_PRESERVE_ORDER) ||
-        fputs("\n", settings->journal_file) < 0 || fflush(settings->journal_file))
+    char *text = line ? json_dumps(line, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+    size_t size = text ? strlen(text) : 0;
+    if (text) {
+        text[size++] = '\n'; // in the place of the end
+        sluice_file_write(settings->journal_file, text, size);
+    }
+    if (!shown || !text || sluice_file_publish(settings->journal_file))
         settings->journal_failed = true;
+    settings->journal_begun = true;
+    free(text);
     json_decref(line);
     free(shown);
 }
@@ -28,23 +33,19 @@ bool journal_open(struct settings *settings)
 {
     if (!settings->journal)
         return true;
+    if (sluice_file_create(&settings->config, settings->journal, &settings->journal_file))
+        return false;
     // Names of files are in it: nobody else reads it.
-    int file = open(settings->journal, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    settings->journal_file = file < 0 ? NULL : fdopen(file, "w");
-    if (!settings->journal_file)
-        fprintf(stderr, "sluice: the journal %s cannot be written\n", settings->journal);
-    return settings->journal_file;
+    sluice_file_hide(settings->journal_file);
+    return true;
 }
 
 bool journal_close(struct settings *settings)
 {
-    if (!settings->journal_file)
-        return true;
-    bool written = !fclose(settings->journal_file) && !settings->journal_failed;
-    settings->journal_file = NULL;
-    if (!written)
-        fprintf(stderr, "sluice: the journal %s could not be written\n", settings->journal);
-    return written;
+    if (!settings->journal_begun)
+        sluice_file_discard(&settings->journal_file);
+    return !settings->journal_file ||
+           (!sluice_file_commit(&settings->journal_file) && !settings->journal_failed);
 }
 
 // ---- reading one ----

@@ -120,7 +120,7 @@ static json_t *row_json(const struct row *row)
     return json;
 }
 
-static bool write_rows(const struct table *table, const char *file)
+static bool write_rows(const struct table *table, const struct settings *settings)
 {
     json_t *rows = json_array();
     for (int k = 0; k < table->rows; k++)
@@ -128,7 +128,7 @@ static bool write_rows(const struct table *table, const char *file)
     json_t *root = json_pack("{s:s, s:s, s:{s:f, s:f}, s:o}", "version", sluice_version(), "unit",
                              "ms", "article", "over_one", article_over_one, "over_all",
                              article_over_all, "rows", rows);
-    bool written = root && dump_json(root, file);
+    bool written = root && dump_json(root, settings);
     json_decref(root);
     return written;
 }
@@ -244,7 +244,7 @@ static void draw_devices(const struct chart *chart, const struct table *table, i
           chart->to);
 }
 
-static bool draw_chart(const struct table *table, const char *file)
+static bool draw_chart(const struct table *table, const struct settings *settings)
 {
     struct chart chart = {.most = 100, .y = LINE};
     int height = 3 * LINE;
@@ -255,9 +255,10 @@ static bool draw_chart(const struct table *table, const char *file)
         bool begins = begins_size(table->row, row);
         height += !begins ? LINE : row->matching ? 3 * LINE : 4 * LINE;
     }
-    chart.to = svg_open(file, WIDTH, height);
-    if (!chart.to)
+    struct svg svg;
+    if (!svg_open(&svg, WIDTH, height))
         return false;
+    chart.to = svg.to;
     draw_devices(&chart, table, height);
     draw_decades(&chart, height);
     for (int k = 0; k < table->rows; k++) {
@@ -265,7 +266,7 @@ static bool draw_chart(const struct table *table, const char *file)
             draw_head(&chart, &table->row[k]);
         draw_row(&chart, &table->row[k]);
     }
-    return svg_close(chart.to, file);
+    return svg_close(&svg, settings);
 }
 
 // ---- the command ----
@@ -277,9 +278,9 @@ int ladder_command(struct settings *settings)
         return EXIT_OTHER;
     table->quiet = settings->quiet || (settings->json && !strcmp(settings->json, "-"));
     int code = exit_code_of(sluice_ladder(&settings->config, settings->quick, add_row, table));
-    if (code == EXIT_WHOLE && settings->json && !write_rows(table, settings->json))
+    if (code == EXIT_WHOLE && settings->json && !write_rows(table, settings))
         code = EXIT_OUTPUT;
-    if (code == EXIT_WHOLE && settings->chart && !draw_chart(table, settings->chart))
+    if (code == EXIT_WHOLE && settings->chart && !draw_chart(table, settings))
         code = EXIT_OUTPUT;
     free(table);
     return code;

@@ -114,8 +114,9 @@ static const struct row rows[] = {
     {ID_BITRATE, 0, "b:v", "RATE", "bits a second, as in 2M"},
     {ID_SEGMENT, 0, "segment", "TIME", "files so long, named by the time, as in 10m"},
     {ID_OPTION, 0, "option", "KEY=VALUE", "for the encoder or the container; may be repeated"},
-    {ID_OVERWRITE, 'y', "overwrite", NULL, "replace an existing output, once the new one is whole"},
-    {ID_NEVER, 'n', "no-overwrite", NULL, "do not (the default)"},
+    {ID_OVERWRITE, 'y', "overwrite", NULL,
+     "replace existing files, each once the new one is whole"},
+    {ID_NEVER, 'n', "no-overwrite", NULL, "do not (the default), even beside -y"},
     {ID_STRICT, 0, "strict", NULL, "damaged input is a failure: exit 1 instead of 3"},
     {0, 0, NULL, NULL, "Changes while it runs"},
     {ID_CONTROL, 0, "control", "PATH",
@@ -483,7 +484,7 @@ static int set(struct settings *settings, enum id id, const char *text)
         add_option(settings, text);
         return -1;
     case ID_NEVER:
-        config->overwrite = false;
+        settings->never = true;
         return -1;
     case ID_LIST_DEVICES:
         return list_devices();
@@ -607,9 +608,12 @@ static int missing_names(const struct settings *settings, enum command command)
     return EXIT_USAGE;
 }
 
-// What a run writes besides must be nothing that it reads or writes otherwise.
-static int check_reports(struct settings *settings)
+// What a run writes besides must be nothing that it reads or writes otherwise, and may replace
+// files only where that was asked for.
+static int check_reports(struct settings *settings, enum command command)
 {
+    if (command != COMMAND_FILTER && command != COMMAND_BENCH)
+        return -1;
     const char *const files[] = {settings->json, settings->chart, settings->journal};
     int count = 0;
     for (size_t k = 0; k < sizeof files / sizeof *files; k++)
@@ -618,7 +622,8 @@ static int check_reports(struct settings *settings)
     settings->config.others = settings->others;
     settings->others_read[0] = settings->replay;
     settings->config.others_read = settings->others_read;
-    return sluice_check_files(&settings->config) ? EXIT_USAGE : -1;
+    enum sluice_status status = sluice_check_files(&settings->config);
+    return status ? exit_code_of(status) : -1;
 }
 
 int settings_parse(int argc, char **argv, enum command *command, struct settings *settings)
@@ -660,8 +665,9 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
     }
     for (; code < 0 && optind < argc; optind++) // after --
         code = add_name(settings, *command, argv[optind]);
+    settings->config.overwrite &= !settings->never;
     if (code < 0)
-        code = check_reports(settings);
+        code = check_reports(settings, *command);
     return code < 0 ? missing_names(settings, *command) : code;
 }
 

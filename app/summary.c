@@ -289,15 +289,26 @@ static json_t *pace_json(const struct sluice_summary *summary)
                      part_names[summary->bottleneck], "verdict", text_or_null(summary->verdict));
 }
 
-bool dump_json(const json_t *root, const char *file)
+bool write_file(const struct settings *settings, const char *file, const char *text, size_t size)
 {
-    int flags = JSON_INDENT(2) | JSON_PRESERVE_ORDER;
-    bool written = strcmp(file, "-")
-                       ? !json_dump_file(root, file, flags)
-                       : !json_dumpf(root, stdout, flags) && puts("") >= 0 && !fflush(stdout);
-    if (!written)
-        fprintf(stderr, "sluice: the summary could not be written to %s\n",
-                strcmp(file, "-") ? file : "standard output");
+    struct sluice_file *to;
+    fflush(stdout); // which it may be
+    if (sluice_file_create(&settings->config, file, &to))
+        return false;
+    sluice_file_write(to, text, size);
+    return !sluice_file_commit(&to);
+}
+
+bool dump_json(const json_t *root, const struct settings *settings)
+{
+    char *text = json_dumps(root, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    size_t size = text ? strlen(text) : 0;
+    if (text)
+        text[size++] = '\n'; // in the place of the end
+    else
+        fprintf(stderr, "sluice: out of memory for %s\n", settings->json);
+    bool written = text && write_file(settings, settings->json, text, size);
+    free(text);
     return written;
 }
 
@@ -325,7 +336,7 @@ bool write_json(const struct settings *settings, const struct sluice_job *job,
         json_object_set_new(root, "time", time_json(summary));
         json_object_set_new(root, "pace", pace_json(summary));
     }
-    bool written = root && dump_json(root, settings->json);
+    bool written = root && dump_json(root, settings);
     json_decref(root);
     return written;
 }

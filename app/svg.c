@@ -1,18 +1,21 @@
 // What the charts of `sluice bench` share.
+#include <stdlib.h>
+
 #include "app/app.h"
 
-FILE *svg_open(const char *file, int width, int height)
+bool svg_open(struct svg *svg, int width, int height)
 {
-    FILE *to = fopen(file, "w");
-    if (to)
-        fprintf(to,
+    *svg = (struct svg){0};
+    svg->to = open_memstream(&svg->text, &svg->size);
+    if (svg->to)
+        fprintf(svg->to,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
                 "font-family=\"sans-serif\" font-size=\"13\">\n"
                 "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
                 width, height);
     else
-        fprintf(stderr, "sluice: the chart could not be written to %s\n", file);
-    return to;
+        fprintf(stderr, "sluice: out of memory for the chart\n");
+    return svg->to;
 }
 
 void svg_escaped(FILE *to, const char *text)
@@ -24,12 +27,14 @@ void svg_escaped(FILE *to, const char *text)
             fputc(*text, to);
 }
 
-bool svg_close(FILE *to, const char *file)
+bool svg_close(struct svg *svg, const struct settings *settings)
 {
-    fputs("</svg>\n", to);
-    bool fine = !ferror(to);
-    fine = !fclose(to) && fine;
+    fputs("</svg>\n", svg->to);
+    bool fine = !ferror(svg->to);
+    fine = !fclose(svg->to) && fine;
     if (!fine)
-        fprintf(stderr, "sluice: the chart could not be written to %s\n", file);
+        fprintf(stderr, "sluice: out of memory for the chart\n");
+    fine = fine && write_file(settings, settings->chart, svg->text, svg->size);
+    free(svg->text);
     return fine;
 }

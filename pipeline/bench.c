@@ -159,6 +159,7 @@ static enum status open_file(const struct bench *bench, const char *chain, bool 
 {
     struct sluice_config config = *bench->config;
     config.chain = chain;
+    config.overwrite = true; // the timeline of the run before: its name was looked at
     if (!encodes)
         config.output = (struct sluice_output){0};
     config.output.name = encodes ? "/dev/null" : "null:";
@@ -278,6 +279,8 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
     enum status status = mute_chain(&bench, config->chain, &muted);
     if (muted)
         measured.chain = muted;
+    if (!status)
+        status = (enum status)sluice_check_files(&measured);
     if (!status)
         status = read_shape(&bench);
     if (!status && config->input)

@@ -11,7 +11,9 @@
 struct changes {
     struct changes_request request; // planned: the next one; NULL: none at all
     bool told;                      // of the first chain
-    atomic_bool pending;            // `wanted` was not taken yet
+    char *untold;                   // the chain that begins to filter; NULL: told already
+    int64_t untold_us;
+    atomic_bool pending; // `wanted` was not taken yet
     pthread_mutex_t lock;
     // ---- guarded by lock ----
     struct chain wanted;
@@ -35,6 +37,7 @@ void changes_destroy(struct changes **changes)
         return;
     pthread_mutex_destroy(&(*changes)->lock);
     chain_free(&(*changes)->wanted);
+    free((*changes)->untold);
     av_frame_free(&(*changes)->shape);
     free(*changes);
     *changes = NULL;
@@ -207,8 +210,16 @@ enum status changes_take(struct changes *changes, int64_t pts_us, struct chain *
     chain_free(chain);
     *chain = copy;
     changes->told = true;
-    if (text)
-        changes->request.changed(changes->request.opaque, pts_us, text);
-    free(text);
+    free(changes->untold);
+    changes->untold = text;
+    changes->untold_us = pts_us;
     return STATUS_OK;
+}
+
+void changes_tell(struct changes *changes)
+{
+    if (changes->untold)
+        changes->request.changed(changes->request.opaque, changes->untold_us, changes->untold);
+    free(changes->untold);
+    changes->untold = NULL;
 }

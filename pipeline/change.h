@@ -49,5 +49,8 @@ enum status changes_bind(struct changes *changes, const struct filter_request *r
                          const struct filter *filter, const AVFrame *frame);
 
 // Whether another chain takes over with the frame at `pts_us`; then *chain, freed before, is it,
-// and the callback has been told. The first call always tells.
+// and the callback is to be told. The first call always has something to tell.
 enum status changes_take(struct changes *changes, int64_t pts_us, struct chain *chain, bool *taken);
+
+// Tell the callback, now that the frame is under way and, of the first one, the output is open.
+void changes_tell(struct changes *changes);

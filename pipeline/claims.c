@@ -5,11 +5,16 @@
 
 #include "pipeline/check.h"
 #include "pipeline/choose.h"
+#include "pipeline/file.h"
 #include "pipeline/names.h"
 
-struct claims {
-    char **name; // of what is written
+struct names {
+    char **name;
     int count;
+};
+
+struct claims {
+    struct names written, read;
 };
 
 // What is claimed for, and against.
@@ -53,41 +58,69 @@ static const char *reading(const struct chain *chain, const char *name)
     return is_template(chain, name) ? "template" : is_text(chain, name) ? "kernel" : NULL;
 }
 
-static bool is_input(const struct claiming *claiming, const char *name)
+static enum status add_name(struct names *names, const char *name)
 {
-    const char *input = source_request_of(claiming->config).name;
-    const char *const *other = claiming->config->others_read;
-    for (; other && *other; other++)
-        if (names_collide(*other, name))
-            return true;
-    return input && strcmp(input, "-") && strcmp(name, "-") && names_collide(input, name);
+    char **list = realloc(names->name, (size_t)(names->count + 1) * sizeof *list);
+    if (!list)
+        return STATUS_MEMORY;
+    names->name = list;
+    list[names->count] = strdup(name);
+    return list[names->count] ? names->count++, STATUS_OK : STATUS_MEMORY;
 }
 
-static bool is_claimed(const struct claims *claims, const char *name)
+static void free_names(struct names *names)
 {
-    for (int k = 0; k < claims->count; k++)
-        if (names_are_same(name, claims->name[k]) || names_collide(claims->name[k], name))
+    for (int k = 0; k < names->count; k++)
+        free(names->name[k]);
+    free(names->name);
+}
+
+static bool is_input(const struct claims *claims, const char *name)
+{
+    for (int k = 0; k < claims->read.count; k++)
+        if (strcmp(name, "-") && names_collide(claims->read.name[k], name))
             return true;
     return false;
 }
 
-static enum status claim(const struct claiming *claiming, const char *name)
+static bool is_claimed(const struct claims *claims, const char *name)
+{
+    const struct names *written = &claims->written;
+    for (int k = 0; k < written->count; k++)
+        if (names_are_same(name, written->name[k]) || names_collide(written->name[k], name))
+            return true;
+    return false;
+}
+
+static enum status note_inputs(const struct claiming *claiming)
+{
+    const char *input = source_request_of(claiming->config).name;
+    const char *const *other = claiming->config->others_read;
+    struct names *read = &claiming->claims->read;
+    enum status status = STATUS_OK;
+    if (input)
+        status = add_name(read, strcmp(input, "-") ? input : "/dev/stdin");
+    for (; other && *other && !status; other++)
+        status = add_name(read, *other);
+    return status;
+}
+
+static enum status refuse(const struct log *log, const char *read, const char *name)
 {
     char shown[4300];
-    struct claims *claims = claiming->claims;
     name_without_secrets(name, shown, sizeof shown);
-    const char *read = is_input(claiming, name) ? "input" : reading(claiming->chain, name);
-    if (read)
-        return fail(claiming->log, STATUS_USAGE,
-                    "%s and output are the same file, %s; name another output", read, shown);
-    if (is_claimed(claims, name))
-        return fail(claiming->log, STATUS_USAGE, "%s is named twice as an output", shown);
-    char **list = realloc(claims->name, (size_t)(claims->count + 1) * sizeof *list);
-    if (!list)
-        return STATUS_MEMORY;
-    claims->name = list;
-    list[claims->count] = strdup(name);
-    return list[claims->count] ? claims->count++, STATUS_OK : STATUS_MEMORY;
+    return read ? fail(log, STATUS_USAGE,
+                       "%s and output are the same file, %s; name another output", read, shown)
+                : fail(log, STATUS_USAGE, "%s is named twice as an output", shown);
+}
+
+static enum status claim(const struct claiming *claiming, const char *name)
+{
+    struct claims *claims = claiming->claims;
+    const char *read = is_input(claims, name) ? "input" : reading(claiming->chain, name);
+    if (read || is_claimed(claims, name))
+        return refuse(claiming->log, read, name);
+    return add_name(&claims->written, name);
 }
 
 static enum status claim_outputs(const struct claiming *claiming)
@@ -139,6 +172,18 @@ static enum status claim_others(const struct claiming *claiming)
     return status;
 }
 
+// What nobody else looks at before the job runs.
+static enum status check_others(const struct claiming *claiming)
+{
+    const struct sluice_config *config = claiming->config;
+    enum status status = STATUS_OK;
+    if (config->trace)
+        status = file_check(config->trace, config->overwrite, claiming->log);
+    for (const char *const *other = config->others; other && *other && !status; other++)
+        status = file_check(*other, config->overwrite, claiming->log);
+    return status;
+}
+
 enum status claims_create(const struct sluice_config *config, const struct chain *chain,
                           const struct log *log, struct claims **claims)
 {
@@ -146,11 +191,15 @@ enum status claims_create(const struct sluice_config *config, const struct chain
     if (!*claims)
         return STATUS_MEMORY;
     const struct claiming claiming = {*claims, config, chain, log};
-    enum status status = claim_outputs(&claiming);
+    enum status status = note_inputs(&claiming);
+    if (!status)
+        status = claim_outputs(&claiming);
     if (!status)
         status = claim_records(&claiming);
     if (!status)
         status = claim_others(&claiming);
+    if (!status)
+        status = check_others(&claiming);
     if (status)
         claims_destroy(claims);
     return status;
@@ -160,9 +209,8 @@ void claims_destroy(struct claims **claims)
 {
     if (!*claims)
         return;
-    for (int k = 0; k < (*claims)->count; k++)
-        free((*claims)->name[k]);
-    free((*claims)->name);
+    free_names(&(*claims)->written);
+    free_names(&(*claims)->read);
     free(*claims);
     *claims = NULL;
 }
@@ -171,14 +219,21 @@ enum status claims_check(const struct claims *claims, const struct chain *chain,
                          const struct log *log)
 {
     char shown[4300];
-    for (int k = 0; k < claims->count; k++) {
-        const char *read = reading(chain, claims->name[k]);
-        name_without_secrets(claims->name[k], shown, sizeof shown);
+    for (int k = 0; k < claims->written.count; k++) {
+        const char *name = claims->written.name[k], *read = reading(chain, name);
+        name_without_secrets(name, shown, sizeof shown);
         if (read)
             return fail(log, STATUS_USAGE, "%s and output are the same file, %s; name another one",
                         read, shown);
     }
     return STATUS_OK;
+}
+
+enum status claims_check_file(const struct claims *claims, const char *name, const struct log *log)
+{
+    bool input = is_input(claims, name);
+    return input || is_claimed(claims, name) ? refuse(log, input ? "input" : NULL, name)
+                                             : STATUS_OK;
 }
 
 // Whether the chain of each planned change reads nothing that is claimed.

@@ -20,6 +20,7 @@
 
 #include "pipeline/check.h"
 #include "pipeline/meter.h"
+#include "pipeline/names.h"
 
 enum { IO_BUFFER = 1 << 18, POLL_MS = 100, GRACE_MS = 300 };
 static const int64_t sync_ns = 900 * INT64_C(1000000);
@@ -125,9 +126,22 @@ static int64_t io_seek(void *opaque, int64_t offset, int whence)
     return at < 0 ? AVERROR(errno) : at;
 }
 
-static bool is_stdout(const char *name)
+// The descriptor that a name stands for; -1: it is one of a file. What is open there may have been
+// begun by others and is not replaced.
+static int descriptor_of(const char *name)
 {
-    return !strcmp(name, "-");
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    if (!strcmp(name, "-") || !strcmp(name, "/dev/stdout"))
+        return STDOUT_FILENO;
+    if (!strcmp(name, "/dev/stderr"))
+        return STDERR_FILENO;
+    for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
+        const char *number = name + strlen(folders[k]);
+        if (!strncmp(name, folders[k], strlen(folders[k])) && *number >= '0' && *number <= '9' &&
+            strspn(number, "0123456789") == strlen(number))
+            return atoi(number);
+    }
+    return -1;
 }
 
 // A name that is there and is no regular file: a pipe, a device.
@@ -143,12 +157,6 @@ static bool is_fifo(const char *name)
     return !stat(name, &about) && S_ISFIFO(about.st_mode);
 }
 
-static bool is_link(const char *name)
-{
-    struct stat about;
-    return !lstat(name, &about) && S_ISLNK(about.st_mode);
-}
-
 static void folder_of(const char *name, char *folder, size_t size)
 {
     char copy[4096];
@@ -156,26 +164,42 @@ static void folder_of(const char *name, char *folder, size_t size)
     snprintf(folder, size, "%s", dirname(copy));
 }
 
-enum status file_check(const char *name, bool overwrite, const struct log *log)
+// Whether the folder of a file takes another one. `name` is what to call the file, `place` where it
+// really is.
+static enum status check_folder(const char *name, const char *place, const struct log *log)
 {
     struct stat about;
     char folder[4096];
-    if (is_stdout(name))
-        return STATUS_OK;
-    if (!stat(name, &about)) {
-        if (S_ISDIR(about.st_mode))
-            return fail(log, STATUS_OUTPUT, "%s is a folder; name a file in it", name);
-        if (S_ISREG(about.st_mode) && !overwrite)
-            return fail(log, STATUS_OUTPUT, "%s exists; -y replaces it", name);
-        return STATUS_OK;
-    }
-    folder_of(name, folder, sizeof folder);
+    folder_of(place, folder, sizeof folder);
     if (stat(folder, &about))
         return fail(log, STATUS_OUTPUT, "%s cannot be written: the folder %s: %s", name, folder,
                     strerror(errno));
     if (!S_ISDIR(about.st_mode))
         return fail(log, STATUS_OUTPUT, "%s cannot be written: %s is no folder", name, folder);
+    if (access(folder, W_OK | X_OK))
+        return fail(log, STATUS_OUTPUT, "%s cannot be written in %s: %s", name, folder,
+                    strerror(errno));
     return STATUS_OK;
+}
+
+enum status file_check(const char *name, bool overwrite, const struct log *log)
+{
+    struct stat about;
+    if (descriptor_of(name) >= 0)
+        return STATUS_OK;
+    bool there = !stat(name, &about);
+    if (there && S_ISDIR(about.st_mode))
+        return fail(log, STATUS_OUTPUT, "%s is a folder; name a file in it", name);
+    if (there && S_ISREG(about.st_mode) && !overwrite)
+        return fail(log, STATUS_OUTPUT, "%s exists; -y replaces it", name);
+    if (there && !S_ISREG(about.st_mode))
+        return STATUS_OK;
+    char *place = name_followed(name);
+    if (!place)
+        return fail(log, STATUS_OUTPUT, "%s cannot be written: %s", name, strerror(errno));
+    enum status status = check_folder(name, place, log);
+    free(place);
+    return status;
 }
 
 // A name beside `name` that nobody can have guessed or taken. The caller frees it; NULL: no memory.
@@ -277,15 +301,23 @@ static int open_special(const struct file *file)
     }
 }
 
+// What is open already; standard output itself, which others write to as well.
+static int open_descriptor(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0 && (flags & O_ACCMODE) == O_RDONLY)
+        errno = EBADF;
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+        return -1;
+    return fd == STDOUT_FILENO ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
 static enum status open_fd(struct file *file)
 {
-    if (is_stdout(file->name)) {
-        file->fd = STDOUT_FILENO;
-        return STATUS_OK;
-    }
-    if (!is_special(file->name))
+    int descriptor = descriptor_of(file->name);
+    if (descriptor < 0 && !is_special(file->name))
         return open_temporary(file);
-    file->fd = open_special(file);
+    file->fd = descriptor >= 0 ? open_descriptor(descriptor) : open_special(file);
     if (file->fd < 0 && errno == ECANCELED)
         return fail(file->log, STATUS_OUTPUT, "%s was not opened by anyone to be read", file->name);
     if (file->fd < 0)
@@ -305,11 +337,12 @@ enum status file_create(const char *name, bool overwrite, const struct log *log,
     made->stop = stop;
     made->overwrite = overwrite;
     made->fd = -1;
-    made->name =
-        is_link(name) ? realpath(name, NULL) : NULL; // its target is replaced, not the link
+    // What a link leads to is replaced, not the link.
+    bool follows = descriptor_of(name) < 0 && !is_special(name);
+    made->name = follows ? name_followed(name) : strdup(name);
+    enum status status = made->name ? open_fd(made) : STATUS_OUTPUT;
     if (!made->name)
-        made->name = strdup(name);
-    enum status status = made->name ? open_fd(made) : STATUS_MEMORY;
+        fail(log, status, "%s cannot be written: %s", name, strerror(errno));
     made->waits = !status && may_wait(made->fd);
     unsigned char *buffer = status ? NULL : av_malloc(IO_BUFFER);
     if (buffer) {
@@ -325,6 +358,13 @@ enum status file_create(const char *name, bool overwrite, const struct log *log,
     if (status)
         file_discard(file);
     return status;
+}
+
+void file_hide(struct file *file)
+{
+    struct stat old;
+    if (file->temporary && stat(file->name, &old) && fchmod(file->fd, 0600))
+        log_print(file->log, LOG_DEBUG, "%s: permissions could not be set", file->name);
 }
 
 AVIOContext *file_io(const struct file *file)

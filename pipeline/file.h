@@ -18,16 +18,22 @@
 
 struct file;
 
-// Whether `name` may be written: its folder exists, it is no folder, and no file of that name is
-// there unless `overwrite`. STATUS_OUTPUT with a sentence otherwise. Creates nothing.
+// Whether `name` may be written: its folder exists and takes files, it is no folder, and no file of
+// that name is there unless `overwrite`. Of a symbolic link it is what the link leads to that
+// counts, and that is written. STATUS_OUTPUT with a sentence otherwise. Creates nothing.
 enum status file_check(const char *name, bool overwrite, const struct log *log);
 
-// Begin to write `name`; "-" is standard output. On success the caller owns *file.
+// Begin to write `name`; "-" is standard output, and "/dev/fd/3" and the like are what is open
+// there, written in place. On success the caller owns *file.
 //
 // `stop` (optional) must outlive the file: once it is late, writes to a pipe that is full fail with
 // ECANCELED instead of waiting for its reader.
 enum status file_create(const char *name, bool overwrite, const struct log *log,
                         const struct stop *stop, struct file **file);
+
+// Let nobody but the owner read it, unless it replaces a file: that one's permissions are kept.
+// Before anything is written.
+void file_hide(struct file *file);
 
 // The bytes' way into the file; the file's, seekable when the file is.
 AVIOContext *file_io(const struct file *file);

@@ -219,6 +219,7 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     name_without_secrets(config->output.name ? config->output.name : "", shown, sizeof shown);
     job->output_name = strdup(shown);
     job->verify = config->verify;
+    job->overwrite = config->overwrite;
     job->gap_kind = (enum gap_kind)config->gap;
     struct devices devices;
     enum status status = job->output_name ? check_numbers(job, config) : STATUS_MEMORY;
@@ -253,7 +254,7 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     if (!status && config->metrics)
         status = metrics_create(config->metrics, &job->log, &job->metrics);
     if (!status && config->trace)
-        status = trace_create(config->trace, &job->log, &job->trace);
+        status = trace_create(config->trace, config->overwrite, &job->log, &job->trace);
     if (!status)
         status = sink_create(outputs, count, &job->log, &job->stop, &job->sink);
     if (!status)
@@ -741,13 +742,15 @@ static void keep_why(void *why_, enum log_level level, const char *sentence)
         snprintf(why->text, why->size, "%s", sentence);
 }
 
-static enum status write_snapshot(struct sluice_job *job, const char *file, AVFrame *frame,
-                                  const struct log *log)
+static enum status write_snapshot(struct sluice_job *job, const struct sink_request *request,
+                                  AVFrame *frame, const struct log *log)
 {
-    const struct sink_request request = {.output = file, .overwrite = true};
+    const char *file = request->output;
     struct sink_video video = job->video;
-    struct sink *sink;
-    enum status status = sink_create(&request, 1, log, NULL, &sink);
+    struct sink *sink = NULL;
+    enum status status = claims_check_file(job->claims, file, log);
+    if (!status)
+        status = sink_create(request, 1, log, NULL, &sink);
     if (!status && !sink->one_frame)
         status = fail(log, STATUS_USAGE, "%s is no name of an image, as snapshot.png is", file);
     video.first = frame;
@@ -765,9 +768,10 @@ static enum status write_snapshot(struct sluice_job *job, const char *file, AVFr
     return status;
 }
 
-enum sluice_status sluice_job_snapshot(struct sluice_job *job, const char *file, char *why,
-                                       size_t size)
+enum sluice_status sluice_job_snapshot(struct sluice_job *job, const char *file, bool overwrite,
+                                       char *why, size_t size)
 {
+    const struct sink_request request = {.output = file, .overwrite = overwrite || job->overwrite};
     const int64_t patience_ns = 2000 * INT64_C(1000000);
     struct why kept = {why, size};
     const struct log log = {keep_why, &kept};
@@ -775,7 +779,7 @@ enum sluice_status sluice_job_snapshot(struct sluice_job *job, const char *file,
     if (size)
         *why = 0;
     snapshot_take(job->snapshot, meter_now_ns() + patience_ns, &frame);
-    enum status status = frame ? write_snapshot(job, file, frame, &log)
+    enum status status = frame ? write_snapshot(job, &request, frame, &log)
                                : fail(&log, STATUS_EOF, "no picture came within two seconds");
     av_frame_free(&frame);
     return (enum sluice_status)status;

@@ -66,6 +66,7 @@ struct sluice_job {
     struct trace *trace;                        // NULL: none
     struct metrics *metrics;                    // NULL: none
     int slots, verify;
+    bool overwrite;      // what snapshots may do
     int64_t frame_limit; // INT64_MAX: none
     int64_t latency_ns;  // frames older than so are dropped; 0: never
     int64_t end;         // in microseconds of the input; INT64_MAX: none

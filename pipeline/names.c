@@ -1,7 +1,10 @@
+#define _GNU_SOURCE
 #include "pipeline/names.h"
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <libavformat/avformat.h>
 #include <libavutil/avstring.h>
@@ -12,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "stages/secrets.h"
 
@@ -188,15 +192,47 @@ int name_first_number(const char *name, int *count)
     return first;
 }
 
+// What holds data that writing would replace, and no terminal or socket that goes both ways.
+static bool is_storage(const struct stat *about)
+{
+    return S_ISREG(about->st_mode) || S_ISBLK(about->st_mode) || S_ISFIFO(about->st_mode);
+}
+
+static bool is_one_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && is_storage(a);
+}
+
+// Whether one of the files that a pattern means is this one.
+static bool holds_file(const struct place *pattern, const struct stat *file)
+{
+    DIR *list = opendir(pattern->folder);
+    bool found = false;
+    if (!list)
+        return false;
+    for (const struct dirent *entry; !found && (entry = readdir(list));) {
+        struct stat about;
+        found = matches(pattern->base, entry->d_name) &&
+                !fstatat(dirfd(list), entry->d_name, &about, 0) && is_one_file(&about, file);
+    }
+    closedir(list);
+    return found;
+}
+
 bool names_collide(const char *input, const char *output)
 {
-    char real_input[4096], real_output[4096];
-    if (realpath(input, real_input) && realpath(output, real_output))
-        return !strcmp(real_input, real_output) && strncmp(input, "/dev/", 5);
+    struct stat read, written;
+    bool there = !stat(output, &written);
+    if (there && !stat(input, &read))
+        return is_one_file(&read, &written);
+    if (name_is_numbered(output) && names_are_same(input, output))
+        return true;
     struct place from, to;
-    if (!name_is_numbered(input) && !name_is_globbed(input))
+    if ((!name_is_numbered(input) && !name_is_globbed(input)) || !find_place(input, &from))
         return false;
-    return find_place(input, &from) && find_place(output, &to) && !strcmp(from.folder, to.folder) &&
+    if (there)
+        return holds_file(&from, &written);
+    return find_place(output, &to) && !strcmp(from.folder, to.folder) &&
            share_a_file(from.folder, from.base, to.base);
 }
 
@@ -221,17 +257,47 @@ static bool means(const char *a, const char *b)
     return !strcmp(a, b) || (name_is_numbered(a) && number_in(a, b) >= 0);
 }
 
+char *name_followed(const char *name)
+{
+    enum { LINKS_MAX = 40 }; // as the kernel has it
+    char target[4096], *at = strdup(name);
+    for (int links = 0; at; links++) {
+        ssize_t length = readlink(at, target, sizeof target - 1);
+        char *next = NULL;
+        if (length < 0)
+            return at;
+        target[length] = 0;
+        int folder = *target == '/' ? 0 : (int)(base_of(at) - at);
+        if (links == LINKS_MAX)
+            errno = ELOOP;
+        else if (asprintf(&next, "%.*s%s", folder, at, target) < 0)
+            next = NULL;
+        free(at);
+        at = next;
+    }
+    return NULL;
+}
+
+static bool are_same_followed(const char *a, const char *b)
+{
+    if (!means(base_of(a), base_of(b)) && !means(base_of(b), base_of(a)))
+        return false;
+    char *folder = folder_of(a), *other = folder_of(b);
+    bool same = folder && other && !strcmp(folder, other);
+    free(folder);
+    free(other);
+    return same;
+}
+
 bool names_are_same(const char *a, const char *b)
 {
     if (!strcmp(a, b))
         return true;
     if (strstr(a, "://") || strstr(b, "://"))
         return false;
-    if (!means(base_of(a), base_of(b)) && !means(base_of(b), base_of(a)))
-        return false;
-    char *folder = folder_of(a), *other = folder_of(b);
-    bool same = folder && other && !strcmp(folder, other);
-    free(folder);
+    char *one = name_followed(a), *other = name_followed(b);
+    bool same = one && other && are_same_followed(one, other);
+    free(one);
     free(other);
     return same;
 }

@@ -43,9 +43,15 @@ const char *name_of_format(const char *format);
 // files there are.
 int name_first_number(const char *name, int *count);
 
-// Whether writing `output` would replace a file that `input` reads, by whatever way it is spelled.
+// What a name leads to, with all symbolic links followed to their end, where nothing needs to be
+// yet. The caller frees it; NULL with errno: links that lead to each other, or no memory.
+char *name_followed(const char *name);
+
+// Whether writing `output` would replace a file that `input` reads, by whatever way it is spelled
+// and by whichever of its hard links.
 bool names_collide(const char *input, const char *output);
 
 // Whether two names are of one file, which need not be there yet: of one folder, however it is
-// spelled, and the same in it, or a numbered one and one of those that it stands for.
+// spelled, and the same in it with links followed, or a numbered one and one of those that it
+// stands for.
 bool names_are_same(const char *a, const char *b);

@@ -121,10 +121,11 @@ struct sluice_config {
     // packet), and "seed=7" for others of that kind. The same text and file give the same faults.
     const char *simulate;
 
-    bool overwrite; // replace existing outputs
+    bool overwrite; // replace existing files, once the new ones are whole: of every kind
 
-    // Files that whoever runs the job writes beside it, a summary or a journal, ended by NULL;
-    // NULL: none. Refused like outputs where the job reads or writes one of them.
+    // Files that whoever runs the job writes beside it (sluice_file_create()), a summary or a
+    // journal, ended by NULL; NULL: none. Refused like outputs where the job reads or writes one of
+    // them, and where one exists and must not be replaced.
     const char *const *others;
     const char *const *others_read; // likewise what it reads; refused where the job writes one
 
@@ -150,8 +151,8 @@ struct sluice_config {
     const struct sluice_change *changes;
 
     // Called when a chain begins to filter, the first one too, with the time of its first frame in
-    // microseconds of the input. The chain has the secrets of its addresses. From a thread of the
-    // job. NULL: nobody asks.
+    // microseconds of the input; the outputs are open by then. The chain has the secrets of its
+    // addresses. From a thread of the job. NULL: nobody asks.
     void (*changed)(void *opaque, int64_t pts_us, const char *chain);
 
     // Called with one sentence at a time, from any thread. NULL: silence.
@@ -175,8 +176,9 @@ enum sluice_status sluice_job_create(const struct sluice_config *config, struct 
 enum sluice_status sluice_job_run(struct sluice_job *job);
 
 // Whether sluice_job_create() would refuse the chains or the names of the files, so that `others`
-// may be opened before: SLUICE_USAGE if one that is written is written twice, or was read. Nothing
-// is opened but what a chain names to be read.
+// may be opened before: SLUICE_USAGE if one that is written is written twice, or was read;
+// SLUICE_OUTPUT if one of `others`, or the trace, exists and must not be replaced, or has no folder
+// to be in. Nothing is opened but what a chain names to be read.
 enum sluice_status sluice_check_files(const struct sluice_config *config);
 
 // Ask a running job to end early: what was filtered so far and the encoder gives out in time
@@ -209,12 +211,39 @@ enum sluice_status sluice_job_set_chain(struct sluice_job *job, const char *chai
 // caller frees with free(); NULL without memory. Any thread.
 char *sluice_job_chain(struct sluice_job *job);
 
-// Write the next filtered picture into an image file, of the kind that its extension says,
-// replacing what is there. Waits up to two seconds for it, or until the job ends. SLUICE_USAGE,
-// SLUICE_OUTPUT or SLUICE_END, with a sentence in `why` (optional). Any thread, any time between
-// create and destroy; of a turned picture as players show it.
-enum sluice_status sluice_job_snapshot(struct sluice_job *job, const char *file, char *why,
-                                       size_t size);
+// Write the next filtered picture into an image file, of the kind that its extension says. What is
+// there is replaced if `overwrite`, or the job's, says so, but never what the job reads or writes.
+// Waits up to two seconds for it, or until the job ends. SLUICE_USAGE, SLUICE_OUTPUT or SLUICE_END,
+// with a sentence in `why` (optional). Any thread, any time between create and destroy; of a turned
+// picture as players show it.
+enum sluice_status sluice_job_snapshot(struct sluice_job *job, const char *file, bool overwrite,
+                                       char *why, size_t size);
+
+// ---- files beside a job ----
+
+// A file that is written by the rules of outputs: what is there under its name stands until the new
+// one is whole, and for good unless config->overwrite.
+struct sluice_file;
+
+// Begin one; "-" is standard output. Nothing is seen of it yet. SLUICE_OUTPUT with a sentence in
+// the config's log, which is needed until the end. On success the caller owns *file.
+enum sluice_status sluice_file_create(const struct sluice_config *config, const char *name,
+                                      struct sluice_file **file);
+
+// Let nobody but the owner read it, unless it replaces a file: that one's permissions are kept.
+void sluice_file_hide(struct sluice_file *file);
+
+// Append. What fails is told by sluice_file_commit().
+void sluice_file_write(struct sluice_file *file, const char *data, size_t size);
+
+// Give it its name now, for one that grows while others read it.
+enum sluice_status sluice_file_publish(struct sluice_file *file);
+
+// Finish: SLUICE_OUTPUT with a sentence unless every byte is safely stored. Frees it either way.
+enum sluice_status sluice_file_commit(struct sluice_file **file);
+
+// Give up: nothing is left of it, unless it was published. Accepts NULL behind the pointer.
+void sluice_file_discard(struct sluice_file **file);
 
 // ---- how it goes ----
 

@@ -72,6 +72,8 @@ enum status submit_frame(struct sluice_job *job, AVFrame **frame,
         ring_publish(job->ring, slot); // it is running in any case, and must be waited for
         status = opened;
     }
+    if (!status)
+        changes_tell(job->changes);
     return status;
 }
 

@@ -97,9 +97,13 @@ static enum status find_page(struct target *target, const struct log *log)
 static enum status check_file(const struct target *target, const struct log *log)
 {
     char first[4096];
+    int count;
     if (!target_is_images(target) || !name_is_sequence(target->name))
         return file_check(target->name, target->overwrite, log);
-    av_get_frame_filename2(first, sizeof first, target->name, 1, AV_FRAME_FILENAME_FLAGS_MULTIPLE);
+    // One that is there already would be in the way once its number comes.
+    int number = name_first_number(target->name, &count);
+    av_get_frame_filename2(first, sizeof first, target->name, number < 0 ? 1 : number,
+                           AV_FRAME_FILENAME_FLAGS_MULTIPLE);
     return file_check(first, target->overwrite, log);
 }
 

@@ -39,14 +39,15 @@ static void write_header(struct trace *trace)
         name_track(trace, track, threads[track], -1);
 }
 
-enum status trace_create(const char *file, const struct log *log, struct trace **trace)
+enum status trace_create(const char *file, bool overwrite, const struct log *log,
+                         struct trace **trace)
 {
     *trace = calloc(1, sizeof **trace);
     if (!*trace)
         return STATUS_MEMORY;
     pthread_mutex_init(&(*trace)->lock, NULL);
     (*trace)->began_ns = meter_now_ns();
-    enum status status = file_create(file, true, log, NULL, &(*trace)->file);
+    enum status status = file_create(file, overwrite, log, NULL, &(*trace)->file);
     if (status)
         trace_discard(trace);
     else

@@ -3,6 +3,7 @@
 // The first track is what happens before the threads run.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "stages/log.h"
@@ -21,9 +22,10 @@ enum trace_track {
     TRACE_SLOTS,
 };
 
-// Begin a timeline that ends up in `file`, replacing what is there. Time counts from now. On
-// success the caller owns *trace.
-enum status trace_create(const char *file, const struct log *log, struct trace **trace);
+// Begin a timeline that ends up in `file`, replacing what is there if `overwrite`. Time counts from
+// now. On success the caller owns *trace.
+enum status trace_create(const char *file, bool overwrite, const struct log *log,
+                         struct trace **trace);
 
 // Name the tracks of a ring's slots. Once, before any of their spans. `trace` may be NULL.
 void trace_slots(struct trace *trace, int slots);

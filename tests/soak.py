@@ -101,7 +101,7 @@ def bother(job, folder, metrics, page, seconds):
         ask(folder / "ctl", "stats")
         if turn % 10 == 0:
             change(folder, f"chain {CHAINS[turn // 10 % 2]}")
-            ask(folder / "ctl", f"snapshot {folder / 'now.jpg'}")
+            ask(folder / "ctl", f"snapshot -y {folder / 'now.jpg'}")
         fetch(metrics, "/metrics")
         fetch(page, "/stream")
         used.append(usage_of(job.pid))

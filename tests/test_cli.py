@@ -379,11 +379,97 @@ def test_existing_output_is_replaced_when_allowed(run, tmp_path, clips):
     assert output.stat().st_mode & 0o777 == 0o640
 
 
-@pytest.mark.parametrize("kind", ["hash:old", "old.png", "old.mkv"])
-def test_every_kind_of_output_is_kept(run, tmp_path, clips, kind):
-    (tmp_path / kind.replace("hash:", "")).write_text("precious")
-    assert run(clips["still.png"], kind).code == 5
-    assert (tmp_path / kind.replace("hash:", "")).read_text() == "precious"
+WRITTEN = {"hash": ["{in}", "hash:old"], "image": ["{in}", "old.png"], "file": ["{in}", "old.mkv"],
+           "sequence": ["{in}", "old%d.png"], "json": ["{in}", "new.mkv", "--json", "old"],
+           "trace": ["{in}", "new.mkv", "--trace", "old"],
+           "journal": ["{in}", "new.mkv", "--journal", "old"],
+           "tap": ["{in}", "new.mkv", "-f", "gray,tap=old.mkv"],
+           "records": ["{in}", "new.mkv", "-f", "gray,stats=old"],
+           "bench's chart": ["bench", "-f", "invert", "--quick", "--size", "64x48", "--chart", "old"],
+           "bench's json": ["bench", "-f", "invert", "--quick", "--size", "64x48", "--json", "old"],
+           "ladder's chart": ["bench", "--ladder", "--quick", "--size", "64x48", "--chart", "old"]}
+
+
+@pytest.mark.parametrize("flags", [[], ["-n"], ["-y", "-n"], ["-n", "-y"]])
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_every_kind_of_file_is_kept(run, tmp_path, clips, kind, flags):
+    """Which is said before anything is written or measured."""
+    words = [clips["still.png"] if word == "{in}" else word for word in WRITTEN[kind]]
+    old = {name: "precious" for name in ("old", "old.mkv", "old.png", "old7.png")}
+    for name, text in old.items():
+        (tmp_path / name).write_text(text)
+    result = run(*words, *flags)
+    assert result.code == 5 and re.search(r"old\S* exists; -y replaces it", result.stderr), result.stderr
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == old and not result.text
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_every_kind_of_file_is_replaced_when_allowed(run, tmp_path, clips, kind):
+    words = [clips["still.png"] if word == "{in}" else word for word in WRITTEN[kind]]
+    for name in ("old", "old.mkv", "old.png", "old1.png"):
+        (tmp_path / name).write_text("precious")
+    assert run(*words, "-y", "-q", "--backend", "cpu").code == 0
+    replaced = [name for name in ("old", "old.mkv", "old.png", "old1.png")
+                if (tmp_path / name).read_bytes() != b"precious"]
+    assert len(replaced) == 1 and not tools.leftovers(tmp_path)
+
+
+@pytest.mark.parametrize("words, code", [
+    (["missing.mp4", "new.mkv"], 4), (["in.png", "no/such/new.mkv"], 5), (["in.png", "new.mkv", "-f", "x"], 2),
+    (["in.png", "new.mkv", "-c:v", "dvvideo"], 5), (["in.png", "new.mkv", "--control", "in.png"], 1)])
+def test_a_run_that_cannot_begin_empties_nothing(run, tmp_path, clips, words, code):
+    (tmp_path / "in.png").write_bytes(clips["still.png"].read_bytes())
+    files = {"--journal": "journal", "--trace": "trace"}
+    for name in files.values():
+        (tmp_path / name).write_text("precious")
+    result = run(*words, *[word for pair in files.items() for word in pair], "-y")
+    assert result.code == code, result.stderr
+    assert {name: (tmp_path / name).read_text() for name in files.values()} == dict.fromkeys(
+        files.values(), "precious")
+    assert run(*words, "--journal", "fresh").code == code
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["in.png", "journal", "trace"]
+
+
+@pytest.mark.parametrize("option", ["--json", "--trace", "--journal"])
+def test_what_cannot_be_written_is_said_at_the_start(run, tmp_path, clips, option):
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "lost").symlink_to("no/such/file")
+    for name in ("no/such/file", "lost", "loop", "."):
+        result = run("-q", clips["plain.mp4"], "new.mkv", option, name)
+        assert result.code == 5 and result.stderr.startswith(f"sluice: {name} "), result.stderr
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["loop", "lost"]
+
+
+@pytest.mark.parametrize("words", [["link"], ["link", "--json", "link2"], ["hash:link"],
+                                   ["null:", "--journal", "link"], ["null:", "--trace", "link"]])
+def test_a_link_that_leads_nowhere_is_followed(run, tmp_path, clips, words):
+    """As a shell's redirection does; also where it leads over another one into a folder."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "next").symlink_to("file")
+    (tmp_path / "link").symlink_to("sub/next")
+    (tmp_path / "link2").symlink_to(tmp_path / "sub" / "other")
+    words = words + ["-F", "matroska"] * (words[0] == "link")
+    assert run("-q", clips["plain.mp4"], *words).code == 0
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "sub" / "next").is_symlink()
+    assert (tmp_path / "sub" / "file").stat().st_size > 0
+    assert run("-q", clips["plain.mp4"], *words).code == 5
+    assert run("-q", clips["plain.mp4"], *words, "-y").code == 0
+
+
+def test_files_that_are_open_already_are_written_in_place(tmp_path, clips):
+    for name in ("/dev/stdout", "/dev/fd/1", "-"):
+        with open(tmp_path / "out", "w+") as out:
+            out.write("first\n")
+            out.flush()
+            result = tools.sluice("-q", clips["plain.mp4"], "null:", "--json", name, stdout=out)
+            assert result.code == 0, result.stderr
+        text = (tmp_path / "out").read_text()
+        assert text.startswith("first\n{") and json.loads(text[6:])["exit"] == 0
+
+
+def test_a_journal_is_for_its_owner_only(run, tmp_path, clips):
+    assert run("-q", clips["plain.mp4"], "null:", "--journal", "j").code == 0
+    assert (tmp_path / "j").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_playlist_keeps_files_that_have_the_name_of_a_segment(run, tmp_path, clips):
@@ -414,16 +500,28 @@ def test_output_appears_only_when_whole(run, tmp_path, clips):
     assert output.read_text() == "old"
 
 
-@pytest.mark.parametrize("output", ["in.mkv", "./in.mkv", "link.mkv", "sub/../in.mkv",
-                                    "hash:in.mkv"])
-def test_output_onto_the_input_is_refused(run, tmp_path, clips, output):
+@pytest.mark.parametrize("words", [["null:", "--json", "{}"], ["null:", "--trace", "{}"],
+                                   ["null:", "--journal", "{}"], ["{}", "-F", "matroska"], ["hash:{}"]])
+@pytest.mark.parametrize("name", ["in.mkv", "./in.mkv", "link.mkv", "sub/../in.mkv", "hard.mkv"])
+def test_output_onto_the_input_is_refused(run, tmp_path, clips, words, name):
     data = clips["plain.mkv"].read_bytes()
     (tmp_path / "in.mkv").write_bytes(data)
     (tmp_path / "link.mkv").symlink_to("in.mkv")
+    (tmp_path / "hard.mkv").hardlink_to(tmp_path / "in.mkv")
     (tmp_path / "sub").mkdir()
-    result = run("in.mkv", output, "-y")
-    assert result.code == 2 and "same file" in result.stderr
-    assert (tmp_path / "in.mkv").read_bytes() == data
+    words = [word.format(name) for word in words]
+    for source, more in ("in.mkv", {}), ("-", {"stdin": open(tmp_path / "in.mkv", "rb")}):
+        result = run(source, *words, "-y", **more)
+        assert result.code == 2 and "same file" in result.stderr, result.stderr
+    assert (tmp_path / "in.mkv").read_bytes() == data == (tmp_path / "hard.mkv").read_bytes()
+
+
+def test_an_image_of_the_input_is_not_replaced_under_another_name(run, tmp_path, clips):
+    (tmp_path / "f1.png").write_bytes(clips["still.png"].read_bytes())
+    (tmp_path / "hard.png").hardlink_to(tmp_path / "f1.png")
+    for words in (["f%d.png", "hard.png"], ["f*.png", "hard.png"], ["f1.png", "f%d.png"]):
+        result = run(*words, "-y")
+        assert result.code == 2 and "same file" in result.stderr, (words, result.stderr)
 
 
 def test_a_sequence_onto_itself_is_refused(run, tmp_path, clips):
@@ -940,10 +1038,8 @@ def test_json_of_an_earlier_run_does_not_speak_for_a_failed_one(run, tmp_path, c
     assert run("-q", clips["plain.mp4"], "out.mkv", "--json", "out.json").code == 0
     for arguments in (["missing.mp4", "new.mkv"], [clips["sound.wav"], "new.mkv"],
                       [clips["plain.mp4"], "no/such/folder.mkv"]):
-        code = run("-q", *arguments, "--json", "out.json").code
-        file = tmp_path / "out.json"
-        assert code != 0
-        assert not file.exists() or json.loads(file.read_text())["exit"] == code
+        code = run("-q", "-y", *arguments, "--json", "out.json").code
+        assert code != 0 and tools.load(tmp_path / "out.json")["exit"] == code
 
 
 def test_json_that_cannot_be_written_is_an_output_error(run, clips):
@@ -1120,6 +1216,19 @@ def test_ctl_asks_from_the_command_line(run, tmp_path, playing):
     assert run("ctl", "sock").code == 2
     assert run("-q", "--control", "sock", "x.mkv", "null:").code != 0
     assert oct((tmp_path / "sock").stat().st_mode)[-3:] == "600"
+
+
+def test_a_snapshot_replaces_only_what_it_may(run, tmp_path, playing):
+    (tmp_path / "now.png").write_text("precious")
+    refused = run("ctl", "sock", "snapshot", "now.png")
+    assert refused.code == 2 and "now.png exists" in refused.text
+    assert (tmp_path / "now.png").read_text() == "precious"
+    assert run("ctl", "sock", "snapshot", "-y", "now.png").code == 0
+    assert run("ctl", "sock", "snapshot", "new.png").code == 0
+    for name in "now.png", "new.png":
+        assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
+    for name in "out.txt", "journal":
+        assert "named twice" in run("ctl", "sock", "snapshot", "-y", name).text
 
 
 def test_journal_that_is_none_is_refused(run, tmp_path, clips):

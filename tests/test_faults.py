@@ -307,6 +307,22 @@ def test_disk_full_keeps_the_old_output(small_disk, run, clips):
     assert (small_disk / "o.mkv").read_text() == "precious"
 
 
+@pytest.mark.parametrize("words", [["null:", "--json", "o"], ["null:", "--trace", "o"], ["hash:o"],
+                                   ["null:", "--journal", "o"], ["null:", "-f", "stats=o"]])
+def test_disk_full_keeps_old_reports(small_disk, run, clips, words):
+    (small_disk / "o").write_text("precious")
+    with open(small_disk / "fill", "wb") as fill:
+        try:
+            fill.write(bytes(1 << 20))
+            fill.flush()
+        except OSError:
+            pass
+    result = run("-y", "-q", clips["film.mkv"], *words, cwd=small_disk)
+    assert result.code == 5 and "No space left" in result.stderr, result.stderr
+    assert sorted(f.name for f in small_disk.iterdir()) == ["fill", "o"]
+    assert (small_disk / "o").read_text() == "precious"
+
+
 @pytest.mark.parametrize("output", ["/dev/full", "hash:/dev/full"])
 def test_device_full(run, clips, output):
     format = [] if output.startswith("hash") else ["-F", "matroska"]

@@ -1,0 +1,66 @@
+// Files that whoever runs a job writes beside it, by the rules of outputs.
+#include <stdlib.h>
+
+#include "pipeline/file.h"
+#include "pipeline/sluice.h"
+
+struct sluice_file {
+    struct log log;
+    struct file *file;
+};
+
+static void free_file(struct sluice_file **file)
+{
+    free(*file);
+    *file = NULL;
+}
+
+enum sluice_status sluice_file_create(const struct sluice_config *config, const char *name,
+                                      struct sluice_file **file)
+{
+    *file = calloc(1, sizeof **file);
+    if (!*file)
+        return SLUICE_MEMORY;
+    (*file)->log =
+        (struct log){(void (*)(void *, enum log_level, const char *))config->log, config->opaque};
+    enum status status = file_check(name, config->overwrite, &(*file)->log);
+    if (!status)
+        status = file_create(name, config->overwrite, &(*file)->log, NULL, &(*file)->file);
+    if (status)
+        free_file(file);
+    return (enum sluice_status)status;
+}
+
+void sluice_file_hide(struct sluice_file *file)
+{
+    file_hide(file->file);
+}
+
+void sluice_file_write(struct sluice_file *file, const char *data, size_t size)
+{
+    enum { PIECE = 1 << 20 };
+    for (size_t done = 0; done < size; done += PIECE)
+        avio_write(file_io(file->file), (const unsigned char *)data + done,
+                   (int)(size - done < PIECE ? size - done : PIECE));
+    avio_flush(file_io(file->file));
+}
+
+enum sluice_status sluice_file_publish(struct sluice_file *file)
+{
+    return (enum sluice_status)file_publish(file->file);
+}
+
+enum sluice_status sluice_file_commit(struct sluice_file **file)
+{
+    enum status status = file_commit(&(*file)->file);
+    free_file(file);
+    return (enum sluice_status)status;
+}
+
+void sluice_file_discard(struct sluice_file **file)
+{
+    if (!*file)
+        return;
+    file_discard(&(*file)->file);
+    free_file(file);
+}
