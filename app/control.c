@@ -109,12 +109,13 @@ static json_t *chain_answer(struct sluice_job *job)
 
 static json_t *ledger_stats(const struct sluice_progress *now)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "in",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "in",
                      (json_int_t)now->frames_in, "filled", (json_int_t)now->frames_filled, "out",
                      (json_int_t)now->frames_out, "dropped_range", (json_int_t)now->dropped_range,
                      "dropped_stop", (json_int_t)now->dropped_stop, "dropped_clock",
                      (json_int_t)now->dropped_clock, "dropped_late", (json_int_t)now->dropped_late,
-                     "damaged_frames", (json_int_t)now->frames_damaged, "damaged_packets",
+                     "dropped_disk", (json_int_t)now->dropped_disk, "damaged_frames",
+                     (json_int_t)now->frames_damaged, "damaged_packets",
                      (json_int_t)now->packets_damaged);
 }
 

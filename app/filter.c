@@ -61,11 +61,24 @@ static void watcher_stop(struct watcher *watcher)
     pthread_join(watcher->thread, NULL);
 }
 
-static int code_of(const struct sluice_summary *summary, enum sluice_status status,
+// Whether a disk had no room for what one of the outputs should hold.
+static bool misses_frames(const struct sluice_job *job)
+{
+    struct sluice_output_figures output;
+    for (int k = 0; !sluice_job_output(job, k, &output); k++)
+        if (output.missing)
+            return true;
+    return false;
+}
+
+static int code_of(const struct sluice_job *job, enum sluice_status status,
                    const struct settings *settings, int signal)
 {
+    struct sluice_summary summary_, *summary = &summary_;
+    sluice_job_summary(job, summary);
     bool damaged = summary->frames_damaged || summary->packets_damaged || summary->truncated ||
-                   summary->dropped_clock || summary->dropped_late || summary->packets_skipped;
+                   summary->dropped_clock || summary->dropped_late || summary->packets_skipped ||
+                   misses_frames(job);
     if (status == SLUICE_STOPPED && signal)
         return EXIT_SIGNAL + signal;
     if (status == SLUICE_STOPPED)
@@ -84,7 +97,7 @@ static int run_job(struct sluice_job *job, const struct settings *settings,
     progress_stop(&progress);
     sluice_job_summary(job, &summary);
     *on_gpu = !strcmp(summary.backend, "cuda");
-    int code = code_of(&summary, status, settings, watcher->signal);
+    int code = code_of(job, status, settings, watcher->signal);
     bool whole = status == SLUICE_OK || status == SLUICE_STOPPED;
     struct sluice_output_figures second;
     bool several = !sluice_job_output(job, 1, &second); // some may be whole

@@ -61,7 +61,7 @@ static bool say(const struct notify *notify, const char *text)
 static bool say_status(const struct notify *notify, const struct sluice_progress *now)
 {
     char text[256];
-    int64_t dropped = now->dropped_late + now->dropped_clock;
+    int64_t dropped = now->dropped_late + now->dropped_clock + now->dropped_disk;
     double rate = now->seconds > 0 ? (double)now->frames / now->seconds : 0;
     int used = snprintf(text, sizeof text, "STATUS=%sframe %lld, %.1f fps",
                         now->lost     ? "the source is lost, connecting again; "
@@ -86,7 +86,8 @@ static bool say_status(const struct notify *notify, const struct sluice_progress
 static int64_t count_moves(const struct sluice_progress *now)
 {
     return now->frames_in + now->frames + now->frames_out + now->frames_filled +
-           now->dropped_range + now->dropped_late + now->dropped_clock + now->dropped_stop;
+           now->dropped_range + now->dropped_late + now->dropped_clock + now->dropped_stop +
+           now->dropped_disk;
 }
 
 static void feed_watchdog(struct notify *notify, const struct sluice_progress *now, int64_t at_ns)

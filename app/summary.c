@@ -66,6 +66,8 @@ static void print_outputs(const struct sluice_job *job, FILE *to)
                 (long long)figures.frames);
         if (figures.dropped)
             fprintf(to, ", %lld left out", (long long)figures.dropped);
+        if (figures.missing)
+            fprintf(to, ", %lld of them for want of room", (long long)figures.missing);
         if (figures.files)
             fprintf(to, ", %lld segment%s", (long long)figures.files,
                     figures.files == 1 ? "" : "s");
@@ -100,6 +102,8 @@ static void print_ledger(const struct sluice_summary *summary, FILE *to)
         fprintf(to, " + %lld too late", (long long)summary->dropped_late);
     if (summary->dropped_clock)
         fprintf(to, " + %lld too close for the output's clock", (long long)summary->dropped_clock);
+    if (summary->dropped_disk)
+        fprintf(to, " + %lld that the disk had no room for", (long long)summary->dropped_disk);
     if (summary->verified)
         fprintf(to, "; %lld verified", (long long)summary->verified);
     fputc('\n', to);
@@ -201,12 +205,13 @@ static json_t *outputs_json(const struct sluice_job *job)
     for (int k = 0; !sluice_job_output(job, k, &figures); k++)
         json_array_append_new(
             list,
-            json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "name",
+            json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "name",
                       text_or_null(figures.name), "encoder", text_or_null(figures.encoder),
                       "container", text_or_null(figures.container), "frames",
-                      (json_int_t)figures.frames, "dropped", (json_int_t)figures.dropped, "bytes",
-                      (json_int_t)figures.bytes, "files", (json_int_t)figures.files, "connects",
-                      (json_int_t)figures.connects, "failed", figures.failed, "tap", figures.tap));
+                      (json_int_t)figures.frames, "dropped", (json_int_t)figures.dropped, "missing",
+                      (json_int_t)figures.missing, "bytes", (json_int_t)figures.bytes, "files",
+                      (json_int_t)figures.files, "connects", (json_int_t)figures.connects, "failed",
+                      figures.failed, "tap", figures.tap));
     return list;
 }
 
@@ -250,12 +255,13 @@ static json_t *run_json(const struct sluice_summary *summary)
 static json_t *frames_json(const struct sluice_summary *summary)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:f}", "filled",
-        (json_int_t)summary->frames_filled, "in", (json_int_t)summary->frames_in, "out",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:f}",
+        "filled", (json_int_t)summary->frames_filled, "in", (json_int_t)summary->frames_in, "out",
         (json_int_t)summary->frames_out, "dropped_range", (json_int_t)summary->dropped_range,
         "dropped_stop", (json_int_t)summary->dropped_stop, "dropped_clock",
         (json_int_t)summary->dropped_clock, "dropped_late", (json_int_t)summary->dropped_late,
-        "damaged_frames", (json_int_t)summary->frames_damaged, "damaged_packets",
+        "dropped_disk", (json_int_t)summary->dropped_disk, "damaged_frames",
+        (json_int_t)summary->frames_damaged, "damaged_packets",
         (json_int_t)summary->packets_damaged, "skipped_packets",
         (json_int_t)summary->packets_skipped, "truncated", summary->truncated, "verified",
         (json_int_t)summary->verified, "losses", (json_int_t)summary->losses, "reconnects",

@@ -52,7 +52,9 @@ struct delivery {
     atomic_bool wants_key; // what comes before a key frame is of no use
     atomic_bool connected;
     _Atomic int64_t bytes, files, connects;
-    int64_t closed_bytes; // of outputs before this one; the writer's thread's
+    _Atomic int64_t unsafe; // packets of video that were written and may not be on the disk yet
+    _Atomic int64_t lost;   // ... and never got there
+    int64_t closed_bytes;   // of outputs before this one; the writer's thread's
 
     // Find out which streams go in, and begin where that needs nobody else. `streams` is needed
     // until it returns.

@@ -643,6 +643,15 @@ static void let_sink_go(struct sluice_job *job, bool destroy)
         sink_destroy(&sink);
 }
 
+// What a recording in segments, the only output, had no room for was handed over, but is not out.
+static void count_missing(struct sluice_job *job)
+{
+    if (job->outputs != 1 || !job->output[0].files)
+        return;
+    job->ledger.dropped_disk = job->output[0].missing;
+    job->ledger.frames_out -= job->output[0].missing;
+}
+
 static enum status check_ledger(const struct sluice_job *job)
 {
     const struct ledger *ledger = &job->ledger;
@@ -678,6 +687,7 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
     else if (job->recorder)
         status = status_join(status, recorder_finish(job->recorder, INT64_MAX));
     let_sink_go(job, false);
+    count_missing(job);
     if (!status && !*left_alone)
         status = trace_finish(&job->trace);
     job->truncated = !job->stop.asked && !job->ends && source_is_truncated(job->source);

@@ -45,6 +45,7 @@ struct thread {
 // Where the frames went; see sluice_summary.
 struct ledger {
     int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_clock, dropped_late;
+    int64_t dropped_disk;
     int64_t filled; // into gaps: frames_in + filled is what is accounted for
 };
 

@@ -111,6 +111,8 @@ static void write_outputs(FILE *to, const struct sluice_job *job)
         {"sluice_output_frames_total", "counter", "Frames written, by output."},
         {"sluice_output_dropped_total", "counter",
          "Frames left out because the output was too slow or not there."},
+        {"sluice_output_missing_total", "counter",
+         "Frames of those that the disk had no room for."},
         {"sluice_output_bytes_total", "counter", "Bytes written, by output."},
         {"sluice_output_connects_total", "counter", "Times that an address was reached."},
         {"sluice_output_failed", "gauge", "Whether the output has failed."},
@@ -119,7 +121,8 @@ static void write_outputs(FILE *to, const struct sluice_job *job)
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         write_head(to, rows[k].name, rows[k].type, rows[k].help);
         for (int output = 0; !sluice_job_output(job, output, &now); output++) {
-            const int64_t values[] = {now.frames, now.dropped, now.bytes, now.connects, now.failed};
+            const int64_t values[] = {now.frames, now.dropped,  now.missing,
+                                      now.bytes,  now.connects, now.failed};
             fputs(rows[k].name, to);
             write_label(to, '{', "output", now.name);
             fprintf(to, "} %lld\n", (long long)values[k]);
@@ -135,6 +138,7 @@ static void write_drops(FILE *to, const struct sluice_progress *now)
     write_sample(to, name, "{reason=\"stop\"}", (double)now->dropped_stop);
     write_sample(to, name, "{reason=\"late\"}", (double)now->dropped_late);
     write_sample(to, name, "{reason=\"clock\"}", (double)now->dropped_clock);
+    write_sample(to, name, "{reason=\"disk\"}", (double)now->dropped_disk);
 }
 
 static void write_busy(FILE *to, const struct sluice_progress *now)

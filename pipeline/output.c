@@ -66,7 +66,7 @@ struct output {
     struct file *file[OPEN_FILES]; // open now: one, but a sequence may be about to open the next
     struct route *route;           // one per stream of the source
     unsigned routes;
-    bool failed;
+    bool failed, blocked;
     bool live; // written so that what a crash leaves can be played, to within a second
     bool published;
     bool begun;                           // and not finished
@@ -143,7 +143,7 @@ static int close_file(AVFormatContext *format, AVIOContext *io)
     avio_flush(io);
     output->closed_bytes += file_size(*file);
     if (file_commit(file))
-        output->failed = true; // not every muxer passes the error on
+        output->failed = output->blocked = true; // not every muxer passes the error on
     return output->failed ? AVERROR(EIO) : 0;
 }
 
@@ -558,6 +558,7 @@ static enum status write_failed(struct output *output, int error, const char *wh
             return STATUS_OUTPUT; // the reader has seen enough
         if (cause == ECANCELED)
             return STATUS_STOPPED; // the reader takes nothing, and it is time to go
+        output->blocked |= cause != 0;
         if (cause)
             return fail(output->log, STATUS_OUTPUT, "%s could not be written: %s", output->name,
                         strerror(cause));
@@ -682,6 +683,7 @@ static enum status publish(struct output *output)
     for (int k = 0; k < OPEN_FILES && wanted && !status; k++)
         if (output->file[k])
             status = file_publish(output->file[k]);
+    output->blocked |= status == STATUS_OUTPUT;
     return status;
 }
 
@@ -733,7 +735,14 @@ enum status output_finish(struct output *output)
     avio_flush(file_io(output->file[0]));
     output->open_bytes = file_size(output->file[0]);
     output->format->pb = NULL;
-    return file_commit(&output->file[0]);
+    enum status status = file_commit(&output->file[0]);
+    output->blocked |= status == STATUS_OUTPUT;
+    return status;
+}
+
+bool output_is_blocked(const struct output *output)
+{
+    return output->blocked;
 }
 
 int64_t output_size(const struct output *output)

@@ -84,6 +84,9 @@ enum status output_finish(struct output *output);
 // Free it; a file that was not finished is removed. Accepts NULL behind the pointer.
 void output_destroy(struct output **output);
 
+// Whether a file could not be written, which may change: the disk is full, the folder away.
+bool output_is_blocked(const struct output *output);
+
 // What the last call that returned STATUS_EOF said, in FFmpeg's words.
 const char *output_error(const struct output *output);
 

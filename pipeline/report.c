@@ -29,17 +29,32 @@ char *sluice_public_chain(const char *text)
 
 // What of the sink others may ask while the job runs. Zero before and without it.
 struct sink_figures {
-    int64_t dropped, kept;
+    int64_t dropped, kept, missing;
     bool carries;
 };
+
+// What is in the file, where one recording in segments is all that there is: frames that its disk
+// has no room for are kept by nobody.
+static void look_at_recording(const struct sink_output *only, struct sink_figures *figures)
+{
+    if (!only->files)
+        return;
+    figures->kept = only->frames;
+    figures->missing = only->missing;
+}
 
 static struct sink_figures ask_sink(const struct sluice_job *job)
 {
     struct sink_figures figures = {0};
     struct monitor *lock = (struct monitor *)&job->threads_lock;
     monitor_lock(lock);
+    struct sink_output list[OUTPUTS_MOST];
     if (job->sink && job->under_way)
-        figures = (struct sink_figures){job->sink->dropped, job->sink->kept, job->sink->carries};
+        figures = (struct sink_figures){job->sink->dropped, job->sink->kept, 0, job->sink->carries};
+    if (job->sink && job->under_way && job->outputs == 1) {
+        job->sink->outputs(job->sink, list, 1);
+        look_at_recording(list, &figures);
+    }
     monitor_unlock(lock);
     return figures;
 }
@@ -67,6 +82,7 @@ static struct ledger ledger_now(const struct sluice_job *job)
         .dropped_stop = job->dropped_stop,
         .dropped_clock = sink.dropped,
         .dropped_late = job->dropped_late,
+        .dropped_disk = sink.missing,
         .filled = job->filled,
     };
 }
@@ -107,6 +123,7 @@ static void report_ledger(const struct sluice_job *job, struct sluice_progress *
     progress->dropped_stop = ledger.dropped_stop;
     progress->dropped_late = ledger.dropped_late;
     progress->dropped_clock = ledger.dropped_clock;
+    progress->dropped_disk = ledger.dropped_disk;
     progress->frames_damaged = decoder_damaged_frames(job->decoder);
     progress->packets_damaged = decoder_damaged_packets(job->decoder);
     progress->damaged = progress->frames_damaged + progress->packets_damaged;
@@ -171,6 +188,7 @@ enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
         .container = from->container,
         .frames = from->frames,
         .dropped = from->dropped,
+        .missing = from->missing,
         .bytes = from->bytes,
         .files = from->files,
         .connects = from->connects,
@@ -275,6 +293,7 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .dropped_stop = job->ledger.dropped_stop,
         .dropped_clock = job->ledger.dropped_clock,
         .dropped_late = job->ledger.dropped_late,
+        .dropped_disk = job->ledger.dropped_disk,
         .frames_filled = job->ledger.filled,
         .frames_damaged = decoder_damaged_frames(job->decoder),
         .packets_damaged = decoder_damaged_packets(job->decoder),

@@ -56,6 +56,7 @@ struct sink_output {
     const char *container; // "mp4", "hash", "null"
     int64_t frames;        // written
     int64_t dropped;       // left out, because it was too slow or not there
+    int64_t missing;       // of those: there was no room on the disk for them
     int64_t bytes, files, connects;
     bool connected, failed;
     bool tap; // it gets the picture of a tap

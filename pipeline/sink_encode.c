@@ -603,6 +603,7 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
             .container = target->muxer->name,
             .frames = figures.packets,
             .dropped = figures.skipped,
+            .missing = figures.missing,
             .bytes = sink->absent ? 0 : figures.bytes,
             .files = sink->absent ? 0 : figures.files,
             .connects = figures.connects,

@@ -284,7 +284,7 @@ struct sluice_progress {
     // The ledger so far, as in struct sluice_summary: frames that are under way came in and are
     // nowhere else yet.
     int64_t frames_in, frames_filled, frames_out;
-    int64_t dropped_range, dropped_stop, dropped_late, dropped_clock;
+    int64_t dropped_range, dropped_stop, dropped_late, dropped_clock, dropped_disk;
     int64_t frames_damaged, packets_damaged;
     int64_t verified;
 
@@ -310,6 +310,7 @@ struct sluice_output_figures {
     const char *container; // as FFmpeg calls it; "hash", "null"
     int64_t frames;        // written
     int64_t dropped;       // left out because it was too slow, or not there
+    int64_t missing;       // of those: the disk had no room for them
     int64_t bytes;
     int64_t files;    // segments begun
     int64_t connects; // times that its address was reached
@@ -358,6 +359,7 @@ struct sluice_summary {
     int64_t dropped_stop;    // decoded when the job was stopped, and not encoded in time
     int64_t dropped_late;    // of a live source: older than max_latency before they were filtered
     int64_t dropped_clock;   // two or more frames in one tick of the output's clock
+    int64_t dropped_disk;    // of a live recording in segments, the only output: there was no room
     int64_t frames_damaged;  // of frames_in: decoded with errors, shown as the decoder left them
     int64_t packets_damaged; // came with a part missing, or could not be decoded at all
     int64_t packets_skipped; // of a live source: not decoded, because decoding was too slow

@@ -46,7 +46,7 @@ struct writer {
     AVRational time_base; // of packets of video
 
     // ---- any thread's ----
-    _Atomic int64_t packets, skipped;
+    _Atomic int64_t packets, skipped, missing;
     atomic_int status; // enum status
 
     struct monitor lock;
@@ -112,21 +112,6 @@ void writer_set_options(struct writer *writer, AVDictionary **options)
 
 // ---- packets ----
 
-// A packet that comes while nothing can be written.
-static void leave_out(struct writer *writer, const AVPacket *packet)
-{
-    writer->skipped += delivery_is_video(writer->delivery, packet);
-}
-
-static void leave_out_waiting(struct writer *writer)
-{
-    AVPacket *packet = NULL;
-    while (!queue_pop_until(writer->queue, &packet, 0) && packet) {
-        leave_out(writer, packet);
-        av_packet_free(&packet);
-    }
-}
-
 // What the next packet of video is the first of: another picture size.
 static void take_change(struct writer *writer)
 {
@@ -141,6 +126,31 @@ static void take_change(struct writer *writer)
     monitor_unlock(&writer->lock);
 }
 
+static void note_left_out(struct writer *writer)
+{
+    writer->skipped++;
+    writer->missing += writer->target.kind == TARGET_SEGMENTS;
+}
+
+// A packet that comes while nothing can be written.
+static void leave_out(struct writer *writer, const AVPacket *packet)
+{
+    if (!delivery_is_video(writer->delivery, packet))
+        return;
+    take_change(writer);
+    writer->popped++;
+    note_left_out(writer);
+}
+
+static void leave_out_waiting(struct writer *writer)
+{
+    AVPacket *packet = NULL;
+    while (!queue_pop_until(writer->queue, &packet, 0) && packet) {
+        leave_out(writer, packet);
+        av_packet_free(&packet);
+    }
+}
+
 static enum status write_packet(struct writer *writer, AVPacket *packet)
 {
     int64_t begin_ns = meter_now_ns(), pts_us = packet->pos;
@@ -148,7 +158,8 @@ static enum status write_packet(struct writer *writer, AVPacket *packet)
     enum status status = writer->delivery->write(writer->delivery, packet, &written);
     writer->popped += video;
     writer->packets += video && written;
-    writer->skipped += video && !written && !status;
+    if (video && !written && !status)
+        note_left_out(writer);
     if (writer->watch.wrote && written)
         writer->watch.wrote(writer->watch.opaque, video ? pts_us : AV_NOPTS_VALUE, begin_ns);
     return status;
@@ -474,8 +485,9 @@ void writer_figures(const struct writer *writer, struct writer_figures *figures)
 {
     const struct delivery *delivery = writer->delivery;
     *figures = (struct writer_figures){
-        .packets = writer->packets,
-        .skipped = writer->skipped,
+        .packets = writer->packets - delivery->unsafe - delivery->lost,
+        .skipped = writer->skipped + delivery->lost,
+        .missing = writer->missing + delivery->lost,
         .bytes = delivery->bytes,
         .files = delivery->files,
         .connects = delivery->connects,

@@ -101,6 +101,7 @@ enum status writer_join(struct writer *writer);
 struct writer_figures {
     int64_t packets; // of video, written
     int64_t skipped; // of video, left out
+    int64_t missing; // of those: there was no room on the disk for them
     int64_t bytes;
     int64_t files;    // segments begun
     int64_t connects; // times that a connection stood

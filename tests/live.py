@@ -134,10 +134,13 @@ class Job:
             time.sleep(0.01)
         return time.monotonic() - start
 
+    def frames(self):
+        """How many there were by the last line that told of them."""
+        return max((int(line.split()[1]) for line in self.said if line.startswith("frame ")), default=0)
+
     def await_frames(self, frames=5, limit=15):
         start = time.monotonic()
-        while not any(line.startswith("frame ") and int(line.split()[1]) >= frames
-                      for line in self.said):
+        while self.frames() < frames:
             assert time.monotonic() - start < limit, "".join(self.said)
             assert self.process.poll() is None, "".join(self.said)
             time.sleep(0.02)

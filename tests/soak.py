@@ -111,7 +111,7 @@ def bother(job, folder, metrics, page, seconds):
 
 def check(told, used, camera, rate, seconds):
     frames = told["frames"]
-    drops = sum(frames[k] for k in ("dropped_range", "dropped_stop", "dropped_clock", "dropped_late"))
+    drops = sum(frames[k] for k in ("dropped_range", "dropped_stop", "dropped_clock", "dropped_late", "dropped_disk"))
     late = used[len(used) // 4:]
     facts = {
         "the ledger adds up": frames["in"] + frames["filled"] == frames["out"] + drops,

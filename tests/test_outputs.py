@@ -12,8 +12,10 @@ import re
 import resource
 import shutil
 import socket
+import subprocess
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 import cv2
@@ -567,6 +569,56 @@ def test_segments_of_a_live_source_are_named_by_the_clock(tmp_path):
         assert len(files) == 2 and check_segments(files, 1) == told["frames"]["out"] == 50
         expected = {time.strftime(form, time.localtime(begin + k)) for k in range(8)}
         assert {re.sub(r"-1$", "", file.stem) for file in files} <= expected
+
+
+def fill(folder):
+    """Leave no room on a small disk."""
+    with open(folder / "filler", "wb", buffering=0) as filler:
+        try:
+            while filler.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+
+
+@pytest.mark.parametrize("kind, beside", [("mkv", []), ("mp4", ["-o", "rec.mkv"]), ("ts", [])])
+def test_a_live_recording_outlives_a_full_disk(small_disk, tmp_path, kind, beside):
+    port = free_port()
+    subprocess.run(["mount", "-o", "remount,size=4m", small_disk], check=True)
+    with Job(tmp_path, PICTURE, f"small/s.{kind}", "--segment", 1, *beside, "--metrics", port) as job:
+        job.await_frames(60)
+        fill(small_disk)
+        job.await_words("what comes now is missing")
+        before = set(small_disk.glob("s-*"))
+        time.sleep(2)
+        shown = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
+        (small_disk / "filler").unlink()
+        job.await_words("goes on after")
+        job.await_frames(job.frames() + 60)
+        told = job.stop()
+    files = sorted(small_disk.glob("s-*"))
+    one, frames = told["outputs"][0], told["frames"]
+    assert before < set(files) and len(files) == one["files"] and not tools.leftovers(small_disk)
+    assert check_segments(set(files) - before) > 40
+    in_files = sum(frames_of(file) for file in files)
+    assert one["frames"] <= in_files <= one["frames"] + 2 and one["missing"] == one["dropped"] > 40
+    assert one["frames"] + one["missing"] == frames["out"] + frames["dropped_disk"]
+    assert frames["dropped_disk"] == (0 if beside else one["missing"])
+    missing = re.search(r'^sluice_output_missing_total{output="small/s\.\w+"} (\d+)$', shown, re.M)
+    assert 0 < int(missing[1]) < one["missing"] and not one["failed"]
+    if beside:
+        misses_nothing(told, tmp_path / "rec.mkv")
+
+
+def test_a_recording_whose_disk_stays_full_is_not_whole(small_disk, tmp_path):
+    """What is there plays, and the exit code says that something is missing."""
+    with Job(tmp_path, PICTURE, "small/s.mkv", "--segment", 1, "--duration", 6) as job:
+        job.await_frames(30)
+        fill(small_disk)
+        told = job.end(3)
+    assert told["frames"]["dropped_disk"] > 20 and "No space left" in told["error"]
+    assert sum(frames_of(file) for file in small_disk.glob("s-*")) >= told["frames"]["out"] > 0
+    assert job.count("that the disk had no room for") == 1
 
 
 @needs_rtsp
