@@ -543,8 +543,9 @@ int ctl_command(struct settings *settings)
         fprintf(stderr, "sluice: nobody listens on %s: %s\n", settings->topic, strerror(errno));
         return EXIT_INPUT;
     }
-    int code = add_words(&line, settings->word, settings->words, settings->config.overwrite) ? ask(fd, settings->topic, &line)
-                                                                 : EXIT_OTHER;
+    int code = add_words(&line, settings->word, settings->words, settings->config.overwrite)
+                   ? ask(fd, settings->topic, &line)
+                   : EXIT_OTHER;
     text_free(&line);
     close(fd);
     return code;
