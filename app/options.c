@@ -103,7 +103,8 @@ static const struct row rows[] = {
     {ID_OPEN_TIMEOUT, 0, "open-timeout", "TIME", "give up opening after so long (10)"},
     {ID_STALL_TIMEOUT, 0, "stall-timeout", "TIME", "without a picture for so long it is lost (5)"},
     {ID_RECONNECT, 0, "reconnect", "N",
-     "attempts to have it back: forever (as is), no, or so many"},
+     "attempts to have it back: forever (as is), no, or so many; where it is\n"
+     "                               given, also while it is absent at the start"},
     {ID_MAX_LATENCY, 0, "max-latency", "TIME", "drop frames that are older, as in 120ms (2 s)"},
     {ID_GAP, 0, "gap", "HOW", "while it is lost, show nothing new (skip), freeze, or black"},
     {0, 0, NULL, NULL, "Output (those behind -o are for that output)"},
@@ -330,10 +331,11 @@ static int set_time(const char *name, const char *text, bool zero, double *secon
     return zero || *seconds > 0 ? -1 : complain(name, text, "more than 0");
 }
 
-static int set_reconnects(const char *name, const char *text, int *reconnects)
+static int set_reconnects(const char *name, const char *text, int *reconnects, bool *await_start)
 {
     double value;
-    *reconnects = strcmp(text, "no") ? 0 : -1;
+    *await_start = strcmp(text, "no");
+    *reconnects = *await_start ? 0 : -1;
     if (!strcmp(text, "no") || !strcmp(text, "forever"))
         return -1;
     if (!parse_whole(text, 1, 1e6, &value))
@@ -474,7 +476,7 @@ static int set(struct settings *settings, enum id id, const char *text)
     case ID_MAX_LATENCY:
         return set_time(name, text, false, &config->max_latency);
     case ID_RECONNECT:
-        return set_reconnects(name, text, &config->reconnects);
+        return set_reconnects(name, text, &config->reconnects, &config->await_start);
     case ID_OUTPUT:
         add_output(settings, text);
         return -1;

@@ -22,6 +22,7 @@ struct source_request source_request_of(const struct sluice_config *config)
                                    .open_timeout = config->open_timeout,
                                    .stall_timeout = config->stall_timeout,
                                    .reconnects = config->reconnects,
+                                   .await_start = config->await_start,
                                    .simulate = config->simulate};
 }
 
@@ -43,6 +44,7 @@ static struct sink_request request_of(const struct sluice_config *config,
         .reconnects = config->reconnects == 0  ? -1
                       : config->reconnects < 0 ? 0
                                                : config->reconnects,
+        .await_start = config->await_start,
     };
 }
 

@@ -537,6 +537,11 @@ void live_close(struct live **live)
     *live = NULL;
 }
 
+void live_set_log(struct live *live, const struct log *log)
+{
+    live->log = log;
+}
+
 const AVFormatContext *live_format(const struct live *live)
 {
     return live->format;

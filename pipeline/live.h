@@ -36,6 +36,9 @@ enum status live_open(const struct live_request *request, const struct log *log,
                       struct live **live);
 void live_close(struct live **live);
 
+// Say things there from now on. Before the first live_read().
+void live_set_log(struct live *live, const struct log *log);
+
 // What the first connection held, in a context that nothing can be read from.
 const AVFormatContext *live_format(const struct live *live);
 

@@ -121,6 +121,7 @@ struct sink_request {
     bool overwrite;
     double open_timeout, stall_timeout; // of connections, seconds
     int reconnects;                     // attempts in a row; below 0: for ever
+    bool await_start;                   // as many when an address is not reached at first
 };
 
 enum { OUTPUTS_MOST = 16 };

@@ -31,6 +31,7 @@ struct encode_sink {
     int stream; // of the source: the filtered one
     struct scaler *scaler;
     bool said_scaled;
+    bool await_start; // an address that is not reached at first is tried again
     int64_t seen_ns;  // when something was encoded though nobody watched
     struct turn turn; // of every frame, because the container cannot ask for it
     // The encoder's geometry.
@@ -323,7 +324,7 @@ static enum status open_writers(struct encode_sink *self)
     enum status status = describe(self, &codec, &opening.streams);
     for (int k = 0; k < self->writers && !status; k++) {
         opening.skips = skips(self, self->writer[k]);
-        opening.must_connect = !self->video.crowded && self->writers == 1;
+        opening.must_connect = !self->video.crowded && self->writers == 1 && !self->await_start;
         status = writer_open(self->writer[k], &opening);
         opening.watch = (struct writer_watch){0};
     }
@@ -731,6 +732,7 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
     };
     self->log = log;
     self->stop = stop;
+    self->await_start = request->await_start;
     *sink = &self->base;
     enum status status = create_writer(self, request);
     if (!status)

@@ -116,6 +116,9 @@ struct sluice_config {
                                 // live sources, any of files and playlists
     int reconnects;             // attempts in a row, at once and then 0.25 s to 10 s apart; 0: for
                                 // ever, below 0: none
+    bool await_start; // tried again so often, too: a live source that is absent at the start, which
+                      // sluice_job_create() waits for, and an address that is published to; else
+                      // that fails at once
     // Faults on purpose, of any input: "loss=2%,corrupt=1%" (of the filtered stream's packets),
     // "stall=8s@30s,close@40s,ts-jump=-5s@60s,res-change=640x360@90s" (so long after the first
     // packet), and "seed=7" for others of that kind. The same text and file give the same faults.

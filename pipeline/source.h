@@ -30,6 +30,7 @@ struct source_request {
     double stall_timeout;       // seconds; 0: 5, of playlists 30
     int reconnects;             // of live sources after a loss: 0 for ever, below 0 none, else so
                                 // many attempts in a row
+    bool await_start;           // as often when it is absent at the start
     const char *simulate;       // (optional) faults, see simulate.h
 };
 

@@ -451,7 +451,7 @@ static bool is_live(const struct source_request *request)
 
 enum status source_begin(struct source *source, const struct source_request *request)
 {
-    enum status status = is_live(request) ? open_live(source, request) : open_file(source, request);
+    enum status status = source_await(source, request, is_live(request) ? open_live : open_file);
     if (!status)
         status = choose_stream(source, request->stream);
     if (!status && source->live && request->start > 0)

@@ -8,6 +8,11 @@
 // has its name and its deadlines. Returns what source_open() does; on failure the caller closes.
 enum status source_begin(struct source *source, const struct source_request *request);
 
+// Open the demuxer or the connection by open(), of addresses and devices again and again while they
+// are absent if the request says so. Returns what the last attempt did.
+enum status source_await(struct source *source, const struct source_request *request,
+                         enum status (*open)(struct source *, const struct source_request *));
+
 // Whether nobody wants more of it. Any thread.
 static inline bool source_is_over(const struct source *source)
 {

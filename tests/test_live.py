@@ -7,6 +7,7 @@ import contextlib
 import json
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -332,7 +333,71 @@ def test_nobody_there_is_an_error_at_once(run):
     assert result.code == 4 and "Connection refused" in result.stderr
 
 
+LISTENING = "tcp://127.0.0.1:{}?listen=1"
+
+
+def test_a_source_that_is_absent_at_the_start_is_waited_for(tmp_path):
+    port = free_port()
+    with Job(tmp_path, f"tcp://127.0.0.1:{port}", "out.mkv", "--reconnect", "forever") as job:
+        job.await_words("Connection refused; it is tried again")
+        time.sleep(1)
+        with sender("mpegts", LISTENING.format(port)):
+            job.await_words("is there after")
+            job.await_frames(10)
+            job.stop()
+    assert job.count("is tried again") == 1
+    check_times(tmp_path / "out.mkv")
+
+
+@needs_rtsp
+def test_a_camera_that_is_absent_at_the_start_is_waited_for(tmp_path):
+    with rtsp(SMALL) as server:
+        server.kill()
+        with Job(tmp_path, server.urls[0], "out.mkv", "--reconnect", "forever") as job:
+            job.await_words("is tried again")
+            server.start()
+            job.await_frames(10)
+            job.lose(server)
+            told = job.stop()
+    assert told["frames"]["losses"] == told["frames"]["reconnects"] == 1
+
+
+@pytest.mark.parametrize("name", ["tcp://127.0.0.1:{}", "rtsp://127.0.0.1:{}/x", "http://127.0.0.1:{}/x",
+                                  "/dev/video{}"])
+def test_so_many_attempts_at_the_start_and_no_more(run, tmp_path, name):
+    name = name.format(free_port())
+    result = run(name, "out.mkv", "--reconnect", 2)
+    assert result.code == 4 and result.stderr.count("it is tried again") == 1, result.stderr
+    assert result.stderr.count(name) == 2 and not list(tmp_path.iterdir())
+    for more in [], ["--reconnect", "no"]:
+        result = run(name, "out.mkv", *more)
+        assert result.code == 4 and "again" not in result.stderr, result.stderr
+
+
+def test_what_will_not_come_is_not_waited_for(run, tmp_path):
+    for name in "absent.mp4", "file:absent.mp4", "lavfi:nonsense", "-":
+        result = run(name, "null:", "--reconnect", "forever", timeout=20)
+        assert result.code == 4, result.stderr
+
+
+def test_a_stop_while_a_source_is_waited_for(tmp_path):
+    command = [tools.SLUICE, f"tcp://127.0.0.1:{free_port()}", "out.mkv", "--reconnect", "forever"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, cwd=tmp_path, text=True)
+    assert "is tried again" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(4) == 130 and not list(tmp_path.iterdir())
+
+
 # ---- outputs ----
+
+
+def test_a_server_that_is_absent_at_the_start_is_waited_for(tmp_path):
+    port = free_port()
+    with Job(tmp_path, PICTURES, f"tcp://127.0.0.1:{port}", "--reconnect", "forever") as job:
+        job.await_words("is tried again")
+        with Server("ffmpeg", "-v", "quiet", "-i", LISTENING.format(port), "-f", "null", "-"):
+            job.await_words("is reached")
+            job.stop()
 
 
 def test_what_is_made_for_a_page_is_no_recording(run, tmp_path, clips):
