@@ -113,7 +113,8 @@ void notify_stop(struct notify **notify);
 void terminal_log(void *opaque, enum sluice_log_level level, const char *sentence);
 
 // A line about a running job on standard error, from a thread of its own: every half second in
-// place on a terminal, every second as a new line elsewhere. NULL settings->quiet: none.
+// place on a terminal that takes escape codes, every second as a new line elsewhere. NULL
+// settings->quiet: none.
 struct progress;
 struct progress *progress_start(const struct sluice_job *job, const struct settings *settings);
 void progress_stop(struct progress **progress);

@@ -1,8 +1,12 @@
 // Standard error: messages, a line of progress, the closing summary.
+#include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,10 +17,17 @@ static bool is_terminal(void)
     return isatty(STDERR_FILENO);
 }
 
+// Whether standard error understands escape codes. Without TERM nothing is known of it.
+static bool takes_escapes(void)
+{
+    const char *term = getenv("TERM");
+    return is_terminal() && term && *term && strcmp(term, "dumb");
+}
+
 static bool wants_color(void)
 {
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return is_terminal() && !(no && *no) && term && strcmp(term, "dumb");
+    const char *no = getenv("NO_COLOR");
+    return takes_escapes() && !(no && *no);
 }
 
 static void print_sentence(enum sluice_log_level level, const char *sentence)
@@ -26,7 +37,8 @@ static void print_sentence(enum sluice_log_level level, const char *sentence)
         color = level == SLUICE_ERROR ? "\033[31m" : "\033[33m";
         plain = "\033[0m";
     }
-    fprintf(stderr, "%ssluice: %s%s%s\n", is_terminal() ? "\r\033[K" : "", color, sentence, plain);
+    fprintf(stderr, "%ssluice: %s%s%s\n", takes_escapes() ? "\r\033[K" : "", color, sentence,
+            plain);
 }
 
 void terminal_log(void *opaque, enum sluice_log_level level, const char *sentence)
@@ -53,30 +65,117 @@ struct progress {
     bool done;
 };
 
-static void print_time(double seconds)
+// The line's pieces from left to right. Where it is narrow those of the highest rank go first.
+enum { PIECES = 8, PIECE = 48 };
+struct line {
+    struct piece {
+        char text[PIECE];
+        int rank;
+    } piece[PIECES];
+    int pieces;
+};
+
+__attribute__((format(printf, 3, 4))) static void add_piece(struct line *line, int rank,
+                                                            const char *format, ...)
+{
+    va_list arguments;
+    struct piece *piece = &line->piece[line->pieces++];
+    assert(line->pieces <= PIECES);
+    va_start(arguments, format);
+    vsnprintf(piece->text, sizeof piece->text, format, arguments);
+    va_end(arguments);
+    piece->rank = rank;
+}
+
+static void add_time(struct line *line, int rank, const char *before, double seconds)
 {
     long whole = (long)(seconds + 0.5);
-    fprintf(stderr, "%02ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    add_piece(line, rank, "%s%02ld:%02ld:%02ld", before, whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+// 0: unknown. Frames that an encoder still holds are not done.
+static double part_done(const struct sluice_progress *now)
+{
+    double done = (double)(now->frames - now->frames_pending);
+    if (now->frames_total > 0)
+        return done / (double)now->frames_total;
+    if (now->media_total <= 0 || !now->frames)
+        return 0;
+    return now->media_seconds / now->media_total * done / (double)now->frames;
+}
+
+// What is being done when no more frames come, which may take a while.
+static void add_ending(struct line *line, const struct sluice_progress *now)
+{
+    if (!now->flushing && !now->stopping)
+        return;
+    if (now->frames_pending)
+        add_piece(line, 1, "encoding the last %lld", (long long)now->frames_pending);
+    else
+        add_piece(line, 1, "%s", now->flushing ? "finishing the output" : "stopping");
+}
+
+static void compose(struct line *line, const struct sluice_progress *now)
+{
+    double rate = now->seconds > 0 ? (double)now->frames / now->seconds : 0;
+    double speed = now->seconds > 0 ? now->media_seconds / now->seconds : 0, part = part_done(now);
+    bool ends = now->flushing || now->stopping;
+    add_piece(line, 0, "frame %lld", (long long)now->frames);
+    add_piece(line, 5, "%.1f fps", rate);
+    add_piece(line, 6, "%.2fx", speed);
+    add_time(line, 4, "", now->media_seconds);
+    add_ending(line, now);
+    if (part > 0 && part <= 1 && (!ends || now->frames_pending)) {
+        add_piece(line, 2, "%.0f %%", 100 * part);
+        add_time(line, 3, "ETA ", now->seconds * (1 - part) / part);
+    }
+    if (now->damaged)
+        add_piece(line, 1, "%lld damaged", (long long)now->damaged);
+}
+
+static int line_width(const struct line *line)
+{
+    int width = 0;
+    for (int k = 0; k < line->pieces; k++)
+        width += (int)strlen(line->piece[k].text) + (k ? 2 : 0);
+    return width;
+}
+
+// A line as wide as the terminal would wrap, and could not be replaced.
+static void fit_line(struct line *line, int columns)
+{
+    while (line->pieces > 1 && line_width(line) >= columns) {
+        int out = 0;
+        for (int k = 1; k < line->pieces; k++)
+            if (line->piece[k].rank >= line->piece[out].rank)
+                out = k;
+        line->pieces--;
+        memmove(&line->piece[out], &line->piece[out + 1],
+                (size_t)(line->pieces - out) * sizeof *line->piece);
+    }
+    if (line_width(line) >= columns)
+        line->piece[0].text[columns - 1] = 0;
+}
+
+// INT_MAX: unknown.
+static int terminal_columns(void)
+{
+    struct winsize size;
+    return !ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : INT_MAX;
 }
 
 static void print_progress(const struct progress *progress)
 {
     struct sluice_progress now;
+    struct line line = {0};
     sluice_job_progress(progress->job, &now);
-    double rate = now.seconds > 0 ? (double)now.frames / now.seconds : 0;
-    double part = now.frames_total > 0  ? (double)now.frames / (double)now.frames_total
-                  : now.media_total > 0 ? now.media_seconds / now.media_total
-                                        : 0;
+    compose(&line, &now);
+    if (progress->in_place)
+        fit_line(&line, terminal_columns());
     flockfile(stderr);
-    fprintf(stderr, "%sframe %lld  %.1f fps  %.2fx  ", progress->in_place ? "\r\033[K" : "",
-            (long long)now.frames, rate, now.seconds > 0 ? now.media_seconds / now.seconds : 0);
-    print_time(now.media_seconds);
-    if (part > 0 && part <= 1) {
-        fprintf(stderr, "  %.0f %%  ETA ", 100 * part);
-        print_time(now.seconds * (1 - part) / part);
-    }
-    if (now.damaged)
-        fprintf(stderr, "  %lld damaged", (long long)now.damaged);
+    fputs(progress->in_place ? "\r\033[K" : "", stderr);
+    for (int k = 0; k < line.pieces; k++)
+        fprintf(stderr, "%s%s", k ? "  " : "", line.piece[k].text);
     if (!progress->in_place)
         fputc('\n', stderr);
     fflush(stderr);
@@ -111,7 +210,7 @@ struct progress *progress_start(const struct sluice_job *job, const struct setti
     if (!progress)
         return NULL;
     progress->job = job;
-    progress->in_place = is_terminal();
+    progress->in_place = takes_escapes();
     pthread_mutex_init(&progress->lock, NULL);
     pthread_cond_init(&progress->changed, NULL);
     if (pthread_create(&progress->thread, NULL, progress_run, progress)) {

@@ -75,7 +75,11 @@ static enum status write_frame(struct sluice_job *job, AVFrame *const *picture)
         status = STATUS_STOPPED;
     }
     note_pace(job, meter_now_ns() - start);
-    job_span(job, SLUICE_PART_ENCODE, start, picture ? job->frames_out : -1);
+    int64_t frame = picture ? job->frames_out : -1;
+    if (job->sink->has_threads)
+        trace_span(job->trace, TRACE_ENCODE, "encode", start, meter_now_ns(), frame);
+    else
+        job_span(job, SLUICE_PART_ENCODE, start, frame);
     return status;
 }
 
@@ -204,6 +208,7 @@ enum status encode_run(struct sluice_job *job)
             give_up(job, status); // go on waiting: no slot may be freed while it runs
         ring_release(job->ring, slot);
     }
+    job->flushing = true;
     if (!status)
         status = write_frame(job, NULL);
     if (status == STATUS_STOPPED)

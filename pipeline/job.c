@@ -257,8 +257,10 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
         status = trace_create(config->trace, config->overwrite, &job->log, &job->trace);
     if (!status)
         status = sink_create(outputs, count, &job->log, &job->stop, &job->sink);
-    if (!status)
+    if (!status) {
         sink_list_formats(job->sink, job->formats);
+        job->sink->meter = &job->meter[SLUICE_PART_ENCODE];
+    }
     int64_t begin_ns = meter_now_ns();
     if (!status)
         status = name_outputs(job);

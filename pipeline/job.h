@@ -110,6 +110,7 @@ struct sluice_job {
     struct stop stop;         // asked for from outside
     atomic_bool ends;         // enough frames: what follows is not wanted
     atomic_bool under_way;    // what sluice_job_run() builds is there
+    atomic_bool flushing;     // the encoder has the last frame
     atomic_bool finishing;    // the threads have ended, or are left alone
     _Atomic int64_t last_end; // where the last wanted frame ends, in microseconds
     _Atomic int64_t frames_in, frames_out, dropped_range, dropped_stop, dropped_late, filled,

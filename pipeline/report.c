@@ -29,7 +29,7 @@ char *sluice_public_chain(const char *text)
 
 // What of the sink others may ask while the job runs. Zero before and without it.
 struct sink_figures {
-    int64_t dropped, kept, missing;
+    int64_t dropped, kept, missing, pending;
     bool carries;
 };
 
@@ -50,7 +50,12 @@ static struct sink_figures ask_sink(const struct sluice_job *job)
     monitor_lock(lock);
     struct sink_output list[OUTPUTS_MOST];
     if (job->sink && job->under_way)
-        figures = (struct sink_figures){job->sink->dropped, job->sink->kept, 0, job->sink->carries};
+        figures = (struct sink_figures){
+            .dropped = job->sink->dropped,
+            .kept = job->sink->kept,
+            .pending = job->sink->pending ? job->sink->pending(job->sink) : 0,
+            .carries = job->sink->carries,
+        };
     if (job->sink && job->under_way && job->outputs == 1) {
         job->sink->outputs(job->sink, list, 1);
         look_at_recording(list, &figures);
@@ -129,6 +134,7 @@ static void report_ledger(const struct sluice_job *job, struct sluice_progress *
     progress->damaged = progress->frames_damaged + progress->packets_damaged;
     progress->verified = job->verified;
     progress->bytes_out = bytes_out(job);
+    progress->frames_pending = job->ran ? 0 : ask_sink(job).pending;
 }
 
 static void report_pace(const struct sluice_job *job, struct sluice_progress *progress)
@@ -162,6 +168,7 @@ void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *p
                                    : 0,
         .media_seconds = (double)job->media_us * 1e-6,
         .media_total = media,
+        .flushing = job->flushing,
         .stopping = job->stop.asked || job->finishing,
     };
     report_ledger(job, progress);

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "pipeline/meter.h"
 #include "pipeline/pixel.h"
 #include "pipeline/stop.h"
 #include "pipeline/writer.h"
@@ -73,6 +74,8 @@ struct sink {
     bool is_live;             // it is watched while it is written: all goes at the source's pace
     _Atomic int64_t dropped;  // frames that the output's clock has no tick for
     _Atomic int64_t kept;     // of sinks that carry: frames that a stop does not take back
+    bool has_threads;         // write() hands frames over, and `meter` is the sink's own to keep
+    struct meter *meter;      // (optional) how long the busiest of its threads has been
     atomic_bool absent;       // a stop left it without a picture; set by finish()
     enum AVPixelFormat pixel; // of what is written: of the frames, unless open() changes it
 
@@ -101,6 +104,10 @@ struct sink {
     // Name what libswscale has to convert before pictures, number n in pixel format pixel[n], can
     // be encoded: a line each. NULL: nothing.
     void (*print_steps)(const struct sink *sink, const enum AVPixelFormat *pixel, FILE *to);
+
+    // How many of the frames that write() took have not come out of an encoder yet; of several
+    // outputs that which is behind most. Any thread. NULL: none are kept back.
+    int64_t (*pending)(const struct sink *sink);
 
     // Describe outputs number `first` and following, at most `most`. Returns how many. Any thread.
     int (*outputs)(const struct sink *sink, struct sink_output *list, int most);

@@ -31,9 +31,10 @@ struct encode_sink {
     int stream; // of the source: the filtered one
     struct scaler *scaler;
     bool said_scaled;
-    bool await_start; // an address that is not reached at first is tried again
-    int64_t seen_ns;  // when something was encoded though nobody watched
-    struct turn turn; // of every frame, because the container cannot ask for it
+    _Atomic int64_t taken; // frames
+    bool await_start;      // an address that is not reached at first is tried again
+    int64_t seen_ns;       // when something was encoded though nobody watched
+    struct turn turn;      // of every frame, because the container cannot ask for it
     // The encoder's geometry.
     int width, height;
 };
@@ -521,6 +522,7 @@ static enum status write(struct sink *sink, AVFrame *frame)
 {
     struct encode_sink *self = (struct encode_sink *)sink;
     bool full = self->base.one_frame && self->base.kept > 0; // beside outputs that hold more
+    self->taken += frame != NULL;
     if (frame && (full || is_idle(self))) {
         self->base.kept++;
         return STATUS_OK;
@@ -588,6 +590,12 @@ static void print_steps(const struct sink *sink, const enum AVPixelFormat *pixel
     snprintf(purpose, sizeof purpose, "for the encoder %s", self->codec->name);
     if (wanted != *pixel && wanted != AV_PIX_FMT_NONE)
         scaler_print_step(*pixel, wanted, purpose, to);
+}
+
+static int64_t pending(const struct sink *sink)
+{
+    int64_t frames = ((const struct encode_sink *)sink)->taken - sink->kept - sink->dropped;
+    return frames > 0 ? frames : 0;
 }
 
 static int outputs(const struct sink *sink, struct sink_output *list, int most)
@@ -726,6 +734,7 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
         .hurry = hurry,
         .finish = finish,
         .print_steps = print_steps,
+        .pending = pending,
         .outputs = outputs,
         .memory = memory,
         .destroy = destroy,

@@ -23,6 +23,8 @@ struct branch {
     void *opaque;
     pthread_t thread;
     bool opened;
+    struct meter *meter; // the fan's; NULL: none
+    int64_t busy_ns;     // the thread's
     _Atomic int64_t given, dropped;
     atomic_int status; // enum status
     atomic_bool finished;
@@ -47,6 +49,21 @@ static void drop_frame(void *frame_)
 
 // ---- a branch ----
 
+// The fan has been busy for as long as the busiest of its threads.
+static enum status write_metered(struct branch *branch, AVFrame *frame)
+{
+    int64_t begin_ns = meter_now_ns();
+    enum status status = branch->sink->write(branch->sink, frame);
+    branch->busy_ns += meter_now_ns() - begin_ns;
+    if (!branch->meter)
+        return status;
+    int64_t most = branch->meter->busy_ns;
+    while (branch->busy_ns > most &&
+           !atomic_compare_exchange_weak(&branch->meter->busy_ns, &most, branch->busy_ns))
+        ;
+    return status;
+}
+
 static void *run(void *branch_)
 {
     struct branch *branch = branch_;
@@ -56,11 +73,11 @@ static void *run(void *branch_)
         bool late = branch->is_late && branch->is_late(branch->opaque, frame);
         branch->dropped += late;
         if (!late)
-            status = branch->sink->write(branch->sink, frame);
+            status = write_metered(branch, frame);
         av_frame_free(&frame);
     }
     if (!status)
-        status = branch->sink->write(branch->sink, NULL);
+        status = write_metered(branch, NULL);
     branch->status = (int)status;
     branch->dropped += queue_abandon(branch->frames);
     monitor_lock(&branch->lock);
@@ -143,6 +160,7 @@ static enum status open(struct sink *sink, const struct sink_video *video)
     struct sink_video mine = *video;
     mine.crowded = true;
     for (int k = 0; k < self->branches; k++) {
+        self->branch[k].meter = sink->meter;
         enum status status = open_branch(&self->branch[k], &mine, self->log);
         if (status)
             return status;
@@ -219,6 +237,20 @@ static enum status finish(struct sink *sink, bool cut)
     }
     sink->absent = absent == self->branches;
     return status;
+}
+
+static int64_t pending(const struct sink *sink)
+{
+    const struct fan_sink *self = (const struct fan_sink *)sink;
+    int64_t most = 0;
+    for (int k = 0; k < self->branches; k++) {
+        const struct branch *branch = &self->branch[k];
+        const struct sink *one = branch->sink;
+        int64_t frames = branch->given - branch->dropped - one->kept - one->dropped;
+        if (one->carries && !branch->status && frames > most)
+            most = frames;
+    }
+    return most;
 }
 
 // What an output has neither written nor left out by the end has not come out of its encoder.
@@ -338,11 +370,13 @@ enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
         .hurry = hurry,
         .finish = finish,
         .print_steps = print_steps,
+        .pending = pending,
         .outputs = outputs,
         .memory = memory,
         .destroy = destroy,
     };
     self->base.one_frame = true;
+    self->base.has_threads = true;
     for (int k = 0; k < count; k++) {
         self->base.one_frame &= self->branch[k].sink->one_frame;
         if (picture[k])

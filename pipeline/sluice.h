@@ -275,14 +275,16 @@ struct sluice_latency {
 // A snapshot, from any thread while the job exists. The ledger, losses, bytes and seconds never
 // fall.
 struct sluice_progress {
-    int64_t frames;       // filtered and handed to the encoder
-    int64_t frames_total; // about how many there will be; 0: unknown
-    double seconds;       // since sluice_job_run() began
-    double media_seconds; // of video written
-    double media_total;   // 0: unknown
-    int64_t damaged;      // so far
-    bool stopping;        // nothing more comes: a stop was asked for, or the last frame is through
-                          // and the output is being made whole
+    int64_t frames;         // filtered and handed to the encoder
+    int64_t frames_pending; // of these, those that have not come out of the slowest encoder yet
+    int64_t frames_total;   // about how many there will be; 0: unknown
+    double seconds;         // since sluice_job_run() began
+    double media_seconds;   // of video written
+    double media_total;     // 0: unknown
+    int64_t damaged;        // so far
+    bool flushing; // the last frame is through: encoders give what they hold, files are ended
+    bool stopping; // nothing more comes: a stop was asked for, or the last frame is through
+                   // and the output is being made whole
 
     // The ledger so far, as in struct sluice_summary: frames that are under way came in and are
     // nowhere else yet.
