@@ -1,12 +1,15 @@
 """The command line: what each option does, and what is refused and how."""
 
+import fcntl
 import json
 import os
 import pty
 import re
 import select
 import socket
+import struct
 import subprocess
+import termios
 import time
 from xml.etree import ElementTree
 
@@ -961,12 +964,13 @@ def test_progress_off_a_terminal_is_a_line_a_second(clips, tmp_path):
     assert "\r" not in text and "\033" not in text
 
 
-def on_terminal(command, env):
+def on_terminal(command, env, columns=0):
     """Run under a pseudo-terminal; returns what it would show."""
     try:
         ours, theirs = pty.openpty()
     except OSError:
         pytest.skip("no pseudo-terminals here")
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     process = command(theirs, env)
     os.close(theirs)
     shown = b""
@@ -991,6 +995,48 @@ def test_progress_on_a_terminal_stays_in_place(clips):
     assert len(re.findall(r"\r\033\[Kframe \d+", shown)) >= 2
     assert not re.search(r"frame \d+  [^\r]*\n", shown)
     assert "verdict" in shown
+
+
+@pytest.mark.parametrize("columns", [120, 60, 54, 30, 12, 6])
+def test_progress_never_fills_a_line_of_the_terminal(clips, columns):
+    """It would wrap then, and could not be replaced."""
+    shown = on_terminal(lambda to, env: slow_run(clips, [], to, 1.2, env), {"TERM": "xterm"}, columns)
+    lines = re.findall(r"\r\033\[K(frame[^\r\n\033]*)", shown)
+    assert lines and all(len(line) < columns for line in lines)
+    assert "fps" in lines[-1] or columns < 60
+
+
+@pytest.mark.parametrize("term", ["dumb", ""])
+def test_no_escape_codes_for_a_terminal_that_takes_none(clips, term):
+    shown = on_terminal(lambda to, env: slow_run(clips, ["-f", "gray"], to, 1.6, env), {"TERM": term})
+    assert re.search(r"^frame \d+ .*\n", shown.replace("\r\n", "\n"), re.M)
+    assert "\033" not in shown and "\r" not in shown.replace("\r\n", "")
+
+
+# x264 looks at all of the frames before it gives the first: nearly all of its work is in the flush.
+LATE = ["--preset", "placebo", "--option", "rc-lookahead=250", "--option", "threads=1"]
+
+
+@pytest.fixture
+def late(tmp_path):
+    tools.ffmpeg("-f", "lavfi", "-i", "mandelbrot=size=480x270:rate=25", "-frames:v", 60, "-c:v", "ffv1",
+                 "-pix_fmt", "yuv420p", tmp_path / "in.mkv")
+
+
+def test_progress_says_that_the_encoder_gives_what_it_holds(run, late):
+    result = run("in.mkv", "out.mkv", *LATE)
+    ending = re.findall(r"^frame 60  .*  encoding the last (\d+)  (\d+) %  ETA .*$", result.stderr, re.M)
+    held = [int(frames) for frames, _ in ending]
+    assert held == sorted(held, reverse=True) and held[-1] < held[0] <= 60, result.stderr
+    assert all(int(part) < 100 for frames, part in ending if int(frames) > 0)
+
+
+@pytest.mark.parametrize("outputs", [["out.mkv", *LATE], ["out.mkv", *LATE, "-o", "hash:h.txt"],
+                                     ["hash:h.txt", "-o", "out.mkv", *LATE]])
+def test_verdict_counts_the_flush_of_every_output(run, tmp_path, late, outputs):
+    assert run("-q", "in.mkv", *outputs, "--json", "j.json").code == 0
+    pace = json.loads((tmp_path / "j.json").read_text())["pace"]
+    assert pace["busy"]["encode"] > 0.6 and pace["bottleneck"] == "encode", pace
 
 
 @pytest.mark.parametrize("env, coloured", [
