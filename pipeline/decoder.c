@@ -46,7 +46,9 @@ struct decoder {
     AVBufferPool *pool;
     size_t pool_size;
 
-    int marked; // packets that came with the mark of damage, less those refused since
+    int64_t packets; // given to libavcodec
+    int last_error;  // that it returned; 0: none
+    int marked;      // packets that came with the mark of damage, less those refused since
     _Atomic int64_t damaged_packets, damaged_frames;
 };
 
@@ -266,9 +268,11 @@ static enum status check_pixels(const struct decoder *decoder, int width, int he
 
 static enum status check_stream(const struct decoder *decoder)
 {
-    const AVStream *video = source_video(decoder->source);
     const AVCodecParameters *about = decoder->about;
     const char *name = decoder->source->name;
+    if (source_is_encrypted(decoder->source))
+        return fail(decoder->log, STATUS_INPUT,
+                    "%s is encrypted; sluice needs the video in the clear", name);
     if (!avcodec_find_decoder(about->codec_id)) {
         char tag[AV_FOURCC_MAX_STRING_SIZE];
         av_fourcc_make_string(tag, about->codec_tag);
@@ -277,9 +281,6 @@ static enum status check_stream(const struct decoder *decoder)
                     "newer FFmpeg may",
                     name, LIBAVCODEC_VERSION_MAJOR, avcodec_get_name(about->codec_id), tag);
     }
-    if (stream_data(video, AV_PKT_DATA_ENCRYPTION_INIT_INFO))
-        return fail(decoder->log, STATUS_INPUT,
-                    "%s is encrypted; sluice needs the video in the clear", name);
     return check_pixels(decoder, about->width, about->height);
 }
 
@@ -383,21 +384,34 @@ static void count_marked(struct decoder *decoder, const AVPacket *packet)
 }
 
 // The decoder refuses a packet. Those that were marked are counted already.
-static void count_refused(struct decoder *decoder)
+static void count_refused(struct decoder *decoder, int error)
 {
+    decoder->last_error = error;
     if (decoder->marked)
         decoder->marked--;
     else
         decoder->damaged_packets++;
 }
 
+// What libavcodec's error says, where some pictures of the stream's size find room. The memory may
+// be the GPU's, which is not asked.
+static int decoder_error(const struct decoder *decoder, int error)
+{
+    if (decoder->hardware)
+        return error;
+    const int64_t pictures = 4, bytes_of_pixel = 8;
+    const AVCodecParameters *about = decoder->about;
+    return input_error(error, (int64_t)about->width * about->height * pictures * bytes_of_pixel);
+}
+
 static enum status send(struct decoder *decoder, const AVPacket *packet)
 {
-    int error = avcodec_send_packet(decoder->codec, packet);
+    int error = decoder_error(decoder, avcodec_send_packet(decoder->codec, packet));
+    decoder->packets += packet && packet->size;
     if (error == AVERROR(ENOMEM))
         return STATUS_MEMORY;
     if (error < 0 && error != AVERROR_EOF)
-        count_refused(decoder);
+        count_refused(decoder, error);
     return STATUS_OK;
 }
 
@@ -522,6 +536,7 @@ enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
         if (decoder->pending && is_untried(decoder))
             status = restart(decoder);
         int error = status ? AVERROR(EAGAIN) : avcodec_receive_frame(decoder->codec, frame);
+        error = decoder_error(decoder, error);
         if (error == AVERROR_EOF && decoder->pending) {
             status = restart(decoder);
             continue;
@@ -550,10 +565,27 @@ enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
         } else if (error == AVERROR(ENOMEM)) {
             return STATUS_MEMORY;
         } else {
-            count_refused(decoder);
+            count_refused(decoder, error);
         }
     }
     return status;
+}
+
+void decoder_explain(const struct decoder *decoder, char *text, size_t size)
+{
+    const char *codec = decoder->codec->codec->name;
+    char words[AV_ERROR_MAX_STRING_SIZE] = "";
+    bool bare = decoder->last_error == -1; // of older decoders, which have no code for it
+    av_strerror(bare ? AVERROR_INVALIDDATA : decoder->last_error, words, sizeof words);
+    if (!decoder->packets)
+        snprintf(text, size, "of its video only the header is there");
+    else if (!decoder->last_error)
+        snprintf(text, size,
+                 "the %s decoder makes no picture of its %lld packets and gives no reason; the key "
+                 "frame may be missing (-v shows more)",
+                 codec, (long long)decoder->packets);
+    else
+        snprintf(text, size, "the %s decoder refuses its video: %s (-v shows more)", codec, words);
 }
 
 int64_t decoder_damaged_packets(const struct decoder *decoder)

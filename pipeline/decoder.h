@@ -37,6 +37,9 @@ enum status decoder_send(struct decoder *decoder, const AVPacket *packet);
 // never AV_NOPTS_VALUE. STATUS_EOF after the last frame.
 enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got);
 
+// Why there was no frame, in a sentence of at most `size` bytes.
+void decoder_explain(const struct decoder *decoder, char *text, size_t size);
+
 // Packets that came damaged or could not be decoded, and frames that were decoded with errors, so
 // far. Any thread.
 int64_t decoder_damaged_packets(const struct decoder *decoder);

@@ -351,6 +351,20 @@ static enum status learn_streams(struct sluice_job *job)
     return status == STATUS_EOF ? STATUS_OK : status;
 }
 
+static enum status say_no_frame(const struct sluice_job *job)
+{
+    const char *name = job->source->name;
+    char why[256];
+    if (job->frames_in)
+        return fail(&job->log, STATUS_INPUT, "%s has no frame in the range that was asked for",
+                    name);
+    if (source_is_scrambled(job->source))
+        return fail(&job->log, STATUS_INPUT, "%s is encrypted; sluice needs the video in the clear",
+                    name);
+    decoder_explain(job->decoder, why, sizeof why);
+    return fail(&job->log, STATUS_INPUT, "%s has no frame that can be decoded: %s", name, why);
+}
+
 static enum status first_frame(struct sluice_job *job, AVFrame **frame)
 {
     bool at_end = false;
@@ -365,14 +379,7 @@ static enum status first_frame(struct sluice_job *job, AVFrame **frame)
             status = decoder_send(job->decoder, NULL);
         }
     }
-    if (status != STATUS_EOF)
-        return status;
-    if (job->frames_in)
-        return fail(&job->log, STATUS_INPUT, "%s has no frame in the range that was asked for",
-                    job->source->name);
-    int64_t damaged = decoder_damaged_packets(job->decoder);
-    return fail(&job->log, STATUS_INPUT, "%s has no frame that can be decoded%s", job->source->name,
-                damaged ? ": its video is damaged" : ": it is only a header");
+    return status == STATUS_EOF ? say_no_frame(job) : status;
 }
 
 // Where the output will end before its input does, in microseconds; INT64_MAX: it will not, as far

@@ -63,8 +63,8 @@ static enum status open_decoder(struct recode *recode)
 // A damaged packet is the real decoder's to count.
 static enum status decode(struct recode *recode, const AVPacket *packet)
 {
-    return avcodec_send_packet(recode->decoder, packet) == AVERROR(ENOMEM) ? STATUS_MEMORY
-                                                                           : STATUS_OK;
+    int error = input_error(avcodec_send_packet(recode->decoder, packet), 0);
+    return error == AVERROR(ENOMEM) ? STATUS_MEMORY : STATUS_OK;
 }
 
 // The packet is marked: take the mark, and let the decoder know of no packets before.
@@ -321,7 +321,7 @@ static enum status advance(struct recode *recode, bool *more)
     else if (error >= 0 && !is_shown(recode))
         status = encode(recode, recode->frame);
     av_frame_unref(recode->frame);
-    return error == AVERROR(ENOMEM) ? STATUS_MEMORY : status;
+    return input_error(error, 0) == AVERROR(ENOMEM) ? STATUS_MEMORY : status;
 }
 
 enum status recode_receive(struct recode *recode, AVPacket *packet, bool *got)

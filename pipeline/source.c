@@ -5,10 +5,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "pipeline/check.h"
 #include "pipeline/compat.h"
-#include "pipeline/continuity.h"
+#include "pipeline/ending.h"
 #include "pipeline/names.h"
 #include "pipeline/source_open.h"
+#include "pipeline/transport.h"
 
 // ---- life ----
 
@@ -98,24 +100,17 @@ static void keep_pace(const struct source *source, const AVPacket *packet)
 }
 
 // What the bytes of a transport stream say, from this packet on.
-static enum continuity look_at_bytes(const struct source *source, const AVPacket *packet,
-                                     int pes_max)
+static enum transport_continuity look_at_bytes(const struct source *source, const AVPacket *packet,
+                                               int pes_max)
 {
     const AVStream *stream = source->format->streams[packet->stream_index];
     AVRational rate = stream->avg_frame_rate, clock = {1, 90000};
-    const struct continuity_question question = {
-        .bytes = source->bytes,
-        .at = packet->pos,
-        .pid = stream->id,
-        .pes_max = pes_max,
-        .frame_90khz = packet->duration > 0
-                           ? av_rescale_q(packet->duration, stream->time_base, clock)
-                       : rate.num > 0 ? av_rescale_q(1, av_inv_q(rate), clock)
-                                      : 0,
-    };
-    bool can =
-        source->bytes && packet->pos >= 0 && av_match_name("mpegts", source->format->iformat->name);
-    return can ? continuity_look(&question) : CONTINUITY_KEPT;
+    const struct transport_place place = {source->bytes, packet->pos, stream->id};
+    int64_t frame = packet->duration > 0 ? av_rescale_q(packet->duration, stream->time_base, clock)
+                    : rate.num > 0       ? av_rescale_q(1, av_inv_q(rate), clock)
+                                         : 0;
+    return source_is_transport(source) && packet->pos >= 0 ? transport_look(&place, pes_max, frame)
+                                                           : TRANSPORT_KEPT;
 }
 
 // The mark of damage is the demuxer's. The parser gives out a picture when it has seen the next one
@@ -127,9 +122,9 @@ static void mend_mark(const struct source *source, AVPacket *packet)
     if (packet->stream_index != source->video)
         return;
     if (av_match_name("hls", source->format->iformat->name) ||
-        (marked && look_at_bytes(source, packet, 2) == CONTINUITY_JOINED))
+        (marked && look_at_bytes(source, packet, 2) == TRANSPORT_JOINED))
         packet->flags &= ~AV_PKT_FLAG_CORRUPT;
-    else if (!marked && first && look_at_bytes(source, packet, 1) == CONTINUITY_BROKEN)
+    else if (!marked && first && look_at_bytes(source, packet, 1) == TRANSPORT_BROKEN)
         packet->flags |= AV_PKT_FLAG_CORRUPT;
 }
 
@@ -159,6 +154,7 @@ static enum status read_packet(struct source *source, AVPacket *packet)
         av_packet_unref(packet);
         return STATUS_EOF;
     }
+    error = input_error(error, 0);
     if (error == AVERROR(ENOMEM))
         return STATUS_MEMORY;
     if (error == AVERROR_EOF)
@@ -205,15 +201,29 @@ enum status source_read(struct source *source, AVPacket *packet)
     return source->simulate ? read_simulated(source, packet) : read_packet(source, packet);
 }
 
-// Matroska's reader skips what it cannot parse without a word, but the header knows how long it
-// should be.
-static bool is_short(const struct source *source)
+// How far the header promises more than was read, where it says how long the video is.
+static int64_t missing_us(const struct source *source)
 {
     const AVFormatContext *format = source->format;
-    return (av_match_name("matroska", format->iformat->name) ||
-            av_match_name("flv", format->iformat->name)) &&
-           format->duration_estimation_method == AVFMT_DURATION_FROM_STREAM &&
-           source->end_us < format->duration - AV_TIME_BASE / 2;
+    bool said = format->duration_estimation_method == AVFMT_DURATION_FROM_STREAM;
+    return said ? format->duration - source->end_us : 0;
+}
+
+// The readers of Matroska and FLV skip what they cannot parse without a word. The header says how
+// long the video should be, though often it is wrong; the structure knows better.
+static bool is_short(const struct source *source)
+{
+    const int64_t suspicious_us = AV_TIME_BASE / 10, short_us = AV_TIME_BASE / 2;
+    const char *reader = source->format->iformat->name;
+    bool suspicious = missing_us(source) > suspicious_us;
+    enum ending ending = ENDING_UNKNOWN;
+    if (av_match_name("matroska", reader))
+        ending = source->bytes ? ending_of_matroska(source->bytes, suspicious) : ENDING_UNKNOWN;
+    else if (av_match_name("flv", reader))
+        ending = source->bytes && suspicious ? ending_of_flv(source->bytes) : ENDING_UNKNOWN;
+    else
+        return false;
+    return ending == ENDING_UNKNOWN ? missing_us(source) > short_us : ending != ENDING_WHOLE;
 }
 
 // The file's index points behind its end.

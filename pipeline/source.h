@@ -81,11 +81,16 @@ enum status source_read(struct source *source, AVPacket *packet);
 enum status source_learn(struct source *source, const AVPacket *packet);
 bool source_is_learned(const struct source *source);
 
+// Whether the container says that its video is encrypted; and whether the packets of a file in
+// MPEG-TS say so, which is for when nothing could be decoded.
+bool source_is_encrypted(const struct source *source);
+bool source_is_scrambled(const struct source *source);
+
 // Nothing more is wanted: source_read() ends, also one that waits for bytes. Any thread.
 void source_abandon(struct source *source);
 
-// Whether the file ends before its own index, or Matroska's header, says so, or a live source was
-// lost. After the end was read.
+// Whether the file ends before its own index, structure or duration says so, or a live source was
+// lost. After the end was read. (Where the structure is whole a duration says nothing.)
 bool source_is_truncated(const struct source *source);
 
 // Whether it plays in its own time: live, or at the pace of its clock.

@@ -1,6 +1,8 @@
 // How a source is opened, and what its parts share; for source.c and source_open.c only.
 #pragma once
 
+#include <string.h>
+
 #include "pipeline/meter.h"
 #include "pipeline/source.h"
 
@@ -12,6 +14,11 @@ enum status source_begin(struct source *source, const struct source_request *req
 // are absent if the request says so. Returns what the last attempt did.
 enum status source_await(struct source *source, const struct source_request *request,
                          enum status (*open)(struct source *, const struct source_request *));
+
+static inline bool source_is_transport(const struct source *source)
+{
+    return source->bytes && !strcmp(source->format->iformat->name, "mpegts");
+}
 
 // Whether nobody wants more of it. Any thread.
 static inline bool source_is_over(const struct source *source)

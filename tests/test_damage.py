@@ -1,5 +1,8 @@
 """What is told of damage: all that is damaged, and nothing that is whole."""
 
+import struct
+import uuid
+
 import pytest
 
 import tools
@@ -111,3 +114,158 @@ def test_repeatable_gives_the_same_frames_of_damage_in_every_run(run, tmp_path, 
 def test_repeatable_decodes_on_the_cpu(run, clips):
     result = run("--repeatable", "--hwdec", "require", clips["plain.mp4"], "null:")
     assert result.code == 2 and "--repeatable" in result.stderr and "--hwdec" in result.stderr
+
+
+# ---- ends of files ----
+
+
+def make_end(clips, name, folder):
+    if name != "plain.flv":
+        return clips[name].read_bytes()
+    tools.ffmpeg("-i", clips["plain.mp4"], "-c", "copy", folder / name)
+    return (folder / name).read_bytes()
+
+
+def with_duration(data, more):
+    """The file with a header that says so many seconds more."""
+    data = bytearray(data)
+    flv = data[:3] == b"FLV"
+    mark = b"duration\0" if flv else b"\x44\x89\x88"
+    at = data.index(mark) + len(mark)
+    seconds = struct.unpack(">d", data[at:at + 8])[0]
+    data[at:at + 8] = struct.pack(">d", seconds + more * (1 if flv else 1000))
+    return data
+
+
+@pytest.mark.parametrize("more", [0, 1, 60])
+@pytest.mark.parametrize("name", ["sound.webm", "plain.mkv", "film.mkv", "plain.flv"])
+def test_a_whole_file_is_whole_whatever_its_duration(run, tmp_path, clips, name, more):
+    (tmp_path / name).write_bytes(with_duration(make_end(clips, name, tmp_path), more))
+    result = run("-q", name, "null:", "-f", "null")
+    assert result.code == 0, result.stderr
+
+
+@pytest.mark.parametrize("share", [0.4, 0.7, 0.999])
+@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize("name", ["sound.webm", "plain.mkv", "film.mkv"])
+def test_a_cut_file_is_cut_whatever_its_duration(run, tmp_path, clips, name, share, more):
+    data = with_duration(clips[name].read_bytes(), more)
+    (tmp_path / name).write_bytes(data[:int(share * len(data))])
+    result = run(name, "null:", "-f", "null")
+    assert result.code == 3, result.stderr
+    assert "ends before its own header or index says" in result.stderr
+
+
+# ---- what cannot be decoded ----
+
+
+def asf_object(guid, body):
+    return uuid.UUID(guid).bytes_le + struct.pack("<Q", 24 + len(body)) + body
+
+
+def with_asf_object(data, added):
+    """A WMV with one object more in its header."""
+    size, objects = struct.unpack("<QI", data[16:28])
+    head = data[:16] + struct.pack("<QI", size + len(added), objects + 1) + data[28:size]
+    return head + added + data[size:]
+
+
+def text(*words):
+    return b"".join(struct.pack("<I", len(word)) + word for word in words)
+
+
+def element(mark, *parts):
+    """An element of EBML, its size in eight bytes."""
+    body = b"".join(parts)
+    return mark + (1 << 56 | len(body)).to_bytes(8, "big") + body
+
+
+def read_element(data, at):
+    """The mark, where the content begins and how long it is."""
+    first = 9 - data[at].bit_length()
+    second = 9 - data[at + first].bit_length()
+    size = int.from_bytes(data[at + first:at + first + second], "big") & (1 << 7 * second) - 1
+    return data[at:at + first], at + first + second, size
+
+
+def with_matroska_key(data):
+    """A Matroska whose video says that it is encrypted (RFC 9559, 5.1.4.1.31)."""
+    encryption = element(b"\x50\x35", b"\x47\xe1\x81\x05", element(b"\x47\xe2", b"a key"))
+    encoding = element(b"\x62\x40", b"\x50\x33\x81\x01", encryption)
+    at = data.index(b"\x16\x54\xae\x6b", data.index(b"\x16\x54\xae\x6b") + 4)  # an index is ahead
+    tracks, track_at, tracks_size = read_element(data, at)
+    track, content, size = read_element(data, data.index(b"\xae\1", track_at))
+    rest = data[content + size:track_at + tracks_size]
+    changed = element(tracks, element(track, data[content:content + size],
+                                      element(b"\x6d\x80", encoding)), rest)
+    _, segment, length = read_element(data, data.index(b"\x18\x53\x80\x67"))
+    head = data[:data.index(b"\x18\x53\x80\x67")]
+    return head + element(b"\x18\x53\x80\x67", data[segment:at], changed, data[track_at + tracks_size:])
+
+
+def scrambled(data):
+    data = bytearray(data)
+    for at in range(0, len(data), SIZE):
+        if data[at + 1] & 0x1f == 1 and data[at + 2] == 0 and data[at + 3] & 0x10:
+            data[at + 3] |= 0x80
+            begin = at + 4 + (1 + data[at + 4] if data[at + 3] & 0x20 else 0)
+            data[begin:at + SIZE] = tools.random_picture(1, at + SIZE - begin, at).tobytes()
+    return data
+
+
+def renamed(data, mark):
+    """An MP4 whose video is called something else."""
+    at = data.index(b"avc1", data.index(b"stsd"))
+    return data[:at] + mark + data[at + 4:]
+
+
+@pytest.mark.parametrize("kind", ["wmv-drm", "wmv-playready", "ts", "mp4-fairplay", "mp4-other", "mkv"])
+def test_encrypted_video_is_refused_in_any_container(run, tmp_path, clips, kind):
+    name = f"locked.{kind.split('-')[0]}"
+    wmv = tmp_path / "clear.wmv"
+    tools.ffmpeg(*tools.SHORT, "-c:v", "wmv2", wmv)
+    data = {
+        "wmv-drm": lambda: with_asf_object(wmv.read_bytes(), asf_object(
+            "2211B3FB-BD23-11D2-B4B7-00A0C955FC6E", text(b"secret", b"DRM\0", b"key\0", b"url\0"))),
+        "wmv-playready": lambda: with_asf_object(wmv.read_bytes(), asf_object(
+            "298AE614-2622-4C17-B935-DAE07EE9289C", text(b"license" * 6))),
+        "ts": lambda: scrambled(clips["sound.ts"].read_bytes()),
+        "mp4-fairplay": lambda: renamed(clips["plain.mp4"].read_bytes(), b"drmi"),
+        "mp4-other": lambda: renamed(clips["plain.mp4"].read_bytes(), b"encv"),
+        "mkv": lambda: with_matroska_key(clips["plain.mkv"].read_bytes()),
+    }[kind]()
+    (tmp_path / name).write_bytes(data)
+    result = run(name, "o.mkv")
+    assert result.code == 4, result.stderr
+    assert f"{name} is encrypted; sluice needs the video in the clear" in result.stderr
+    assert not (tmp_path / "o.mkv").exists()
+
+
+@pytest.mark.parametrize("mark, words", [
+    (b"m2v1", "the mpeg2video decoder makes no picture of its 50 packets"),
+    (b"mp4v", "the mpeg4 decoder refuses its video: Invalid data"),
+    (b"h263", "the h263 decoder refuses its video: Invalid data"),
+])
+def test_what_the_decoder_says_is_told(run, tmp_path, clips, mark, words):
+    (tmp_path / "odd.mp4").write_bytes(renamed(clips["plain.mp4"].read_bytes(), mark))
+    result = run("odd.mp4", "null:")
+    assert result.code == 4, result.stderr
+    assert words in result.stderr and "only" not in result.stderr
+
+
+# ---- sizes that are damaged ----
+
+
+def test_a_packet_that_claims_gigabytes_is_damage_and_not_a_lack_of_memory(run, tmp_path):
+    """IVF writes the size of each packet ahead of it."""
+    tools.ffmpeg(*tools.SHORT, "-c:v", "libvpx", "-deadline", "realtime", tmp_path / "whole.ivf")
+    data = bytearray((tmp_path / "whole.ivf").read_bytes())
+    at = 32
+    for _ in range(5):
+        at += 12 + struct.unpack("<I", data[at:at + 4])[0]
+    for size in (0xffffffff, 0x80000000, 0x7fffffff, 0x7ffffff0, 0x70000000):
+        data[at:at + 4] = struct.pack("<I", size)
+        (tmp_path / "damaged.ivf").write_bytes(data)
+        result = run("damaged.ivf", "null:", "-f", "null")
+        assert result.code == 3, f"{size:x}: {result.stderr}"
+        assert "memory" not in result.stderr

@@ -1,8 +1,7 @@
-#include "pipeline/continuity.h"
+#include "pipeline/transport.h"
 
 #include <libavutil/avutil.h>
 #include <libavutil/intreadwrite.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -11,11 +10,12 @@ enum {
     STRIDE_MAX = 204, // with 16 bytes of parity behind each packet
     BLOCK = 64,       // packets that are read at once
 };
-static const int64_t bytes_max = INT64_C(64) << 20;
+static const int64_t look_max = INT64_C(64) << 20, scrambled_max = INT64_C(16) << 20;
 static const int64_t other_clock_90khz = 10 * 90000;
 
 struct walk {
-    const struct continuity_question *question;
+    int pes_max;
+    int64_t frame_90khz;
     bool over;    // the answer is known
     int counter;  // of the last packet; -1: none yet
     int begun;    // PES packets
@@ -55,7 +55,7 @@ static int64_t pes_dts(const uint8_t *pes, ptrdiff_t size)
 
 static bool time_goes_on(const struct walk *walk, int64_t dts)
 {
-    int64_t frame = walk->question->frame_90khz;
+    int64_t frame = walk->frame_90khz;
     if (dts == AV_NOPTS_VALUE || walk->dts == AV_NOPTS_VALUE || !frame)
         return false;
     int64_t ahead = (dts - walk->dts) & ((INT64_C(1) << 33) - 1);
@@ -72,8 +72,8 @@ static void begin_pes(struct walk *walk, const uint8_t *pes, ptrdiff_t size)
     walk->begun++;
 }
 
-// The next packet of the stream. Unless the walk is over the answer is CONTINUITY_KEPT, so far.
-static enum continuity look_at(struct walk *walk, const uint8_t *packet)
+// The next packet of the stream. Unless the walk is over the answer is TRANSPORT_KEPT, so far.
+static enum transport_continuity look_at(struct walk *walk, const uint8_t *packet)
 {
     bool starts = packet[1] & 0x40, has_field = packet[3] & 0x20, has_data = packet[3] & 0x10;
     const uint8_t *field = packet + 4, *data = field + (has_field ? 1 + field[0] : 0);
@@ -83,11 +83,11 @@ static enum continuity look_at(struct walk *walk, const uint8_t *packet)
     bool jumps = walk->counter >= 0 && !announced && counter != expected;
     walk->over = true;
     if (packet[1] & 0x80 || size < 0 || (jumps && !starts)) // the first: a receiver says so
-        return CONTINUITY_BROKEN;
+        return TRANSPORT_BROKEN;
     if (jumps) {
         bool ended = walk->stuffed || walk->left == 0;
-        return ended && time_goes_on(walk, pes_dts(data, size)) ? CONTINUITY_JOINED
-                                                                : CONTINUITY_BROKEN;
+        return ended && time_goes_on(walk, pes_dts(data, size)) ? TRANSPORT_JOINED
+                                                                : TRANSPORT_BROKEN;
     }
     walk->counter = counter;
     if (starts)
@@ -96,8 +96,8 @@ static enum continuity look_at(struct walk *walk, const uint8_t *packet)
         walk->left -= size;
     if (has_data)
         walk->stuffed = has_field && has_stuffing(field);
-    walk->over = walk->begun > walk->question->pes_max;
-    return CONTINUITY_KEPT;
+    walk->over = walk->begun > walk->pes_max;
+    return TRANSPORT_KEPT;
 }
 
 // ---- the file ----
@@ -118,22 +118,76 @@ static size_t find_stride(const uint8_t *bytes, size_t size, size_t *first)
     return 0;
 }
 
-enum continuity continuity_look(const struct continuity_question *question)
-{
+// Packets of one stream in a file, block by block.
+struct reader {
+    const struct transport_place *place;
+    size_t stride; // 0: these are no packets
+    int64_t at, end;
     uint8_t block[BLOCK * STRIDE_MAX];
-    struct walk walk = {question, .counter = -1, .left = INT64_MAX, .dts = AV_NOPTS_VALUE};
-    size_t first, size = bytes_read_at(question->bytes, question->at, block, 5 * STRIDE_MAX);
-    size_t stride = find_stride(block, size, &first);
-    int64_t at = question->at + (int64_t)first, end = at + bytes_max;
-    enum continuity answer = CONTINUITY_KEPT;
-    for (walk.over = !stride; !walk.over && at < end; at += (int64_t)(BLOCK * stride)) {
-        size = bytes_read_at(question->bytes, at, block, BLOCK * stride);
-        walk.over = size < TS_SIZE;
-        for (size_t k = 0; !walk.over && k + TS_SIZE <= size; k += stride)
-            if (block[k] != TS_SYNC)
-                walk.over = true;
-            else if ((AV_RB16(block + k + 1) & 0x1fff) == question->pid)
-                answer = look_at(&walk, block + k);
+    size_t size, used;
+};
+
+static void reader_init(struct reader *reader, const struct transport_place *place, int64_t most)
+{
+    size_t first = 0;
+    reader->place = place;
+    reader->size = bytes_read_at(place->bytes, place->at, reader->block, 5 * STRIDE_MAX);
+    reader->stride = find_stride(reader->block, reader->size, &first);
+    reader->at = place->at + (int64_t)first;
+    reader->end = reader->at + most;
+    reader->size = reader->used = 0;
+}
+
+static bool read_block(struct reader *reader)
+{
+    if (!reader->stride || reader->at >= reader->end)
+        return false;
+    size_t wanted = BLOCK * reader->stride;
+    reader->size = bytes_read_at(reader->place->bytes, reader->at, reader->block, wanted);
+    reader->at += (int64_t)wanted;
+    reader->used = 0;
+    return reader->size >= TS_SIZE;
+}
+
+// The next packet of the stream; NULL: there is none.
+static const uint8_t *next_packet(struct reader *reader)
+{
+    for (;;) {
+        if (reader->used + TS_SIZE > reader->size && !read_block(reader))
+            return NULL;
+        const uint8_t *packet = reader->block + reader->used;
+        reader->used += reader->stride;
+        if (*packet != TS_SYNC)
+            return NULL;
+        if ((AV_RB16(packet + 1) & 0x1fff) == reader->place->pid)
+            return packet;
     }
+}
+
+enum transport_continuity transport_look(const struct transport_place *place, int pes_max,
+                                         int64_t frame_90khz)
+{
+    struct reader reader;
+    struct walk walk = {.pes_max = pes_max,
+                        .frame_90khz = frame_90khz,
+                        .counter = -1,
+                        .left = INT64_MAX,
+                        .dts = AV_NOPTS_VALUE};
+    enum transport_continuity answer = TRANSPORT_KEPT;
+    const uint8_t *packet;
+    reader_init(&reader, place, look_max);
+    while (!walk.over && (packet = next_packet(&reader)))
+        answer = look_at(&walk, packet);
     return answer;
+}
+
+bool transport_is_scrambled(const struct transport_place *place)
+{
+    struct reader reader;
+    const uint8_t *packet;
+    reader_init(&reader, place, scrambled_max);
+    while ((packet = next_packet(&reader)))
+        if (packet[3] & 0x10)
+            return packet[3] & 0xc0;
+    return false;
 }
