@@ -36,7 +36,7 @@ static struct sluice_rate fastest(const struct sluice_mode *mode)
 // The command that captures from it, by its first mode if it has some.
 static void print_command(const struct sluice_device *device)
 {
-    printf("    sluice %s out.mkv", device->input);
+    printf("    sluice");
     for (int k = 0; k < device->mode_count; k++) {
         const struct sluice_mode *mode = &device->modes[k];
         const struct sluice_mode one = {.rates = 1, .rate = {fastest(mode)}};
@@ -44,11 +44,11 @@ static void print_command(const struct sluice_device *device)
         if (!mode->pixfmt || !mode->width || !mode->rates)
             continue;
         sluice_mode_rates(&one, rate, sizeof rate);
-        printf(" --size %dx%d --rate %s --pixfmt %s", mode->width, mode->height, rate,
+        printf(" --size %dx%d --rate %s --pix-fmt %s", mode->width, mode->height, rate,
                mode->pixfmt);
         break;
     }
-    printf("\n");
+    printf(" %s out.mkv\n", device->input);
 }
 
 static void print_device(void *count, const struct sluice_device *device)

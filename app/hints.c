@@ -42,7 +42,10 @@ static const struct hint ffmpeg_options[] = {
     {"s video_size", "--size WxH is of raw video and devices; sluice does not resize"},
     {"aspect autorotate noautorotate display_rotation display_hflip display_vflip",
      "shape and rotation are carried over as they are"},
-    {"pix_fmt pixel_format", "--pixfmt NAME says which format raw video and devices have"},
+    {"pix_fmt pixel_format",
+     "--pix-fmt NAME before INPUT says what raw video and devices have, behind it what the "
+     "output gets"},
+    {"color_range", "--range limited|full says what the output's code values are"},
     {"f", ""}, // sluice's own
     {"hwaccel", "--hwdec auto|require|off says whether the GPU decodes, --backend cuda|cpu what "
                 "filters"},
@@ -60,7 +63,7 @@ static const struct hint ffmpeg_options[] = {
      "tags, chapters and dispositions are copied" AFTERWARDS "-metadata title=... tagged.mp4"},
     {"movflags tune g bf refs maxrate minrate bufsize profile profile:v level x264-params "
      "x264opts x265-params sc_threshold keyint_min coder cpu-used row-mt deadline quality lossless "
-     "hls_time hls_list_size hls_flags sws_flags rc cq color_range colorspace color_primaries "
+     "hls_time hls_list_size hls_flags sws_flags rc cq colorspace color_primaries "
      "color_trc",
      NULL}, // as "--option KEY=VALUE"
     {"segment_time", "--segment TIME writes files so long"},

@@ -41,6 +41,8 @@ enum id {
     ID_CRF,
     ID_PRESET,
     ID_BITRATE,
+    ID_RANGE,
+    ID_PIX_FMT,
     ID_OPTION,
     ID_SEGMENT,
     ID_OVERWRITE,
@@ -79,11 +81,15 @@ static const struct row rows[] = {
     {ID_THREADS, 0, "threads", "N", "of the CPU backend (one a core)"},
     {ID_RING, 0, "ring", "N", "frames in flight, 1 to 64"},
     {ID_VERIFY, 0, "verify", "[N]", "recompute every Nth frame by the definition (1)"},
+    {0, 0, NULL, NULL, "Before INPUT of the input, behind it of the output"},
+    {ID_FORMAT, 'F', "format", "FORMAT", "as ffmpeg calls it, where name and content do not tell"},
+    {ID_PIX_FMT, 0, "pix-fmt", "NAME",
+     "what raw video and devices have (also mjpeg); what the output\n"
+     "                               gets (what the encoder takes and plays everywhere)"},
+    {ID_PIXFMT, 0, "pixfmt", "NAME", NULL}, // of the input, wherever it stands
     {0, 0, NULL, NULL, "Input"},
-    {ID_FORMAT, 'F', "format", "FORMAT", "before INPUT its format, after it the output's"},
     {ID_SIZE, 0, "size", "WxH", "of raw video and devices, and of bench's frames"},
     {ID_RATE, 0, "rate", "FPS", "of raw video, devices and image sequences (25)"},
-    {ID_PIXFMT, 0, "pixfmt", "NAME", "of raw video and devices, as ffmpeg calls it; also mjpeg"},
     {ID_START, 0, "start", "TIME", "begin there; seconds or [HH:]MM:SS"},
     {ID_DURATION, 0, "duration", "TIME", "end so much later"},
     {ID_FRAMES, 0, "frames", "N", "end after N frames"},
@@ -109,6 +115,7 @@ static const struct row rows[] = {
     {ID_GAP, 0, "gap", "HOW", "while it is lost, show nothing new (skip), freeze, or black"},
     {0, 0, NULL, NULL, "Output (those behind -o are for that output)"},
     {ID_OUTPUT, 'o', "output", "OUTPUT", "one more; may be repeated"},
+    {ID_RANGE, 0, "range", "NAME", "of Y'CbCr and gray: limited or full (as the chain leaves it)"},
     {ID_ENCODER, 0, "c:v", "ENCODER", "as ffmpeg calls it (what suits the container)"},
     {ID_CRF, 0, "crf", "N", "quality, of encoders that have it"},
     {ID_PRESET, 0, "preset", "NAME", "speed, of encoders that have it"},
@@ -167,6 +174,8 @@ static void print_help(void)
             printf("\n%s\n", row->help);
             continue;
         }
+        if (!row->help)
+            continue;
         if (row->letter)
             snprintf(letter, sizeof letter, "-%c, ", row->letter);
         bool optional = row->argument && row->argument[0] == '[';
@@ -179,6 +188,10 @@ static void print_help(void)
         printf("  %-28s %s\n", names, row->help);
     }
     printf(
+        "\nExamples\n"
+        "  sluice -F rawvideo --size 64x48 --pix-fmt gray - out.mkv    raw video from a pipe\n"
+        "  sluice in.mp4 - -F rawvideo --pix-fmt rgb24                 raw video into a pipe\n"
+        "  sluice in.mp4 small.mp4 --crf 30 -o whole.mkv -c:v ffv1     each output its own\n"
         "\nExit codes: 0 whole, 1 failed, 2 usage, 3 finished but the input was damaged, 4 input,\n"
         "5 output, 6 device, 129/130/143 stopped by a signal with a whole output.\n");
 }
@@ -302,16 +315,29 @@ static int set_number(enum id id, const char *name, const char *text, struct slu
     return -1;
 }
 
-static int set_choice(enum id id, const char *name, const char *text, struct sluice_config *config)
+// The output that options count for: the last that was named, or the first.
+static struct sluice_output *current_output(struct settings *settings)
 {
+    return settings->output_count > 1 ? &settings->outputs[settings->output_count - 2]
+                                      : &settings->config.output;
+}
+
+static int set_choice(enum id id, const char *name, const char *text, struct settings *settings)
+{
+    struct sluice_config *config = &settings->config;
     static const char *const backends[] = {"auto", "cuda", "cpu", "scalar", NULL};
     static const char *const hwdecs[] = {"auto", "off", "require", NULL};
     static const char *const gaps[] = {"skip", "freeze", "black", NULL};
+    static const char *const ranges[] = {"limited", "full", NULL};
     int index;
     if (id == ID_BACKEND) {
         if (!parse_word(text, backends, &index))
             return complain(name, text, "auto, cuda, cpu or scalar");
         config->backend = (enum sluice_backend)index;
+    } else if (id == ID_RANGE) {
+        if (!parse_word(text, ranges, &index))
+            return complain(name, text, "limited (16 is black) or full (0 is)");
+        current_output(settings)->range = (enum sluice_range)(index + 1);
     } else if (id == ID_GAP) {
         if (!parse_word(text, gaps, &index))
             return complain(name, text, "skip, freeze or black");
@@ -342,13 +368,6 @@ static int set_reconnects(const char *name, const char *text, int *reconnects, b
         return complain(name, text, "forever, no, or a whole number, 1 .. 1000000");
     *reconnects = (int)value;
     return -1;
-}
-
-// The output that options count for: the last that was named, or the first.
-static struct sluice_output *current_output(struct settings *settings)
-{
-    return settings->output_count > 1 ? &settings->outputs[settings->output_count - 2]
-                                      : &settings->config.output;
 }
 
 static void add_output(struct settings *settings, const char *name)
@@ -451,7 +470,8 @@ static int set(struct settings *settings, enum id id, const char *text)
     case ID_BACKEND:
     case ID_HWDEC:
     case ID_GAP:
-        return set_choice(id, name, text, config);
+    case ID_RANGE:
+        return set_choice(id, name, text, settings);
     case ID_VERIFY:
         return set_number(id, name, text ? text : "1", config);
     case ID_THREADS:
@@ -461,6 +481,9 @@ static int set(struct settings *settings, enum id id, const char *text)
         return set_number(id, name, text, config);
     case ID_FORMAT:
         *(config->input ? &current_output(settings)->format : &config->input_format) = text;
+        return -1;
+    case ID_PIX_FMT:
+        *(config->input ? &current_output(settings)->pixfmt : &config->input_pixfmt) = text;
         return -1;
     case ID_START:
         return set_time(name, text, true, &config->start);

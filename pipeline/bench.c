@@ -221,7 +221,7 @@ static enum status measure_file(const struct bench *bench)
     return status;
 }
 
-// Without a file --size and --pixfmt are of the frames in memory.
+// Without a file --size and --pix-fmt are of the frames in memory.
 static enum status read_shape(struct bench *bench)
 {
     const struct sluice_config *config = bench->config;
@@ -237,7 +237,7 @@ static enum status read_shape(struct bench *bench)
         if (!about || about->nb_components != 1 || about->comp[0].depth < 8 ||
             about->comp[0].depth > 16)
             return fail(&bench->log, STATUS_USAGE,
-                        "--pixfmt is '%s'; bench takes gray, gray10le, gray16le and the like",
+                        "--pix-fmt is '%s'; bench takes gray, gray10le, gray16le and the like",
                         config->input_pixfmt);
         bench->depth = about->comp[0].depth;
     }

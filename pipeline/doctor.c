@@ -152,7 +152,8 @@ static enum status print_plan(const struct subject *subject, const struct sluice
     if (!status)
         status = check_plan(subject, config, formats, frame);
     if (!status)
-        status = filter_lower(&subject->chain, formats, frame, frame->format, &program, output);
+        status =
+            filter_lower(&subject->chain, formats, frame, frame->format, &program, output, NULL);
     if (!status)
         status = plan_create(&program, subject->backend->limits, &plan);
     if (!status) {

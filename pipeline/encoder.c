@@ -120,13 +120,17 @@ enum sink_range encoder_range(const AVCodec *codec)
 struct pixel_wishes encoder_wishes(const AVCodec *codec)
 {
     switch (codec->id) {
-    case AV_CODEC_ID_H264: // their encoders refuse 4:2:0 of odd sizes
+    case AV_CODEC_ID_H264: // the encoders of these two refuse 4:2:0 of odd sizes
+        return (struct pixel_wishes){.playable = true, .everywhere = 8, .whole_chroma = true};
     case AV_CODEC_ID_HEVC:
-        return (struct pixel_wishes){.playable = true, .whole_chroma = true};
+        return (struct pixel_wishes){.playable = true, .everywhere = 10, .whole_chroma = true};
+    case AV_CODEC_ID_AV1:
+        return (struct pixel_wishes){.playable = true, .everywhere = 10};
     case AV_CODEC_ID_VP8:
     case AV_CODEC_ID_VP9:
-    case AV_CODEC_ID_AV1:
+    case AV_CODEC_ID_MPEG2VIDEO:
     case AV_CODEC_ID_MPEG4:
+        return (struct pixel_wishes){.playable = true, .everywhere = 8};
     case AV_CODEC_ID_MJPEG:
         return (struct pixel_wishes){.playable = true};
     default:

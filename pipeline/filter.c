@@ -91,8 +91,10 @@ static enum AVPixelFormat choose_output(const struct sink_formats *formats,
 {
     if (!formats->natural) {
         struct format wanted = *natural;
-        if (formats->range != SINK_RANGE_ANY)
-            wanted.range = formats->range == SINK_RANGE_FULL ? RANGE_FULL : RANGE_LIMITED;
+        enum sink_range range =
+            formats->asked_range != SINK_RANGE_ANY ? formats->asked_range : formats->range;
+        if (range != SINK_RANGE_ANY)
+            wanted.range = range == SINK_RANGE_FULL ? RANGE_FULL : RANGE_LIMITED;
         enum AVPixelFormat pixel = pixel_choose(&wanted, frame->width, frame->height,
                                                 formats->candidates, formats->wishes);
         if (pixel != AV_PIX_FMT_NONE)
@@ -122,6 +124,8 @@ static void describe_output(const struct sink_formats *formats, const struct for
         output->range = natural->range;
         if (output->model == MODEL_YUV && formats->range != SINK_RANGE_ANY)
             output->range = formats->range == SINK_RANGE_FULL ? RANGE_FULL : RANGE_LIMITED;
+        if (formats->asked_range != SINK_RANGE_ANY)
+            output->range = formats->asked_range == SINK_RANGE_FULL ? RANGE_FULL : RANGE_LIMITED;
         if (is_j(pixel))
             output->range = RANGE_FULL;
     }
@@ -136,9 +140,11 @@ static void describe_output(const struct sink_formats *formats, const struct for
 static void choose_picture(const struct program *program, const struct picture *picture,
                            const struct sink_formats *formats, const AVFrame *frame,
                            enum AVPixelFormat software_pixel, enum AVPixelFormat *output,
-                           struct format *format)
+                           struct format *format, struct format *left)
 {
     struct format natural = program_natural_format(program, picture);
+    if (left)
+        *left = natural;
     // A result stored like the input keeps its very format; from the GPU's memory it takes the one
     // that software decoding would have given.
     enum AVPixelFormat kept = AV_PIX_FMT_NONE;
@@ -150,7 +156,8 @@ static void choose_picture(const struct program *program, const struct picture *
 
 enum status filter_lower(const struct chain *chain, const struct sink_formats *formats,
                          const AVFrame *frame, enum AVPixelFormat software_pixel,
-                         struct program *program, enum AVPixelFormat *output)
+                         struct program *program, enum AVPixelFormat *output,
+                         struct format *natural)
 {
     struct color_tags tags = color_tags_of(frame);
     struct format input, format;
@@ -161,12 +168,12 @@ enum status filter_lower(const struct chain *chain, const struct sink_formats *f
         status = chain_lower(chain, program);
     for (int k = 0; k < program->taps && !status; k++) {
         choose_picture(program, &program->tap[k].picture, &formats[k + 1], frame, software_pixel,
-                       &output[k + 1], &format);
+                       &output[k + 1], &format, natural ? &natural[k + 1] : NULL);
         program_choose_tap(program, k, &format);
     }
     if (!status) {
         choose_picture(program, &program->picture, &formats[0], frame, software_pixel, &output[0],
-                       &format);
+                       &format, natural);
         status = program_finish(program, &format);
     }
     if (status)
@@ -263,6 +270,9 @@ static enum status lay_out_pictures(struct filter *filter, const AVFrame *view)
     for (int n = 0; n < program_pictures(&filter->program) && !status; n++) {
         const struct format *format = program_format(&filter->program, n);
         filter->picture[n].tags = pixel_tags(&filter->program.input, format, &tags);
+        if (filter->request.formats[n].asked_range != SINK_RANGE_ANY) // it is said, not understood
+            filter->picture[n].tags.range =
+                format->range == RANGE_FULL ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
         status = lay_out(filter, n);
     }
     size_t taps = (size_t)filter->program.taps * (size_t)filter->request.slots;
@@ -372,13 +382,76 @@ static enum status check_budget(const struct filter *filter)
                                                  .log = request->log});
 }
 
+// Of the encoder's formats of Y'CbCr the one that loses least.
+static enum AVPixelFormat choose_more(const struct filter *filter,
+                                      const struct sink_formats *formats,
+                                      const struct format *natural)
+{
+    const struct pixel_wishes wishes = {.playable = true,
+                                        .whole_chroma = formats->wishes.whole_chroma};
+    const struct color_tags none = {0};
+    enum AVPixelFormat list[64] = {AV_PIX_FMT_NONE};
+    int count = 0;
+    for (const enum AVPixelFormat *at = formats->candidates;
+         at && *at != AV_PIX_FMT_NONE && count < 63; at++) {
+        struct format format;
+        if (pixel_describe(*at, &none, 1, 1, &format) && format.model == MODEL_YUV)
+            list[count++] = *at;
+        list[count] = AV_PIX_FMT_NONE;
+    }
+    return pixel_choose(natural, filter->input.width, filter->input.height, list, wishes);
+}
+
+// What an output gets that the chain did not leave so: told where something is lost by it.
+static void tell_loss(const struct filter *filter, const struct sink_formats *formats,
+                      const struct format *natural, const struct format *output)
+{
+    const struct filter_request *request = &filter->request;
+    int width = filter->input.width, height = filter->input.height;
+    enum AVPixelFormat was = pixel_find(natural), made = pixel_find(output);
+    enum AVPixelFormat more = choose_more(filter, formats, natural);
+    bool loses = output->depth < natural->depth ||
+                 (natural->model != MODEL_GRAY &&
+                  (output->chroma_x > natural->chroma_x || output->chroma_y > natural->chroma_y));
+    if (was == AV_PIX_FMT_NONE || made == AV_PIX_FMT_NONE || more == AV_PIX_FMT_NONE)
+        return;
+    if (!pixel_plays(output, formats->wishes))
+        log_print(request->log, LOG_WARNING,
+                  "pictures of %dx%d are written as %s, which few players take: what all take "
+                  "has even sizes in this codec",
+                  width, height, av_get_pix_fmt_name(made));
+    else if (formats->wishes.everywhere && loses && more != made)
+        log_print(request->log, LOG_INFO,
+                  "%s is written as %s, which plays everywhere; --pix-fmt %s keeps more",
+                  av_get_pix_fmt_name(was), av_get_pix_fmt_name(made), av_get_pix_fmt_name(more));
+}
+
+// What is asked for and cannot be made: colours become gray by a stage, not by chance.
+static enum status check_asked(const struct filter *filter, const struct sink_formats *formats,
+                               const struct format *natural)
+{
+    const struct color_tags none = {0};
+    struct format asked;
+    if (!formats->asked || !pixel_describe(*formats->candidates, &none, 1, 1, &asked) ||
+        asked.model != MODEL_GRAY || natural->model == MODEL_GRAY)
+        return STATUS_OK;
+    return fail(filter->request.log, STATUS_USAGE,
+                "--pix-fmt %s has no colours and the chain leaves some; let it end with 'gray'",
+                av_get_pix_fmt_name(*formats->candidates));
+}
+
 // All that can be refused, and nothing of size.
-static enum status plan_filter(struct filter *filter, const AVFrame *view)
+static enum status plan_filter(struct filter *filter, const AVFrame *view, bool tells)
 {
     const struct filter_request *request = &filter->request;
     enum AVPixelFormat output[PICTURES_MOST];
+    struct format natural[PICTURES_MOST];
     enum status status = filter_lower(request->chain, request->formats, view,
-                                      request->software_pixel, &filter->program, output);
+                                      request->software_pixel, &filter->program, output, natural);
+    for (int n = 0; n < program_pictures(&filter->program) && !status; n++)
+        status = check_asked(filter, &request->formats[n], &natural[n]);
+    for (int n = 0; n < program_pictures(&filter->program) && !status && tells; n++)
+        tell_loss(filter, &request->formats[n], &natural[n], program_format(&filter->program, n));
     if (!status)
         status = check_templates(filter);
     if (!status)
@@ -415,7 +488,7 @@ static enum status make_filter(const struct filter_request *request, const AVFra
     AVFrame view = *frame; // looked at, never kept
     enum status status = meet_unknown(made, &view);
     if (!status && !made->passthrough)
-        status = plan_filter(made, &view);
+        status = plan_filter(made, &view, equipped && request->strict);
     if (!status && !made->passthrough && equipped)
         status = equip_filter(made, &view);
     if (status)
@@ -544,8 +617,8 @@ static enum status convert_input(struct filter *filter, AVFrame *in)
     AVFrame *known = av_frame_alloc();
     if (!known)
         return STATUS_MEMORY;
-    enum status status =
-        scaler_convert(&filter->scaler, in, filter->loaded, in->width, in->height, known);
+    enum status status = scaler_convert(&filter->scaler, in, filter->loaded,
+                                        AVCOL_RANGE_UNSPECIFIED, in->width, in->height, known);
     if (!status) {
         av_frame_unref(in);
         av_frame_move_ref(in, known);

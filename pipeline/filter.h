@@ -76,7 +76,9 @@ int64_t filter_memory(const struct filter *filter);
 // ---- for reports, without a backend ----
 
 // Lower `chain` for frames like `frame` and find the format of each picture as filter_create()
-// does. On success program_free() is the caller's.
+// does; `natural` (optional) gets what the chain leaves of each. On success program_free() is the
+// caller's.
 enum status filter_lower(const struct chain *chain, const struct sink_formats *formats,
                          const AVFrame *frame, enum AVPixelFormat software_pixel,
-                         struct program *program, enum AVPixelFormat *output);
+                         struct program *program, enum AVPixelFormat *output,
+                         struct format *natural);

@@ -566,7 +566,7 @@ static enum status check_config(const struct climb *climb, struct shape *own)
     const struct sluice_config *config = climb->config;
     const char *what = config->input                      ? "an input"
                        : config->chain                    ? "--filter"
-                       : config->input_pixfmt             ? "--pixfmt"
+                       : config->input_pixfmt             ? "--pix-fmt"
                        : config->backend == SLUICE_SCALAR ? "--backend scalar"
                                                           : NULL;
     if (what)

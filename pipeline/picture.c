@@ -114,8 +114,8 @@ static enum status make_known(AVFrame *frame, const struct reason *reason)
     AVFrame *known = av_frame_alloc();
     enum status status = known ? STATUS_OK : STATUS_MEMORY;
     if (!status)
-        status = scaler_convert(&scaler, frame, pixel_nearest(frame->format), frame->width,
-                                frame->height, known);
+        status = scaler_convert(&scaler, frame, pixel_nearest(frame->format),
+                                AVCOL_RANGE_UNSPECIFIED, frame->width, frame->height, known);
     if (!status) {
         av_frame_unref(frame);
         av_frame_move_ref(frame, known);

@@ -28,6 +28,15 @@ static bool is_j(enum AVPixelFormat pixel)
            pixel == AV_PIX_FMT_YUVJ411P;
 }
 
+bool pixel_is_full(const AVFrame *frame)
+{
+    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(frame->format);
+    bool rgb = about->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL);
+    bool gray = about->nb_components < 3;
+    return rgb || is_j(frame->format) || frame->color_range == AVCOL_RANGE_JPEG ||
+           (gray && frame->color_range != AVCOL_RANGE_MPEG);
+}
+
 // Luma weights by matrix, H.273 table 4; false for those without any.
 static bool matrix_weights(enum AVColorSpace matrix, double *kr, double *kb)
 {
@@ -226,6 +235,22 @@ static int conversion_cost(const struct format *from, const struct format *to, b
     return 10 * cost + (format_same_storage(from, to) ? 0 : to->planes > 1 ? 1 : 2);
 }
 
+bool pixel_plays(const struct format *format, struct pixel_wishes wishes)
+{
+    return !wishes.everywhere || (format->model == MODEL_YUV && format->chroma_x == 1 &&
+                                  format->chroma_y == 1 && format->depth <= wishes.everywhere);
+}
+
+// What players cannot do outweighs what is lost: RGB most, then chroma of other shapes, then depth.
+static int unplayable_cost(const struct format *to, int everywhere)
+{
+    const int step = 1 << 24; // more than any conversion costs
+    if (!everywhere)
+        return 0;
+    return 4 * step * (to->model != MODEL_YUV) +
+           2 * step * (to->chroma_x != 1 || to->chroma_y != 1) + step * (to->depth > everywhere);
+}
+
 enum AVPixelFormat pixel_choose(const struct format *from, int width, int height,
                                 const enum AVPixelFormat *candidates, struct pixel_wishes wishes)
 {
@@ -240,7 +265,8 @@ enum AVPixelFormat pixel_choose(const struct format *from, int width, int height
             continue;
         int cost = 2 * conversion_cost(from, &to, wishes.playable);
         if (wishes.whole_chroma && (width % (1 << to.chroma_x) || height % (1 << to.chroma_y)))
-            cost += 2000000;
+            cost += 1 << 28;
+        cost += unplayable_cost(&to, wishes.everywhere);
         // Of a yuvj format and its twin the one that says what is true.
         if (from->model == MODEL_YUV || from->model == MODEL_GRAY)
             cost += is_j(pixel) != (from->range == RANGE_FULL && to.model == MODEL_YUV);

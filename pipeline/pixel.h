@@ -18,6 +18,9 @@ struct color_tags {
 struct color_tags color_tags_of(const AVFrame *frame);
 void color_tags_apply(const struct color_tags *tags, AVFrame *frame);
 
+// Whether a picture is of full range, by its tags and, without them, by its format.
+bool pixel_is_full(const AVFrame *frame);
+
 // Describe `pixel`, with the meaning that the tags give it. What is not tagged is taken as: limited
 // range for Y'CbCr, full for the others and the yuvj formats; the matrix of BT.709 from 1280
 // columns or 577 rows on, else BT.601, as players guess it; BT.601 for the luma of RGB; chroma
@@ -36,9 +39,15 @@ struct color_tags pixel_tags(const struct format *from, const struct format *for
 
 // What an output wants of pixel formats besides being among its candidates.
 struct pixel_wishes {
-    bool playable;     // what every player decodes: 4:2:0, not monochrome nor 4:4:4 made from RGB
+    bool playable;  // 4:2:0 rather than monochrome, or than 4:4:4 made from RGB
+    int everywhere; // above 0: what every player of the codec decodes, Y'CbCr in 4:2:0 of up to so
+                    // many bits, whatever is lost by it
     bool whole_chroma; // chroma planes that divide the picture without a rest
 };
+
+// Whether a picture of this format is one of those that play everywhere; true where that is not
+// wished for.
+bool pixel_plays(const struct format *format, struct pixel_wishes wishes);
 
 // Of the formats in `candidates` (ended by AV_PIX_FMT_NONE; NULL: all), the one into which pictures
 // of format `from` and width x height go with the least loss, then the least work. AV_PIX_FMT_NONE

@@ -202,8 +202,8 @@ static enum status encode(struct recode *recode, const AVFrame *frame)
     if (status)
         return status;
     AVCodecContext *encoder = recode->encoder;
-    status = scaler_convert(&recode->scaler, frame, encoder->pix_fmt, encoder->width,
-                            encoder->height, recode->scaled);
+    status = scaler_convert(&recode->scaler, frame, encoder->pix_fmt, AVCOL_RANGE_UNSPECIFIED,
+                            encoder->width, encoder->height, recode->scaled);
     if (status)
         return status;
     recode->stamp[recode->frames % STAMPS] =

@@ -5,25 +5,44 @@
 #include <libswscale/swscale.h>
 #include <stdlib.h>
 
+#include "pipeline/pixel.h"
+
 struct scaler {
     struct SwsContext *context;
 };
 
-// Both sides keep the matrix and range of the input; between models full range RGB is meant.
-static void set_colors(struct SwsContext *context, const AVFrame *from, enum AVPixelFormat pixel)
+static bool is_rgb(enum AVPixelFormat pixel)
 {
-    int matrix = from->colorspace == AVCOL_SPC_UNSPECIFIED || from->colorspace == AVCOL_SPC_RGB
-                     ? SWS_CS_DEFAULT
-                     : (int)from->colorspace;
-    const int *table = sws_getCoefficients(matrix);
-    const AVPixFmtDescriptor *to = av_pix_fmt_desc_get(pixel);
-    int full = from->color_range == AVCOL_RANGE_JPEG;
-    int to_full = to->flags & AV_PIX_FMT_FLAG_RGB ? 1 : full;
-    sws_setColorspaceDetails(context, table, full, table, to_full, 0, 1 << 16, 1 << 16);
+    return av_pix_fmt_desc_get(pixel)->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL);
+}
+
+void scaler_tag(enum AVPixelFormat pixel, enum AVColorRange range, AVFrame *frame)
+{
+    bool was_full = pixel_is_full(frame), was_rgb = is_rgb(frame->format);
+    bool full = range == AVCOL_RANGE_UNSPECIFIED ? was_full : range == AVCOL_RANGE_JPEG;
+    if (is_rgb(pixel)) {
+        frame->colorspace = AVCOL_SPC_RGB;
+        frame->color_range = AVCOL_RANGE_JPEG;
+    } else if (was_rgb) {
+        frame->colorspace = AVCOL_SPC_SMPTE170M;
+    }
+    frame->format = pixel;
+    if (!is_rgb(pixel) && (range != AVCOL_RANGE_UNSPECIFIED || pixel_is_full(frame) != full))
+        frame->color_range = full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
+}
+
+// Both sides keep the matrix of the input, and of RGB that of BT.601.
+static void set_colors(struct SwsContext *context, const AVFrame *from, const AVFrame *to)
+{
+    enum AVColorSpace matrix = is_rgb(from->format) ? to->colorspace : from->colorspace;
+    bool known = matrix != AVCOL_SPC_UNSPECIFIED && matrix != AVCOL_SPC_RGB;
+    const int *table = sws_getCoefficients(known ? (int)matrix : SWS_CS_DEFAULT);
+    sws_setColorspaceDetails(context, table, pixel_is_full(from), table, pixel_is_full(to), 0,
+                             1 << 16, 1 << 16);
 }
 
 enum status scaler_convert(struct scaler **scaler, const AVFrame *from, enum AVPixelFormat pixel,
-                           int width, int height, AVFrame *to)
+                           enum AVColorRange range, int width, int height, AVFrame *to)
 {
     if (!*scaler && !(*scaler = calloc(1, sizeof **scaler)))
         return STATUS_MEMORY;
@@ -33,12 +52,13 @@ enum status scaler_convert(struct scaler **scaler, const AVFrame *from, enum AVP
     (*scaler)->context = context;
     if (!context)
         return STATUS_FAILED;
-    set_colors(context, from, pixel);
     if (av_frame_copy_props(to, from) < 0)
         return STATUS_MEMORY;
-    to->format = pixel;
+    to->format = from->format;
     to->width = width;
     to->height = height;
+    scaler_tag(pixel, range, to);
+    set_colors(context, from, to);
     if (av_frame_get_buffer(to, 0) < 0)
         return STATUS_MEMORY;
     int rows = sws_scale(context, (const uint8_t *const *)from->data, from->linesize, 0,
@@ -51,6 +71,11 @@ void scaler_print_step(enum AVPixelFormat from, enum AVPixelFormat to, const cha
 {
     fprintf(file, "libswscale converts %s to %s %s: results may differ between FFmpeg versions\n",
             av_get_pix_fmt_name(from), av_get_pix_fmt_name(to), purpose);
+}
+
+bool scaler_makes(enum AVPixelFormat pixel)
+{
+    return sws_isSupportedOutput(pixel);
 }
 
 void scaler_destroy(struct scaler **scaler)

@@ -29,8 +29,15 @@ struct sink_formats {
     const enum AVPixelFormat *candidates; // ended by AV_PIX_FMT_NONE; NULL: any
     bool natural;                         // as the chain leaves them
     struct pixel_wishes wishes;
-    enum sink_range range; // of Y'CbCr
+    enum sink_range range;       // of Y'CbCr
+    bool asked;                  // the one format in `candidates` was asked for
+    enum sink_range asked_range; // likewise, of Y'CbCr and gray; ANY: it was not
 };
+
+static inline bool sink_is_asked(const struct sink_formats *formats)
+{
+    return formats->asked || formats->asked_range != SINK_RANGE_ANY;
+}
 
 // What is known when the first frame has been filtered.
 struct sink_video {
@@ -65,6 +72,7 @@ struct sink_output {
 
 struct sink {
     struct sink_formats formats;
+    enum AVPixelFormat asked[2]; // what `formats` points to, where one was asked for
     struct sink_formats tap_formats[PICTURES_MOST - 1]; // of fans: of each tap's picture
     AVFrame *const *tap;      // of fans: each tap's picture of the frame that write() takes next
     const char *encoder;      // NULL: none
@@ -125,6 +133,8 @@ struct sink_request {
     const char *format, *encoder, *crf, *preset, *bitrate; // (optional)
     const char *const *options;                            // (optional) ended by NULL
     double segment;                                        // seconds; 0: one file
+    const char *pixfmt;                                    // (optional)
+    enum sink_range range;                                 // ANY: what comes of the rest
     bool overwrite;
     double open_timeout, stall_timeout; // of connections, seconds
     int reconnects;                     // attempts in a row; below 0: for ever
@@ -147,6 +157,11 @@ enum status sink_create(const struct sink_request *requests, int count, const st
 enum status sink_null_create(struct sink **sink);
 enum status sink_hash_create(const char *file, bool overwrite, const struct log *log,
                              const struct stop *stop, struct sink **sink);
+
+// Ask the sink, whose formats are set, for the request's pixel format and range. STATUS_USAGE with
+// a sentence where it cannot have them; `owner` is who refuses.
+enum status sink_ask(struct sink *sink, const struct sink_request *request, const char *owner,
+                     const struct log *log);
 enum status sink_encode_create(const struct sink_request *request, const struct log *log,
                                const struct stop *stop, struct sink **sink);
 

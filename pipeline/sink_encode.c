@@ -35,8 +35,9 @@ struct encode_sink {
     bool await_start;      // an address that is not reached at first is tried again
     int64_t seen_ns;       // when something was encoded though nobody watched
     struct turn turn;      // of every frame, because the container cannot ask for it
-    // The encoder's geometry.
+    // The encoder's geometry, and whether its pictures are of full range.
     int width, height;
+    bool full;
 };
 
 // ---- options ----
@@ -216,32 +217,65 @@ static enum status open_encoder(struct encode_sink *self, const AVFrame *frame)
     self->width = frame->width;
     self->height = frame->height;
     self->base.pixel = frame->format;
+    self->full = pixel_is_full(frame);
     return status;
 }
 
-// The encoder's pixel format for frames that the filter could not give one of its own.
-static enum AVPixelFormat encodable(const struct encode_sink *self, enum AVPixelFormat pixel)
+static bool takes(const struct encode_sink *self, enum AVPixelFormat pixel)
 {
     const enum AVPixelFormat *candidates = self->base.formats.candidates;
     for (int k = 0; candidates && candidates[k] != AV_PIX_FMT_NONE; k++)
         if (candidates[k] == pixel)
-            return pixel;
-    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(pixel);
-    bool alpha = about->flags & AV_PIX_FMT_FLAG_ALPHA;
-    return candidates ? avcodec_find_best_pix_fmt_of_list(candidates, pixel, alpha, NULL) : pixel;
+            return true;
+    return !candidates;
 }
 
-// The pixel format that the encoder gets for frames of `pixel`.
-static enum status choose_pixel(struct encode_sink *self, enum AVPixelFormat from,
-                                enum AVPixelFormat *pixel)
+// The encoder's pixel format for frames like this one, which the filter made for another output, or
+// could not give one of its own.
+static enum AVPixelFormat encodable(const struct encode_sink *self, const AVFrame *frame)
 {
-    *pixel = encodable(self, from);
-    if (*pixel == AV_PIX_FMT_NONE)
+    const struct sink_formats *formats = &self->base.formats;
+    struct color_tags tags = color_tags_of(frame);
+    struct format from;
+    enum AVPixelFormat known = frame->format, best;
+    if (!pixel_describe(known, &tags, 1, 1, &from)) {
+        known = pixel_nearest(known);
+        if (known == AV_PIX_FMT_NONE || !pixel_describe(known, &tags, 1, 1, &from))
+            return takes(self, frame->format) ? frame->format : AV_PIX_FMT_NONE;
+    }
+    if (takes(self, frame->format) && pixel_plays(&from, formats->wishes))
+        return frame->format;
+    best = pixel_choose(&from, frame->width, frame->height, formats->candidates, formats->wishes);
+    return best != AV_PIX_FMT_NONE
+               ? best
+               : avcodec_find_best_pix_fmt_of_list(formats->candidates, known, from.alpha, NULL);
+}
+
+// The range that the encoder's pictures have to have; UNSPECIFIED: that of the frames.
+static enum AVColorRange needed_range(const struct encode_sink *self, enum AVPixelFormat pixel)
+{
+    const struct sink_formats *formats = &self->base.formats;
+    bool yuv = av_pix_fmt_desc_get(pixel)->nb_components >= 3;
+    enum sink_range range = formats->asked_range != SINK_RANGE_ANY ? formats->asked_range
+                            : yuv                                  ? formats->range
+                                                                   : SINK_RANGE_ANY;
+    return range == SINK_RANGE_FULL      ? AVCOL_RANGE_JPEG
+           : range == SINK_RANGE_LIMITED ? AVCOL_RANGE_MPEG
+                                         : AVCOL_RANGE_UNSPECIFIED;
+}
+
+// Make `shown`, a view of a frame, what the encoder gets for it.
+static enum status choose_pixel(struct encode_sink *self, AVFrame *shown)
+{
+    enum AVPixelFormat from = shown->format, pixel = encodable(self, shown);
+    if (pixel == AV_PIX_FMT_NONE)
         return fail(self->log, STATUS_OUTPUT, "the encoder %s takes no format like %s",
                     self->codec->name, av_get_pix_fmt_name(from));
-    if (*pixel != from)
+    bool was_full = pixel_is_full(shown);
+    scaler_tag(pixel, needed_range(self, pixel), shown);
+    if (pixel != from || pixel_is_full(shown) != was_full)
         log_print(self->log, LOG_INFO, "libswscale converts %s to %s for the encoder %s",
-                  av_get_pix_fmt_name(from), av_get_pix_fmt_name(*pixel), self->codec->name);
+                  av_get_pix_fmt_name(from), av_get_pix_fmt_name(pixel), self->codec->name);
     return STATUS_OK;
 }
 
@@ -340,12 +374,9 @@ static enum status open(struct sink *sink, const struct sink_video *video)
     self->stream = video->stream;
     AVFrame shown = *video->first; // a view, to open the encoder by
     choose_turn(self, &shown);
-    enum AVPixelFormat pixel;
-    enum status status = choose_pixel(self, shown.format, &pixel);
-    if (status)
-        return status;
-    shown.format = pixel;
-    status = open_encoder(self, &shown);
+    enum status status = choose_pixel(self, &shown);
+    if (!status)
+        status = open_encoder(self, &shown);
     return status ? status : open_writers(self);
 }
 
@@ -424,8 +455,11 @@ static enum status change_segment(struct encode_sink *self, const AVFrame *frame
 // their own, all else is scaled.
 static enum status fit(struct encode_sink *self, const AVFrame *frame, AVFrame *fitted)
 {
-    bool encodes = encodable(self, frame->format) == frame->format;
-    if (encodes && (self->one_a_file || is_all_segments(self))) {
+    enum AVColorRange range = needed_range(self, frame->format);
+    bool ranged =
+        range == AVCOL_RANGE_UNSPECIFIED || pixel_is_full(frame) == (range == AVCOL_RANGE_JPEG);
+    bool encodes = encodable(self, frame) == frame->format;
+    if (encodes && ranged && (self->one_a_file || is_all_segments(self))) {
         enum status status =
             self->one_a_file ? renew_encoder(self, frame) : change_segment(self, frame);
         return status ? status : av_frame_ref(fitted, frame) < 0 ? STATUS_MEMORY : STATUS_OK;
@@ -437,8 +471,9 @@ static enum status fit(struct encode_sink *self, const AVFrame *frame, AVFrame *
                   "the picture changes to %dx%d: it is scaled to the output's %dx%d", frame->width,
                   frame->height, self->width, self->height);
     }
-    enum status status =
-        scaler_convert(&self->scaler, frame, self->base.pixel, self->width, self->height, fitted);
+    enum status status = scaler_convert(&self->scaler, frame, self->base.pixel,
+                                        self->full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG,
+                                        self->width, self->height, fitted);
     return status == STATUS_FAILED
                ? fail(self->log, STATUS_OUTPUT, "libswscale cannot convert %s to %s",
                       av_get_pix_fmt_name(frame->format), av_get_pix_fmt_name(self->base.pixel))
@@ -488,7 +523,7 @@ static enum status write_upright(struct encode_sink *self, AVFrame *frame)
     AVFrame *fitted = NULL;
     enum status status = STATUS_OK;
     if (frame && (frame->width != self->width || frame->height != self->height ||
-                  frame->format != self->base.pixel)) {
+                  frame->format != self->base.pixel || pixel_is_full(frame) != self->full)) {
         fitted = av_frame_alloc();
         status = fitted ? fit(self, frame, fitted) : STATUS_MEMORY;
     }
@@ -585,7 +620,9 @@ static enum status finish(struct sink *sink, bool cut)
 static void print_steps(const struct sink *sink, const enum AVPixelFormat *pixel, FILE *to)
 {
     const struct encode_sink *self = (const struct encode_sink *)sink;
-    enum AVPixelFormat wanted = encodable(self, *pixel);
+    const AVFrame shown = {
+        .format = *pixel, .width = 64, .height = 64, .colorspace = AVCOL_SPC_UNSPECIFIED};
+    enum AVPixelFormat wanted = encodable(self, &shown);
     char purpose[96];
     snprintf(purpose, sizeof purpose, "for the encoder %s", self->codec->name);
     if (wanted != *pixel && wanted != AV_PIX_FMT_NONE)
@@ -663,13 +700,21 @@ static bool is_for_show(const struct encode_sink *self)
     return writer_target(self->writer[0])->kind >= TARGET_DISPLAY;
 }
 
+static bool asks_the_same(const struct encode_sink *self, const struct encode_sink *other)
+{
+    const struct sink_formats *a = &self->base.formats, *b = &other->base.formats;
+    return a->asked == b->asked && a->asked_range == b->asked_range &&
+           (!a->asked || *a->candidates == *b->candidates);
+}
+
 void sink_encode_join(struct sink *sink, struct sink **other)
 {
     struct encode_sink *self = (struct encode_sink *)sink, *from = (struct encode_sink *)*other;
     bool codec =
         from->codec_named ? from->codec == self->codec : from->codec->id == self->codec->id;
     bool options = !from->encoder_options || is_same(from->encoder_options, self->encoder_options);
-    if (!codec || !options || self->one_a_file || from->one_a_file ||
+    bool format = !sink_is_asked(&from->base.formats) || asks_the_same(self, from);
+    if (!codec || !options || !format || self->one_a_file || from->one_a_file ||
         (is_for_show(self) && !is_for_show(from)) ||
         counts_frames(self->muxer) != counts_frames(from->muxer))
         return;
@@ -713,7 +758,9 @@ static enum status choose_encoder(struct encode_sink *self, const struct sink_re
     self->base.one_frame = self->one_a_file && !name_is_sequence(target->name);
     self->base.is_live = target_is_live(target);
     choose_formats(self);
-    enum status status = add_options(self, request, &muxer_options);
+    enum status status = sink_ask(&self->base, request, self->codec->name, self->log);
+    if (!status)
+        status = add_options(self, request, &muxer_options);
     writer_set_options(self->writer[0], &muxer_options);
     return status;
 }

@@ -321,12 +321,13 @@ static void init_branch(struct branch *branch, struct sink *sink, int picture)
 }
 
 // Of those that get the same picture one's wishes count for all: the others convert what they
-// cannot take. The first of those that have any, since those that take everything do not mind; what
-// is kept comes before what is watched. `natural` where nobody gets it.
+// cannot take. The first of those that were asked for something; else of those that have any, since
+// those that take everything do not mind; what is kept comes before what is watched. `natural`
+// where nobody gets it.
 static const struct sink_formats *who_decides(const struct fan_sink *self, int picture)
 {
     static const struct sink_formats natural = {.natural = true};
-    const struct sink_formats *any = &natural, *watched = NULL;
+    const struct sink_formats *any = &natural, *watched = NULL, *asked = NULL;
     for (int k = self->branches - 1; k >= 0; k--) {
         const struct sink *one = self->branch[k].sink;
         if (self->branch[k].picture != picture)
@@ -334,13 +335,35 @@ static const struct sink_formats *who_decides(const struct fan_sink *self, int p
         any = &one->formats;
         if (one->formats.candidates && one->is_live)
             watched = &one->formats;
+        if (sink_is_asked(&one->formats))
+            asked = &one->formats;
     }
+    if (asked)
+        return asked;
     for (int k = 0; k < self->branches; k++) {
         const struct sink *one = self->branch[k].sink;
         if (self->branch[k].picture == picture && one->formats.candidates && !one->is_live)
             return &one->formats;
     }
     return watched ? watched : any;
+}
+
+// What does not encode does not convert either: it cannot have what another output of its picture
+// does not have.
+static enum status check_asked(const struct fan_sink *self)
+{
+    for (int k = 0; k < self->branches; k++) {
+        const struct branch *branch = &self->branch[k];
+        const struct sink_formats *mine = &branch->sink->formats;
+        const struct sink_formats *decided = who_decides(self, branch->picture);
+        bool same = mine->asked_range == decided->asked_range &&
+                    (!mine->asked || (decided->asked && *mine->candidates == *decided->candidates));
+        if (!branch->sink->encoder && sink_is_asked(mine) && !same)
+            return fail(self->log, STATUS_USAGE,
+                        "outputs of one picture have one --pix-fmt and --range where one of them "
+                        "is hash: or null:; give all the same, or filter twice");
+    }
+    return STATUS_OK;
 }
 
 enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
@@ -359,6 +382,7 @@ enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
         return STATUS_MEMORY;
     self->log = log;
     self->stop = stop;
+    enum status status = check_asked(self);
     self->base = (struct sink){
         .formats = *who_decides(self, 0),
         .encoder = self->branch[0].sink->encoder,
@@ -384,5 +408,7 @@ enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
         self->base.carries |= self->branch[k].sink->carries;
         self->base.is_live |= self->branch[k].sink->is_live;
     }
-    return STATUS_OK;
+    if (status)
+        destroy(sink);
+    return status;
 }

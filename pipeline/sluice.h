@@ -54,6 +54,10 @@ enum sluice_hwdec { SLUICE_HWDEC_AUTO, SLUICE_HWDEC_OFF, SLUICE_HWDEC_REQUIRE };
 // last picture again and again, or black.
 enum sluice_gap { SLUICE_GAP_SKIP, SLUICE_GAP_FREEZE, SLUICE_GAP_BLACK };
 
+// What code values an output's Y'CbCr and gray are made of: those that the chain and the codec
+// leave, or limited (16 to 235), or full (0 to 255).
+enum sluice_range { SLUICE_RANGE_ANY, SLUICE_RANGE_LIMITED, SLUICE_RANGE_FULL };
+
 // ---- a job ----
 
 // One output, and how it is encoded.
@@ -71,6 +75,10 @@ struct sluice_output {
     const char *bitrate;        // "2M"
     const char *const *options; // "key=value" for encoder or muxer, ended by NULL
     double segment;             // seconds: several files so long, named by time; 0: one
+    const char *pixfmt;         // FFmpeg's name of a pixel format; NULL: the nearest that the
+                                // encoder takes, but of H.264, HEVC, VP9, AV1 and MPEG-4 one that
+                                // every player decodes: 4:2:0, of 8 bits, of HEVC and AV1 up to 10
+    enum sluice_range range;
 };
 
 // What to do. Strings are read by sluice_job_create() only and may go afterwards; so may the

@@ -77,7 +77,7 @@ static enum status probe(struct source *source, const char *name, const AVInputF
     if (error < 0 || !*format)
         return fail(source->log, STATUS_INPUT,
                     "%s is in no format that this FFmpeg recognises; a video or an image was "
-                    "expected (raw video needs -F rawvideo --size WxH --pixfmt NAME)",
+                    "expected (raw video needs -F rawvideo --size WxH --pix-fmt NAME)",
                     source->name);
     if (is_playlist(*format))
         return fail(source->log, STATUS_INPUT,
@@ -97,7 +97,7 @@ static const char *option_flag(const char *key)
 {
     return !strcmp(key, "video_size")     ? "--size"
            : !strcmp(key, "framerate")    ? "--rate"
-           : !strcmp(key, "pixel_format") ? "--pixfmt"
+           : !strcmp(key, "pixel_format") ? "--pix-fmt"
                                           : key;
 }
 
@@ -117,7 +117,7 @@ static enum status check_description(const struct source *source,
                     request->rate);
     if (request->pixfmt && !codec && av_get_pix_fmt(request->pixfmt) == AV_PIX_FMT_NONE)
         return fail(source->log, STATUS_USAGE,
-                    "--pixfmt is '%s', which is no pixel format; 'ffmpeg -pix_fmts' lists them",
+                    "--pix-fmt is '%s', which is no pixel format; 'ffmpeg -pix_fmts' lists them",
                     request->pixfmt);
     return STATUS_OK;
 }
@@ -232,7 +232,7 @@ static enum status check_raw(const struct source *source, const struct source_re
                 request->size ? "" : "--size WxH",
                 !request->size && typed && !request->pixfmt ? " and " : "",
                 typed && !request->pixfmt
-                    ? "--pixfmt NAME, as in --pixfmt yuv420p ('ffmpeg -pix_fmts' lists them)"
+                    ? "--pix-fmt NAME, as in --pix-fmt yuv420p ('ffmpeg -pix_fmts' lists them)"
                     : "");
 }
 
@@ -250,9 +250,13 @@ static enum status read_header(struct source *source, struct opening *opening)
         return check_failed(source->log, STATUS_INPUT, error, "%s cannot be read%s%s", source->name,
                             demuxer ? " as " : "", demuxer ? demuxer->name : "");
     const AVDictionaryEntry *left = av_dict_get(opening->options, "", NULL, AV_DICT_IGNORE_SUFFIX);
-    return left ? fail(source->log, STATUS_USAGE, "%s is for raw video; %s is %s",
-                       option_flag(left->key), source->name, source->format->iformat->name)
-                : STATUS_OK;
+    if (!left)
+        return STATUS_OK;
+    return fail(source->log, STATUS_USAGE, "%s is for raw video; %s is %s%s",
+                option_flag(left->key), source->name, source->format->iformat->name,
+                !strcmp(left->key, "video_size")     ? " (sluice does not resize)"
+                : !strcmp(left->key, "pixel_format") ? " (the output's is --pix-fmt behind INPUT)"
+                                                     : "");
 }
 
 static enum status open_container(struct source *source, const struct source_request *request)

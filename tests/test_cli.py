@@ -49,7 +49,7 @@ def test_help_lists_every_option(run, option):
     result = run(option)
     assert result.code == 0 and not result.stderr
     for name in ("--filter", "--backend", "--hwdec", "--device", "--threads", "--ring", "--verify",
-                 "--format", "--size", "--rate", "--pixfmt", "--start", "--duration", "--frames",
+                 "--format", "--size", "--rate", "--pix-fmt", "--range", "--start", "--duration", "--frames",
                  "--stream", "--max-pixels", "--repeatable", "-c:v", "--crf", "--preset", "-b:v", "--option",
                  "--overwrite", "--strict", "--json", "--trace", "--quiet", "--verbose", "--version",
                  "Exit codes"):
@@ -301,7 +301,7 @@ def test_options_around_the_first_output_are_one_list(run, tmp_path):
     (["--stream", "1"], ["stream 1", "audio"]),
     (["--stream", "x"], ["--stream", "'x'"]),
     (["--size", "10x10"], ["--size", "raw video"]),
-    (["--pixfmt", "gray"], ["--pixfmt", "raw video"]),
+    (["--pixfmt", "gray"], ["--pix-fmt is for raw video", "behind INPUT"]),
 ], ids=lambda value: " ".join(value))
 def test_option_that_does_not_fit_the_file_is_refused(run, tmp_path, clips, arguments, words):
     refused(run(clips["film.mp4"], "out.mp4", *arguments), tmp_path, *words)
@@ -330,7 +330,7 @@ def test_names_that_cannot_be_meant_are_refused(run, tmp_path, arguments):
 
 
 @pytest.mark.parametrize("given, words", [
-    ([], ["--size WxH and --pixfmt"]), (["--size", "64x48"], ["--pixfmt"]),
+    ([], ["--size WxH and --pix-fmt"]), (["--size", "64x48"], ["--pix-fmt"]),
     (["--pixfmt", "gray"], ["--size WxH"])], ids=" ".join)
 @pytest.mark.parametrize("name, format", [("noise.raw", ["-F", "rawvideo"]), ("noise.yuv", [])])
 def test_raw_video_says_nothing_of_itself(run, tmp_path, clips, name, format, given, words):
@@ -855,7 +855,7 @@ def test_alpha_of_webm_comes_through(run, tmp_path):
 
 @pytest.mark.parametrize("output, codec, pixel", [
     ("out.mp4", "h264", "yuvj420p"), ("out.mov", "h264", "yuvj420p"),
-    ("out.mkv", "h264", "yuvj420p"), ("out.ts", "h264", "yuvj420p"), ("out.webm", "vp9", None),
+    ("out.mkv", "h264", "yuvj420p"), ("out.ts", "h264", "yuvj420p"), ("out.webm", "vp9", "yuv420p"),
     ("out.avi", "h264", None), ("out.gif", "gif", None), ("out.y4m", "rawvideo", "gray"),
     ("out.png", "png", "gray"), ("out.nut", "ffv1", "gray"), ("out.jpg", "mjpeg", None)])
 def test_default_encoder_suits_the_container(run, tmp_path, clips, output, codec, pixel):
@@ -866,17 +866,135 @@ def test_default_encoder_suits_the_container(run, tmp_path, clips, output, codec
 
 
 @pytest.mark.parametrize("name, output, pixel", [
-    ("deep.mp4", "out.mp4", "yuv420p10le"), ("deep.mp4", "out.mkv", "yuv420p10le"),
     ("deep.mp4", "out.y4m", "yuv420p10le"), ("deep.mp4", "out.nut", "yuv420p10le"),
     ("deep.mp4", "out.png", "rgb48be"), ("deep.mp4", "out.tiff", "rgb48le"),
     ("format-gray10le.mkv", "out.png", "gray16be"), ("format-gbrp10le.mkv", "out.png", "rgb48be"),
     ("format-yuv422p10le.mkv", "out.mov", "yuv422p10le"),
-    ("format-yuv444p.mkv", "out.mp4", "yuv444p"), ("format-gray16le.mkv", "out.nut", "gray16le"),
-    ("hdr.mp4", "out.mp4", "yuv420p10le")])
+    ("format-gray16le.mkv", "out.nut", "gray16le")])
 def test_depth_is_kept_where_the_encoder_can(run, tmp_path, clips, name, output, pixel):
     encoder = ["-c:v", "prores_ks"] if output.endswith(".mov") else []
     assert run("-q", "--frames", 2, "-f", "brightness=1", clips[name], output, *encoder).code == 0
     assert video(tmp_path / output)["pix_fmt"] == pixel
+
+
+@pytest.fixture(scope="module")
+def even(clips, tmp_path_factory):
+    """A frame or two of even size in many formats."""
+    folder = tmp_path_factory.mktemp("even")
+    for pixels in ("yuv422p10le", "yuv444p", "gbrp10le", "rgb24", "gray10le", "yuv420p10le", "yuva420p"):
+        tools.ffmpeg("-i", clips["plain.mp4"], "-frames:v", 2, "-pix_fmt", pixels, "-c:v",
+                     "rawvideo" if pixels == "rgb24" else "ffv1", folder / f"{pixels}.nut")
+    return folder
+
+
+@pytest.mark.parametrize("chain", ["gray,sobel", "invert"])
+@pytest.mark.parametrize("output, encoder, deep", [
+    ("o.mp4", [], False), ("o.mov", [], False), ("o.mkv", [], False), ("o.webm", [], False),
+    ("o.mp4", ["-c:v", "libx265"], True), ("o.mkv", ["-c:v", "libaom-av1", "--option", "cpu-used=8"], True),
+    ("o.mkv", ["-c:v", "mpeg4"], False), ("o.mpg", ["-c:v", "mpeg2video"], False)],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None)
+def test_what_is_written_by_default_plays_everywhere(run, tmp_path, even, output, encoder, deep, chain):
+    """4:2:0 of 8 bits, of HEVC and AV1 also of 10, whatever the source and the chain have."""
+    kinds = ["yuv420p", "yuvj420p", "yuva420p"] + ["yuv420p10le"] * deep
+    for source in sorted(even.iterdir()):
+        result = run("--frames", 2, "-f", chain, source, output, "-y", *encoder)
+        assert result.code == 0, result.stderr
+        assert video(tmp_path / output)["pix_fmt"] in kinds, source.name
+        if not deep and "10le" in source.name and not encoder:
+            assert "plays everywhere; --pix-fmt yuv" in result.stderr
+
+
+@pytest.mark.parametrize("output, pixel", [("o.mp4", "yuv444p"), ("o.webm", "yuv420p")])
+def test_odd_sizes_play_where_the_encoder_can(run, tmp_path, clips, output, pixel):
+    result = run("--frames", 2, clips["format-yuv422p10le.mkv"], output)
+    assert result.code == 0 and ("few players" in result.stderr) == (pixel == "yuv444p")
+    about = video(tmp_path / output)
+    assert (about["width"], about["height"]) == (161, 121)
+    assert about["pix_fmt"].replace("j", "") == pixel
+
+
+@pytest.mark.parametrize("chain", ["gray", "invert"])
+def test_an_output_beside_another_plays_everywhere(run, tmp_path, even, chain):
+    """The first one's format is gray, or RGB, which the encoder of the second would take, too."""
+    assert run("-q", "-f", chain, even / "rgb24.nut", "a.png", "-o", "b.mp4", "-o", "c.webm", "-y").code == 0
+    for name in ("b.mp4", "c.webm"):
+        about = video(tmp_path / name)
+        assert about["pix_fmt"] in ("yuv420p", "yuvj420p")
+        assert about.get("color_space") not in ("gbr", "rgb")
+        assert about.get("color_range") == "pc"
+
+
+@pytest.mark.parametrize("name, output, arguments, pixel, range", [
+    ("deep.mp4", "o.mp4", ["--pix-fmt", "yuv420p10le"], "yuv420p10le", "tv"),
+    ("plain.mp4", "o.mp4", ["--pix-fmt", "yuv444p"], "yuv444p", "tv"),
+    ("plain.mp4", "o.mkv", ["-c:v", "ffv1", "--pix-fmt", "bgr0"], "bgr0", None),
+    ("plain.mp4", "o.mp4", ["-f", "gray", "--range", "limited"], "yuv420p", "tv"),
+    ("plain.mp4", "o.mkv", ["-f", "gray", "-c:v", "ffv1", "--pix-fmt", "gray", "--range", "limited"], "gray", "tv"),
+    ("plain.mp4", "o.mp4", ["--range", "full"], "yuvj420p", "pc"),
+    ("plain.mp4", "o.webm", ["-f", "gray", "--range", "limited"], "yuv420p", "tv"),
+    ("plain.mp4", "o.y4m", ["-f", "gray", "--range", "limited"], "gray", "tv"),
+    ("plain.mp4", "o.png", ["--pix-fmt", "rgba"], "rgba", None),
+    ("still.png", "o.gif", ["--pix-fmt", "rgb8"], "bgra", None)])
+def test_the_format_of_an_output_can_be_chosen(run, tmp_path, clips, name, output, arguments, pixel, range):
+    chain = [] if "-f" in arguments else ["-f", "null"]
+    result = run("-q", "--frames", 1, clips[name], output, *chain, *arguments)
+    assert result.code == 0, result.stderr
+    about = video(tmp_path / output)
+    assert about["pix_fmt"] == pixel and (range is None or about.get("color_range", "tv") == range)
+
+
+def raw(run, clip, *arguments):
+    result = run("-q", "--frames", 1, clip, "-", "-F", "rawvideo", *arguments)
+    assert result.code == 0, result.stderr
+    return np.frombuffer(result.stdout, np.uint8).astype(int)
+
+
+def test_rgb_comes_of_yuv_for_those_who_calculate(run, clips):
+    """Of 4:4:4, where chroma is as it is: the inverse of BT.601's matrix."""
+    source = clips["format-yuv444p.mkv"]
+    y, u, v = raw(run, source, "-f", "null").reshape(3, 121, 161)
+    y, u, v = (y - 16) * 255 / 219, (u - 128) * 255 / 224, (v - 128) * 255 / 224
+    want = np.stack([y + 1.402 * v, y - 0.344136 * u - 0.714136 * v, y + 1.772 * u], axis=2)
+    got = raw(run, source, "-f", "null", "--pix-fmt", "rgb24").reshape(121, 161, 3)
+    assert np.abs(got - np.clip(want, 0, 255)).max() <= 1
+
+
+def test_gray_of_limited_range_is_the_luma_of_the_source(run, clips):
+    """Expanded for the stage and back: within one code of what it was."""
+    luma = raw(run, clips["plain.mp4"], "-f", "null")[:160 * 120]
+    gray = raw(run, clips["plain.mp4"], "-f", "gray", "--pix-fmt", "gray", "--range", "limited")
+    full = raw(run, clips["plain.mp4"], "-f", "gray")
+    assert np.abs(gray - np.clip(luma, 16, 235)).max() <= 1
+    assert np.abs(full - np.clip((luma - 16) * 255 / 219, 0, 255)).max() <= 1
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["out.mp4", "--pix-fmt", "puce"], ["puce", "no pixel format"]),
+    (["out.mp4", "--pix-fmt", "cuda"], ["no pixel format of pictures in memory"]),
+    (["out.mp4", "--pix-fmt", "rgb24"], ["libx264 does not take it", "yuv420p"]),
+    (["out.y4m", "--pix-fmt", "nv12"], ["--pix-fmt nv12"]),
+    (["hash:-", "--pix-fmt", "pal8"], ["pal8"]), (["out.gif", "--pix-fmt", "pal8"], ["pal8"]),
+    (["out.mp4", "--range", "tv"], ["'tv'", "limited"]),
+    (["out.jpg", "--range", "limited"], ["mjpeg", "always of full range"]),
+    (["out.avi", "-c:v", "mpeg4", "--range", "full"], ["mpeg4", "always of limited range"]),
+    (["out.mkv", "-c:v", "ffv1", "--pix-fmt", "bgr0", "--range", "limited"], ["full range by definition"]),
+    (["out.mkv", "-o", "hash:-", "--pix-fmt", "gray", "-o", "null:", "--pix-fmt", "rgb24"], ["all the same"]),
+], ids=lambda value: " ".join(value))
+def test_formats_that_an_output_cannot_have_are_refused(run, tmp_path, arguments, words):
+    refused(run("missing.mp4", *arguments), tmp_path, *words)
+
+
+def test_colours_become_gray_by_a_stage_only(run, tmp_path, clips):
+    refused(run(clips["plain.mp4"], "out.png", "-f", "null", "--pix-fmt", "gray"), tmp_path, "'gray'")
+
+
+def test_outputs_of_one_picture_have_formats_of_their_own(run, tmp_path, clips):
+    """libswscale makes those of the others."""
+    assert run("-q", clips["plain.mp4"], "a.mkv", "-c:v", "ffv1", "--pix-fmt", "gray", "-f", "gray",
+               "-o", "b.mkv", "-c:v", "ffv1", "--pix-fmt", "yuv444p", "--range", "limited", "-o", "c.mp4").code == 0
+    told = [video(tmp_path / name) for name in ("a.mkv", "b.mkv", "c.mp4")]
+    assert [about["pix_fmt"] for about in told] == ["gray", "yuv444p", "yuvj420p"]
+    assert told[1]["color_range"] == "tv"
 
 
 def test_encoder_options_reach_the_encoder(run, tmp_path, clips):

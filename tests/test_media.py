@@ -286,7 +286,7 @@ def test_hdr_side_data_comes_along(name, done):
             continue  # values out of range, which newer FFmpeg does not pass on
         for key, value in was.items():
             assert number(kinds[kind][key]) == pytest.approx(number(value), abs=1e-4), key
-    assert it.video["pix_fmt"] == "yuv420p10le"
+    assert it.video["pix_fmt"] in ("yuv420p", "yuvj420p")  # H.264 of more bits plays in few places
 
 
 def number(text):

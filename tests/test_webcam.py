@@ -91,7 +91,7 @@ def test_what_a_device_does_not_take(run, name, option, value):
 
 @pytest.mark.parametrize("option,value,words", [
     ("--size", "big", "--size is 'big'"), ("--rate", "often", "--rate is 'often'"),
-    ("--pixfmt", "nice", "--pixfmt is 'nice'")])
+    ("--pixfmt", "nice", "--pix-fmt is 'nice'")])
 def test_what_no_camera_has(run, option, value, words):
     result = run("v4l2:/dev/null", "null:", option, value)
     assert result.code == 2 and words in result.stderr
@@ -321,7 +321,7 @@ def test_modes_are_listed(camera):
     assert sum(line.startswith("    yuv420p ") for line in lines) == 1
     assert "modes in formats that FFmpeg does not read" in camera.read("list.out")
     fastest = lines[first].split()[-2]
-    assert (f"    sluice /dev/video0 out.mkv --size 320x180 --rate {fastest} --pixfmt yuyv422"
+    assert (f"    sluice --size 320x180 --rate {fastest} --pix-fmt yuyv422 /dev/video0 out.mkv"
             in lines)
 
 

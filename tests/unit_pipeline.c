@@ -272,6 +272,10 @@ static void outputs_take_the_least_loss(void **state)
         AV_PIX_FMT_YUV420P, AV_PIX_FMT_YUVJ420P,  AV_PIX_FMT_YUV422P,   AV_PIX_FMT_YUV444P,
         AV_PIX_FMT_NV12,    AV_PIX_FMT_YUV420P10, AV_PIX_FMT_YUV422P10, AV_PIX_FMT_YUV444P10,
         AV_PIX_FMT_GRAY8,   AV_PIX_FMT_GRAY10,    AV_PIX_FMT_NONE};
+    static const enum AVPixelFormat vp9[] = {
+        AV_PIX_FMT_YUV420P,   AV_PIX_FMT_YUVA420P,  AV_PIX_FMT_YUV422P, AV_PIX_FMT_YUV444P,
+        AV_PIX_FMT_YUV420P10, AV_PIX_FMT_YUV444P10, AV_PIX_FMT_GBRP,    AV_PIX_FMT_GBRP10,
+        AV_PIX_FMT_NONE};
     static const enum AVPixelFormat png[] = {
         AV_PIX_FMT_RGB24, AV_PIX_FMT_RGBA,  AV_PIX_FMT_RGB48BE,  AV_PIX_FMT_RGBA64BE,
         AV_PIX_FMT_PAL8,  AV_PIX_FMT_GRAY8, AV_PIX_FMT_GRAY16BE, AV_PIX_FMT_NONE};
@@ -283,6 +287,7 @@ static void outputs_take_the_least_loss(void **state)
         bool playable;
         enum AVPixelFormat chosen;
         bool odd;
+        int everywhere;
     } rows[] = {
         {AV_PIX_FMT_YUV420P, x264, true, AV_PIX_FMT_YUV420P},
         {AV_PIX_FMT_YUVJ420P, x264, true, AV_PIX_FMT_YUVJ420P},
@@ -294,6 +299,19 @@ static void outputs_take_the_least_loss(void **state)
         {AV_PIX_FMT_YUV411P, x264, true, AV_PIX_FMT_YUV422P},
         {AV_PIX_FMT_RGB24, x264, true, AV_PIX_FMT_YUV420P},
         {AV_PIX_FMT_YUV420P, x264, true, AV_PIX_FMT_YUV444P, .odd = true},
+        {AV_PIX_FMT_GRAY8, x264, true, AV_PIX_FMT_YUVJ420P, .everywhere = 8},
+        {AV_PIX_FMT_GRAY16, x264, true, AV_PIX_FMT_YUVJ420P, .everywhere = 8},
+        {AV_PIX_FMT_GRAY10, x264, true, AV_PIX_FMT_YUV420P10, .everywhere = 10},
+        {AV_PIX_FMT_YUV420P10, x264, true, AV_PIX_FMT_YUV420P, .everywhere = 8},
+        {AV_PIX_FMT_YUV420P12, x264, true, AV_PIX_FMT_YUV420P10, .everywhere = 10},
+        {AV_PIX_FMT_YUV422P, x264, true, AV_PIX_FMT_YUV420P, .everywhere = 8},
+        {AV_PIX_FMT_YUV444P10, x264, true, AV_PIX_FMT_YUV420P10, .everywhere = 10},
+        {AV_PIX_FMT_YUV420P, x264, true, AV_PIX_FMT_YUV444P, .odd = true, .everywhere = 8},
+        {AV_PIX_FMT_GRAY8, vp9, true, AV_PIX_FMT_YUV420P, .everywhere = 8},
+        {AV_PIX_FMT_GRAY10, vp9, true, AV_PIX_FMT_YUV420P, .everywhere = 8},
+        {AV_PIX_FMT_RGB24, vp9, true, AV_PIX_FMT_YUV420P, .everywhere = 8},
+        {AV_PIX_FMT_GBRP10, vp9, true, AV_PIX_FMT_YUV420P, .everywhere = 8},
+        {AV_PIX_FMT_BGRA, vp9, true, AV_PIX_FMT_YUVA420P, .everywhere = 8},
         {AV_PIX_FMT_BGRA, png, false, AV_PIX_FMT_RGBA},
         {AV_PIX_FMT_YUV420P, png, false, AV_PIX_FMT_RGB24},
         {AV_PIX_FMT_GRAY16, png, false, AV_PIX_FMT_GRAY16BE},
@@ -306,9 +324,11 @@ static void outputs_take_the_least_loss(void **state)
         struct format from;
         assert_true(pixel_describe(rows[k].from, &none, 64, 64, &from));
         int size = rows[k].odd ? 63 : 64;
+        const struct pixel_wishes wishes = {.playable = rows[k].playable,
+                                            .everywhere = rows[k].everywhere,
+                                            .whole_chroma = rows[k].playable};
         enum AVPixelFormat chosen =
-            pixel_choose(&from, size, size, rows[k].candidates,
-                         (struct pixel_wishes){rows[k].playable, rows[k].playable});
+            pixel_choose(&from, size, size, rows[k].candidates, wishes);
         if (chosen != rows[k].chosen)
             fail_msg("%s goes into %s, not %s", av_get_pix_fmt_name(rows[k].from),
                      av_get_pix_fmt_name(chosen), av_get_pix_fmt_name(rows[k].chosen));
