@@ -273,9 +273,9 @@ static void outputs_take_the_least_loss(void **state)
         AV_PIX_FMT_NV12,    AV_PIX_FMT_YUV420P10, AV_PIX_FMT_YUV422P10, AV_PIX_FMT_YUV444P10,
         AV_PIX_FMT_GRAY8,   AV_PIX_FMT_GRAY10,    AV_PIX_FMT_NONE};
     static const enum AVPixelFormat vp9[] = {
-        AV_PIX_FMT_YUV420P,   AV_PIX_FMT_YUVA420P,  AV_PIX_FMT_YUV422P, AV_PIX_FMT_YUV444P,
-        AV_PIX_FMT_YUV420P10, AV_PIX_FMT_YUV444P10, AV_PIX_FMT_GBRP,    AV_PIX_FMT_GBRP10,
-        AV_PIX_FMT_NONE};
+        AV_PIX_FMT_YUV420P, AV_PIX_FMT_YUVA420P,  AV_PIX_FMT_YUV422P,
+        AV_PIX_FMT_YUV444P, AV_PIX_FMT_YUV420P10, AV_PIX_FMT_YUV444P10,
+        AV_PIX_FMT_GBRP,    AV_PIX_FMT_GBRP10,    AV_PIX_FMT_NONE};
     static const enum AVPixelFormat png[] = {
         AV_PIX_FMT_RGB24, AV_PIX_FMT_RGBA,  AV_PIX_FMT_RGB48BE,  AV_PIX_FMT_RGBA64BE,
         AV_PIX_FMT_PAL8,  AV_PIX_FMT_GRAY8, AV_PIX_FMT_GRAY16BE, AV_PIX_FMT_NONE};
@@ -327,8 +327,7 @@ static void outputs_take_the_least_loss(void **state)
         const struct pixel_wishes wishes = {.playable = rows[k].playable,
                                             .everywhere = rows[k].everywhere,
                                             .whole_chroma = rows[k].playable};
-        enum AVPixelFormat chosen =
-            pixel_choose(&from, size, size, rows[k].candidates, wishes);
+        enum AVPixelFormat chosen = pixel_choose(&from, size, size, rows[k].candidates, wishes);
         if (chosen != rows[k].chosen)
             fail_msg("%s goes into %s, not %s", av_get_pix_fmt_name(rows[k].from),
                      av_get_pix_fmt_name(chosen), av_get_pix_fmt_name(rows[k].chosen));
