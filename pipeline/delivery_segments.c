@@ -46,11 +46,17 @@ static struct segments *segments_of(struct delivery *delivery)
     return (struct segments *)delivery;
 }
 
+static bool is_taken(const struct target *target, const char *name)
+{
+    static const struct log silent = {0};
+    return file_check(name, target->overwrite, &silent) ||
+           target_check_claims(target, name, &silent);
+}
+
 // The first name that is free: of a file that may be replaced, too, but of none of these.
 static enum status name_segment(struct segments *self, int64_t wall_s, int64_t media_us,
                                 char **name)
 {
-    static const struct log silent = {0};
     const struct target *target = self->base.request.target;
     char *plain = target_segment_name(target, wall_s, media_us, 0);
     bool again = plain && self->name && !strcmp(plain, self->name);
@@ -63,7 +69,7 @@ static enum status name_segment(struct segments *self, int64_t wall_s, int64_t m
     do {
         free(*name);
         *name = target_segment_name(target, wall_s, media_us, number);
-    } while (*name && file_check(*name, target->overwrite, &silent) && ++number < last);
+    } while (*name && is_taken(target, *name) && ++number < last);
     self->number = number;
     return *name && plain ? STATUS_OK : STATUS_MEMORY;
 }

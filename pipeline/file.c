@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -34,6 +35,7 @@ struct file {
     bool nameless;           // no name leads to it yet, and `temporary` is its entry in /proc
     bool overwrite;
     bool published;    // it has its name already
+    bool held;         // it is complete and safe, and has only to get its name
     int64_t synced_ns; // when it was last made safe, then
     bool waits;        // a pipe or the like, whose reader may keep us waiting
     bool stubborn;     // and writes to it cannot be told not to
@@ -454,7 +456,7 @@ static int rename_named(const struct file *file)
     return 0;
 }
 
-static void sync_folder(const char *name)
+void file_sync_folder(const char *name)
 {
     char folder[4096];
     folder_of(name, folder, sizeof folder);
@@ -476,21 +478,71 @@ enum status file_publish(struct file *file)
     if (error)
         return fail(file->log, STATUS_OUTPUT, "%s could not be written: %s", file->name,
                     strerror(error));
-    sync_folder(file->name);
+    file_sync_folder(file->name);
     file->published = true;
     return STATUS_OK;
+}
+
+// Whether so many files are open that one which only waits should not be.
+static bool is_crowded(int fd)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd >= limit.rlim_cur / 2;
+}
+
+// Without a descriptor only a name leads to the file. Returns an errno.
+static int hide_behind_name(struct file *file)
+{
+    char *other = file->nameless ? unique_name(file->name) : file->temporary;
+    int error = !other ? ENOMEM : file->nameless ? link_nameless(file, other) : 0;
+    if (error)
+        free(other);
+    if (error)
+        return error;
+    if (file->nameless)
+        free(file->temporary);
+    file->temporary = other;
+    file->nameless = false;
+    error = close(file->fd) ? errno : 0;
+    file->fd = -1;
+    return error;
+}
+
+enum status file_hold(struct file *file)
+{
+    avio_flush(file->io);
+    int error = file->error;
+    if (!file->temporary)
+        return error ? STATUS_OUTPUT : STATUS_OK;
+    if (!error && fsync(file->fd))
+        error = errno;
+    if (!error && is_crowded(file->fd))
+        error = hide_behind_name(file);
+    if (error)
+        return fail(file->log, STATUS_OUTPUT, "%s could not be written: %s", file->name,
+                    strerror(error));
+    av_freep(&file->io->buffer);
+    avio_context_free(&file->io);
+    file->held = true;
+    return STATUS_OK;
+}
+
+const char *file_name(const struct file *file)
+{
+    return file->name;
 }
 
 enum status file_commit(struct file **file)
 {
     struct file *whole = *file;
-    avio_flush(whole->io);
+    if (!whole->held)
+        avio_flush(whole->io);
     int error = whole->error;
-    if (whole->temporary && !error && fsync(whole->fd))
+    if (whole->temporary && !whole->held && !error && fsync(whole->fd))
         error = errno;
     if (whole->nameless && !whole->published && !error)
         error = name_nameless(whole);
-    if (whole->fd != STDOUT_FILENO) {
+    if (whole->fd >= 0 && whole->fd != STDOUT_FILENO) {
         if (close(whole->fd) && !error)
             error = errno;
         whole->fd = -1;
@@ -509,8 +561,8 @@ enum status file_commit(struct file **file)
         file_discard(file);
         return status;
     }
-    if (whole->temporary)
-        sync_folder(whole->name);
+    if (whole->temporary && !whole->held)
+        file_sync_folder(whole->name);
     free_all(file);
     return STATUS_OK;
 }

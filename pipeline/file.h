@@ -46,6 +46,17 @@ const char *file_temporary(const struct file *file);
 // the rest safe, and file_discard() leaves what is there.
 enum status file_publish(struct file *file);
 
+// Set a finished file aside, safely stored but without its name, which file_commit() gives it
+// later; the folder is file_sync_folder()'s then. Of many only so many keep a descriptor as are no
+// burden; the others have hidden names meanwhile. Nothing more can be written.
+enum status file_hold(struct file *file);
+
+// What the file will be called.
+const char *file_name(const struct file *file);
+
+// Make the names in the folder of a file safe.
+void file_sync_folder(const char *name);
+
 // Finish: STATUS_OUTPUT and nothing under the name unless every byte is safely stored. Frees *file
 // either way.
 enum status file_commit(struct file **file);

@@ -115,7 +115,7 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
 }
 
 static enum status check_outputs(struct sluice_job *job, const struct sluice_config *config,
-                                 const struct sink_request *outputs, int count)
+                                 struct sink_request *outputs, int count)
 {
     if (count > OUTPUTS_MOST)
         return fail(&job->log, STATUS_USAGE, "a job writes up to %d outputs, taps among them",
@@ -123,7 +123,10 @@ static enum status check_outputs(struct sluice_job *job, const struct sluice_con
     for (int k = 0; k < count; k++)
         if (!outputs[k].output || !*outputs[k].output)
             return fail(&job->log, STATUS_USAGE, "no output is named");
-    return claims_create(config, &job->chain, &job->log, &job->claims);
+    enum status status = claims_create(config, &job->chain, &job->log, &job->claims);
+    for (int k = 0; k < count; k++)
+        outputs[k].claims = job->claims;
+    return status;
 }
 
 static enum status check_next(void *job_, const struct chain *chain, const struct log *log)

@@ -17,7 +17,8 @@
 
 #include "pipeline/check.h"
 #include "pipeline/compat.h"
-#include "pipeline/file.h"
+#include "pipeline/names.h"
+#include "pipeline/output_files.h"
 #include "pipeline/names.h"
 #include "pipeline/session.h"
 
@@ -53,7 +54,6 @@ struct route {
     AVBSFContext *filter; // of packets; NULL: none
 };
 
-enum { OPEN_FILES = 4 };
 static const int64_t goodbye_ns = 500 * INT64_C(1000000); // to part from a server
 
 struct output {
@@ -63,15 +63,14 @@ struct output {
     struct output_guard *guard;
     char *name;
     AVFormatContext *format;
-    struct file *file[OPEN_FILES]; // open now: one, but a sequence may be about to open the next
-    struct route *route;           // one per stream of the source
+    struct output_files files;
+    struct route *route; // one per stream of the source
     unsigned routes;
-    bool failed, blocked;
     bool live; // written so that what a crash leaves can be played, to within a second
     bool published;
     bool begun;                           // and not finished
     char error[AV_ERROR_MAX_STRING_SIZE]; // of a connection
-    _Atomic int64_t closed_bytes, open_bytes;
+    _Atomic int64_t sent_bytes;           // to an address
 };
 
 // ---- choice ----
@@ -97,54 +96,22 @@ bool output_carries_rotation(const AVOutputFormat *muxer)
 
 // ---- files ----
 
-// A playlist is written again and again, its segments once.
-static bool may_replace(const struct output *output, const char *name)
-{
-    bool list = target_is_playlist(output->target) && av_match_ext(name, "m3u8,mpd,tmp");
-    return output->target->overwrite || list;
-}
-
 static int open_file(AVFormatContext *format, AVIOContext **io, const char *url, int flags,
                      AVDictionary **options)
 {
     (void)options;
     struct output *output = format->opaque;
-    const char *name = url;
-    av_strstart(url, "file:", &name);
     if (!(flags & AVIO_FLAG_WRITE)) // a second look at what was written, as faststart takes it
-        return avio_open2(io, url, flags, &format->interrupt_callback, NULL);
-    for (int k = 0; k < OPEN_FILES; k++) {
-        if (output->file[k])
-            continue;
-        if (file_create(name, may_replace(output, name), output->log, output->stop,
-                        &output->file[k]))
-            return AVERROR(EIO);
-        *io = file_io(output->file[k]);
-        return 0;
-    }
-    return AVERROR(EMFILE);
+        return avio_open2(io, output->files.whole ? output_files_name(url) : url, flags,
+                          &format->interrupt_callback, NULL);
+    return output_files_open(&output->files, output_files_name(url), io);
 }
 
-static struct file **file_of(struct output *output, const AVIOContext *io)
-{
-    for (int k = 0; k < OPEN_FILES; k++)
-        if (output->file[k] && file_io(output->file[k]) == io)
-            return &output->file[k];
-    return NULL;
-}
-
-// A file of a sequence is complete when the muxer closes it.
 static int close_file(AVFormatContext *format, AVIOContext *io)
 {
     struct output *output = format->opaque;
-    struct file **file = file_of(output, io);
-    if (!file)
-        return avio_close(io);
-    avio_flush(io);
-    output->closed_bytes += file_size(*file);
-    if (file_commit(file))
-        output->failed = output->blocked = true; // not every muxer passes the error on
-    return output->failed ? AVERROR(EIO) : 0;
+    int error = 0;
+    return output_files_close(&output->files, io, &error) ? error : avio_close(io);
 }
 
 #if LIBAVFORMAT_VERSION_MAJOR < 60
@@ -176,17 +143,14 @@ static enum status open_files(struct output *output)
     format->io_close2 = close_file;
 #endif
 #if LIBAVFORMAT_VERSION_MAJOR < 60
-    format->io_close = close_file_silently; // output->failed tells
+    format->io_close = close_file_silently; // output->files.failed tells
 #endif
     if (format->oformat->flags & AVFMT_NOFILE) // it opens its files by itself, through open_file()
         return set_url(output, target_is_playlist(output->target) ? "" : "file:", output->name);
-    enum status status = file_create(output->name, output->target->overwrite, output->log,
-                                     output->stop, &output->file[0]);
-    if (status)
-        return status;
-    format->pb = file_io(output->file[0]);
+    if (output_files_open(&output->files, output->name, &format->pb))
+        return STATUS_OUTPUT;
     format->flags |= AVFMT_FLAG_CUSTOM_IO;
-    return set_url(output, "", file_temporary(output->file[0]));
+    return set_url(output, "", file_temporary(output->files.open[0]));
 }
 
 static enum status open_container(struct output *output)
@@ -211,6 +175,7 @@ enum status output_create(const struct target *target, const char *name, const s
     made->stop = stop;
     made->target = target;
     made->guard = guard;
+    made->files = (struct output_files){.log = log, .stop = stop, .target = target};
     made->name = strdup(name);
     enum status status = STATUS_MEMORY;
     if (made->name && avformat_alloc_output_context2(&made->format, (AVOutputFormat *)target->muxer,
@@ -226,7 +191,7 @@ void output_destroy(struct output **output)
     if (!*output)
         return;
     struct output *old = *output;
-    old->failed = true;
+    old->files.failed = true;                        // what the muxer still closes is not kept
     if (old->begun && target_is_live(old->target)) { // muxers close their own connections there
         old->guard->deadline_ns = meter_now_ns() + goodbye_ns;
         av_write_trailer(old->format);
@@ -234,8 +199,7 @@ void output_destroy(struct output **output)
     if (old->format && old->target->kind == TARGET_ADDRESS)
         avio_closep(&old->format->pb);
     avformat_free_context(old->format);
-    for (int k = 0; k < OPEN_FILES; k++)
-        file_discard(&old->file[k]);
+    output_files_discard(&old->files);
     for (unsigned k = 0; k < old->routes && old->route; k++)
         av_bsf_free(&old->route[k].filter);
     free(old->route);
@@ -546,23 +510,24 @@ bool output_wants(const struct output *output, int stream)
 // the words only.
 static enum status write_failed(struct output *output, int error, const char *what)
 {
-    output->failed = true;
+    bool said = output->files.failed;
+    output->files.failed = true;
     if (target_is_live(output->target)) {
         bool late = error == AVERROR_EXIT && !output->guard->over;
         av_strerror(late ? AVERROR(ETIMEDOUT) : error, output->error, sizeof output->error);
         return error == AVERROR(ENOMEM) ? STATUS_MEMORY : STATUS_EOF;
     }
-    for (int k = 0; k < OPEN_FILES; k++) {
-        int cause = output->file[k] ? file_error(output->file[k]) : 0;
-        if (cause == EPIPE)
-            return STATUS_OUTPUT; // the reader has seen enough
-        if (cause == ECANCELED)
-            return STATUS_STOPPED; // the reader takes nothing, and it is time to go
-        output->blocked |= cause != 0;
-        if (cause)
-            return fail(output->log, STATUS_OUTPUT, "%s could not be written: %s", output->name,
-                        strerror(cause));
-    }
+    int cause = output_files_error(&output->files);
+    if (cause == EPIPE)
+        return STATUS_OUTPUT; // the reader has seen enough
+    if (cause == ECANCELED)
+        return STATUS_STOPPED; // the reader takes nothing, and it is time to go
+    output->files.blocked |= cause != 0;
+    if (said)
+        return STATUS_OUTPUT;
+    if (cause)
+        return fail(output->log, STATUS_OUTPUT, "%s could not be written: %s", output->name,
+                    strerror(cause));
     return check_failed(output->log, STATUS_OUTPUT, error, "%s: %s", output->name, what);
 }
 
@@ -600,6 +565,41 @@ static int connect_to(struct output *output)
     return error;
 }
 
+// Whether segments of an earlier run, or strangers, have numbers that would be given in time: that
+// is better said now. Where numbers begin elsewhere each is looked at when it comes.
+static enum status check_segments(const struct output *output, const AVDictionary *options)
+{
+    static const char *const others[] = {"start_number", "hls_start_number_source", "strftime"};
+    const AVDictionaryEntry *given = av_dict_get(options, "hls_segment_filename", NULL, 0);
+    const AVDictionaryEntry *type = av_dict_get(options, "hls_segment_type", NULL, 0);
+    const char *dot = strrchr(output->name, '.');
+    char pattern[4096], name[4096];
+    int count;
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (av_dict_get(options, others[k], NULL, 0))
+            return STATUS_OK;
+    if (strcmp(output->format->oformat->name, "hls") != 0)
+        return STATUS_OK;
+    snprintf(pattern, sizeof pattern, "%.*s%%d.%s", (int)(dot ? dot - output->name : 0),
+             output->name, type && !strcmp(type->value, "fmp4") ? "m4s" : "ts");
+    const char *names = given ? given->value : pattern;
+    int number = name_first_number(names, &count);
+    if (number < 0 || av_get_frame_filename(name, sizeof name, names, number) < 0)
+        return STATUS_OK;
+    return file_check(name, output->target->overwrite, output->log);
+}
+
+// A film's files get their names together, unless the muxer is asked to give segments other names
+// when they are done.
+static enum status prepare_playlist(struct output *output, const AVDictionary *options)
+{
+    const AVDictionaryEntry *flags = av_dict_get(options, "hls_flags", NULL, 0);
+    output->files.whole = !output->live && !(flags && strstr(flags->value, "second_level"));
+    av_freep(&output->format->url);
+    output->format->url = output_files_url(&output->files, output->name);
+    return output->format->url ? check_segments(output, options) : STATUS_MEMORY;
+}
+
 enum status output_begin(struct output *output, AVDictionary **options)
 {
     const AVOutputFormat *muxer = output->format->oformat;
@@ -609,7 +609,8 @@ enum status output_begin(struct output *output, AVDictionary **options)
     bool seekable = output->format->pb && output->format->pb->seekable;
     if (output->live) {
         output->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;
-        set_default(output, options, "frag_duration", "1000000");
+        if (is_isobmff(muxer)) // of others it is in seconds
+            set_default(output, options, "frag_duration", "1000000");
         set_default(output, options, "cluster_time_limit", "1000");
     }
     // What cannot be gone back to, or may break off at any time, is written in fragments.
@@ -629,6 +630,10 @@ enum status output_begin(struct output *output, AVDictionary **options)
         set_default(output, options, "rtsp_transport", "tcp");
         set_default(output, options, "flvflags", "no_duration_filesize");
     }
+    enum status status =
+        target_is_playlist(output->target) ? prepare_playlist(output, *options) : STATUS_OK;
+    if (status)
+        return status;
     if (target_is_playlist(output->target)) { // of what is live the newest, of a film all
         set_default(output, options, "hls_list_size", output->live ? "6" : "0");
         if (output->live)
@@ -677,14 +682,9 @@ static int filter_packet(const struct route *route, AVPacket *packet)
 // Give a live output's files their names, now that there is something to be seen in them.
 static enum status publish(struct output *output)
 {
-    enum status status = STATUS_OK;
     bool wanted = output->live && !output->published && !target_is_images(output->target);
     output->published = true;
-    for (int k = 0; k < OPEN_FILES && wanted && !status; k++)
-        if (output->file[k])
-            status = file_publish(output->file[k]);
-    output->blocked |= status == STATUS_OUTPUT;
-    return status;
+    return wanted ? output_files_publish(&output->files) : STATUS_OK;
 }
 
 enum status output_write(struct output *output, AVPacket *packet, int stream)
@@ -708,12 +708,11 @@ enum status output_write(struct output *output, AVPacket *packet, int stream)
         error = av_interleaved_write_frame(output->format, packet);
     if (error >= 0 && target_is_live(output->target) && interrupted(output->guard))
         error = AVERROR_EXIT; // RTSP's muxer does not say so
-    if (output->file[0])
-        output->open_bytes = file_size(output->file[0]);
-    else if (output->target->kind == TARGET_ADDRESS)
-        output->open_bytes = output->format->pb ? output->format->pb->bytes_written
-                                                : output->open_bytes + size; // RTSP keeps its own
-    if (output->failed) // said where it happened
+    output_files_note_size(&output->files);
+    if (output->target->kind == TARGET_ADDRESS)
+        output->sent_bytes = output->format->pb ? output->format->pb->bytes_written
+                                                : output->sent_bytes + size; // RTSP keeps its own
+    if (output->files.failed) // said where it happened
         return STATUS_OUTPUT;
     if (error == AVERROR_INVALIDDATA && route->copied) {
         log_print(output->log, LOG_WARNING, "a damaged packet of stream %d is left out", stream);
@@ -730,24 +729,19 @@ enum status output_finish(struct output *output)
         error = output->format->pb->error;
     if (error < 0)
         return write_failed(output, error, "the end could not be written");
-    if (!output->file[0])
-        return output->failed ? STATUS_OUTPUT : STATUS_OK;
-    avio_flush(file_io(output->file[0]));
-    output->open_bytes = file_size(output->file[0]);
-    output->format->pb = NULL;
-    enum status status = file_commit(&output->file[0]);
-    output->blocked |= status == STATUS_OUTPUT;
-    return status;
+    if (output->files.open[0])
+        output->format->pb = NULL;
+    return output_files_finish(&output->files);
 }
 
 bool output_is_blocked(const struct output *output)
 {
-    return output->blocked;
+    return output->files.blocked;
 }
 
 int64_t output_size(const struct output *output)
 {
-    return output->closed_bytes + output->open_bytes;
+    return output_files_size(&output->files) + output->sent_bytes;
 }
 
 const char *output_error(const struct output *output)

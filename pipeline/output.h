@@ -2,7 +2,8 @@
 // connection.
 //
 // Every file that the muxer opens (one, or one per image of a sequence, or a playlist and its
-// segments) is a struct file: whole or absent. Those of live sources are there from the first
+// segments) is a struct file, whole or absent; a film's playlist is so with all of its segments
+// (output_files.h). Those of live sources are there from the first
 // packet of video on instead, in fragments or clusters of a second: whatever ends the program, what
 // is there plays up to a second before.
 #pragma once

@@ -136,6 +136,7 @@ struct sink_request {
     const char *pixfmt;                                    // (optional)
     enum sink_range range;                                 // ANY: what comes of the rest
     bool overwrite;
+    const struct claims *claims;        // (optional) as of struct target_request
     double open_timeout, stall_timeout; // of connections, seconds
     int reconnects;                     // attempts in a row; below 0: for ever
     bool await_start;                   // as many when an address is not reached at first

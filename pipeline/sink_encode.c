@@ -734,6 +734,7 @@ static enum status create_writer(struct encode_sink *self, const struct sink_req
         .format = request->format,
         .overwrite = request->overwrite,
         .segment = request->segment,
+        .claims = request->claims,
         .open_timeout = request->open_timeout,
         .stall_timeout = request->stall_timeout,
         .reconnects = request->reconnects,

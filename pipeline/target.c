@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "pipeline/check.h"
+#include "pipeline/claims.h"
 #include "pipeline/file.h"
 #include "pipeline/names.h"
 #include "pipeline/window.h"
@@ -145,8 +146,10 @@ enum status target_init(const struct target_request *request, const struct log *
     bool display = av_strstart(request->name, "display:", &name);
     bool page = !display && av_strstart(request->name, "mjpeg:", &name);
     name_without_secrets(request->name, shown, sizeof shown);
-    *target = (struct target){
-        .name = strdup(name), .shown = strdup(shown), .overwrite = request->overwrite};
+    *target = (struct target){.name = strdup(name),
+                              .shown = strdup(shown),
+                              .overwrite = request->overwrite,
+                              .claims = request->claims};
     if (!target->name || !target->shown)
         return STATUS_MEMORY;
     if ((display || page) && request->format)
@@ -172,6 +175,14 @@ void target_finish(struct target *target)
 bool target_is_images(const struct target *target)
 {
     return !strcmp(target->muxer->name, "image2");
+}
+
+enum status target_check_claims(const struct target *target, const char *name,
+                                const struct log *log)
+{
+    return target->claims && !names_are_same(name, target->name)
+               ? claims_check_file(target->claims, name, log)
+               : STATUS_OK;
 }
 
 bool target_is_playlist(const struct target *target)

@@ -17,11 +17,14 @@
 
 enum target_kind { TARGET_FILE, TARGET_SEGMENTS, TARGET_ADDRESS, TARGET_DISPLAY, TARGET_PAGE };
 
+struct claims;
+
 struct target_request {
     const char *name;
     const char *format; // (optional) FFmpeg's name of a muxer
     bool overwrite;
-    double segment; // seconds; 0: one file
+    double segment;              // seconds; 0: one file
+    const struct claims *claims; // (optional) of what else the job reads and writes
 };
 
 struct target {
@@ -31,6 +34,7 @@ struct target {
     const AVOutputFormat *muxer;
     bool overwrite;
     int64_t segment_us;
+    const struct claims *claims; // (optional)
 };
 
 // Find out. STATUS_USAGE with a sentence for what does not exist or does not fit, STATUS_OUTPUT for
@@ -50,6 +54,11 @@ static inline bool target_is_live(const struct target *target)
 // Whether the muxer writes images, one a file; and whether a name stands for several.
 bool target_is_images(const struct target *target);
 bool name_is_sequence(const char *name);
+
+// Whether a file that the target turns out to be made of is nothing else that the job reads or
+// writes; else STATUS_USAGE with a sentence.
+enum status target_check_claims(const struct target *target, const char *name,
+                                const struct log *log);
 
 // Whether a playlist is written, of segments beside it.
 bool target_is_playlist(const struct target *target);

@@ -76,6 +76,7 @@ enum status writer_create(const struct writer_request *request, const struct log
         .format = request->format,
         .overwrite = request->overwrite,
         .segment = request->segment,
+        .claims = request->claims,
     };
     struct delivery_request delivery = {
         .log = log,

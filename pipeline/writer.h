@@ -23,6 +23,7 @@ struct writer_request {
     const char *name, *format; // as of struct target_request
     bool overwrite;
     double segment;              // seconds
+    const struct claims *claims; // (optional) as of struct target_request
     const AVDictionary *options; // (optional) of the muxer
     double open_timeout;         // seconds that connecting may take
     double stall_timeout;        // seconds that writing a packet may take

@@ -475,13 +475,50 @@ def test_a_journal_is_for_its_owner_only(run, tmp_path, clips):
     assert (tmp_path / "j").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_playlist_keeps_files_that_have_the_name_of_a_segment(run, tmp_path, clips):
-    (tmp_path / "live0.ts").write_text("mine")
-    result = run(clips["plain.mp4"], "live.m3u8")
-    assert result.code == 5 and "live0.ts" in result.stderr and "-y" in result.stderr
-    assert (tmp_path / "live0.ts").read_text() == "mine"
-    assert run(clips["plain.mp4"], "live.m3u8", "-y").code == 0
-    assert (tmp_path / "live0.ts").read_bytes()[0] == 0x47
+SHORT_SEGMENTS = ["--option", "hls_time=0.4", "--option", "g=10"]
+
+
+@pytest.mark.parametrize("taken, words", [
+    ("live0.ts", ["live.m3u8"]), ("live3.ts", ["live.m3u8"]), ("live9.ts", ["live.m3u8"]),
+    ("live3.ts", ["live.m3u8", "--option", "start_number=0"]),
+    ("a3.ts", ["live.m3u8", "--option", "hls_segment_filename=a%d.ts"]),
+    ("live3.m4s", ["live.m3u8", "--option", "hls_segment_type=fmp4"]),
+    ("live3.ts", ["live.m3u8", "--live"]), ("live3.ts", ["live.m3u8", "--live", "--option", "start_number=0"]),
+    ("chunk-stream0-00001.m4s", ["live.mpd"]), ("init-stream0.m4s", ["live.mpd"]),
+    ("chunk-stream0-00001.m4s", ["live.mpd", "--live"])])
+def test_a_playlist_keeps_files_that_have_the_name_of_a_segment(run, tmp_path, clips, taken, words):
+    """And names none of them; of a film nothing else is left, either."""
+    (tmp_path / taken).write_text("mine")
+    words += SHORT_SEGMENTS if words[0].endswith("m3u8") else []
+    result = run("-q", clips["plain.mp4"], *words)
+    assert result.code == 5 and f"{taken} exists; -y replaces it" in result.stderr, result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert (tmp_path / taken).read_text() == "mine"
+    if "--live" not in words:
+        assert [file.name for file in tmp_path.iterdir()] == [taken]
+    for playlist in tmp_path.glob("live.m*"):
+        assert taken not in playlist.read_text()
+    assert run("-q", clips["plain.mp4"], *words, "-y").code == 0
+    assert (tmp_path / taken).read_bytes() != b"mine" or taken == "live9.ts"
+
+
+@pytest.mark.parametrize("name, words", [
+    ("live0.ts", ["live.m3u8"]), ("s-000000.mkv", ["s.mkv", "--segment", 1]),
+    ("init-stream0.m4s", ["x.mpd"]), ("out3.png", ["out%d.png"])])
+def test_names_that_are_made_up_do_not_hit_the_input(run, tmp_path, clips, name, words):
+    data = clips["plain.mkv"].read_bytes()
+    (tmp_path / name).write_bytes(data)
+    result = run("-q", name, *words, "-y")
+    assert (tmp_path / name).read_bytes() == data
+    assert result.code == (0 if "--segment" in words else 2 if "png" in name else 5), result.stderr
+
+
+def test_many_segments_take_few_descriptors(tmp_path, clips):
+    result = tools.execute(["sh", "-c", 'ulimit -n 48; exec "$0" "$@"', tools.SLUICE, "-q",
+                            clips["plain.mp4"], "v.m3u8", "--option", "hls_time=0.04", "--option", "g=1"],
+                           cwd=tmp_path)
+    assert result.code == 0, result.stderr
+    assert len(list(tmp_path.iterdir())) == 51 and not tools.leftovers(tmp_path)
 
 
 def test_segments_of_one_second_do_not_replace_each_other(run, tmp_path, clips):

@@ -307,6 +307,33 @@ def test_disk_full_keeps_the_old_output(small_disk, run, clips):
     assert (small_disk / "o.mkv").read_text() == "precious"
 
 
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("name", ["o.m3u8", "o.mpd"])
+@pytest.mark.parametrize("old", [False, True])
+def test_disk_full_leaves_nothing_of_a_playlist(small_disk, run, clips, name, late, old):
+    """Nor does it touch the one that is to be replaced. `late`: all is written at the end."""
+    cuts = ["--option", "hls_time=0.4", "--option", "g=10"] if name == "o.m3u8" else [
+        "--option", "seg_duration=0.4", "--option", "g=10"]
+    if old:
+        assert run("-q", clips["plain.mp4"], small_disk / name, "--duration", 1).code == 0
+    before = {file.name: file.read_bytes() for file in small_disk.iterdir()}
+    result = run("-y", "-q", "-f", "null", "--option", "qp=1", clips["film.mkv"], small_disk / name,
+                 *[] if late else cuts)
+    assert result.code == 5 and "No space left" in result.stderr, result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert {file.name: file.read_bytes() for file in small_disk.iterdir()} == before
+
+
+def test_disk_full_leaves_a_live_playlist_of_what_is_there(small_disk, run, clips):
+    """Those who watch it have seen so much; it names nothing that is not there, and says of no end."""
+    result = run("-q", "--live", "-f", "null", "--option", "qp=10", clips["film.mkv"], small_disk / "o.m3u8",
+                 "--option", "hls_time=0.4", "--option", "g=10")
+    assert result.code == 5 and "No space left" in result.stderr, result.stderr
+    named = [line for line in (small_disk / "o.m3u8").read_text().splitlines() if not line.startswith("#")]
+    assert named and all(len(packets(small_disk / segment)) == 10 for segment in named)
+    assert {file.name for file in small_disk.iterdir()} == {"o.m3u8", *named}
+
+
 @pytest.mark.parametrize("words", [["null:", "--json", "o"], ["null:", "--trace", "o"], ["hash:o"],
                                    ["null:", "--journal", "o"], ["null:", "-f", "stats=o"]])
 def test_disk_full_keeps_old_reports(small_disk, run, clips, words):
@@ -541,9 +568,10 @@ def test_a_second_signal_ends_at_once(out):
     assert names in ([], ["o.mkv"]), "a temporary file is left"
 
 
-def test_a_killed_run_leaves_nothing(out):
+@pytest.mark.parametrize("name", ["o.mkv", "o.m3u8"])
+def test_a_killed_run_leaves_nothing(out, name):
     """The unfinished output has no name that could stay."""
-    running = Running(out / "o.mkv")
+    running = Running(out / name)
     wait_for(lambda: tools.is_writing(running.process, out))
     running.process.kill()
     running.process.wait(5)
