@@ -126,18 +126,37 @@ void print_summary(const struct sluice_job *job, FILE *to);
 bool write_json(const struct settings *settings, const struct sluice_job *job,
                 enum sluice_status status, int exit_code);
 
-// A chart, drawn into memory and then written to settings->chart.
+// What figures were measured on. machine_about() is for people: "sluice 0.1.0; AMD EPYC 9R14;
+// NVIDIA H200, compute capability 9.0", the last being `device`.
+void processor_name(char *to, size_t size);
+void machine_about(char *to, size_t size, const char *device);
+
+// A chart, drawn into memory from top to bottom and then written to settings->chart.
+enum { SVG_MARGIN = 16, SVG_LINE = 20 };
 struct svg {
     FILE *to;
     char *text;
     size_t size;
+    int width, y; // y: of what is drawn next; at last the height
 };
 
-// Begin a chart of so many pixels on white, and end it: false, with a sentence if the file cannot
-// be written. svg_escaped() writes text as SVG wants it.
-bool svg_open(struct svg *svg, int width, int height);
+// A bar and a line from the slowest run to the fastest: pixels from `left`.
+struct svg_bar {
+    int left;
+    double length, low, high;
+    const char *color;
+};
+
+// Begin a chart of so many pixels on white, under its title and what it was measured on; and end
+// it: false, with a sentence if the file cannot be written. svg_text() escapes what it formats;
+// svg_bar() and svg_grid(), a vertical line, draw at svg->y and leave it.
+bool svg_open(struct svg *svg, int width, const char *title, const char *about);
+__attribute__((format(printf, 5, 6))) void svg_text(struct svg *svg, double x, double y,
+                                                    const char *attributes, const char *format,
+                                                    ...);
+void svg_bar(struct svg *svg, const struct svg_bar *bar);
+void svg_grid(struct svg *svg, double x, int height);
 bool svg_close(struct svg *svg, const struct settings *settings);
-void svg_escaped(FILE *to, const char *text);
 
 // Write JSON to settings->json, "-" being standard output; false with a sentence if that fails.
 bool dump_json(const json_t *root, const struct settings *settings);

@@ -1,5 +1,6 @@
 // `sluice bench`: the library's figures as a table, as JSON, as a chart.
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 enum { ROWS_MOST = 256 };
 
 struct row {
-    char group[16], name[96], size[16], unit[16], reference[32], device[96];
+    char group[16], name[512], size[16], unit[16], reference[32], device[96];
     double median, low, high, ratio;
 };
 
@@ -18,10 +19,28 @@ struct table {
     bool quiet;
 };
 
+static const char *group_title(const char *group)
+{
+    static const char *const titles[][2] = {
+        {"link", "Between host and GPU"},
+        {"resident", "Frames that stay on the GPU, gray"},
+        {"memory", "Frames from host memory to host memory, gray"},
+        {"file", "The whole way of a file"},
+    };
+    for (size_t k = 0; k < sizeof titles / sizeof *titles; k++)
+        if (!strcmp(titles[k][0], group))
+            return titles[k][1];
+    return group;
+}
+
 static void print_row(const struct row *row)
 {
-    printf("%-44.44s %-6s %9.4g %-6s (%.4g .. %.4g)", row->name, row->size, row->median, row->unit,
-           row->low, row->high);
+    enum { COLUMN = 44 };
+    bool fits = strlen(row->name) <= COLUMN;
+    if (!fits)
+        printf("%s\n", row->name);
+    printf("%-*s %-6s %9.4g %-6s (%.4g .. %.4g)", COLUMN, fits ? row->name : "", row->size,
+           row->median, row->unit, row->low, row->high);
     if (row->ratio > 0)
         printf("  %.3g of %s", row->ratio, row->reference);
     printf("\n");
@@ -30,12 +49,6 @@ static void print_row(const struct row *row)
 
 static void add_row(void *opaque, const struct sluice_bench_row *from)
 {
-    static const char *const titles[][2] = {
-        {"link", "between host and GPU"},
-        {"resident", "frames that stay on the GPU, gray"},
-        {"memory", "frames from host memory to host memory, gray"},
-        {"file", "the whole way of a file"},
-    };
     struct table *table = opaque;
     if (table->rows == ROWS_MOST)
         return;
@@ -53,12 +66,12 @@ static void add_row(void *opaque, const struct sluice_bench_row *from)
     row->ratio = from->ratio;
     if (table->quiet)
         return;
+    char processor[128];
+    processor_name(processor, sizeof processor);
     if (table->rows == 1)
-        printf("on %s\n\n", row->device);
-    bool first = table->rows == 1 || strcmp(row->group, row[-1].group) != 0;
-    for (size_t k = 0; first && k < sizeof titles / sizeof *titles; k++)
-        if (!strcmp(titles[k][0], row->group))
-            printf("%s%s\n", table->rows == 1 ? "" : "\n", titles[k][1]);
+        printf("on %s; %s\n\n", processor, row->device);
+    if (table->rows == 1 || strcmp(row->group, row[-1].group) != 0)
+        printf("%s%s\n", table->rows == 1 ? "" : "\n", group_title(row->group));
     print_row(row);
 }
 
@@ -80,9 +93,12 @@ static void print_verdict(const struct table *table)
     const struct row *all = find_row(table, "file", "decode, filter, encode");
     if (!decode || !filter || !encode || !all)
         return;
-    printf("\nFiltering costs %.0f %% of the decoder's pace",
-           100 * (1 - filter->median / decode->median));
-    if (all->median >= encode->median)
+    if (filter->median >= 0.995 * decode->median)
+        printf("\nFiltering costs nothing beside the decoder");
+    else
+        printf("\nFiltering costs %.0f %% of the decoder's pace",
+               100 * (1 - filter->median / decode->median));
+    if (all->median >= 0.995 * encode->median)
         printf(" and nothing beside the encoder");
     else
         printf(" and %.0f %% beside the encoder", 100 * (1 - all->median / encode->median));
@@ -103,42 +119,158 @@ static bool write_rows(const struct table *table, const struct settings *setting
                             "unit", row->unit, "median", row->median, "low", row->low, "high",
                             row->high, "ratio", row->ratio, "ratio_to", row->reference));
     }
-    json_t *root = json_pack("{s:s, s:o}", "version", sluice_version(), "rows", rows);
+    char processor[128];
+    processor_name(processor, sizeof processor);
+    json_t *root = json_pack("{s:s, s:s, s:o}", "version", sluice_version(), "processor", processor,
+                             "rows", rows);
     bool written = root && dump_json(root, settings);
     json_decref(root);
     return written;
 }
 
-// ---- the chart ----
+// ---- the chart: a part for each group, with an axis in its unit ----
 
-// One bar a row, each group on a scale of its own; the line shows the slowest to the fastest.
+// Labels of more than LABEL characters, each of CHARACTER pixels at most, take several lines.
+enum { LABEL = 46, CHARACTER = 8, LENGTH = 400, LINE = SVG_LINE, VALUE = 100, RATIO = 200 };
+
+struct chart {
+    struct svg svg;
+    int left;     // of the bars
+    double scale; // pixels of a unit, of the group
+    const char *unit;
+};
+
+// How much of a label goes into a line: up to a comma or space, if there is one.
+static int line_length(const char *label)
+{
+    int length = (int)strlen(label);
+    if (length <= LABEL)
+        return length;
+    for (int k = LABEL; k > LABEL / 3; k--)
+        if (strchr(", /:", label[k - 1]))
+            return k;
+    return LABEL;
+}
+
+static int label_lines(const char *label)
+{
+    int lines = 0;
+    for (; !lines || *label; lines++)
+        label += line_length(label);
+    return lines;
+}
+
+static int longest_line(const struct table *table)
+{
+    int longest = 20;
+    for (int k = 0; k < table->rows; k++)
+        for (const char *label = table->row[k].name; *label; label += line_length(label))
+            longest = line_length(label) > longest ? line_length(label) : longest;
+    return longest;
+}
+
+// Rows of a group from this one on; *height: of their lines, and of the sizes between them.
+static int count_group(const struct table *table, int first, int *height)
+{
+    int k = first;
+    *height = 0;
+    for (; k < table->rows && !strcmp(table->row[k].group, table->row[first].group); k++) {
+        const struct row *row = &table->row[k];
+        bool begins = *row->size && (k == first || strcmp(row->size, row[-1].size) != 0);
+        *height += LINE * (label_lines(row->name) + begins);
+    }
+    return k - first;
+}
+
+// A distance of ticks that are read easily, for about four of them.
+static double tick_distance(double most)
+{
+    double tenth = pow(10, floor(log10(most / 4)));
+    double times = most / 4 / tenth;
+    return tenth * (times > 5 ? 10 : times > 2 ? 5 : times > 1 ? 2 : 1);
+}
+
+static void draw_axis(struct chart *chart, double most, int height)
+{
+    struct svg *svg = &chart->svg;
+    double distance = tick_distance(most);
+    svg->y += LINE;
+    for (int k = 0; k * distance <= most * 1.0001; k++) {
+        double x = chart->left + k * distance * chart->scale;
+        svg_grid(svg, x, height + 4);
+        svg_text(svg, x, svg->y - 5, "fill=\"#666\" text-anchor=\"middle\"", "%g", k * distance);
+    }
+    svg_text(svg, chart->left + LENGTH + 14, svg->y - 5, "fill=\"#666\"", "%s", chart->unit);
+}
+
+static void draw_row(struct chart *chart, const struct row *row, bool begins)
+{
+    struct svg *svg = &chart->svg;
+    if (begins) {
+        svg_text(svg, chart->left - 10, svg->y + 15,
+                 "text-anchor=\"end\" font-weight=\"bold\" fill=\"#666\"", "%s", row->size);
+        svg->y += LINE;
+    }
+    svg_bar(svg, &(struct svg_bar){.left = chart->left,
+                                   .length = row->median * chart->scale,
+                                   .low = row->low * chart->scale,
+                                   .high = row->high * chart->scale,
+                                   .color = "#3b7dbd"});
+    int x = chart->left + LENGTH + 14;
+    svg_text(svg, x, svg->y + 15, "", "%.4g %s", row->median, row->unit);
+    if (row->ratio > 0)
+        svg_text(svg, x + VALUE, svg->y + 15, "fill=\"#666\"", "%.0f %% of %s", 100 * row->ratio,
+                 row->reference);
+    for (const char *label = row->name; *label; label += line_length(label)) {
+        svg_text(svg, chart->left - 10, svg->y + 15, "text-anchor=\"end\"", "%.*s",
+                 line_length(label), label);
+        svg->y += LINE;
+    }
+}
+
+static void draw_group(struct chart *chart, const struct row *row, int rows, int height)
+{
+    static const char *const units[][2] = {{"Gpx/s", "thousand million pixels a second"},
+                                           {"GB/s", "thousand million bytes a second"},
+                                           {"fps", "frames a second"}};
+    struct svg *svg = &chart->svg;
+    const char *unit = row->unit;
+    double most = 0;
+    for (int k = 0; k < rows; k++)
+        most = fmax(most, row[k].high);
+    for (size_t k = 0; k < sizeof units / sizeof *units; k++)
+        if (!strcmp(units[k][0], row->unit))
+            unit = units[k][1];
+    chart->unit = row->unit;
+    chart->scale = most > 0 ? LENGTH / most : 0;
+    svg_text(svg, SVG_MARGIN, svg->y + 15, "font-size=\"15\" font-weight=\"bold\"", "%s: %s",
+             group_title(row->group), unit);
+    svg->y += LINE + 4;
+    draw_axis(chart, most > 0 ? most : 1, height);
+    for (int k = 0; k < rows; k++)
+        draw_row(chart, &row[k], *row[k].size && (!k || strcmp(row[k].size, row[k - 1].size) != 0));
+    svg->y += LINE;
+}
+
 static bool draw_chart(const struct table *table, const struct settings *settings)
 {
-    enum { WIDTH = 900, LEFT = 380, LENGTH = 400, LINE = 20 };
-    struct svg svg;
-    if (!svg_open(&svg, WIDTH, (table->rows + 1) * LINE))
+    struct chart chart = {.left = SVG_MARGIN + CHARACTER * longest_line(table) + 10};
+    char about[320];
+    int height, ratios = 0;
+    for (int k = 0; k < table->rows; k++)
+        ratios |= table->row[k].ratio > 0;
+    machine_about(about, sizeof about, table->rows ? table->row->device : "");
+    if (!svg_open(&chart.svg, chart.left + LENGTH + 14 + VALUE + (ratios ? RATIO : SVG_MARGIN),
+                  "How fast sluice filters here: longer is faster", about))
         return false;
-    FILE *to = svg.to;
-    for (int k = 0; k < table->rows; k++) {
-        const struct row *row = &table->row[k];
-        double most = 0;
-        int y = k * LINE + LINE / 2;
-        for (int other = 0; other < table->rows; other++)
-            if (!strcmp(table->row[other].group, row->group) && table->row[other].high > most)
-                most = table->row[other].high;
-        double scale = most > 0 ? LENGTH / most : 0;
-        fprintf(to, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s: ", LEFT - 8, y + 13,
-                row->group);
-        svg_escaped(to, row->name);
-        fprintf(to,
-                " %s</text><rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"#3b7dbd\"/>"
-                "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"black\"/>"
-                "<text x=\"%.1f\" y=\"%d\">%.4g %s</text>\n",
-                row->size, LEFT, y + 2, row->median * scale, LINE - 4, LEFT + row->low * scale,
-                LEFT + row->high * scale, y + LINE / 2, y + LINE / 2, LEFT + row->high * scale + 6,
-                y + 13, row->median, row->unit);
+    for (int k = 0, rows; k < table->rows; k += rows) {
+        rows = count_group(table, k, &height);
+        draw_group(&chart, &table->row[k], rows, height);
     }
-    return svg_close(&svg, settings);
+    svg_text(&chart.svg, SVG_MARGIN, chart.svg.y + 6, "fill=\"#666\"",
+             "Bars: the median run; lines: from the slowest to the fastest run.");
+    chart.svg.y += LINE;
+    return svg_close(&chart.svg, settings);
 }
 
 int bench_command(struct settings *settings)

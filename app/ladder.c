@@ -32,6 +32,21 @@ static bool begins_size(const struct row *first, const struct row *row)
 
 // ---- for people ----
 
+// Three digits; of thousands no powers of ten.
+struct times {
+    char text[24];
+};
+
+static struct times times(double value)
+{
+    struct times shown;
+    if (value >= 1000)
+        snprintf(shown.text, sizeof shown.text, "%.0fx", 10 * round(value / 10));
+    else
+        snprintf(shown.text, sizeof shown.text, "%.3gx", value);
+    return shown;
+}
+
 static void print_head(const struct row *row)
 {
     if (row->matching) {
@@ -52,11 +67,14 @@ static void print_row(const struct row *row)
     printf("%d %-42s ", row->rung, row->name);
     if (*row->absent)
         printf("not to be had: %s\n", row->absent);
+    else if (row->matching && row->over_one <= 0) // there is no first step here
+        printf("%10.4g %10.4g  %-22s %10s\n", row->mean, row->median, range, "-");
     else if (row->matching)
-        printf("%10.4g %10.4g  %-22s %9.3gx\n", row->mean, row->median, range, row->over_one);
+        printf("%10.4g %10.4g  %-22s %10s\n", row->mean, row->median, range,
+               times(row->over_one).text);
     else
-        printf("%10.4g %10.4g  %-22s %9.3gx %9.3gx\n", row->mean, row->median, range, row->over_one,
-               row->over_all);
+        printf("%10.4g %10.4g  %-22s %10s %10s\n", row->mean, row->median, range,
+               times(row->over_one).text, times(row->over_all).text);
     fflush(stdout);
 }
 
@@ -115,6 +133,8 @@ static json_t *row_json(const struct row *row)
         json_object_set_new(json, "matching", json_true());
         json_object_del(json, "over_all");
         json_object_del(json, "off_by");
+        if (row->over_one <= 0)
+            json_object_del(json, "over_one");
     }
     json_decref(figures);
     return json;
@@ -125,69 +145,70 @@ static bool write_rows(const struct table *table, const struct settings *setting
     json_t *rows = json_array();
     for (int k = 0; k < table->rows; k++)
         json_array_append_new(rows, row_json(&table->row[k]));
-    json_t *root = json_pack("{s:s, s:s, s:{s:f, s:f}, s:o}", "version", sluice_version(), "unit",
-                             "ms", "article", "over_one", article_over_one, "over_all",
-                             article_over_all, "rows", rows);
+    char processor[128];
+    processor_name(processor, sizeof processor);
+    json_t *root = json_pack("{s:s, s:s, s:s, s:{s:f, s:f}, s:o}", "version", sluice_version(),
+                             "processor", processor, "unit", "ms", "article", "over_one",
+                             article_over_one, "over_all", article_over_all, "rows", rows);
     bool written = root && dump_json(root, settings);
     json_decref(root);
     return written;
 }
 
-// ---- the chart: how many times as fast as one thread, on a scale of decades ----
+// ---- the chart: how many times as fast, on a scale of decades ----
 
-enum { WIDTH = 1000, LEFT = 320, LENGTH = 390, LINE = 20 };
+enum { LEFT = 360, LENGTH = 390, FIGURES = 320, LINE = SVG_LINE };
 
 static const double axis_least = 0.5;
 
 struct chart {
-    FILE *to;
+    struct svg svg;
     double most; // where the axis ends
-    int y;       // of the next line
 };
 
-static double axis(const struct chart *chart, double over_one)
+static double axis(const struct chart *chart, double times)
 {
-    double share = log(over_one / axis_least) / log(chart->most / axis_least);
+    double share = log(times / axis_least) / log(chart->most / axis_least);
     return share > 0 ? LENGTH * share : 0;
+}
+
+// Nothing that a row's speed could be held against was measured.
+static bool is_alone(const struct row *row)
+{
+    return row->over_one <= 0;
 }
 
 static void draw_label(struct chart *chart, const char *text)
 {
-    fprintf(chart->to, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", LEFT - 8, chart->y + 15);
-    svg_escaped(chart->to, text);
-    fprintf(chart->to, "</text>");
+    svg_text(&chart->svg, LEFT - 10, chart->svg.y + 15, "text-anchor=\"end\"", "%s", text);
 }
 
-// A bar with a line from the slowest run to the fastest. A row without times has none.
+static void describe(const struct row *row, char *text, size_t size)
+{
+    int used = 0;
+    if (!row->matching)
+        used = snprintf(text, size, "%s one thread, %s all", times(row->over_one).text,
+                        times(row->over_all).text);
+    else if (!is_alone(row))
+        used = snprintf(text, size, "%s the first", times(row->over_one).text);
+    if (row->mean > 0)
+        snprintf(text + used, size - (size_t)used, "%s%.3g ms", used ? ", " : "", row->mean);
+}
+
+// A row without times has no line from the slowest run to the fastest.
 static void draw_bar(struct chart *chart, const struct row *row, const char *color)
 {
+    char text[128] = "";
     bool timed = row->mean > 0;
-    double end = axis(chart, row->over_one);
-    double slowest = timed ? axis(chart, row->over_one * row->mean / row->high) : end;
-    double fastest = timed ? axis(chart, row->over_one * row->mean / row->low) : end;
-    fprintf(chart->to,
-            "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>"
-            "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"black\"/>"
-            "<text x=\"%.1f\" y=\"%d\">",
-            LEFT, chart->y + 2, end, LINE - 4, color, LEFT + slowest, LEFT + fastest,
-            chart->y + LINE / 2, chart->y + LINE / 2, LEFT + fastest + 6, chart->y + 15);
-    if (row->matching)
-        fprintf(chart->to, "%.3gx the first", row->over_one);
-    else
-        fprintf(chart->to, "%.3gx one thread, %.3gx all", row->over_one, row->over_all);
-    if (timed)
-        fprintf(chart->to, ", %.3g ms", row->mean);
-    fprintf(chart->to, "</text>\n");
-    chart->y += LINE;
-}
-
-static void draw_absence(struct chart *chart, const char *reason)
-{
-    fprintf(chart->to, "<text x=\"%d\" y=\"%d\" fill=\"#777\">not to be had: ", LEFT + 6,
-            chart->y + 15);
-    svg_escaped(chart->to, reason);
-    fprintf(chart->to, "</text>\n");
-    chart->y += LINE;
+    struct svg_bar bar = {.left = LEFT, .length = axis(chart, row->over_one), .color = color};
+    bar.low = timed ? axis(chart, row->over_one * row->mean / row->high) : bar.length;
+    bar.high = timed ? axis(chart, row->over_one * row->mean / row->low) : bar.length;
+    if (!is_alone(row))
+        svg_bar(&chart->svg, &bar);
+    describe(row, text, sizeof text);
+    svg_text(&chart->svg, LEFT + (is_alone(row) ? 0 : bar.high) + 8, chart->svg.y + 15, "", "%s",
+             text);
+    chart->svg.y += LINE;
 }
 
 static void draw_row(struct chart *chart, const struct row *row)
@@ -195,36 +216,54 @@ static void draw_row(struct chart *chart, const struct row *row)
     char label[80];
     snprintf(label, sizeof label, "%d %s", row->rung, row->name);
     draw_label(chart, label);
-    if (*row->absent)
-        draw_absence(chart, row->absent);
-    else
+    if (!*row->absent) {
         draw_bar(chart, row, row->rung == (row->matching ? 3 : 7) ? "#3b7dbd" : "#9dbedd");
-}
-
-static void draw_head(struct chart *chart, const struct row *row)
-{
-    fprintf(chart->to, "<text x=\"%d\" y=\"%d\" font-weight=\"bold\">%s</text>", LEFT,
-            chart->y + LINE + 12, row->size);
-    chart->y += 2 * LINE;
-    if (row->matching)
         return;
-    draw_label(chart, "the article's best step, there");
-    draw_bar(chart, &(struct row){.over_one = article_over_one, .over_all = article_over_all},
-             "#d9a441");
+    }
+    svg_text(&chart->svg, LEFT + 8, chart->svg.y + 15, "fill=\"#777\"", "not to be had: %s",
+             row->absent);
+    chart->svg.y += LINE;
 }
 
-static void draw_decades(const struct chart *chart, int height)
+// The decades behind so many lines.
+static void draw_decades(struct chart *chart, int lines)
 {
-    for (double at = 1; at <= chart->most; at *= 10)
-        fprintf(chart->to,
-                "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#ddd\"/>"
-                "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" fill=\"#777\">%gx</text>\n",
-                LEFT + axis(chart, at), LEFT + axis(chart, at), LINE + 6, height - 2 * LINE,
-                LEFT + axis(chart, at), LINE, at);
+    struct svg *svg = &chart->svg;
+    svg->y += LINE;
+    for (double at = 1; at <= chart->most; at *= 10) {
+        svg_grid(svg, LEFT + axis(chart, at), lines * LINE + 4);
+        svg_text(svg, LEFT + axis(chart, at), svg->y - 5, "fill=\"#666\" text-anchor=\"middle\"",
+                 "%gx", at);
+    }
 }
 
-// What it was measured on.
-static void draw_devices(const struct chart *chart, const struct table *table, int height)
+// Rows of one size.
+static void draw_size(struct chart *chart, const struct row *row, int rows)
+{
+    struct svg *svg = &chart->svg;
+    bool compared = false;
+    for (int k = 0; k < rows; k++)
+        compared |= !*row[k].absent && !is_alone(&row[k]);
+    svg_text(svg, SVG_MARGIN, svg->y + 15, "font-size=\"15\" font-weight=\"bold\"", "%s%s: %s",
+             row->matching ? "Matching, " : "", row->size,
+             !compared       ? "milliseconds (step 1 is not to be had)"
+             : row->matching ? "times as fast as step 1"
+                             : "times as fast as plain C by one thread");
+    svg->y += LINE + 4;
+    if (compared)
+        draw_decades(chart, rows + !row->matching);
+    if (!row->matching) {
+        draw_label(chart, "the article's best step, there");
+        draw_bar(chart, &(struct row){.over_one = article_over_one, .over_all = article_over_all},
+                 "#d9a441");
+    }
+    for (int k = 0; k < rows; k++)
+        draw_row(chart, &row[k]);
+    svg->y += LINE;
+}
+
+// What it was measured on: of the processor so many threads, and the GPU.
+static void name_devices(const struct table *table, char *text, size_t size)
 {
     const char *threads = "", *gpu = "no GPU";
     for (int k = 0; k < table->rows; k++) {
@@ -236,37 +275,35 @@ static void draw_devices(const struct chart *chart, const struct table *table, i
         if (row->rung == 3 && !*row->absent)
             gpu = row->device;
     }
-    fprintf(chart->to, "<text x=\"8\" y=\"%d\">", height - 12);
-    svg_escaped(chart->to, threads);
-    fputs("; ", chart->to);
-    svg_escaped(chart->to, gpu);
-    fputs("; times as fast as plain C by one thread, of matching as the first step</text>\n",
-          chart->to);
+    snprintf(text, size, "%s; %s", threads, gpu);
 }
 
 static bool draw_chart(const struct table *table, const struct settings *settings)
 {
-    struct chart chart = {.most = 100, .y = LINE};
-    int height = 3 * LINE;
+    struct chart chart = {.most = 100};
+    char devices[256], about[512];
     for (int k = 0; k < table->rows; k++) {
         const struct row *row = &table->row[k];
         if (!*row->absent)
             chart.most = fmax(chart.most, row->over_one * row->mean / row->low);
-        bool begins = begins_size(table->row, row);
-        height += !begins ? LINE : row->matching ? 3 * LINE : 4 * LINE;
     }
-    struct svg svg;
-    if (!svg_open(&svg, WIDTH, height))
+    name_devices(table, devices, sizeof devices);
+    machine_about(about, sizeof about, devices);
+    if (!svg_open(&chart.svg, LEFT + LENGTH + FIGURES,
+                  "A Gaussian of 17x17 on 8-bit gray, step by step: longer is faster", about))
         return false;
-    chart.to = svg.to;
-    draw_devices(&chart, table, height);
-    draw_decades(&chart, height);
-    for (int k = 0; k < table->rows; k++) {
-        if (begins_size(table->row, &table->row[k]))
-            draw_head(&chart, &table->row[k]);
-        draw_row(&chart, &table->row[k]);
+    for (int k = 0, rows; k < table->rows; k += rows) {
+        for (rows = 1; k + rows < table->rows && !begins_size(table->row, &table->row[k + rows]);)
+            rows++;
+        draw_size(&chart, &table->row[k], rows);
     }
-    return svg_close(&svg, settings);
+    svg_text(
+        &chart.svg, SVG_MARGIN, chart.svg.y + 6, "fill=\"#666\"",
+        "Logarithmic scale. Bars: the mean of %d runs; lines: from the slowest to the fastest. "
+        "The article measured on a machine of its own.",
+        table->rows ? table->row->runs : 0);
+    chart.svg.y += LINE;
+    return svg_close(&chart.svg, settings);
 }
 
 // ---- the command ----

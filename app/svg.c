@@ -1,40 +1,90 @@
 // What the charts of `sluice bench` share.
+#include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "app/app.h"
 
-bool svg_open(struct svg *svg, int width, int height)
+static bool out_of_memory(void)
 {
-    *svg = (struct svg){0};
-    svg->to = open_memstream(&svg->text, &svg->size);
-    if (svg->to)
-        fprintf(svg->to,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-                "font-family=\"sans-serif\" font-size=\"13\">\n"
-                "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-                width, height);
-    else
-        fprintf(stderr, "sluice: out of memory for the chart\n");
-    return svg->to;
+    fprintf(stderr, "sluice: out of memory for the chart\n");
+    return false;
 }
 
-void svg_escaped(FILE *to, const char *text)
+bool svg_open(struct svg *svg, int width, const char *title, const char *about)
 {
-    for (; *text; text++)
-        if (*text == '&' || *text == '<')
-            fputs(*text == '&' ? "&amp;" : "&lt;", to);
+    *svg = (struct svg){.width = width, .y = 74};
+    svg->to = open_memstream(&svg->text, &svg->size);
+    if (!svg->to)
+        return out_of_memory();
+    svg_text(svg, SVG_MARGIN, 30, "font-size=\"19\" font-weight=\"bold\"", "%s", title);
+    svg_text(svg, SVG_MARGIN, 51, "fill=\"#555\"", "%s", about);
+    return true;
+}
+
+// Bytes that are no text in XML, as file names may have them, become question marks.
+static void put_escaped(FILE *to, const char *text)
+{
+    json_t *utf8 = json_string(text);
+    for (; *text; text++) {
+        bool foreign = (unsigned char)*text < ' ' || (!utf8 && (unsigned char)*text >= 0x80);
+        const char *name = *text == '&' ? "&amp;" : *text == '<' ? "&lt;" : foreign ? "?" : NULL;
+        if (name)
+            fputs(name, to);
         else
             fputc(*text, to);
+    }
+    json_decref(utf8);
 }
 
+void svg_text(struct svg *svg, double x, double y, const char *attributes, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(svg->to, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes);
+    put_escaped(svg->to, text);
+    fputs("</text>\n", svg->to);
+}
+
+void svg_bar(struct svg *svg, const struct svg_bar *bar)
+{
+    const int line = SVG_LINE, y = svg->y;
+    fprintf(svg->to, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n",
+            bar->left, y + 3, bar->length, line - 6, bar->color);
+    if (bar->low < bar->high)
+        fprintf(svg->to,
+                "<path d=\"M%.1f %dh%.1fm0 -4v8M%.1f %dv8\" stroke=\"#222\" fill=\"none\"/>\n",
+                bar->left + bar->low, y + line / 2, bar->high - bar->low, bar->left + bar->low,
+                y + line / 2 - 4);
+}
+
+void svg_grid(struct svg *svg, double x, int height)
+{
+    fprintf(svg->to, "<path d=\"M%.1f %dv%d\" stroke=\"#e4e4e4\"/>\n", x, svg->y, height);
+}
+
+// The height is known at the end only.
 bool svg_close(struct svg *svg, const struct settings *settings)
 {
-    fputs("</svg>\n", svg->to);
-    bool fine = !ferror(svg->to);
-    fine = !fclose(svg->to) && fine;
-    if (!fine)
-        fprintf(stderr, "sluice: out of memory for the chart\n");
-    fine = fine && write_file(settings, settings->chart, svg->text, svg->size);
+    char *all = NULL;
+    size_t size;
+    bool fine = !fclose(svg->to);
+    FILE *to = fine ? open_memstream(&all, &size) : NULL;
+    if (to) {
+        fprintf(to,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                "viewBox=\"0 0 %d %d\" font-family=\"Helvetica, Arial, sans-serif\" "
+                "font-size=\"13\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+                svg->width, svg->y, svg->width, svg->y);
+        fwrite(svg->text, 1, svg->size, to);
+        fputs("</svg>\n", to);
+        fine = !fclose(to);
+    }
+    fine = to && fine ? write_file(settings, settings->chart, all, size) : out_of_memory();
     free(svg->text);
+    free(all);
     return fine;
 }

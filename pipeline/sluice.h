@@ -534,7 +534,7 @@ struct sluice_ladder_row {
     const char *device; // "1 thread", "NVIDIA H200, compute capability 9.0"
     const char *absent; // why it cannot be had here: there are no figures then. NULL: it can
     bool matching;      // a step of template matching, of which `rung` counts from 1 again: 1 and 2
-                   // lessons on CUDA, 3 sluice; over_one is over rung 1, 0 where there is no GPU
+                   // lessons on CUDA, 3 sluice; over_one is over rung 1, 0 where that is absent
     int runs;
     double mean, median, low, high;
     double over_one, over_all; // how many times as fast as rung 1 and rung 2, by means

@@ -1283,8 +1283,21 @@ def test_bench_measures_the_chain_in_memory_and_around_a_file(run, tmp_path, cli
     assert all(0 < r["low"] <= r["median"] <= r["high"] for r in rows)
     assert rows[4]["ratio"] == pytest.approx(rows[4]["median"] / rows[3]["median"], rel=0.01)
     assert "invert" in result.text and "Filtering costs" in result.text
-    bars = ElementTree.parse(tmp_path / "b.svg").getroot().findall("{*}rect")
-    assert len(bars) == 1 + len(rows)
+    chart = ElementTree.parse(tmp_path / "b.svg").getroot()
+    assert len(chart.findall("{*}rect")) == 1 + len(rows)
+    texts = tools.check_chart(chart, json.loads((tmp_path / "b.json").read_text())["processor"])
+    assert {"Gpx/s", "fps"} <= set(texts), "an axis without its unit"
+    assert sum("thousand million pixels a second" in text for text in texts) == 1
+    assert sum("frames a second" in text for text in texts) == 1
+
+
+def test_long_chain_is_whole_in_table_and_chart(run, tmp_path):
+    chain = ",".join(["gray", "gaussian=1.4", "sobel", *["invert", "brightness=2"] * 8])
+    result = run("bench", "-f", chain, "--quick", "--backend", "cpu", "--size", "320x240", "--chart", "b.svg",
+                 "--json", "b.json")
+    chart = ElementTree.parse(tmp_path / "b.svg").getroot()
+    texts = tools.check_chart(chart, json.loads((tmp_path / "b.json").read_text())["processor"])
+    assert result.code == 0 and chain in result.text and chain in "".join(texts)
 
 
 @pytest.mark.parametrize("pixfmt", ["gray", "gray16le"])

@@ -408,3 +408,16 @@ def bytes_written(process, folder):
 def leftovers(folder):
     """Hidden files: what a temporary output is called where it needs a name."""
     return [str(path) for path in Path(folder).rglob(".*")]
+
+
+def check_chart(svg, processor):
+    """A title, what it was measured on, and no text beyond the edges; returns the texts."""
+    texts = svg.findall("{*}text")
+    words = ["".join(text.itertext()) for text in texts]
+    assert texts[0].get("font-weight") == "bold" and processor in words[1] and "sluice" in words[1]
+    for text, shown in zip(texts, words):
+        wide = 7.5 * len(shown) * float(text.get("font-size", 13)) / 13
+        left = float(text.get("x")) - {"end": wide, "middle": wide / 2}.get(text.get("text-anchor"), 0)
+        assert 0 <= left and left + wide <= float(svg.get("width")), shown
+        assert 0 < float(text.get("y")) <= float(svg.get("height")), shown
+    return words
