@@ -211,9 +211,28 @@ static void say_lost(struct live *live, const char *why)
     live->parts = live->marks = true;
 }
 
+// Nothing of the watched stream came by `ns` for as long as that may take.
+static bool is_stalled(const struct live *live, int64_t ns)
+{
+    return ns - live->alive_ns >= (int64_t)(live->request.stall_timeout * (double)second_ns);
+}
+
+static void say_stalled(struct live *live)
+{
+    char words[64];
+    snprintf(words, sizeof words, "no picture for %g s", live->request.stall_timeout);
+    say_lost(live, words);
+}
+
+// The session has the same limit for its calls: which of the two threads notices a stall first is
+// all the same.
 static void say_lost_by_error(struct live *live, int error)
 {
     char words[AV_ERROR_MAX_STRING_SIZE] = "it ended";
+    if (error == AVERROR(ETIMEDOUT) && is_stalled(live, meter_now_ns())) {
+        say_stalled(live);
+        return;
+    }
     if (error != AVERROR_EOF)
         av_strerror(error, words, sizeof words);
     say_lost(live, words);
@@ -426,7 +445,6 @@ static enum status adapt(struct live *live, AVPacket *packet, bool *ours)
 
 enum status live_read(struct live *live, AVPacket *packet)
 {
-    int64_t stall_ns = (int64_t)(live->request.stall_timeout * (double)second_ns);
     while (!is_over(live)) {
         live->tried_ns = meter_now_ns();
         if (live->parts)
@@ -447,11 +465,8 @@ enum status live_read(struct live *live, AVPacket *packet)
         bool ours = false;
         if (next)
             status = adapt(live, next, &ours);
-        if (came_ns - live->alive_ns > stall_ns) {
-            char words[64];
-            snprintf(words, sizeof words, "no picture for %g s", live->request.stall_timeout);
-            say_lost(live, words);
-        }
+        if (is_stalled(live, came_ns))
+            say_stalled(live);
         if (ours && !status)
             av_packet_move_ref(packet, next);
         av_packet_free(&next);
