@@ -153,7 +153,7 @@ static enum status fill_gap(struct sluice_job *job)
 {
     struct live_figures live;
     AVFrame *picture[PICTURES_MOST] = {NULL};
-    live_figures(job->source->live, &live);
+    source_figures(job->source, &live);
     if (live.lost && job->gap_kind == GAP_SKIP && live.clock_us >= job->end)
         source_abandon(job->source); // the output ends in the gap
     enum status status = live.lost && !job->stop.asked && !job->ends

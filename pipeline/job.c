@@ -462,7 +462,7 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
         status = recorder_open(job->recorder, job->video.time_base, job->video.live);
     job_start_span(job, "open the output", begin_ns);
     job->alone = !status && !wants_others(job);
-    for (int n = 0; n < job->pictures && !status && job->source->live; n++)
+    for (int n = 0; n < job->pictures && !status && source_may_be_lost(job->source); n++)
         status =
             gap_create(job->gap_kind, job->video.time_base, job->video.frame_rate, &job->gap[n]);
     snprintf(job->output_format, sizeof job->output_format, "%s",

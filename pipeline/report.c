@@ -106,9 +106,8 @@ static double busy_seconds(const struct sluice_job *job, enum sluice_part part)
 
 static void report_live(const struct sluice_job *job, struct sluice_progress *progress)
 {
-    struct live_figures live = {0};
-    if (job->source->live)
-        live_figures(job->source->live, &live);
+    struct live_figures live;
+    source_figures(job->source, &live);
     progress->losses = live.losses;
     progress->reconnects = live.reconnects;
     progress->lost_seconds = (double)live.lost_us * 1e-6;
@@ -288,9 +287,8 @@ void report_verdict(struct sluice_job *job)
 
 void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *summary)
 {
-    struct live_figures live = {0};
-    if (job->source->live)
-        live_figures(job->source->live, &live);
+    struct live_figures live;
+    source_figures(job->source, &live);
     struct simulate_figures faults;
     simulate_figures(job->source->simulate, &faults);
     *summary = (struct sluice_summary){

@@ -69,6 +69,7 @@ struct simulate {
     const struct log *log;
     const char *name; // of the source
     uint64_t dice[2]; // for loss and corruption, so that neither changes the other
+    AVPacket *held;   // of a file: read when a stall began that was interrupted; NULL: none
     // ---- guarded by lock ----
     pthread_mutex_t lock;
     struct event *event;
@@ -228,6 +229,7 @@ void simulate_unref(struct simulate **simulate)
     if (!old || atomic_fetch_sub(&old->holders, 1) > 1)
         return;
     recode_destroy(&old->recode);
+    av_packet_free(&old->held);
     pthread_mutex_destroy(&old->lock);
     free(old->event);
     free(old);
@@ -381,13 +383,33 @@ static void shift(struct simulate *simulate, AVRational base, AVPacket *packet)
         packet->dts += offset;
 }
 
+// The next packet, or the one that a stall held back.
+static int read_next(struct simulate *simulate, AVFormatContext *format, int stream,
+                     AVPacket *packet)
+{
+    if (simulate->held) {
+        int error = simulate_open(simulate, &format->interrupt_callback);
+        if (error >= 0) {
+            av_packet_move_ref(packet, simulate->held);
+            av_packet_free(&simulate->held);
+        }
+        return error;
+    }
+    int error = av_read_frame(format, packet);
+    if (error >= 0)
+        note_packet(simulate, format, stream, packet);
+    return error;
+}
+
 int simulate_read(struct simulate *simulate, AVFormatContext *format, int stream, AVPacket *packet)
 {
-    int error = av_read_frame(format, packet);
+    int error =
+        simulate ? read_next(simulate, format, stream, packet) : av_read_frame(format, packet);
     if (!simulate || error < 0)
         return error;
-    note_packet(simulate, format, stream, packet);
     error = befall(simulate, stream < 0, &format->interrupt_callback);
+    if (error == AVERROR_EXIT && stream >= 0 && (simulate->held = av_packet_alloc()))
+        av_packet_move_ref(simulate->held, packet);
     if (error < 0)
         av_packet_unref(packet);
     else

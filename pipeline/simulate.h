@@ -44,7 +44,7 @@ int simulate_open(struct simulate *simulate, const AVIOInterruptCB *interrupt);
 
 // av_read_frame(), and what is due by then. `stream` is the filtered one of a file, whose clock
 // counts; -1 of a live source. AVERROR_EOF (live) or AVERROR(EIO) at a close; AVERROR_EXIT when the
-// context's interrupt callback ends a stall.
+// context's interrupt callback ends a stall; a file goes on there when it is read again.
 int simulate_read(struct simulate *simulate, AVFormatContext *format, int stream, AVPacket *packet);
 
 // ---- whoever takes packets ----

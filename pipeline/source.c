@@ -24,6 +24,8 @@ enum status source_open(const struct source_request *request, const struct log *
     made->log = log;
     made->stop = stop;
     made->video = -1;
+    made->returns = request->reconnects >= 0;
+    outage_init(&made->outage);
     made->open_ns = (int64_t)((request->open_timeout > 0 ? request->open_timeout : 10) * 1e9);
     made->stall_ns = (int64_t)((request->stall_timeout > 0 ? request->stall_timeout : 5) * 1e9);
     made->is_stdin = !strcmp(request->name, "-");
@@ -58,6 +60,7 @@ void source_close(struct source **source)
     bytes_close(&old->bytes);
     simulate_unref(&old->simulate);
     clock_finish(&old->clock);
+    outage_finish(&old->outage);
     free(old->name);
     free(old);
     *source = NULL;
@@ -82,17 +85,29 @@ static void note_end(struct source *source, const AVPacket *packet)
         source->end_us = end;
 }
 
-// Wait until it is time for this packet, in a file that plays at its own pace.
-static void keep_pace(const struct source *source, const AVPacket *packet)
+// Where the clock of a file that plays at its own pace begins.
+static int64_t pace_begin_us(const struct source *source)
 {
-    const AVStream *stream = source->format->streams[packet->stream_index];
-    int64_t begin = source->format->start_time, dts = packet->dts;
-    if (!source->paced_ns || dts == AV_NOPTS_VALUE)
-        return;
-    int64_t at = av_rescale_q(dts, stream->time_base, AV_TIME_BASE_Q);
+    int64_t begin = source->format->start_time;
     if (source->start != AV_NOPTS_VALUE)
         begin = source->start;
-    int64_t due = source->paced_ns + (at - (begin == AV_NOPTS_VALUE ? 0 : begin)) * 1000;
+    return begin == AV_NOPTS_VALUE ? 0 : begin;
+}
+
+// When it is time for this packet.
+static int64_t due_ns(const struct source *source, const AVPacket *packet)
+{
+    const AVStream *stream = source->format->streams[packet->stream_index];
+    int64_t at = av_rescale_q(packet->dts, stream->time_base, AV_TIME_BASE_Q);
+    return source->paced_ns + (at - pace_begin_us(source)) * 1000;
+}
+
+// Wait for that.
+static void keep_pace(const struct source *source, const AVPacket *packet)
+{
+    if (!source->paced_ns || packet->dts == AV_NOPTS_VALUE)
+        return;
+    int64_t due = due_ns(source, packet);
     while (!source_is_over(source) && meter_now_ns() < due) {
         int64_t left = due - meter_now_ns();
         nanosleep(&(struct timespec){.tv_nsec = left < poll_ns ? left : poll_ns}, NULL);
@@ -139,13 +154,54 @@ static enum status read_live(struct source *source, AVPacket *packet)
     return status;
 }
 
+// A file at its own pace is lost when nothing comes for as long as of a live source.
+static bool stalls(const struct source *source, int error)
+{
+    return error == AVERROR_EXIT && source_is_late(source) && !source_is_over(source) &&
+           source_may_be_lost(source) && source->returns;
+}
+
+// What the demuxer has next, waiting while the source is lost.
+static int read_demuxer(struct source *source, AVPacket *packet)
+{
+    for (;;) {
+        source_set_deadline(source, source->stall_ns);
+        if (source_may_be_lost(source))
+            source->deadline_ns = source->outage.since_ns ? 0 : meter_now_ns() + source->stall_ns;
+        int error = simulate_read(source->simulate, source->format, source->video, packet);
+        if (!stalls(source, error))
+            return error;
+        log_print(source->log, LOG_WARNING, "%s is lost: no picture for %g s", source->name,
+                  (double)source->stall_ns * 1e-9);
+        outage_begin(&source->outage);
+    }
+}
+
+// Move a packet by how late the file has become: when it is back the clock goes on as the world's
+// did.
+static void follow_outage(struct source *source, AVPacket *packet)
+{
+    AVRational base = source->format->streams[packet->stream_index]->time_base;
+    if (source->outage.since_ns) {
+        log_print(source->log, LOG_INFO, "%s is back after %.1f s", source->name,
+                  (double)outage_end(&source->outage) * 1e-9);
+        int64_t late_ns =
+            packet->dts == AV_NOPTS_VALUE ? 0 : meter_now_ns() - due_ns(source, packet);
+        source->outage.lag_us = late_ns > 0 ? late_ns / 1000 : 0;
+    }
+    int64_t lag = av_rescale_q(source->outage.lag_us, AV_TIME_BASE_Q, base);
+    if (packet->pts != AV_NOPTS_VALUE)
+        packet->pts += lag;
+    if (packet->dts != AV_NOPTS_VALUE)
+        packet->dts += lag;
+}
+
 // Read what the demuxer has next.
 static enum status read_packet(struct source *source, AVPacket *packet)
 {
     if (source->live)
         return read_live(source, packet);
-    source_set_deadline(source, source->stall_ns);
-    int error = simulate_read(source->simulate, source->format, source->video, packet);
+    int error = read_demuxer(source, packet);
     if (atomic_load(source->stop)) {
         av_packet_unref(packet);
         return STATUS_STOPPED;
@@ -172,6 +228,7 @@ static enum status read_packet(struct source *source, AVPacket *packet)
     if (may_jump(source))
         status = clock_mend(&source->clock, source->format, source->name, source->log, packet);
     note_end(source, packet);
+    follow_outage(source, packet);
     if (!status)
         keep_pace(source, packet);
     packet->pos = meter_now_ns();
@@ -199,6 +256,17 @@ static enum status read_simulated(struct source *source, AVPacket *packet)
 enum status source_read(struct source *source, AVPacket *packet)
 {
     return source->simulate ? read_simulated(source, packet) : read_packet(source, packet);
+}
+
+void source_figures(const struct source *source, struct live_figures *figures)
+{
+    *figures = (struct live_figures){.clock_us = AV_NOPTS_VALUE};
+    if (source->live) {
+        live_figures(source->live, figures);
+    } else if (source_may_be_lost(source)) {
+        outage_figures(&source->outage, figures);
+        figures->clock_us = pace_begin_us(source) + (meter_now_ns() - source->paced_ns) / 1000;
+    }
 }
 
 // How far the header promises more than was read, where it says how long the video is.

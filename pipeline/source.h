@@ -15,6 +15,7 @@
 #include "pipeline/bytes.h"
 #include "pipeline/clock.h"
 #include "pipeline/live.h"
+#include "pipeline/outage.h"
 #include "pipeline/simulate.h"
 #include "stages/log.h"
 #include "stages/status.h"
@@ -51,6 +52,8 @@ struct source {
     _Atomic int64_t deadline_ns; // of the current call; 0: none
     int64_t paced_ns;            // when the clock of a file that plays at its own pace was 0; 0: no
                                  // pace
+    bool returns;                // what is lost is waited for
+    struct outage outage;        // of a file at its own pace
     bool broken;                 // reading failed before the end
     int video;                   // the stream to filter
     int64_t start; // request.start as a timestamp of the file, in microseconds; or AV_NOPTS
@@ -98,6 +101,15 @@ static inline bool source_is_live(const struct source *source)
 {
     return source->live || source->paced_ns;
 }
+
+// Whether it may be lost and come back: live, or a file at its own pace that stalls on purpose.
+static inline bool source_may_be_lost(const struct source *source)
+{
+    return source->live || (source->paced_ns && source->simulate);
+}
+
+// How that went so far, all zero of other sources. Any thread.
+void source_figures(const struct source *source, struct live_figures *figures);
 
 // The video stream, for brevity.
 static inline AVStream *source_video(const struct source *source)

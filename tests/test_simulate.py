@@ -172,12 +172,47 @@ def test_stall_of_a_file_takes_time_and_nothing_else(tmp_path, clips):
     assert "0.5 s into" in stalled.said and "nothing comes for 0.8 s" in stalled.said
 
 
+@pytest.mark.parametrize("clip", ["film.mkv", "sound.ts"])
+def test_stall_of_a_file_at_its_own_pace_is_a_loss(tmp_path, clips, clip):
+    """It goes on where it was, by as much later as it was away, as a live source's clock does."""
+    plain = Run(tmp_path, clips[clip], None)
+    stalled = Run(tmp_path, clips[clip], "stall=2s@1", "--live", "--stall-timeout", 0.7)
+    assert stalled.pictures == plain.pictures and stalled.simulated == counts(stalls=1)
+    assert stalled.frames["losses"] == stalled.frames["reconnects"] == 1
+    assert stalled.said.count("is lost: no picture for 0.7 s") == stalled.said.count("is back after") == 1
+    assert 1 < stalled.frames["lost_s"] < stalled.time["wall_s"] - 2
+    late = [a - b for a, b in zip(stalled.pts, plain.pts)]
+    second = 1000 if clip == "film.mkv" else 90000
+    assert late[0] == 0 and late[-1] > 1.8 * second and late == sorted(late)
+
+
+def test_short_stall_of_a_file_at_its_own_pace_is_none(tmp_path, clips):
+    plain = Run(tmp_path, clips["film.mkv"], None)
+    stalled = Run(tmp_path, clips["film.mkv"], "stall=700ms@1", "--live", "--stall-timeout", 30)
+    assert stalled.text == plain.text and stalled.frames["losses"] == 0
+
+
+def test_gap_of_a_file_at_its_own_pace_is_filled(tmp_path, clips):
+    result = tools.sluice(clips["film.mkv"], "hash:list.txt", *NULL, "--live", "--gap", "freeze", "--json",
+                          "run.json", "--stall-timeout", 0.7, "--simulate", "stall=2s@1", cwd=tmp_path)
+    frames = tools.load(tmp_path / "run.json")["frames"]
+    assert result.code == (3 if frames["dropped_late"] else 0), result.stderr
+    assert frames["filled"] > 20 and frames["losses"] == 1 and frames["out"] > 65
+
+
+def test_stalled_file_at_its_own_pace_is_the_end_without_reconnects(tmp_path, clips):
+    stalled = Run(tmp_path, clips["film.mkv"], "stall=9s@1", "--live", "--stall-timeout", 0.7,
+                  "--reconnect", "no", code=3)
+    assert stalled.frames["truncated"] and 20 <= len(stalled.rows) <= 30
+
+
 def test_stall_is_no_bar_to_a_stop(tmp_path, clips):
-    with Job(tmp_path, clips["film.mkv"], "out.mkv", "--simulate", "stall=60s@1") as job:
-        job.await_words("nothing comes for 60 s")
-        job.await_frames(10)
-        told = job.stop()
-    assert len(tools.frame_times(tmp_path / "out.mkv")) == told["frames"]["out"] >= 10
+    for name, more in ("out.mkv", []), ("live.mkv", ["--live", "--stall-timeout", 0.5]):
+        with Job(tmp_path, clips["film.mkv"], name, "-y", "--simulate", "stall=60s@1", *more) as job:
+            job.await_words("is lost" if more else "nothing comes for 60 s")
+            job.await_frames(10)
+            told = job.stop()
+        assert len(tools.frame_times(tmp_path / name)) == told["frames"]["out"] >= 10
 
 
 def test_file_of_a_server_that_stalls_breaks_off(tmp_path, clips):
