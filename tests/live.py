@@ -110,6 +110,7 @@ class Job:
 
     def __init__(self, folder, *args, before=()):
         self.folder, self.json = folder, folder / "run.json"
+        self.json.unlink(missing_ok=True) # of a job before this one in the same folder
         self.process = subprocess.Popen([*before, tools.SLUICE, *map(str, args), "--json", self.json],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, cwd=folder, text=True,

@@ -208,7 +208,7 @@ def test_stalled_file_at_its_own_pace_is_the_end_without_reconnects(tmp_path, cl
 
 def test_stall_is_no_bar_to_a_stop(tmp_path, clips):
     for name, more in ("out.mkv", []), ("live.mkv", ["--live", "--stall-timeout", 0.5]):
-        with Job(tmp_path, clips["film.mkv"], name, "-y", "--simulate", "stall=60s@1", *more) as job:
+        with Job(tmp_path, clips["film.mkv"], name, "--simulate", "stall=60s@1", *more) as job:
             job.await_words("is lost" if more else "nothing comes for 60 s")
             job.await_frames(10)
             told = job.stop()
