@@ -83,6 +83,9 @@ static int code_of(const struct sluice_job *job, enum sluice_status status,
         return EXIT_SIGNAL + signal;
     if (status == SLUICE_STOPPED)
         status = SLUICE_OK; // by the control socket: as asked for
+    if (status == SLUICE_OK && damaged && settings->strict && settings->quiet)
+        fprintf(stderr, "sluice: the input was damaged or frames were left out, which --strict "
+                        "takes for a failure; without -q the summary counts them\n");
     if (status == SLUICE_OK && damaged)
         return settings->strict ? EXIT_OTHER : EXIT_DAMAGED;
     return exit_code_of(status);

@@ -148,7 +148,7 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 static const char usage[] =
     "usage: sluice INPUT OUTPUT [-f CHAIN] [options]\n"
-    "       sluice stages [NAME]         what each stage does\n"
+    "       sluice stages [NAME]         the stages in a line each, or one of them in full\n"
     "       sluice plan [INPUT] [-f CHAIN]\n"
     "       sluice doctor [INPUT [OUTPUT]]   what would run where, and why\n"
     "       sluice ctl SOCKET get|set|chain|stats|snapshot|quit   of a run with --control\n"
@@ -539,7 +539,9 @@ static int add_name(struct settings *settings, enum command command, const char 
     if (!place || *place) {
         char shown[4300];
         sluice_public_name(name, shown, sizeof shown);
-        fprintf(stderr, "sluice: '%s' is one name too many; 'sluice --help' shows the usage\n",
+        fprintf(stderr,
+                "sluice: '%s' is one name too many; further outputs are named by -o, and a pattern "
+                "of images stands in quotes: 'frames/*.png'\n",
                 shown);
         return EXIT_USAGE;
     }
@@ -555,6 +557,10 @@ static enum command find_command(int *argc, char ***argv)
 {
     static const char *const names[] = {"stages", "plan", "doctor", "bench", "ctl", NULL};
     int index;
+    if (*argc == 2 && !strcmp((*argv)[1], "help"))
+        (*argv)[1] = (char *)"--help";
+    if (*argc > 2 && !strcmp((*argv)[1], "help"))
+        (*argv)[1] = (char *)"stages";
     if (*argc < 2 || !parse_word((*argv)[1], names, &index))
         return COMMAND_FILTER;
     ++*argv, --*argc;

@@ -1,4 +1,4 @@
-// `sluice stages [NAME]`: the help for every stage, from the library's tables.
+// `sluice stages [NAME]`: the help for the stages, from the library's tables.
 #include <string.h>
 
 #include "app/app.h"
@@ -46,21 +46,32 @@ static void print_stage(int index, const struct sluice_stage_info *stage)
         print_option(&option);
 }
 
+// One line.
+static void print_brief(const struct sluice_stage_info *stage)
+{
+    printf("%-12s %s\n", stage->name, stage->summary);
+}
+
 int stages_command(struct settings *settings)
 {
     struct sluice_stage_info stage;
-    bool found = false;
+    const char *topic = settings->topic;
+    bool found = false, all = topic && !strcmp(topic, "all");
     for (int index = 0; !sluice_stage(index, &stage); index++) {
-        if (settings->topic && strcmp(settings->topic, stage.name))
+        if (topic && !all && strcmp(topic, stage.name))
             continue;
-        if (found)
+        if (all && found)
             printf("\n");
-        print_stage(index, &stage);
+        if (topic)
+            print_stage(index, &stage);
+        else
+            print_brief(&stage);
         found = true;
     }
+    if (!topic)
+        printf("\n'sluice stages NAME' tells all of one of them, 'sluice stages all' of each.\n");
     if (found)
         return EXIT_WHOLE;
-    fprintf(stderr, "sluice: there is no stage '%s'; 'sluice stages' lists them\n",
-            settings->topic);
+    fprintf(stderr, "sluice: there is no stage '%s'; 'sluice stages' lists them\n", topic);
     return EXIT_USAGE;
 }

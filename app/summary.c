@@ -62,8 +62,8 @@ static void print_outputs(const struct sluice_job *job, FILE *to)
         bool plain = !figures.connects && !figures.files && !figures.dropped && !figures.failed;
         if (!several && plain)
             continue;
-        fprintf(to, "%s %s  %lld frames", figures.tap ? "tap      " : "output   ", figures.name,
-                (long long)figures.frames);
+        fprintf(to, "%s %s  %lld frame%s", figures.tap ? "tap      " : "output   ", figures.name,
+                (long long)figures.frames, figures.frames == 1 ? "" : "s");
         if (figures.dropped)
             fprintf(to, ", %lld left out", (long long)figures.dropped);
         if (figures.missing)
@@ -90,7 +90,7 @@ static void print_records(const struct sluice_job *job, FILE *to)
 
 static void print_ledger(const struct sluice_summary *summary, FILE *to)
 {
-    fprintf(to, "ledger    %lld in", (long long)summary->frames_in);
+    fprintf(to, "frames    %lld in", (long long)summary->frames_in);
     if (summary->frames_filled)
         fprintf(to, " + %lld filled in", (long long)summary->frames_filled);
     fprintf(to, " = %lld out", (long long)summary->frames_out);
@@ -114,9 +114,10 @@ void print_summary(const struct sluice_job *job, FILE *to)
     struct sluice_summary summary_, *summary = &summary_;
     sluice_job_summary(job, summary);
     double seconds = summary->seconds > 0 ? summary->seconds : 1e-9;
-    fprintf(to, "%s  %lld frames of %dx%d in %.2f s: %.1f fps, %.2fx", summary->output,
-            (long long)summary->frames_out, summary->width, summary->height, summary->seconds,
-            (double)summary->frames_out / seconds, summary->media_seconds / seconds);
+    fprintf(to, "%s  %lld frame%s of %dx%d in %.2f s: %.1f fps, %.2fx", summary->output,
+            (long long)summary->frames_out, summary->frames_out == 1 ? "" : "s", summary->width,
+            summary->height, summary->seconds, (double)summary->frames_out / seconds,
+            summary->media_seconds / seconds);
     if (summary->bytes_out)
         fprintf(to, ", %.1f MB", (double)summary->bytes_out / 1e6);
     fprintf(to, "\npath      %s %s -> %s (%s) -> %s %s\n", summary->decoder, summary->input_format,
@@ -126,9 +127,10 @@ void print_summary(const struct sluice_job *job, FILE *to)
     for (int part = 0; part < SLUICE_PARTS; part++)
         if (summary->busy[part] >= 0.005)
             fprintf(to, " %s %.0f %%", part_names[part], 100 * summary->busy[part]);
-    fprintf(to, "; cores %.0f %%; ring of %d %.0f %% full\n", 100 * summary->cores_busy,
-            summary->ring, 100 * summary->ring_occupancy);
-    fprintf(to, "verdict   %s\n", summary->verdict);
+    fprintf(to, "; processor %.0f %%; %.1f of up to %d frames in flight\n",
+            100 * summary->cores_busy, summary->ring * summary->ring_occupancy, summary->ring);
+    if (summary->seconds >= 1) // of less there is nothing to say
+        fprintf(to, "verdict   %s\n", summary->verdict);
     if (summary->stopped)
         fprintf(to,
                 "stopped   before the end of %s, as asked; the output ends with its last frame\n",

@@ -364,6 +364,11 @@ static enum status say_no_frame(const struct sluice_job *job)
     if (source_is_scrambled(job->source))
         return fail(&job->log, STATUS_INPUT, "%s is encrypted; sluice needs the video in the clear",
                     name);
+    if (source_lacks_index(job->source))
+        return fail(&job->log, STATUS_INPUT,
+                    "%s has its index at the end, where a pipe cannot look first; give the file by "
+                    "name, or one that was written with -movflags +faststart",
+                    name);
     decoder_explain(job->decoder, why, sizeof why);
     return fail(&job->log, STATUS_INPUT, "%s has no frame that can be decoded: %s", name, why);
 }

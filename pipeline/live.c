@@ -12,6 +12,7 @@
 #include "pipeline/check.h"
 #include "pipeline/drift.h"
 #include "pipeline/meter.h"
+#include "pipeline/names.h"
 #include "pipeline/restart.h"
 #include "pipeline/session.h"
 
@@ -521,6 +522,11 @@ enum status live_open(const struct live_request *request, const struct log *log,
     enum status status = made->url && made->request.name ? start(made) : STATUS_MEMORY;
     if (!status)
         status = await_open(made, &made->format, &error);
+    char host[256];
+    if (status == STATUS_EOF && error == AVERROR(EIO) &&
+        name_has_unknown_host(request->url, host, sizeof host))
+        status = fail(log, STATUS_INPUT, "%s cannot be opened: the host %s is not known",
+                      request->name, host);
     if (status == STATUS_EOF)
         status = check_failed(log, STATUS_INPUT, error, "%s cannot be opened", request->name);
     if (!status)

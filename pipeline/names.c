@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <glob.h>
 #include <libavformat/avformat.h>
 #include <libavutil/avstring.h>
 #include <libgen.h>
+#include <netdb.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +58,18 @@ bool name_is_live(const char *name)
         if (strlen(schemes[k]) == length && !strncmp(name, schemes[k], length))
             return true;
     return false;
+}
+
+bool name_has_unknown_host(const char *name, char *host, size_t size)
+{
+    struct addrinfo *found = NULL;
+    *host = 0;
+    if (name_is_url(name))
+        av_url_split(NULL, 0, NULL, 0, host, (int)size, NULL, NULL, 0, name);
+    int error = *host ? getaddrinfo(host, NULL, NULL, &found) : 0;
+    if (!error && found)
+        freeaddrinfo(found);
+    return error == EAI_NONAME || error == EAI_AGAIN;
 }
 
 const struct device_name device_names[] = {
@@ -106,6 +120,14 @@ bool name_is_numbered(const char *name)
 bool name_is_globbed(const char *name)
 {
     return !exists(name) && strpbrk(name, "*?[");
+}
+
+bool name_has_matches(const char *name)
+{
+    glob_t found;
+    bool any = !glob(name, GLOB_NOSORT, NULL, &found);
+    globfree(&found);
+    return any;
 }
 
 const char *name_of_format(const char *format)

@@ -17,6 +17,10 @@ bool name_is_url(const char *name);
 // An address whose source plays whether anyone watches or not: rtsp, rtmp, srt, udp, rtp, tcp.
 bool name_is_live(const char *name);
 
+// Whether the host of an address has a name that nobody knows, which `host` gets. Asks, as opening
+// the address does, and so may take as long; of what has failed.
+bool name_has_unknown_host(const char *name, char *host, size_t size);
+
 // Kinds of devices by FFmpeg's name, each with an input of that kind; ended by a NULL format.
 struct device_name {
     const char *format, *example;
@@ -35,6 +39,9 @@ bool name_is_numbered(const char *name);
 
 // "*.png": images by glob(7).
 bool name_is_globbed(const char *name);
+
+// Whether there is a file that a globbed name means.
+bool name_has_matches(const char *name);
 
 // What FFmpeg calls a format that people know by another name: y4m, mkv.
 const char *name_of_format(const char *format);

@@ -51,6 +51,7 @@ struct sink_video {
     int64_t shift;               // microseconds by which timestamps move back
     int64_t end;                 // where the video ends before its input does, before the shift
     bool crowded;                // there are other outputs, which nothing may hold up
+    bool silent;                 // another one tells what is true of all
     struct writer_watch watch;   // told of the first output's packets
     // Whether a frame that has waited is too old to be begun with. NULL: none ever is. Any thread.
     bool (*is_late)(void *opaque, const AVFrame *frame);

@@ -467,7 +467,7 @@ static enum status fit(struct encode_sink *self, const AVFrame *frame, AVFrame *
     bool resized = frame->width != self->width || frame->height != self->height;
     if (resized && !self->said_scaled) {
         self->said_scaled = true;
-        log_print(self->log, LOG_INFO,
+        log_print(self->log, self->video.silent ? LOG_DEBUG : LOG_INFO,
                   "the picture changes to %dx%d: it is scaled to the output's %dx%d", frame->width,
                   frame->height, self->width, self->height);
     }

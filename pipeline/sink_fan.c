@@ -165,6 +165,7 @@ static enum status open(struct sink *sink, const struct sink_video *video)
         if (status)
             return status;
         mine.watch = (struct writer_watch){0};
+        mine.silent |= self->branch[k].sink->encoder != NULL;
     }
     self->base.pixel = self->branch[0].sink->pixel;
     return STATUS_OK;

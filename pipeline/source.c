@@ -302,6 +302,13 @@ static bool is_cut(const struct source *source)
     return size >= 0 && last && last->pos + last->size > size;
 }
 
+bool source_lacks_index(const struct source *source)
+{
+    const AVIOContext *io = source->format->pb;
+    bool pipe = io && !(io->seekable & AVIO_SEEKABLE_NORMAL);
+    return pipe && source->broken && av_match_name("mov", source->format->iformat->name);
+}
+
 void source_abandon(struct source *source)
 {
     source->abandoned = true;

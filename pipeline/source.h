@@ -89,6 +89,10 @@ bool source_is_learned(const struct source *source);
 bool source_is_encrypted(const struct source *source);
 bool source_is_scrambled(const struct source *source);
 
+// Whether it is a MOV or MP4 out of a pipe that broke off before its index, which stands at the
+// end.
+bool source_lacks_index(const struct source *source);
+
 // Nothing more is wanted: source_read() ends, also one that waits for bytes. Any thread.
 void source_abandon(struct source *source);
 

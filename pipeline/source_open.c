@@ -186,15 +186,18 @@ static enum status prepare(const struct source *source, const struct source_requ
 }
 
 // Images in their order, by number or by name.
-static void aim_at_sequence(struct source *source, const char *name, struct opening *opening)
+static enum status aim_at_sequence(struct source *source, const char *name, struct opening *opening)
 {
     bool numbered = name_is_numbered(name);
     int first = numbered ? name_first_number(name, &source->images) : -1;
+    if (numbered ? first < 0 : !name_has_matches(name))
+        return fail(source->log, STATUS_INPUT, "no file matches %s", source->name);
     opening->demuxer = av_find_input_format("image2");
     set_option(&opening->options, "pattern_type", numbered ? "sequence" : "glob");
     if (first >= 0)
         av_dict_set_int(&opening->options, "start_number", first, 0);
     set_option(&opening->options, "protocol_whitelist", "file");
+    return STATUS_OK;
 }
 
 // A file, of which libavformat gets nothing but its bytes. `what` has room for its name and
@@ -246,6 +249,10 @@ static enum status read_header(struct source *source, struct opening *opening)
         error = AVERROR(ETIMEDOUT);
     if (error == AVERROR_EXIT && source_is_over(source))
         return STATUS_STOPPED;
+    char host[256];
+    if (error == AVERROR(EIO) && name_has_unknown_host(opening->what, host, sizeof host))
+        return fail(source->log, STATUS_INPUT, "%s cannot be read: the host %s is not known",
+                    source->name, host);
     if (error < 0)
         return check_failed(source->log, STATUS_INPUT, error, "%s cannot be read%s%s", source->name,
                             demuxer ? " as " : "", demuxer ? demuxer->name : "");
@@ -268,7 +275,7 @@ static enum status open_container(struct source *source, const struct source_req
     if (status)
         return status;
     if (source->is_sequence)
-        aim_at_sequence(source, name, &opening);
+        status = aim_at_sequence(source, name, &opening);
     else if (!name_is_url(name) && !opening.is_device)
         status = aim_at_file(source, name, what, sizeof what, &opening);
     if (!status)

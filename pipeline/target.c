@@ -27,6 +27,13 @@ static enum status find_muxer(const char *format, const char *file, const struct
     *muxer = av_guess_format(format, format ? NULL : file, NULL);
     if (*muxer)
         return STATUS_OK;
+    struct stat about;
+    if (!format && !stat(file, &about) && S_ISDIR(about.st_mode))
+        return fail(log, STATUS_USAGE, "%s is a folder; name a file in it, as in %s%sout.mp4", file,
+                    file, file[strlen(file) - 1] == '/' ? "" : "/");
+    if (!format && (!strcmp(file, "null") || !strcmp(file, "hash") || !strcmp(file, "display")))
+        return fail(log, STATUS_USAGE, "the output '%s' has no extension; did you mean %s:%s?",
+                    file, file, *file == 'h' ? "-" : "");
     if (format)
         return fail(log, STATUS_USAGE,
                     "there is no output format '%s'; 'ffmpeg -muxers' lists them", format);
@@ -113,6 +120,12 @@ static enum status check_segments(const struct target *target, const struct log 
     if (target->segment_us < segment_least_us)
         return fail(log, STATUS_USAGE, "segments of %s would be too short; they take %g s or more",
                     target->shown, (double)segment_least_us / AV_TIME_BASE);
+    if (target_is_playlist(target))
+        return fail(log, STATUS_USAGE,
+                    "--segment: the playlist %s has segments already; --option %s=SECONDS says how "
+                    "long they are",
+                    target->shown,
+                    strcmp(target->muxer->name, "dash") ? "hls_time" : "seg_duration");
     if (!strcmp(target->name, "-") || target_is_images(target) || target_is_playlist(target))
         return fail(log, STATUS_USAGE, "%s cannot be written in segments", target->shown);
     if (name_is_sequence(target->name))

@@ -897,12 +897,11 @@ bool chain_writes_alike(const struct chain *chain, const struct chain *like,
     secrets_copy(file, SECRETS_IN_NAME, public_name, sizeof public_name);
     *error = (struct chain_error){0};
     snprintf(error->message, sizeof error->message,
-             "the stages that write files, and these, stay the same while a job runs; %s%s%s would "
-             "%s: begin another job for that",
+             "%s%s%s cannot be %s while a job runs, as it writes a file; begin another job",
              named->name, *file ? "=" : "", public_name,
-             a == b ? "change"
-             : a    ? "be new"
-                    : "go");
+             a == b ? "changed"
+             : a    ? "added"
+                    : "left out");
     return false;
 }
 
@@ -911,9 +910,12 @@ enum status chain_lower(const struct chain *chain, struct program *program)
     int records = 0;
     for (int k = 0; k < chain->links && !program->status; k++) {
         const struct chain_link *link = &chain->link[k];
+        int before = program->ops;
         program->record = writes_file(link, WRITES_RECORDS) ? records++ : -1;
         program->templates = link->templates;
         link->stage->lower(link->value, (const char *const *)link->text, program);
+        for (int n = before; n < program->ops; n++)
+            program->op[n].stage = link->stage->name;
     }
     program->record = -1;
     program->templates = NULL;

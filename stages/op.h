@@ -241,6 +241,7 @@ struct op_wavelet {
 // One operation. Sources and result are plane numbers of the program.
 struct op {
     enum op_kind kind;
+    const char *stage; // what the user wrote that it stands for; NULL: it was added by itself
     int record; // which of the chain's stages that record it belongs to, see chain_files(); -1:
                 // none
     int sources;

@@ -710,7 +710,8 @@ static void print_table(const struct plan_step *step, FILE *to)
 {
     fprintf(to, "table of");
     for (int k = 0; k < step->folded_count; k++)
-        fprintf(to, "%s %s", k ? "," : "", op_name(step->folded[k]));
+        fprintf(to, "%s %s", k ? "," : "",
+                step->folded[k]->stage ? step->folded[k]->stage : op_name(step->folded[k]));
     if (step->depth_in != step->depth_out)
         fprintf(to, ", %d to %d bits", step->depth_in, step->depth_out);
 }

@@ -525,7 +525,7 @@ def test_signal_ends_a_long_run_with_a_whole_output(out, name, number):
     assert took < 2 + BUSY, f"took {took:.1f} s"
     assert [f.name for f in out.iterdir()] == [name]
     assert len(tools.decode_hashes(out / name)) == len(packets(out / name)) > 0
-    assert re.search(r"^ledger ", said, re.M)
+    assert re.search(r"^frames ", said, re.M)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -615,7 +615,7 @@ def test_signal_does_not_wait_for_a_slow_encoder(out, encoder):
     assert process.wait(20) == 130
     assert time.monotonic() - began < 2 + BUSY
     said = process.stderr.read().decode()
-    assert "ledger" in said
+    assert "frames  " in said
     if list(out.iterdir()):
         assert len(packets(out / "o.mkv")) > 0
     else:
