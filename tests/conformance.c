@@ -393,6 +393,37 @@ static bool is_begin(FILE *to)
     return ftell(to) == 0;
 }
 
+static void random_link(uint64_t *state, const struct stage *stage, FILE *to)
+{
+    int given = 0;
+    fputs(stage->name, to);
+    for (const struct stage_option *option = stage->option; option->name; option++) {
+        bool required = isnan(option->initial) && !option->derived;
+        if (required || random_below(state, 2)) {
+            fputc(given++ ? ':' : '=', to);
+            random_value(state, option, to);
+        }
+    }
+}
+
+// The same of a stage some of whose values do not go with others.
+static void random_fitting_link(uint64_t *state, const struct stage *stage, FILE *to)
+{
+    struct chain chain;
+    struct chain_error error;
+    char text[256];
+    enum status status;
+    do {
+        FILE *link = fmemopen(text, sizeof text, "w");
+        random_link(state, stage, link);
+        fclose(link);
+        status = chain_parse(text, &chain, &error);
+        if (!status)
+            chain_free(&chain);
+    } while (status);
+    fputs(text, to);
+}
+
 static void random_chain(uint64_t *state, FILE *to)
 {
     int count = 0, links = 1 + random_below(state, 5);
@@ -403,15 +434,11 @@ static void random_chain(uint64_t *state, FILE *to)
         // What follows may make more of a small difference.
         if (!strcmp(stage->name, "wavelet"))
             k = links;
-        fprintf(to, "%s%s", is_begin(to) ? "" : ",", stage->name);
-        int given = 0;
-        for (const struct stage_option *option = stage->option; option->name; option++) {
-            bool required = isnan(option->initial) && !option->derived;
-            if (required || random_below(state, 2)) {
-                fputc(given++ ? ':' : '=', to);
-                random_value(state, option, to);
-            }
-        }
+        fputs(is_begin(to) ? "" : ",", to);
+        if (stage->fits)
+            random_fitting_link(state, stage, to);
+        else
+            random_link(state, stage, to);
     }
 }
 
