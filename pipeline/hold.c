@@ -7,7 +7,7 @@
 
 enum status hold_init(struct hold *hold, const AVFormatContext *from, AVRational frame_rate)
 {
-    *hold = (struct hold){.streams = from->nb_streams, .video_us = INT64_MIN, .end_us = INT64_MIN};
+    *hold = (struct hold){.streams = from->nb_streams, .end_us = INT64_MIN};
     hold->time_base = calloc(from->nb_streams + 1, sizeof *hold->time_base);
     if (!hold->time_base)
         return STATUS_MEMORY;
@@ -30,8 +30,6 @@ void hold_note_video(struct hold *hold, const AVPacket *packet, AVRational time_
 {
     int64_t length = av_rescale_q(packet->duration, time_base, AV_TIME_BASE_Q);
     int64_t end = packet->pos + (length > 0 ? length : hold->frame_us);
-    if (packet->pos > hold->video_us)
-        hold->video_us = packet->pos;
     if (end > hold->end_us)
         hold->end_us = end;
 }
@@ -48,7 +46,7 @@ static int64_t time_of(const struct hold *hold, const AVPacket *packet)
 bool hold_is_ahead(const struct hold *hold, const AVPacket *packet)
 {
     int64_t at = time_of(hold, packet);
-    return at != INT64_MIN && at >= hold->video_us;
+    return at != INT64_MIN && at >= hold->end_us;
 }
 
 static int64_t weight(const AVPacket *packet)

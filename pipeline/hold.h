@@ -18,7 +18,7 @@ struct hold {
     AVPacket **packet;
     int count, room;
     int64_t bytes;
-    int64_t video_us, end_us; // how far the video has come, and where it ends by now
+    int64_t end_us; // where the video ends by now
 };
 
 // Begin, for the streams of `from`, which is not needed afterwards. `frame_rate` {0}: unknown.
@@ -30,7 +30,7 @@ void hold_finish(struct hold *hold);
 // Video comes: `pos` of the packet is its pts in microseconds, `time_base` that of its duration.
 void hold_note_video(struct hold *hold, const AVPacket *packet, AVRational time_base);
 
-// Whether the video is not as far as this packet. One without a time is never ahead.
+// Whether the packet begins behind the end of the video that came. One without a time does not.
 bool hold_is_ahead(const struct hold *hold, const AVPacket *packet);
 
 // Hold a packet: *packet is taken, and NULL afterwards.

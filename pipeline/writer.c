@@ -177,7 +177,7 @@ static enum status write_video(struct writer *writer, AVPacket *packet)
 {
     take_change(writer);
     hold_note_video(&writer->hold, packet, writer->time_base);
-    enum status status = hold_release(&writer->hold, writer->hold.video_us, write_held, writer);
+    enum status status = hold_release(&writer->hold, writer->hold.end_us, write_held, writer);
     if (!status && writer->delivery->away)
         leave_out(writer, packet);
     else if (!status)
@@ -191,7 +191,7 @@ static enum status write_other(struct writer *writer, AVPacket **packet)
         return write_packet(writer, *packet);
     enum status status = hold_put(&writer->hold, packet);
     if (!status && hold_is_full(&writer->hold))
-        status = hold_release(&writer->hold, writer->hold.video_us, write_held, writer);
+        status = hold_release(&writer->hold, writer->hold.end_us, write_held, writer);
     return status;
 }
 

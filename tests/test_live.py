@@ -214,8 +214,11 @@ def test_output_that_ends_in_a_gap(tmp_path, kind):
                                     kind) as job:
         job.await_frames(30)
         server.kill()
-        told = job.end(0, 6)
-    assert kind == "skip" or told["frames"]["out"] == 100
+        told = job.end((0, 3), 6) # a kill may cut one picture in its midst
+    frames = told["frames"]
+    damaged = frames["damaged_frames"] + frames["damaged_packets"]
+    assert damaged <= 1 and told["exit"] == (3 if damaged else 0)
+    assert kind == "skip" or frames["out"] == 100
     check_times(tmp_path / "out.mkv")
 
 
@@ -501,7 +504,9 @@ def test_file_survives_being_killed(tmp_path, clips, kind):
             seen = max(int(line.split()[1]) for line in job.said if line.startswith("frame "))
             job.process.kill()
             job.process.wait()
-        assert len(packet_times(out)) >= seen - 25 - (time.monotonic() - start) * 25
+        least = seen - 25 - (time.monotonic() - start) * 25
+        # Of the first second there may be nothing yet but a header, which ffprobe calls an error.
+        assert least <= 0 or len(packet_times(out)) >= least
 
 
 def test_file_at_its_own_pace(tmp_path, clips):
