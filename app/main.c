@@ -38,6 +38,7 @@ int main(int argc, char **argv)
     // Writes that fail say so themselves.
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    sluice_ffmpeg_log(-8);
     char **arguments = arguments_take(argc, argv);
     if (!arguments) {
         fprintf(stderr, "sluice: out of memory\n");
@@ -45,7 +46,8 @@ int main(int argc, char **argv)
     }
     int code = settings_parse(argc, arguments, &command, &settings);
     if (code < 0) {
-        sluice_ffmpeg_log(settings.verbose ? 16 : -8);
+        if (settings.verbose)
+            sluice_ffmpeg_log(16);
         int (*const run[])(struct settings *) = {filter_command, stages_command, plan_command,
                                                  doctor_command, bench_command,  ctl_command};
         code = run[command](&settings);

@@ -8,6 +8,11 @@
 #include "pipeline/check.h"
 #include "pipeline/names.h"
 
+int64_t max_pixels_of(const struct sluice_config *config)
+{
+    return config->max_pixels ? config->max_pixels : INT64_C(1) << 28;
+}
+
 struct source_request source_request_of(const struct sluice_config *config)
 {
     return (struct source_request){.name = config->input ? name_plain(config->input, false) : NULL,
@@ -23,7 +28,11 @@ struct source_request source_request_of(const struct sluice_config *config)
                                    .stall_timeout = config->stall_timeout,
                                    .reconnects = config->reconnects,
                                    .await_start = config->await_start,
-                                   .simulate = config->simulate};
+                                   .simulate = config->simulate,
+                                   .playlist_hosts = config->playlist_hosts,
+                                   .tls_verify = config->tls_verify,
+                                   .ca_file = config->ca_file,
+                                   .max_pixels = max_pixels_of(config)};
 }
 
 static struct sink_request request_of(const struct sluice_config *config,

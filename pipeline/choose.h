@@ -9,6 +9,7 @@
 
 // The input and the outputs that config names. They point at its strings. `requests` has room for
 // OUTPUTS_MOST; returns how many there are, one more than that if there are too many.
+int64_t max_pixels_of(const struct sluice_config *config);
 struct source_request source_request_of(const struct sluice_config *config);
 int sink_requests_of(const struct sluice_config *config, struct sink_request *requests);
 

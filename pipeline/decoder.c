@@ -10,6 +10,7 @@
 
 #include "pipeline/check.h"
 #include "pipeline/compat.h"
+#include "pipeline/learn.h"
 #include "pipeline/memory.h"
 #include "pipeline/restart.h"
 
@@ -230,8 +231,7 @@ static enum status open_codec(struct decoder *decoder)
     AVCodecContext *context = decoder->codec;
     context->opaque = decoder;
     context->pkt_timebase = video->time_base;
-    // A decoder counts what it codes, whole blocks to 64x64; the exact limit is for what it shows.
-    context->max_pixels = decoder->request.max_pixels + INT64_C(64) * (2 * 65536 + 64);
+    context->max_pixels = coded_pixels(decoder->request.max_pixels); // shown ones are checked
     context->get_format = choose_format;
     if (decoder->hardware) {
         context->hw_device_ctx = av_buffer_ref(decoder->hardware);
@@ -466,9 +466,21 @@ static enum status restart(struct decoder *decoder)
     return status;
 }
 
+// Where the container does not say how large the pictures are, the first packet does.
+static enum status check_unknown_size(const struct decoder *decoder, const AVPacket *packet)
+{
+    int width, height;
+    bool unknown = packet && packet->size && !decoder->began && !decoder->about->width;
+    return unknown && measure_picture(decoder->about, packet, &width, &height)
+               ? check_pixels(decoder, width, height)
+               : STATUS_OK;
+}
+
 enum status decoder_send(struct decoder *decoder, const AVPacket *packet)
 {
     enum status status = check_encryption(decoder, packet);
+    if (!status)
+        status = check_unknown_size(decoder, packet);
     if (status)
         return status;
     if (packet && is_first_after_loss(decoder, packet))

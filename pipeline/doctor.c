@@ -132,6 +132,7 @@ static enum status check_plan(const struct subject *subject, const struct sluice
         .backend = subject->backend,
         .slots = backend_slots(config, subject->backend, source),
         .frames_in_flight = source && !source->is_still,
+        .max_pixels = max_pixels_of(config),
         .strict = true,
         .software_pixel = frame->format,
         .log = &subject->log,
@@ -151,6 +152,8 @@ static enum status print_plan(const struct subject *subject, const struct sluice
     enum status status = frame ? shape_frame(subject, frame) : STATUS_MEMORY;
     if (!status)
         status = check_plan(subject, config, formats, frame);
+    if (!status)
+        status = chain_load(&subject->chain, max_pixels_of(config), &subject->log);
     if (!status)
         status =
             filter_lower(&subject->chain, formats, frame, frame->format, &program, output, NULL);

@@ -330,13 +330,14 @@ static bool has_fields(const struct program *program)
 }
 
 // The next template that is larger than the picture, and so nowhere in it, from number *t of
-// operation *k on; NULL: there is none.
-static const struct op_template *next_misfit(const struct filter *filter, int *k, int *t)
+// stage *k on; NULL: there is none.
+static const struct template *next_misfit(const struct filter *filter, int *k, int *t)
 {
-    for (; *k < filter->program.ops; ++*k, *t = 0) {
-        const struct op *op = &filter->program.op[*k];
-        while (op->kind == OP_MATCH && *t < op->match.count) {
-            const struct op_template *template = &op->match.templates[(*t)++];
+    const struct chain *chain = filter->request.chain;
+    for (; *k < chain->links; ++*k, *t = 0) {
+        const struct template_set *set = chain->link[*k].templates;
+        while (set && *t < set->count) {
+            const struct template *template = &set->template[(*t)++];
             if (template->width > filter->input.width || template->height > filter->input.height)
                 return template;
         }
@@ -355,7 +356,7 @@ static enum status check_templates(const struct filter *filter)
 {
     const struct filter_request *request = &filter->request;
     int width = filter->input.width, height = filter->input.height, k = 0, t = 0;
-    const struct op_template *template;
+    const struct template *template;
     while ((template = next_misfit(filter, &k, &t))) {
         if (request->strict)
             return fail(request->log, STATUS_USAGE,
@@ -446,14 +447,16 @@ static enum status plan_filter(struct filter *filter, const AVFrame *view, bool 
     const struct filter_request *request = &filter->request;
     enum AVPixelFormat output[PICTURES_MOST];
     struct format natural[PICTURES_MOST];
-    enum status status = filter_lower(request->chain, request->formats, view,
-                                      request->software_pixel, &filter->program, output, natural);
+    enum status status = check_templates(filter);
+    if (!status)
+        status = chain_load(request->chain, request->max_pixels, request->log);
+    if (!status)
+        status = filter_lower(request->chain, request->formats, view, request->software_pixel,
+                              &filter->program, output, natural);
     for (int n = 0; n < program_pictures(&filter->program) && !status; n++)
         status = check_asked(filter, &request->formats[n], &natural[n]);
     for (int n = 0; n < program_pictures(&filter->program) && !status && tells; n++)
         tell_loss(filter, &request->formats[n], &natural[n], program_format(&filter->program, n));
-    if (!status)
-        status = check_templates(filter);
     if (!status)
         status = plan_create(&filter->program, request->backend->limits, &filter->plan);
     for (int n = 0; n < program_pictures(&filter->program) && !status; n++)

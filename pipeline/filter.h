@@ -13,7 +13,8 @@ struct filter_request {
     struct backend *backend;
     int slots;
     bool frames_in_flight;
-    bool strict; // what can do nothing on such frames is refused, not only told
+    int64_t max_pixels; // of a template; 0: any
+    bool strict;        // what can do nothing on such frames is refused, not only told
     // Of frames on the GPU: the stream on which they become valid, and the software format that
     // stands for theirs.
     void *device_stream;

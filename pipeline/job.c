@@ -189,7 +189,7 @@ static enum status create_decoder(struct sluice_job *job, const struct sluice_co
     struct decoder_request request = {
         .hwdec = (enum hwdec)config->hwdec,
         .repeatable = config->repeatable,
-        .max_pixels = config->max_pixels ? config->max_pixels : INT64_C(1) << 28,
+        .max_pixels = max_pixels_of(config),
         .frames_held = job->slots + FRAMES_QUEUED + 2,
         .max_latency = config->max_latency,
     };
@@ -223,6 +223,7 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     job->output_name = strdup(shown);
     job->verify = config->verify;
     job->overwrite = config->overwrite;
+    job->max_pixels = max_pixels_of(config);
     job->gap_kind = (enum gap_kind)config->gap;
     struct devices devices;
     enum status status = job->output_name ? check_numbers(job, config) : STATUS_MEMORY;

@@ -58,6 +58,7 @@ struct sluice_job {
     struct recorder *recorder; // NULL: the chain records nothing
     struct backend *backend;
     struct decoder *decoder;
+    int64_t max_pixels;               // of a picture
     char *output_name;                // of the first, without secrets
     char *output_names[OUTPUTS_MOST]; // without secrets, in the order of the sink's
     int outputs;

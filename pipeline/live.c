@@ -84,6 +84,14 @@ static int64_t clock_us(const struct live *live, int64_t ns)
 
 // ---- connections ----
 
+// Say what its playlist named and was not opened, since the last time.
+static void tell_refusal(const struct live *live)
+{
+    char why[512];
+    if (live->request.reach && reach_take_refusal(live->request.reach, why, sizeof why))
+        log_print(live->log, LOG_ERROR, "%s %s", live->request.name, why);
+}
+
 static enum status start(struct live *live)
 {
     struct session_request request = {
@@ -94,6 +102,8 @@ static enum status start(struct live *live)
         .stall_ns = (int64_t)(live->request.stall_timeout * (double)second_ns),
         .known = live->format,
         .simulate = live->request.simulate,
+        .reach = live->request.reach,
+        .max_pixels = live->request.max_pixels,
     };
     return session_start(&request, &live->session);
 }
@@ -455,6 +465,7 @@ enum status live_read(struct live *live, AVPacket *packet)
         if (!status)
             status = session_read(live->session, meter_now_ns() + look_ns, &next);
         simulate_tell(live->request.simulate);
+        tell_refusal(live);
         if (status == STATUS_EOF && live->session) {
             say_lost_by_error(live, session_error(live->session));
             continue;
@@ -516,6 +527,7 @@ enum status live_open(const struct live_request *request, const struct log *log,
     made->log = log;
     made->url = strdup(request->url);
     made->request.name = strdup(request->name);
+    reach_ref(request->reach);
     made->watched = -1;
     made->seed = (unsigned)meter_now_ns();
     av_dict_copy(&made->options, request->options, 0);
@@ -527,6 +539,7 @@ enum status live_open(const struct live_request *request, const struct log *log,
         name_has_unknown_host(request->url, host, sizeof host))
         status = fail(log, STATUS_INPUT, "%s cannot be opened: the host %s is not known",
                       request->name, host);
+    tell_refusal(made);
     if (status == STATUS_EOF)
         status = check_failed(log, STATUS_INPUT, error, "%s cannot be opened", request->name);
     if (!status)
@@ -553,6 +566,7 @@ void live_close(struct live **live)
     free(old->map);
     free(old->url);
     free((char *)old->request.name);
+    reach_unref(&old->request.reach);
     pthread_mutex_destroy(&old->lock);
     free(old);
     *live = NULL;

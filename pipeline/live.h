@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pipeline/reach.h"
 #include "pipeline/simulate.h"
 #include "stages/log.h"
 #include "stages/status.h"
@@ -23,6 +24,8 @@ struct live_request {
     double stall_timeout;         // seconds without a packet of video after which it counts as lost
     int reconnects;               // attempts in a row after a loss; 0: none, below 0: for ever
     struct simulate *simulate;    // (optional) faults; must outlive it
+    struct reach *reach;          // what may be opened; referred to; NULL: a device
+    int64_t max_pixels;           // of pictures that are decoded to learn of the streams
     // Whether nothing is wanted any more; asked about twenty times a second.
     bool (*is_over)(void *opaque);
     void *opaque;

@@ -9,7 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "pipeline/compat.h"
+#include "pipeline/learn.h"
 #include "pipeline/pixel.h"
+#include "pipeline/reach.h"
 #include "pipeline/scaler.h"
 #include "stages/backend.h"
 #include "stages/template.h"
@@ -34,71 +37,134 @@ static enum status refuse_code(const struct reason *reason, const char *sentence
     return refuse(reason, sentence, av_err2str(error));
 }
 
+// ---- files ----
+
+// A picture's file: of libavformat's doing is what its bytes say, and nothing else is opened.
+struct picture_file {
+    const char *name;
+    struct reach *reach;
+    AVIOContext *io;
+    AVFormatContext *file;
+    int stream;
+    AVPacket *packet; // the first of the stream
+};
+
+static void picture_file_finish(struct picture_file *picture)
+{
+    av_packet_free(&picture->packet);
+    avformat_close_input(&picture->file);
+    avio_closep(&picture->io);
+    reach_unref(&picture->reach);
+}
+
+// A name is a file's, whatever colons and percent signs it has.
+static int open_bytes(struct picture_file *picture, char *url)
+{
+    AVDictionary *options = NULL;
+    av_dict_set(&options, "protocol_whitelist", "file", 0);
+    int error = avio_open2(&picture->io, url, AVIO_FLAG_READ, NULL, &options);
+    av_dict_free(&options);
+    return error;
+}
+
+static int open_format_of(struct picture_file *picture, const char *url)
+{
+    AVDictionary *options = NULL;
+    const AVInputFormat *format = NULL;
+    reach_bind(picture->reach, picture->file, &options);
+    picture->file->pb = picture->io;
+    picture->file->flags |= AVFMT_FLAG_CUSTOM_IO;
+    int error = reach_probe(picture->io, url, picture->file, &format);
+    if (error < AVPROBE_SCORE_RETRY) { // some images are known by their extensions only
+        format = av_find_input_format("image2");
+        av_dict_set(&options, "pattern_type", "none", 0);
+        error = 0;
+    }
+    if (!reach_allows(picture->reach, format))
+        error = AVERROR(EACCES);
+    if (error >= 0)
+        error = open_format(&picture->file, url, format, &options);
+    av_dict_free(&options);
+    return error;
+}
+
+// Read up to the first packet of video.
+static int find_packet(struct picture_file *picture)
+{
+    AVFormatContext *file = picture->file;
+    int best = av_find_best_stream(file, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0), error;
+    while ((error = av_read_frame(file, picture->packet)) >= 0) {
+        picture->stream = picture->packet->stream_index;
+        const AVCodecParameters *about = file->streams[picture->stream]->codecpar;
+        bool video = about->codec_type == AVMEDIA_TYPE_VIDEO && about->codec_id;
+        if (best >= 0 ? picture->stream == best : video)
+            return 0;
+        av_packet_unref(picture->packet);
+    }
+    return error == AVERROR_EOF ? AVERROR_INVALIDDATA : error;
+}
+
+static int picture_file_init(const char *name, struct picture_file *picture)
+{
+    *picture = (struct picture_file){.name = name,
+                                     .reach = reach_create(&(struct reach_request){0}),
+                                     .file = avformat_alloc_context(),
+                                     .packet = av_packet_alloc()};
+    char *url = av_asprintf("file:%s", name);
+    int error = url && picture->reach && picture->file && picture->packet ? 0 : AVERROR(ENOMEM);
+    if (error >= 0)
+        error = open_bytes(picture, url);
+    if (error >= 0)
+        error = open_format_of(picture, url);
+    if (error >= 0)
+        error = find_packet(picture);
+    av_free(url);
+    return error;
+}
+
 // ---- decoding ----
 
-// Packet after packet, until there is a frame.
-static int first_frame(AVFormatContext *file, AVCodecContext *decoder, int stream, AVPacket *packet,
-                       AVFrame *frame)
+static const AVCodecParameters *about_of(const struct picture_file *picture)
 {
-    int error = AVERROR(EAGAIN);
+    return picture->file->streams[picture->stream]->codecpar;
+}
+
+// The first frame, of the packets from here on.
+static int first_frame(const struct picture_file *picture, AVCodecContext *decoder, AVFrame *frame)
+{
+    AVPacket *packet = picture->packet;
+    int error = AVERROR(EAGAIN), read = 0;
     while (error == AVERROR(EAGAIN)) {
-        int read = av_read_frame(file, packet);
-        if (read >= 0 && packet->stream_index != stream) {
+        if (read >= 0 && packet->size && packet->stream_index != picture->stream) {
             av_packet_unref(packet);
+            read = av_read_frame(picture->file, packet);
             continue;
         }
         error = avcodec_send_packet(decoder, read < 0 ? NULL : packet);
         av_packet_unref(packet);
         if (error >= 0)
             error = avcodec_receive_frame(decoder, frame);
+        if (error == AVERROR(EAGAIN))
+            read = av_read_frame(picture->file, packet);
     }
     return error;
 }
 
-static int open_decoder(AVFormatContext *file, int *stream, AVCodecContext **decoder)
+static int decode(const struct picture_file *picture, int64_t max_pixels, AVFrame *frame)
 {
-    const AVCodec *codec = NULL;
-    int error = avformat_find_stream_info(file, NULL);
+    const AVCodec *codec = avcodec_find_decoder(about_of(picture)->codec_id);
+    AVCodecContext *decoder = codec ? avcodec_alloc_context3(codec) : NULL;
+    if (!decoder)
+        return codec ? AVERROR(ENOMEM) : AVERROR_DECODER_NOT_FOUND;
+    int error = avcodec_parameters_to_context(decoder, about_of(picture));
+    decoder->thread_count = 1;
+    decoder->max_pixels = coded_pixels(max_pixels);
     if (error >= 0)
-        error = *stream = av_find_best_stream(file, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
-    if (error < 0)
-        return error;
-    *decoder = avcodec_alloc_context3(codec);
-    if (!*decoder)
-        return AVERROR(ENOMEM);
-    (*decoder)->thread_count = 1;
-    error = avcodec_parameters_to_context(*decoder, file->streams[*stream]->codecpar);
-    return error < 0 ? error : avcodec_open2(*decoder, codec, NULL);
-}
-
-// A name is a file's, whatever colons and percent signs it has; and nothing else is opened for it.
-static int open_file(const char *name, AVFormatContext **file)
-{
-    char *url = av_asprintf("file:%s", name);
-    AVDictionary *options = NULL;
-    av_dict_set(&options, "protocol_whitelist", "file", 0);
-    av_dict_set(&options, "pattern_type", "none", 0);
-    int error = url ? avformat_open_input(file, url, NULL, &options) : AVERROR(ENOMEM);
-    av_dict_free(&options);
-    av_free(url);
-    return error;
-}
-
-static enum status decode(const char *name, AVFrame *frame, const struct reason *reason)
-{
-    AVFormatContext *file = NULL;
-    AVCodecContext *decoder = NULL;
-    AVPacket *packet = av_packet_alloc();
-    int stream, error = packet ? open_file(name, &file) : AVERROR(ENOMEM);
+        error = avcodec_open2(decoder, codec, NULL);
     if (error >= 0)
-        error = open_decoder(file, &stream, &decoder);
-    if (error >= 0)
-        error = first_frame(file, decoder, stream, packet, frame);
+        error = first_frame(picture, decoder, frame);
     avcodec_free_context(&decoder);
-    avformat_close_input(&file);
-    av_packet_free(&packet);
-    return error < 0 ? refuse_code(reason, "it is no picture that FFmpeg can read", error)
-                     : STATUS_OK;
+    return error;
 }
 
 // ---- to gray ----
@@ -207,27 +273,41 @@ static enum status check_file(const char *name, const struct reason *reason)
     return S_ISREG(about.st_mode) ? STATUS_OK : refuse(reason, "it is no regular file", "");
 }
 
-static enum status check_size(const AVFrame *frame, const struct reason *reason)
+static const char no_picture[] = "it is no picture that FFmpeg can read";
+
+enum status template_measure(const char *name, struct template *template, char *why, size_t size)
 {
-    char found[64];
-    snprintf(found, sizeof found, "%dx%d", frame->width, frame->height);
-    if (frame->width > TEMPLATE_SIDE || frame->height > TEMPLATE_SIDE)
-        return refuse(reason, "its sides are larger than 65535", found);
-    return STATUS_OK;
+    const struct reason reason = {why, size};
+    struct picture_file picture = {0};
+    enum status status = check_file(name, &reason);
+    int error = status ? 0 : picture_file_init(name, &picture), width = 0, height = 0;
+    if (error < 0)
+        status = refuse_code(&reason, no_picture, error);
+    else if (!status && !measure_picture(about_of(&picture), picture.packet, &width, &height))
+        status = refuse(&reason, no_picture, "");
+    else if (width > TEMPLATE_SIDE || height > TEMPLATE_SIDE)
+        status = refuse(&reason, "its sides are larger than 65535", "");
+    template->width = width;
+    template->height = height;
+    picture_file_finish(&picture);
+    return status;
 }
 
 enum status template_load(const char *name, struct template *template, char *why, size_t size)
 {
     const struct reason reason = {why, size};
-    enum status status = check_file(name, &reason);
-    if (status)
-        return status;
+    struct picture_file picture = {0};
     AVFrame *frame = av_frame_alloc();
     if (!frame)
         return STATUS_MEMORY;
-    status = decode(name, frame, &reason);
-    if (!status)
-        status = check_size(frame, &reason);
+    enum status status = check_file(name, &reason);
+    int64_t pixels = (int64_t) template->width * template->height;
+    int error = status ? 0 : picture_file_init(name, &picture);
+    if (!status && error >= 0)
+        error = decode(&picture, pixels, frame);
+    picture_file_finish(&picture);
+    if (error < 0)
+        status = refuse_code(&reason, no_picture, error);
     if (!status)
         status = make_known(frame, &reason);
     if (!status)

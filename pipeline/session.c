@@ -10,6 +10,7 @@
 #include "pipeline/budget.h"
 #include "pipeline/compat.h"
 #include "pipeline/devices.h"
+#include "pipeline/learn.h"
 #include "pipeline/meter.h"
 #include "pipeline/monitor.h"
 #include "pipeline/queue.h"
@@ -33,6 +34,8 @@ struct session {
     int64_t open_ns, stall_ns;
     AVFormatContext *known;
     struct simulate *simulate;
+    struct reach *reach;
+    int64_t max_pixels;
     AVFormatContext *format; // the thread's
     struct monitor lock;
     // ---- guarded by lock ----
@@ -54,6 +57,7 @@ static void let_go(struct session *session)
     avformat_free_context(session->known);
     queue_destroy(&session->packets);
     simulate_unref(&session->simulate);
+    reach_unref(&session->reach);
     av_dict_free(&session->options);
     monitor_finish(&session->lock);
     free(session->url);
@@ -166,13 +170,15 @@ static int open_connection(struct session *session)
     session->format->interrupt_callback = (AVIOInterruptCB){interrupted_nap, session};
     if (session->is_camera) // a driver that stalls could not be turned away from
         session->format->flags |= AVFMT_FLAG_NONBLOCK;
+    if (session->reach)
+        reach_bind(session->reach, session->format, &session->options);
     set_deadline(session, session->open_ns);
     int error = simulate_open(session->simulate, &session->format->interrupt_callback);
     if (!error)
         error = open_format(&session->format, session->url, session->demuxer, &session->options);
     session->opened_ns = meter_now_ns();
     if (error >= 0 && !is_known(session->format, session->known))
-        error = avformat_find_stream_info(session->format, NULL);
+        error = learn_streams(session->format, session->max_pixels);
     return error < 0 && interrupted(session) ? AVERROR(ETIMEDOUT) : error;
 }
 
@@ -258,6 +264,8 @@ static enum status create(const struct session_request *request, struct session 
     session->open_ns = request->open_ns;
     session->stall_ns = request->stall_ns;
     session->simulate = simulate_ref(request->simulate);
+    session->reach = reach_ref(request->reach);
+    session->max_pixels = request->max_pixels;
     session->known = request->known ? format_describe(request->known) : NULL;
     av_dict_copy(&session->options, request->options, 0);
     if (!session->url)

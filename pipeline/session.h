@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pipeline/reach.h"
 #include "pipeline/simulate.h"
 #include "stages/status.h"
 
@@ -24,6 +25,8 @@ struct session_request {
     // begins without looking at packets first, which takes a second.
     const AVFormatContext *known;
     struct simulate *simulate; // (optional) faults; referred to
+    struct reach *reach;       // what may be opened; referred to; NULL: a device
+    int64_t max_pixels;        // of pictures that are decoded to learn of the streams
 };
 
 struct session;

@@ -114,6 +114,11 @@ struct sluice_config {
     // life.
     bool live;                  // a file plays at its own pace, and is written as if it were live
     const char *rtsp_transport; // "tcp", "udp", ...; NULL: tcp, and udp where that fails
+    const char *playlist_hosts; // hosts that an HLS playlist from HTTP may fetch from besides its
+                                // own: "cdn.example,*.example.org", "any"; NULL: none
+    bool tls_verify;            // of https, rtmps and rtsps: insist on a valid certificate ...
+    const char *ca_file;        // signed by those in this file, which insists as well; NULL: the
+                                // system's
     enum sluice_gap gap;        // what is shown while a live source is lost
     double open_timeout;        // seconds that opening an address may take; 0: 10
     double stall_timeout;       // seconds without a picture until a source is lost; 0: 5, of

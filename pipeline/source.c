@@ -59,6 +59,7 @@ void source_close(struct source **source)
         avformat_close_input(&old->format);
     bytes_close(&old->bytes);
     simulate_unref(&old->simulate);
+    reach_unref(&old->reach);
     clock_finish(&old->clock);
     outage_finish(&old->outage);
     free(old->name);
@@ -202,6 +203,7 @@ static enum status read_packet(struct source *source, AVPacket *packet)
     if (source->live)
         return read_live(source, packet);
     int error = read_demuxer(source, packet);
+    source->broken |= source_tell_refusal(source); // a part is missing
     if (atomic_load(source->stop)) {
         av_packet_unref(packet);
         return STATUS_STOPPED;

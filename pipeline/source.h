@@ -1,8 +1,8 @@
 // The input: a container opened, its video stream chosen, packets read.
 //
-// Local files are opened by us and read through our own AVIOContext; whatever a demuxer then tries
-// to open besides (the segments of a playlist, files that a script names) is refused, so a file
-// from a stranger reaches nothing but itself.
+// Local files are opened by us and read through our own AVIOContext. What a demuxer then tries to
+// open besides, as the segments of a playlist, is reach.h's to allow: a file from a stranger
+// reaches nothing but itself.
 //
 // Live sources (streams, capture devices) are connections that may come and go, see live.h. What
 // blocks on any address has a deadline.
@@ -16,6 +16,7 @@
 #include "pipeline/clock.h"
 #include "pipeline/live.h"
 #include "pipeline/outage.h"
+#include "pipeline/reach.h"
 #include "pipeline/simulate.h"
 #include "stages/log.h"
 #include "stages/status.h"
@@ -33,6 +34,10 @@ struct source_request {
                                 // many attempts in a row
     bool await_start;           // as often when it is absent at the start
     const char *simulate;       // (optional) faults, see simulate.h
+    const char *playlist_hosts; // (optional) see reach.h, as the two that follow
+    bool tls_verify;
+    const char *ca_file;
+    int64_t max_pixels; // of a picture; no larger one is decoded to learn of the streams
 };
 
 struct source {
@@ -41,6 +46,7 @@ struct source {
     AVFormatContext *format;   // what is there; packets come from it unless the source is live
     struct live *live;         // NULL: it is not
     struct simulate *simulate; // NULL: no faults
+    struct reach *reach;       // what may be opened
     struct bytes *bytes;       // NULL where libavformat opens things itself
     bool is_stdin;
     bool is_still;           // one picture, as far as can be told before decoding

@@ -14,6 +14,7 @@
 #include "pipeline/check.h"
 #include "pipeline/compat.h"
 #include "pipeline/devices.h"
+#include "pipeline/learn.h"
 #include "pipeline/names.h"
 
 static bool is_over(void *opaque)
@@ -26,18 +27,13 @@ static int interrupted(void *opaque)
     return source_is_over(opaque) || source_is_late(opaque);
 }
 
-// Demuxers open further files through this.
-static int refuse_open(AVFormatContext *format, AVIOContext **io, const char *url, int flags,
-                       AVDictionary **options)
+bool source_tell_refusal(const struct source *source)
 {
-    (void)io, (void)flags, (void)options;
-    const struct source *source = format->opaque;
-    char shown[256];
-    name_without_secrets(url, shown, sizeof shown);
-    log_print(source->log, LOG_ERROR,
-              "%s names another file or address (%.200s); sluice opens only the file it is given",
-              source->name, shown);
-    return AVERROR(EACCES);
+    char why[512];
+    bool refused = reach_take_refusal(source->reach, why, sizeof why);
+    if (refused)
+        log_print(source->log, LOG_ERROR, "%s %s", source->name, why);
+    return refused;
 }
 
 // ---- opening ----
@@ -54,24 +50,9 @@ static enum status open_bytes(struct source *source, const char *name)
     return bytes_open(&request, &source->bytes);
 }
 
-// Demuxers whose "file" is a list of other files.
-static bool is_playlist(const AVInputFormat *format)
-{
-    return av_match_name(format->name,
-                         "hls,applehttp,dash,concat,sdp,imf,webm_dash_manifest,vobsub,"
-                         "rtsp,rtp,sap,tedcaptions,ffmetadata");
-}
-
 static enum status probe(struct source *source, const char *name, const AVInputFormat **format)
 {
-    int error = probe_format(bytes_io(source->bytes), format, name, source->format);
-    // By its extension alone an image is a sequence of one and any text a screen of characters; the
-    // content knows better.
-    const AVInputFormat *by_name = error >= 0 ? *format : NULL;
-    if (by_name && av_match_name(by_name->name, "image2,tty")) {
-        *format = NULL;
-        error = probe_format(bytes_io(source->bytes), format, "", source->format);
-    }
+    int error = reach_probe(bytes_io(source->bytes), name, source->format, format);
     if (atomic_load(source->stop))
         return STATUS_STOPPED;
     if (error < 0 || !*format)
@@ -79,7 +60,7 @@ static enum status probe(struct source *source, const char *name, const AVInputF
                     "%s is in no format that this FFmpeg recognises; a video or an image was "
                     "expected (raw video needs -F rawvideo --size WxH --pix-fmt NAME)",
                     source->name);
-    if (is_playlist(*format))
+    if (!reach_allows(source->reach, *format))
         return fail(source->log, STATUS_INPUT,
                     "%s is a playlist (%s), a list of other files; sluice opens only the file it "
                     "is given: join or name the video itself",
@@ -197,6 +178,7 @@ static enum status aim_at_sequence(struct source *source, const char *name, stru
     if (first >= 0)
         av_dict_set_int(&opening->options, "start_number", first, 0);
     set_option(&opening->options, "protocol_whitelist", "file");
+    set_option(&opening->options, "format_whitelist", "image2");
     return STATUS_OK;
 }
 
@@ -207,19 +189,24 @@ static enum status aim_at_file(struct source *source, const char *name, char *wh
 {
     snprintf(what, room, "file:%s", name);
     opening->what = what;
-    set_option(&opening->options, "protocol_whitelist", "file");
+    reach_bind(source->reach, source->format, &opening->options);
     enum status status = open_bytes(source, name);
     if (status)
         return status;
     source->format->pb = bytes_io(source->bytes);
     source->format->flags |= AVFMT_FLAG_CUSTOM_IO;
-    source->format->io_open = refuse_open;
-    if (!opening->demuxer)
-        return probe(source, what, &opening->demuxer);
-    return is_playlist(opening->demuxer)
-               ? fail(source->log, STATUS_INPUT, "the format %s is a list of other files",
-                      opening->demuxer->name)
-               : STATUS_OK;
+    return opening->demuxer ? STATUS_OK : probe(source, what, &opening->demuxer);
+}
+
+// Whether the input may be in the format that was asked for.
+static enum status check_format(const struct source *source, const AVInputFormat *demuxer)
+{
+    return !demuxer || reach_allows(source->reach, demuxer)
+               ? STATUS_OK
+               : fail(source->log, STATUS_INPUT,
+                      "the format %s is a list of other files, or a device; sluice opens only what "
+                      "it is given",
+                      demuxer->name);
 }
 
 // What raw video does not say of itself has to be given: nothing would tell that a guess is wrong.
@@ -253,6 +240,12 @@ static enum status read_header(struct source *source, struct opening *opening)
     if (error == AVERROR(EIO) && name_has_unknown_host(opening->what, host, sizeof host))
         return fail(source->log, STATUS_INPUT, "%s cannot be read: the host %s is not known",
                     source->name, host);
+    source->broken |= source_tell_refusal(source);
+    if (error == AVERROR(EINVAL) && !demuxer && !source->bytes) // libavformat's for the whitelist
+        return fail(source->log, STATUS_INPUT,
+                    "%s cannot be read: it is no video, but a list of other files or addresses; "
+                    "of those from HTTP sluice follows HLS only",
+                    source->name);
     if (error < 0)
         return check_failed(source->log, STATUS_INPUT, error, "%s cannot be read%s%s", source->name,
                             demuxer ? " as " : "", demuxer ? demuxer->name : "");
@@ -274,9 +267,15 @@ static enum status open_container(struct source *source, const struct source_req
     enum status status = prepare(source, request, &opening);
     if (status)
         return status;
+    if (!source->is_sequence && !opening.is_device)
+        status = check_format(source, opening.demuxer);
+    if (status)
+        return status;
     if (source->is_sequence)
         status = aim_at_sequence(source, name, &opening);
-    else if (!name_is_url(name) && !opening.is_device)
+    else if (name_is_url(name))
+        reach_bind(source->reach, source->format, &opening.options);
+    else if (!opening.is_device)
         status = aim_at_file(source, name, what, sizeof what, &opening);
     if (!status)
         status = check_raw(source, request, opening.demuxer);
@@ -356,10 +355,6 @@ static enum status seek_to_start(struct source *source, double start)
 
 // ---- live sources ----
 
-// What each protocol may open besides.
-static const char protocols[] =
-    "rtsp,rtsps,rtp,srtp,rtmp,rtmps,rtmpt,rtmpe,srt,udp,tcp,tls,http,https,httpproxy,crypto,data";
-
 static enum status check_camera(const struct source *source, const struct source_request *request)
 {
     const struct camera_wish wish = camera_wish_of(request);
@@ -374,7 +369,9 @@ static enum status open_live(struct source *source, const struct source_request 
     if (status)
         return status;
     if (!opening.is_device)
-        set_option(&opening.options, "protocol_whitelist", protocols);
+        status = check_format(source, opening.demuxer);
+    if (status)
+        return status;
     if (name_is_url(opening.what) && !strncmp(opening.what, "rtsp", 4)) {
         set_option(&opening.options, "rtsp_transport", request->rtsp_transport);
         if (!request->rtsp_transport)
@@ -391,6 +388,8 @@ static enum status open_live(struct source *source, const struct source_request 
                       : request->reconnects < 0 ? 0
                                                 : request->reconnects,
         .simulate = source->simulate,
+        .reach = opening.is_device ? NULL : source->reach,
+        .max_pixels = request->max_pixels,
         .is_over = is_over,
         .opaque = source,
     };
@@ -422,12 +421,12 @@ static enum status open_file(struct source *source, const struct source_request 
     source->format = avformat_alloc_context();
     if (!source->format)
         return STATUS_MEMORY;
-    source->format->opaque = source;
     source->format->interrupt_callback = (AVIOInterruptCB){interrupted, source};
     enum status status = open_container(source, request);
     if (status)
         return status;
-    int error = avformat_find_stream_info(source->format, NULL);
+    int error = learn_streams(source->format, request->max_pixels);
+    source->broken |= source_tell_refusal(source);
     if (atomic_load(source->stop))
         return STATUS_STOPPED;
     if (error < 0 && source_is_late(source))
@@ -460,9 +459,47 @@ static bool is_live(const struct source_request *request)
     return name_is_live(request->name) || (request->live && !local && name_is_url(request->name));
 }
 
+// What the input may reach, and whether it is to be opened at all.
+static enum status make_reach(struct source *source, const struct source_request *request)
+{
+    const char *format, *what;
+    bool address = name_is_url(request->name) && !name_is_device(request->name, &format, &what);
+    const struct reach_request wish = {.url = address ? request->name : NULL,
+                                       .hosts = request->playlist_hosts,
+                                       .tls_verify = request->tls_verify || request->ca_file,
+                                       .ca_file = request->ca_file};
+    if (address && !reach_protocols(request->name))
+        return fail(source->log, STATUS_INPUT,
+                    "%s is no address that sluice opens; rtsp, rtmp, srt, udp, rtp, tcp, http and "
+                    "https ones are",
+                    source->name);
+    if (address && wish.tls_verify && !reach_can_verify(request->name))
+        return fail(source->log, STATUS_INPUT,
+                    "--tls-verify: this FFmpeg (libavformat %d) cannot verify rtsps servers; a "
+                    "newer one can",
+                    LIBAVFORMAT_VERSION_MAJOR);
+    source->reach = reach_create(&wish);
+    return source->reach ? STATUS_OK : STATUS_MEMORY;
+}
+
+static void tell_peer(const struct source *source)
+{
+    enum reach_peer peer = reach_peer(source->reach);
+    if (peer == REACH_PEER_VERIFIED)
+        log_print(source->log, LOG_INFO, "%s: the server's certificate is valid", source->name);
+    if (peer == REACH_PEER_UNVERIFIED)
+        log_print(source->log, LOG_INFO,
+                  "%s: encrypted, but whose server it is was not verified; --tls-verify does",
+                  source->name);
+}
+
 enum status source_begin(struct source *source, const struct source_request *request)
 {
-    enum status status = source_await(source, request, is_live(request) ? open_live : open_file);
+    enum status status = make_reach(source, request);
+    if (!status)
+        status = source_await(source, request, is_live(request) ? open_live : open_file);
+    if (!status)
+        tell_peer(source);
     if (!status)
         status = choose_stream(source, request->stream);
     if (!status && source->live && request->start > 0)

@@ -41,7 +41,9 @@ static enum status lower_chain(const struct subject_request *request, struct pro
     enum status status = chain_parse_logged(request->chain, request->log, &chain);
     if (status)
         return status;
-    status = chain_lower(&chain, program);
+    status = chain_load(&chain, 0, request->log);
+    if (!status)
+        status = chain_lower(&chain, program);
     chain_free(&chain);
     return status;
 }

@@ -16,6 +16,7 @@ static enum status change_filter(struct sluice_job *job, const AVFrame *frame)
         .backend = job->backend,
         .slots = job->slots,
         .frames_in_flight = !job->source->is_still,
+        .max_pixels = job->max_pixels,
         .strict = !job->submitted,
         .device_stream = decoder_stream(job->decoder),
         .software_pixel = decoder_pixel(job->decoder),

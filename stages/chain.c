@@ -905,9 +905,42 @@ bool chain_writes_alike(const struct chain *chain, const struct chain *like,
     return false;
 }
 
+static enum status check_sizes(const struct template_set *set, int64_t max_pixels, char *why,
+                               size_t size)
+{
+    for (int k = 0; max_pixels && k < set->count; k++) {
+        const struct template *t = &set->template[k];
+        if ((int64_t)t->width * t->height <= max_pixels)
+            continue;
+        snprintf(why, size, "%s; it is %dx%d, and the limit is %lld pixels: see --max-pixels",
+                 t->name, t->width, t->height, (long long)max_pixels);
+        return STATUS_USAGE;
+    }
+    return STATUS_OK;
+}
+
+enum status chain_load(const struct chain *chain, int64_t max_pixels, const struct log *log)
+{
+    char why[384] = "";
+    enum status status = STATUS_OK;
+    for (int k = 0; k < chain->links && !status; k++) {
+        const struct chain_link *link = &chain->link[k];
+        if (link->templates)
+            status = check_sizes(link->templates, max_pixels, why, sizeof why);
+        if (link->templates && !status)
+            status = template_set_load(link->templates, why, sizeof why);
+        if (status == STATUS_USAGE)
+            log_print(log, LOG_ERROR, "%s: %s", link->stage->name, why);
+    }
+    return status;
+}
+
 enum status chain_lower(const struct chain *chain, struct program *program)
 {
+    const struct log silent = {0};
     int records = 0;
+    if (!program->status)
+        program->status = chain_load(chain, 0, &silent);
     for (int k = 0; k < chain->links && !program->status; k++) {
         const struct chain_link *link = &chain->link[k];
         int before = program->ops;

@@ -80,7 +80,11 @@ enum status chain_parse_logged(const char *text, const struct log *log, struct c
 void chain_error_describe(const struct chain_error *error, const char *text, char *buffer,
                           size_t size);
 
-// Lower every link in order.
+// Decode the templates that its stages look for, where that was not done yet. STATUS_USAGE, with a
+// sentence, for what is none, or has more than `max_pixels` (0: any).
+enum status chain_load(const struct chain *chain, int64_t max_pixels, const struct log *log);
+
+// Lower every link in order, with its templates.
 enum status chain_lower(const struct chain *chain, struct program *program);
 
 // "0 .. 255 pixels", "luma|mean", "rows of numbers": what an option takes, for help and messages.

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <threads.h>
 
 #include "stages/match.h"
 
@@ -35,10 +36,10 @@ static enum status refuse(const char *name, const char *reason, char *why, size_
     return STATUS_USAGE;
 }
 
-static enum status read_one(struct template *t, size_t *room, char *why, size_t size)
+static enum status measure_one(struct template *t, size_t *room, char *why, size_t size)
 {
     char reason[192] = "";
-    enum status status = template_load(t->name, t, reason, sizeof reason);
+    enum status status = template_measure(t->name, t, reason, sizeof reason);
     if (status == STATUS_USAGE)
         return refuse(t->name, reason, why, size);
     if (status)
@@ -50,21 +51,18 @@ static enum status read_one(struct template *t, size_t *room, char *why, size_t 
                       "256 million in one stage",
                       why, size);
     *room -= samples;
-    if (!has_shades(t))
-        return refuse(t->name, "it is all of one shade, to which nothing can be compared", why,
-                      size);
     return STATUS_OK;
 }
 
-static enum status read_all(const char *names, struct template_set *set, char *why, size_t size)
+static enum status measure_all(const char *names, struct template_set *set, char *why, size_t size)
 {
     size_t room = TEMPLATE_SET_MOST;
     enum status status = STATUS_OK;
     for (int k = 0; k < set->count && !status; k++) {
         size_t length = strcspn(names, "\n");
         set->template[k].name = strndup(names, length);
-        status =
-            set->template[k].name ? read_one(&set->template[k], &room, why, size) : STATUS_MEMORY;
+        status = set->template[k].name ? measure_one(&set->template[k], &room, why, size)
+                                       : STATUS_MEMORY;
         names += length + 1;
     }
     return status;
@@ -84,9 +82,48 @@ enum status template_set_read(const char *names, struct template_set **set, char
     atomic_init(&made->users, 1);
     made->template = calloc((size_t)count, sizeof *made->template);
     made->count = made->template ? count : 0;
-    enum status status = made->template ? read_all(names, made, why, size) : STATUS_MEMORY;
+    enum status status = made->template ? measure_all(names, made, why, size) : STATUS_MEMORY;
     if (status)
         template_set_unref(set);
+    return status;
+}
+
+// ---- samples ----
+
+static enum status load_one(struct template *t, char *why, size_t size)
+{
+    char reason[192] = "";
+    struct template loaded = *t;
+    if (t->sample)
+        return STATUS_OK;
+    enum status status = template_load(t->name, &loaded, reason, sizeof reason);
+    bool same = loaded.width == t->width && loaded.height == t->height;
+    if (!status && same && has_shades(&loaded)) {
+        *t = loaded;
+        return STATUS_OK;
+    }
+    free(loaded.sample);
+    free(loaded.mask);
+    return status && status != STATUS_USAGE ? status
+           : status                         ? refuse(t->name, reason, why, size)
+           : same ? refuse(t->name, "it is all of one shade, to which nothing can be compared", why,
+                           size)
+                  : refuse(t->name, "it has changed while it was read", why, size);
+}
+
+enum status template_set_load(struct template_set *set, char *why, size_t size)
+{
+    int state = TEMPLATES_MEASURED;
+    while (!atomic_compare_exchange_strong(&set->state, &state, TEMPLATES_LOADING)) {
+        if (state == TEMPLATES_LOADED)
+            return STATUS_OK;
+        thrd_yield(); // another thread is at it
+        state = TEMPLATES_MEASURED;
+    }
+    enum status status = STATUS_OK;
+    for (int k = 0; k < set->count && !status; k++)
+        status = load_one(&set->template[k], why, size);
+    atomic_store(&set->state, status ? TEMPLATES_MEASURED : TEMPLATES_LOADED);
     return status;
 }
 

@@ -1,9 +1,9 @@
-// Templates: the pictures that a stage looks for, read from files when a chain is, and kept with
-// it.
+// Templates: the pictures that a stage looks for, kept with the chain that names their files.
 //
-// A set is what one stage was given. Copies of a chain share it: it is counted, and never changes.
+// Their sizes are read when the chain is; they are decoded when it is known that they fit, once.
+// A set is what one stage was given. Copies of a chain share it: it is counted.
 //
-// Thread-safety: any thread may count a set up or down.
+// Thread-safety: any thread may count a set up or down, and load it. Samples are read after that.
 #pragma once
 
 #include <stdatomic.h>
@@ -17,7 +17,8 @@ enum {
     TEMPLATE_SET_MOST = 256 << 20, // samples of all templates of a set
 };
 
-// Luma, full range, 8 bits, row by row. `mask` is 1 for samples that count, else 0; NULL: all do.
+// Luma, full range, 8 bits, row by row; NULL before it is loaded. `mask` is 1 for samples that
+// count, else 0; NULL: all do.
 struct template
 {
     char *name;
@@ -25,16 +26,22 @@ struct template
     uint8_t *sample, *mask;
 };
 
+enum { TEMPLATES_MEASURED, TEMPLATES_LOADING, TEMPLATES_LOADED };
+
 struct template_set {
-    atomic_int users;
+    atomic_int users, state;
     int count;
     struct template *template;
 };
 
-// Read `names`, joined by newlines. On success the caller has one count of *set. STATUS_USAGE, with
-// the reason in `why` as "logo.png; it is no picture", where one of them is none that could be
-// found.
+// Read the sizes of `names`, joined by newlines. On success the caller has one count of *set.
+// STATUS_USAGE, with the reason in `why` as "logo.png; it is no picture", where one of them is none
+// that could be found.
 enum status template_set_read(const char *names, struct template_set **set, char *why, size_t size);
+
+// Read the samples, if that was not done yet. STATUS_USAGE as above, also of what is all of one
+// shade.
+enum status template_set_load(struct template_set *set, char *why, size_t size);
 
 // One more count of the set, which may be NULL.
 struct template_set *template_set_ref(struct template_set *set);
@@ -42,9 +49,13 @@ struct template_set *template_set_ref(struct template_set *set);
 // One less; frees the set with the last one. Leaves NULL.
 void template_set_unref(struct template_set **set);
 
-// Read the picture in a file: the first, where there are more. Everything of *template but its name
-// is set; its memory, of malloc(), is the caller's. A mask says where alpha is 128 or more. On
-// STATUS_USAGE `why` says why, as "it is no picture".
+// Find the size of the picture in a file, the first where there are more, without decoding it: sets
+// width and height. On STATUS_USAGE `why` says why, as "it is no picture".
 //
-// Defined by whoever can read pictures: pipeline/picture.c.
+// Both are defined by whoever can read pictures: pipeline/picture.c.
+enum status template_measure(const char *name, struct template *template, char *why, size_t size);
+
+// Read the picture. Everything of *template but its name is set; its memory, of malloc(), is the
+// caller's, also on failure. A mask says where alpha is 128 or more. Width and height say what was
+// measured, and nothing larger is decoded.
 enum status template_load(const char *name, struct template *template, char *why, size_t size);

@@ -14,19 +14,32 @@ static uint32_t template_random(uint32_t *state)
     return *state >> 24;
 }
 
-enum status template_load(const char *name, struct template *template, char *why, size_t size)
+static enum status template_describe(const char *name, struct template *template, char *form,
+                                     unsigned *kind, char *why, size_t size)
 {
-    int width, height;
+    if (sscanf(name, "t%dx%d%c%u", &template->width, &template->height, form, kind) == 4)
+        return STATUS_OK;
+    snprintf(why, size, "it is no template of noise");
+    return STATUS_USAGE;
+}
+
+enum status template_measure(const char *name, struct template *template, char *why, size_t size)
+{
     unsigned kind;
     char form;
-    if (sscanf(name, "t%dx%d%c%u", &width, &height, &form, &kind) != 4) {
-        snprintf(why, size, "it is no template of noise");
-        return STATUS_USAGE;
-    }
+    return template_describe(name, template, &form, &kind, why, size);
+}
+
+enum status template_load(const char *name, struct template *template, char *why, size_t size)
+{
+    unsigned kind;
+    char form;
+    enum status status = template_describe(name, template, &form, &kind, why, size);
+    if (status)
+        return status;
+    int width = template->width, height = template->height;
     size_t samples = (size_t)width * (size_t)height;
     uint32_t state = kind;
-    template->width = width;
-    template->height = height;
     template->sample = malloc(samples);
     template->mask = form == '.' ? NULL : malloc(samples);
     if (!template->sample || (form != '.' && !template->mask))

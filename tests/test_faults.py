@@ -5,9 +5,11 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
+import zlib
 from pathlib import Path
 
 import pytest
@@ -450,6 +452,34 @@ def test_a_small_file_that_claims_a_huge_picture_is_refused(run, tmp_path, out, 
     result = run("bomb.png", out / "o.png")
     assert result.code == 4 and "bomb.png" in result.stderr, result.stderr
     assert not list(out.iterdir())
+
+
+def bomb(file, side):
+    """A PNG of so many samples square that takes four bytes a thousand."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    packer = zlib.compressobj(1)
+    rows = b"".join(packer.compress(b"\0" + b"\x80" * (4 * side)) for _ in range(side)) + packer.flush()
+    file.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 6, 0, 0, 0)) +
+                     chunk(b"IDAT", rows) + chunk(b"IEND", b""))
+
+
+@pytest.mark.parametrize("words,code,says", [
+    (["plain.mp4", "null:", "-f", "match=bomb.png"], 2, "the template bomb.png is 9000x9000 and the picture 160x120"),
+    (["plan", "-f", "match=bomb.png", "--max-pixels", "9000000"], 2, "bomb.png; it is 9000x9000"),
+    (["bomb.png", "o.png", "--max-pixels", "9000000"], 4, "bomb.png has pictures of 9000x9000"),
+    (["doctor", "bomb.png", "--max-pixels", "9000000"], 4, "bomb.png")])
+def test_a_picture_is_refused_before_it_is_decoded(tmp_path, clips, words, code, says):
+    """9000 x 9000 of RGBA are 309 MiB."""
+    bomb(tmp_path / "bomb.png", 9000)
+    shutil.copy(clips["plain.mp4"], tmp_path)
+    with open(tmp_path / "said", "wb") as said:
+        job = subprocess.Popen([tools.SLUICE, *words], cwd=tmp_path, stderr=said, stdout=subprocess.DEVNULL,
+                               env=tools.environment())
+        _, status, used = os.wait4(job.pid, 0)
+    said = (tmp_path / "said").read_text()
+    assert os.waitstatus_to_exitcode(status) == code and says in said, said
+    assert used.ru_maxrss < 200 << 10 and used.ru_utime < 1, used
 
 
 def test_a_picture_that_grows_in_the_stream_is_refused(run, clips, out, tmp_path):
