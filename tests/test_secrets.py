@@ -103,7 +103,7 @@ def test_control_and_journal_show_no_secrets_and_replay_takes_them_from_the_chai
         assert "geheim" not in journal + json.dumps(told) 
         result = tools.sluice(clips["plain.mp4"], "null:", "--replay", "j", cwd=tmp_path)
         assert result.code == 2 and "without its password" in result.stderr
-        with live.Job(tmp_path, clips["plain.mp4"], "null:", "--replay", "j", "-f", chain) as job:
+        with live.Job(tmp_path, clips["plain.mp4"], "null:", "--replay", "j", "-f", chain, "-y") as job:
             with server.accept()[0] as reader:
                 while reader.recv(1 << 16):
                     pass
