@@ -337,7 +337,7 @@ static void clients_that_drip_keep_nobody_away(void **state)
         for (int k = 0; k < DRIPS; k++) {
             if (is_closed(fd[k]) && !close(fd[k]))
                 fd[k] = dial(mjpeg_url(mjpeg));
-            (void)!send(fd[k], "GET /aaaaaa" + (round < 11 ? round : 10), 1, MSG_NOSIGNAL);
+            (void)!send(fd[k], &"GET /aaaaaa"[round < 11 ? round : 10], 1, MSG_NOSIGNAL);
         }
         int64_t begin = meter_now_ns();
         assert_int_equal(code_of(mjpeg_url(mjpeg), get), 503);
