@@ -166,9 +166,10 @@ static enum status claim_records(const struct claiming *claiming)
 static enum status claim_others(const struct claiming *claiming)
 {
     const struct sluice_config *config = claiming->config;
-    enum status status = config->trace ? claim(claiming, config->trace) : STATUS_OK;
+    enum status status =
+        config->trace ? claim(claiming, name_plain(config->trace, true)) : STATUS_OK;
     for (const char *const *other = config->others; other && *other && !status; other++)
-        status = claim(claiming, *other);
+        status = claim(claiming, name_plain(*other, true));
     return status;
 }
 
@@ -178,9 +179,9 @@ static enum status check_others(const struct claiming *claiming)
     const struct sluice_config *config = claiming->config;
     enum status status = STATUS_OK;
     if (config->trace)
-        status = file_check(config->trace, config->overwrite, claiming->log);
+        status = file_check(name_plain(config->trace, true), config->overwrite, claiming->log);
     for (const char *const *other = config->others; other && *other && !status; other++)
-        status = file_check(*other, config->overwrite, claiming->log);
+        status = file_check(name_plain(*other, true), config->overwrite, claiming->log);
     return status;
 }
 

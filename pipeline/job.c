@@ -258,7 +258,8 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     if (!status && config->metrics)
         status = metrics_create(config->metrics, &job->log, &job->metrics);
     if (!status && config->trace)
-        status = trace_create(config->trace, config->overwrite, &job->log, &job->trace);
+        status = trace_create(name_plain(config->trace, true), config->overwrite, &job->log,
+                              &job->trace);
     if (!status)
         status = sink_create(outputs, count, &job->log, &job->stop, &job->sink);
     if (!status) {

@@ -83,11 +83,13 @@ static enum status check_name(const struct output_files *files, const char *name
 static enum status open_in(struct output_files *files, const char *name, struct file **file)
 {
     char *final = final_name(files, name);
-    enum status status = final ? check_name(files, final) : STATUS_MEMORY;
+    if (!final)
+        return STATUS_MEMORY;
+    enum status status = check_name(files, final);
     // What it is in the end has been looked at.
     bool playlist = target_is_playlist(files->target);
-    bool overwrite = files->target->overwrite || (playlist && strcmp(name, final) != 0) ||
-                     (playlist && final && is_own(files, final));
+    bool overwrite = files->target->overwrite ||
+                     (playlist && (strcmp(name, final) != 0 || is_own(files, final)));
     if (!status)
         status = file_create(files->whole ? final : name, overwrite, files->log, files->stop, file);
     if (!status && playlist)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "pipeline/file.h"
+#include "pipeline/names.h"
 #include "pipeline/sluice.h"
 
 struct sluice_file {
@@ -21,6 +22,7 @@ enum sluice_status sluice_file_create(const struct sluice_config *config, const 
     *file = calloc(1, sizeof **file);
     if (!*file)
         return SLUICE_MEMORY;
+    name = name_plain(name, true);
     (*file)->log =
         (struct log){(void (*)(void *, enum log_level, const char *))config->log, config->opaque};
     enum status status = file_check(name, config->overwrite, &(*file)->log);

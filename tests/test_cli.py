@@ -467,7 +467,7 @@ def test_a_link_that_leads_nowhere_is_followed(run, tmp_path, clips, words):
 
 
 def test_files_that_are_open_already_are_written_in_place(tmp_path, clips):
-    for name in ("/dev/stdout", "/dev/fd/1", "-"):
+    for name in ("/dev/stdout", "/dev/fd/1", "pipe:1", "-"):
         with open(tmp_path / "out", "w+") as out:
             out.write("first\n")
             out.flush()
