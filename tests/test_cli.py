@@ -1459,19 +1459,6 @@ def test_ctl_asks_from_the_command_line(run, tmp_path, playing):
     assert oct((tmp_path / "sock").stat().st_mode)[-3:] == "600"
 
 
-def test_a_snapshot_replaces_only_what_it_may(run, tmp_path, playing):
-    (tmp_path / "now.png").write_text("precious")
-    refused = run("ctl", "sock", "snapshot", "now.png")
-    assert refused.code == 2 and "now.png exists" in refused.text
-    assert (tmp_path / "now.png").read_text() == "precious"
-    assert run("ctl", "sock", "snapshot", "-y", "now.png").code == 0
-    assert run("ctl", "sock", "snapshot", "new.png").code == 0
-    for name in "now.png", "new.png":
-        assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
-    for name in "out.txt", "journal":
-        assert "named twice" in run("ctl", "sock", "snapshot", "-y", name).text
-
-
 def test_journal_that_is_none_is_refused(run, tmp_path, clips):
     for text in ("", "{", '{"pts_us": 1}', '[1]', '{"pts_us":0,"chain":"gray"}\nx'):
         (tmp_path / "j").write_text(text)

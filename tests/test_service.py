@@ -364,6 +364,23 @@ def test_what_the_control_socket_cannot_serve_is_said(tmp_path):
     assert several.code == 2 and "one line" in several.stderr
 
 
+def test_a_snapshot_replaces_only_what_it_may(tmp_path):
+    def snapshot(*words):
+        return tools.sluice("ctl", "c", "snapshot", *words, cwd=tmp_path)
+    (tmp_path / "now.png").write_text("precious")
+    with live.Job(tmp_path, CAMERA, "out.mkv", "--control", "c", "--journal", "journal") as job:
+        job.await_frames()
+        refused = snapshot("now.png")
+        assert refused.code == 2 and "now.png exists" in refused.text
+        assert (tmp_path / "now.png").read_text() == "precious"
+        assert snapshot("-y", "now.png").code == snapshot("new.png").code == 0
+        for name in "now.png", "new.png":
+            assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
+        for name in "out.mkv", "journal":
+            assert "named twice" in snapshot("-y", name).text
+        job.stop()
+
+
 # ---- systemd ----
 
 
