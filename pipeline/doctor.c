@@ -59,6 +59,8 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
         status = open_source(subject, config);
     if (!status && config->output.name && count <= OUTPUTS_MOST)
         status = sink_create(sinks, count, &subject->log, NULL, &subject->sink);
+    if (!status && subject->sink)
+        status = sink_check(subject->sink);
     if (!status)
         status = backend_choose(config, subject->source && subject->source->is_still, &subject->log,
                                 &subject->backend, subject->reason, sizeof subject->reason);

@@ -271,6 +271,10 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
         status = name_outputs(job);
     input.live |= job->sink && job->sink->is_live;
     if (!status)
+        status = source_check(&input, &job->log);
+    if (!status)
+        status = sink_check(job->sink);
+    if (!status)
         status = source_open(&input, &job->log, &job->stop.asked, &job->source);
     if (status)
         return status;
@@ -780,6 +784,8 @@ static enum status write_snapshot(struct sluice_job *job, const struct sink_requ
     enum status status = claims_check_file(job->claims, file, log);
     if (!status)
         status = sink_create(request, 1, log, NULL, &sink);
+    if (!status)
+        status = sink_check(sink);
     if (!status && !sink->one_frame)
         status = fail(log, STATUS_USAGE, "%s is no name of an image, as snapshot.png is", file);
     video.first = frame;

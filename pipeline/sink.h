@@ -88,6 +88,9 @@ struct sink {
     atomic_bool absent;       // a stop left it without a picture; set by finish()
     enum AVPixelFormat pixel; // of what is written: of the frames, unless open() changes it
 
+    // Whether its files may be written, see target_check(). Before open(); NULL: it has none.
+    enum status (*check)(const struct sink *sink);
+
     // Open everything and write the header. Once.
     enum status (*open)(struct sink *sink, const struct sink_video *video);
 
@@ -148,7 +151,7 @@ _Static_assert(OUTPUTS_MOST <= (int)PICTURES_MOST, "each output may be a tap's")
 
 // Find out how to write the outputs, 1 to OUTPUTS_MOST; refuse what cannot be. Nothing is created.
 // Outputs of one picture that can have the same encoding share one. STATUS_USAGE for names and
-// options that do not exist, STATUS_OUTPUT for places that cannot be written.
+// options that do not exist; places that cannot be written are for sink_check() to find.
 //
 // `stop` (optional) must outlive the sink: once it is late, writing to a pipe that nobody reads
 // ends.
@@ -181,6 +184,11 @@ static inline void sink_list_formats(const struct sink *sink, struct sink_format
     list[0] = sink->formats;
     for (int n = 1; n < PICTURES_MOST; n++)
         list[n] = sink->tap_formats[n - 1];
+}
+
+static inline enum status sink_check(const struct sink *sink)
+{
+    return sink->check ? sink->check(sink) : STATUS_OK;
 }
 
 static inline void sink_destroy(struct sink **sink)

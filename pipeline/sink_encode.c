@@ -667,6 +667,15 @@ static int64_t memory(const struct sink *sink, int64_t frame_bytes)
            self->writers * 2 * budget_packets;
 }
 
+static enum status check(const struct sink *sink)
+{
+    const struct encode_sink *self = (const struct encode_sink *)sink;
+    enum status status = STATUS_OK;
+    for (int k = 0; k < self->writers && !status; k++)
+        status = target_check(writer_target(self->writer[k]), self->log);
+    return status;
+}
+
 static void destroy(struct sink **sink)
 {
     struct encode_sink *self = (struct encode_sink *)*sink;
@@ -775,6 +784,7 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
         return STATUS_MEMORY;
     self->base = (struct sink){
         .carries = true,
+        .check = check,
         .open = open,
         .write = write,
         .wants = wants,

@@ -303,6 +303,15 @@ static int64_t memory(const struct sink *sink, int64_t frame_bytes)
     return bytes;
 }
 
+static enum status check(const struct sink *sink)
+{
+    const struct fan_sink *self = (const struct fan_sink *)sink;
+    enum status status = STATUS_OK;
+    for (int k = 0; k < self->branches && !status; k++)
+        status = sink_check(self->branch[k].sink);
+    return status;
+}
+
 static void destroy(struct sink **sink)
 {
     struct fan_sink *self = (struct fan_sink *)*sink;
@@ -388,6 +397,7 @@ enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
         .formats = *who_decides(self, 0),
         .encoder = self->branch[0].sink->encoder,
         .container = self->branch[0].sink->container,
+        .check = check,
         .open = open,
         .write = write,
         .wants = wants,

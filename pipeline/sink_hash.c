@@ -122,21 +122,25 @@ static void destroy(struct sink **sink)
     *sink = NULL;
 }
 
+static enum status check(const struct sink *sink)
+{
+    const struct hash_sink *self = (const struct hash_sink *)sink;
+    return file_check(self->name, self->overwrite, self->log);
+}
+
 enum status sink_hash_create(const char *file, bool overwrite, const struct log *log,
                              const struct stop *stop, struct sink **sink)
 {
     *sink = NULL;
     if (!*file)
         return fail(log, STATUS_USAGE, "hash: needs a file, as in hash:frames.txt, or hash:-");
-    enum status status = file_check(file, overwrite, log);
-    if (status)
-        return status;
     struct hash_sink *self = calloc(1, sizeof *self);
     if (!self)
         return STATUS_MEMORY;
     self->base = (struct sink){
         .formats = {.natural = true},
         .container = "hash",
+        .check = check,
         .open = open,
         .write = write,
         .finish = finish,

@@ -1,6 +1,8 @@
 #include "pipeline/source.h"
 
+#include <errno.h>
 #include <libavutil/avstring.h>
+#include <unistd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -46,6 +48,17 @@ enum status source_open(const struct source_request *request, const struct log *
     if (status)
         source_close(source);
     return status;
+}
+
+enum status source_check(const struct source_request *request, const struct log *log)
+{
+    const char *name = request->name, *format, *what;
+    bool plain = strcmp(name, "-") && !name_is_device(name, &format, &what) && !name_is_url(name) &&
+                 !name_is_numbered(name) && !name_is_globbed(name);
+    bool described = request->format || request->size || request->rate || request->pixfmt;
+    if (!plain || described || !access(name, F_OK) || errno != ENOENT)
+        return STATUS_OK;
+    return fail(log, STATUS_INPUT, "%s cannot be opened: %s", name, strerror(errno));
 }
 
 void source_close(struct source **source)

@@ -73,6 +73,11 @@ struct source {
 // options that do not fit, STATUS_STOPPED.
 enum status source_open(const struct source_request *request, const struct log *log,
                         const atomic_bool *stop, struct source **source);
+
+// What source_open() would say of a file that is not there, without opening anything. STATUS_INPUT
+// with a sentence, or STATUS_OK of all else, and where what is said of the input may be wrong, too.
+enum status source_check(const struct source_request *request, const struct log *log);
+
 void source_close(struct source **source);
 
 // Read the next packet of any stream. Its `pos` says when it was there, by CLOCK_MONOTONIC. Of a

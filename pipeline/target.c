@@ -132,12 +132,40 @@ static enum status check_segments(const struct target *target, const struct log 
         return fail(log, STATUS_USAGE,
                     "%s numbers images; segments are named by the time, as in out-%%H%%M.mkv",
                     target->shown);
+    return STATUS_OK;
+}
+
+// The folder of a playlist, which the segments fill: the last part of its name is made.
+static void make_folder(const char *name)
+{
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", name);
+    char *slash = strrchr(folder, '/');
+    if (!slash || slash == folder)
+        return;
+    *slash = 0;
+    mkdir(folder, 0777);
+}
+
+static enum status check_segment(const struct target *target, const struct log *log)
+{
     char *name = target_segment_name(target, (int64_t)time(NULL), 0, 0);
     if (name)
         target_make_folders(target, name);
     enum status status = name ? file_check(name, true, log) : STATUS_MEMORY;
     free(name);
     return status;
+}
+
+enum status target_check(const struct target *target, const struct log *log)
+{
+    if (target->kind == TARGET_SEGMENTS)
+        return check_segment(target, log);
+    if (target->kind != TARGET_FILE)
+        return STATUS_OK;
+    if (target_is_playlist(target))
+        make_folder(target->name);
+    return check_file(target, log);
 }
 
 static enum status find_file(struct target *target, const struct target_request *request,
@@ -148,7 +176,7 @@ static enum status find_file(struct target *target, const struct target_request 
     enum status status = find_muxer(request->format, target->name, log, &target->muxer);
     if (status)
         return status;
-    return target->kind == TARGET_FILE ? check_file(target, log) : check_segments(target, log);
+    return target->kind == TARGET_FILE ? STATUS_OK : check_segments(target, log);
 }
 
 enum status target_init(const struct target_request *request, const struct log *log,

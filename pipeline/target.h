@@ -37,11 +37,15 @@ struct target {
     const struct claims *claims; // (optional)
 };
 
-// Find out. STATUS_USAGE with a sentence for what does not exist or does not fit, STATUS_OUTPUT for
-// folders that are not there and files that must not be replaced. Creates nothing. target_finish()
-// in either case.
+// Find out. STATUS_USAGE with a sentence for what does not exist or does not fit. Creates nothing.
+// target_finish() in either case.
 enum status target_init(const struct target_request *request, const struct log *log,
                         struct target *target);
+
+// Whether it may be written: STATUS_OUTPUT with a sentence for folders that are not there and files
+// that must not be replaced. Makes the folders of segments, no file.
+enum status target_check(const struct target *target, const struct log *log);
+
 void target_finish(struct target *target);
 
 // Whether it is somewhere that others watch while it is written, so that nothing may wait and all

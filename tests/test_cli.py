@@ -380,6 +380,22 @@ def test_existing_output_is_kept(run, tmp_path, clips):
     assert output.read_text() == "precious"
 
 
+def test_an_output_that_exists_is_told_after_mistakes_and_missing_inputs(run, tmp_path, clips):
+    for name in ("out.mp4", "second.txt"):
+        (tmp_path / name).write_text("precious")
+    assert run(clips["plain.mp4"], "out.mp4", "--crf", "99").code == 2
+    assert run(clips["plain.mp4"], "out.mp4", "-o", "x.mp4", "--preset", "warp").code == 2
+    for outputs in (["out.mp4"], ["hash:second.txt"], ["x.mp4", "-o", "out.mp4"]):
+        result = run("missing.mp4", *outputs)
+        assert result.code == 4 and "missing.mp4" in result.stderr
+        assert run(clips["plain.mp4"], *outputs).code == 5
+
+
+def test_the_folder_of_a_playlist_is_made(run, tmp_path, clips):
+    assert run("-q", clips["plain.mp4"], "hls/x.m3u8").code == 0
+    assert (tmp_path / "hls" / "x.m3u8").exists()
+
+
 def test_existing_output_is_replaced_when_allowed(run, tmp_path, clips):
     output = tmp_path / "out.mp4"
     output.write_text("old")
