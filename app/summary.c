@@ -68,6 +68,8 @@ static void print_outputs(const struct sluice_job *job, FILE *to)
             fprintf(to, ", %lld left out", (long long)figures.dropped);
         if (figures.missing)
             fprintf(to, ", %lld of them for want of room", (long long)figures.missing);
+        if (figures.unwatched)
+            fprintf(to, ", %lld not made as nobody watched", (long long)figures.unwatched);
         if (figures.files)
             fprintf(to, ", %lld segment%s", (long long)figures.files,
                     figures.files == 1 ? "" : "s");
@@ -123,10 +125,14 @@ void print_summary(const struct sluice_job *job, FILE *to)
     fprintf(to, "\npath      %s %s -> %s (%s) -> %s %s\n", summary->decoder, summary->input_format,
             summary->backend, summary->device, summary->encoder ? summary->encoder : "no encoder",
             summary->output_format);
+    bool busy = false;
     fprintf(to, "busy     ");
     for (int part = 0; part < SLUICE_PARTS; part++)
-        if (summary->busy[part] >= 0.005)
+        if (summary->busy[part] >= 0.005) {
             fprintf(to, " %s %.0f %%", part_names[part], 100 * summary->busy[part]);
+            busy = true;
+        }
+    fprintf(to, "%s", busy ? "" : " no part for 1 %");
     fprintf(to, "; processor %.0f %%; %.1f of up to %d frames in flight\n",
             100 * summary->cores_busy, summary->ring * summary->ring_occupancy, summary->ring);
     if (summary->seconds >= 1) // of less there is nothing to say
@@ -207,10 +213,11 @@ static json_t *outputs_json(const struct sluice_job *job)
     for (int k = 0; !sluice_job_output(job, k, &figures); k++)
         json_array_append_new(
             list,
-            json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "name",
+            json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "name",
                       text_or_null(figures.name), "encoder", text_or_null(figures.encoder),
                       "container", text_or_null(figures.container), "frames",
-                      (json_int_t)figures.frames, "dropped", (json_int_t)figures.dropped, "missing",
+                      (json_int_t)figures.frames, "dropped", (json_int_t)figures.dropped,
+                      "unwatched", (json_int_t)figures.unwatched, "missing",
                       (json_int_t)figures.missing, "bytes", (json_int_t)figures.bytes, "files",
                       (json_int_t)figures.files, "connects", (json_int_t)figures.connects, "failed",
                       figures.failed, "tap", figures.tap));

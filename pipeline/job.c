@@ -451,6 +451,7 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
     const AVFrame *shape = job->shape[0];
     int64_t start = job->source->start;
     job->video = (struct sink_video){
+        .name = job->source->name,
         .from = job->described,
         .stream = job->source->video,
         .live = source_is_live(job->source),

@@ -8,16 +8,19 @@
 #include <string.h>
 
 #include "pipeline/http.h"
+#include "pipeline/meter.h"
 
 #define BOUNDARY "sluice"
 #define NEXT_PART "\r\n--" BOUNDARY "\r\n"
 
 struct mjpeg {
     struct http *http;
+    char *title; // as HTML
     pthread_mutex_t lock;
     // ---- guarded by lock ----
     AVPacket *newest;
-    unsigned shown; // pictures so far; 0: none
+    unsigned shown;   // pictures so far; 0: none
+    int64_t shown_ns; // when the newest came
     // ---- mjpeg_show()'s ----
     AVPacket *next;
 };
@@ -128,32 +131,90 @@ static void answer_snapshot(void *mjpeg_, struct http_answer *answer)
         http_say(answer, 503, "text/plain", "There is no picture yet.\n");
 }
 
-static void answer_page(void *mjpeg, struct http_answer *answer)
+static void answer_age(void *mjpeg_, struct http_answer *answer)
 {
-    (void)mjpeg;
-    http_say(answer, 200, "text/html; charset=utf-8",
-             "<!DOCTYPE html>\n<html lang=\"en\">\n<title>sluice</title>\n"
-             "<body style=\"margin:0;background:#000\">\n"
-             "<img src=\"stream\" alt=\"live picture\" "
-             "style=\"width:100vw;height:100vh;object-fit:contain\">\n</html>\n");
+    struct mjpeg *mjpeg = mjpeg_;
+    char text[32];
+    pthread_mutex_lock(&mjpeg->lock);
+    int64_t age_ms = mjpeg->shown ? (meter_now_ns() - mjpeg->shown_ns) / 1000000 : -1;
+    pthread_mutex_unlock(&mjpeg->lock);
+    snprintf(text, sizeof text, "%lld\n", (long long)age_ms);
+    http_say(answer, 200, "text/plain", text);
 }
 
-static const struct http_page pages[] = {
-    {"/", answer_page}, {"/stream", answer_stream}, {"/snapshot.jpg", answer_snapshot}, {NULL}};
+// The picture fills the window. Once a second the page asks how old it is, says so when none comes,
+// and begins the stream anew when the server is back.
+static const char page[] =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>%s</title>\n"
+    "<body style=\"margin:0;background:#000;color:#fff;font:16px sans-serif\">\n"
+    "<img id=\"picture\" src=\"stream\" alt=\"live picture\" "
+    "style=\"display:block;width:100vw;height:100vh;object-fit:contain\">\n"
+    "<div style=\"position:fixed;left:8px;top:8px;background:#0008;padding:2px 6px\">%s "
+    "<span id=\"state\"></span></div>\n<script>\n"
+    "let gone = false\n"
+    "const state = document.getElementById('state'), picture = document.getElementById('picture')\n"
+    "setInterval(() => fetch('age').then(answer => answer.text()).then(age => {\n"
+    "  if (gone) picture.src = 'stream?' + Date.now()\n"
+    "  gone = false\n"
+    "  state.textContent = age < 0 ? 'no picture yet'\n"
+    "    : age > 3000 ? 'no new picture for ' + Math.round(age / 1000) + ' s' : ''\n"
+    "}).catch(() => { gone = true; state.textContent = 'not connected' }), 1000)\n"
+    "</script>\n</html>\n";
+
+static void answer_page(void *mjpeg_, struct http_answer *answer)
+{
+    const struct mjpeg *mjpeg = mjpeg_;
+    size_t size = sizeof page + 2 * strlen(mjpeg->title);
+    char *text = malloc(size);
+    if (!text)
+        return;
+    snprintf(text, size, page, mjpeg->title, mjpeg->title);
+    http_say(answer, 200, "text/html; charset=utf-8", text);
+    free(text);
+}
+
+static const struct http_page pages[] = {{"/", answer_page},
+                                         {"/age", answer_age},
+                                         {"/stream", answer_stream},
+                                         {"/snapshot.jpg", answer_snapshot},
+                                         {NULL}};
+
+// A copy that HTML shows as it is; NULL without memory.
+static char *html_of(const char *text)
+{
+    char *made = malloc(6 * strlen(text) + 1), *to = made;
+    for (; made && *text; text++) {
+        const char *entity = *text == '&'   ? "&amp;"
+                             : *text == '<' ? "&lt;"
+                             : *text == '>' ? "&gt;"
+                             : *text == '"' ? "&quot;"
+                                            : NULL;
+        if (entity)
+            to = stpcpy(to, entity);
+        else
+            *to++ = *text;
+    }
+    if (made)
+        *to = 0;
+    return made;
+}
 
 // ---- the other side ----
 
-enum status mjpeg_create(const char *address, const struct log *log, struct mjpeg **mjpeg)
+enum status mjpeg_create(const char *address, const char *title, const struct log *log,
+                         struct mjpeg **mjpeg)
 {
     struct mjpeg *made = *mjpeg = calloc(1, sizeof *made);
     if (!made)
         return STATUS_MEMORY;
     const struct http_request request = {address, "the picture", pages, made};
     pthread_mutex_init(&made->lock, NULL);
+    made->title = html_of(title ? title : "sluice");
     made->newest = av_packet_alloc();
     made->next = av_packet_alloc();
-    enum status status =
-        made->newest && made->next ? http_create(&request, log, &made->http) : STATUS_MEMORY;
+    enum status status = made->title && made->newest && made->next
+                             ? http_create(&request, log, &made->http)
+                             : STATUS_MEMORY;
     if (status)
         mjpeg_destroy(mjpeg);
     return status;
@@ -164,6 +225,7 @@ void mjpeg_destroy(struct mjpeg **mjpeg)
     if (!*mjpeg)
         return;
     http_destroy(&(*mjpeg)->http);
+    free((*mjpeg)->title);
     av_packet_free(&(*mjpeg)->newest);
     av_packet_free(&(*mjpeg)->next);
     pthread_mutex_destroy(&(*mjpeg)->lock);
@@ -186,6 +248,7 @@ enum status mjpeg_show(struct mjpeg *mjpeg, const AVPacket *jpeg)
     mjpeg->newest = mjpeg->next;
     mjpeg->next = old;
     mjpeg->shown++;
+    mjpeg->shown_ns = meter_now_ns();
     pthread_mutex_unlock(&mjpeg->lock);
     av_packet_unref(old);
     http_wake(mjpeg->http);

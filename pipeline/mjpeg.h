@@ -1,6 +1,7 @@
 // Motion JPEG over HTTP: a picture that moves, for browsers, FFmpeg, OpenCV and mpv.
 //
-//   /              a page with the picture
+//   /              a page with the picture, which says so when none comes, and goes on by itself
+//   /age           the milliseconds since the newest picture, as text; -1: there is none
 //   /stream        multipart/x-mixed-replace, a JPEG a part; MJPEG_WATCHERS at a time
 //   /snapshot.jpg  the newest picture; 503 while there is none
 //
@@ -19,8 +20,10 @@ enum { MJPEG_WATCHERS = 32 };
 
 struct mjpeg;
 
-// Listen at an address as http.h has them. STATUS_USAGE and STATUS_FAILED with a sentence.
-enum status mjpeg_create(const char *address, const struct log *log, struct mjpeg **mjpeg);
+// Listen at an address as http.h has them; the page is called `title` (optional). STATUS_USAGE and
+// STATUS_FAILED with a sentence.
+enum status mjpeg_create(const char *address, const char *title, const struct log *log,
+                         struct mjpeg **mjpeg);
 
 // Within a second, whatever the clients do. Leaves NULL, accepts NULL behind it.
 void mjpeg_destroy(struct mjpeg **mjpeg);

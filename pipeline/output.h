@@ -33,6 +33,7 @@ struct output_guard {
 
 // What goes in.
 struct output_streams {
+    const char *name;               // of the source, without secrets; it outlives the outputs
     const AVFormatContext *from;    // what the source holds: streams, chapters, tags
     int video;                      // the one of them that is filtered
     bool live;                      // a crash must leave what can be played

@@ -200,6 +200,7 @@ enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
         .connects = from->connects,
         .connected = from->connected,
         .failed = from->failed,
+        .unwatched = from->unwatched,
         .tap = from->tap,
     };
     return SLUICE_OK;

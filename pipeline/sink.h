@@ -41,6 +41,7 @@ static inline bool sink_is_asked(const struct sink_formats *formats)
 
 // What is known when the first frame has been filtered.
 struct sink_video {
+    const char *name;            // of the source, without secrets; it outlives the sink
     const AVFormatContext *from; // what the source holds: streams, chapters, tags
     int stream;                  // the one of them that is filtered
     bool live;                   // it plays in its own time
@@ -68,7 +69,8 @@ struct sink_output {
     int64_t missing;       // of those: there was no room on the disk for them
     int64_t bytes, files, connects;
     bool connected, failed;
-    bool tap; // it gets the picture of a tap
+    int64_t unwatched; // not made, because nobody watched
+    bool tap;          // it gets the picture of a tap
 };
 
 struct sink {
@@ -85,6 +87,7 @@ struct sink {
     _Atomic int64_t kept;     // of sinks that carry: frames that a stop does not take back
     bool has_threads;         // write() hands frames over, and `meter` is the sink's own to keep
     struct meter *meter;      // (optional) how long the busiest of its threads has been
+    _Atomic int64_t unwanted; // frames that nobody watched, or that one picture has no room for
     atomic_bool absent;       // a stop left it without a picture; set by finish()
     enum AVPixelFormat pixel; // of what is written: of the frames, unless open() changes it
 

@@ -329,6 +329,7 @@ static enum status describe(const struct encode_sink *self, AVCodecParameters **
     if (!*codec || avcodec_parameters_from_context(*codec, context) < 0)
         return STATUS_MEMORY;
     *streams = (struct output_streams){
+        .name = self->video.name,
         .from = self->video.from,
         .video = self->stream,
         .live = self->video.live,
@@ -560,6 +561,7 @@ static enum status write(struct sink *sink, AVFrame *frame)
     self->taken += frame != NULL;
     if (frame && (full || is_idle(self))) {
         self->base.kept++;
+        self->base.unwanted++;
         return STATUS_OK;
     }
     if (!frame || turn_is_none(self->turn))
@@ -649,6 +651,7 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
             .container = target->muxer->name,
             .frames = figures.packets,
             .dropped = figures.skipped,
+            .unwatched = sink->one_frame ? 0 : sink->unwanted,
             .missing = figures.missing,
             .bytes = sink->absent ? 0 : figures.bytes,
             .files = sink->absent ? 0 : figures.files,

@@ -257,7 +257,7 @@ static int64_t pending(const struct sink *sink)
 // What an output has neither written nor left out by the end has not come out of its encoder.
 static void count_missing(const struct branch *branch, struct sink_output *output)
 {
-    int64_t missing = branch->given - output->frames - output->dropped;
+    int64_t missing = branch->given - output->frames - output->dropped - branch->sink->unwanted;
     if (branch->finished && missing > 0)
         output->dropped += missing;
 }

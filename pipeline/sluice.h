@@ -334,7 +334,8 @@ struct sluice_output_figures {
     int64_t connects; // times that its address was reached
     bool connected;   // it is now
     bool failed;
-    bool tap; // it has the picture at a tap of the chain
+    int64_t unwatched; // not encoded, because nobody watched
+    bool tap;          // it has the picture at a tap of the chain
 };
 
 // Output number `index` from 0. SLUICE_END past the last. Any thread while the job exists.

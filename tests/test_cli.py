@@ -864,6 +864,13 @@ def test_strict_says_why_it_failed_even_when_quiet(run, tmp_path, clips):
     assert result.code == 1 and "--strict" in result.stderr
 
 
+def test_pictures_that_nobody_wants_are_not_left_out(run, clips, tmp_path):
+    """Of one image beside a film, and of a page that nobody looks at."""
+    result = run(clips["plain.mp4"], "o.mkv", "-o", "one.png", "-o", "mjpeg:127.0.0.1:0")
+    assert result.code == 0 and "left out" not in result.stderr
+    assert re.search(r"mjpeg:127.0.0.1:0  \d frames?, \d+ not made as nobody watched", result.stderr)
+
+
 def test_an_end_by_count_does_not_wait_for_more_input(clips, tmp_path):
     """A pipe that stays open after the frames that are wanted."""
     y4m = tools.ffmpeg("-i", clips["plain.mp4"], "-frames:v", 6, "-f", "yuv4mpegpipe", "-").stdout

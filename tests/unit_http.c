@@ -152,7 +152,7 @@ static void show(struct mjpeg *mjpeg, char value, int size)
 static struct mjpeg *serve(void)
 {
     struct mjpeg *mjpeg;
-    assert_int_equal(mjpeg_create("127.0.0.1:0", &silent, &mjpeg), STATUS_OK);
+    assert_int_equal(mjpeg_create("127.0.0.1:0", "<cam>", &silent, &mjpeg), STATUS_OK);
     return mjpeg;
 }
 
@@ -410,7 +410,14 @@ static void a_snapshot_is_the_newest_picture(void **state)
     fd = ask(mjpeg_url(mjpeg), "/");
     hear_head(fd, text, sizeof text);
     assert_non_null(strstr(text, "text/html"));
+    ssize_t heard = read(fd, text, sizeof text - 1);
+    assert_true(heard > 0);
+    text[heard] = 0;
+    assert_non_null(strstr(text, "<title>&lt;cam&gt;</title>"));
+    assert_non_null(strstr(text, "display:block"));
     close(fd);
+    static const char age[] = "GET /age HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    assert_int_equal(code_of(mjpeg_url(mjpeg), age), 200);
     assert_int_equal(mjpeg_watchers(mjpeg), 0);
     destroy_at_once(&mjpeg);
 }
