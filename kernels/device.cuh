@@ -76,17 +76,37 @@ static __device__ inline uint8_t *view_at(const struct view *view, int x, int y)
     return view->data[blockIdx.z] + (int64_t)y * view->stride + (int64_t)x * view->step;
 }
 
-static __device__ inline int unit_sample(const struct view *view, int unit)
+// Of a unit of one byte, or of two.
+template <typename Unit> static __device__ inline int unit_sample(const struct view *view, int unit)
 {
+    if (sizeof(Unit) == 1)
+        return unit >> view->shift;
     if (view->swapped)
         unit = (int)__byte_perm((uint32_t)unit, 0, 0x4401);
-    return unit >> view->shift;
+    return min(unit >> view->shift, view->most);
 }
 
 static __device__ inline int view_read(const struct view *view, int x, int y)
 {
     const uint8_t *at = view_at(view, x, y);
-    return unit_sample(view, view->bytes == 1 ? __ldg(at) : __ldg((const uint16_t *)at));
+    return view->bytes == 1 ? unit_sample<uint8_t>(view, __ldg(at))
+                            : unit_sample<uint16_t>(view, __ldg((const uint16_t *)at));
+}
+
+// Plain samples as they lie side by side, none above the largest.
+static __device__ inline uint32_t plain_pair(const struct view *view, uint32_t pair)
+{
+    return __vminu2(pair, (uint32_t)view->most * 0x10001u);
+}
+
+static __device__ inline four<uint8_t> plain_four(const struct view *, four<uint8_t> units)
+{
+    return units;
+}
+
+static __device__ inline four<uint16_t> plain_four(const struct view *view, four<uint16_t> units)
+{
+    return {plain_pair(view, units.low), plain_pair(view, units.high)};
 }
 
 static __device__ inline void view_write(const struct view *view, int x, int y, int value)
@@ -108,7 +128,7 @@ static __device__ inline void view_load_rows(const struct view *view, int x, con
         units[k] = four_load<T>(view_at(view, x, y[k]));
     for (int k = 0; k < ROWS; k++)
         for (int i = 0; i < FOUR; i++)
-            value[k][i] = unit_sample(view, four_get(units[k], i));
+            value[k][i] = unit_sample<T>(view, four_get(units[k], i));
 }
 
 // Samples x .. x + 3 of some rows, x being a multiple of four; zeros from column `width` on. All

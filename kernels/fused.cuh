@@ -190,8 +190,11 @@ static __device__ inline void look_up_samples(const struct fused *f, uint8_t *sa
         uint32_t *words = (uint32_t *)(samples + row * S::stride + column * 16);
         bool beyond =
             from->border == BORDER_ZERO && (unsigned)(at.y + row) >= (unsigned)from->height;
-        if (!beyond)
-            words_lookup<S::BYTES, 4>(&from->lookup, words);
+        if (beyond)
+            continue;
+        for (int k = 0; k < 4 && S::BYTES == 2; k++)
+            words[k] = plain_pair(&from->view, words[k]);
+        words_lookup<S::BYTES, 4>(&from->lookup, words);
     }
 }
 

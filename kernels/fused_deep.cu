@@ -137,6 +137,9 @@ static __device__ inline struct deep_group filter_down(const struct fused *f,
     struct parts sum[2] = {};
     for (int k = 0; k < S::BYTES; k++)
         load_band<S>(samples[k], at + 16 * k);
+    for (int k = 0; k < S::BYTES && S::BYTES == 2 && !FULL; k++)
+        for (int m = 0; m < S::matrices; m++)
+            samples[k][m] = plain_pair(&f->source.view, samples[k][m]);
 #pragma unroll
     for (int s = 0; 4 * s < S::matrices; s++)
         sum_down<S>(b, s, samples, sum);

@@ -39,6 +39,7 @@ struct view {
     int step;
     int bytes;     // of a unit: 1 or 2
     int shift;     // bits below the sample
+    int most;      // the largest sample; units of two bytes may hold more, which reads as that
     bool swapped;  // the unit is big-endian
     bool adjacent; // units lie side by side, and each fourth one at a multiple of four units
     bool plain;    // adjacent, and a unit is the sample itself
@@ -113,7 +114,8 @@ struct whole {
     const struct op *op; // host memory
     int width, height;
     int depth;             // of the samples that it sees
-    const uint8_t *from;   // plain samples, of one byte up to 8 bits, two above
+    const uint8_t *from;   // plain samples, of one byte up to 8 bits, two above: see op.h for those
+                           // above their depth
     int from_stride;       // bytes, may be negative
     uint8_t *to;           // plain samples; NULL: not wanted
     int to_stride;         // bytes, may be negative
@@ -154,7 +156,8 @@ static inline bool view_is_adjacent(const struct view *view)
 // `bytes`.
 static inline struct view view_plain(void *data, ptrdiff_t frame_step, int stride, int bytes)
 {
-    struct view view = {.stride = stride, .step = bytes, .bytes = bytes};
+    struct view view = {
+        .stride = stride, .step = bytes, .bytes = bytes, .most = max_sample(8 * bytes)};
     for (int k = 0; k < FRAMES; k++)
         view.data[k] = (uint8_t *)data + k * frame_step;
     view.plain = view.adjacent = view_is_adjacent(&view);
@@ -218,6 +221,8 @@ cudaError_t convolve_tile_async(const struct stencil *stencil, cudaStream_t stre
 size_t whole_constants(const struct op *op, int width, int height, void *to);
 size_t whole_scratch(const struct op *op, int width, int height);
 cudaError_t whole_async(const struct whole *whole, cudaStream_t stream);
+// The source as it is, but for samples above their depth.
+cudaError_t whole_copy_async(const struct whole *whole, cudaStream_t stream);
 
 cudaError_t statistics_async(const struct whole *whole, cudaStream_t stream);
 

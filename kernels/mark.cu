@@ -2,22 +2,13 @@
 #include "kernels/match.cuh"
 
 struct mark {
-    const uint8_t *from;
     uint8_t *to;
-    int from_stride, to_stride;
+    int to_stride;
     int width, height;
     int shift_x, shift_y;
     const struct op_matches *matches;
     const int3 *shape; // width, height and value of each template
 };
-
-template <typename T> static __global__ void mark_copy(const __grid_constant__ struct mark m)
-{
-    int x = blockIdx.x * LANES + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
-    if (x < m.width && y < m.height)
-        ((T *)(m.to + (i64)y * m.to_stride))[x] =
-            __ldg((const T *)(m.from + (i64)y * m.from_stride) + x);
-}
 
 static __device__ inline bool is_framed(const struct mark *m, int k, int x, int y)
 {
@@ -63,9 +54,7 @@ extern "C" size_t mark_constants(const struct op_mark *op, void *to)
 extern "C" cudaError_t mark_async(const struct whole *whole, cudaStream_t stream)
 {
     const struct op_mark *op = &whole->op->mark;
-    struct mark m = {.from = whole->from,
-                     .to = whole->to,
-                     .from_stride = whole->from_stride,
+    struct mark m = {.to = whole->to,
                      .to_stride = whole->to_stride,
                      .width = whole->width,
                      .height = whole->height,
@@ -73,14 +62,13 @@ extern "C" cudaError_t mark_async(const struct whole *whole, cudaStream_t stream
                      .shift_y = op->shift_y,
                      .matches = (const struct op_matches *)whole->reads,
                      .shape = (const int3 *)whole->constants};
-    const dim3 grid = blocks_of(m.width, m.height, LANES, 8), block = dim3(LANES, 8);
     const dim3 frames = dim3((unsigned)op->most, 8);
-    if (whole->depth > 8) {
-        mark_copy<uint16_t><<<grid, block, 0, stream>>>(m);
+    cudaError_t error = whole_copy_async(whole, stream);
+    if (error)
+        return error;
+    if (whole->depth > 8)
         mark_frames<uint16_t><<<frames, 128, 0, stream>>>(m);
-    } else {
-        mark_copy<uint8_t><<<grid, block, 0, stream>>>(m);
+    else
         mark_frames<uint8_t><<<frames, 128, 0, stream>>>(m);
-    }
     return cudaGetLastError();
 }

@@ -15,13 +15,15 @@ template <typename T, int FOURS> struct alignas(sizeof(four<T>) * FOURS) stretch
 
 template <typename From, typename To, int FOURS>
 static __device__ inline void copy_stretch(stretch<To, FOURS> *to, const stretch<From, FOURS> *from,
-                                           const struct lookup *lookup, const uint16_t *shared)
+                                           const struct view *view, const struct lookup *lookup,
+                                           const uint16_t *shared)
 {
     stretch<To, FOURS> made;
     for (int k = 0; k < FOURS; k++) {
         int value[FOUR];
+        four<From> units = plain_four(view, from->part[k]);
         for (int i = 0; i < FOUR; i++) {
-            value[i] = four_get(from->part[k], i);
+            value[i] = four_get(units, i);
             if (sizeof(From) > 1)
                 value[i] = look_up_one(lookup, value[i]);
             else if (lookup->table)
@@ -94,7 +96,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
             int y = first + k * WARPS;
             if (y < sink.height)
                 copy_stretch((stretch<To, fours> *)view_at(&sink.view[0], x, y), &from[k],
-                             &sink.lookup, shared);
+                             &source.view, &sink.lookup, shared);
         }
         return;
     }

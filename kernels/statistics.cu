@@ -41,8 +41,9 @@ static __global__ void begin_kernel(struct statistics *found)
 // their order means nothing.
 template <typename T>
 static __global__ void count_kernel(const uint8_t *from, int stride, int width, int height,
-                                    int shift, struct statistics *found)
+                                    int depth, struct statistics *found)
 {
+    const unsigned most = (1u << depth) - 1;
     __shared__ unsigned bin[STATISTICS_BINS];
     struct part part = {UINT16_MAX, 0, 0, 0};
     bin[threadIdx.x] = 0;
@@ -50,12 +51,12 @@ static __global__ void count_kernel(const uint8_t *from, int stride, int width, 
     for (int y = blockIdx.x; y < height; y += gridDim.x) {
         const T *row = (const T *)(from + (ptrdiff_t)y * stride);
         for (int x = threadIdx.x; x < width; x += THREADS) {
-            u64 value = row[x];
+            u64 value = min((unsigned)row[x], most);
             part.low = value < part.low ? value : part.low;
             part.high = value > part.high ? value : part.high;
             part.sum += value;
             part.squares += value * value;
-            atomicAdd(&bin[value >> shift], 1u);
+            atomicAdd(&bin[value >> (depth - 8)], 1u);
         }
     }
     __syncthreads();
@@ -72,41 +73,17 @@ static __global__ void count_kernel(const uint8_t *from, int stride, int width, 
 
 // ---- launcher ----
 
-// Strides may be negative, which no copy of planes allows.
-static cudaError_t copy_async(const struct whole *whole, size_t row_bytes, cudaStream_t stream)
-{
-    const uint8_t *from = whole->from;
-    uint8_t *to = whole->to;
-    int from_stride = whole->from_stride, to_stride = whole->to_stride;
-    size_t rows = (size_t)whole->height;
-    if (from_stride < 0 && to_stride < 0) {
-        from += (ptrdiff_t)(rows - 1) * from_stride;
-        to += (ptrdiff_t)(rows - 1) * to_stride;
-        from_stride = -from_stride;
-        to_stride = -to_stride;
-    }
-    if (from_stride > 0 && to_stride > 0)
-        return cudaMemcpy2DAsync(to, (size_t)to_stride, from, (size_t)from_stride, row_bytes, rows,
-                                 cudaMemcpyDeviceToDevice, stream);
-    cudaError_t error = cudaSuccess;
-    for (size_t y = 0; y < rows && !error; y++)
-        error = cudaMemcpyAsync(to + (ptrdiff_t)y * to_stride, from + (ptrdiff_t)y * from_stride,
-                                row_bytes, cudaMemcpyDeviceToDevice, stream);
-    return error;
-}
-
 extern "C" cudaError_t statistics_async(const struct whole *whole, cudaStream_t stream)
 {
     struct statistics *found = (struct statistics *)whole->side;
-    int blocks = whole->height < BLOCKS ? whole->height : BLOCKS, shift = whole->depth - 8;
+    int blocks = whole->height < BLOCKS ? whole->height : BLOCKS;
     begin_kernel<<<1, THREADS, 0, stream>>>(found);
     if (whole->depth > 8)
         count_kernel<uint16_t><<<blocks, THREADS, 0, stream>>>(
-            whole->from, whole->from_stride, whole->width, whole->height, shift, found);
+            whole->from, whole->from_stride, whole->width, whole->height, whole->depth, found);
     else
         count_kernel<uint8_t><<<blocks, THREADS, 0, stream>>>(
-            whole->from, whole->from_stride, whole->width, whole->height, shift, found);
+            whole->from, whole->from_stride, whole->width, whole->height, whole->depth, found);
     cudaError_t error = cudaGetLastError();
-    size_t row_bytes = (size_t)whole->width * (whole->depth > 8 ? 2 : 1);
-    return error || !whole->to ? error : copy_async(whole, row_bytes, stream);
+    return error || !whole->to ? error : whole_copy_async(whole, stream);
 }

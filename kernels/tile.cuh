@@ -56,17 +56,17 @@ static __device__ inline bool tile_has_results(const struct tile *tile)
 // ---- filling ----
 
 // A four of the tile from one in memory: shifted, swapped, looked up, as the source asks for it.
-// PLAIN: it asks for nothing.
+// PLAIN: it asks for nothing of these.
 template <bool PLAIN, typename T, typename Unit>
 static __device__ inline four<T> tile_four(const struct source *from, const uint16_t *shared,
                                            four<Unit> units)
 {
     if constexpr (PLAIN) {
-        return units;
+        return plain_four(&from->view, units);
     } else {
         int value[FOUR];
         for (int i = 0; i < FOUR; i++) {
-            value[i] = unit_sample(&from->view, four_get(units, i));
+            value[i] = unit_sample<Unit>(&from->view, four_get(units, i));
             if (from->lookup.table)
                 value[i] =
                     sizeof(Unit) == 1 ? shared[value[i]] : look_up(from->lookup.table, value[i]);

@@ -281,6 +281,7 @@ static struct wavelet kernel_arguments(const struct whole *whole, const struct l
     w.spline_energy = w.energy + (size_t)layout->direct_blocks * layout->filters;
     w.from = whole->from;
     w.from_stride = whole->from_stride;
+    w.most = max_sample(whole->depth);
     w.black = (float)op->black;
     w.to = whole->to;
     w.to_stride = whole->to_stride;

@@ -106,6 +106,7 @@ struct wavelet {
     float *energy, *spline_energy;
     const uint8_t *from;
     int from_stride;
+    int most; // the largest sample; what is above reads as that
     float black;
     uint8_t *to;
     int to_stride;

@@ -12,6 +12,11 @@ template <typename T> struct alignas(FOUR * sizeof(T)) word {
     T sample[FOUR];
 };
 
+static __device__ inline float less_black(const struct wavelet *w, int sample)
+{
+    return (float)min(sample, w->most) - w->black;
+}
+
 // Four samples of a row of the picture from column x on, less black; where they are WORDS in one,
 // else those behind the last are the last.
 template <typename T, bool WORDS>
@@ -24,8 +29,8 @@ static __device__ inline float4 read_four(const struct wavelet *w, int y, int x)
     else
         for (int i = 0; i < FOUR; i++)
             four.sample[i] = row[min(x + i, w->width - 1)];
-    return make_float4(four.sample[0] - w->black, four.sample[1] - w->black,
-                       four.sample[2] - w->black, four.sample[3] - w->black);
+    return make_float4(less_black(w, four.sample[0]), less_black(w, four.sample[1]),
+                       less_black(w, four.sample[2]), less_black(w, four.sample[3]));
 }
 
 // Four cells of the row that a row of samples gives.
@@ -46,7 +51,7 @@ static __device__ inline void put_four(const struct wavelet *w, struct wavelet_c
         if (there)
             cell = w->cell[level->cell_x + x + i];
         if (x + i >= 0)
-            to[i] = there && cell.count ? (float)from[cell.first] - w->black : 0;
+            to[i] = there && cell.count ? less_black(w, from[cell.first]) : 0;
     }
 }
 

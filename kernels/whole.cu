@@ -42,3 +42,23 @@ extern "C" cudaError_t whole_async(const struct whole *whole, cudaStream_t strea
         return cudaErrorNotSupported;
     }
 }
+
+static struct view view_of(const uint8_t *data, int stride, int depth)
+{
+    struct view view = view_plain((uint8_t *)data, 0, stride, depth > 8 ? 2 : 1);
+    view.most = max_sample(depth);
+    return view;
+}
+
+extern "C" cudaError_t whole_copy_async(const struct whole *whole, cudaStream_t stream)
+{
+    const struct source source = {.view = view_of(whole->from, whole->from_stride, whole->depth),
+                                  .width = whole->width,
+                                  .height = whole->height};
+    const struct sink sink = {.view = {view_of(whole->to, whole->to_stride, whole->depth)},
+                              .views = 1,
+                              .width = whole->width,
+                              .height = whole->height,
+                              .frames = 1};
+    return pointwise_copy_async(&source, &sink, stream);
+}
