@@ -93,10 +93,23 @@ static __device__ inline int view_read(const struct view *view, int x, int y)
                             : unit_sample<uint16_t>(view, __ldg((const uint16_t *)at));
 }
 
-// Plain samples as they lie side by side, none above the largest.
+// Two plain samples in a word, none above the largest.
 static __device__ inline uint32_t plain_pair(const struct view *view, uint32_t pair)
 {
     return __vminu2(pair, (uint32_t)view->most * 0x10001u);
+}
+
+// The same of some words, by looking for what is above, which only damage is, and stepping over the
+// rest. Which of the two costs less has to be measured.
+template <int WORDS>
+static __device__ inline void limit_damage(const struct view *view, uint32_t word[WORDS])
+{
+    uint32_t any = 0;
+    for (int k = 0; k < WORDS; k++)
+        any |= word[k];
+    if (any & ~((uint32_t)view->most * 0x10001u))
+        for (int k = 0; k < WORDS; k++)
+            word[k] = plain_pair(view, word[k]);
 }
 
 static __device__ inline four<uint8_t> plain_four(const struct view *, four<uint8_t> units)
@@ -126,9 +139,13 @@ static __device__ inline void view_load_rows(const struct view *view, int x, con
     four<T> units[ROWS];
     for (int k = 0; k < ROWS; k++)
         units[k] = four_load<T>(view_at(view, x, y[k]));
+    if (view->plain)
+        for (int k = 0; k < ROWS; k++)
+            units[k] = plain_four(view, units[k]);
     for (int k = 0; k < ROWS; k++)
         for (int i = 0; i < FOUR; i++)
-            value[k][i] = unit_sample<T>(view, four_get(units[k], i));
+            value[k][i] =
+                view->plain ? four_get(units[k], i) : unit_sample<T>(view, four_get(units[k], i));
 }
 
 // Samples x .. x + 3 of some rows, x being a multiple of four; zeros from column `width` on. All

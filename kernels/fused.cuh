@@ -192,8 +192,8 @@ static __device__ inline void look_up_samples(const struct fused *f, uint8_t *sa
             from->border == BORDER_ZERO && (unsigned)(at.y + row) >= (unsigned)from->height;
         if (beyond)
             continue;
-        for (int k = 0; k < 4 && S::BYTES == 2; k++)
-            words[k] = plain_pair(&from->view, words[k]);
+        if (S::BYTES == 2)
+            limit_damage<4>(&from->view, words);
         words_lookup<S::BYTES, 4>(&from->lookup, words);
     }
 }

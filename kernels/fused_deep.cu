@@ -138,8 +138,11 @@ static __device__ inline struct deep_group filter_down(const struct fused *f,
     for (int k = 0; k < S::BYTES; k++)
         load_band<S>(samples[k], at + 16 * k);
     for (int k = 0; k < S::BYTES && S::BYTES == 2 && !FULL; k++)
-        for (int m = 0; m < S::matrices; m++)
-            samples[k][m] = plain_pair(&f->source.view, samples[k][m]);
+        if (S::GRADIENT)
+            limit_damage<S::matrices>(&f->source.view, samples[k]);
+        else
+            for (int m = 0; m < S::matrices; m++)
+                samples[k][m] = plain_pair(&f->source.view, samples[k][m]);
 #pragma unroll
     for (int s = 0; 4 * s < S::matrices; s++)
         sum_down<S>(b, s, samples, sum);
@@ -458,7 +461,7 @@ static cudaError_t launch_any(const struct fused *f, cudaStream_t stream)
 
 template <typename S> static cudaError_t launch(const struct fused *f, cudaStream_t stream)
 {
-    if constexpr (S::BYTES == 2 && S::REACH <= 8)
+    if constexpr (S::BYTES == 2)
         if (f->down_shift == f->along_shift)
             return launch_any<S, true>(f, stream);
     return launch_any<S, false>(f, stream);
