@@ -133,8 +133,8 @@ def test_rtsp_server_that_comes_and_goes_gets_the_picture_again(tmp_path):
 def test_frozen_rtsp_server_holds_up_nobody(tmp_path):
     got = tmp_path / "got.ts"
     with rtsp(recorder(got)) as server, \
-            Job(tmp_path, NOISE, "rec.mkv", "-f", "null", "--option", "qp=4", "-o", server.urls[0],
-                "--stall-timeout", "1s", "--open-timeout", "1s") as job:
+            Job(tmp_path, NOISE, "rec.mkv", "-f", "null", "--preset", "ultrafast", "--option", "qp=4", "-o",
+                server.urls[0], "--stall-timeout", "1s", "--open-timeout", "1s") as job:
         until(lambda: size_of(got) > 20000)
         server.freeze()
         job.await_words("is lost", limit=30)
