@@ -191,10 +191,10 @@ static json_t *input_json(const struct settings *settings, const struct sluice_s
 {
     if (!summary)
         return json_pack("{s:o}", "name", public_name(settings->config.input));
-    return json_pack("{s:o, s:o, s:o, s:i, s:i}", "name", text_or_null(summary->input), "codec",
-                     text_or_null(summary->input_codec), "pixel_format",
+    return json_pack("{s:o, s:o, s:o, s:i, s:i, s:o}", "name", text_or_null(summary->input),
+                     "codec", text_or_null(summary->input_codec), "pixel_format",
                      text_or_null(summary->input_format), "width", summary->width, "height",
-                     summary->height);
+                     summary->height, "tls", text_or_null(summary->input_tls));
 }
 
 static json_t *output_json(const struct settings *settings, const struct sluice_summary *summary)

@@ -286,6 +286,12 @@ enum reach_peer reach_peer(const struct reach *reach)
     return reach->tls_verify ? REACH_PEER_VERIFIED : REACH_PEER_UNVERIFIED;
 }
 
+const char *reach_peer_name(const struct reach *reach)
+{
+    static const char *const names[] = {NULL, "unverified", "verified"};
+    return names[reach_peer(reach)];
+}
+
 // ---- life ----
 
 static bool copy_text(const char *from, char **to)

@@ -59,6 +59,7 @@ enum reach_peer {
     REACH_PEER_VERIFIED,
 };
 enum reach_peer reach_peer(const struct reach *reach);
+const char *reach_peer_name(const struct reach *reach); // "verified", "unverified"; NULL: plain
 
 // Whether this FFmpeg can verify the other side of such an address.
 bool reach_can_verify(const char *url);

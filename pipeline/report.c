@@ -315,6 +315,7 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .seconds = job->seconds,
         .media_seconds = (double)job->media_us * 1e-6,
         .input = job->source->name,
+        .input_tls = reach_peer_name(job->source->reach),
         .input_codec = avcodec_get_name(source_video(job->source)->codecpar->codec_id),
         .input_format = job->input_format,
         .output = job->output_name,

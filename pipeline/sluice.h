@@ -402,8 +402,9 @@ struct sluice_summary {
     int64_t bytes_out;    // of the output, 0 if it has none
 
     const char *input, *input_codec, *input_format; // name, codec, pixel format
-    const char *output, *encoder, *output_format;   // encoder NULL when there is none
-    const char *backend, *device, *decoder;         // names, for people
+    const char *input_tls; // whether the server is known: "verified", "unverified"; NULL: no TLS
+    const char *output, *encoder, *output_format; // encoder NULL when there is none
+    const char *backend, *device, *decoder;       // names, for people
     int width, height;
 
     double busy[SLUICE_PARTS]; // share of the time that each part was working, 0 to 1
