@@ -14,8 +14,9 @@
 //     sluice_job_destroy(&job);
 //
 // In every struct zero or NULL means the default. Several jobs may run in one process; the library
-// has no state of its own, never exits, never prints and installs no signal handler. (FFmpeg's log
-// level is the process's; see sluice_ffmpeg_log().)
+// has no state of its own, never exits, never prints and installs no signal handler. FFmpeg and the
+// encoders behind it do print, by FFmpeg's log, whose level is the process's: sluice_ffmpeg_log(-8)
+// makes them silent.
 //
 // Text is UTF-8. Times are seconds unless a name says otherwise.
 #pragma once
