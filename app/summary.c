@@ -138,9 +138,8 @@ void print_summary(const struct sluice_job *job, FILE *to)
     if (summary->seconds >= 1) // of less there is nothing to say
         fprintf(to, "verdict   %s\n", summary->verdict);
     if (summary->stopped)
-        fprintf(to,
-                "stopped   before the end of %s, as asked; the output ends with its last frame\n",
-                summary->input);
+        fprintf(to, "stopped   before the end of %s, as asked%s\n", summary->input,
+                summary->frames_out ? "; the output ends with its last frame" : "");
     print_ledger(summary, to);
     print_outputs(job, to);
     print_records(job, to);

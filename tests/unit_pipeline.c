@@ -11,8 +11,10 @@
 
 #include <libavutil/pixdesc.h>
 
+#include "pipeline/budget.h"
 #include "pipeline/file.h"
 #include "pipeline/drift.h"
+#include "pipeline/hold.h"
 #include "pipeline/latency.h"
 #include "pipeline/meter.h"
 #include "pipeline/names.h"
@@ -480,6 +482,62 @@ static void a_frame_waits_for_those_that_are_shown_before_it(void **state)
     latency_destroy(&latency);
 }
 
+// ---- hold ----
+
+// A packet of stream 0, of `size` bytes.
+static AVPacket *sound_at(int64_t ms, int size)
+{
+    AVPacket *packet = av_packet_alloc();
+    assert_int_equal(av_new_packet(packet, size), 0);
+    packet->pts = packet->dts = ms;
+    return packet;
+}
+
+static enum status note_time(void *last_, AVPacket *packet)
+{
+    int64_t *last = last_;
+    assert_true(packet->dts > *last); // in order
+    *last = packet->dts;
+    return STATUS_OK;
+}
+
+// What sounds while the pictures that came are shown is given out, and no more, though a reordered
+// picture comes later.
+static void sound_is_held_until_its_picture_comes(void **state)
+{
+    (void)state;
+    struct hold hold;
+    AVFormatContext *from = avformat_alloc_context();
+    avformat_new_stream(from, NULL)->time_base = (AVRational){1, 1000};
+    assert_int_equal(hold_init(&hold, from, (AVRational){25, 1}), STATUS_OK);
+    avformat_free_context(from);
+    AVPacket *video = av_packet_alloc();
+    int64_t last = -1;
+    for (int64_t ms = 0; ms < 500; ms += 20) {
+        AVPacket *sound = sound_at(ms, 10);
+        assert_true(hold_is_ahead(&hold, sound));
+        assert_int_equal(hold_put(&hold, &sound), STATUS_OK);
+        assert_null(sound);
+    }
+    const int64_t shown_us[] = {0, 160000, 80000}, until_ms[] = {20, 180, 180};
+    for (int k = 0; k < 3; k++) {
+        video->pos = shown_us[k];
+        hold_note_video(&hold, video, (AVRational){1, 25});
+        assert_int_equal(hold_release(&hold, hold.end_us, note_time, &last), STATUS_OK);
+        assert_int_equal(last, until_ms[k]);
+    }
+    assert_int_equal(hold_drop(&hold), 15);
+    AVPacket *late = sound_at(150, 10), *large = sound_at(900, (int)budget_packets);
+    assert_false(hold_is_ahead(&hold, late));
+    assert_int_equal(hold_put(&hold, &large), STATUS_OK);
+    assert_true(hold_is_full(&hold));
+    assert_int_equal(hold_release(&hold, hold.end_us, note_time, &last), STATUS_OK);
+    assert_int_equal(last, 900); // memory comes first
+    av_packet_free(&late);
+    av_packet_free(&video);
+    hold_finish(&hold);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -498,6 +556,7 @@ int main(void)
         cmocka_unit_test(what_gathers_at_the_beginning_is_given_time),
         cmocka_unit_test(a_clock_that_drifts_is_followed),
         cmocka_unit_test(a_frame_waits_for_those_that_are_shown_before_it),
+        cmocka_unit_test(sound_is_held_until_its_picture_comes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
