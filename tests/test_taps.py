@@ -247,7 +247,7 @@ def test_secrets_of_a_tap_are_not_shown_in_refusals(tmp_path, clips):
     result = tools.sluice(clips["plain.mp4"], "a.mkv", "--replay", "j", "-f",
                           "tap='rtmp://user:geheim@127.0.0.1:1/live/s'", cwd=tmp_path)
     assert result.code == 2 and "geheim" not in result.stderr
-    assert "tap=rtmp://user:***@127.0.0.1:1/live/s would go" in result.stderr
+    assert "tap=rtmp://user:***@127.0.0.1:1/live/s cannot be left out" in result.stderr
 
 
 # ---- live ----
@@ -270,9 +270,9 @@ def test_changes_reach_taps_and_taps_stay(tmp_path):
     chain = "brightness=10,tap='hash:a.txt',sobel"
     with live.Job(tmp_path, PLAIN, "hash:b.txt", "--control", "c", "-f", chain) as job:
         job.await_frames(5)
-        for line, words in (("set tap.output=c.mkv", "tap=c.mkv would change"),
-                            ("chain sobel", "tap=hash:a.txt would go"),
-                            ("chain tap=hash:a.txt,tap=n.mkv", "tap=n.mkv would be new")):
+        for line, words in (("set tap.output=c.mkv", "tap=c.mkv cannot be changed"),
+                            ("chain sobel", "tap=hash:a.txt cannot be left out"),
+                            ("chain tap=hash:a.txt,tap=n.mkv", "tap=n.mkv cannot be added")):
             line = line.replace("hash:a.txt", "'hash:a.txt'")
             result = tools.sluice("ctl", "c", *line.split(" ", 1), cwd=tmp_path)
             assert result.code and words in result.text + result.stderr
@@ -312,4 +312,4 @@ def test_a_journal_is_replayed_with_its_taps(tmp_path, clips):
     for name in ("a.txt", "b.txt", "s"):
         assert (first / name).read_text() == (second / name).read_text(), name
     result = tools.sluice(clips["plain.mp4"], "hash:c.txt", "--replay", first / "j", "-f", "gray", cwd=second)
-    assert result.code == 2 and "would be new" in result.stderr
+    assert result.code == 2 and "cannot be added" in result.stderr
