@@ -238,23 +238,59 @@ static bool takes_one_stream(const AVOutputFormat *muxer)
     return av_match_name(muxer->name, "image2,rtp,mjpeg");
 }
 
-static bool container_takes(const AVOutputFormat *muxer, const AVStream *stream)
+// MPEG-TS's muxer takes anything, but what it has no stream type or descriptor for it stores as
+// private data that nobody reads (ISO/IEC 13818-1, table 2-34; ETSI EN 300 468).
+static bool transport_has_name(enum AVCodecID id, const char *file)
 {
-    const AVCodecParameters *about = stream->codecpar;
-    if (about->codec_type == AVMEDIA_TYPE_ATTACHMENT) // files within the file: fonts, pictures
+    static const enum AVCodecID named[] = {
+        AV_CODEC_ID_MP2,          AV_CODEC_ID_MP3,          AV_CODEC_ID_AAC,
+        AV_CODEC_ID_AAC_LATM,     AV_CODEC_ID_AC3,          AV_CODEC_ID_EAC3,
+        AV_CODEC_ID_DTS,          AV_CODEC_ID_TRUEHD,       AV_CODEC_ID_OPUS,
+        AV_CODEC_ID_S302M,        AV_CODEC_ID_DVB_SUBTITLE, AV_CODEC_ID_DVB_TELETEXT,
+        AV_CODEC_ID_ARIB_CAPTION,
+    };
+    if (id == AV_CODEC_ID_PCM_BLURAY || id == AV_CODEC_ID_HDMV_PGS_SUBTITLE)
+        return av_match_ext(file, "m2ts");
+    for (size_t k = 0; k < sizeof named / sizeof *named; k++)
+        if (named[k] == id)
+            return true;
+    return false;
+}
+
+// Muxers that name in the header how each stream is to be decoded, by one of several tables, and
+// refuse what is in none; what avformat_query_codec() says of them is by one table only.
+static bool header_decides(const AVOutputFormat *muxer, enum AVMediaType type)
+{
+    return type != AVMEDIA_TYPE_DATA &&
+           (is_isobmff(muxer) || av_match_name(muxer->name, "matroska,webm"));
+}
+
+static bool muxer_carries(const AVOutputFormat *muxer, enum AVMediaType type)
+{
+    return type == AVMEDIA_TYPE_AUDIO      ? muxer->audio_codec != AV_CODEC_ID_NONE
+           : type == AVMEDIA_TYPE_SUBTITLE ? muxer->subtitle_codec != AV_CODEC_ID_NONE
+                                           : true;
+}
+
+static bool container_takes(const struct output *output, const AVStream *stream)
+{
+    const AVOutputFormat *muxer = output->format->oformat;
+    enum AVCodecID id = stream->codecpar->codec_id;
+    enum AVMediaType type = stream->codecpar->codec_type;
+    bool transport = av_match_name(muxer->name, "mpegts,hls") &&
+                     (type == AVMEDIA_TYPE_AUDIO || type == AVMEDIA_TYPE_SUBTITLE);
+    if (type == AVMEDIA_TYPE_ATTACHMENT) // files within the file: fonts, pictures
         return av_match_name(muxer->name, "matroska");
-    if (about->codec_id == AV_CODEC_ID_NONE || takes_one_stream(muxer))
+    if (id == AV_CODEC_ID_NONE || takes_one_stream(muxer))
+        return false;
+    if (transport && !transport_has_name(id, output->name))
         return false;
     if (muxer->flags & AVFMT_NOFILE) // no header can be tried; packets say what it does not take
-        return about->codec_type == AVMEDIA_TYPE_AUDIO && muxer->audio_codec != AV_CODEC_ID_NONE;
-    int known = avformat_query_codec(muxer, about->codec_id, FF_COMPLIANCE_NORMAL);
-    if (known == 0)
-        return false;
-    bool carries = about->codec_type == AVMEDIA_TYPE_AUDIO ? muxer->audio_codec != AV_CODEC_ID_NONE
-                   : about->codec_type == AVMEDIA_TYPE_SUBTITLE
-                       ? muxer->subtitle_codec != AV_CODEC_ID_NONE
-                       : true;
-    return (known == 1 || carries) && header_takes(muxer, stream);
+        return type == AVMEDIA_TYPE_AUDIO && muxer_carries(muxer, type);
+    if (transport || header_decides(muxer, type))
+        return header_takes(muxer, stream);
+    int known = avformat_query_codec(muxer, id, FF_COMPLIANCE_NORMAL);
+    return known != 0 && (known == 1 || muxer_carries(muxer, type)) && header_takes(muxer, stream);
 }
 
 // The tag that the container knows the codec by, or 0: it finds its own.
@@ -489,7 +525,7 @@ enum status output_add_streams(struct output *output, const struct output_stream
                            .last_dts = AV_NOPTS_VALUE};
         if ((int)k == streams->video)
             status = add_video(output, streams, route);
-        else if (container_takes(output->format->oformat, stream))
+        else if (container_takes(output, stream))
             status = copy_stream(output, stream, route);
         else if (!is_bookkeeping(from, stream) && !streams->again)
             say_dropped(output, stream);

@@ -322,6 +322,39 @@ def test_attachments_come_along(extra, message, clips, tmp_path):
 # ---- a lossless way there and back ----
 
 
+PHONE, WIDE = ["-ar", "8000", "-ac", "1"], ["-ar", "16000", "-ac", "1"]
+SOUNDS = {  # of an encoder: its options, and a container that holds it
+    "pcm_mulaw": (PHONE, "mkv"), "pcm_alaw": (PHONE, "mkv"), "adpcm_ms": ([], "mkv"),
+    "adpcm_ima_wav": ([], "mkv"), "adpcm_yamaha": ([], "mkv"), "g722": (WIDE, "mkv"),
+    "g726": (PHONE, "mkv"), "g723_1": ([*PHONE, "-b:a", "6300"], "mkv"), "wmav1": ([], "mkv"),
+    "wmav2": ([], "mkv"), "libgsm_ms": (PHONE, "mkv"), "libspeex": (WIDE, "mkv"),
+    "aac": (["-mpegts_flags", "latm"], "ts"), "pcm_s16le": ([], "mkv"), "flac": ([], "mkv"),
+}
+
+
+KEPT = [(encoder, ".mkv") for encoder in SOUNDS] + [("g722", ".mov"), ("adpcm_yamaha", ".mov"),
+                                                     ("pcm_mulaw", ".avi"), ("aac", ".avi"),
+                                                     ("aac", ".ts")]
+LOST = [("pcm_mulaw", ".ts"), ("pcm_mulaw", ".m3u8"), ("flac", ".ts"), ("pcm_mulaw", ".mp4"),
+        ("libgsm_ms", ".webm")]
+
+
+@pytest.mark.parametrize("encoder, suffix", KEPT + LOST)
+def test_sound_is_kept_where_it_can_be_read_again_and_else_its_loss_is_told(encoder, suffix, tmp_path):
+    if not tools.has_encoder(encoder):
+        pytest.skip(f"this FFmpeg has no {encoder}")
+    options, held = SOUNDS[encoder]
+    source, target = tmp_path / f"in.{held}", tmp_path / f"out{suffix}"
+    tools.ffmpeg(*tools.SHORT, *tools.SOUND, *tools.X264, "-c:a", encoder, *options, "-shortest",
+                 source)
+    result = tools.sluice_whole(source, target, "-f", "null")
+    before, after = ([stream["codec_name"] for stream in tools.probe(
+        file, "-show_streams", "-select_streams", "a")["streams"]] for file in (source, target))
+    assert len(before) == 1
+    assert after == (before if (encoder, suffix) in KEPT else [])
+    assert ("is left out: the output's format does not take it" in result.stderr) == (not after)
+
+
 @pytest.mark.parametrize("name", ["tagged.mp4", "full.mp4", "deep.mp4", "hdr.mp4", "odd.mkv",
                                   "rotated.mp4", "anamorphic.mp4", "vfr.mkv",
                                   *[f"format-{p}.mkv" for p in tools.PIXEL_FORMATS]])
