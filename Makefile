@@ -95,7 +95,7 @@ $(BUILD)/unit_allocations: LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
 
 $(BUILD)/%.o: %.c | packages
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) -MMD -MP -fPIC $(WARNINGS) -I. $(FFMPEG_CFLAGS) \
+	$(CC) -std=gnu11 $(CFLAGS) -ffp-contract=off -MMD -MP -fPIC $(WARNINGS) -I. $(FFMPEG_CFLAGS) \
 	    -DSLUICE_VERSION='"$(VERSION)"' -c -o $@ $<
 
 # The row kernels, once for each level of the instruction set.

@@ -26,9 +26,10 @@ struct reals_plane {
 
 // What a band needs while it makes a part.
 struct scratch {
-    float *line, *wide, *value; // rows
-    float *most, *winner;       // ROWS rows
-    float *smooth, *bent;       // ROWS rows of sums
+    float *line, *wide; // rows
+    float *spline[WAVELET_SPLINE];
+    float *most, *winner; // ROWS rows
+    float *smooth, *bent; // ROWS rows of sums; W of them comes in place of the second
     ptrdiff_t stride;
 };
 
@@ -41,7 +42,7 @@ struct wavelet {
     struct reals_plane *values; // of each scale; no rows where D = 1
     struct scratch *scratch;    // of each band
     int bands;
-    double *energy; // of each part of the results, each scale
+    uint64_t *energy; // of each part of the results, each scale: squares of steps
 };
 
 // ---- memory ----
@@ -67,7 +68,7 @@ static float *plane_row(const struct reals_plane *plane, int y)
 // The longest row that a band has: of cells, of samples apart, or of values as often as they stand.
 static int longest_row(const struct wavelet_grid *grid)
 {
-    int longest = grid->width + WAVELET_PHASES * (WAVELET_PAD + 1);
+    int longest = grid->width + WAVELET_CHAINED_INSIDE * (WAVELET_PAD + 1);
     for (int k = 0; k < grid->levels; k++) {
         const struct wavelet_level *level = &grid->level[k];
         int wide = level->decimate ? grid->width + ((WAVELET_SPLINE + 1) << level->decimate) : 0;
@@ -81,10 +82,11 @@ static bool scratch_init(struct scratch *scratch, const struct wavelet_grid *gri
 {
     scratch->stride = padded(longest_row(grid));
     size_t row = (size_t)scratch->stride;
-    scratch->line = calloc((3 + 4 * ROWS) * row, sizeof(float));
+    scratch->line = calloc((2 + WAVELET_SPLINE + 4 * ROWS) * row, sizeof(float));
     scratch->wide = scratch->line + row;
-    scratch->value = scratch->wide + row;
-    scratch->most = scratch->value + row;
+    for (int n = 0; n < WAVELET_SPLINE; n++)
+        scratch->spline[n] = scratch->wide + (size_t)(n + 1) * row;
+    scratch->most = scratch->wide + (WAVELET_SPLINE + 1) * row;
     scratch->winner = scratch->most + ROWS * row;
     scratch->smooth = scratch->winner + ROWS * row;
     scratch->bent = scratch->smooth + ROWS * row;
@@ -216,15 +218,8 @@ static void run_cells(const struct wavelet *self, const struct scratch *scratch,
     const struct wavelet_cell *cell = &level->y.cell[part];
     const struct reals_plane *samples = &self->cells[0];
     int margin = self->grid->level[0].margin;
-    const float *row[WAVELET_MIX];
-    memset(scratch->line, 0, (size_t)self->grid->width * sizeof(float));
-    for (int k = 0; k < cell->count; k += WAVELET_MIX) {
-        int count = cell->count - k < WAVELET_MIX ? cell->count - k : WAVELET_MIX;
-        for (int i = 0; i < count; i++)
-            row[i] = plane_row(samples, margin + cell->first + k + i) + margin;
-        self->kernels->mix(row, self->grid->tap + cell->tap + k, count, k > 0, scratch->line,
-                           self->grid->width);
-    }
+    self->kernels->down(plane_row(samples, margin + cell->first) + margin, samples->stride, cell,
+                        self->grid->tap + cell->tap, scratch->line, self->grid->width);
     self->kernels->cells(scratch->line, level, self->grid->tap, scratch->wide,
                          plane_row(&self->cells[level - self->grid->level], part));
 }
@@ -259,21 +254,33 @@ static void run_values(const struct wavelet *self, const struct scratch *scratch
 
 // ---- results ----
 
-// W of one scale in row y, from values.
+// A spline along row y of values.
 static void make_spline(const struct wavelet *self, const struct scratch *scratch, int k, int y,
                         float *to)
 {
     const struct wavelet_level *level = &self->grid->level[self->grid->filter[k].level];
-    int d = 1 << level->decimate;
-    const float *row[WAVELET_SPLINE];
-    float weight[WAVELET_SPLINE];
-    for (int n = 0; n < WAVELET_SPLINE; n++) {
-        row[n] = plane_row(&self->values[k], y / d + n);
-        weight[n] = level->spline[n * level->period + y % d];
-    }
-    self->kernels->mix(row, weight, WAVELET_SPLINE, false, scratch->line, level->columns);
-    self->kernels->widen(scratch->line, level->decimate, scratch->wide, level->columns);
+    self->kernels->widen(plane_row(&self->values[k], y), level->decimate, scratch->wide,
+                         level->columns);
     self->kernels->spline(scratch->wide, level, to, self->grid->width);
+}
+
+// W of one scale in `rows` rows from first_y on: as many at a time as are between the same values.
+static void make_between(const struct wavelet *self, const struct scratch *scratch, int k,
+                         int first_y, int rows)
+{
+    const struct wavelet_level *level = &self->grid->level[self->grid->filter[k].level];
+    int d = 1 << level->decimate, made = first_y / d;
+    for (int y = first_y; y < first_y + rows; y += d - y % d) {
+        const float *row[WAVELET_SPLINE];
+        int phase = y % d, count = d - phase < first_y + rows - y ? d - phase : first_y + rows - y;
+        for (; made < y / d + WAVELET_SPLINE; made++)
+            make_spline(self, scratch, k, made, scratch->spline[made % WAVELET_SPLINE]);
+        for (int n = 0; n < WAVELET_SPLINE; n++)
+            row[n] = scratch->spline[(y / d + n) % WAVELET_SPLINE];
+        self->kernels->between(row, level, phase, count,
+                               scratch->bent + (y - first_y) * scratch->stride, scratch->stride,
+                               self->grid->width);
+    }
 }
 
 static void show_row(const struct wavelet *self, const struct scratch *scratch, int k, int y,
@@ -297,7 +304,8 @@ static void keep_row(const struct wavelet *self, const struct whole_work *work, 
     size_t width = (size_t)self->grid->width, height = (size_t)self->grid->height;
     if (!work->side)
         return;
-    self->energy[part * op->scales + k] += self->kernels->energy(w, self->grid->width);
+    self->energy[part * op->scales + k] +=
+        self->kernels->energy(w, self->grid->filter[k].step, self->grid->width);
     float *planes = op_wavelet_planes(op, work->side);
     if (op->planes)
         memcpy(planes + ((size_t)k * height + (size_t)y) * width, w, width * sizeof *w);
@@ -327,15 +335,14 @@ static void run_results(struct wavelet *self, const struct scratch *scratch,
     rows = rows < ROWS ? rows : ROWS;
     memset(scratch->most, 0, 2 * ROWS * (size_t)scratch->stride * sizeof(float));
     memset(self->energy + part * self->op->wavelet.scales, 0,
-           (size_t)self->op->wavelet.scales * sizeof(double));
+           (size_t)self->op->wavelet.scales * sizeof(uint64_t));
     for (int k = 0; k < count; k++) {
-        bool direct = !self->values[k].row;
-        if (direct) // over its own sums, which a row does not need any more when it is made
+        if (self->values[k].row)
+            make_between(self, scratch, k, first, rows);
+        else // over its own sums, which a row does not need any more when it is made
             make_values(self, scratch, k, first, rows, scratch->bent, scratch->stride);
         for (int y = 0; y < rows; y++) {
-            float *w = direct ? scratch->bent + y * scratch->stride : scratch->value;
-            if (!direct)
-                make_spline(self, scratch, k, first + y, w);
+            const float *w = scratch->bent + y * scratch->stride;
             show_row(self, scratch, k, y, w);
             keep_row(self, work, part, k, first + y, w);
         }
@@ -349,10 +356,12 @@ static void run_energies(const struct wavelet *self, const struct whole_work *wo
 {
     int count = self->op->wavelet.scales;
     for (int k = 0; k < count; k++) {
-        double sum = 0, samples = (double)self->grid->width * self->grid->height;
+        double samples = (double)self->grid->width * self->grid->height;
+        float step = self->grid->filter[k].step;
+        uint64_t sum = 0;
         for (int part = 0; part < parts_of(self->grid->height); part++)
             sum += self->energy[part * count + k];
-        ((double *)work->side)[k] = sum / samples;
+        ((double *)work->side)[k] = (double)sum / step / step / samples;
     }
 }
 

@@ -95,7 +95,7 @@ static void lay_out_results(struct layout *layout, const struct op_wavelet *op)
         take_plane(layout, columns * TILE_COLUMNS, op->show == WAVELET_WINNER ? rows : 0);
     layout->energy = layout->floats;
     layout->floats +=
-        (size_t)(layout->direct_blocks + layout->spline_blocks) * (size_t)layout->filters;
+        2 * (size_t)(layout->direct_blocks + layout->spline_blocks) * (size_t)layout->filters;
 }
 
 static void lay_out(struct layout *layout, const struct op *op, int width, int height)
@@ -207,6 +207,7 @@ static void put_taps(struct layout *layout, const struct wavelet_grid *grid, uin
     for (int k = 0; k < grid->filters; k++) {
         layout->filter[k].smooth = grid->filter[k].smooth;
         layout->filter[k].bent = grid->filter[k].bent;
+        layout->filter[k].step = grid->filter[k].step;
     }
 }
 
@@ -277,7 +278,7 @@ static struct wavelet kernel_arguments(const struct whole *whole, const struct l
     w.coarse_radius = layout->coarse_radius;
     w.shown = layout->shown;
     w.winner = layout->winner;
-    w.energy = scratch + layout->energy;
+    w.energy = (unsigned long long *)(scratch + layout->energy);
     w.spline_energy = w.energy + (size_t)layout->direct_blocks * layout->filters;
     w.from = whole->from;
     w.from_stride = whole->from_stride;

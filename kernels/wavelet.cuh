@@ -1,5 +1,5 @@
-// What the parts of OP_WAVELET share, which is made by the grids of stages/wavelet_grid.h in single
-// precision:
+// What the parts of OP_WAVELET share. Sums are in the order that stages/op.h says, and every
+// product is added by __fmaf_rn(): compilers contract nothing then.
 //
 //   kernels/wavelet_cells.cu
 //     samples    cells of the first level: the picture with what its border puts around it
@@ -13,8 +13,7 @@
 //   kernels/wavelet.cu
 //     where all of it lies, and tables
 //
-// No W is written unless side data asks for it. Sums are added up in one order: the same comes of
-// every run.
+// No W is written unless side data asks for it.
 #pragma once
 
 #include "kernels/job.h"
@@ -58,6 +57,7 @@ struct level {
 struct filter {
     int level, radius;
     int smooth, bent;
+    float step;          // of energies
     struct reals values; // of scales that have a grid
 };
 
@@ -72,7 +72,7 @@ struct layout {
     int direct, coarse; // how many scales have no grid, and have one
     int lines, tiles, rows;
     struct reals shown, winner; // what `direct` leaves for `splines`
-    size_t energy;              // of each block of `direct`, then of `splines`: a float per scale
+    size_t energy;              // of each block of `direct`, then of `splines`: 64 bits per scale
     int direct_blocks, spline_blocks;
     size_t level_table, filter_table, order_table, line_table, tile_table, row_table, cell_table,
         tap_table;
@@ -103,7 +103,7 @@ struct wavelet {
     int limit; // how many of the scales are wanted
     int direct_radius, coarse_radius;
     struct reals shown, winner;
-    float *energy, *spline_energy;
+    unsigned long long *energy, *spline_energy; // squares of steps
     const uint8_t *from;
     int from_stride;
     int most; // the largest sample; what is above reads as that
@@ -140,7 +140,8 @@ static inline dim3 tiles_of(int width, int height, int columns, int rows)
     return dim3((unsigned)divided(width, columns), (unsigned)divided(height, rows));
 }
 
-static __device__ inline float warp_sum(float sum)
+// The sum of all lanes', pairs that are farthest from each other first.
+template <typename Number> static __device__ inline Number warp_sum(Number sum)
 {
     for (int lanes = LANES / 2; lanes > 0; lanes /= 2)
         sum += __shfl_xor_sync(~0u, sum, lanes);

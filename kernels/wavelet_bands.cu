@@ -45,8 +45,8 @@ static __device__ inline void show(float value, int scale, float *shown, float *
             *shown = value;
     } else if (SHOW == WAVELET_MAX) {
         *shown = fmaxf(*shown, fabsf(value));
-    } else if (fabsf(value) > *shown) {
-        *shown = fabsf(value);
+    } else if (fabsf(value) > *shown || (fabsf(value) == *shown && scale < *winner)) {
+        *shown = fabsf(value); // levels come before scales: the first of equal ones wins
         *winner = (float)scale;
     }
 }
@@ -66,9 +66,19 @@ static __device__ inline void keep_four(const struct wavelet *w, int scale, int 
             to[i] = value[i];
 }
 
+// Add the square of a value in whole steps: adding 3 * 2^22 leaves an integer in the lower bits. In
+// assembly, as the compiler would add up squares two by two and keep all of them for that.
+static __device__ inline void add_energy(unsigned long long *energy, float value, float step)
+{
+    const float integers = 12582912;
+    int steps = __float_as_int(__fmaf_rn(value, step, integers)) - __float_as_int(integers);
+    asm("mad.wide.s32 %0, %1, %1, %0;" : "+l"(*energy) : "r"(steps));
+}
+
 // The sum of all threads' for a scale, by the first.
-static __device__ inline void block_energy(const struct wavelet *w, float *energy, int block,
-                                           int scale, float sum, float *shared)
+static __device__ inline void block_energy(const struct wavelet *w, unsigned long long *energy,
+                                           int block, int scale, unsigned long long sum,
+                                           unsigned long long *shared)
 {
     int warps = blockDim.x / LANES;
     sum = warp_sum(sum);
@@ -90,7 +100,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
     direct(const __grid_constant__ struct wavelet w)
 {
     extern __shared__ float4 memory[];
-    __shared__ float partial[WARPS];
+    __shared__ unsigned long long partial[WARPS];
     const struct level *level = w.level;
     int first_x = blockIdx.x * TILE_COLUMNS, first_y = blockIdx.y * TILE_ROWS;
     int y = first_y + threadIdx.x % LANES, own = threadIdx.x / LANES * ITEMS * STRIP;
@@ -109,7 +119,8 @@ static __global__ void __launch_bounds__(THREADS, 2)
         tile_columns(plane_row(&w, level->cells, first_y + beside) + first_x + beside,
                      level->cells.stride, &tile);
         __syncthreads();
-        float energy = 0, value[ITEMS][STRIP];
+        unsigned long long energy = 0;
+        float value[ITEMS][STRIP];
 #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
             tile_row(&tile, own + k * STRIP, value[k]);
@@ -117,7 +128,8 @@ static __global__ void __launch_bounds__(THREADS, 2)
             for (int p = 0; p < STRIP; p++) {
                 show<SHOW>(value[k][p], scale, &shown[k][p], &winner[k][p]);
                 bool inside = first_x + own + k * STRIP + p < w.width && y < w.height;
-                energy += inside ? value[k][p] * value[k][p] : 0;
+                if (SIDE != SIDE_NONE)
+                    add_energy(&energy, inside ? value[k][p] : 0, filter->step);
             }
         }
         if (SIDE == SIDE_PLANES)
@@ -143,7 +155,8 @@ static __global__ void __launch_bounds__(THREADS, 2)
 template <int SHOW, int SIDE> struct column {
     int x, y; // its first place
     bool is_there;
-    float energy;
+    float step;
+    unsigned long long energy;
     float shown[SPLINE_ROWS];
     float winner[SHOW == WAVELET_WINNER ? SPLINE_ROWS : 1];
 
@@ -152,7 +165,8 @@ template <int SHOW, int SIDE> struct column {
         show<(enum wavelet_show)SHOW>(value, scale, &shown[row],
                                       &winner[SHOW == WAVELET_WINNER ? row : 0]);
         bool inside = SIDE != SIDE_NONE && is_there && y + row < w->height;
-        energy += inside ? value * value : 0;
+        if (SIDE != SIDE_NONE)
+            add_energy(&energy, inside ? value : 0, step);
         if (SIDE == SIDE_PLANES && inside)
             side_plane(w, scale)[(size_t)(y + row) * w->width + x] = value;
     }
@@ -164,7 +178,7 @@ static __device__ inline float spline_row(const float *value, const float weight
     float sum = 0;
 #pragma unroll
     for (int n = 0; n < WAVELET_SPLINE; n++)
-        sum += weight[n] * __ldg(value + n);
+        sum = __fmaf_rn(weight[n], __ldg(value + n), sum);
     return sum;
 }
 
@@ -198,16 +212,17 @@ static __device__ inline void spline_phases(const float row[WAVELET_SPLINE], Tak
         sum[n] = row[n] + row[5 - n];
         rest[n] = row[n] - row[5 - n];
     }
-    take(0, (float)weight_at(d, 0, 0) * (row[0] + row[4]) +
-                (float)weight_at(d, 0, 1) * (row[1] + row[3]) + (float)weight_at(d, 0, 2) * row[2]);
+    float start = __fmaf_rn((float)weight_at(d, 0, 0), row[0] + row[4], 0);
+    start = __fmaf_rn((float)weight_at(d, 0, 1), row[1] + row[3], start);
+    take(0, __fmaf_rn((float)weight_at(d, 0, 2), row[2], start));
 #pragma unroll
     for (int p = 1; p <= d / 2; p++) {
         float even = 0, odd = 0;
 #pragma unroll
         for (int n = 0; n < 3; n++) {
             double a = weight_at(d, p, n), b = weight_at(d, p, 5 - n);
-            even += (float)((a + b) / 2) * sum[n];
-            odd += (float)((a - b) / 2) * rest[n];
+            even = __fmaf_rn((float)((a + b) / 2), sum[n], even);
+            odd = __fmaf_rn((float)((a - b) / 2), rest[n], odd);
         }
         if (p == d / 2) {
             take(p, even);
@@ -256,7 +271,7 @@ static __device__ inline void spline_scale_large(const struct wavelet *w, const 
         float value = 0;
 #pragma unroll
         for (int n = 0; n < WAVELET_SPLINE; n++)
-            value += __ldg(down + n * period + k) * row[n];
+            value = __fmaf_rn(__ldg(down + n * period + k), row[n], value);
         column->take(w, scale, k, value);
     }
 }
@@ -265,7 +280,7 @@ static __device__ inline int code(const struct wavelet *w, bool wins, float show
 {
     if (wins)
         return shown * w->gain < 0.5f ? 0 : min((int)winner + 1, w->high);
-    float value = (w->middle ? shown : fabsf(shown)) * w->gain + w->middle;
+    float value = __fmaf_rn(w->middle ? shown : fabsf(shown), w->gain, w->middle);
     value = fminf(fmaxf(value, 0), (float)w->high);
     return (int)(value + 0.5f);
 }
@@ -292,7 +307,7 @@ template <enum wavelet_show SHOW, enum wanted SIDE>
 static __global__ void __launch_bounds__(SPLINE_COLUMNS, SPLINE_BLOCKS<SHOW, SIDE>)
     splines(const __grid_constant__ struct wavelet w)
 {
-    __shared__ float partial[SPLINE_COLUMNS / LANES];
+    __shared__ unsigned long long partial[SPLINE_COLUMNS / LANES];
     struct column<SHOW, SIDE> column;
     int x = column.x = blockIdx.x * SPLINE_COLUMNS + threadIdx.x;
     int y = column.y = blockIdx.y * SPLINE_ROWS;
@@ -319,6 +334,7 @@ static __global__ void __launch_bounds__(SPLINE_COLUMNS, SPLINE_BLOCKS<SHOW, SID
             struct reals values = w.filter[scale].values;
             const float *from = plane_row(&w, values, y / d) + x / d;
             column.energy = 0;
+            column.step = w.filter[scale].step;
             if (level->decimate == 1)
                 spline_scale<1>(&w, from, values.stride, scale, weight, &column);
             else if (level->decimate == 2)
@@ -351,12 +367,12 @@ static __global__ void __launch_bounds__(SPLINE_COLUMNS, SPLINE_BLOCKS<SHOW, SID
 static __global__ void __launch_bounds__(THREADS)
     energies(const __grid_constant__ struct wavelet w, int direct_blocks, int spline_blocks)
 {
-    __shared__ double partial[THREADS];
+    __shared__ unsigned long long partial[THREADS];
     int scale = blockIdx.x;
-    bool is_direct = w.filter[scale].level == 0;
-    const float *from = is_direct ? w.energy : w.spline_energy;
-    double sum = 0;
-    for (int k = threadIdx.x; k < (is_direct ? direct_blocks : spline_blocks); k += THREADS)
+    const struct filter *filter = &w.filter[scale];
+    const unsigned long long *from = filter->level ? w.spline_energy : w.energy;
+    unsigned long long sum = 0;
+    for (int k = threadIdx.x; k < (filter->level ? spline_blocks : direct_blocks); k += THREADS)
         sum += from[(size_t)k * w.filters + scale];
     partial[threadIdx.x] = sum;
     __syncthreads();
@@ -364,7 +380,7 @@ static __global__ void __launch_bounds__(THREADS)
         return;
     for (int k = 1; k < THREADS; k++)
         sum += partial[k];
-    w.side[scale] = sum / ((double)w.width * w.height);
+    w.side[scale] = (double)sum / filter->step / filter->step / ((double)w.width * w.height);
 }
 
 // ---- launchers ----

@@ -2,9 +2,11 @@
 #include "kernels/wavelet.cuh"
 
 enum {
-    RUN_LOG = 5, // the largest D whose cells are made along the rows by lanes side by side
-    OWN_LOG = 2, // the largest whose cells across edges are made so, a lane each
+    RUN_LOG = 5, // the largest D whose inner cells are a chain along the rows, a lane each
+    OWN_LOG = 2, // the largest whose cells across edges are so, too
 };
+static_assert(1 << RUN_LOG == WAVELET_CHAINED_INSIDE && 1 << OWN_LOG == WAVELET_CHAINED, "as op.h");
+static_assert((int)LANES == (int)WAVELET_SHARES && (int)WARPS == (int)WAVELET_PARTS, "as op.h");
 
 // ---- samples ----
 
@@ -81,10 +83,15 @@ static __global__ void __launch_bounds__(THREADS) samples(const __grid_constant_
 
 static __device__ inline void add_four(float4 *sum, float tap, float4 value)
 {
-    sum->x += tap * value.x;
-    sum->y += tap * value.y;
-    sum->z += tap * value.z;
-    sum->w += tap * value.w;
+    sum->x = __fmaf_rn(tap, value.x, sum->x);
+    sum->y = __fmaf_rn(tap, value.y, sum->y);
+    sum->z = __fmaf_rn(tap, value.z, sum->z);
+    sum->w = __fmaf_rn(tap, value.w, sum->w);
+}
+
+static __device__ inline void add(float4 *sum, float4 value)
+{
+    *sum = make_float4(sum->x + value.x, sum->y + value.y, sum->z + value.z, sum->w + value.w);
 }
 
 static __device__ inline void add_cells(float4 sum[LINE_CELLS], const float4 tap[2], float4 value)
@@ -96,9 +103,9 @@ static __device__ inline void add_cells(float4 sum[LINE_CELLS], const float4 tap
 }
 
 // A block makes cells of 128 columns, four neighbours a lane; blockIdx.y counts entries of the
-// table of lines. Its warps sum up every eighth row of samples, and each adds up what all have of
-// one cell. Inner cells are made eight at a time, of rows that are read once, with a table of the
-// taps that eight cells have for each row.
+// table of lines. Each of its warps sums up every eighth row of the picture, and adds up what all
+// have of one cell. Inner cells are made eight at a time, of rows that are read once, with a table
+// of the taps that eight cells have for each row.
 template <typename T, bool WORDS>
 static __global__ void __launch_bounds__(THREADS, 3) lines(const __grid_constant__ struct wavelet w)
 {
@@ -111,17 +118,18 @@ static __global__ void __launch_bounds__(THREADS, 3) lines(const __grid_constant
     bool is_there = x < w.width;
     struct wavelet_cell cell = w.cell[level->cell_y + line.first];
     float4 sum[LINE_CELLS] = {};
+    int first = (warp - cell.first) & (WARPS - 1); // its row is the warp's
     if (is_there && line.count > 1) {
         const float4 *taps = (const float4 *)(w.tap + level->eights);
         int rows = cell.count + ((line.count - 1) << level->decimate);
 #pragma unroll 4
-        for (int k = warp; k < rows; k += WARPS) {
+        for (int k = first; k < rows; k += WARPS) {
             float4 tap[2] = {__ldg(taps + 2 * k), __ldg(taps + 2 * k + 1)};
             add_cells(sum, tap, read_four<T, WORDS>(&w, cell.first + k, x));
         }
     } else if (is_there) {
 #pragma unroll 4
-        for (int k = warp; k < cell.count; k += WARPS)
+        for (int k = first; k < cell.count; k += WARPS)
             add_four(&sum[0], __ldg(w.tap + cell.tap + k),
                      read_four<T, WORDS>(&w, cell.first + k, x));
     }
@@ -134,7 +142,7 @@ static __global__ void __launch_bounds__(THREADS, 3) lines(const __grid_constant
         return;
     float4 all = {};
     for (int k = 0; k < WARPS; k++)
-        add_four(&all, 1, part[warp][k * LANES + lane]);
+        add(&all, part[warp][k * LANES + lane]);
     *(float4 *)(plane_row(&w, level->lines, line.first + warp) + x) = all;
 }
 
@@ -160,10 +168,10 @@ static __device__ inline float run_cell(const struct wavelet *w, const struct le
     float sum = 0;
     for (int k = 0; k < count; k += FOUR) {
         float4 tap = __ldg((const float4 *)(w->tap + first.tap + k));
-        sum += tap.x * run[run_place(lane * d + k)];
-        sum += tap.y * run[run_place(lane * d + k + 1)];
-        sum += tap.z * run[run_place(lane * d + k + 2)];
-        sum += tap.w * run[run_place(lane * d + k + 3)];
+        sum = __fmaf_rn(tap.x, run[run_place(lane * d + k)], sum);
+        sum = __fmaf_rn(tap.y, run[run_place(lane * d + k + 1)], sum);
+        sum = __fmaf_rn(tap.z, run[run_place(lane * d + k + 2)], sum);
+        sum = __fmaf_rn(tap.w, run[run_place(lane * d + k + 3)], sum);
     }
     return sum;
 }
@@ -178,21 +186,28 @@ static __device__ inline float own_cell(const struct wavelet *w, const struct le
     struct wavelet_cell cell = w->cell[level->cell_x + x];
 #pragma unroll 4
     for (int k = 0; k < cell.count; k++)
-        sum += __ldg(w->tap + cell.tap + k) * __ldg(from + cell.first + k);
+        sum = __fmaf_rn(__ldg(w->tap + cell.tap + k), __ldg(from + cell.first + k), sum);
     return sum;
 }
 
-// One cell after another, of which lanes make every 32nd product.
+static __device__ inline bool is_inner(const struct level *level, int x)
+{
+    return x >= level->inner && x < level->inner + level->inners;
+}
+
+// One cell after another, of which lanes make every 32nd product; none that is a chain.
 static __device__ inline float each_cell(const struct wavelet *w, const struct level *level,
                                          const float *from, int x)
 {
     int lane = threadIdx.x % LANES;
     float own = 0;
     for (int i = 0; i < LANES && x + i < level->cells_x; i++) {
+        if (level->decimate <= RUN_LOG && is_inner(level, x + i))
+            continue;
         struct wavelet_cell cell = w->cell[level->cell_x + x + i];
         float sum = 0;
         for (int k = lane; k < cell.count; k += LANES)
-            sum += __ldg(w->tap + cell.tap + k) * __ldg(from + cell.first + k);
+            sum = __fmaf_rn(__ldg(w->tap + cell.tap + k), __ldg(from + cell.first + k), sum);
         sum = warp_sum(sum);
         own = lane == i ? sum : own;
     }
@@ -211,13 +226,16 @@ static __global__ void __launch_bounds__(THREADS) cells(const __grid_constant__ 
         return;
     const float *from = plane_row(&w, level->lines, y);
     float *run = (float *)memory + warp * w.run, sum = 0;
-    bool inner = x >= level->inner && x + LANES <= level->inner + level->inners;
+    bool inner = is_inner(level, x) && is_inner(level, x + LANES - 1);
     if (y < level->cells_y && inner && level->decimate <= RUN_LOG)
         sum = run_cell(&w, level, from, w.cell[level->cell_x + x], run);
     else if (y < level->cells_y && level->decimate <= OWN_LOG)
         sum = own_cell(&w, level, from, x + lane);
-    else if (y < level->cells_y)
+    else if (y < level->cells_y) {
         sum = each_cell(&w, level, from, x);
+        if (level->decimate <= RUN_LOG && is_inner(level, x + lane))
+            sum = own_cell(&w, level, from, x + lane);
+    }
     if (x + lane < level->cells.stride)
         plane_row(&w, level->cells, y)[x + lane] = sum;
 }

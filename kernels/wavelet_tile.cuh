@@ -123,8 +123,8 @@ static __device__ inline void tile_columns(const float *cells, int stride,
             tile->smooth, tile->bent, tile->taps,
             [&](int n) { return __ldg(from + (size_t)n * stride); },
             [&](int p, float smooth, float bent, float input) {
-                s[p] += smooth * input;
-                b[p] += bent * input;
+                s[p] = __fmaf_rn(smooth, input, s[p]);
+                b[p] = __fmaf_rn(bent, input, b[p]);
             });
         for (int p = 0; p < STRIP; p++)
             tile->sums[(row + p) * tile->stride + column] = make_float2(s[p], b[p]);
@@ -141,8 +141,8 @@ static __device__ inline void tile_row(const struct shared_tile *tile, int colum
     filter_strip<float2>(
         tile->smooth, tile->bent, tile->taps, [&](int n) { return from[n]; },
         [&](int p, float smooth, float bent, float2 input) {
-            value[p] += bent * input.x;
-            value[p] += smooth * input.y;
+            value[p] = __fmaf_rn(bent, input.x, value[p]);
+            value[p] = __fmaf_rn(smooth, input.y, value[p]);
         });
 }
 

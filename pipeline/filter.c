@@ -711,28 +711,6 @@ static enum status open_definition(struct filter *filter)
     return status;
 }
 
-static int unit_at(const uint8_t *row, size_t x, const struct component *at)
-{
-    if (at->bytes == 1)
-        return row[x];
-    return row[2 * x + at->big_endian] | row[2 * x + !at->big_endian] << 8;
-}
-
-// How many units of a row are further apart than one code of 8 bits.
-static size_t units_apart(const struct format *format, int p, const uint8_t *a, const uint8_t *b,
-                          size_t bytes)
-{
-    size_t count = 0;
-    const struct component *at = &format->component[0];
-    for (int c = 0; c < FORMAT_COMPONENTS; c++)
-        if (format_has(format, c) && format->component[c].plane == p)
-            at = &format->component[c];
-    int near = (1 << (format->depth - 8)) << at->shift;
-    for (size_t x = 0; x < bytes / (size_t)at->bytes; x++)
-        count += abs(unit_at(a, x, at) - unit_at(b, x, at)) > near;
-    return count;
-}
-
 // " at tap 2", or nothing of the main picture.
 static const char *name_picture(int n, char *buffer, size_t size)
 {
@@ -740,37 +718,6 @@ static const char *name_picture(int n, char *buffer, size_t size)
     if (n)
         snprintf(buffer, size, " at tap %d", n);
     return buffer;
-}
-
-// Whether which scale wins may depend on the last digit.
-static bool shows_winners(const struct program *program)
-{
-    for (int k = 0; k < program->ops; k++)
-        if (program->op[k].kind == OP_WAVELET && program->op[k].wavelet.show == WAVELET_WINNER)
-            return true;
-    return false;
-}
-
-// Rows that may be no more than near each other. Of samples that further operations made more of,
-// as a threshold does, one in a hundred may be anything, and a few of small pictures; of winners
-// one in ten.
-static enum status compare_nearly(const struct filter *filter, int n, int p, const AVFrame *got,
-                                  const AVFrame *want, int64_t index)
-{
-    const struct format *format = program_format(&filter->program, n);
-    size_t bytes = format_row_bytes(format, p, got->width), apart = 0;
-    int rows = format_rows(format, p, got->height);
-    char tap[32];
-    for (int y = 0; y < rows; y++)
-        apart += units_apart(format, p, got->data[p] + (ptrdiff_t)y * got->linesize[p],
-                             want->data[p] + (ptrdiff_t)y * want->linesize[p], bytes);
-    if (apart <= bytes * (size_t)rows / (shows_winners(&filter->program) ? 10 : 100) + 4)
-        return STATUS_OK;
-    return fail(
-        filter->request.log, STATUS_FAILED,
-        "--verify: frame %lld%s is further from the definition than it may be: %zu samples of "
-        "plane %d; please report this",
-        (long long)index, name_picture(n, tap, sizeof tap), apart, p);
 }
 
 static enum status compare_row(const struct filter *filter, int n, int p, int y, const AVFrame *got,
@@ -799,10 +746,6 @@ static enum status compare(const struct filter *filter, int n, const AVFrame *go
         // The very memory of the input, whose filler bytes mean nothing.
         if (filter->plan->picture[n].plane[p].origin == PLANE_REFERENCE && format->filler)
             continue;
-        if (!program_is_exact(&filter->program)) {
-            status = compare_nearly(filter, n, p, got, want, index);
-            continue;
-        }
         for (int y = 0; y < format_rows(format, p, got->height) && !status; y++)
             status = compare_row(filter, n, p, y, got, want, index);
     }

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "stages/portable.h"
+
 static int64_t clamp(int64_t value, int low, int high)
 {
     return value < low ? low : value > high ? high : value;
@@ -88,7 +90,7 @@ static double wavelet_column(double scale, int reach, int k)
     double sum = 0, x2 = k * k / (scale * scale);
     for (int j = -reach; j <= reach; j++) {
         double r = x2 + j * j / (scale * scale);
-        sum += (r - 2) * exp(-r / 2);
+        sum += (r - 2) * portable_exp(-r / 2);
     }
     return sum;
 }
@@ -99,7 +101,7 @@ double op_wavelet_edge(const struct op_wavelet *op, double scale)
     const double pi = 3.14159265358979323846;
     double factor = 255 * op_wavelet_factor(op, scale) / op->unit;
     if (scale > 16)
-        return factor * scale * scale * sqrt(2 * pi) * exp(-0.5);
+        return factor * scale * scale * sqrt(2 * pi) * portable_exp(-0.5);
     int reach = (int)ceil(6 * scale);
     double sum = 0, most = 0;
     for (int k = reach; k >= -reach; k--) {

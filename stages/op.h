@@ -2,8 +2,9 @@
 //
 // An operation makes one plane from one plane (mix: from up to three). Operations on the whole
 // picture may also have side data: what they deliver with each frame besides the plane. Samples are
-// unsigned integers of the plane's depth, 8 to 16 bits. Everything below is integer arithmetic that
-// no implementation may round differently: the scalar, cpu and cuda backends agree to the bit.
+// unsigned integers of the plane's depth, 8 to 16 bits. Everything below is arithmetic that no
+// implementation may round differently, of integers but for OP_WAVELET: the scalar, cpu and cuda
+// backends agree to the bit.
 //
 // Input is not trusted. Nine to fifteen bits lie in units of sixteen, and a damaged or hostile file
 // sets the bits above: such a sample of the input reads as the largest there is, 2^depth - 1, in
@@ -195,26 +196,62 @@ struct statistics {
 
 // The two-dimensional continuous wavelet transform with the Mexican hat, at each of some scales s:
 //
-//   W_s(i, j) = C / N(s) sum over |a|, |b| <= support s of
+//   W_s(i, j) = C / N(s) sum over all a, b of
 //               f(i + a, j + b) (r - 2) exp(-r / 2),   r = (a^2 + b^2) / s^2
 //
 // with f = (x - black) * unit, C = 1 / sqrt(2 pi), which makes the wavelet's norm 1 with N(s) = s.
-// A bright spot gives a negative W, as the factor r - 2 says. The result, from W_k of scale[k]:
-//
-//   ABS     y = min(high, |W_0| gain)                     rounded
-//   SIGNED  y = clamp(high / 2 + W_0 gain, 0, high)       rounded
-//   MAX     y = min(high, max over k of |W_k| gain)       rounded
-//   SCALE   y = 0 if that maximum is below 1/2, else min(high, 1 + the k of it)
-//
-// Side data: a double for each scale, its energy, the mean of W_k^2 over the picture; then, if
-// `planes`, all W_k as float, scale by scale, row by row. This is no integer arithmetic:
-// implementations agree with the sum in real numbers to 1e-4 of the full scale F(s), the largest
-// |W_s| that a picture can give far from its edges,
+// A bright spot gives a negative W, as the factor r - 2 says. What is made is this sum to 1e-4 of
+// the full scale F(s), the largest |W_s| that a picture can give far from its edges,
 //
 //   F(s) = 255 C / N(s) sum of max(0, (r - 2) exp(-r / 2)),   or of its negative if that is more
 //
-// Terms beyond support = 5 add less than that. J.-P. Antoine, R. Murenzi, P. Vandergheynst, S. T.
-// Ali, Two-Dimensional Wavelets and their Relatives, Cambridge 2004, section 3.3.
+// (terms beyond |a|, |b| = 5 s add less than that), and it is defined to the bit by the grids, taps
+// and weights of stages/wavelet_grid.h and the order of sums. All numbers are of IEEE single
+// precision. Every result is rounded to nearest, ties to even, nothing is contracted, and
+//
+//   S_k(t_k, v_k)   is a chain: s = 0, then s = fma(t_k, v_k, s) for one k after another,
+//   ascending,
+//                   fma rounding once
+//
+// On the first level, D = 1, cells are the samples less black, extended by the border. On others,
+// of a cell at column i, whose taps along the rows are tap_x, and row j, tap_y down the columns:
+//
+//   down     q_r(x) = S_y(tap_y, x(x, y) - black) over the rows y of the picture with y % 8 = r
+//            q(x)   = q_0(x) + q_1(x) + ... + q_7(x), from the left
+//   along    cell   = S_x(tap_x, q(x)) if D <= 4, or if D <= 32 and the cell is an inner one; else
+//            p_m    = S_k(tap_x, q(first + k)) over the k with k % 32 = m, tap 0 being that of
+//            first;
+//                     p_m += p_(m + 16) for all m < 16, the same with 8, 4, 2, 1; cell = p_0
+//
+// Values of a scale, with its taps smooth and bent, n = 2 radius + 1 of each, of cells c:
+//
+//   down     s(i, j) = S_b(smooth[b], c(i, j + b)),   t(i, j) = S_b(bent[b], c(i, j + b))
+//   along    value(i, j) = the chain of bent[a], s(i + a, j) and smooth[a], t(i + a, j) for each a
+//
+// which are W where D = 1. On others, at phase px = x % D, py = y % D, between the six values along
+// each axis from x / D, y / D on, with w = the level's spline:
+//
+//   along    h_n = S_m(w[m][px], value(x / D + m, y / D + n)),  0 <= n < 6
+//   down     D > 32:       W = S_n(w[n][py], h_n)
+//            py = 0:       W = the chain of w[0][0], h_0 + h_4; w[1][0], h_1 + h_3; w[2][0], h_2
+//            else, with e(p) = S_n(even[p][n], h_n + h_(5 - n)),
+//                       o(p) = S_n(odd[p][n], h_n - h_(5 - n)), n = 0, 1, 2:
+//            py < D / 2:   W = e(py) + o(py)
+//            py = D / 2:   W = e(py)
+//            py > D / 2:   W = e(D - py) - o(D - py)
+//
+// The result, from W_k of scale[k], with limit(v) = v limited to 0 .. high, + 1/2, rounded down:
+//
+//   ABS     y = limit(|W_0| gain)
+//   SIGNED  y = limit(fma(W_0, gain, high / 2))
+//   MAX     y = limit(max over k of |W_k|, times gain)
+//   SCALE   y = 0 if that maximum times gain is below 1/2, else min(high, 1 + the first k of it)
+//
+// Side data: a double for each scale, its energy, the mean of W_k^2 over the picture, W_k in whole
+// steps: the sum of the squares of W_k step, rounded to integers, which is exact, divided by step^2
+// and by the number of samples. Then, if `planes`, all W_k as float, scale by scale, row by row.
+// J.-P. Antoine, R. Murenzi, P. Vandergheynst, S. T. Ali, Two-Dimensional Wavelets and their
+// Relatives, Cambridge 2004, section 3.3.
 enum wavelet_norm {
     WAVELET_L2,      // N(s) = s
     WAVELET_ARTICLE, // N(s) = sqrt(s)
@@ -229,7 +266,6 @@ struct op_wavelet {
     const double *scale; // the program's
     int scales;
     enum wavelet_norm norm;
-    double support;
     double black, unit; // f in full-range 8-bit code values
     enum wavelet_show show;
     double gain; // code values of the result per unit of W

@@ -432,14 +432,6 @@ enum status program_finish(struct program *program, const struct format *output)
     return program->status;
 }
 
-bool program_is_exact(const struct program *program)
-{
-    for (int k = 0; k < program->ops; k++)
-        if (program->op[k].kind == OP_WAVELET)
-            return false;
-    return true;
-}
-
 bool program_is_identity(const struct program *program)
 {
     for (int c = 0; c < FORMAT_COMPONENTS; c++)

@@ -169,8 +169,5 @@ static inline const struct program_output *program_out(const struct program *pro
     return n ? program->tap[n - 1].out : program->out;
 }
 
-// Whether all its operations are defined to the bit.
-bool program_is_exact(const struct program *program);
-
 // Whether the program changes nothing: every component of the output is that of the input.
 bool program_is_identity(const struct program *program);

@@ -164,7 +164,6 @@ static void lower(const double *value, const char *const *text, struct program *
                     .wavelet = {.scale = scale,
                                 .scales = count,
                                 .norm = (enum wavelet_norm)value[NORM],
-                                .support = value[SUPPORT],
                                 .black = levels.zero,
                                 .unit = 1 / levels.scale,
                                 .show = (enum wavelet_show)show,
@@ -183,18 +182,14 @@ const struct stage stage_wavelet = {
     .summary =
         "continuous wavelet transform with the Mexican hat at some scales, as a gray picture",
     .formula =
-        "W_s(b) = C / N(s) sum of f(k) (|u|^2 - 2) exp(-|u|^2 / 2), u = (k - b) / s, over |k - b| "
-        "<= "
-        "support * s along both axes, f the gray picture 0..255, C = 1 / sqrt(2 pi), N(s) = s "
-        "(norm=l2) or sqrt(s) (article), to 1e-4 of the largest |W_s| there is; bright spots are "
+        "W_s(b) = C / N(s) sum of f(k) (|u|^2 - 2) exp(-|u|^2 / 2), u = (k - b) / s, f the gray "
+        "picture 0..255, C = 1 / sqrt(2 pi), N(s) = s (norm=l2) or sqrt(s) (article), to 1e-4 of "
+        "the largest |W_s| there is, and the same bits on every backend; bright spots are "
         "negative. With E(s) = what an edge from black to white gives: abs: 255 gain |W| / E of "
-        "the "
-        "first scale; signed: 127.5 + 127.5 gain W / E; max: the same as abs of the largest |W_s|, "
-        "E being that of the scale where it is largest; scale: its scale as a colour from blue, "
-        "the "
-        "first, to red, the last, and black where max shows none; in 8 bits the last two of 256 "
-        "scales "
-        "share theirs",
+        "the first scale; signed: 127.5 + 127.5 gain W / E; max: the same as abs of the largest "
+        "|W_s|, E being that of the scale where it is largest; scale: its scale as a colour from "
+        "blue, the first, to red, the last, and black where max shows none; in 8 bits the last two "
+        "of 256 scales share theirs",
     .source = "J.-P. Antoine et al., Two-Dimensional Wavelets and their Relatives, Cambridge 2004",
     .option = {{"scales", OPTION_TEXT, "numbers and ranges as 1:4:8, 1..64, 1..64/0.5", NAN, 0, 0,
                 NULL, NULL, "deviation of the hat's Gaussian in pixels, up to 256 of them",
@@ -206,7 +201,7 @@ const struct stage stage_wavelet = {
                {"gain", OPTION_REAL, "", 1, 0, 65536, NULL, NULL,
                 "1 shows an edge from black to white as white"},
                {"support", OPTION_REAL, "scales", 6, 5, 10, NULL, NULL,
-                "how far the sum reaches; beyond 5 nothing is left that counts"},
+                "taken from older command lines: sums reach as far as anything counts"},
                {"out", OPTION_TEXT, "a file", NAN, 0, 0, NULL, "none",
                 "where W goes as planes of float32, and beside it FILE.json, which describes them",
                 .writes = WRITES_RECORDS, .beside = ".json"},

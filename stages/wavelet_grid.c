@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stages/portable.h"
+
 #define PREFILTER 0.9    // deviation of the cells' Gaussian, in cells
 #define FILTER_REACH 5.2 // deviations
 #define LEAST_RATIO 2.5  // s / D
@@ -37,22 +39,44 @@ static int add_taps(struct wavelet_grid *grid, int count)
 
 // ---- filters ----
 
-// On the samples themselves: the definition.
+// A tap that nothing would be left of is 0: sums stay clear of the least numbers that there are.
+static float tap_of(double value)
+{
+    return fabs(value) < 0x1p-40 ? 0 : (float)value;
+}
+
+// On the samples themselves.
 static void direct_taps(double scale, double factor, int radius, float *smooth, float *bent)
 {
     for (int k = -radius; k <= radius; k++) {
-        double u2 = k * k / (scale * scale), g = exp(-u2 / 2);
-        smooth[radius + k] = (float)g;
-        bent[radius + k] = (float)(factor * (u2 - 1) * g);
+        double u2 = k * k / (scale * scale), g = portable_exp(-u2 / 2);
+        smooth[radius + k] = tap_of(g);
+        bent[radius + k] = tap_of(factor * (u2 - 1) * g);
     }
+}
+
+static double power(double x, int n)
+{
+    double product = 1;
+    for (int k = 0; k < n; k++)
+        product *= x;
+    return product;
 }
 
 // What is missing, at an angular frequency per cell, to a Gaussian of deviation `sigma` cells.
 static double response(double sigma, double theta)
 {
     double missing = sigma * sigma - PREFILTER * PREFILTER;
-    double spline = pow(sin(theta / 2) / (theta / 2), WAVELET_SPLINE);
-    return exp(-missing * theta * theta / 2) / spline;
+    double spline = power(portable_cos((pi - theta) / 2) / (theta / 2), WAVELET_SPLINE);
+    return portable_exp(-missing * theta * theta / 2) / spline;
+}
+
+// cos(k theta) of frequency n, brought to half a turn, which is 2 FREQUENCIES of its steps.
+static double wave(int k, int n)
+{
+    int step = k * (2 * n + 1) % (4 * FREQUENCIES);
+    step = step > 2 * FREQUENCIES ? 4 * FREQUENCIES - step : step;
+    return portable_cos(step * pi / (2 * FREQUENCIES));
 }
 
 // On cells: from frequency back to place. Responses have vanished long before theta = pi.
@@ -62,12 +86,12 @@ static void grid_taps(double sigma, double factor, int radius, float *smooth, fl
         double g = 0, h = 0;
         for (int n = 0; n < FREQUENCIES; n++) {
             double theta = (n + 0.5) * pi / FREQUENCIES;
-            double part = response(sigma, theta) * cos(k * theta) / FREQUENCIES;
+            double part = response(sigma, theta) * wave(k, n) / FREQUENCIES;
             g += part;
             h -= part * sigma * sigma * theta * theta;
         }
-        smooth[radius + k] = smooth[radius - k] = (float)g;
-        bent[radius + k] = bent[radius - k] = (float)(factor * h);
+        smooth[radius + k] = smooth[radius - k] = tap_of(g);
+        bent[radius + k] = bent[radius - k] = tap_of(factor * h);
     }
 }
 
@@ -118,7 +142,7 @@ static enum status prefilter_init(struct prefilter *prefilter, struct wavelet_gr
         return STATUS_MEMORY;
     for (int k = -reach; k <= reach; k++) {
         double u = k / deviation;
-        prefilter->weight[reach + k] = decimate ? exp(-u * u / 2) / norm : 1;
+        prefilter->weight[reach + k] = decimate ? portable_exp(-u * u / 2) / norm : 1;
         grid->tap[prefilter->tap + reach + k] = (float)prefilter->weight[reach + k];
     }
     return STATUS_OK;
@@ -179,19 +203,28 @@ static enum status axis_init(struct wavelet_axis *axis, struct wavelet_grid *gri
     return status;
 }
 
-// The quintic B-spline about 0.
+// 120 times the quintic B-spline about 0. What is added is exact where 32 x is an integer.
 static double spline(double x)
 {
-    static const int binomial[] = {1, -6, 15, -20, 15, -6, 1};
-    double sum = 0;
-    for (int k = 0; k <= WAVELET_SPLINE; k++)
-        sum += binomial[k] * pow(fmax(x + 3 - k, 0), 5);
-    return sum / 120;
+    double sum = power(fmax(3 - fabs(x), 0), 5) - 6 * power(fmax(2 - fabs(x), 0), 5);
+    return sum + 15 * power(fmax(1 - fabs(x), 0), 5);
 }
 
-float wavelet_spline(int decimate, int phase, int n)
+// The weight of value n, of the six around W_s, where x % D = `phase`.
+static double weight_of(int decimate, int phase, int n)
 {
-    return (float)spline(ldexp(phase, -decimate) - (n - 2));
+    return spline(ldexp(phase, -decimate) - (n - 2)) / 120;
+}
+
+static void even_and_odd(struct wavelet_level *level)
+{
+    for (int phase = 0; phase <= 1 << level->decimate >> 1; phase++)
+        for (int n = 0; n < 3; n++) {
+            double a = weight_of(level->decimate, phase, n);
+            double b = weight_of(level->decimate, phase, 5 - n);
+            level->even[phase][n] = (float)((a + b) / 2);
+            level->odd[phase][n] = (float)((a - b) / 2);
+        }
 }
 
 static enum status spline_init(struct wavelet_level *level)
@@ -205,7 +238,9 @@ static enum status spline_init(struct wavelet_level *level)
         return STATUS_MEMORY;
     for (int n = 0; n < WAVELET_SPLINE; n++)
         for (int x = 0; x < level->period; x++)
-            level->spline[n * level->period + x] = wavelet_spline(level->decimate, x % d, n);
+            level->spline[n * level->period + x] = (float)weight_of(level->decimate, x % d, n);
+    if (d <= WAVELET_PAIRED)
+        even_and_odd(level);
     return STATUS_OK;
 }
 
@@ -242,6 +277,15 @@ static void outline_axis(struct wavelet_axis *axis, const struct wavelet_level *
     axis->inners = inners > 0 ? inners : 0;
 }
 
+// 2^16 to 2^17 of these steps are about the largest |W_s| of a picture, or a little more.
+static float energy_step(const struct op_wavelet *op, double scale)
+{
+    double most = 255 * op_wavelet_factor(op, scale) / op->unit * (4.625 * scale * scale + 2);
+    int log_2;
+    frexp(most, &log_2);
+    return ldexpf(1, 17 - log_2);
+}
+
 // A level, whose margin is that of its scales, which become its own. Returns how many there are.
 static int outline_level(struct wavelet_grid *grid, const struct op_wavelet *op, int decimate)
 {
@@ -252,7 +296,8 @@ static int outline_level(struct wavelet_grid *grid, const struct op_wavelet *op,
         if (decimation(op->scale[k]) != decimate)
             continue;
         int radius = filter_radius(ldexp(op->scale[k], -decimate), decimate);
-        grid->filter[k] = (struct wavelet_filter){.level = grid->levels, .radius = radius};
+        grid->filter[k] = (struct wavelet_filter){
+            .level = grid->levels, .radius = radius, .step = energy_step(op, op->scale[k])};
         level->margin = radius > level->margin ? radius : level->margin;
         count++;
     }

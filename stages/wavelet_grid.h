@@ -1,4 +1,5 @@
-// How OP_WAVELET is made fast: what its fast implementations share, for one picture size.
+// What OP_WAVELET (op.h) is made of for one picture size: its grids, taps and weights, the same
+// bits on every machine.
 //
 // W_s is 2 pi s^2 C / N(s) times the picture filtered by s^2 (g''(x) g(y) + g(x) g''(y)), g being
 // the Gaussian of deviation s that sums to 1. A large one leaves nothing of fine detail, so it is
@@ -32,6 +33,13 @@ enum {
     WAVELET_RADIUS = 26, // the most of a filter
     WAVELET_ZEROS = 16,
     WAVELET_PERIOD = 16, // the least
+
+    // The order of sums, which is part of the definition (op.h).
+    WAVELET_PARTS = 8,           // of a cell's sum down a column
+    WAVELET_SHARES = 32,         // of some cells' sums along a row
+    WAVELET_CHAINED = 4,         // the largest D whose cells have none
+    WAVELET_CHAINED_INSIDE = 32, // the same where all samples are in the picture
+    WAVELET_PAIRED = 32,         // the largest D whose splines are made in pairs of rows
 };
 
 // A cell along one axis: the sum of tap[k] times sample first + k of the picture, k < count.
@@ -57,17 +65,23 @@ struct wavelet_level {
     int prefilter; // place of the taps that inner cells have in common
     int period;    // of the columns of `spline`: D, or more where that is less than a vector
     float *spline; // WAVELET_SPLINE rows of `period`; NULL where D = 1
+
+    // Where D <= WAVELET_PAIRED, at phase y <= D / 2: halves of the sum and of the difference of
+    // the weights of values n and 5 - n.
+    float even[WAVELET_PAIRED / 2 + 1][WAVELET_SPLINE / 2];
+    float odd[WAVELET_PAIRED / 2 + 1][WAVELET_SPLINE / 2];
 };
 
 // What a scale does with its level's cells:
 //
-//   value(i, j) = sum of (bent[b] smooth[a] + smooth[b] bent[a]) cell(i + margin - radius + a,
+//   value(i, j) = sum of (bent[a] smooth[b] + smooth[a] bent[b]) cell(i + margin - radius + a,
 //                 j + margin - radius + b), 0 <= a, b <= 2 radius
 //
 // There are WAVELET_ZEROS zeros before and behind each line of taps.
 struct wavelet_filter {
     int level, radius;
     int smooth, bent; // places of the first taps in the grid's `tap`
+    float step;       // W is counted in 1 / step, a power of two, where energies are summed up
 };
 
 struct wavelet_grid {
@@ -80,11 +94,8 @@ struct wavelet_grid {
     int taps;
 };
 
-// Fill in what takes no memory: all but taps, their places, cells and splines.
+// Fill in what takes no memory: all but taps, their places, cells and the weights of splines.
 void wavelet_grid_outline(const struct op *op, int width, int height, struct wavelet_grid *grid);
-
-// The weight of value n, of the six around W_s, where x % D = `phase`.
-float wavelet_spline(int decimate, int phase, int n);
 
 // On success the caller owns *grid. STATUS_MEMORY is the only failure; *grid is NULL then.
 enum status wavelet_grid_create(const struct op *op, int width, int height,

@@ -51,6 +51,10 @@ CASES = {
     "laplacian-yuv422p": ("yuv422p", "laplacian=8:0.5:signed:reflect"),
     "emboss-bgra": ("bgra", "emboss=2:30"),
     "binarize-yuv444p": ("yuv444p", "gaussian=1,binarize=100"),
+    "wavelet-abs-yuv420p": ("yuv420p", "wavelet=2.3:border=mirror"),
+    "wavelet-signed-gray16": ("gray16le", "wavelet=7.5:show=signed:norm=article:border=zero"),
+    "wavelet-max-yuv420p10": ("yuv420p10le", "wavelet=0.4:1:2.8:6:13:30:border=wrap"),
+    "wavelet-scale-gray": ("gray", "wavelet=180:77:20:9:4:1:show=scale:gain=4:border=reflect"),
     "long-yuv420p": ("yuv420p", "brightness=9,contrast=1.2,gaussian=0.8,sharpen=1:3,box=2,"
                      "gamma=1.3,gaussian=16,emboss"),
     "long-gray": ("gray", "sobel,gaussian=3,laplacian,box=9,sobel=l2,invert,threshold=30:200"),

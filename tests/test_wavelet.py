@@ -1,5 +1,6 @@
 """The wavelet stage, through the real program: W itself and what is shown of it against the
-definition in double precision and against SciPy, its files, and what is refused."""
+sum in double precision and against SciPy, equal bits of all implementations, its files, and what is
+refused."""
 
 import json
 
@@ -143,6 +144,34 @@ def test_one_scale_shows_its_size_and_several_their_maximum(tmp_path):
     assert not np.array_equal(shown("wavelet=3"), shown("wavelet=3:7"))
 
 
+@pytest.mark.parametrize("level", ["base", "v2", "v3", "v4", "vnni"])
+@pytest.mark.parametrize("width, height, pixfmt, border", [
+    (101, 75, "gray", "replicate"), (7, 90, "gray", "zero"), (700, 40, "gray", "wrap"),
+    (130, 66, "gray12le", "reflect"), (1, 1, "gray16le", "mirror")])
+def test_every_level_gives_the_bits_of_the_definition(tmp_path, width, height, pixfmt, border, level):
+    """W, its energies and the picture, of random samples and of a step; a fourth of the scales are
+    made without a grid, and one on each grid up to D = 128."""
+    depth = int(pixfmt[4:-2] or 8) if pixfmt != "gray" else 8
+    kind = "u1" if depth == 8 else "<u2"
+    codes = [np.random.default_rng(width).integers(0, 1 << depth, (height, width)).astype(kind),
+             np.full((height, width), (1 << depth) - 1, kind)]
+    codes[1][:, :width // 2] = 0
+    tools.write_raw(tmp_path / "in.raw", [[x] for x in codes])
+    def made(*more, **environment):
+        result = tools.sluice("-q", "-F", "rawvideo", "--size", f"{width}x{height}", "--pixfmt",
+                              pixfmt, tmp_path / "in.raw", "-F", "rawvideo", tmp_path / "out.raw",
+                              "-y", "--json", tmp_path / "json", "-f",
+                              f"wavelet=0.3:1:2.7:4.9:5.2:11:33:60:130:200:500:border={border}"
+                              f":out={tmp_path / 'w'}", *more, **environment)
+        if result.code and "SLUICE_CPU" in result.stderr:
+            pytest.skip(f"this processor lacks {level}")
+        assert result.code == 0, result.stderr
+        told = json.loads((tmp_path / "json").read_text())["records"]
+        return (tmp_path / "w").read_bytes(), (tmp_path / "out.raw").read_bytes(), told
+    got = made("--backend", "cpu", env={"SLUICE_CPU": level})
+    assert got == made("--backend", "scalar")
+
+
 @pytest.mark.parametrize("threads, ring", [(1, 1), (2, 3), (5, 2)])
 def test_every_number_of_threads_gives_the_same(tmp_path, threads, ring):
     codes = [tools.random_picture(75, 101, seed) for seed in range(5)]
@@ -184,9 +213,14 @@ def test_energy_is_told_without_a_file(clips):
     assert told["records"][0]["file"] is None and len(energy) == 5 and min(energy) > 0
 
 
-def test_verify_takes_what_the_definition_leaves_open(clips):
-    tools.sluice_whole(clips["plain.mp4"], "null:", "-q", "-f", "wavelet=2:6:show=max", "--frames", 2,
-                       "--verify")
+@pytest.mark.parametrize("show", ["abs", "signed", "max", "scale"])
+def test_hashes_are_equal_and_verify_agrees(clips, show):
+    """What follows makes the least difference a large one."""
+    chain = f"wavelet=2:6:30:show={show},threshold=20:90,gaussian=3"
+    hashes = [tools.sluice_whole(clips["plain.mp4"], "hash:-", "-q", "-f", chain, "--frames", 5,
+                                 "--backend", backend, *more).text
+              for backend, *more in (("scalar",), ("cpu", "--verify"))]
+    assert len(tools.read_hashes(hashes[0])) == 5 and hashes[0] == hashes[1]
 
 
 @pytest.mark.parametrize("chain, sentence", [
