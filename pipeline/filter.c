@@ -675,13 +675,42 @@ static struct work describe_work(const struct filter *filter, int slot, const AV
     };
 }
 
+static bool is_referenced(const struct filter *filter, int p)
+{
+    for (int n = 0; n < program_pictures(&filter->program); n++)
+        for (int k = 0; k < program_format(&filter->program, n)->planes; k++) {
+            const struct plan_plane *plane = &filter->plan->picture[n].plane[k];
+            if (plane->origin == PLANE_REFERENCE && plane->source == p)
+                return true;
+        }
+    return false;
+}
+
+// Samples above their depth, in planes that go to the output as they are, would reach an encoder,
+// and libaom for one ends the process for them. The frame may be the decoder's, too: only damage is
+// worth a copy of it.
+static enum status limit_references(const struct filter *filter, AVFrame *in)
+{
+    const struct format *format = &filter->program.input;
+    for (int p = 0; p < format->planes && !filter->input.on_device; p++) {
+        struct image image = pixel_image(in, format);
+        if (!is_referenced(filter, p) || !image_exceeds(&image, p))
+            continue;
+        if (av_frame_make_writable(in) < 0)
+            return fail(filter->request.log, STATUS_MEMORY, "there is no memory for a frame");
+        image = pixel_image(in, format);
+        image_limit_plane(&image, p);
+    }
+    return STATUS_OK;
+}
+
 enum status filter_submit(struct filter *filter, int slot, AVFrame *in, AVFrame *const *out)
 {
     if (filter->passthrough)
         return av_frame_ref(out[0], in) < 0 ? STATUS_MEMORY : STATUS_OK;
-    enum status status = STATUS_OK;
-    if (filter->converts)
-        status = convert_input(filter, in);
+    enum status status = filter->converts ? convert_input(filter, in) : STATUS_OK;
+    if (!status)
+        status = limit_references(filter, in);
     for (int n = 0; n < program_pictures(&filter->program) && !status; n++)
         status = prepare_frame(filter, n, in, out[n]);
     if (status)

@@ -126,6 +126,63 @@ bool image_has_fields(const struct image *frame)
     return frame->height >= 2 && (chroma_y == 0 || frame->height % (2 << chroma_y) == 0);
 }
 
+// Whether any of `units` of two bytes has one of the bits of `mask`: eight bytes at a time.
+static bool any_bit(const uint8_t *from, size_t units, uint16_t mask)
+{
+    uint64_t masks = mask * UINT64_C(0x0001000100010001), any = 0, four;
+    for (; units >= 4; units -= 4, from += sizeof four) {
+        memcpy(&four, from, sizeof four);
+        any |= four;
+    }
+    memset(&four, 0, sizeof four);
+    memcpy(&four, from, 2 * units);
+    return ((any | four) & masks) != 0;
+}
+
+bool image_exceeds(const struct image *image, int p)
+{
+    const struct format *format = image->format;
+    for (int c = 0; c < FORMAT_COMPONENTS; c++) {
+        const struct component *at = &format->component[c];
+        if (!format_has(format, c) || at->plane != p || !component_is_loose(at, format->depth))
+            continue;
+        // Units of a plane are alike: one component speaks for all.
+        uint16_t above = (uint16_t)~max_sample(format->depth + at->shift);
+        bool swapped = at->big_endian != (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+        uint16_t mask = swapped ? (uint16_t)(above << 8 | above >> 8) : above;
+        size_t units = format_row_bytes(format, p, image->width) / 2;
+        for (int y = 0; y < format_rows(format, p, image->height); y++)
+            if (any_bit(image->data[p] + y * image->stride[p], units, mask))
+                return true;
+        return false;
+    }
+    return false;
+}
+
+static void limit_component(const struct image *image, int c)
+{
+    const struct component *at = &image->format->component[c];
+    int width = subsampled(image->width, format_shift_x(image->format, c));
+    int height = subsampled(image->height, format_shift_y(image->format, c));
+    unsigned most = (unsigned)max_sample(image->format->depth) << at->shift;
+    for (int y = 0; y < height; y++) {
+        uint8_t *unit = image->data[at->plane] + y * image->stride[at->plane] + at->offset;
+        for (int x = 0; x < width; x++, unit += at->step)
+            if ((unsigned)(unit[!at->big_endian] << 8 | unit[at->big_endian]) > most) {
+                unit[!at->big_endian] = (uint8_t)(most >> 8);
+                unit[at->big_endian] = (uint8_t)most;
+            }
+    }
+}
+
+void image_limit_plane(const struct image *image, int p)
+{
+    for (int c = 0; c < FORMAT_COMPONENTS; c++)
+        if (format_has(image->format, c) && image->format->component[c].plane == p &&
+            image->format->component[c].bytes == 2)
+            limit_component(image, c);
+}
+
 static void fill_component(const struct image *image, int c, int value)
 {
     const struct component *at = &image->format->component[c];

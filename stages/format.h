@@ -107,6 +107,14 @@ struct image image_field(const struct image *frame, int parity);
 // chroma row belongs to both fields (4:2:0 of a height that four does not divide) is one picture.
 bool image_has_fields(const struct image *frame);
 
+// Whether plane `p` holds samples above their depth, see op.h; limit these to the largest.
+bool image_exceeds(const struct image *image, int p);
+void image_limit_plane(const struct image *image, int p);
+
+// Whether plane `p` holds samples above their depth, see op.h; limit these to the largest.
+bool image_exceeds(const struct image *image, int p);
+void image_limit_plane(const struct image *image, int p);
+
 // Write one value per component into every sample of plane `p` that a component has there.
 void image_fill_plane(const struct image *image, int p, const int value[FORMAT_COMPONENTS]);
 

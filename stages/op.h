@@ -9,7 +9,8 @@
 // Input is not trusted. Nine to fifteen bits lie in units of sixteen, and a damaged or hostile file
 // sets the bits above: such a sample of the input reads as the largest there is, 2^depth - 1, in
 // every operation. Backends see to it where they load samples, so that planes between operations
-// never hold one. Planes of the input that no operation reads pass as they are, byte for byte.
+// never hold one. Planes of the input that no operation makes pass as they are, byte for byte; the
+// engine limits such samples there (image_limit_plane()), because encoders index with them, too.
 //
 // Notation: x is a sample of the source, y of the result, x(i, j) the source at column i, row j,
 // extended beyond its edges by the operation's border rule. `>>` is an arithmetic shift, so
