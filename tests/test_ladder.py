@@ -94,7 +94,7 @@ def test_one_size_on_the_cpu_alone(run, threads):
 @pytest.mark.parametrize("words, told", [
     (["bench", "--ladder", "in.mp4"], "--ladder and an input"),
     (["bench", "--ladder", "-f", "sobel"], "--ladder and --filter"),
-    (["bench", "--ladder", "--pixfmt", "gray16le"], "--ladder and --pixfmt"),
+    (["bench", "--ladder", "--pix-fmt", "gray16le"], "--ladder and --pix-fmt"),
     (["bench", "--ladder", "--backend", "scalar"], "--ladder and --backend scalar"),
     (["bench", "--ladder", "--size", "wide"], "--size is 'wide'"),
     (["bench", "--ladder", "--size", "65536x1"], "65535"),

@@ -82,10 +82,10 @@ def test_camera_of_others(tmp_path):
 
 
 @pytest.mark.parametrize("name,option,value", [
-    ("lavfi:testsrc", "--size", "320x240"), ("lavfi:testsrc", "--pixfmt", "gray"),
-    ("x11grab::97", "--pixfmt", "gray")])
+    ("lavfi:testsrc", "--size", "320x240"), ("lavfi:testsrc", "--pix-fmt", "gray"),
+    ("x11grab::97", "--pix-fmt", "gray")])
 def test_what_a_device_does_not_take(run, name, option, value):
-    result = run(name, "null:", option, value)
+    result = run(option, value, name, "null:")
     assert result.code == 2 and f"{option} is nothing that" in result.stderr
 
 
