@@ -217,8 +217,10 @@ static int read_packets(struct session *session)
             return AVERROR(ENOMEM);
         set_deadline(session, session->stall_ns);
         int error = simulate_read(session->simulate, session->format, -1, packet);
-        packet->pos = meter_now_ns();
-        bool late = interrupted(session); // parsers give out what they have before they say so
+        // A parser gives out what it has before it says that the time is over. That was there when
+        // the call began.
+        bool late = interrupted(session);
+        packet->pos = late ? session->deadline_ns - session->stall_ns : meter_now_ns();
         if (error == AVERROR(EAGAIN))
             nap();
         if (error >= 0 && session->is_camera)
