@@ -233,6 +233,8 @@ static enum status open_codec(struct decoder *decoder)
     context->pkt_timebase = video->time_base;
     context->max_pixels = coded_pixels(decoder->request.max_pixels); // shown ones are checked
     context->get_format = choose_format;
+    // All that a stream cuts off at the left goes, not only multiples of what this processor likes.
+    context->flags |= AV_CODEC_FLAG_UNALIGNED;
     if (decoder->hardware) {
         context->hw_device_ctx = av_buffer_ref(decoder->hardware);
         context->extra_hw_frames = decoder->request.frames_held + 2;
@@ -404,8 +406,16 @@ static int decoder_error(const struct decoder *decoder, int error)
     return input_error(error, (int64_t)about->width * about->height * pictures * bytes_of_pixel);
 }
 
+// A packet of nothing says that the picture stays: Theora in Ogg has such, as FFmpeg 9.0 reads it.
+static bool is_nothing(const AVPacket *packet)
+{
+    return packet && !packet->size && (packet->data || !packet->side_data_elems);
+}
+
 static enum status send(struct decoder *decoder, const AVPacket *packet)
 {
+    if (is_nothing(packet))
+        return STATUS_OK;
     int error = decoder_error(decoder, avcodec_send_packet(decoder->codec, packet));
     decoder->packets += packet && packet->size;
     if (error == AVERROR(ENOMEM))

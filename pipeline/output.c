@@ -376,8 +376,13 @@ static enum status copy_picture_data(AVStream *to, const AVStream *from, const A
         {AV_PKT_DATA_MASTERING_DISPLAY_METADATA, sizeof(AVMasteringDisplayMetadata)},
         {AV_PKT_DATA_SPHERICAL, sizeof(AVSphericalMapping)},
         {AV_PKT_DATA_STEREO3D, sizeof(AVStereo3D)},
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 19, 100)
+        {AV_PKT_DATA_FRAME_CROPPING, 4 * sizeof(uint32_t)}, // the last: not of turned pictures
+#endif
     };
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+    const bool crops = LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 19, 100);
+    const size_t count = sizeof kinds / sizeof *kinds - (crops && upright);
+    for (size_t k = 0; k < count; k++) {
         bool rotation = kinds[k].type == AV_PKT_DATA_DISPLAYMATRIX;
         const void *data =
             rotation ? (const void *)display_matrix(from, first) : stream_data(from, kinds[k].type);

@@ -85,6 +85,8 @@ def ffmpeg_version():
 
 SYNC = "-vsync" if ffmpeg_version() < (5, 1) else "-fps_mode"
 AS_THEY_ARE = [] if ffmpeg_version() < (4, 4) else ["-noautoscale"]
+# What the codec cuts off is cut off, all of it, and what the container does is not.
+UNCROPPED = ["-flags", "unaligned"] if ffmpeg_version() < (7, 1) else ["-apply_cropping", "codec"]
 
 
 def probe(file, *args):
@@ -112,7 +114,7 @@ def has_cuda():
 def decode_hashes(file, stream="0:v:0", frames=None, upright=False):
     """FFmpeg's own decode: a list of (bytes, md5) a frame."""
     limit = ["-frames:v", str(frames)] if frames else []
-    turn = [] if upright else ["-noautorotate"]
+    turn = [*UNCROPPED, *([] if upright else ["-noautorotate"])]
     if str(file).endswith(".ogv"):
         turn += ["-threads", "1"]  # FFmpeg 5.1's Theora decoder races with itself
     result = execute(["ffmpeg", "-v", "error", "-nostdin", *turn, "-i", f"file:{file}",
