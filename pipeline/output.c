@@ -635,7 +635,10 @@ static enum status check_segments(const struct output *output, const AVDictionar
 static enum status prepare_playlist(struct output *output, const AVDictionary *options)
 {
     const AVDictionaryEntry *flags = av_dict_get(options, "hls_flags", NULL, 0);
-    output->files.whole = !output->live && !(flags && strstr(flags->value, "second_level"));
+    bool renames = flags && strstr(flags->value, "second_level");
+    // DASH's muxer opens its single file by itself.
+    bool opens = av_dict_get(options, "single_file", NULL, 0);
+    output->files.whole = !output->live && !renames && !opens;
     av_freep(&output->format->url);
     output->format->url = output_files_url(&output->files, output->name);
     return output->format->url ? check_segments(output, options) : STATUS_MEMORY;

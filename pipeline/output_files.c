@@ -142,6 +142,17 @@ static enum status hold(struct output_files *files, struct file **file)
     return file_hold(held->file);
 }
 
+// Whether it is an empty one beside one of that name that was written: HLS's muxer opens a single
+// file twice, and writes into one of them.
+static bool is_idle_twin(const struct output_files *files, const struct file *file)
+{
+    bool written =
+        !files->whole && is_own(files, file_name(file)) && !access(file_name(file), F_OK);
+    for (int k = 0; k < files->helds && !written; k++)
+        written = !strcmp(files->held[k].name, file_name(file));
+    return written && !file_size(file);
+}
+
 bool output_files_close(struct output_files *files, AVIOContext *io, int *error)
 {
     struct file **file = NULL;
@@ -153,7 +164,7 @@ bool output_files_close(struct output_files *files, AVIOContext *io, int *error)
     avio_flush(io);
     files->closed_bytes += file_size(*file);
     files->open_bytes = 0;
-    if (files->failed)
+    if (files->failed || is_idle_twin(files, *file))
         file_discard(file);
     else if (files->whole ? hold(files, file) : file_commit(file))
         files->failed = files->blocked = true; // not every muxer passes the error on

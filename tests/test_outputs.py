@@ -749,6 +749,13 @@ def test_playlist_of_a_file_lists_all(run, tmp_path, clips):
         assert watch(f"{server.url}/vod.m3u8", 50) == {"aac", "h264"}
 
 
+def test_playlist_of_one_file(run, tmp_path, clips):
+    options = ["--option", "hls_time=0.4", "--option", "g=10", "--option", "hls_flags=single_file"]
+    assert run(clips["film.mkv"], "vod.m3u8", *options).code == 0
+    assert {file.name for file in tmp_path.iterdir()} == {"vod.m3u8", "vod.ts"}
+    assert frames_of(tmp_path / "vod.m3u8") == 50
+
+
 # ---- windows ----
 
 needs_screen = pytest.mark.skipif(not shutil.which("Xvfb") or not shutil.which("xwininfo"),
