@@ -180,7 +180,7 @@ class Reader:
         self.thread.start()
 
     def _read(self):
-        with open(self.pipe, "rb") as source:
+        with open(self.pipe, "rb", buffering=0) as source:
             self.wanted.wait()
             while part := source.read(1 << 14):
                 self.data += part
