@@ -445,7 +445,7 @@ static enum status check_asked(const struct filter *filter, const struct sink_fo
 static enum status plan_filter(struct filter *filter, const AVFrame *view, bool tells)
 {
     const struct filter_request *request = &filter->request;
-    enum AVPixelFormat output[PICTURES_MOST];
+    enum AVPixelFormat output[PICTURES_MOST] = {AV_PIX_FMT_NONE};
     struct format natural[PICTURES_MOST];
     enum status status = check_templates(filter);
     if (!status)
