@@ -53,11 +53,13 @@ endif
 # ---- sources: wildcards per folder ----
 
 ISA := $(if $(filter x86_64,$(shell uname -m)),base v2 v3 v4 vnni,base)
-LIBRARY_C = $(wildcard stages/*.c) $(filter-out cpu/rows.c,$(wildcard cpu/*.c)) \
-            $(wildcard pipeline/*.c) $(if $(NVCC),,kernels/absent.c)
+ROOMS = base plan stages pipeline $(PIPELINE)
+PIPELINE = pipeline/engine pipeline/input pipeline/output pipeline/report pipeline/ffmpeg
+LIBRARY_C = $(wildcard $(ROOMS:%=%/*.c)) $(filter-out cpu/rows.c,$(wildcard cpu/*.c)) \
+            $(if $(NVCC),,kernels/absent.c)
 LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows_%.o) \
             $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard kernels/*.cu)))
-APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c))
+APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c bench/*.c))
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 
 all: $(BUILD)/sluice $(BUILD)/conformance $(BUILD)/budget $(BUILD)/libsluice.so.$(SOVERSION)
@@ -95,7 +97,7 @@ $(BUILD)/unit_allocations: LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
 
 $(BUILD)/%.o: %.c | packages
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) -ffp-contract=off -MMD -MP -fPIC $(WARNINGS) -I. $(FFMPEG_CFLAGS) \
+	$(CC) -std=gnu11 $(CFLAGS) -ffp-contract=off -MMD -MP -fPIC $(WARNINGS) -I. -Iinclude $(FFMPEG_CFLAGS) \
 	    -DSLUICE_VERSION='"$(VERSION)"' -c -o $@ $<
 
 # The row kernels, once for each level of the instruction set.
@@ -105,7 +107,7 @@ ROWS_v4 = -march=x86-64-v4
 ROWS_vnni = -march=x86-64-v4 -mavx512vnni -mavx512vbmi
 $(BUILD)/cpu/rows_%.o: cpu/rows.c | packages
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) -MMD -MP -O3 -fno-math-errno -fPIC $(WARNINGS) -I. $(ROWS_$*) \
+	$(CC) -std=gnu11 $(CFLAGS) -MMD -MP -O3 -fno-math-errno -fPIC $(WARNINGS) -I. -Iinclude $(ROWS_$*) \
 	    -DROWS_TABLE=rows_$* -DROWS_NAME='"$*"' -c -o $@ $<
 
 # Without -j nvcc itself compiles for several architectures at a time.
@@ -113,7 +115,7 @@ $(BUILD)/%.o: %.cu $(BUILD)/cuda-archs | packages
 	@mkdir -p $(@D)
 	$(NVCC) -std=c++17 -O3 $(NVCCFLAGS) $(GENCODE) -MMD -MP $(if $(PARALLEL),--threads 0) \
 	    -DCUDA_BUILT_FOR='"$(CUDA_CHOSEN:%=sm_%)$(if $(filter-out $(CUDA_CHOSEN),$(CUDA_ALL)), only)"' \
-    -Xcompiler -fPIC -I. -c -o $@ $<
+    -Xcompiler -fPIC -I. -Iinclude -c -o $@ $<
 
 # What CUDA objects were made for; they are made anew when that changes.
 $(BUILD)/cuda-archs: always
@@ -122,7 +124,7 @@ $(BUILD)/cuda-archs: always
 	    echo "Building for GPUs of $(CUDA_CHOSEN:%=sm_%), $(strip $(CUDA_WHY))."; }
 
 # What each object includes, as the compilers wrote it beside the object.
--include $(wildcard $(BUILD)/*/*.d)
+-include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
 %.d: ;
 
 # ---- what a fresh machine lacks ----
@@ -206,8 +208,9 @@ test-webcam: setup-webcam
 
 # ---- checks ----
 
-C_FILES = $(wildcard stages/*.c cpu/*.c pipeline/*.c app/*.c tests/*.c kernels/*.c)
-H_FILES = $(wildcard stages/*.h cpu/*.h pipeline/*.h app/*.h kernels/*.h)
+EVERYWHERE = $(ROOMS) include/sluice cpu kernels app bench tests
+C_FILES = $(wildcard $(EVERYWHERE:%=%/*.c))
+H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))
 CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh tests/*.cu)
 check: setup-check
 	@$(MAKE) --no-print-directory check-run
@@ -215,12 +218,17 @@ check-run:
 	@BUILD=$(BUILD) FLAGS="$(FFMPEG_CFLAGS)" WARNINGS="$(WARNINGS)" CUDA_ROOT="$(CUDA_ROOT)" \
 	    sh tests/check.sh "$(C_FILES)" "$(H_FILES)" "$(CU_FILES)"
 
+# What rooms know of each other by their objects.
+check-rooms: all
+	$(PYTHON) tests/rooms.py $(BUILD)
+
 # ---- the rest ----
 
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+	    $(DESTDIR)$(PREFIX)/include/sluice
 	install -m 755 $(BUILD)/sluice $(DESTDIR)$(PREFIX)/bin/sluice
-	install -m 644 pipeline/sluice.h $(DESTDIR)$(PREFIX)/include/sluice.h
+	install -m 644 include/sluice/*.h $(DESTDIR)$(PREFIX)/include/sluice/
 	install -m 644 $(BUILD)/libsluice.a $(DESTDIR)$(PREFIX)/lib/libsluice.a
 	install -m 755 $(BUILD)/libsluice.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/
 	ln -sf libsluice.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libsluice.so
@@ -247,6 +255,7 @@ help:
 	@echo "make setup-browser  Chromium, for the tests that look at streams with it"
 	@echo "make bench        beside OpenCV and NPP, and with FILE=in.mp4 beside ffmpeg, on this machine"
 	@echo "make check        format, warnings of two compilers, static analysis, layers"
+	@echo "make check-rooms  layers once more, by what the linker sees"
 	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR); CUDA code for all GPUs"
 	@echo "make clean"
 	@echo "CUDA=no builds for the CPU only. CUDA_ARCHS=native builds for the GPUs of this machine,"
@@ -254,5 +263,5 @@ help:
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
 .PHONY: all always packages setup setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
-        test-run test-webcam check check-run bench install clean help
+        test-run test-webcam check check-run check-rooms bench install clean help
 .DELETE_ON_ERROR:

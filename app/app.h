@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "pipeline/sluice.h"
+#include "bench/bench.h"
+#include "sluice/sluice.h"
 
 // Exit codes; signals add 128. README has the table.
 enum {

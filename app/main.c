@@ -1,4 +1,4 @@
-// sluice: the program. See pipeline/sluice.h for what it does, options.c for how it is asked.
+// sluice: the program. See include/sluice/sluice.h for what it does, options.c for how it is asked.
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

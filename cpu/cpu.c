@@ -5,7 +5,7 @@
 // next begins. Workers take the oldest frame with
 // a band left, so that frames finish in the order they came.
 #define _GNU_SOURCE
-#include "stages/backend.h"
+#include "plan/backend.h"
 
 #include <pthread.h>
 #include <sched.h>

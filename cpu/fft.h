@@ -1,6 +1,6 @@
 // Large convolutions by Fourier transforms, exact: the sums of OP_CONVOLVE are integers, and what
 // the transforms err by is less than what rounding to the nearest forgives; the plan sees to that
-// (stages/plan.h). FFTW 3 in double precision does the work, where it is installed: it is looked
+// (plan/plan.h). FFTW 3 in double precision does the work, where it is installed: it is looked
 // for when the program runs, and not needed to build it.
 //
 // A picture is made tile by tile (overlap-save): a tile of samples is as large as the transform,
@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "stages/op.h"
-#include "stages/status.h"
+#include "plan/op.h"
+#include "base/status.h"
 
 struct fft;
 

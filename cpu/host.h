@@ -1,7 +1,7 @@
 // Host memory and the clock, as the backends that run on the CPU share them.
 #pragma once
 
-#include "stages/backend.h"
+#include "plan/backend.h"
 
 // backend->alloc and backend->free for memory that no device reads: aligned to 64 bytes.
 void *host_alloc(struct backend *backend, size_t bytes);

@@ -2,7 +2,7 @@
 //
 // Threads take rows, a few at a time, until none is left. They sleep between two pictures, so that
 // a picture costs no thread's birth.
-#include "stages/ladder.h"
+#include "plan/ladder.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "stages/plan.h"
+#include "plan/plan.h"
 
 enum point_kind {
     // y = below if x < low, above if x > high, else (x ^ flip) + add, in the sample's own bits:

@@ -11,7 +11,7 @@
 
 #include "cpu/point.h"
 #include "cpu/wavelet.h"
-#include "stages/op.h"
+#include "plan/op.h"
 
 // One axis of OP_SEPARABLE. Taps of at most 15 bits are also laid out as a line, tap[radius] ..
 // tap[0] .. tap[radius], with ROW_TAPS_MARGIN zeros at both ends.

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "stages/format.h"
+#include "plan/format.h"
 
 // The address of sample (x, y) of component `c`.
 static inline uint8_t *sample_at(const struct image *image, int c, int x, int y)

@@ -1,8 +1,8 @@
 // The definition: a program run as it is written, one operation after another, on whole planes.
-// Plain loops over stages/op.h, no cleverness, no speed. Whatever disagrees with it is wrong.
+// Plain loops over plan/op.h, no cleverness, no speed. Whatever disagrees with it is wrong.
 #pragma once
 
-#include "stages/backend.h"
+#include "plan/backend.h"
 
 // Run `program` on `work`, all of it in host memory: every component of the targets is written.
 // Planes with a NULL pointer are left out, and so is side data. Fillers (the x of rgb0) become the

@@ -1,5 +1,5 @@
 // The scalar definition behind the backend's interface: slow, on the caller's thread.
-#include "stages/backend.h"
+#include "plan/backend.h"
 
 #include <stdlib.h>
 

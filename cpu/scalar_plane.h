@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stages/op.h"
-#include "stages/status.h"
+#include "plan/op.h"
+#include "base/status.h"
 
 // One plane of the program, sample by sample, row by row without gaps.
 struct plane {
@@ -18,7 +18,7 @@ static inline uint16_t *plane_at(const struct plane *plane, int x, int y)
     return &plane->sample[(size_t)y * (size_t)plane->width + (size_t)x];
 }
 
-// x(i, j) of the notation of stages/op.h: extended beyond the edges by the operation's border.
+// x(i, j) of the notation of plan/op.h: extended beyond the edges by the operation's border.
 static inline int plane_extended(const struct plane *plane, const struct op *op, int x, int y)
 {
     x = border_index(op->border, x, plane->width);

@@ -1,11 +1,11 @@
-// The definition of OP_WAVELET, step by step as stages/op.h has it.
+// The definition of OP_WAVELET, step by step as plan/op.h has it.
 #include "cpu/scalar_plane.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "stages/wavelet_grid.h"
+#include "plan/wavelet_grid.h"
 
 // Numbers, row by row without gaps.
 struct reals {

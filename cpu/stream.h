@@ -9,7 +9,7 @@
 #pragma once
 
 #include "cpu/rows.h"
-#include "stages/plan.h"
+#include "plan/plan.h"
 
 // Where the operands of a plan are for one frame. Buffers are planes as plan_buffer describes.
 struct stream_memory {

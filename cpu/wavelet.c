@@ -1,4 +1,4 @@
-// OP_WAVELET by the grids of stages/wavelet_grid.h, in phases of parts that any thread may make:
+// OP_WAVELET by the grids of plan/wavelet_grid.h, in phases of parts that any thread may make:
 //
 //   samples    cells of the first level: the picture with what its border puts around it
 //   cells      of the other levels

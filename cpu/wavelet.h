@@ -1,4 +1,4 @@
-// Row kernels of OP_WAVELET, whose sums are in the order that stages/op.h says. Rows begin
+// Row kernels of OP_WAVELET, whose sums are in the order that plan/op.h says. Rows begin
 // anywhere, and may be read and written up to WAVELET_PAD floats beyond their width.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stages/wavelet_grid.h"
+#include "plan/wavelet_grid.h"
 
 // A scale's taps, `radius` on both sides of the middle one.
 struct wavelet_taps {

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "cpu/rows.h"
-#include "stages/op.h"
-#include "stages/status.h"
+#include "plan/op.h"
+#include "base/status.h"
 
 // What is done with one frame. Samples take one byte up to 8 bits, two above; those of `from` may
 // be above their depth, see op.h.

@@ -1,6 +1,6 @@
 // Stands in for the CUDA backend in builds without nvcc.
-#include "stages/backend.h"
-#include "stages/ladder.h"
+#include "plan/backend.h"
+#include "plan/ladder.h"
 
 enum status backend_cuda_create(int device, const struct log *log, struct backend **backend,
                                 char *reason, size_t reason_size)

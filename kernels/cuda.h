@@ -11,7 +11,7 @@
 
 // The C headers of stages/ know nothing of C++.
 extern "C" {
-#include "stages/backend.h"
+#include "plan/backend.h"
 }
 
 struct cuda_backend {

@@ -289,7 +289,7 @@ static __device__ inline uint32_t lookup_word(const struct lookup *lookup, const
 
 // ---- sources ----
 
-// border_index() of stages/op.h: the index that stands for `i`, -1 for the border value.
+// border_index() of plan/op.h: the index that stands for `i`, -1 for the border value.
 static __device__ inline int extended_index(enum border border, int i, int length)
 {
     if ((unsigned)i < (unsigned)length)

@@ -23,8 +23,8 @@
 
 // The C headers of stages/ know nothing of C++.
 extern "C" {
-#include "stages/op.h"
-#include "stages/program.h"
+#include "plan/op.h"
+#include "plan/program.h"
 }
 
 // A launch works on up to FRAMES pictures that differ in their addresses only: picture k of a view

@@ -1,4 +1,4 @@
-// The steps of the ladder on the GPU (stages/ladder.h), one idea after the other. Read them in
+// The steps of the ladder on the GPU (plan/ladder.h), one idea after the other. Read them in
 // order: each kernel is the one before with one thing mended.
 //
 //   naive       every sample from global memory              289 reads a result
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 extern "C" {
-#include "stages/ladder.h"
+#include "plan/ladder.h"
 }
 
 // What all four get, by value: it lies in the constant bank, which gives a warp whose threads ask

@@ -1,4 +1,4 @@
-// The steps of template matching on the GPU (stages/ladder.h), to be read in order.
+// The steps of template matching on the GPU (plan/ladder.h), to be read in order.
 //
 //   naive   all from global memory: of a 32x32 template 2048 reads a place
 //   tiles   samples and template from shared memory
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 
 extern "C" {
-#include "stages/ladder.h"
-#include "stages/match.h"
+#include "plan/ladder.h"
+#include "plan/match.h"
 }
 
 enum { TILE = 16, SIDE = TILE + LADDER_MATCH_SIDE - 1 };

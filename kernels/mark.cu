@@ -1,4 +1,4 @@
-// OP_MARK (stages/match.h): a copy, and frames around matches in it.
+// OP_MARK (plan/match.h): a copy, and frames around matches in it.
 #include "kernels/match.cuh"
 
 struct mark {

@@ -1,4 +1,4 @@
-// What the parts of OP_MATCH (stages/match.h) share:
+// What the parts of OP_MATCH (plan/match.h) share:
 //
 //   products   sums of samples times a template's, on tensor cores: bytes times signed bytes, exact
 //              (kernels/match_products.cuh)

@@ -6,7 +6,7 @@
 
 #include "kernels/job.h"
 
-// How sums become samples: shifted with rounding, or where amount > 0 sharpened, as stages/op.h
+// How sums become samples: shifted with rounding, or where amount > 0 sharpened, as plan/op.h
 // says. `depth` is that of the samples sharpened.
 struct rounding {
     int shift; // of the sum, to the result or to b

@@ -2,7 +2,7 @@
 // what transforms in double precision err by is less than what rounding to the nearest forgives.
 // cuFFT does the work, where it is installed: it is looked for when the program runs, and not
 // needed to build it. Whether rounding is exact the caller has to know: of 8-bit samples and
-// weights of 8 bits it is at any size, else op_convolve_transform_error() (stages/op.h) says.
+// weights of 8 bits it is at any size, else op_convolve_transform_error() (plan/op.h) says.
 //
 // A plane is made tile by tile (overlap-save): a tile of samples is as large as the transform, its
 // results are fewer by the kernel's side less 1. Some tiles at once go through all steps before the
@@ -18,7 +18,7 @@
 #include "kernels/job.h"
 
 extern "C" {
-#include "stages/log.h"
+#include "base/log.h"
 }
 
 struct transform;

@@ -1,4 +1,4 @@
-// What the parts of OP_WAVELET share. Sums are in the order that stages/op.h says, and every
+// What the parts of OP_WAVELET share. Sums are in the order that plan/op.h says, and every
 // product is added by __fmaf_rn(): compilers contract nothing then.
 //
 //   kernels/wavelet_cells.cu
@@ -19,7 +19,7 @@
 #include "kernels/job.h"
 
 extern "C" {
-#include "stages/wavelet_grid.h"
+#include "plan/wavelet_grid.h"
 }
 
 enum {

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/camera.h"
-#include "pipeline/devices.h"
-#include "pipeline/meter.h"
-#include "pipeline/names.h"
-#include "pipeline/session.h"
-#include "pipeline/sluice.h"
+#include "pipeline/input/camera.h"
+#include "pipeline/input/devices.h"
+#include "base/meter.h"
+#include "pipeline/ffmpeg/names.h"
+#include "pipeline/input/session.h"
+#include "sluice/sluice.h"
 
 struct listing {
     void (*device)(void *opaque, const struct sluice_device *device);

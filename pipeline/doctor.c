@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/check.h"
-#include "pipeline/choose.h"
-#include "pipeline/decoder.h"
-#include "pipeline/filter.h"
-#include "pipeline/names.h"
-#include "pipeline/pixel.h"
-#include "pipeline/scaler.h"
-#include "pipeline/sink.h"
-#include "pipeline/source.h"
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/engine/choose.h"
+#include "pipeline/input/decoder.h"
+#include "pipeline/engine/filter.h"
+#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/pixel.h"
+#include "pipeline/ffmpeg/scaler.h"
+#include "pipeline/output/sink.h"
+#include "pipeline/input/source.h"
 
 // What both reports begin with. Everything may be missing, and is freed by subject_finish().
 struct subject {

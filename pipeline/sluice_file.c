@@ -1,9 +1,9 @@
 // Files that whoever runs a job writes beside it, by the rules of outputs.
 #include <stdlib.h>
 
-#include "pipeline/file.h"
-#include "pipeline/names.h"
-#include "pipeline/sluice.h"
+#include "pipeline/output/file.h"
+#include "pipeline/ffmpeg/names.h"
+#include "sluice/sluice.h"
 
 struct sluice_file {
     struct log log;

@@ -1,5 +1,5 @@
 // The stage tables, as the public header shows them.
-#include "pipeline/sluice.h"
+#include "sluice/sluice.h"
 #include "stages/stage.h"
 
 _Static_assert((int)SLUICE_TEXT == (int)OPTION_TEXT, "sluice_option_type mirrors option_type");

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stages/secrets.h"
+#include "base/secrets.h"
 
 // A part of the text: [begin, end).
 struct span {

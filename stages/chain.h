@@ -6,7 +6,7 @@
 // as in ffmpeg; they are taken off.
 #pragma once
 
-#include "stages/log.h"
+#include "base/log.h"
 #include "stages/stage.h"
 #include "stages/template.h"
 

@@ -18,7 +18,7 @@
 #pragma once
 
 #include "stages/kernel.h"
-#include "stages/program.h"
+#include "plan/program.h"
 
 // What is done to a component, in terms of its samples' distance from black (of chroma: from
 // neutral), in full-range 8-bit units:

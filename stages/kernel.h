@@ -9,8 +9,8 @@
 
 #include <stddef.h>
 
-#include "stages/op.h"
-#include "stages/status.h"
+#include "plan/op.h"
+#include "base/status.h"
 
 #define KERNEL_LARGEST 65536.0
 

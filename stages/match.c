@@ -1,4 +1,4 @@
-#include "stages/match.h"
+#include "plan/match.h"
 #include "stages/stage.h"
 #include "stages/template.h"
 

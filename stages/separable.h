@@ -18,7 +18,7 @@
 // rest.
 #pragma once
 
-#include "stages/program.h"
+#include "plan/program.h"
 
 // The radius at which a Gaussian is cut off when none is given: about 3.2 sigma, by the rule that
 // OpenCV's getGaussianKernel follows for 8-bit pictures, round(6 sigma + 1) / 2.

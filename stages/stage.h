@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "stages/program.h"
+#include "plan/program.h"
 
 enum { STAGE_OPTIONS = 8 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <threads.h>
 
-#include "stages/match.h"
+#include "plan/match.h"
 
 static int count_names(const char *names)
 {

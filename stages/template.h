@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stages/status.h"
+#include "base/status.h"
 
 enum {
     TEMPLATE_SIDE = 65535,         // samples
@@ -52,7 +52,7 @@ void template_set_unref(struct template_set **set);
 // Find the size of the picture in a file, the first where there are more, without decoding it: sets
 // width and height. On STATUS_USAGE `why` says why, as "it is no picture".
 //
-// Both are defined by whoever can read pictures: pipeline/picture.c.
+// Both are defined by whoever can read pictures: pipeline/input/picture.c.
 enum status template_measure(const char *name, struct template *template, char *why, size_t size);
 
 // Read the picture. Everything of *template but its name is set; its memory, of malloc(), is the

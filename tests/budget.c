@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "stages/backend.h"
+#include "plan/backend.h"
 #include "stages/chain.h"
 #include "tests/templates.h"
 

@@ -21,7 +21,7 @@ set -- '-DSLUICE_VERSION="0"' -DROWS_TABLE=rows_x '-DROWS_NAME="x"'
 for compiler in gcc clang; do
     for file in $c_files; do
         # shellcheck disable=SC2086
-        $compiler -std=gnu11 -Werror $WARNINGS -O1 -I. $FLAGS "$@" -c -o /dev/null "$file" ||
+        $compiler -std=gnu11 -Werror $WARNINGS -O1 -I. -Iinclude $FLAGS "$@" -c -o /dev/null "$file" ||
             complain "$compiler does not take $file"
     done
 done
@@ -32,11 +32,11 @@ alone() { # FILE
         kernels/*)
             [ -z "$CUDA_ROOT" ] ||
                 echo "#include \"$1\"" | g++ -std=c++17 -Wall -Wextra -Wno-missing-field-initializers \
-                    -Werror -I. -isystem "$CUDA_ROOT/include" -fsyntax-only -x c++ - ;;
+                    -Werror -I. -Iinclude -isystem "$CUDA_ROOT/include" -fsyntax-only -x c++ - ;;
         *)
             # shellcheck disable=SC2086
             echo "#include \"$1\"" |
-                gcc -std=gnu11 -Werror $WARNINGS -I. $FLAGS -fsyntax-only -x c - ;;
+                gcc -std=gnu11 -Werror $WARNINGS -I. -Iinclude $FLAGS -fsyntax-only -x c - ;;
     esac
 }
 for file in $h_files; do
@@ -45,23 +45,32 @@ done
 
 # shellcheck disable=SC2086
 cppcheck --quiet --error-exitcode=1 --enable=warning,performance,portability --inline-suppr \
-    --suppress=missingIncludeSystem --suppress=unknownMacro --suppress=ctuuninitvar --std=c11 -I. "$@" $c_files ||
+    --suppress=missingIncludeSystem --suppress=unknownMacro --suppress=ctuuninitvar --std=c11 -I. -Iinclude "$@" $c_files ||
     complain "cppcheck has found something"
 
-# A folder may include only what lies below it: app -> pipeline -> stages <- cpu, kernels.
-layer() { # FOLDER ALLOWED-PATTERN
-    grep -nE '^ *# *include *"' "$1"/*.[ch]* | grep -vE "include *\"($2)" &&
+# A room may include only what lies below it; app and bench stand on all, kernels and cpu on plan.
+layer() { # ROOM ALLOWED-PATTERN
+    grep -nE '^ *# *include *"' "$1"/*.[ch]* | grep -vE "include *\"($2)/[^/]*\"" &&
         complain "$1 includes what it must not know"
     return 0
 }
-layer stages 'stages/'
-layer cpu '(stages|cpu)/'
-layer kernels '(stages|kernels)/'
-layer pipeline '(stages|pipeline)/'
-layer app '(app/|pipeline/sluice\.h)'
-grep -nE '#include <(lib(av|sw)|cuda|pthread)' stages/*.[ch] app/*.h &&
-    complain "stages knows neither FFmpeg nor CUDA nor threads"
-grep -nE '#include <(lib(av|sw)|cuda)' cpu/*.[ch] app/*.[ch] && complain "FFmpeg belongs in pipeline"
+layer base 'base'
+layer plan '(plan|base)'
+layer stages '(stages|plan|base)'
+layer cpu '(cpu|plan|base)'
+layer kernels '(kernels|plan|base)'
+below='stages|plan|base|sluice'
+layer pipeline/ffmpeg "(pipeline/ffmpeg|$below)"
+layer pipeline/input "(pipeline/(input|ffmpeg)|$below)"
+layer pipeline/output "(pipeline/(output|input|ffmpeg)|$below)"
+layer pipeline/report "(pipeline/(report|output|input|ffmpeg)|$below)"
+layer pipeline/engine "(pipeline/(engine|report|output|input|ffmpeg)|$below)"
+layer pipeline "(pipeline/(engine|report|output|input|ffmpeg)|$below)"
+layer bench "(bench|pipeline/(engine|ffmpeg)|$below)"
+layer app '(app|bench|sluice)'
+grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] cpu/*.[ch] app/*.[ch] &&
+    complain "FFmpeg belongs in pipeline, CUDA in kernels"
+grep -nE '#include <pthread' plan/*.[ch] stages/*.[ch] app/*.h && complain "plan and stages know no threads"
 # shellcheck disable=SC2086
 [ -n "$cu_files" ] && grep -nE '#include <lib(av|sw)' $cu_files && complain "kernels does not know FFmpeg"
 

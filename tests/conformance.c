@@ -8,7 +8,7 @@
 // slots, so that parameters of one cannot reach the other unseen. The bytes around and between the
 // rows of the target, and behind side data, are compared too. --devices makes N backends take
 // frames in turn, of GPUs the first N, and leaves out the ladder. The ladder's steps follow
-// (stages/ladder.h) unless --case or --first picked some cases; --ladder is these alone. The last
+// (plan/ladder.h) unless --case or --first picked some cases; --ladder is these alone. The last
 // line is "N passed, N failed".
 #include <getopt.h>
 #include <math.h>
@@ -20,11 +20,11 @@
 
 #include "cpu/scalar.h"
 #include "cpu/scalar_plane.h"
-#include "pipeline/fleet.h"
-#include "stages/backend.h"
+#include "pipeline/engine/fleet.h"
+#include "plan/backend.h"
 #include "stages/chain.h"
 #include "stages/kernel.h"
-#include "stages/ladder.h"
+#include "plan/ladder.h"
 #include "tests/templates.h"
 
 // ---- random numbers: splitmix64, the same everywhere ----

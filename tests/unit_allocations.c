@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pipeline/sluice.h"
+#include "sluice/sluice.h"
 
 static atomic_long calls;
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "cpu/scalar.h"
-#include "pipeline/choose.h"
-#include "pipeline/fleet.h"
+#include "pipeline/engine/choose.h"
+#include "pipeline/engine/fleet.h"
 #include "stages/chain.h"
 
 // ---- parts that only take notes ----

@@ -11,16 +11,16 @@
 
 #include <libavutil/pixdesc.h>
 
-#include "pipeline/budget.h"
-#include "pipeline/file.h"
-#include "pipeline/drift.h"
-#include "pipeline/hold.h"
-#include "pipeline/latency.h"
-#include "pipeline/meter.h"
-#include "pipeline/names.h"
-#include "pipeline/pixel.h"
-#include "pipeline/queue.h"
-#include "pipeline/ring.h"
+#include "pipeline/ffmpeg/budget.h"
+#include "pipeline/output/file.h"
+#include "pipeline/input/drift.h"
+#include "pipeline/output/hold.h"
+#include "pipeline/engine/latency.h"
+#include "base/meter.h"
+#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/pixel.h"
+#include "base/queue.h"
+#include "pipeline/engine/ring.h"
 
 // ---- queue ----
 

@@ -8,8 +8,8 @@
 
 #include "stages/chain.h"
 #include "stages/convolution.h"
-#include "stages/plan.h"
-#include "stages/secrets.h"
+#include "plan/plan.h"
+#include "base/secrets.h"
 #include "stages/separable.h"
 
 static const struct format full = {.range = RANGE_FULL, .kr = 0.299, .kb = 0.114};

@@ -1,0 +1,295 @@
+#include "base/secrets.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The key that services for broadcasters give out: a last part of the path at least so long.
+enum { RTMP_KEY = 16 };
+
+// Who is told of the secrets of a text, one after another.
+struct visitor {
+    void (*secret)(void *opaque, const char *begin, const char *end);
+    void *opaque;
+};
+
+// An address in a text.
+struct address {
+    const char *scheme, *authority, *end;
+    bool comma; // ends what follows the host
+};
+
+static bool is_scheme_letter(char c)
+{
+    return isalnum((unsigned char)c) || strchr("+-.", c);
+}
+
+// Whether it was hidden before; in a sentence that holds a chain, up to a comma.
+static bool is_hidden(const char *begin, const char *end)
+{
+    const char *at = begin;
+    while (at < end && *at == '*')
+        at++;
+    return at == end || (at > begin && *at == ',');
+}
+
+static void tell(const struct visitor *visitor, const char *begin, const char *end)
+{
+    if (!is_hidden(begin, end))
+        visitor->secret(visitor->opaque, begin, end);
+}
+
+int secrets_has_name(const char *name, size_t length)
+{
+    static const char *const words[] = {"pass", "pwd",  "token", "secret",
+                                        "key",  "auth", "sig",   NULL};
+    char lower[64] = "";
+    for (size_t k = 0; k < length && k < sizeof lower - 1; k++)
+        lower[k] = (char)tolower((unsigned char)name[k]);
+    for (int k = 0; words[k]; k++)
+        if (strstr(lower, words[k]))
+            return true;
+    return false;
+}
+
+// The first of `letters` in [begin, end), or `end`.
+static const char *find_any(const char *begin, const char *end, const char *letters)
+{
+    while (begin < end && !strchr(letters, *begin))
+        begin++;
+    return begin;
+}
+
+// ---- who asks ----
+
+static bool is_http(const struct address *address)
+{
+    return !strncmp(address->scheme, "http", 4);
+}
+
+// Whether "HOST:PORT" stands ahead of the path.
+static bool has_port(const char *authority, const char *path)
+{
+    const char *colon = find_any(authority, path, ":");
+    return colon + 1 < path && colon + 1 + strspn(colon + 1, "0123456789") == path;
+}
+
+// The '@' behind which the host stands; NULL: there is none. A password with one of "/?#," in it,
+// which should have been escaped, ends the authority for whoever connects, and is one all the same;
+// but in paths of HTTP, and in values of parameters, an '@' is a letter like others.
+static const char *find_at(const struct address *address)
+{
+    const char *begin = address->authority, *end = address->end;
+    const char *path = find_any(begin, end, "/?#"), *found = NULL;
+    bool whole = find_any(begin, path, "@") < path || *begin == '[';
+    bool plain = whole || find_any(begin, path, ":") == path || has_port(begin, path);
+    if (is_http(address) && plain)
+        end = path;
+    bool parameters = false, value = false;
+    for (const char *c = begin; c < end; c++) {
+        parameters |= *c == '?' || *c == '#' || *c == ',';
+        value |= parameters && *c == '=';
+        if (*c == '@' && !(plain && value))
+            found = c;
+    }
+    return *begin == '[' ? NULL : found;
+}
+
+// Tell of the password, or of a name that stands alone, which may be a token. Returns where the
+// host begins.
+static const char *visit_user(const struct address *address, const struct visitor *visitor)
+{
+    const char *at = find_at(address), *begin = address->authority;
+    if (!at)
+        return begin;
+    const char *colon = find_any(begin, at, ":");
+    const char *slash = find_any(begin, at, "/?#");
+    if (colon < slash)
+        begin = colon + 1;
+    tell(visitor, begin, at);
+    return at + 1;
+}
+
+// ---- what follows the host ----
+
+static const char *visit_key(const struct address *address, const char *path,
+                             const struct visitor *visitor)
+{
+    const char *end = find_any(path, address->end, address->comma ? "?#," : "?#"), *last = end;
+    while (last > path && last[-1] != '/')
+        last--;
+    if (strncmp(address->scheme, "rtmp", 4) || last == path || end - last < RTMP_KEY)
+        return path;
+    tell(visitor, last, end);
+    return end;
+}
+
+// SRT's stream may be "publish:NAME:USER:PASSWORD", or a list of its own.
+static void visit_streamid(const char *begin, const char *end, const struct visitor *visitor)
+{
+    const char *colon = find_any(begin, end, ":");
+    const char *second = colon < end ? find_any(colon + 1, end, ":") : end;
+    if (second < end && *begin != '#')
+        begin = second + 1;
+    if (second < end)
+        tell(visitor, begin, end);
+}
+
+static void visit_parameters(const struct address *address, const char *at,
+                             const struct visitor *visitor)
+{
+    while (at < address->end) {
+        const char *end = find_any(at, address->end, "=&?#");
+        if (end < address->end && *end == '=') {
+            bool id = end - at >= 8 && !strncmp(end - 8, "streamid", 8);
+            const char *value = end + 1;
+            bool secret = secrets_has_name(at, (size_t)(end - at));
+            const char *value_end = find_any(value, address->end, "&");
+            if (id)
+                visit_streamid(value, value_end, visitor);
+            else if (secret)
+                tell(visitor, value, value_end);
+            end = id || secret ? value_end : end;
+        }
+        at = end + (end < address->end);
+    }
+}
+
+// ---- finding addresses ----
+
+static bool is_quote(char c)
+{
+    return c == '\'' || c == '"';
+}
+
+// The quote of a chain that a letter leaves open: `open` before it, 0 for none.
+static char quote_after(char open, char c)
+{
+    if (open)
+        return c == open ? 0 : open;
+    return is_quote(c) ? c : 0;
+}
+
+static char quote_at(const char *text, const char *at)
+{
+    char open = 0;
+    for (; text < at; text++)
+        open = quote_after(open, *text);
+    return open;
+}
+
+// The first of `letters` outside of quotes.
+static const char *find_unquoted(const char *begin, const char *end, const char *letters)
+{
+    char open = 0;
+    for (; begin < end && (open || !strchr(letters, *begin)); begin++)
+        open = quote_after(open, *begin);
+    return begin;
+}
+
+// Where the quoted text that holds `at` ends: at a quote that no other one follows at once, as
+// 'one'"'"'s text' has them.
+static const char *end_of_quoted(const char *at, const char *end, char quote)
+{
+    for (;;) {
+        while (at < end && *at != quote)
+            at++;
+        if (end - at < 2 || !is_quote(at[1]))
+            return at;
+        quote = at[1];
+        at += 2;
+    }
+}
+
+// Find the next address from `from` on. It ends where another begins, too.
+static bool find_address(const char *text, const char *from, enum secrets_in in,
+                         struct address *address)
+{
+    const char *mark = strstr(from, "://");
+    if (!mark)
+        return false;
+    *address = (struct address){.scheme = mark, .authority = mark + 3};
+    while (address->scheme > from && is_scheme_letter(address->scheme[-1]))
+        address->scheme--;
+    const char *next = strstr(address->authority, "://");
+    const char *end = next ? next : address->authority + strlen(address->authority);
+    while (next && end > address->authority && is_scheme_letter(end[-1]))
+        end--;
+    char quote = in == SECRETS_IN_CHAIN ? quote_at(text, mark) : 0;
+    address->comma = in == SECRETS_IN_CHAIN && !quote;
+    if (quote)
+        end = end_of_quoted(address->authority, end, quote);
+    else if (in == SECRETS_IN_CHAIN)
+        end = find_unquoted(address->authority, end, " \t\r\n");
+    else if (in == SECRETS_IN_SENTENCE)
+        end = find_any(address->authority, end, " \t\r\n'\"<>");
+    address->end = end;
+    return true;
+}
+
+static void visit(const char *text, enum secrets_in in, const struct visitor *visitor)
+{
+    struct address address;
+    for (const char *from = text; find_address(text, from, in, &address); from = address.end) {
+        const char *host = visit_user(&address, visitor);
+        if (address.comma)
+            address.end = find_unquoted(host, address.end, ",");
+        const char *path = find_any(host, address.end, "/?#");
+        visit_parameters(&address, visit_key(&address, path, visitor), visitor);
+    }
+}
+
+// ---- texts without them ----
+
+struct copy {
+    const char *from; // what was not copied yet
+    char *to;
+    size_t room; // without the last byte
+};
+
+static void append(struct copy *copy, const char *text, size_t length)
+{
+    size_t fits = length < copy->room ? length : copy->room;
+    memcpy(copy->to, text, fits);
+    copy->to += fits;
+    copy->room -= fits;
+}
+
+static void append_hidden(void *copy_, const char *begin, const char *end)
+{
+    struct copy *copy = copy_;
+    append(copy, copy->from, (size_t)(begin - copy->from));
+    append(copy, "***", 3);
+    copy->from = end;
+}
+
+void secrets_copy(const char *text, enum secrets_in in, char *to, size_t size)
+{
+    struct copy copy = {text, to, size - 1};
+    const struct visitor visitor = {append_hidden, &copy};
+    visit(text, in, &visitor);
+    append(&copy, copy.from, strlen(copy.from));
+    *copy.to = 0;
+}
+
+char *secrets_dup(const char *text, enum secrets_in in)
+{
+    size_t size = 3 * strlen(text) + 1; // of secrets of one letter each
+    char *copy = malloc(size);
+    if (copy)
+        secrets_copy(text, in, copy, size);
+    return copy;
+}
+
+static void blank(void *opaque, const char *begin, const char *end)
+{
+    (void)opaque;
+    memset((char *)begin, '*', (size_t)(end - begin));
+}
+
+void secrets_blank(char *text, enum secrets_in in)
+{
+    const struct visitor visitor = {blank, NULL};
+    visit(text, in, &visitor);
+}

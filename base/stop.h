@@ -1,0 +1,24 @@
+// A wish to end early, and how long it may take.
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/meter.h"
+
+struct stop {
+    atomic_bool asked;
+    _Atomic int64_t at_ns; // when, by meter_now_ns()
+};
+
+// An output is whole within two seconds of a stop: encoders may flush for most of them, then finish
+// the frame that they are at, and then what there is is finished.
+static const int64_t stop_flush_ns = 1400 * INT64_C(1000000),
+                     stop_frame_ns = 200 * INT64_C(1000000);
+
+// Whether what still waits must not be waited for any more.
+static inline bool stop_is_late(const struct stop *stop)
+{
+    return stop->asked && meter_now_ns() > stop->at_ns + stop_flush_ns;
+}

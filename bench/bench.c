@@ -1,0 +1,304 @@
+// `sluice bench`: how fast this machine filters, without and with a file around it.
+#include <libavutil/pixdesc.h>
+#include <stdlib.h>
+
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/engine/choose.h"
+#include "base/meter.h"
+#include "bench/bench.h"
+#include "bench/subject.h"
+#include "stages/chain.h"
+
+enum { REPETITIONS = 7, QUICK_REPETITIONS = 3 };
+
+static const char *const usual_chains[] = {
+    CHAIN_DEFAULT, "brightness=20", "gaussian=1.4", "sobel", "gaussian=2.7",
+    "gaussian=10", "gaussian=66.5", "box=20",       NULL,
+};
+
+struct bench {
+    const struct sluice_config *config;
+    struct log log;
+    struct backend *backend;
+    char device[96];  // the backend's description, which outlives it
+    struct shape own; // the one size that was asked for; no name: the usual ones
+    int depth;        // of samples
+    int repetitions;
+    int64_t repetition_ns;
+    void (*row)(void *opaque, const struct sluice_bench_row *row);
+    void *opaque;
+};
+
+// ---- statistics ----
+
+static void give_row(const struct bench *bench, struct sluice_bench_row row, double *value,
+                     int count)
+{
+    struct spread spread = meter_spread(value, count);
+    row.low = spread.low;
+    row.median = spread.median;
+    row.high = spread.high;
+    row.ratio = row.reference > 0 ? row.median / row.reference : 0;
+    row.device = bench->device;
+    bench->row(bench->opaque, &row);
+}
+
+// ---- frames in memory ----
+
+// *rate: pixels a second.
+static enum status run_subject(struct subject *subject, int64_t ns, double *rate)
+{
+    int64_t frames, begin = meter_now_ns();
+    enum status status = subject_run(subject, ns, &frames);
+    const struct image *picture = &subject->source[0];
+    *rate = (double)frames * (double)picture->width * (double)picture->height /
+            ((double)(meter_now_ns() - begin) * 1e-9);
+    return status;
+}
+
+static enum status measure_chain(const struct bench *bench, const char *chain,
+                                 const struct shape *shape, bool resident, double copy)
+{
+    struct subject subject;
+    double rate[REPETITIONS] = {0};
+    enum status status =
+        subject_init(&subject, &(struct subject_request){
+                                   .backend = bench->backend,
+                                   .log = &bench->log,
+                                   .chain = chain,
+                                   .shape = shape,
+                                   .depth = bench->depth,
+                                   .resident = resident,
+                                   .slots = backend_slots(bench->config, bench->backend, NULL),
+                               });
+    if (status)
+        return status;
+    status = run_subject(&subject, bench->repetition_ns, &rate[0]); // to warm up
+    for (int k = 0; k < bench->repetitions && !status; k++) {
+        status = run_subject(&subject, bench->repetition_ns, &rate[k]);
+        rate[k] *= 1e-9;
+    }
+    subject_free(&subject);
+    if (!status)
+        give_row(bench,
+                 (struct sluice_bench_row){.group = resident ? "resident" : "memory",
+                                           .name = chain,
+                                           .size = shape->name,
+                                           .unit = "Gpx/s",
+                                           .reference = copy,
+                                           .reference_name = copy > 0 ? "copy" : NULL},
+                 rate, bench->repetitions);
+    return status;
+}
+
+// What the device's memory can do: a plain copy of frames of this size, in pixels a second.
+static enum status measure_copy(const struct bench *bench, const struct shape *shape, double *copy)
+{
+    struct backend *backend = bench->backend;
+    size_t bytes = (size_t)shape->width * (size_t)shape->height * (bench->depth > 8 ? 2 : 1) *
+                   (size_t)shape->together;
+    double rate[REPETITIONS] = {0};
+    enum status status = STATUS_OK;
+    for (int k = 0; k < bench->repetitions && !status; k++) {
+        status =
+            backend->measure_copy(backend, bytes, (double)bench->repetition_ns * 1e-9, &rate[k]);
+        rate[k] *= 1e-9 / (bench->depth > 8 ? 2 : 1);
+    }
+    if (status)
+        return status;
+    give_row(bench,
+             (struct sluice_bench_row){
+                 .group = "resident", .name = "copy", .size = shape->name, .unit = "Gpx/s"},
+             rate, bench->repetitions);
+    *copy = rate[bench->repetitions / 2];
+    return STATUS_OK;
+}
+
+static enum status measure_link(const struct bench *bench)
+{
+    static const char *const names[LINK_WAYS] = {
+        [LINK_UP] = "to the GPU", [LINK_DOWN] = "from the GPU", [LINK_BOTH] = "both at once, each"};
+    double rate[LINK_WAYS][REPETITIONS] = {0};
+    enum status status = STATUS_OK;
+    for (int k = 0; k < bench->repetitions; k++)
+        for (int way = 0; way < LINK_WAYS && !status; way++)
+            status =
+                bench->backend->measure_link(bench->backend, (enum link_way)way,
+                                             (double)bench->repetition_ns * 1e-9, &rate[way][k]);
+    for (int way = 0; way < LINK_WAYS && !status; way++) {
+        for (int k = 0; k < bench->repetitions; k++)
+            rate[way][k] *= 1e-9;
+        give_row(bench,
+                 (struct sluice_bench_row){.group = "link", .name = names[way], .unit = "GB/s"},
+                 rate[way], bench->repetitions);
+    }
+    return status;
+}
+
+static enum status measure_memory(const struct bench *bench, bool resident)
+{
+    const char *const own[] = {bench->config->chain, NULL};
+    const char *const *chains = bench->config->chain ? own : usual_chains;
+    enum status status = STATUS_OK;
+    const struct shape *all = *bench->own.name ? &bench->own : usual_shapes;
+    int count = *bench->own.name ? 1 : SHAPES;
+    for (int s = 0; s < count && !status; s++) {
+        double copy = 0;
+        if (resident)
+            status = measure_copy(bench, &all[s], &copy);
+        for (int k = 0; chains[k] && !status; k++)
+            status = measure_chain(bench, chains[k], &all[s], resident, copy);
+    }
+    return status;
+}
+
+// ---- a file around it ----
+
+static enum status open_file(const struct bench *bench, const char *chain, bool encodes,
+                             struct sluice_job **job)
+{
+    struct sluice_config config = *bench->config;
+    config.chain = chain;
+    config.overwrite = true; // the timeline of the run before: its name was looked at
+    if (!encodes)
+        config.output = (struct sluice_output){0};
+    config.output.name = encodes ? "/dev/null" : "null:";
+    config.output.format = encodes ? "matroska" : NULL;
+    if (config.duration <= 0)
+        config.duration = 10;
+    return (enum status)sluice_job_create(&config, job);
+}
+
+// One run of a job; *rate in frames a second.
+static enum status run_file(const struct bench *bench, const char *chain, bool encodes,
+                            double *rate)
+{
+    struct sluice_job *job;
+    struct sluice_summary summary;
+    enum status status = open_file(bench, chain, encodes, &job);
+    if (!status)
+        status = (enum status)sluice_job_run(job);
+    if (!status) {
+        sluice_job_summary(job, &summary);
+        *rate = (double)summary.frames_out / summary.seconds;
+    }
+    sluice_job_destroy(&job);
+    return status;
+}
+
+// What is wrong with the file is said before anything is measured.
+static enum status check_file(const struct bench *bench)
+{
+    struct sluice_job *job;
+    enum status status = open_file(bench, bench->config->chain, true, &job);
+    sluice_job_destroy(&job);
+    return status;
+}
+
+static enum status measure_file(const struct bench *bench)
+{
+    const struct {
+        const char *name, *chain;
+        bool encodes;
+    } runs[] = {{"decode", "null", false},
+                {"decode, filter", bench->config->chain, false},
+                {"decode, encode", "null", true},
+                {"decode, filter, encode", bench->config->chain, true}};
+    enum { RUNS = sizeof runs / sizeof *runs, TIMES = 3 };
+    double rate[RUNS][TIMES] = {0};
+    enum status status = STATUS_OK;
+    for (int k = 0; k < TIMES; k++)
+        for (int run = 0; run < RUNS && !status; run++)
+            status = run_file(bench, runs[run].chain, runs[run].encodes, &rate[run][k]);
+    for (int run = 0; run < RUNS && !status; run++)
+        give_row(bench,
+                 (struct sluice_bench_row){.group = "file",
+                                           .name = runs[run].name,
+                                           .unit = "fps",
+                                           .reference = run % 2 ? rate[run - 1][TIMES / 2] : 0,
+                                           .reference_name = run % 2 ? runs[run - 1].name : NULL},
+                 rate[run], TIMES);
+    return status;
+}
+
+// Without a file --size and --pix-fmt are of the frames in memory.
+static enum status read_shape(struct bench *bench)
+{
+    const struct sluice_config *config = bench->config;
+    bench->depth = 8;
+    if (config->input)
+        return STATUS_OK;
+    enum status status =
+        config->input_size ? shape_parse(config->input_size, &bench->log, &bench->own) : STATUS_OK;
+    if (status)
+        return status;
+    if (config->input_pixfmt) {
+        const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(av_get_pix_fmt(config->input_pixfmt));
+        if (!about || about->nb_components != 1 || about->comp[0].depth < 8 ||
+            about->comp[0].depth > 16)
+            return fail(&bench->log, STATUS_USAGE,
+                        "--pix-fmt is '%s'; bench takes gray, gray10le, gray16le and the like",
+                        config->input_pixfmt);
+        bench->depth = about->comp[0].depth;
+    }
+    return STATUS_OK;
+}
+
+// The chain as it is measured: what it would write of its own is left out. NULL: as it was given.
+static enum status mute_chain(const struct bench *bench, const char *given, char **muted)
+{
+    struct chain chain;
+    *muted = NULL;
+    enum status status = given ? chain_parse_logged(given, &bench->log, &chain) : STATUS_OK;
+    if (!given || status)
+        return status;
+    if (chain_files(&chain, WRITES_PICTURES, NULL, 0) +
+        chain_files(&chain, WRITES_RECORDS, NULL, 0)) {
+        chain_mute(&chain);
+        *muted = chain_text(&chain);
+        status = *muted ? STATUS_OK : STATUS_MEMORY;
+    }
+    chain_free(&chain);
+    return status;
+}
+
+enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
+                                void (*row)(void *opaque, const struct sluice_bench_row *row),
+                                void *opaque)
+{
+    char reason[256], *muted;
+    struct sluice_config measured = *config;
+    struct bench bench = {
+        .config = &measured,
+        .log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque},
+        .repetitions = quick ? QUICK_REPETITIONS : REPETITIONS,
+        .repetition_ns = (quick ? 40 : 200) * INT64_C(1000000),
+        .row = row,
+        .opaque = opaque,
+    };
+    enum status status = mute_chain(&bench, config->chain, &muted);
+    if (muted)
+        measured.chain = muted;
+    if (!status)
+        status = (enum status)sluice_check_files(&measured);
+    if (!status)
+        status = read_shape(&bench);
+    if (!status && config->input)
+        status = check_file(&bench);
+    if (!status)
+        status = backend_choose(config, false, &bench.log, &bench.backend, reason, sizeof reason);
+    if (!status)
+        snprintf(bench.device, sizeof bench.device, "%s", bench.backend->description);
+    if (!status && bench.backend->gpus == 1)
+        status = measure_link(&bench);
+    if (!status && bench.backend->gpus == 1)
+        status = measure_memory(&bench, true);
+    if (!status)
+        status = measure_memory(&bench, false);
+    if (bench.backend)
+        backend_destroy(&bench.backend);
+    if (!status && config->input)
+        status = measure_file(&bench);
+    free(muted);
+    return (enum sluice_status)status;
+}

@@ -1,0 +1,61 @@
+// What is measured: a chain on gray frames of noise in memory, without a file around them.
+#pragma once
+
+#include <stdint.h>
+
+#include "plan/backend.h"
+
+enum { TOGETHER_MOST = 8, SHAPES = 3 };
+
+// Frames that stay on the GPU are submitted several together, as a library could; those between
+// host and GPU one by one, as a job does.
+struct shape {
+    char name[32];
+    int width, height;
+    int together;
+};
+
+// 1080p, 4K, 8K.
+extern const struct shape usual_shapes[SHAPES];
+
+// The shape that --size asks for, up to 2^28 samples; STATUS_USAGE with a sentence.
+enum status shape_parse(const char *text, const struct log *log, struct shape *shape);
+
+// Frames go from host memory to host memory through `slots` slots, as a job's do, unless they are
+// resident or still.
+struct subject_request {
+    struct backend *backend; // outlives the subject, as `log` does
+    const struct log *log;
+    const char *chain;
+    void (*lower)(void *opaque, struct program *program); // (optional) instead of the chain
+    void *opaque;
+    const struct shape *shape;
+    int depth;
+    int slots;
+    bool resident; // sources lie in the device's memory, results stay there; as many slots as keep
+                   // the GPU from waiting for the host
+    bool still;    // one frame after another, each by all threads, in one slot
+};
+
+// A chain ready to run. All frames hold the same noise, of equal sizes the same noise everywhere.
+struct subject {
+    struct backend *backend;
+    struct program program;
+    struct plan *plan;
+    struct executor *executor;
+    int slots, together;
+    bool still;
+    bool resident;                 // sources on the device, and no targets
+    void *stream;                  // of sources on the device; NULL: on the host
+    struct image *source, *target; // `frames` of each
+    int frames;
+    size_t bytes; // of a frame
+};
+
+// Make *subject ready. subject_free() leaves it zeroed, and accepts it so, as a failure does.
+enum status subject_init(struct subject *subject, const struct subject_request *request);
+void subject_free(struct subject *subject);
+
+// Filter frames for about `ns`, and at least one in each slot: *frames is how many. Results of
+// those that do not stay on the device lie in the targets.
+enum status subject_run(struct subject *subject, int64_t ns, int64_t *frames);

@@ -1,0 +1,219 @@
+#include "pipeline/engine/choose.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/ffmpeg/budget.h"
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/ffmpeg/names.h"
+
+int64_t max_pixels_of(const struct sluice_config *config)
+{
+    return config->max_pixels ? config->max_pixels : INT64_C(1) << 28;
+}
+
+struct source_request source_request_of(const struct sluice_config *config)
+{
+    return (struct source_request){.name = config->input ? name_plain(config->input, false) : NULL,
+                                   .format = config->input_format,
+                                   .size = config->input_size,
+                                   .rate = config->input_rate,
+                                   .pixfmt = config->input_pixfmt,
+                                   .stream = config->stream,
+                                   .start = config->start,
+                                   .live = config->live,
+                                   .rtsp_transport = config->rtsp_transport,
+                                   .open_timeout = config->open_timeout,
+                                   .stall_timeout = config->stall_timeout,
+                                   .reconnects = config->reconnects,
+                                   .await_start = config->await_start,
+                                   .simulate = config->simulate,
+                                   .playlist_hosts = config->playlist_hosts,
+                                   .tls_verify = config->tls_verify,
+                                   .ca_file = config->ca_file,
+                                   .max_pixels = max_pixels_of(config)};
+}
+
+static struct sink_request request_of(const struct sluice_config *config,
+                                      const struct sluice_output *output)
+{
+    return (struct sink_request){
+        .output = output->name ? name_plain(output->name, true) : NULL,
+        .format = output->format,
+        .encoder = output->encoder,
+        .crf = output->crf,
+        .preset = output->preset,
+        .bitrate = output->bitrate,
+        .options = output->options,
+        .segment = output->segment,
+        .pixfmt = output->pixfmt,
+        .range = (enum sink_range)output->range,
+        .overwrite = config->overwrite,
+        .open_timeout = config->open_timeout > 0 ? config->open_timeout : 10,
+        .stall_timeout = config->stall_timeout > 0 ? config->stall_timeout : 5,
+        .reconnects = config->reconnects == 0  ? -1
+                      : config->reconnects < 0 ? 0
+                                               : config->reconnects,
+        .await_start = config->await_start,
+    };
+}
+
+int sink_requests_of(const struct sluice_config *config, struct sink_request *requests)
+{
+    int count = 0;
+    requests[count++] = request_of(config, &config->output);
+    const struct sluice_output *more = config->more_outputs;
+    for (; more && more->name && count < OUTPUTS_MOST; more++)
+        requests[count++] = request_of(config, more);
+    return more && more->name ? OUTPUTS_MOST + 1 : count;
+}
+
+int sink_requests_add_taps(const struct sluice_config *config, const struct chain *chain,
+                           struct sink_request *requests, int count)
+{
+    struct chain_file list[PICTURES_MOST];
+    int taps = chain_files(chain, WRITES_PICTURES, list, PICTURES_MOST);
+    for (int k = 0; k < taps && count + k < OUTPUTS_MOST; k++) {
+        requests[count + k] = request_of(config, &(struct sluice_output){.name = list[k].name});
+        requests[count + k].picture = k + 1;
+    }
+    return count + taps;
+}
+
+static enum status create_cpu(const struct sluice_config *config, const struct log *log,
+                              struct backend **backend)
+{
+    return config->backend == SLUICE_SCALAR ? backend_scalar_create(log, backend)
+                                            : backend_cpu_create(config->threads, log, backend);
+}
+
+// ---- GPUs ----
+
+static enum status refuse_devices(const struct log *log, const char *text)
+{
+    return fail(
+        log, STATUS_USAGE,
+        "--device is '%s'; it takes the number of a GPU, up to %d of them as in 0,1, or all", text,
+        FLEET_MOST);
+}
+
+enum status devices_read(const char *text, const struct log *log, struct devices *devices)
+{
+    *devices = (struct devices){.all = text && !strcmp(text, "all"), .count = !text};
+    for (const char *at = text; at && !devices->all; devices->count++) {
+        char *end;
+        long number = strtol(at, &end, 10);
+        if (*at < '0' || *at > '9' || (*end && *end != ',') || number > 1024 ||
+            devices->count == FLEET_MOST)
+            return refuse_devices(log, text);
+        for (int k = 0; k < devices->count; k++)
+            if (devices->device[k] == number)
+                return fail(log, STATUS_USAGE, "--device is '%s', which names GPU %ld twice", text,
+                            number);
+        devices->device[devices->count] = (int)number;
+        at = *end ? end + 1 : NULL;
+    }
+    return STATUS_OK;
+}
+
+// All that there are. What cannot be used is left out with a warning, unless it is the only one.
+static enum status open_all(const struct log *log, struct backend **parts, int *count, char *reason,
+                            size_t size)
+{
+    int there = backend_cuda_describe(0, reason, size);
+    enum status status = there ? STATUS_OK : STATUS_DEVICE;
+    for (int k = 0; k < there && *count < FLEET_MOST && (!status || status == STATUS_DEVICE); k++) {
+        status = backend_cuda_create(k, log, &parts[*count], reason, size);
+        if (status == STATUS_DEVICE && there > 1)
+            log_print(log, LOG_WARNING, "GPU %d is left out: %s", k, reason);
+        *count += !status;
+    }
+    return status == STATUS_DEVICE && *count ? STATUS_OK : status;
+}
+
+static enum status open_devices(const struct devices *devices, const struct log *log,
+                                struct backend **parts, int *count, char *reason, size_t size)
+{
+    enum status status = STATUS_OK;
+    *count = 0;
+    if (devices->all)
+        return open_all(log, parts, count, reason, size);
+    for (int k = 0; k < devices->count && !status; k++) {
+        status = backend_cuda_create(devices->device[k], log, &parts[k], reason, size);
+        *count += !status;
+    }
+    return status;
+}
+
+static enum status create_gpus(const struct devices *devices, const struct log *log,
+                               struct backend **backend, char *reason, size_t size)
+{
+    struct backend *part[FLEET_MOST] = {NULL};
+    int count;
+    enum status status = open_devices(devices, log, part, &count, reason, size);
+    if (!status && count > 1)
+        status = fleet_create(part, count, backend);
+    else if (!status)
+        *backend = part[0], part[0] = NULL;
+    for (int k = 0; k < count; k++)
+        backend_destroy(&part[k]);
+    return status;
+}
+
+// Either kind; see backend_choose().
+static enum status create_one(const struct sluice_config *config, bool still, const struct log *log,
+                              struct backend **backend, char *reason, size_t reason_size)
+{
+    struct devices devices;
+    *backend = NULL;
+    enum status status = devices_read(config->device, log, &devices);
+    if (status)
+        return status;
+    bool named = config->backend == SLUICE_CPU || config->backend == SLUICE_SCALAR;
+    bool wants_gpu = config->backend == SLUICE_CUDA ||
+                     (!named && (config->hwdec == SLUICE_HWDEC_REQUIRE || config->device));
+    snprintf(reason, reason_size, "%s",
+             named ? "it was asked for" : "a single picture is done before a GPU is ready");
+    if (named || (still && !wants_gpu))
+        return create_cpu(config, log, backend);
+    status = create_gpus(&devices, log, backend, reason, reason_size);
+    if (status != STATUS_DEVICE) {
+        if (!status)
+            *reason = 0;
+        return status;
+    }
+    if (wants_gpu)
+        return fail(log, STATUS_DEVICE, "the GPU was asked for and cannot be used: %s", reason);
+    return create_cpu(config, log, backend);
+}
+
+enum status backend_choose(const struct sluice_config *config, bool still, const struct log *log,
+                           struct backend **backend, char *reason, size_t reason_size)
+{
+    enum status status = create_one(config, still, log, backend, reason, reason_size);
+    if (!status)
+        (*backend)->memory_limit = (size_t)(budget_memory() / 2);
+    return status;
+}
+
+static double frame_rate(const struct source *source)
+{
+    AVRational rate = av_guess_frame_rate(source->format, source_video(source), NULL);
+    return rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0;
+}
+
+int backend_slots(const struct sluice_config *config, const struct backend *backend,
+                  const struct source *source)
+{
+    if (config->ring)
+        return config->ring;
+    if ((source && source->is_still) || config->backend == SLUICE_SCALAR)
+        return 1;
+    double rate = source ? frame_rate(source) : 0;
+    int slots = backend->in_flight ? backend->in_flight : backend->parallel + 1;
+    double timely = config->max_latency > 0 && rate > 0 ? config->max_latency * rate / 2 : slots;
+    if (timely < slots)
+        slots = timely < 2 ? 2 : (int)timely;
+    return slots < SLOTS_MOST ? slots : SLOTS_MOST;
+}

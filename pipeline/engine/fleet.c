@@ -1,0 +1,184 @@
+#include "pipeline/engine/fleet.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct fleet {
+    struct backend base;
+    struct backend *part[FLEET_MOST];
+    int parts;
+};
+
+// Of parts that no slot is left for there is no executor.
+struct fleet_executor {
+    struct executor base;
+    struct executor *part[FLEET_MOST];
+    int parts;
+};
+
+// ---- executors ----
+
+static struct executor *part_of(struct executor *executor, int slot, int *its_slot)
+{
+    struct fleet_executor *self = (struct fleet_executor *)executor;
+    *its_slot = slot / self->parts;
+    return self->part[slot % self->parts];
+}
+
+static enum status submit_async(struct executor *executor, int slot, const struct work *work)
+{
+    const struct fleet_executor *self = (const struct fleet_executor *)executor;
+    struct executor *part = part_of(executor, slot, &slot);
+    struct work its = *work;
+    its.source_abroad = work->source_on_device && part != self->part[0];
+    return part->submit_async(part, slot, &its);
+}
+
+static enum status wait(struct executor *executor, int slot, struct work_times *times)
+{
+    struct executor *part = part_of(executor, slot, &slot);
+    return part->wait(part, slot, times);
+}
+
+static void destroy(struct executor **executor)
+{
+    struct fleet_executor *self = (struct fleet_executor *)*executor;
+    for (int k = 0; k < self->parts; k++)
+        executor_destroy(&self->part[k]);
+    free(self);
+    *executor = NULL;
+}
+
+static enum status executor_create(struct backend *backend, const struct plan *plan, int width,
+                                   int height, int slots, bool frames_in_flight,
+                                   struct executor **executor)
+{
+    const struct fleet *fleet = (const struct fleet *)backend;
+    struct fleet_executor *self = calloc(1, sizeof *self);
+    *executor = NULL;
+    if (!self)
+        return STATUS_MEMORY;
+    self->base = (struct executor){submit_async, wait, destroy};
+    self->parts = slots < fleet->parts ? slots : fleet->parts;
+    *executor = &self->base;
+    enum status status = STATUS_OK;
+    for (int k = 0; k < self->parts && !status; k++) {
+        struct backend *part = fleet->part[k];
+        int its_slots = (slots - k + self->parts - 1) / self->parts;
+        status = part->executor_create(part, plan, width, height, its_slots, frames_in_flight,
+                                       &self->part[k]);
+        if (!status)
+            self->base.memory += self->part[k]->memory;
+    }
+    if (status)
+        destroy(executor);
+    return status;
+}
+
+// ---- the backend ----
+
+static void *alloc(struct backend *backend, size_t bytes)
+{
+    struct backend *first = ((struct fleet *)backend)->part[0];
+    return first->alloc(first, bytes);
+}
+
+static void free_memory(struct backend *backend, void *memory, size_t bytes)
+{
+    struct backend *first = ((struct fleet *)backend)->part[0];
+    first->free(first, memory, bytes);
+}
+
+static void *device_context(struct backend *backend)
+{
+    struct backend *first = ((struct fleet *)backend)->part[0];
+    return first->device_context(first);
+}
+
+static enum status stream_create(struct backend *backend, void **stream)
+{
+    struct backend *first = ((struct fleet *)backend)->part[0];
+    return first->stream_create(first, stream);
+}
+
+static void stream_destroy(struct backend *backend, void **stream)
+{
+    struct backend *first = ((struct fleet *)backend)->part[0];
+    first->stream_destroy(first, stream);
+}
+
+static void destroy_backend(struct backend **backend)
+{
+    struct fleet *self = (struct fleet *)*backend;
+    for (int k = 0; k < self->parts; k++)
+        backend_destroy(&self->part[k]);
+    free(self);
+    *backend = NULL;
+}
+
+static int lesser(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+// Transforms begin where they pay for every part.
+static struct plan_limits common_limits(struct plan_limits a, struct plan_limits b)
+{
+    bool both = a.transform && b.transform;
+    return (struct plan_limits){
+        .stencils = lesser(a.stencils, b.stencils),
+        .radius = lesser(a.radius, b.radius),
+        .transform = !both                       ? 0
+                     : a.transform > b.transform ? a.transform
+                                                 : b.transform,
+        .transform_size = a.transform_size,
+    };
+}
+
+// "2 x NVIDIA H200, compute capability 9.0", or all of them.
+static void describe(struct fleet *self)
+{
+    const char *first = self->part[0]->description;
+    bool alike = true;
+    for (int k = 1; k < self->parts; k++)
+        alike = alike && !strcmp(first, self->part[k]->description);
+    FILE *to = fmemopen(self->base.description, sizeof self->base.description, "w");
+    if (!to)
+        return;
+    if (alike)
+        fprintf(to, "%d x %s", self->parts, first);
+    for (int k = 0; k < self->parts && !alike; k++)
+        fprintf(to, "%s%s", k ? " and " : "", self->part[k]->description);
+    fclose(to);
+    self->base.description[sizeof self->base.description - 1] = 0;
+}
+
+enum status fleet_create(struct backend **parts, int count, struct backend **backend)
+{
+    struct fleet *self = calloc(1, sizeof *self);
+    *backend = NULL;
+    if (!self)
+        return STATUS_MEMORY;
+    self->base = (struct backend){.name = parts[0]->name,
+                                  .limits = parts[0]->limits,
+                                  .has_device_memory = parts[0]->has_device_memory,
+                                  .executor_create = executor_create,
+                                  .alloc = alloc,
+                                  .free = free_memory,
+                                  .device_context = device_context,
+                                  .stream_create = stream_create,
+                                  .stream_destroy = stream_destroy,
+                                  .destroy = destroy_backend};
+    self->parts = count;
+    for (int k = 0; k < count; k++) {
+        self->base.limits = common_limits(self->base.limits, parts[k]->limits);
+        self->base.parallel += parts[k]->parallel;
+        self->base.in_flight += parts[k]->in_flight;
+        self->base.gpus += parts[k]->gpus;
+        self->part[k] = parts[k];
+        parts[k] = NULL;
+    }
+    describe(self);
+    *backend = &self->base;
+    return STATUS_OK;
+}

@@ -1,0 +1,152 @@
+#include "pipeline/engine/job_files.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/engine/choose.h"
+#include "pipeline/ffmpeg/names.h"
+#include "pipeline/output/file.h"
+
+// What is claimed for, and against.
+struct claiming {
+    struct path_conflicts *conflicts;
+    const struct sluice_config *config;
+    const struct chain *chain;
+    const struct log *log;
+};
+
+static const char *file_of(const char *output)
+{
+    return strncmp(output, "hash:", 5) ? output : output + 5;
+}
+
+static enum status note_inputs(const struct claiming *claiming)
+{
+    const char *input = source_request_of(claiming->config).name;
+    const char *const *other = claiming->config->others_read;
+    enum status status = STATUS_OK;
+    if (input)
+        status = path_conflicts_add_input(claiming->conflicts, input);
+    for (; other && *other && !status; other++)
+        status = path_conflicts_add_input(claiming->conflicts, *other);
+    return status;
+}
+
+static enum status claim(const struct claiming *claiming, const char *name)
+{
+    return path_conflicts_add_output(claiming->conflicts, claiming->chain, name, claiming->log);
+}
+
+static enum status claim_outputs(const struct claiming *claiming)
+{
+    struct sink_request outputs[OUTPUTS_MOST];
+    enum status status = STATUS_OK;
+    int count = sink_requests_of(claiming->config, outputs);
+    count = sink_requests_add_taps(claiming->config, claiming->chain, outputs, count);
+    for (int k = 0; k < count && k < OUTPUTS_MOST && !status; k++)
+        if (outputs[k].output)
+            status = claim(claiming, file_of(outputs[k].output));
+    return status;
+}
+
+static enum status claim_record(const struct claiming *claiming, const struct chain_file *file)
+{
+    enum status status = file->name ? claim(claiming, file->name) : STATUS_OK;
+    if (status || !file->name || !file->option->beside)
+        return status;
+    size_t size = strlen(file->name) + strlen(file->option->beside) + 1;
+    char *beside = malloc(size);
+    if (!beside)
+        return STATUS_MEMORY;
+    snprintf(beside, size, "%s%s", file->name, file->option->beside);
+    status = claim(claiming, beside);
+    free(beside);
+    return status;
+}
+
+static enum status claim_records(const struct claiming *claiming)
+{
+    int count = chain_files(claiming->chain, WRITES_RECORDS, NULL, 0);
+    struct chain_file *list = calloc((size_t)count + 1, sizeof *list);
+    enum status status = list ? STATUS_OK : STATUS_MEMORY;
+    if (list)
+        chain_files(claiming->chain, WRITES_RECORDS, list, count);
+    for (int k = 0; k < count && !status; k++)
+        status = claim_record(claiming, &list[k]);
+    free(list);
+    return status;
+}
+
+static enum status claim_others(const struct claiming *claiming)
+{
+    const struct sluice_config *config = claiming->config;
+    enum status status =
+        config->trace ? claim(claiming, name_plain(config->trace, true)) : STATUS_OK;
+    for (const char *const *other = config->others; other && *other && !status; other++)
+        status = claim(claiming, name_plain(*other, true));
+    return status;
+}
+
+// What nobody else looks at before the job runs.
+static enum status check_others(const struct claiming *claiming)
+{
+    const struct sluice_config *config = claiming->config;
+    enum status status = STATUS_OK;
+    if (config->trace)
+        status = file_check(name_plain(config->trace, true), config->overwrite, claiming->log);
+    for (const char *const *other = config->others; other && *other && !status; other++)
+        status = file_check(name_plain(*other, true), config->overwrite, claiming->log);
+    return status;
+}
+
+enum status job_files_claim(const struct sluice_config *config, const struct chain *chain,
+                            const struct log *log, struct path_conflicts **conflicts)
+{
+    enum status status = path_conflicts_create(conflicts);
+    if (status)
+        return status;
+    const struct claiming claiming = {*conflicts, config, chain, log};
+    status = note_inputs(&claiming);
+    if (!status)
+        status = claim_outputs(&claiming);
+    if (!status)
+        status = claim_records(&claiming);
+    if (!status)
+        status = claim_others(&claiming);
+    if (!status)
+        status = check_others(&claiming);
+    if (status)
+        path_conflicts_destroy(conflicts);
+    return status;
+}
+
+// Whether the chain of each planned change reads nothing that is claimed.
+static enum status check_changes(const struct path_conflicts *conflicts,
+                                 const struct sluice_change *change, const struct log *log)
+{
+    enum status status = STATUS_OK;
+    for (; change && change->chain && !status; change++) {
+        struct chain chain;
+        status = chain_parse_logged(change->chain, log, &chain);
+        if (!status)
+            status = path_conflicts_check_chain(conflicts, &chain, log);
+        chain_free(&chain);
+    }
+    return status;
+}
+
+enum sluice_status sluice_check_files(const struct sluice_config *config)
+{
+    struct log log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque};
+    struct chain chain;
+    struct path_conflicts *conflicts = NULL;
+    enum status status =
+        chain_parse_logged(config->chain ? config->chain : CHAIN_DEFAULT, &log, &chain);
+    if (!status)
+        status = job_files_claim(config, &chain, &log, &conflicts);
+    if (!status)
+        status = check_changes(conflicts, config->changes, &log);
+    path_conflicts_destroy(&conflicts);
+    chain_free(&chain);
+    return (enum sluice_status)status;
+}

@@ -1,0 +1,133 @@
+#include "pipeline/engine/latency.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/meter.h"
+
+enum { ARRIVALS = 1024, REORDERED = 32, BUCKETS = 512, BUCKETS_PER_OCTAVE = 16 };
+
+// What came within two seconds of the first packet may be one second older.
+static const int64_t opening_ns = INT64_C(2000000000), grace_ns = INT64_C(1000000000);
+
+struct arrival {
+    int64_t pts_us, ns; // ns 0: none
+};
+
+struct latency {
+    pthread_mutex_t lock;
+    // ---- guarded by lock ----
+    struct arrival arrival[ARRIVALS]; // a ring, the newest before `next`
+    unsigned next;
+    int64_t first_ns;        // when the first arrived; 0: none has
+    int64_t bucket[BUCKETS]; // frames whose time was below 2^(k / BUCKETS_PER_OCTAVE) microseconds
+    int64_t within[SLUICE_LATENCY_LIMITS]; // frames whose time was not above the limit
+    int64_t frames, ns;                    // all, and their times together
+};
+
+static const double limits[SLUICE_LATENCY_LIMITS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                                     0.25,  0.5,    1,     2.5,  5,     10};
+
+enum status latency_create(struct latency **latency)
+{
+    *latency = calloc(1, sizeof **latency);
+    if (!*latency)
+        return STATUS_MEMORY;
+    pthread_mutex_init(&(*latency)->lock, NULL);
+    return STATUS_OK;
+}
+
+void latency_destroy(struct latency **latency)
+{
+    if (!*latency)
+        return;
+    pthread_mutex_destroy(&(*latency)->lock);
+    free(*latency);
+    *latency = NULL;
+}
+
+// What is to be shown later than this packet waits for it.
+static void delay_later_locked(struct latency *latency, int64_t pts_us, int64_t arrived_ns)
+{
+    for (unsigned k = 1; k <= REORDERED; k++) {
+        struct arrival *arrival = &latency->arrival[(latency->next - k) % ARRIVALS];
+        if (arrival->ns && arrival->pts_us > pts_us)
+            arrival->ns = arrived_ns;
+    }
+}
+
+void latency_note_arrival(struct latency *latency, int64_t pts_us, int64_t arrived_ns)
+{
+    pthread_mutex_lock(&latency->lock);
+    if (!latency->first_ns)
+        latency->first_ns = arrived_ns;
+    delay_later_locked(latency, pts_us, arrived_ns);
+    latency->arrival[latency->next++ % ARRIVALS] = (struct arrival){pts_us, arrived_ns};
+    pthread_mutex_unlock(&latency->lock);
+}
+
+// Timestamps were rounded to other time bases on the way.
+static const struct arrival *find_locked(const struct latency *latency, int64_t pts_us)
+{
+    for (unsigned k = 1; k <= ARRIVALS; k++) {
+        const struct arrival *arrival = &latency->arrival[(latency->next - k) % ARRIVALS];
+        if (!arrival->ns)
+            return NULL;
+        if (llabs(arrival->pts_us - pts_us) <= 1000)
+            return arrival;
+    }
+    return NULL;
+}
+
+int64_t latency_age_ns(struct latency *latency, int64_t pts_us)
+{
+    pthread_mutex_lock(&latency->lock);
+    const struct arrival *arrival = find_locked(latency, pts_us);
+    int64_t age = arrival ? meter_now_ns() - arrival->ns : 0;
+    if (arrival && arrival->ns - latency->first_ns < opening_ns)
+        age = age > grace_ns ? age - grace_ns : 0;
+    pthread_mutex_unlock(&latency->lock);
+    return age;
+}
+
+void latency_note_out(struct latency *latency, int64_t pts_us)
+{
+    pthread_mutex_lock(&latency->lock);
+    const struct arrival *arrival = find_locked(latency, pts_us);
+    if (arrival) {
+        int64_t age = meter_now_ns() - arrival->ns;
+        int k = (int)(log2((double)age * 1e-3 + 1) * BUCKETS_PER_OCTAVE);
+        latency->bucket[k < BUCKETS ? k : BUCKETS - 1]++;
+        latency->frames++;
+        latency->ns += age;
+        for (k = 0; k < SLUICE_LATENCY_LIMITS; k++)
+            latency->within[k] += (double)age * 1e-9 <= limits[k];
+    }
+    pthread_mutex_unlock(&latency->lock);
+}
+
+static double quantile_s_locked(const struct latency *latency, double share)
+{
+    double wanted = share * (double)latency->frames;
+    int64_t seen = 0;
+    int k = 0;
+    for (; k < BUCKETS && latency->frames; k++)
+        if ((double)(seen += latency->bucket[k]) >= wanted)
+            break;
+    return latency->frames ? exp2((k + 0.5) / BUCKETS_PER_OCTAVE) * 1e-6 : 0;
+}
+
+void latency_figures(struct latency *latency, struct sluice_latency *figures)
+{
+    static const double shares[3] = {0.5, 0.95, 0.99};
+    memcpy(figures->limit, limits, sizeof limits);
+    pthread_mutex_lock(&latency->lock);
+    memcpy(figures->within, latency->within, sizeof figures->within);
+    figures->frames = latency->frames;
+    figures->seconds = (double)latency->ns * 1e-9;
+    for (int k = 0; k < 3; k++)
+        figures->quantile[k] = quantile_s_locked(latency, shares[k]);
+    pthread_mutex_unlock(&latency->lock);
+}

@@ -1,0 +1,343 @@
+// What a job says about itself: progress, summary, verdict.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/engine/job.h"
+#include "pipeline/ffmpeg/names.h"
+#include "base/secrets.h"
+
+void sluice_public_name(const char *name, char *to, size_t size)
+{
+    name_without_secrets(name, to, size);
+}
+
+void sluice_blank_secrets(char *argument)
+{
+    size_t key = strcspn(argument, "=");
+    secrets_blank(argument, SECRETS_IN_NAME);
+    if (argument[key] && secrets_has_name(argument, key) && !strstr(argument, "://"))
+        memset(argument + key + 1, '*', strlen(argument + key + 1));
+}
+
+char *sluice_public_chain(const char *text)
+{
+    return secrets_dup(text, SECRETS_IN_CHAIN);
+}
+
+// What of the sink others may ask while the job runs. Zero before and without it.
+struct sink_figures {
+    int64_t dropped, kept, missing, pending;
+    bool carries;
+};
+
+// What is in the file, where one recording in segments is all that there is: frames that its disk
+// has no room for are kept by nobody.
+static void look_at_recording(const struct sink_output *only, struct sink_figures *figures)
+{
+    if (!only->files)
+        return;
+    figures->kept = only->frames;
+    figures->missing = only->missing;
+}
+
+static struct sink_figures ask_sink(const struct sluice_job *job)
+{
+    struct sink_figures figures = {0};
+    struct monitor *lock = (struct monitor *)&job->threads_lock;
+    monitor_lock(lock);
+    struct sink_output list[OUTPUTS_MOST];
+    if (job->sink && job->under_way)
+        figures = (struct sink_figures){
+            .dropped = job->sink->dropped,
+            .kept = job->sink->kept,
+            .pending = job->sink->pending ? job->sink->pending(job->sink) : 0,
+            .carries = job->sink->carries,
+        };
+    if (job->sink && job->under_way && job->outputs == 1) {
+        job->sink->outputs(job->sink, list, 1);
+        look_at_recording(list, &figures);
+    }
+    monitor_unlock(lock);
+    return figures;
+}
+
+static int64_t bytes_out(const struct sluice_job *job)
+{
+    struct sluice_output_figures output;
+    int64_t bytes = 0;
+    for (int k = 0; !sluice_job_output(job, k, &output); k++)
+        bytes += output.bytes;
+    return bytes;
+}
+
+// The ledger so far. Where frames become packets those are what is written: an encoder keeps some
+// frames back.
+static struct ledger ledger_now(const struct sluice_job *job)
+{
+    struct sink_figures sink = ask_sink(job);
+    if (job->ran)
+        return job->ledger;
+    return (struct ledger){
+        .frames_in = job->frames_in,
+        .frames_out = sink.carries ? sink.kept : job->frames_out,
+        .dropped_range = job->dropped_range,
+        .dropped_stop = job->dropped_stop,
+        .dropped_clock = sink.dropped,
+        .dropped_late = job->dropped_late,
+        .dropped_disk = sink.missing,
+        .filled = job->filled,
+    };
+}
+
+// The seconds that a part was working. The CPU's threads are one part, and so are several GPUs.
+static double busy_seconds(const struct sluice_job *job, enum sluice_part part)
+{
+    double seconds = (double)job->meter[part].busy_ns * 1e-9;
+    const struct backend *backend = job->backend;
+    bool of_gpus = part == SLUICE_PART_UPLOAD || part == SLUICE_PART_DOWNLOAD;
+    int shared = part == SLUICE_PART_FILTER && !backend->gpus ? backend->parallel
+                 : part == SLUICE_PART_FILTER || of_gpus      ? backend->gpus
+                                                              : 1;
+    return shared > 1 ? seconds / shared : seconds;
+}
+
+static void report_live(const struct sluice_job *job, struct sluice_progress *progress)
+{
+    struct live_figures live;
+    source_figures(job->source, &live);
+    progress->losses = live.losses;
+    progress->reconnects = live.reconnects;
+    progress->lost_seconds = (double)live.lost_us * 1e-6;
+    progress->lost = live.lost;
+    progress->connecting = live.connecting;
+    if (job->latency)
+        latency_figures(job->latency, &progress->latency);
+}
+
+static void report_ledger(const struct sluice_job *job, struct sluice_progress *progress)
+{
+    struct ledger ledger = ledger_now(job);
+    progress->frames_in = ledger.frames_in;
+    progress->frames_filled = ledger.filled;
+    progress->frames_out = ledger.frames_out;
+    progress->dropped_range = ledger.dropped_range;
+    progress->dropped_stop = ledger.dropped_stop;
+    progress->dropped_late = ledger.dropped_late;
+    progress->dropped_clock = ledger.dropped_clock;
+    progress->dropped_disk = ledger.dropped_disk;
+    progress->frames_damaged = decoder_damaged_frames(job->decoder);
+    progress->packets_damaged = decoder_damaged_packets(job->decoder);
+    progress->damaged = progress->frames_damaged + progress->packets_damaged;
+    progress->verified = job->verified;
+    progress->bytes_out = bytes_out(job);
+    progress->frames_pending = job->ran ? 0 : ask_sink(job).pending;
+}
+
+static void report_pace(const struct sluice_job *job, struct sluice_progress *progress)
+{
+    for (int part = 0; part < SLUICE_PARTS; part++)
+        progress->busy_seconds[part] = busy_seconds(job, (enum sluice_part)part);
+    progress->ring = job->slots;
+    if (job->under_way) {
+        progress->ring_used = ring_used(job->ring);
+        progress->ring_occupancy = ring_occupancy(job->ring);
+    }
+}
+
+void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *progress)
+{
+    int64_t total = source_frames(job->source);
+    double media = source_seconds(job->source);
+    if (job->source->start != AV_NOPTS_VALUE || job->end != INT64_MAX) {
+        double end = job->end == INT64_MAX ? media : (double)job->end / AV_TIME_BASE;
+        double begin =
+            job->source->start == AV_NOPTS_VALUE ? 0 : (double)job->source->start / AV_TIME_BASE;
+        double wanted = end - begin < media ? end - begin : media;
+        total = media > 0 ? (int64_t)((double)total * wanted / media) : 0;
+        media = wanted;
+    }
+    *progress = (struct sluice_progress){
+        .frames = job->frames_out,
+        .frames_total = total < job->frame_limit ? total : job->frame_limit,
+        .seconds = job->ran        ? job->seconds
+                   : job->began_ns ? (double)(meter_now_ns() - job->began_ns) * 1e-9
+                                   : 0,
+        .media_seconds = (double)job->media_us * 1e-6,
+        .media_total = media,
+        .flushing = job->flushing,
+        .stopping = job->stop.asked || job->finishing,
+    };
+    report_ledger(job, progress);
+    report_live(job, progress);
+    report_pace(job, progress);
+}
+
+enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
+                                     struct sluice_output_figures *figures)
+{
+    struct monitor *lock = (struct monitor *)&job->threads_lock;
+    struct sink_output list[OUTPUTS_MOST];
+    monitor_lock(lock);
+    memcpy(list, job->output, sizeof list);
+    if (job->sink && !job->ran)
+        job->sink->outputs(job->sink, list, OUTPUTS_MOST);
+    monitor_unlock(lock);
+    if (index < 0 || index >= job->outputs)
+        return SLUICE_END;
+    const struct sink_output *from = &list[index];
+    *figures = (struct sluice_output_figures){
+        .name = job->output_names[index],
+        .encoder = from->encoder,
+        .container = from->container,
+        .frames = from->frames,
+        .dropped = from->dropped,
+        .missing = from->missing,
+        .bytes = from->bytes,
+        .files = from->files,
+        .connects = from->connects,
+        .connected = from->connected,
+        .failed = from->failed,
+        .unwatched = from->unwatched,
+        .tap = from->tap,
+    };
+    return SLUICE_OK;
+}
+
+enum sluice_status sluice_job_record(const struct sluice_job *job, int index,
+                                     struct sluice_record *record)
+{
+    const struct recording *from = recorder_recording(job->recorder, index);
+    if (!from || !job->ran)
+        return SLUICE_END;
+    *record = (struct sluice_record){.stage = from->stage->name,
+                                     .file = from->name,
+                                     .frames = from->frames - from->dropped,
+                                     .dropped = from->dropped,
+                                     .bytes = from->bytes,
+                                     .figures = from->figures};
+    return SLUICE_OK;
+}
+
+enum sluice_status sluice_job_figure(const struct sluice_job *job, int index, int figure,
+                                     struct sluice_figure *figures)
+{
+    const struct recording *from = recorder_recording(job->recorder, index);
+    if (!from || !job->ran || figure < 0 || figure >= from->figures)
+        return SLUICE_END;
+    const struct figure *one = &from->figure[figure];
+    *figures = (struct sluice_figure){one->name, one->sum, one->values, one->frames};
+    return SLUICE_OK;
+}
+
+// The share of the time that a part was working.
+static double busy_share(const struct sluice_job *job, enum sluice_part part)
+{
+    double share = job->seconds > 0 ? busy_seconds(job, part) / job->seconds : 0;
+    return share < 1 ? share : 1;
+}
+
+static enum sluice_part bottleneck(const struct sluice_job *job)
+{
+    enum sluice_part most = SLUICE_PART_DEMUX;
+    for (int part = 0; part < SLUICE_PARTS; part++)
+        if (busy_share(job, (enum sluice_part)part) > busy_share(job, most))
+            most = (enum sluice_part)part;
+    return most;
+}
+
+void report_verdict(struct sluice_job *job)
+{
+    static const struct {
+        const char *name, *advice;
+    } parts[] = {
+        [SLUICE_PART_DEMUX] = {"reading", "a faster disk or network"},
+        [SLUICE_PART_DECODE] = {"decoding", "a GPU that decodes (--hwdec) or more cores"},
+        [SLUICE_PART_UPLOAD] = {"uploading", "decoding on the GPU (--hwdec require)"},
+        [SLUICE_PART_FILTER] = {"filtering", "a shorter chain, a GPU or more cores"},
+        [SLUICE_PART_DOWNLOAD] = {"downloading", "a smaller result (gray first)"},
+        [SLUICE_PART_ENCODE] = {"encoding", "a faster --preset or another -c:v"},
+        [SLUICE_PART_MUX] = {"writing", "a faster disk"},
+    };
+    enum sluice_part part = bottleneck(job);
+    double share = busy_share(job, part);
+    const char *advice = parts[part].advice;
+    if (part == SLUICE_PART_DECODE && decoder_stream(job->decoder))
+        advice = "the CPU's decoder, if cores are idle (--hwdec off),";
+    if (job->cores_busy >= 0.85)
+        snprintf(job->verdict, sizeof job->verdict,
+                 "the processor set the pace: its cores were busy %.0f %% of the time, and %s "
+                 "waited for the longest; %s would help",
+                 100 * fmin(job->cores_busy, 1), parts[part].name, advice);
+    else if (share >= 0.5)
+        snprintf(job->verdict, sizeof job->verdict,
+                 "%s set the pace, busy %.0f %% of the time; %s would help", parts[part].name,
+                 100 * share, advice);
+    else if (source_is_live(job->source))
+        snprintf(job->verdict, sizeof job->verdict,
+                 "the source set the pace; the part that worked most, %s, was busy %.0f %% of the "
+                 "time",
+                 parts[part].name, 100 * share);
+    else
+        snprintf(job->verdict, sizeof job->verdict,
+                 "no part was busy for even half of the time: the job is too short to say what "
+                 "sets its pace");
+}
+
+void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *summary)
+{
+    struct live_figures live;
+    source_figures(job->source, &live);
+    struct simulate_figures faults;
+    simulate_figures(job->source->simulate, &faults);
+    *summary = (struct sluice_summary){
+        .frames_in = job->ledger.frames_in,
+        .frames_out = job->ledger.frames_out,
+        .dropped_range = job->ledger.dropped_range,
+        .dropped_stop = job->ledger.dropped_stop,
+        .dropped_clock = job->ledger.dropped_clock,
+        .dropped_late = job->ledger.dropped_late,
+        .dropped_disk = job->ledger.dropped_disk,
+        .frames_filled = job->ledger.filled,
+        .frames_damaged = decoder_damaged_frames(job->decoder),
+        .packets_damaged = decoder_damaged_packets(job->decoder),
+        .packets_skipped = job->packets_skipped,
+        .stopped = job->stop.asked,
+        .truncated = job->truncated,
+        .losses = live.losses,
+        .reconnects = live.reconnects,
+        .lost_seconds = (double)live.lost_us * 1e-6,
+        .verified = job->verified,
+        .simulated = {faults.lost, faults.corrupted, faults.stalls, faults.closes, faults.ts_jumps,
+                      faults.res_changes},
+        .seconds = job->seconds,
+        .media_seconds = (double)job->media_us * 1e-6,
+        .input = job->source->name,
+        .input_tls = reach_peer_name(job->source->reach),
+        .input_codec = avcodec_get_name(source_video(job->source)->codecpar->codec_id),
+        .input_format = job->input_format,
+        .output = job->output_name,
+        .encoder = job->sink ? job->sink->encoder : NULL,
+        .output_format = job->output_format,
+        .backend = job->backend->name,
+        .device = job->backend->description,
+        .decoder = decoder_name(job->decoder),
+        .memory_most = job->memory_most,
+        .width = job->width,
+        .height = job->height,
+        .cores_busy = job->cores_busy < 1 ? job->cores_busy : 1,
+        .ring_occupancy = job->ring ? ring_occupancy(job->ring) : 0,
+        .ring = job->slots,
+        .bottleneck = bottleneck(job),
+        .verdict = job->verdict,
+    };
+    struct sluice_latency latency = {0};
+    if (job->latency)
+        latency_figures(job->latency, &latency);
+    memcpy(summary->latency, latency.quantile, sizeof summary->latency);
+    summary->bytes_out = bytes_out(job);
+    for (int part = 0; part < SLUICE_PARTS; part++)
+        summary->busy[part] = busy_share(job, (enum sluice_part)part);
+}

@@ -1,0 +1,61 @@
+// The decoder of the video stream: software into memory that the backend likes, or the GPU's.
+#pragma once
+
+#include <libavcodec/avcodec.h>
+#include <stdatomic.h>
+
+#include "pipeline/input/source.h"
+#include "plan/backend.h"
+
+enum hwdec { HWDEC_AUTO, HWDEC_OFF, HWDEC_REQUIRE };
+
+struct decoder_request {
+    enum hwdec hwdec;   // not REQUIRE with `repeatable`
+    bool repeatable;    // damaged packets give the same frames in every run
+    int64_t max_pixels; // of a picture; larger ones fail
+    double max_latency; // seconds that a frame may take through all; 0: any
+    int frames_held;    // how many decoded frames the rest of the pipeline keeps at once
+};
+
+struct decoder;
+
+// Open a decoder for the source's video. With hwdec AUTO the GPU decodes when the backend can read
+// its surfaces and the driver takes the stream; what it does not take falls back to software with
+// one sentence. REQUIRE makes that STATUS_DEVICE. A codec that this FFmpeg does not know is
+// STATUS_INPUT. `source` and `backend` must outlive the decoder.
+enum status decoder_create(const struct decoder_request *request, const struct source *source,
+                           struct backend *backend, struct decoder **decoder);
+void decoder_destroy(struct decoder **decoder);
+
+// Decode one packet of the stream; NULL: there are no more. The packet stays the caller's. A packet
+// that the demuxer marks as damaged, or that cannot be decoded, is counted, not a failure. Ahead of
+// one that is marked as the first after a loss or a change (see restart.h), all that is in the
+// decoder comes out; then it begins anew, with another codec if need be.
+enum status decoder_send(struct decoder *decoder, const AVPacket *packet);
+
+// Take the next frame if there is one: *got says so. Its pts is set, in the stream's time base,
+// never AV_NOPTS_VALUE. STATUS_EOF after the last frame.
+enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got);
+
+// Why there was no frame, in a sentence of at most `size` bytes.
+void decoder_explain(const struct decoder *decoder, char *text, size_t size);
+
+// Packets that came damaged or could not be decoded, and frames that were decoded with errors, so
+// far. Any thread.
+int64_t decoder_damaged_packets(const struct decoder *decoder);
+int64_t decoder_damaged_frames(const struct decoder *decoder);
+
+// "h264", "h264 on the GPU".
+const char *decoder_name(const struct decoder *decoder);
+
+// The software pixel format of the frames, also where they lie on the GPU in another.
+enum AVPixelFormat decoder_pixel(const struct decoder *decoder);
+
+// The stream on which surfaces of the GPU become valid; NULL in software.
+void *decoder_stream(const struct decoder *decoder);
+
+// Why AUTO leaves this codec to the CPU, whatever the GPU; NULL: it need not.
+const char *decoder_stays_on_cpu(enum AVCodecID id);
+
+// Whether some GPU of NVIDIA's could decode this codec through this FFmpeg.
+bool decoder_has_hardware(enum AVCodecID id);

@@ -1,0 +1,98 @@
+#include "pipeline/input/ending.h"
+
+#include <libavutil/intreadwrite.h>
+
+// ---- Matroska ----
+
+enum { EBML = 0x1a45dfa3, SEGMENT = 0x18538067, CLUSTER = 0x1f43b675 };
+enum { HEADER_MAX = 12 }; // of an element: its ID and its size
+
+struct element {
+    uint32_t id;
+    int64_t data, end; // offsets in the file; end -1: unknown
+};
+
+// A number of EBML: as many leading zeros as bytes follow (RFC 8794, section 4). Returns how many
+// bytes it takes, 0 if there is none; *value has the marker in it.
+static size_t read_number(const uint8_t *from, size_t size, size_t most, uint64_t *value)
+{
+    size_t length = 1;
+    while (length <= most && size && !(*from & 0x100 >> length))
+        length++;
+    if (length > most || length > size)
+        return 0;
+    *value = 0;
+    for (size_t k = 0; k < length; k++)
+        *value = *value << 8 | from[k];
+    return length;
+}
+
+static bool read_element(const struct bytes *bytes, int64_t at, struct element *element)
+{
+    uint8_t header[HEADER_MAX];
+    uint64_t id, size;
+    size_t there = bytes_read_at(bytes, at, header, sizeof header);
+    size_t first = read_number(header, there, 4, &id);
+    size_t second = first ? read_number(header + first, there - first, 8, &size) : 0;
+    if (!second)
+        return false;
+    uint64_t most = (UINT64_C(1) << 7 * second) - 1; // all ones: unknown
+    size &= most;
+    element->id = (uint32_t)id;
+    element->data = at + (int64_t)(first + second);
+    element->end = size == most ? -1 : element->data + (int64_t)size;
+    return true;
+}
+
+static bool find_segment(const struct bytes *bytes, struct element *segment)
+{
+    struct element head;
+    return read_element(bytes, 0, &head) && head.id == EBML && head.end > 0 &&
+           read_element(bytes, head.end, segment) && segment->id == SEGMENT && segment->end >= 0;
+}
+
+// Whether elements fill this one, and others those of them that are clusters.
+static enum ending look_inside(const struct bytes *bytes, const struct element *outer)
+{
+    struct element inner;
+    for (int64_t at = outer->data; at < outer->end; at = inner.end) {
+        if (!read_element(bytes, at, &inner) || inner.end > outer->end)
+            return ENDING_BROKEN;
+        if (inner.end < 0)
+            return ENDING_UNKNOWN;
+        enum ending within = ENDING_WHOLE;
+        if (outer->id == SEGMENT && inner.id == CLUSTER)
+            within = look_inside(bytes, &inner);
+        if (within != ENDING_WHOLE)
+            return within;
+    }
+    return ENDING_WHOLE;
+}
+
+enum ending ending_of_matroska(const struct bytes *bytes, bool thorough)
+{
+    struct element segment;
+    if (!find_segment(bytes, &segment))
+        return ENDING_UNKNOWN;
+    if (segment.end > bytes_size(bytes))
+        return ENDING_CUT;
+    return thorough ? look_inside(bytes, &segment) : ENDING_UNKNOWN;
+}
+
+// ---- FLV ----
+
+enum { FLV_AUDIO = 8, FLV_VIDEO = 9, FLV_SCRIPT = 18, FLV_TAG = 11 };
+
+enum ending ending_of_flv(const struct bytes *bytes)
+{
+    uint8_t last[4], tag[FLV_TAG];
+    int64_t end = bytes_size(bytes) - (int64_t)sizeof last;
+    if (end < 0 || bytes_read_at(bytes, end, last, sizeof last) < sizeof last)
+        return ENDING_UNKNOWN;
+    int64_t size = AV_RB32(last), at = end - size;
+    if (size < FLV_TAG || at < 0 || bytes_read_at(bytes, at, tag, sizeof tag) < sizeof tag)
+        return ENDING_UNKNOWN;
+    int type = tag[0] & 0x1f;
+    bool known = type == FLV_AUDIO || type == FLV_VIDEO || type == FLV_SCRIPT;
+    return known && AV_RB24(tag + 1) + FLV_TAG == size ? ENDING_WHOLE : ENDING_UNKNOWN;
+}

@@ -1,0 +1,604 @@
+#include "pipeline/input/live.h"
+
+#include <libavcodec/avcodec.h>
+#include <libavutil/avstring.h>
+#include <libavutil/mathematics.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/backoff.h"
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/input/drift.h"
+#include "base/meter.h"
+#include "pipeline/ffmpeg/names.h"
+#include "pipeline/input/restart.h"
+#include "pipeline/input/session.h"
+
+static const int64_t second_ns = 1000 * INT64_C(1000000), look_ns = 50 * INT64_C(1000000);
+// Whoever connects again looks up at least so often.
+static const int64_t trying_ns = 5 * second_ns;
+// What a source gave before it was lost is dealt with in so long.
+static const int64_t settle_ns = 250 * INT64_C(1000000);
+// So long a source is to stay before the next loss is a new one.
+static const int64_t good_ns = 100 * INT64_C(1000000);
+// Within a connection, a clock that jumps farther than so has been set anew; not if it jumps to the
+// time that it is, after a pause.
+static const int64_t back_most_us = 500000, ahead_most_us = 10 * INT64_C(1000000);
+
+enum { HANGING_MOST = 8 };
+
+// A stream of the first connection, and where to find it in the current one.
+struct track {
+    AVCodecParameters *codec; // of the current connection
+    AVRational base;          // of its packets there
+    int64_t last_us;          // the clock at the last packet; AV_NOPTS_VALUE: none yet
+    int64_t end_us;           // and where that ends
+    int64_t last_dts;         // in the first connection's time base
+};
+
+struct live {
+    struct live_request request;
+    const struct log *log;
+    char *url;
+    AVDictionary *options;
+    AVFormatContext *format;
+    struct track *track;
+    int watched;
+    struct session *session; // NULL: lost
+    struct session *hanging[HANGING_MOST];
+    int *map; // of its streams to ours, -1: to none
+    unsigned mapped;
+    bool clockless;    // its demuxer makes timestamps up
+    bool fresh;        // the current connection has not said the time yet
+    bool anchored;     // the current connection's clock is tied to ours ...
+    int64_t offset_us; // ... by this
+    int64_t alive_ns;  // when a packet of the watched stream came, or the connection was opened
+    int attempts;      // since a connection was good
+    int64_t back_ns;   // when it was last back
+    struct drift drift;
+    unsigned seed;
+    bool parts; // it was lost, which the reader has not been told yet
+    bool marks; // the next packet of the watched stream is the first after a loss
+    bool changed;
+    // ---- any thread's ----
+    _Atomic int64_t epoch_ns; // when the clock was 0; 0: not yet
+    _Atomic int64_t tried_ns; // when the reading thread was last seen at it
+    pthread_mutex_t lock;     // what it guards changes together; its one writer reads without
+    // ---- guarded by lock ----
+    _Atomic int64_t losses, reconnects, lost_for_ns;
+    _Atomic int64_t lost_since_ns; // 0: it is there
+};
+
+static bool is_over(const struct live *live)
+{
+    return live->request.is_over(live->request.opaque);
+}
+
+// What our clock says at a moment.
+static int64_t clock_us(const struct live *live, int64_t ns)
+{
+    return (ns - live->epoch_ns) / 1000;
+}
+
+// ---- connections ----
+
+// Say what its playlist named and was not opened, since the last time.
+static void tell_refusal(const struct live *live)
+{
+    char why[512];
+    if (live->request.reach && reach_take_refusal(live->request.reach, why, sizeof why))
+        log_print(live->log, LOG_ERROR, "%s %s", live->request.name, why);
+}
+
+static enum status start(struct live *live)
+{
+    struct session_request request = {
+        .url = live->url,
+        .demuxer = live->request.demuxer,
+        .options = live->options,
+        .open_ns = (int64_t)(live->request.open_timeout * (double)second_ns),
+        .stall_ns = (int64_t)(live->request.stall_timeout * (double)second_ns),
+        .known = live->format,
+        .simulate = live->request.simulate,
+        .reach = live->request.reach,
+        .max_pixels = live->request.max_pixels,
+    };
+    return session_start(&request, &live->session);
+}
+
+// Wait for the connection that was begun. A call that does not end by its own deadline gets a
+// second more. STATUS_EOF: it could not be opened, *error says why. On success *format is the
+// caller's.
+static enum status await_open(struct live *live, AVFormatContext **format, int *error)
+{
+    int64_t late = meter_now_ns() + (int64_t)((live->request.open_timeout + 1) * (double)second_ns);
+    enum session_state state = SESSION_OPENING;
+    while (state == SESSION_OPENING && !is_over(live) && meter_now_ns() < late) {
+        live->tried_ns = meter_now_ns();
+        state = session_await(live->session, live->tried_ns + look_ns);
+    }
+    *error = state == SESSION_OVER ? session_error(live->session) : AVERROR(ETIMEDOUT);
+    *format = state == SESSION_OPENING ? NULL : session_take_format(live->session);
+    return *format ? STATUS_OK : is_over(live) ? STATUS_STOPPED : STATUS_EOF;
+}
+
+static bool same_codec(const AVCodecParameters *a, const AVCodecParameters *b)
+{
+    return a->codec_id == b->codec_id && a->extradata_size == b->extradata_size &&
+           (!a->extradata_size || !memcmp(a->extradata, b->extradata, (size_t)a->extradata_size));
+}
+
+// The stream of ours that stream `k` of the new connection is: the one of its kind with as many of
+// that kind before it.
+static int counterpart(const struct live *live, const AVFormatContext *format, unsigned k)
+{
+    enum AVMediaType type = format->streams[k]->codecpar->codec_type;
+    int before = 0;
+    for (unsigned n = 0; n < k; n++)
+        before += format->streams[n]->codecpar->codec_type == type;
+    for (unsigned n = 0; n < live->format->nb_streams; n++)
+        if (live->format->streams[n]->codecpar->codec_type == type && before-- == 0)
+            return (int)n;
+    return -1;
+}
+
+// Tie the streams of the new connection to ours. STATUS_EOF: the watched one is not among them.
+static enum status adopt(struct live *live, const AVFormatContext *format)
+{
+    bool watched = false;
+    free(live->map);
+    live->map = calloc(format->nb_streams + 1, sizeof *live->map);
+    if (!live->map)
+        return STATUS_MEMORY;
+    live->mapped = format->nb_streams;
+    for (unsigned k = 0; k < format->nb_streams; k++) {
+        const AVStream *from = format->streams[k];
+        int n = live->map[k] = counterpart(live, format, k);
+        if (n < 0)
+            continue;
+        struct track *track = &live->track[n];
+        // Audio goes on as it was or not at all: nobody decodes it.
+        bool same = same_codec(track->codec, from->codecpar);
+        bool copied = from->codecpar->codec_type != AVMEDIA_TYPE_VIDEO;
+        if (copied && track->codec->codec_id != from->codecpar->codec_id)
+            live->map[k] = -1;
+        else if (avcodec_parameters_copy(track->codec, from->codecpar) < 0)
+            return STATUS_MEMORY;
+        track->base = from->time_base;
+        watched |= n == live->watched;
+        live->changed |= n == live->watched && !same;
+    }
+    return watched ? STATUS_OK : STATUS_EOF;
+}
+
+static void note_alive(struct live *live)
+{
+    live->alive_ns = meter_now_ns();
+    live->anchored = false;
+    live->fresh = true;
+}
+
+// Connections whose threads hang in a call that cannot be interrupted, as in a camera's driver, are
+// kept in mind: there may be HANGING_MOST. Returns where there is room for one more, or NULL.
+static struct session **room_to_hang(struct live *live)
+{
+    for (int k = 0; k < HANGING_MOST; k++) {
+        if (live->hanging[k] && session_is_gone(live->hanging[k]))
+            session_leave(&live->hanging[k]);
+        if (!live->hanging[k])
+            return &live->hanging[k];
+    }
+    return NULL;
+}
+
+static void leave(struct live *live)
+{
+    struct session **place = room_to_hang(live); // there is, or it would not have been tried
+    session_turn_away(live->session);
+    *place = live->session;
+    live->session = NULL;
+}
+
+// The connection is over. One that gave no picture, or not for long, was not worth more than an
+// attempt.
+static void say_lost(struct live *live, const char *why)
+{
+    leave(live);
+    if (live->lost_since_ns) {
+        log_print(live->log, LOG_DEBUG, "%s is not back (attempt %d): %s", live->request.name,
+                  live->attempts, why);
+        return;
+    }
+    log_print(live->log, LOG_WARNING, "%s is lost: %s%s", live->request.name, why,
+              live->request.reconnects ? "; connecting again" : "");
+    if (meter_now_ns() - live->back_ns > good_ns)
+        live->attempts = 0;
+    pthread_mutex_lock(&live->lock);
+    live->losses++;
+    live->lost_since_ns = meter_now_ns();
+    pthread_mutex_unlock(&live->lock);
+    live->parts = live->marks = true;
+}
+
+// Nothing of the watched stream came by `ns` for as long as that may take.
+static bool is_stalled(const struct live *live, int64_t ns)
+{
+    return ns - live->alive_ns >= (int64_t)(live->request.stall_timeout * (double)second_ns);
+}
+
+static void say_stalled(struct live *live)
+{
+    char words[64];
+    snprintf(words, sizeof words, "no picture for %g s", live->request.stall_timeout);
+    say_lost(live, words);
+}
+
+// The session has the same limit for its calls: which of the two threads notices a stall first is
+// all the same.
+static void say_lost_by_error(struct live *live, int error)
+{
+    char words[AV_ERROR_MAX_STRING_SIZE] = "it ended";
+    if (error == AVERROR(ETIMEDOUT) && is_stalled(live, meter_now_ns())) {
+        say_stalled(live);
+        return;
+    }
+    if (error != AVERROR_EOF)
+        av_strerror(error, words, sizeof words);
+    say_lost(live, words);
+}
+
+static enum status rest(struct live *live, int64_t ns)
+{
+    int64_t until = meter_now_ns() + ns;
+    while (!is_over(live) && meter_now_ns() < until) {
+        live->tried_ns = meter_now_ns();
+        int64_t left = until - live->tried_ns;
+        int64_t nap = left < look_ns ? left : look_ns;
+        nanosleep(&(struct timespec){.tv_nsec = nap > 0 ? nap : 0}, NULL);
+    }
+    return is_over(live) ? STATUS_STOPPED : STATUS_OK;
+}
+
+// Try once to have it back. STATUS_EOF: not this time.
+static enum status attempt(struct live *live)
+{
+    int error = 0;
+    enum status status = rest(live, backoff_ns(live->attempts, &live->seed));
+    live->attempts++;
+    if (!status && !room_to_hang(live)) {
+        log_print(live->log, LOG_DEBUG, "%s: %d connections hang, no other is tried",
+                  live->request.name, HANGING_MOST);
+        return STATUS_EOF;
+    }
+    if (!status)
+        status = start(live);
+    if (status)
+        return status;
+    AVFormatContext *format;
+    status = await_open(live, &format, &error);
+    if (!status)
+        status = adopt(live, format);
+    avformat_free_context(format);
+    if (status) {
+        char words[AV_ERROR_MAX_STRING_SIZE] = "it has other streams than before";
+        if (error && error != AVERROR_EOF)
+            av_strerror(error, words, sizeof words);
+        log_print(live->log, LOG_DEBUG, "%s is not back (attempt %d): %s", live->request.name,
+                  live->attempts, words);
+        leave(live);
+        return status;
+    }
+    note_alive(live);
+    return STATUS_OK;
+}
+
+static enum status reconnect(struct live *live)
+{
+    enum status status = STATUS_EOF;
+    while (status == STATUS_EOF) {
+        if (live->request.reconnects >= 0 && live->attempts >= live->request.reconnects) {
+            if (live->request.reconnects > 0)
+                log_print(live->log, LOG_WARNING, "%s did not come back in %d attempts",
+                          live->request.name, live->attempts);
+            return STATUS_EOF;
+        }
+        status = attempt(live);
+    }
+    return status;
+}
+
+// ---- packets ----
+
+// A packet of the watched stream has come: it is back, if it was lost.
+static void note_back(struct live *live, int64_t came_ns)
+{
+    int64_t since = live->lost_since_ns;
+    if (came_ns > live->alive_ns)
+        live->alive_ns = came_ns;
+    if (!since)
+        return;
+    pthread_mutex_lock(&live->lock);
+    int64_t now = meter_now_ns();
+    live->lost_for_ns += now - since;
+    live->lost_since_ns = 0;
+    live->reconnects++;
+    live->back_ns = now;
+    pthread_mutex_unlock(&live->lock);
+    log_print(live->log, LOG_INFO, "%s is back after %.1f s", live->request.name,
+              (double)(now - since) / (double)second_ns);
+}
+
+// Tie the connection's clock to ours: by what is to be added so that a packet that is at `at` there
+// is here when it came, but never behind what was given out. The first packets of a connection came
+// when that stood.
+static int64_t anchor(struct live *live, int64_t at)
+{
+    int64_t came_ns = live->fresh ? session_opened_ns(live->session) : meter_now_ns();
+    if (!live->epoch_ns) {
+        live->epoch_ns = came_ns;
+        return -at;
+    }
+    int64_t now = clock_us(live, came_ns);
+    for (unsigned k = 0; k < live->format->nb_streams; k++)
+        if (live->track[k].last_us != AV_NOPTS_VALUE && live->track[k].end_us > now)
+            now = live->track[k].end_us;
+    return now - at;
+}
+
+static int64_t to_us(int64_t at, AVRational base)
+{
+    return av_rescale_q(at, base, AV_TIME_BASE_Q);
+}
+
+static int64_t duration_us(const struct track *track, const AVStream *stream,
+                           const AVPacket *packet)
+{
+    AVRational rate = stream->avg_frame_rate;
+    int64_t duration = packet->duration > 0 ? to_us(packet->duration, track->base)
+                       : rate.num > 0       ? to_us(1, av_inv_q(rate))
+                                            : 1;
+    return duration > 0 ? duration : 1;
+}
+
+// The first packets of a connection may come before it knows the time (RTP), and some kinds never
+// tell it (MJPEG): they get the time that it is.
+static void set_clock_by_arrival(struct live *live, struct track *track, const AVStream *stream,
+                                 AVPacket *packet)
+{
+    int64_t at = anchor(live, 0);
+    track->last_us = at;
+    track->end_us = at + (live->clockless ? 1 : duration_us(track, stream, packet));
+    live->fresh &= !live->clockless;
+    av_packet_rescale_ts(packet, track->base, stream->time_base);
+    packet->pts = packet->dts = av_rescale_q(at, AV_TIME_BASE_Q, stream->time_base);
+    track->last_dts = packet->dts;
+}
+
+// Move a packet's timestamps to our clock. Packets without any, in the midst of others that have
+// them, are left alone.
+static void set_clock(struct live *live, struct track *track, const AVStream *stream,
+                      AVPacket *packet)
+{
+    AVRational base = stream->time_base;
+    int64_t key = packet->dts != AV_NOPTS_VALUE ? packet->dts : packet->pts;
+    if (key == AV_NOPTS_VALUE || live->clockless) {
+        if (!live->anchored)
+            set_clock_by_arrival(live, track, stream, packet);
+        return;
+    }
+    int64_t at = to_us(key, track->base), jump = 0;
+    bool watched = track == &live->track[live->watched];
+    if (live->anchored && track->last_us != AV_NOPTS_VALUE)
+        jump = at + live->offset_us - track->last_us;
+    int64_t ahead = live->epoch_ns ? at + live->offset_us - clock_us(live, packet->pos) : 0;
+    if (jump < -back_most_us || (jump > ahead_most_us && ahead > ahead_most_us)) {
+        log_print(live->log, LOG_INFO, "the clock of %s jumps by %.1f s; it goes on evenly",
+                  live->request.name, (double)jump / AV_TIME_BASE);
+        live->anchored = false;
+    } else if (live->anchored && watched)
+        live->offset_us += drift_follow(&live->drift, ahead, jump);
+    if (!live->anchored) {
+        live->offset_us = anchor(live, at);
+        live->drift = (struct drift){0};
+    }
+    live->anchored = true;
+    live->fresh = false;
+    track->last_us = at + live->offset_us;
+    track->end_us = track->last_us + (watched ? duration_us(track, stream, packet) : 1);
+    av_packet_rescale_ts(packet, track->base, base);
+    int64_t shift = av_rescale_q(live->offset_us, AV_TIME_BASE_Q, base);
+    if (packet->pts != AV_NOPTS_VALUE)
+        packet->pts += shift;
+    if (packet->dts != AV_NOPTS_VALUE)
+        packet->dts += shift;
+    // Rounding and connections whose clocks overlap must not turn time back.
+    if (packet->dts != AV_NOPTS_VALUE && track->last_dts != AV_NOPTS_VALUE &&
+        packet->dts <= track->last_dts)
+        packet->dts = track->last_dts + 1;
+    if (packet->dts != AV_NOPTS_VALUE)
+        track->last_dts = packet->dts;
+    // A decoder goes by pts; and of connections that were not looked into, dts may be wrong.
+    if (!watched && packet->pts != AV_NOPTS_VALUE && packet->dts != AV_NOPTS_VALUE &&
+        packet->pts < packet->dts)
+        packet->pts = packet->dts;
+}
+
+static enum status mark_restart(struct live *live, AVPacket *packet)
+{
+    const AVCodecParameters *codec = live->changed ? live->track[live->watched].codec : NULL;
+    live->marks = live->changed = false;
+    return restart_mark(packet, codec);
+}
+
+// A packet of nothing, for the decoder to give out what it has.
+static enum status give_parting(struct live *live, AVPacket *packet)
+{
+    packet->stream_index = live->watched;
+    live->parts = false;
+    return restart_mark(packet, NULL);
+}
+
+// Make a packet of the connection one of ours. False: of a stream that we do not know.
+static enum status adapt(struct live *live, AVPacket *packet, bool *ours)
+{
+    int n = packet->stream_index < (int)live->mapped ? live->map[packet->stream_index] : -1;
+    *ours = n >= 0;
+    if (n < 0)
+        return STATUS_OK;
+    packet->stream_index = n;
+    if (n == live->watched)
+        note_back(live, packet->pos);
+    set_clock(live, &live->track[n], live->format->streams[n], packet);
+    return n == live->watched && live->marks ? mark_restart(live, packet) : STATUS_OK;
+}
+
+enum status live_read(struct live *live, AVPacket *packet)
+{
+    while (!is_over(live)) {
+        live->tried_ns = meter_now_ns();
+        if (live->parts)
+            return give_parting(live, packet);
+        enum status status = live->session ? STATUS_OK : reconnect(live);
+        AVPacket *next = NULL;
+        if (!status)
+            status = session_read(live->session, meter_now_ns() + look_ns, &next);
+        simulate_tell(live->request.simulate);
+        tell_refusal(live);
+        if (status == STATUS_EOF && live->session) {
+            say_lost_by_error(live, session_error(live->session));
+            continue;
+        }
+        if (status)
+            return status;
+        // What was not read in time is no fault of the source: what counts is when packets came.
+        int64_t came_ns = next ? next->pos : meter_now_ns();
+        bool ours = false;
+        if (next)
+            status = adapt(live, next, &ours);
+        if (is_stalled(live, came_ns))
+            say_stalled(live);
+        if (ours && !status)
+            av_packet_move_ref(packet, next);
+        av_packet_free(&next);
+        if (ours || status)
+            return status;
+    }
+    return STATUS_STOPPED;
+}
+
+// ---- construction ----
+
+static enum status make_tracks(struct live *live)
+{
+    unsigned count = live->format->nb_streams;
+    live->track = calloc(count + 1, sizeof *live->track);
+    live->map = calloc(count + 1, sizeof *live->map);
+    if (!live->track || !live->map)
+        return STATUS_MEMORY;
+    live->mapped = count;
+    for (unsigned k = 0; k < count; k++) {
+        const AVStream *stream = live->format->streams[k];
+        struct track *track = &live->track[k];
+        *track = (struct track){avcodec_parameters_alloc(), stream->time_base, AV_NOPTS_VALUE,
+                                AV_NOPTS_VALUE};
+        if (!track->codec || avcodec_parameters_copy(track->codec, stream->codecpar) < 0)
+            return STATUS_MEMORY;
+        live->map[k] = (int)k;
+    }
+    live->clockless = av_match_name(live->format->iformat->name, "mpjpeg,mjpeg");
+    for (unsigned k = 0; k < count && live->clockless; k++)
+        live->format->streams[k]->time_base = (AVRational){1, 90000};
+    live->format->start_time = 0;
+    live->format->duration = AV_NOPTS_VALUE;
+    return STATUS_OK;
+}
+
+enum status live_open(const struct live_request *request, const struct log *log, struct live **live)
+{
+    int error = 0;
+    *live = calloc(1, sizeof **live);
+    struct live *made = *live;
+    if (!made)
+        return STATUS_MEMORY;
+    pthread_mutex_init(&made->lock, NULL);
+    made->request = *request;
+    made->log = log;
+    made->url = strdup(request->url);
+    made->request.name = strdup(request->name);
+    reach_ref(request->reach);
+    made->watched = -1;
+    made->seed = (unsigned)meter_now_ns();
+    av_dict_copy(&made->options, request->options, 0);
+    enum status status = made->url && made->request.name ? start(made) : STATUS_MEMORY;
+    if (!status)
+        status = await_open(made, &made->format, &error);
+    char host[256];
+    if (status == STATUS_EOF && error == AVERROR(EIO) &&
+        name_has_unknown_host(request->url, host, sizeof host))
+        status = fail(log, STATUS_INPUT, "%s cannot be opened: the host %s is not known",
+                      request->name, host);
+    tell_refusal(made);
+    if (status == STATUS_EOF)
+        status = check_failed(log, STATUS_INPUT, error, "%s cannot be opened", request->name);
+    if (!status)
+        status = make_tracks(made);
+    note_alive(made);
+    if (status)
+        live_close(live);
+    return status;
+}
+
+void live_close(struct live **live)
+{
+    if (!*live)
+        return;
+    struct live *old = *live;
+    session_leave(&old->session);
+    for (int k = 0; k < HANGING_MOST; k++)
+        session_leave(&old->hanging[k]);
+    for (unsigned k = 0; old->track && k < old->format->nb_streams; k++)
+        avcodec_parameters_free(&old->track[k].codec);
+    avformat_free_context(old->format);
+    av_dict_free(&old->options);
+    free(old->track);
+    free(old->map);
+    free(old->url);
+    free((char *)old->request.name);
+    reach_unref(&old->request.reach);
+    pthread_mutex_destroy(&old->lock);
+    free(old);
+    *live = NULL;
+}
+
+void live_set_log(struct live *live, const struct log *log)
+{
+    live->log = log;
+}
+
+const AVFormatContext *live_format(const struct live *live)
+{
+    return live->format;
+}
+
+void live_watch(struct live *live, int stream)
+{
+    live->watched = stream;
+}
+
+void live_figures(const struct live *live, struct live_figures *figures)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&live->lock;
+    pthread_mutex_lock(lock);
+    int64_t since = live->lost_since_ns, now = meter_now_ns();
+    *figures = (struct live_figures){
+        .losses = live->losses,
+        .reconnects = live->reconnects,
+        .lost_us = (live->lost_for_ns + (since ? now - since : 0)) / 1000,
+        .lost = since && now - since > settle_ns,
+        .connecting = since && now - live->tried_ns < trying_ns,
+        .clock_us = live->epoch_ns ? clock_us(live, now) : AV_NOPTS_VALUE,
+    };
+    pthread_mutex_unlock(lock);
+}

@@ -1,0 +1,28 @@
+// The time for which a file that plays at its own pace is lost, as a live source may be: it goes on
+// where it was, by as much later in its timestamps as it was away.
+//
+// Thread-safety: one thread reads the file, any thread asks.
+#pragma once
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "pipeline/input/live.h"
+
+struct outage {
+    int64_t lag_us; // of all timestamps; the reading thread's
+    pthread_mutex_t lock;
+    // ---- guarded by lock; its one writer reads without ----
+    int64_t losses, reconnects, lost_for_ns;
+    int64_t since_ns; // 0: it is there
+};
+
+void outage_init(struct outage *outage);
+void outage_finish(struct outage *outage);
+
+// Nothing comes any more; it comes again. Returns for how many nanoseconds it did not.
+void outage_begin(struct outage *outage);
+int64_t outage_end(struct outage *outage);
+
+// How it went so far, but for the clock, which is the source's.
+void outage_figures(const struct outage *outage, struct live_figures *figures);

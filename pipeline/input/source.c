@@ -1,0 +1,367 @@
+#include "pipeline/input/source.h"
+
+#include <errno.h>
+#include <libavutil/avstring.h>
+#include <unistd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/ffmpeg/compat.h"
+#include "pipeline/input/ending.h"
+#include "pipeline/ffmpeg/names.h"
+#include "pipeline/input/source_open.h"
+#include "pipeline/input/transport.h"
+
+// ---- life ----
+
+enum status source_open(const struct source_request *request, const struct log *log,
+                        const atomic_bool *stop, struct source **source)
+{
+    *source = calloc(1, sizeof **source);
+    struct source *made = *source;
+    if (!made)
+        return STATUS_MEMORY;
+    made->log = log;
+    made->stop = stop;
+    made->video = -1;
+    made->returns = request->reconnects >= 0;
+    outage_init(&made->outage);
+    made->open_ns = (int64_t)((request->open_timeout > 0 ? request->open_timeout : 10) * 1e9);
+    made->stall_ns = (int64_t)((request->stall_timeout > 0 ? request->stall_timeout : 5) * 1e9);
+    made->is_stdin = !strcmp(request->name, "-");
+    bool may_be_sequence = !request->format || !strcmp(request->format, "image2");
+    const char *format, *what;
+    made->is_sequence = !made->is_stdin && !name_is_device(request->name, &format, &what) &&
+                        !name_is_url(request->name) && may_be_sequence &&
+                        (name_is_numbered(request->name) || name_is_globbed(request->name));
+    size_t room = strlen(request->name) + 64;
+    made->name = malloc(room);
+    enum status status = made->name ? STATUS_OK : STATUS_MEMORY;
+    if (!status)
+        status = simulate_create(request->simulate, log, &made->simulate);
+    if (!status) {
+        name_without_secrets(made->is_stdin ? "standard input" : request->name, made->name, room);
+        status = source_begin(made, request);
+    }
+    if (status)
+        source_close(source);
+    return status;
+}
+
+enum status source_check(const struct source_request *request, const struct log *log)
+{
+    const char *name = request->name, *format, *what;
+    bool plain = strcmp(name, "-") && !name_is_device(name, &format, &what) && !name_is_url(name) &&
+                 !name_is_numbered(name) && !name_is_globbed(name);
+    bool described = request->format || request->size || request->rate || request->pixfmt;
+    if (!plain || described || !access(name, F_OK) || errno != ENOENT)
+        return STATUS_OK;
+    return fail(log, STATUS_INPUT, "%s cannot be opened: %s", name, strerror(errno));
+}
+
+void source_close(struct source **source)
+{
+    if (!*source)
+        return;
+    struct source *old = *source;
+    if (old->live)
+        live_close(&old->live);
+    else
+        avformat_close_input(&old->format);
+    bytes_close(&old->bytes);
+    simulate_unref(&old->simulate);
+    reach_unref(&old->reach);
+    clock_finish(&old->clock);
+    outage_finish(&old->outage);
+    free(old->name);
+    free(old);
+    *source = NULL;
+}
+
+// ---- packets ----
+
+static const int64_t poll_ns = 100000000;
+
+static bool may_jump(const struct source *source)
+{
+    return source->format->iformat->flags & AVFMT_TS_DISCONT || simulate_jumps(source->simulate);
+}
+
+static void note_end(struct source *source, const AVPacket *packet)
+{
+    AVRational base = source->format->streams[packet->stream_index]->time_base;
+    if (packet->pts == AV_NOPTS_VALUE)
+        return;
+    int64_t end = av_rescale_q(packet->pts + packet->duration, base, AV_TIME_BASE_Q);
+    if (end > source->end_us)
+        source->end_us = end;
+}
+
+// Where the clock of a file that plays at its own pace begins.
+static int64_t pace_begin_us(const struct source *source)
+{
+    int64_t begin = source->format->start_time;
+    if (source->start != AV_NOPTS_VALUE)
+        begin = source->start;
+    return begin == AV_NOPTS_VALUE ? 0 : begin;
+}
+
+// When it is time for this packet.
+static int64_t due_ns(const struct source *source, const AVPacket *packet)
+{
+    const AVStream *stream = source->format->streams[packet->stream_index];
+    int64_t at = av_rescale_q(packet->dts, stream->time_base, AV_TIME_BASE_Q);
+    return source->paced_ns + (at - pace_begin_us(source)) * 1000;
+}
+
+// Wait for that.
+static void keep_pace(const struct source *source, const AVPacket *packet)
+{
+    if (!source->paced_ns || packet->dts == AV_NOPTS_VALUE)
+        return;
+    int64_t due = due_ns(source, packet);
+    while (!source_is_over(source) && meter_now_ns() < due) {
+        int64_t left = due - meter_now_ns();
+        nanosleep(&(struct timespec){.tv_nsec = left < poll_ns ? left : poll_ns}, NULL);
+    }
+}
+
+// What the bytes of a transport stream say, from this packet on.
+static enum transport_continuity look_at_bytes(const struct source *source, const AVPacket *packet,
+                                               int pes_max)
+{
+    const AVStream *stream = source->format->streams[packet->stream_index];
+    AVRational rate = stream->avg_frame_rate, clock = {1, 90000};
+    const struct transport_place place = {source->bytes, packet->pos, stream->id};
+    int64_t frame = packet->duration > 0 ? av_rescale_q(packet->duration, stream->time_base, clock)
+                    : rate.num > 0       ? av_rescale_q(1, av_inv_q(rate), clock)
+                                         : 0;
+    return source_is_transport(source) && packet->pos >= 0 ? transport_look(&place, pes_max, frame)
+                                                           : TRANSPORT_KEPT;
+}
+
+// The mark of damage is the demuxer's. The parser gives out a picture when it has seen the next one
+// begin, marked as that one is. Segments of a playlist are fetched whole, and many begin their
+// counters anew: there the mark says nothing.
+static void mend_mark(const struct source *source, AVPacket *packet)
+{
+    bool marked = packet->flags & AV_PKT_FLAG_CORRUPT, first = !source->images_read;
+    if (packet->stream_index != source->video)
+        return;
+    if (av_match_name("hls", source->format->iformat->name) ||
+        (marked && look_at_bytes(source, packet, 2) == TRANSPORT_JOINED))
+        packet->flags &= ~AV_PKT_FLAG_CORRUPT;
+    else if (!marked && first && look_at_bytes(source, packet, 1) == TRANSPORT_BROKEN)
+        packet->flags |= AV_PKT_FLAG_CORRUPT;
+}
+
+static enum status read_live(struct source *source, AVPacket *packet)
+{
+    enum status status = live_read(source->live, packet);
+    if (status == STATUS_STOPPED && !atomic_load(source->stop))
+        return STATUS_EOF; // abandoned
+    source->broken |= status == STATUS_EOF;
+    if (!status)
+        mend_mark(source, packet);
+    return status;
+}
+
+// A file at its own pace is lost when nothing comes for as long as of a live source.
+static bool stalls(const struct source *source, int error)
+{
+    return error == AVERROR_EXIT && source_is_late(source) && !source_is_over(source) &&
+           source_may_be_lost(source) && source->returns;
+}
+
+// What the demuxer has next, waiting while the source is lost.
+static int read_demuxer(struct source *source, AVPacket *packet)
+{
+    for (;;) {
+        source_set_deadline(source, source->stall_ns);
+        if (source_may_be_lost(source))
+            source->deadline_ns = source->outage.since_ns ? 0 : meter_now_ns() + source->stall_ns;
+        int error = simulate_read(source->simulate, source->format, source->video, packet);
+        if (!stalls(source, error))
+            return error;
+        log_print(source->log, LOG_WARNING, "%s is lost: no picture for %g s", source->name,
+                  (double)source->stall_ns * 1e-9);
+        outage_begin(&source->outage);
+    }
+}
+
+// Move a packet by how late the file has become: when it is back the clock goes on as the world's
+// did.
+static void follow_outage(struct source *source, AVPacket *packet)
+{
+    AVRational base = source->format->streams[packet->stream_index]->time_base;
+    if (source->outage.since_ns) {
+        log_print(source->log, LOG_INFO, "%s is back after %.1f s", source->name,
+                  (double)outage_end(&source->outage) * 1e-9);
+        int64_t late_ns =
+            packet->dts == AV_NOPTS_VALUE ? 0 : meter_now_ns() - due_ns(source, packet);
+        source->outage.lag_us = late_ns > 0 ? late_ns / 1000 : 0;
+    }
+    int64_t lag = av_rescale_q(source->outage.lag_us, AV_TIME_BASE_Q, base);
+    if (packet->pts != AV_NOPTS_VALUE)
+        packet->pts += lag;
+    if (packet->dts != AV_NOPTS_VALUE)
+        packet->dts += lag;
+}
+
+// Read what the demuxer has next.
+static enum status read_packet(struct source *source, AVPacket *packet)
+{
+    if (source->live)
+        return read_live(source, packet);
+    int error = read_demuxer(source, packet);
+    source->broken |= source_tell_refusal(source); // a part is missing
+    if (atomic_load(source->stop)) {
+        av_packet_unref(packet);
+        return STATUS_STOPPED;
+    }
+    if (source->abandoned) {
+        av_packet_unref(packet);
+        return STATUS_EOF;
+    }
+    error = input_error(error, 0);
+    if (error == AVERROR(ENOMEM))
+        return STATUS_MEMORY;
+    if (error == AVERROR_EOF)
+        return STATUS_EOF;
+    if (error < 0) {
+        char words[AV_ERROR_MAX_STRING_SIZE];
+        av_strerror(source_is_late(source) ? AVERROR(ETIMEDOUT) : error, words, sizeof words);
+        log_print(source->log, LOG_WARNING, "%s breaks off: %s", source->name, words);
+        source->broken = true;
+        return STATUS_EOF;
+    }
+    mend_mark(source, packet);
+    source->images_read += packet->stream_index == source->video;
+    enum status status = STATUS_OK;
+    if (may_jump(source))
+        status = clock_mend(&source->clock, source->format, source->name, source->log, packet);
+    note_end(source, packet);
+    follow_outage(source, packet);
+    if (!status)
+        keep_pace(source, packet);
+    packet->pos = meter_now_ns();
+    return status;
+}
+
+// The same, with the faults of packets.
+static enum status read_simulated(struct source *source, AVPacket *packet)
+{
+    for (;;) {
+        bool got;
+        enum status status = simulate_receive(source->simulate, packet, &got);
+        if (status || got)
+            return status;
+        status = read_packet(source, packet);
+        bool ended = status == STATUS_EOF;
+        if ((status && !ended) || (!ended && packet->stream_index != source->video))
+            return status;
+        status = simulate_send(source->simulate, ended ? NULL : packet);
+        if (status)
+            return status;
+    }
+}
+
+enum status source_read(struct source *source, AVPacket *packet)
+{
+    return source->simulate ? read_simulated(source, packet) : read_packet(source, packet);
+}
+
+void source_figures(const struct source *source, struct live_figures *figures)
+{
+    *figures = (struct live_figures){.clock_us = AV_NOPTS_VALUE};
+    if (source->live) {
+        live_figures(source->live, figures);
+    } else if (source_may_be_lost(source)) {
+        outage_figures(&source->outage, figures);
+        figures->clock_us = pace_begin_us(source) + (meter_now_ns() - source->paced_ns) / 1000;
+    }
+}
+
+// How far the header promises more than was read, where it says how long the video is.
+static int64_t missing_us(const struct source *source)
+{
+    const AVFormatContext *format = source->format;
+    bool said = format->duration_estimation_method == AVFMT_DURATION_FROM_STREAM;
+    return said ? format->duration - source->end_us : 0;
+}
+
+// The readers of Matroska and FLV skip what they cannot parse without a word. The header says how
+// long the video should be, though often it is wrong; the structure knows better.
+static bool is_short(const struct source *source)
+{
+    const int64_t suspicious_us = AV_TIME_BASE / 10, short_us = AV_TIME_BASE / 2;
+    const char *reader = source->format->iformat->name;
+    bool suspicious = missing_us(source) > suspicious_us;
+    enum ending ending = ENDING_UNKNOWN;
+    if (av_match_name("matroska", reader))
+        ending = source->bytes ? ending_of_matroska(source->bytes, suspicious) : ENDING_UNKNOWN;
+    else if (av_match_name("flv", reader))
+        ending = source->bytes && suspicious ? ending_of_flv(source->bytes) : ENDING_UNKNOWN;
+    else
+        return false;
+    return ending == ENDING_UNKNOWN ? missing_us(source) > short_us : ending != ENDING_WHOLE;
+}
+
+// The file's index points behind its end.
+static bool is_cut(const struct source *source)
+{
+    int64_t size = source->bytes ? bytes_size(source->bytes) : -1;
+    const AVIndexEntry *last = last_index_entry(source_video(source));
+    return size >= 0 && last && last->pos + last->size > size;
+}
+
+bool source_lacks_index(const struct source *source)
+{
+    const AVIOContext *io = source->format->pb;
+    bool pipe = io && !(io->seekable & AVIO_SEEKABLE_NORMAL);
+    return pipe && source->broken && av_match_name("mov", source->format->iformat->name);
+}
+
+void source_abandon(struct source *source)
+{
+    source->abandoned = true;
+}
+
+// A number is missing: what comes behind it was not read.
+static bool has_gap(const struct source *source)
+{
+    if (!source->is_sequence || source->images_read >= source->images)
+        return false;
+    log_print(source->log, LOG_WARNING,
+              "%s has a gap: of %d images the first %d were read, up to the missing number",
+              source->name, source->images, source->images_read);
+    return true;
+}
+
+bool source_is_truncated(const struct source *source)
+{
+    return source->broken ||
+           (!source->live && (is_cut(source) || is_short(source) || has_gap(source)));
+}
+
+int64_t source_frames(const struct source *source)
+{
+    const AVStream *video = source_video(source);
+    if (source->is_still)
+        return 1;
+    if (video->nb_frames > 0)
+        return video->nb_frames;
+    AVRational rate = video->avg_frame_rate;
+    return rate.num > 0 && rate.den > 0 ? (int64_t)(source_seconds(source) * av_q2d(rate) + 0.5)
+                                        : 0;
+}
+
+double source_seconds(const struct source *source)
+{
+    const AVStream *video = source_video(source);
+    if (video->duration > 0)
+        return (double)video->duration * av_q2d(video->time_base);
+    return source->format->duration > 0 ? (double)source->format->duration / AV_TIME_BASE : 0;
+}

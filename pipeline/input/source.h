@@ -1,0 +1,137 @@
+// The input: a container opened, its video stream chosen, packets read.
+//
+// Local files are opened by us and read through our own AVIOContext. What a demuxer then tries to
+// open besides, as the segments of a playlist, is reach.h's to allow: a file from a stranger
+// reaches nothing but itself.
+//
+// Live sources (streams, capture devices) are connections that may come and go, see live.h. What
+// blocks on any address has a deadline.
+#pragma once
+
+#include <libavformat/avformat.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "pipeline/input/bytes.h"
+#include "pipeline/input/clock.h"
+#include "pipeline/input/live.h"
+#include "pipeline/input/outage.h"
+#include "pipeline/input/reach.h"
+#include "pipeline/input/simulate.h"
+#include "base/log.h"
+#include "base/status.h"
+
+struct source_request {
+    const char *name;
+    const char *format, *size, *rate, *pixfmt; // (optional)
+    const char *stream;                        // (optional) index of the video stream
+    double start;                              // seconds after the beginning; 0: the beginning
+    bool live;                  // also what is no live source: a file plays at its own pace
+    const char *rtsp_transport; // (optional) "tcp", "udp", ...; tcp, and udp where that fails
+    double open_timeout;        // seconds; 0: 10
+    double stall_timeout;       // seconds; 0: 5, of playlists 30
+    int reconnects;             // of live sources after a loss: 0 for ever, below 0 none, else so
+                                // many attempts in a row
+    bool await_start;           // as often when it is absent at the start
+    const char *simulate;       // (optional) faults, see simulate.h
+    const char *playlist_hosts; // (optional) see reach.h, as the two that follow
+    bool tls_verify;
+    const char *ca_file;
+    int64_t max_pixels; // of a picture; no larger one is decoded to learn of the streams
+};
+
+struct source {
+    const struct log *log;
+    char *name;                // for messages: without passwords
+    AVFormatContext *format;   // what is there; packets come from it unless the source is live
+    struct live *live;         // NULL: it is not
+    struct simulate *simulate; // NULL: no faults
+    struct reach *reach;       // what may be opened
+    struct bytes *bytes;       // NULL where libavformat opens things itself
+    bool is_stdin;
+    bool is_still;           // one picture, as far as can be told before decoding
+    bool is_playlist;        // of a broadcast: pictures come many at once, and then none for long
+    bool is_sequence;        // numbered or globbed images
+    const atomic_bool *stop; // the job's
+    atomic_bool abandoned;
+    int64_t open_ns, stall_ns;   // what calls on an address may take
+    _Atomic int64_t deadline_ns; // of the current call; 0: none
+    int64_t paced_ns;            // when the clock of a file that plays at its own pace was 0; 0: no
+                                 // pace
+    bool returns;                // what is lost is waited for
+    struct outage outage;        // of a file at its own pace
+    bool broken;                 // reading failed before the end
+    int video;                   // the stream to filter
+    int64_t start; // request.start as a timestamp of the file, in microseconds; or AV_NOPTS
+    struct clock clock;
+    int images, images_read; // of a numbered sequence: that are there, and so far
+    int64_t end_us;          // where the packets read so far end
+};
+
+// Open what the request names. `stop` ends any blocking call when it becomes true and must outlive
+// the source. On failure *source is NULL and the log says why: STATUS_INPUT, STATUS_USAGE for
+// options that do not fit, STATUS_STOPPED.
+enum status source_open(const struct source_request *request, const struct log *log,
+                        const atomic_bool *stop, struct source **source);
+
+// What source_open() would say of a file that is not there, without opening anything. STATUS_INPUT
+// with a sentence, or STATUS_OK of all else, and where what is said of the input may be wrong, too.
+enum status source_check(const struct source_request *request, const struct log *log);
+
+void source_close(struct source **source);
+
+// Read the next packet of any stream. Its `pos` says when it was there, by CLOCK_MONOTONIC. Of a
+// live source the first packet of video after a loss is marked, see restart.h. STATUS_EOF at the
+// end; a file that breaks off ends there, and source_is_truncated() tells. Where the clock may jump
+// (in MPEG-TS, and in any format by simulation) packets after a jump back, or ahead by over ten
+// seconds, go on where those before ended.
+//
+// Thread-safety: one reading thread.
+enum status source_read(struct source *source, AVPacket *packet);
+
+// Containers other than MPEG-TS want AAC's configuration ahead of its packets, and MPEG-TS has it
+// in them only. source_learn() takes it from a packet; source_is_learned() says that no stream
+// lacks it.
+enum status source_learn(struct source *source, const AVPacket *packet);
+bool source_is_learned(const struct source *source);
+
+// Whether the container says that its video is encrypted; and whether the packets of a file in
+// MPEG-TS say so, which is for when nothing could be decoded.
+bool source_is_encrypted(const struct source *source);
+bool source_is_scrambled(const struct source *source);
+
+// Whether it is a MOV or MP4 out of a pipe that broke off before its index, which stands at the
+// end.
+bool source_lacks_index(const struct source *source);
+
+// Nothing more is wanted: source_read() ends, also one that waits for bytes. Any thread.
+void source_abandon(struct source *source);
+
+// Whether the file ends before its own index, structure or duration says so, or a live source was
+// lost. After the end was read. (Where the structure is whole a duration says nothing.)
+bool source_is_truncated(const struct source *source);
+
+// Whether it plays in its own time: live, or at the pace of its clock.
+static inline bool source_is_live(const struct source *source)
+{
+    return source->live || source->paced_ns;
+}
+
+// Whether it may be lost and come back: live, or a file at its own pace that stalls on purpose.
+static inline bool source_may_be_lost(const struct source *source)
+{
+    return source->live || (source->paced_ns && source->simulate);
+}
+
+// How that went so far, all zero of other sources. Any thread.
+void source_figures(const struct source *source, struct live_figures *figures);
+
+// The video stream, for brevity.
+static inline AVStream *source_video(const struct source *source)
+{
+    return source->format->streams[source->video];
+}
+
+// About how many frames the video has and how long it lasts, 0 where the file does not say.
+int64_t source_frames(const struct source *source);
+double source_seconds(const struct source *source);

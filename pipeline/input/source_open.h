@@ -1,0 +1,42 @@
+// How a source is opened, and what its parts share; for source.c and source_open.c only.
+#pragma once
+
+#include <string.h>
+
+#include "base/meter.h"
+#include "pipeline/input/source.h"
+
+// Open the demuxer, or the connection, that the request names, and choose the stream. The source
+// has its name and its deadlines. Returns what source_open() does; on failure the caller closes.
+enum status source_begin(struct source *source, const struct source_request *request);
+
+// Open the demuxer or the connection by open(), of addresses and devices again and again while they
+// are absent if the request says so. Returns what the last attempt did.
+enum status source_await(struct source *source, const struct source_request *request,
+                         enum status (*open)(struct source *, const struct source_request *));
+
+static inline bool source_is_transport(const struct source *source)
+{
+    return source->bytes && !strcmp(source->format->iformat->name, "mpegts");
+}
+// Say what the input named and was not opened, since the last time. Returns whether there was any.
+bool source_tell_refusal(const struct source *source);
+
+// Whether nobody wants more of it. Any thread.
+static inline bool source_is_over(const struct source *source)
+{
+    return atomic_load(source->stop) || source->abandoned;
+}
+
+// Whether the current call has taken longer than it may. Any thread.
+static inline bool source_is_late(const struct source *source)
+{
+    return source->deadline_ns && meter_now_ns() > source->deadline_ns;
+}
+
+// The call that comes may take so long; on files it takes the time that it takes.
+static inline void source_set_deadline(struct source *source, int64_t ns)
+{
+    bool local = source->bytes || source->is_sequence;
+    source->deadline_ns = local ? 0 : meter_now_ns() + ns;
+}

@@ -1,0 +1,190 @@
+// An address, which may be lost: it is connected again with back-off and goes on with the next key
+// frame.
+#include <stdlib.h>
+
+#include "base/backoff.h"
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/output/delivery.h"
+#include "base/meter.h"
+
+static const int64_t second_ns = 1000 * INT64_C(1000000);
+static const int64_t good_ns = 100 * INT64_C(1000000); // so long a connection is to stand
+
+struct connection {
+    struct delivery base;
+    struct output_streams streams; // owned
+    bool awaits_key;               // nothing is of use before
+    int attempts;                  // since a connection was good, the one that made it included
+    unsigned seed;
+    int64_t lost_ns, connected_ns;
+};
+
+static struct connection *connection_of(struct delivery *delivery)
+{
+    return (struct connection *)delivery;
+}
+
+static const char *name_of(const struct connection *self)
+{
+    return self->base.request.target->shown;
+}
+
+// What it would take is found out before it is reached.
+static enum status open_connection(struct delivery *delivery, const struct output_streams *streams)
+{
+    struct connection *self = connection_of(delivery);
+    const struct delivery_request *request = &delivery->request;
+    self->seed = (unsigned)meter_now_ns();
+    delivery->away = true;
+    enum status status = output_streams_copy(streams, &self->streams);
+    if (!status)
+        status = output_create(request->target, request->target->name, request->log, request->stop,
+                               &delivery->guard, &delivery->output);
+    if (!status)
+        status = output_add_streams(delivery->output, streams);
+    if (!status)
+        status = delivery_note_wants(delivery, streams);
+    output_destroy(&delivery->output);
+    self->streams.again = true;
+    return status;
+}
+
+// ---- attempts ----
+
+static void say_lost(struct connection *self, const char *why)
+{
+    log_print(self->base.request.log, LOG_WARNING,
+              self->base.connects ? "%s is lost (%s); it is connected again"
+                                  : "%s is not reached (%s); it is tried again",
+              name_of(self), why);
+    self->lost_ns = meter_now_ns();
+}
+
+static void say_connected(struct connection *self)
+{
+    if (self->lost_ns)
+        log_print(self->base.request.log, LOG_WARNING, "%s is %s after %.1f s", name_of(self),
+                  self->base.connects ? "back" : "reached",
+                  (double)(meter_now_ns() - self->lost_ns) / (double)second_ns);
+    self->lost_ns = 0;
+}
+
+static bool has_given_up(const struct connection *self)
+{
+    int most = self->base.request.reconnects;
+    return most >= 0 && self->attempts > most;
+}
+
+static bool is_last_attempt(const struct connection *self)
+{
+    bool must = !self->base.connects && self->base.request.must_connect;
+    return must || has_given_up(self);
+}
+
+// The output is closed, and the next attempt comes in time: at once, and then more and more slowly.
+static void await_next_attempt(struct connection *self)
+{
+    self->base.next_attempt_ns = meter_now_ns() + backoff_ns(self->attempts - 1, &self->seed);
+    self->base.away = true;
+    delivery_close(&self->base);
+}
+
+static enum status attempt_failed(struct connection *self)
+{
+    const struct log *log = self->base.request.log;
+    const char *why = output_error(self->base.output);
+    enum status status = STATUS_OK;
+    if (self->base.guard.over)
+        status = STATUS_EOF;
+    else if (is_last_attempt(self))
+        status = fail(log, STATUS_OUTPUT, "%s is not reached: %s", name_of(self), why);
+    else if (!self->lost_ns)
+        say_lost(self, why);
+    else
+        log_print(log, LOG_DEBUG, "%s is not reached (attempt %d): %s", name_of(self),
+                  self->attempts, why);
+    await_next_attempt(self);
+    return status;
+}
+
+static enum status attempt_connection(struct delivery *delivery, bool *stale)
+{
+    struct connection *self = connection_of(delivery);
+    self->attempts++;
+    enum status status = delivery_begin(delivery, delivery->request.target->name, &self->streams);
+    if (status == STATUS_EOF)
+        return attempt_failed(self);
+    if (status)
+        return status;
+    *stale = self->lost_ns != 0;
+    say_connected(self);
+    self->connected_ns = meter_now_ns();
+    self->awaits_key = true;
+    delivery->connects++;
+    delivery->connected = true;
+    delivery->wants_key = true;
+    delivery->away = false;
+    return STATUS_OK;
+}
+
+// ---- packets ----
+
+// A call on the output said that it is gone. A server that takes connections and ends them at once
+// is not there.
+static enum status lost(struct connection *self)
+{
+    const struct log *log = self->base.request.log;
+    const char *why = output_error(self->base.output);
+    enum status status = STATUS_OK;
+    if (meter_now_ns() - self->connected_ns > good_ns)
+        self->attempts = 1;
+    if (self->base.guard.over)
+        status = STATUS_EOF;
+    else if (has_given_up(self))
+        status = fail(log, STATUS_OUTPUT, "%s is lost: %s", name_of(self), why);
+    else
+        say_lost(self, why);
+    self->base.connected = false;
+    await_next_attempt(self);
+    return status;
+}
+
+static enum status write_connection(struct delivery *delivery, AVPacket *packet, bool *written)
+{
+    struct connection *self = connection_of(delivery);
+    bool video = delivery_is_video(delivery, packet), key = packet->flags & AV_PKT_FLAG_KEY;
+    self->awaits_key = self->awaits_key && !(video && key);
+    if (self->awaits_key)
+        return STATUS_OK;
+    delivery->guard.deadline_ns = meter_now_ns() + delivery->request.stall_ns;
+    enum status status = output_write(delivery->output, packet, packet->stream_index);
+    delivery_note_size(delivery);
+    *written = !status;
+    return status == STATUS_EOF ? lost(self) : status;
+}
+
+// A server that has gone misses the goodbye.
+static enum status finish_connection(struct delivery *delivery)
+{
+    delivery->guard.deadline_ns = meter_now_ns() + second_ns;
+    enum status status = delivery->output ? output_finish(delivery->output) : STATUS_OK;
+    return status == STATUS_EOF ? STATUS_OK : status;
+}
+
+static void free_connection(struct delivery *delivery)
+{
+    output_streams_free(&connection_of(delivery)->streams);
+}
+
+struct delivery *delivery_connection_new(void)
+{
+    struct connection *self = calloc(1, sizeof *self);
+    if (!self)
+        return NULL;
+    self->base = (struct delivery){.open = open_connection,
+                                   .write = write_connection,
+                                   .attempt = attempt_connection,
+                                   .finish = finish_connection,
+                                   .free = free_connection};
+    return &self->base;
+}

@@ -1,0 +1,346 @@
+// A series of outputs, named by time: each begins with a key frame, at multiples of their length or
+// where the video changes, and holds what the other streams have of its time.
+//
+// A live recording outlives a full disk: what cannot be written is closed as it is, and the next
+// segment begins at a key frame once there is room. What came meanwhile is missing, and counted.
+#include <libavutil/mathematics.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#include "pipeline/output/delivery.h"
+#include "pipeline/output/file.h"
+#include "base/meter.h"
+
+enum { HELD_MOST = 1024, NAMES_TRIED = 1000 };
+
+// How often a full disk is looked at, and how much room is worth a new segment: a part of the disk,
+// and no more than so many bytes.
+static const int64_t look_ns = 1000 * INT64_C(1000000);
+enum { ROOM_SHARE = 16, ROOM_MAX = 64 << 20 };
+
+struct segments {
+    struct delivery base;
+    struct output_streams streams; // owned
+    int64_t key_due_us;            // where the next one is to begin; the pushing thread's
+    int64_t due_us, origin_us;
+    AVPacket *held[HELD_MOST]; // of other streams, until the video of their time tells the segment
+    int helds;
+    int64_t video_us; // how far that is
+    bool turns;       // the next one is due, whatever the time
+    char *name;       // of the last, without a number; NULL: there was none
+    int number;
+
+    // ---- after a segment that could not be written ----
+    bool awaits_key;  // the next one begins there
+    int64_t since_us; // what other streams have before that is not in it; INT64_MIN: all is
+    int64_t size;     // of what is on the disk for sure
+    int64_t away_ns;  // since when; 0: it is not
+};
+
+static struct segments *segments_of(struct delivery *delivery)
+{
+    return (struct segments *)delivery;
+}
+
+static bool is_taken(const struct target *target, const char *name)
+{
+    static const struct log silent = {0};
+    return file_check(name, target->overwrite, &silent) ||
+           target_check_conflicts(target, name, &silent);
+}
+
+// The first name that is free: of a file that may be replaced, too, but of none of these.
+static enum status name_segment(struct segments *self, int64_t wall_s, int64_t media_us,
+                                char **name)
+{
+    const struct target *target = self->base.request.target;
+    char *plain = target_segment_name(target, wall_s, media_us, 0);
+    bool again = plain && self->name && !strcmp(plain, self->name);
+    int number = again ? self->number + 1 : 0, last = number + NAMES_TRIED;
+    free(self->name);
+    self->name = plain;
+    *name = NULL;
+    if (plain)
+        target_make_folders(target, plain);
+    do {
+        free(*name);
+        *name = target_segment_name(target, wall_s, media_us, number);
+    } while (*name && is_taken(target, *name) && ++number < last);
+    self->number = number;
+    return *name && plain ? STATUS_OK : STATUS_MEMORY;
+}
+
+static enum status begin_segment(struct segments *self, int64_t pts_us)
+{
+    int64_t wall_s = self->streams.live ? (int64_t)time(NULL) : -1;
+    char *name = NULL;
+    enum status status = name_segment(self, wall_s, pts_us - self->origin_us, &name);
+    if (!status)
+        status = delivery_begin(&self->base, name, &self->streams);
+    self->base.files += !status;
+    self->size = 0;
+    free(name);
+    return status;
+}
+
+static enum status open_segments(struct delivery *delivery, const struct output_streams *streams)
+{
+    struct segments *self = segments_of(delivery);
+    self->origin_us = streams->shift;
+    self->video_us = self->since_us = INT64_MIN;
+    self->key_due_us = self->due_us = streams->shift + delivery->request.target->segment_us;
+    enum status status = output_streams_copy(streams, &self->streams);
+    if (!status)
+        status = begin_segment(self, streams->shift);
+    return status ? status : delivery_note_wants(delivery, streams);
+}
+
+// The first of the moments `due_us`, `due_us + length_us`, ... that is not over at `pts_us`.
+// Divides: a timestamp may be centuries ahead.
+static int64_t due_after(int64_t due_us, int64_t length_us, int64_t pts_us)
+{
+    if (due_us > pts_us)
+        return due_us;
+    return pts_us > INT64_MAX - length_us ? INT64_MAX
+                                          : pts_us - (pts_us - due_us) % length_us + length_us;
+}
+
+// All that was written is on the disk, or lost.
+static void settle(struct segments *self, bool safe)
+{
+    int64_t unsafe = self->base.unsafe;
+    if (!safe)
+        self->base.lost += unsafe;
+    self->base.unsafe = 0;
+}
+
+// The packet, a key frame, begins the next segment; its time is the segment's zero.
+static enum status next_segment(struct segments *self, int64_t pts_us)
+{
+    enum status status = output_finish(self->base.output);
+    if (status)
+        return status;
+    settle(self, true);
+    delivery_close(&self->base);
+    self->turns = false;
+    self->due_us = due_after(self->due_us, self->base.request.target->segment_us, pts_us);
+    self->streams.shift = pts_us;
+    return begin_segment(self, pts_us);
+}
+
+// ---- packets ----
+
+static int64_t time_of(const struct segments *self, const AVPacket *packet)
+{
+    const AVStream *stream = self->streams.from->streams[packet->stream_index];
+    int64_t time = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
+    return time == AV_NOPTS_VALUE ? INT64_MIN
+                                  : av_rescale_q(time, stream->time_base, AV_TIME_BASE_Q);
+}
+
+// Write what has been held and comes before `until_us`.
+static enum status write_held(struct segments *self, int64_t until_us)
+{
+    enum status status = STATUS_OK;
+    int kept = 0;
+    for (int k = 0; k < self->helds; k++) {
+        AVPacket *packet = self->held[k];
+        if (status || time_of(self, packet) >= until_us) {
+            self->held[kept++] = packet;
+            continue;
+        }
+        status = output_write(self->base.output, packet, packet->stream_index);
+        av_packet_free(&packet);
+    }
+    self->helds = kept;
+    return status;
+}
+
+// Encoders keep pictures back, so that sound comes long before its video.
+static enum status hold(struct segments *self, const AVPacket *packet)
+{
+    enum status status = self->helds == HELD_MOST ? write_held(self, INT64_MAX) : STATUS_OK;
+    if (status || time_of(self, packet) < self->since_us)
+        return status;
+    AVPacket *copy = av_packet_clone(packet);
+    if (!copy)
+        return STATUS_MEMORY;
+    self->held[self->helds++] = copy;
+    return write_held(self, self->video_us);
+}
+
+// Begin the next one where it is due.
+static enum status turn(struct segments *self, const AVPacket *packet)
+{
+    int64_t pts_us = packet->pos;
+    bool due = packet->flags & AV_PKT_FLAG_KEY && (self->turns || pts_us >= self->due_us);
+    self->video_us = pts_us > self->video_us ? pts_us : self->video_us;
+    enum status status = write_held(self, self->video_us);
+    return due && !status ? next_segment(self, pts_us) : status;
+}
+
+// ---- a full disk ----
+
+// What the muxer holds back is not on the disk. It tells by the size, which grows when it writes.
+static void note_safe(struct segments *self)
+{
+    int64_t size = output_size(self->base.output);
+    if (!self->streams.live)
+        return;
+    self->base.unsafe = size > self->size ? 1 : self->base.unsafe + 1;
+    self->size = size;
+}
+
+static void drop_held(struct segments *self)
+{
+    for (int k = 0; k < self->helds; k++)
+        av_packet_free(&self->held[k]);
+    self->helds = 0;
+}
+
+// Whether the failure is one that passes. What could not be made at all is one of the disk.
+static bool may_go_on(const struct segments *self, enum status status)
+{
+    const struct output *output = self->base.output;
+    return status == STATUS_OUTPUT && self->streams.live && (!output || output_is_blocked(output));
+}
+
+// Close what cannot be written, and wait for room.
+static enum status go_away(struct segments *self)
+{
+    struct delivery *base = &self->base;
+    settle(self, false);
+    delivery_close(base);
+    drop_held(self);
+    if (!self->away_ns) {
+        self->away_ns = meter_now_ns();
+        log_print(base->request.log, LOG_WARNING,
+                  "%s: what comes now is missing; a new segment begins when there is room",
+                  base->request.target->shown);
+    }
+    base->away = true;
+    base->next_attempt_ns = meter_now_ns() + look_ns;
+    return STATUS_OK;
+}
+
+// Where the name's folder is not there either, an attempt will tell.
+static bool has_room(const struct segments *self)
+{
+    char name[4096];
+    struct statvfs disk;
+    snprintf(name, sizeof name, "%s", self->name ? self->name : self->base.request.target->name);
+    if (statvfs(dirname(name), &disk))
+        return true;
+    uint64_t all = (uint64_t)disk.f_blocks * disk.f_frsize / ROOM_SHARE;
+    uint64_t free = (uint64_t)disk.f_bavail * disk.f_frsize;
+    return free > (all < ROOM_MAX ? all : ROOM_MAX);
+}
+
+static enum status attempt_segments(struct delivery *delivery, bool *stale)
+{
+    struct segments *self = segments_of(delivery);
+    bool room = has_room(self);
+    *stale = false;
+    delivery->next_attempt_ns = meter_now_ns() + look_ns;
+    delivery->away = !room;
+    self->awaits_key = room;
+    if (room)
+        delivery->wants_key = true;
+    return STATUS_OK;
+}
+
+// The packet, a key frame, begins a segment after the time without.
+static enum status come_back(struct segments *self, int64_t pts_us)
+{
+    self->awaits_key = self->turns = false;
+    self->due_us = due_after(self->due_us, self->base.request.target->segment_us, pts_us);
+    self->streams.shift = self->since_us = pts_us;
+    enum status status = begin_segment(self, pts_us);
+    if (!status)
+        log_print(self->base.request.log, LOG_WARNING, "%s goes on after %.1f s",
+                  self->base.request.target->shown,
+                  (double)(meter_now_ns() - self->away_ns) * 1e-9);
+    if (!status)
+        self->away_ns = 0;
+    return status;
+}
+
+// ---- all packets ----
+
+static enum status write_video(struct segments *self, AVPacket *packet)
+{
+    enum status status = self->awaits_key ? come_back(self, packet->pos) : turn(self, packet);
+    if (!status)
+        status = output_write(self->base.output, packet, packet->stream_index);
+    delivery_note_size(&self->base);
+    if (!status)
+        note_safe(self);
+    return status;
+}
+
+static enum status write_segments(struct delivery *delivery, AVPacket *packet, bool *written)
+{
+    struct segments *self = segments_of(delivery);
+    bool video = delivery_is_video(delivery, packet);
+    *written = false;
+    if (self->awaits_key && !(video && packet->flags & AV_PKT_FLAG_KEY))
+        return STATUS_OK;
+    enum status status = video ? write_video(self, packet) : hold(self, packet);
+    *written = !status;
+    return may_go_on(self, status) ? go_away(self) : status;
+}
+
+static void change_segments(struct delivery *delivery, struct output_streams *streams)
+{
+    struct segments *self = segments_of(delivery);
+    output_streams_free(&self->streams);
+    self->streams = *streams;
+    self->turns = true;
+}
+
+static bool is_key_due(struct delivery *delivery, int64_t pts_us)
+{
+    struct segments *self = segments_of(delivery);
+    bool due = pts_us >= self->key_due_us;
+    self->key_due_us = due_after(self->key_due_us, delivery->request.target->segment_us, pts_us);
+    return due;
+}
+
+static enum status finish_segments(struct delivery *delivery)
+{
+    struct segments *self = segments_of(delivery);
+    if (!delivery->output) // there was no room any more
+        return STATUS_OK;
+    enum status status = write_held(self, INT64_MAX);
+    if (!status)
+        status = output_finish(delivery->output);
+    settle(self, !status);
+    return status;
+}
+
+static void free_segments(struct delivery *delivery)
+{
+    struct segments *self = segments_of(delivery);
+    drop_held(self);
+    output_streams_free(&self->streams);
+    free(self->name);
+}
+
+struct delivery *delivery_segments_new(void)
+{
+    struct segments *self = calloc(1, sizeof *self);
+    if (!self)
+        return NULL;
+    self->base = (struct delivery){.open = open_segments,
+                                   .write = write_segments,
+                                   .attempt = attempt_segments,
+                                   .change = change_segments,
+                                   .is_key_due = is_key_due,
+                                   .finish = finish_segments,
+                                   .free = free_segments};
+    return &self->base;
+}

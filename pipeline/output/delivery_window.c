@@ -1,0 +1,110 @@
+// A window. It opens with the first picture, and when it is closed the output has ended.
+#include <libavutil/imgutils.h>
+#include <stdlib.h>
+
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/output/delivery.h"
+#include "pipeline/output/window.h"
+
+struct screen {
+    struct delivery base;
+    struct window_request request;
+    struct window *window; // NULL: not yet, or not any more
+};
+
+static struct screen *screen_of(struct delivery *delivery)
+{
+    return (struct screen *)delivery;
+}
+
+static enum window_matrix matrix_of(const AVCodecParameters *codec)
+{
+    if (codec->color_range == AVCOL_RANGE_JPEG)
+        return WINDOW_FULL;
+    return codec->color_space == AVCOL_SPC_BT709 ? WINDOW_BT709 : WINDOW_BT601;
+}
+
+// The width of the picture when its samples are made square.
+static int square_width(const AVCodecParameters *codec)
+{
+    AVRational aspect = codec->sample_aspect_ratio;
+    int64_t width = aspect.num > 0 && aspect.den > 0
+                        ? av_rescale(codec->width, aspect.num, aspect.den)
+                        : codec->width;
+    return width < 1 ? 1 : width > INT16_MAX ? INT16_MAX : (int)width;
+}
+
+static enum status open_screen(struct delivery *delivery, const struct output_streams *streams)
+{
+    const struct target *target = delivery->request.target;
+    const AVCodecParameters *codec = streams->codec;
+    if (codec->codec_id != AV_CODEC_ID_RAWVIDEO || codec->format != AV_PIX_FMT_YUV420P)
+        return fail(delivery->request.log, STATUS_OUTPUT,
+                    "%s shows raw video in yuv420p only, without an encoder or format of its own",
+                    target->shown);
+    screen_of(delivery)->request = (struct window_request){
+        .shown = target->shown,
+        .title = *target->name ? target->name : "sluice",
+        .width = codec->width,
+        .height = codec->height,
+        .shown_width = square_width(codec),
+        .matrix = matrix_of(codec),
+    };
+    return delivery_note_wants(delivery, streams);
+}
+
+static enum status begin_window(struct screen *self)
+{
+    enum status status = window_create(&self->request, self->base.request.log, &self->window);
+    self->base.connects += !status;
+    self->base.connected = !status;
+    return status;
+}
+
+// The window goes at once; the rest of the run goes on.
+static void close_screen(struct delivery *delivery)
+{
+    delivery->connected = false;
+    window_destroy(&screen_of(delivery)->window);
+}
+
+static enum status write_screen(struct delivery *delivery, AVPacket *packet, bool *written)
+{
+    struct screen *self = screen_of(delivery);
+    const struct window_request *request = &self->request;
+    uint8_t *plane[4];
+    int stride[4];
+    struct window_picture picture = {0};
+    enum status status = self->window ? STATUS_OK : begin_window(self);
+    if (status)
+        return status;
+    if (av_image_fill_arrays(plane, stride, packet->data, AV_PIX_FMT_YUV420P, request->width,
+                             request->height, 1) > packet->size)
+        return STATUS_FAILED;
+    for (int c = 0; c < 3; c++) {
+        picture.plane[c] = plane[c];
+        picture.stride[c] = stride[c];
+    }
+    status = window_show(self->window, &picture);
+    *written = !status;
+    delivery->ended = status == STATUS_EOF;
+    if (status)
+        close_screen(delivery);
+    return status;
+}
+
+static enum status finish_screen(struct delivery *delivery)
+{
+    (void)delivery;
+    return STATUS_OK;
+}
+
+struct delivery *delivery_window_new(void)
+{
+    struct screen *self = calloc(1, sizeof *self);
+    if (!self)
+        return NULL;
+    self->base = (struct delivery){
+        .open = open_screen, .write = write_screen, .close = close_screen, .finish = finish_screen};
+    return &self->base;
+}

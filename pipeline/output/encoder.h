@@ -1,0 +1,65 @@
+// Encoders: which one suits a container, its options, frames in and packets out.
+#pragma once
+
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <stdbool.h>
+
+#include "pipeline/output/sink.h"
+#include "base/log.h"
+#include "base/status.h"
+
+// The encoder of this name, or the best that the container has and this build knows: libx264 or
+// MPEG-4 in mp4, libvpx-vp9 in webm, the image's own in images. NULL with a sentence in the log if
+// there is none, or if the container does not take the one that was named.
+const AVCodec *encoder_find(const char *name, const AVOutputFormat *muxer, const char *file,
+                            const struct log *log);
+
+// Which ranges of Y'CbCr survive this codec: all, where streams say which they have.
+enum sink_range encoder_range(const AVCodec *codec);
+
+// What viewers expect of the codec, and what its encoders insist on.
+struct pixel_wishes encoder_wishes(const AVCodec *codec);
+
+// Whether the encoder, by itself or by generic options, knows this option.
+bool encoder_has_option(const AVCodec *codec, const char *key);
+
+// Whether this value is among those of an option whose values are known, as x264's presets are; if
+// not, they are in `wanted`. Says nothing of others.
+bool encoder_knows(const AVCodec *codec, const char *key, const char *value, char *wanted,
+                   size_t size);
+
+// Whether the encoder takes this value of an option that is text, as names of presets are, which
+// only its library can judge. True for all other options, and where it cannot be tried.
+bool encoder_takes(const AVCodec *codec, const char *key, const char *value);
+
+// What the video is like that will be encoded.
+struct encoder_video {
+    const AVFrame *frame; // size, pixel format, tags; of the first frame
+    AVRational time_base; // of the frames' timestamps
+    AVRational rate;      // frames a second; {0} if unknown
+    bool constant_rate;   // the container has no other
+    bool global_header;   // the container wants the headers apart
+    bool still;           // one picture: latency and threads gain nothing
+};
+
+struct encoder;
+
+// Open the encoder. *options (av_dict) holds what encoder_has_option() knows; entries that are used
+// are taken out. STATUS_OUTPUT with a sentence if it refuses.
+enum status encoder_create(const AVCodec *codec, const struct encoder_video *video,
+                           AVDictionary **options, const struct log *log, struct encoder **encoder);
+void encoder_destroy(struct encoder **encoder);
+
+// Encode a frame, its pts in video.time_base; NULL: there are no more. The frame stays the
+// caller's. *sent is false if it was left out, because the encoder's clock has no tick for it.
+enum status encoder_send(struct encoder *encoder, const AVFrame *frame, bool *sent);
+
+// The next frame becomes a key frame, where the encoder lets itself be told.
+void encoder_want_key(struct encoder *encoder);
+
+// Take the next packet if there is one: *got says so. STATUS_EOF after the last.
+enum status encoder_receive(struct encoder *encoder, AVPacket *packet, bool *got);
+
+// The codec context: for stream parameters and the time base of packets.
+const AVCodecContext *encoder_context(const struct encoder *encoder);

@@ -1,0 +1,17 @@
+// Where the HTTP server listens: the socket of an address as http.h has them.
+#pragma once
+
+#include <stdbool.h>
+
+#include "pipeline/output/http.h"
+
+struct http_listener {
+    int fd;        // does not block
+    bool loopback; // nobody else reaches it
+    char url[80];  // "http://127.0.0.1:9464"
+};
+
+// Listen. The caller closes the descriptor. STATUS_USAGE with a sentence if the address is none,
+// STATUS_FAILED if it cannot be listened on; the descriptor is -1 then.
+enum status http_listen(const struct http_request *request, const struct log *log,
+                        struct http_listener *listener);

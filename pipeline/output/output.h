@@ -1,0 +1,96 @@
+// The output container: which streams go in, the header, packets, the end. One file, one
+// connection.
+//
+// Every file that the muxer opens (one, or one per image of a sequence, or a playlist and its
+// segments) is a struct file, whole or absent; a film's playlist is so with all of its segments
+// (output_files.h). Those of live sources are there from the first
+// packet of video on instead, in fragments or clusters of a second: whatever ends the program, what
+// is there plays up to a second before.
+#pragma once
+
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "pipeline/output/target.h"
+#include "base/stop.h"
+#include "base/log.h"
+#include "base/status.h"
+
+// Whether the muxer by itself, or by generic options, knows this option.
+bool output_has_option(const AVOutputFormat *muxer, const char *key);
+
+// Whether the container says how a picture is to be turned for showing.
+bool output_carries_rotation(const AVOutputFormat *muxer);
+
+// How long a call on an address may block: until the deadline, by CLOCK_MONOTONIC, or until it is
+// over. Any thread.
+struct output_guard {
+    _Atomic int64_t deadline_ns;
+    atomic_bool over;
+};
+
+// What goes in.
+struct output_streams {
+    const char *name;               // of the source, without secrets; it outlives the outputs
+    const AVFormatContext *from;    // what the source holds: streams, chapters, tags
+    int video;                      // the one of them that is filtered
+    bool live;                      // a crash must leave what can be played
+    const AVCodecParameters *codec; // of the encoded video
+    AVRational time_base;           // of the encoder's packets
+    AVRational frame_rate;          // {0}: unknown
+    bool global_header;             // the codec's headers are in its parameters and not in packets
+    const AVFrame *first;           // a filtered frame: tags and side data
+    int64_t shift;                  // microseconds by which timestamps move back
+    int64_t end;  // where the output ends before that, in microseconds; INT64_MAX: unknown
+    bool upright; // pictures are turned already
+    bool again;   // not the first output with these: what is left out has been said
+};
+
+// Copy them with all that they point to; the caller owns *copy, also after a failure.
+enum status output_streams_copy(const struct output_streams *streams, struct output_streams *copy);
+
+// Free such a copy. Nothing to free is fine.
+void output_streams_free(struct output_streams *copy);
+
+struct output;
+
+// Begin: a file is opened under `name` (not the target's, which may stand for several), an address
+// not before output_begin(). `target`, `stop` and `guard` (optional) must outlive the output.
+enum status output_create(const struct target *target, const char *name, const struct log *log,
+                          const struct stop *stop, struct output_guard *guard,
+                          struct output **output);
+
+// Add a stream for every one of the source that the container takes, in the source's order; say
+// which are left out and why. Copies chapters, metadata, dispositions, rotation and HDR data; the
+// first frame has the latter where only the bitstream did.
+enum status output_add_streams(struct output *output, const struct output_streams *streams);
+
+// Connect to an address, and write the header. *options (av_dict) holds what output_has_option()
+// knows. STATUS_EOF: an address is not reached, as output_error() says; nothing was logged.
+enum status output_begin(struct output *output, AVDictionary **options);
+
+// Whether packets of this stream of the source go into the output.
+bool output_wants(const struct output *output, int stream);
+
+// Write one packet: of the encoder (`stream` the filtered one's index) or copied from the source.
+// Takes the packet's data in either case. STATUS_EOF: a connection is lost.
+//
+// Thread-safety: one thread from output_begin() to output_finish().
+enum status output_write(struct output *output, AVPacket *packet, int stream);
+
+// Write the trailer and give the file its name. STATUS_EOF: the connection did not take it.
+enum status output_finish(struct output *output);
+
+// Free it; a file that was not finished is removed. Accepts NULL behind the pointer.
+void output_destroy(struct output **output);
+
+// Whether a file could not be written, which may change: the disk is full, the folder away.
+bool output_is_blocked(const struct output *output);
+
+// What the last call that returned STATUS_EOF said, in FFmpeg's words.
+const char *output_error(const struct output *output);
+
+// Bytes written. Any thread.
+int64_t output_size(const struct output *output);

@@ -1,0 +1,278 @@
+#include "pipeline/output/output_files.h"
+
+#include <libavutil/avstring.h>
+#include <libavutil/error.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pipeline/ffmpeg/check.h"
+
+static const char whole_scheme[] = "whole:";
+
+struct held_file {
+    char *name;
+    struct file *file;
+    bool named;
+};
+
+// ---- names ----
+
+char *output_files_url(const struct output_files *files, const char *name)
+{
+    // With a folder, since muxers look for the last slash.
+    return av_asprintf("%s%s%s", files->whole ? whole_scheme : "",
+                       files->whole && !strchr(name, '/') ? "./" : "", name);
+}
+
+const char *output_files_name(const char *url)
+{
+    const char *name = url;
+    if (av_strstart(url, whole_scheme, &name))
+        av_strstart(name, "./", &name);
+    else
+        av_strstart(url, "file:", &name);
+    return name;
+}
+
+// Lists come after what they name.
+static bool is_list(const char *name)
+{
+    return av_match_ext(name, "m3u8,mpd");
+}
+
+static bool is_own(const struct output_files *files, const char *name)
+{
+    for (int k = 0; k < files->owns; k++)
+        if (!strcmp(files->own[k], name))
+            return true;
+    return false;
+}
+
+static void note_own(struct output_files *files, const char *name)
+{
+    if (!is_own(files, name) && files->owns < OWN_NAMES_MAX &&
+        (files->own[files->owns] = strdup(name)))
+        files->owns++;
+}
+
+// The name that a file of a playlist has in the end: a muxer that thinks that it will rename it
+// adds to that.
+static char *final_name(const struct output_files *files, const char *name)
+{
+    size_t length = strlen(name);
+    bool temporary =
+        target_is_playlist(files->target) && length > 4 && !strcmp(name + length - 4, ".tmp");
+    return strndup(name, temporary ? length - 4 : length);
+}
+
+// ---- opening ----
+
+static enum status check_name(const struct output_files *files, const char *name)
+{
+    const struct target *target = files->target;
+    if (av_strstart(name, "crypto:", NULL))
+        return fail(files->log, STATUS_USAGE, "%s: segments cannot be encrypted", target->shown);
+    // The others are looked at before anything is opened, or when they get their names.
+    if (!target_is_playlist(target) || is_own(files, name))
+        return STATUS_OK;
+    enum status status = file_check(name, target->overwrite, files->log);
+    return status ? status : target_check_conflicts(target, name, files->log);
+}
+
+static enum status open_in(struct output_files *files, const char *name, struct file **file)
+{
+    char *final = final_name(files, name);
+    if (!final)
+        return STATUS_MEMORY;
+    enum status status = check_name(files, final);
+    // What it is in the end has been looked at.
+    bool playlist = target_is_playlist(files->target);
+    bool overwrite = files->target->overwrite ||
+                     (playlist && (strcmp(name, final) != 0 || is_own(files, final)));
+    if (!status)
+        status = file_create(files->whole ? final : name, overwrite, files->log, files->stop, file);
+    if (!status && playlist)
+        note_own(files, final);
+    free(final);
+    return status;
+}
+
+int output_files_open(struct output_files *files, const char *name, AVIOContext **io)
+{
+    int free_one = 0;
+    while (free_one < OPEN_FILES_MAX && files->open[free_one])
+        free_one++;
+    if (files->failed)
+        return AVERROR(EIO);
+    if (free_one == OPEN_FILES_MAX)
+        return AVERROR(EMFILE);
+    files->failed = open_in(files, name, &files->open[free_one]);
+    if (files->failed)
+        return AVERROR(EIO);
+    *io = file_io(files->open[free_one]);
+    return 0;
+}
+
+// ---- closing ----
+
+// Keep it for the end, in the place of an earlier one of that name.
+static enum status hold(struct output_files *files, struct file **file)
+{
+    const char *name = file_name(*file);
+    struct held_file *held = NULL;
+    for (int k = 0; k < files->helds; k++)
+        if (!strcmp(files->held[k].name, name))
+            held = &files->held[k];
+    if (!held) {
+        struct held_file *list =
+            realloc(files->held, (size_t)(files->helds + 1) * sizeof *files->held);
+        if (!list)
+            return STATUS_MEMORY;
+        files->held = list;
+        held = &list[files->helds];
+        *held = (struct held_file){.name = strdup(name)};
+        if (!held->name)
+            return STATUS_MEMORY;
+        files->helds++;
+    }
+    file_discard(&held->file);
+    held->file = *file;
+    *file = NULL;
+    return file_hold(held->file);
+}
+
+// Whether it is an empty one beside one of that name that was written: HLS's muxer opens a single
+// file twice, and writes into one of them.
+static bool is_idle_twin(const struct output_files *files, const struct file *file)
+{
+    bool written =
+        !files->whole && is_own(files, file_name(file)) && !access(file_name(file), F_OK);
+    for (int k = 0; k < files->helds && !written; k++)
+        written = !strcmp(files->held[k].name, file_name(file));
+    return written && !file_size(file);
+}
+
+bool output_files_close(struct output_files *files, AVIOContext *io, int *error)
+{
+    struct file **file = NULL;
+    for (int k = 0; k < OPEN_FILES_MAX; k++)
+        if (files->open[k] && file_io(files->open[k]) == io)
+            file = &files->open[k];
+    if (!file)
+        return false;
+    avio_flush(io);
+    files->closed_bytes += file_size(*file);
+    files->open_bytes = 0;
+    if (files->failed || is_idle_twin(files, *file))
+        file_discard(file);
+    else if (files->whole ? hold(files, file) : file_commit(file))
+        files->failed = files->blocked = true; // not every muxer passes the error on
+    *error = files->failed ? AVERROR(EIO) : 0;
+    return true;
+}
+
+// ---- the end ----
+
+int output_files_error(const struct output_files *files)
+{
+    for (int k = 0; k < OPEN_FILES_MAX; k++)
+        if (files->open[k] && file_error(files->open[k]))
+            return file_error(files->open[k]);
+    return 0;
+}
+
+enum status output_files_publish(struct output_files *files)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; k < OPEN_FILES_MAX && !status; k++)
+        if (files->open[k])
+            status = file_publish(files->open[k]);
+    files->blocked |= status == STATUS_OUTPUT;
+    return status;
+}
+
+// Give names to lists, or to all others.
+static enum status name_held(struct output_files *files, bool lists)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; k < files->helds && !status; k++)
+        if (is_list(files->held[k].name) == lists) {
+            status = file_commit(&files->held[k].file);
+            files->held[k].named = !status;
+        }
+    return status;
+}
+
+// Take back what has its name already: without the rest it is of no use.
+static void unname_held(struct output_files *files)
+{
+    for (int k = 0; k < files->helds; k++)
+        if (files->held[k].named)
+            unlink(files->held[k].name);
+}
+
+// A file that exists and must stay is in the way of all.
+static enum status check_held(const struct output_files *files)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; k < files->helds && !status; k++)
+        status = file_check(files->held[k].name, files->target->overwrite, files->log);
+    return status;
+}
+
+static enum status finish_held(struct output_files *files)
+{
+    enum status status = check_held(files);
+    if (status)
+        return status;
+    status = name_held(files, false);
+    if (!status)
+        status = name_held(files, true);
+    if (status)
+        unname_held(files);
+    else if (files->helds)
+        file_sync_folder(files->held[0].name);
+    return status;
+}
+
+enum status output_files_finish(struct output_files *files)
+{
+    enum status status = files->failed ? STATUS_OUTPUT : STATUS_OK;
+    if (!status && files->whole)
+        status = finish_held(files);
+    if (!status && files->open[0]) {
+        avio_flush(file_io(files->open[0]));
+        output_files_note_size(files);
+        status = file_commit(&files->open[0]);
+    }
+    files->blocked |= status == STATUS_OUTPUT;
+    files->failed |= status != STATUS_OK;
+    return status;
+}
+
+void output_files_discard(struct output_files *files)
+{
+    for (int k = 0; k < OPEN_FILES_MAX; k++)
+        file_discard(&files->open[k]);
+    for (int k = 0; k < files->helds; k++) {
+        file_discard(&files->held[k].file);
+        free(files->held[k].name);
+    }
+    for (int k = 0; k < files->owns; k++)
+        free(files->own[k]);
+    free(files->held);
+    files->held = NULL;
+    files->helds = files->owns = 0;
+}
+
+int64_t output_files_size(const struct output_files *files)
+{
+    return files->closed_bytes + files->open_bytes;
+}
+
+void output_files_note_size(struct output_files *files)
+{
+    if (files->open[0])
+        files->open_bytes = file_size(files->open[0]);
+}

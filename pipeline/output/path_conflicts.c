@@ -1,0 +1,139 @@
+#include "pipeline/output/path_conflicts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/ffmpeg/names.h"
+
+struct names {
+    char **name;
+    int count;
+};
+
+struct path_conflicts {
+    struct names written, read;
+};
+
+// Whether the chain looks for the picture in this file.
+static bool is_template(const struct chain *chain, const char *name)
+{
+    for (int k = 0; k < chain->links; k++) {
+        const struct template_set *set = chain->link[k].templates;
+        for (int t = 0; set && t < set->count; t++)
+            if (names_collide(set->template[t].name, name))
+                return true;
+    }
+    return false;
+}
+
+// Whether a text of the chain was read from this file.
+static bool is_text(const struct chain *chain, const char *name)
+{
+    for (int k = 0; k < chain->links; k++)
+        for (int n = 0; n < STAGE_OPTIONS; n++)
+            if (chain->link[k].given[n] && names_collide(chain->link[k].given[n], name))
+                return true;
+    return false;
+}
+
+// What a chain reads this file for; NULL: it does not.
+static const char *reading(const struct chain *chain, const char *name)
+{
+    return is_template(chain, name) ? "template" : is_text(chain, name) ? "kernel" : NULL;
+}
+
+static enum status add_name(struct names *names, const char *name)
+{
+    char **list = realloc(names->name, (size_t)(names->count + 1) * sizeof *list);
+    if (!list)
+        return STATUS_MEMORY;
+    names->name = list;
+    list[names->count] = strdup(name);
+    return list[names->count] ? names->count++, STATUS_OK : STATUS_MEMORY;
+}
+
+static void free_names(struct names *names)
+{
+    for (int k = 0; k < names->count; k++)
+        free(names->name[k]);
+    free(names->name);
+}
+
+static bool is_input(const struct path_conflicts *conflicts, const char *name)
+{
+    for (int k = 0; k < conflicts->read.count; k++)
+        if (strcmp(name, "-") && names_collide(conflicts->read.name[k], name))
+            return true;
+    return false;
+}
+
+static bool is_claimed(const struct path_conflicts *conflicts, const char *name)
+{
+    const struct names *written = &conflicts->written;
+    for (int k = 0; k < written->count; k++)
+        if (names_are_same(name, written->name[k]) || names_collide(written->name[k], name))
+            return true;
+    return false;
+}
+
+static enum status refuse(const struct log *log, const char *read, const char *name)
+{
+    char shown[4300];
+    name_without_secrets(name, shown, sizeof shown);
+    return read ? fail(log, STATUS_USAGE,
+                       "%s and output are the same file, %s; name another output", read, shown)
+                : fail(log, STATUS_USAGE, "%s is named twice as an output", shown);
+}
+
+enum status path_conflicts_create(struct path_conflicts **conflicts)
+{
+    *conflicts = calloc(1, sizeof **conflicts);
+    return *conflicts ? STATUS_OK : STATUS_MEMORY;
+}
+
+void path_conflicts_destroy(struct path_conflicts **conflicts)
+{
+    if (!*conflicts)
+        return;
+    free_names(&(*conflicts)->written);
+    free_names(&(*conflicts)->read);
+    free(*conflicts);
+    *conflicts = NULL;
+}
+
+enum status path_conflicts_add_input(struct path_conflicts *conflicts, const char *name)
+{
+    return add_name(&conflicts->read, strcmp(name, "-") ? name : "/dev/stdin");
+}
+
+enum status path_conflicts_add_output(struct path_conflicts *conflicts, const struct chain *chain,
+                                      const char *name, const struct log *log)
+{
+    const char *read = is_input(conflicts, name) ? "input" : reading(chain, name);
+    if (read || is_claimed(conflicts, name))
+        return refuse(log, read, name);
+    return add_name(&conflicts->written, name);
+}
+
+enum status path_conflicts_check_chain(const struct path_conflicts *conflicts,
+                                       const struct chain *chain, const struct log *log)
+{
+    char shown[4300];
+    for (int k = 0; k < conflicts->written.count; k++) {
+        const char *name = conflicts->written.name[k], *read = reading(chain, name);
+        name_without_secrets(name, shown, sizeof shown);
+        if (read)
+            return fail(log, STATUS_USAGE, "%s and output are the same file, %s; name another one",
+                        read, shown);
+    }
+    return STATUS_OK;
+}
+
+enum status path_conflicts_check_file(const struct path_conflicts *conflicts, const char *name,
+                                      const struct log *log)
+{
+    bool input = is_input(conflicts, name);
+    return input || is_claimed(conflicts, name) ? refuse(log, input ? "input" : NULL, name)
+                                                : STATUS_OK;
+}

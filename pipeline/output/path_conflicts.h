@@ -1,0 +1,32 @@
+// Which files a job reads and writes: what one writer writes no other may, nor may it be read.
+//
+// Thread-safety: adding is for one thread, before the job runs; the checks are for any, then.
+#pragma once
+
+#include "base/log.h"
+#include "base/status.h"
+#include "stages/chain.h"
+
+struct path_conflicts;
+
+// Nothing is read or written yet. STATUS_MEMORY is the only failure.
+enum status path_conflicts_create(struct path_conflicts **conflicts);
+void path_conflicts_destroy(struct path_conflicts **conflicts);
+
+// Note a file that is read ("-": standard input). Names are copied.
+enum status path_conflicts_add_input(struct path_conflicts *conflicts, const char *name);
+
+// Note a file that is written; STATUS_USAGE with a sentence where it is written already, or read:
+// as an input or with `chain`.
+enum status path_conflicts_add_output(struct path_conflicts *conflicts, const struct chain *chain,
+                                      const char *name, const struct log *log);
+
+// Whether nothing that is written or read is this file, which is to be written while the job runs;
+// else STATUS_USAGE with a sentence.
+enum status path_conflicts_check_file(const struct path_conflicts *conflicts, const char *name,
+                                      const struct log *log);
+
+// Whether another chain, that may take over, reads nothing that is written; else STATUS_USAGE with
+// a sentence.
+enum status path_conflicts_check_chain(const struct path_conflicts *conflicts,
+                                       const struct chain *chain, const struct log *log);

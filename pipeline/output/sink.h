@@ -1,0 +1,201 @@
+// Where filtered frames go.
+//
+//   kind     what it is                                                       file
+//   encode   one encoder; what it makes goes to one or more writers           sink_encode.c
+//   hash     a list of hashes                                                 sink_hash.c
+//   null     nowhere                                                          sink_null.c
+//   fan      several of these, each with a thread of its own                  sink_fan.c
+#pragma once
+
+#include <libavcodec/avcodec.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/meter.h"
+#include "pipeline/ffmpeg/pixel.h"
+#include "base/stop.h"
+#include "pipeline/output/writer.h"
+#include "plan/program.h"
+#include "base/log.h"
+#include "base/status.h"
+
+// Which ranges a Y'CbCr picture can have in the output: any, as its tags say; or only one, because
+// nothing in the output would tell a player of the other.
+enum sink_range { SINK_RANGE_ANY, SINK_RANGE_LIMITED, SINK_RANGE_FULL };
+
+// What frames a sink takes.
+struct sink_formats {
+    const enum AVPixelFormat *candidates; // ended by AV_PIX_FMT_NONE; NULL: any
+    bool natural;                         // as the chain leaves them
+    struct pixel_wishes wishes;
+    enum sink_range range;       // of Y'CbCr
+    bool asked;                  // the one format in `candidates` was asked for
+    enum sink_range asked_range; // likewise, of Y'CbCr and gray; ANY: it was not
+};
+
+static inline bool sink_is_asked(const struct sink_formats *formats)
+{
+    return formats->asked || formats->asked_range != SINK_RANGE_ANY;
+}
+
+// What is known when the first frame has been filtered.
+struct sink_video {
+    const char *name;            // of the source, without secrets; it outlives the sink
+    const AVFormatContext *from; // what the source holds: streams, chapters, tags
+    int stream;                  // the one of them that is filtered
+    bool live;                   // it plays in its own time
+    const AVFrame *first;        // size, pixel format, tags, side data
+    AVFrame *const *tap;         // the same of each tap's picture
+    AVRational time_base;        // of frames
+    AVRational frame_rate;       // {0}: unknown
+    int64_t shift;               // microseconds by which timestamps move back
+    int64_t end;                 // where the video ends before its input does, before the shift
+    bool crowded;                // there are other outputs, which nothing may hold up
+    bool silent;                 // another one tells what is true of all
+    struct writer_watch watch;   // told of the first output's packets
+    // Whether a frame that has waited is too old to be begun with. NULL: none ever is. Any thread.
+    bool (*is_late)(void *opaque, const AVFrame *frame);
+    void *opaque;
+};
+
+// One output of a sink.
+struct sink_output {
+    const char *name;      // without secrets
+    const char *encoder;   // NULL: none
+    const char *container; // "mp4", "hash", "null"
+    int64_t frames;        // written
+    int64_t dropped;       // left out, because it was too slow or not there
+    int64_t missing;       // of those: there was no room on the disk for them
+    int64_t bytes, files, connects;
+    bool connected, failed;
+    int64_t unwatched; // not made, because nobody watched
+    bool tap;          // it gets the picture of a tap
+};
+
+struct sink {
+    struct sink_formats formats;
+    enum AVPixelFormat asked[2]; // what `formats` points to, where one was asked for
+    struct sink_formats tap_formats[PICTURES_MOST - 1]; // of fans: of each tap's picture
+    AVFrame *const *tap;      // of fans: each tap's picture of the frame that write() takes next
+    const char *encoder;      // NULL: none
+    const char *container;    // "mp4", "hash", "null"
+    bool carries;             // other streams may join the video
+    bool one_frame;           // the output holds a single picture
+    bool is_live;             // it is watched while it is written: all goes at the source's pace
+    _Atomic int64_t dropped;  // frames that the output's clock has no tick for
+    _Atomic int64_t kept;     // of sinks that carry: frames that a stop does not take back
+    bool has_threads;         // write() hands frames over, and `meter` is the sink's own to keep
+    struct meter *meter;      // (optional) how long the busiest of its threads has been
+    _Atomic int64_t unwanted; // frames that nobody watched, or that one picture has no room for
+    atomic_bool absent;       // a stop left it without a picture; set by finish()
+    enum AVPixelFormat pixel; // of what is written: of the frames, unless open() changes it
+
+    // Whether its files may be written, see target_check(). Before open(); NULL: it has none.
+    enum status (*check)(const struct sink *sink);
+
+    // Open everything and write the header. Once.
+    enum status (*open)(struct sink *sink, const struct sink_video *video);
+
+    // Take a frame, or NULL at the end. The frame stays the caller's. One thread. STATUS_STOPPED:
+    // no time is left, though the encoder has it; STATUS_EOF: nobody watches any more.
+    enum status (*write)(struct sink *sink, AVFrame *frame);
+
+    // Of sinks that carry, in another thread: whether a stream of the source is wanted; take a
+    // packet of it, which stays the caller's.
+    bool (*wants)(const struct sink *sink, int stream);
+    enum status (*carry)(struct sink *sink, const AVPacket *packet);
+
+    // No time is left: what waits in write() or carry() gives up. Any thread. NULL: nothing waits.
+    void (*hurry)(struct sink *sink);
+
+    // There is no more: make the output whole. `cut`: the video ended before its source did; what
+    // other streams have beyond its end is left out. One that carries and has no picture when the
+    // job was stopped goes instead, with a sentence: nobody wants its sound alone. No other thread
+    // is in carry() then; one may still be in write() after hurry(), deep in an encoder, and is not
+    // waited for.
+    enum status (*finish)(struct sink *sink, bool cut);
+
+    // Name what libswscale has to convert before pictures, number n in pixel format pixel[n], can
+    // be encoded: a line each. NULL: nothing.
+    void (*print_steps)(const struct sink *sink, const enum AVPixelFormat *pixel, FILE *to);
+
+    // How many of the frames that write() took have not come out of an encoder yet; of several
+    // outputs that which is behind most. Any thread. NULL: none are kept back.
+    int64_t (*pending)(const struct sink *sink);
+
+    // Describe outputs number `first` and following, at most `most`. Returns how many. Any thread.
+    int (*outputs)(const struct sink *sink, struct sink_output *list, int most);
+
+    // How much memory it may take from now on, at most, for frames of so many bytes. After open().
+    int64_t (*memory)(const struct sink *sink, int64_t frame_bytes);
+
+    // Free everything; what was not finished leaves no trace. Leaves NULL.
+    void (*destroy)(struct sink **sink);
+};
+
+struct sink_request {
+    const char *output;
+    int picture; // of the chain: its result, or that of tap `picture` - 1
+    const char *format, *encoder, *crf, *preset, *bitrate; // (optional)
+    const char *const *options;                            // (optional) ended by NULL
+    double segment;                                        // seconds; 0: one file
+    const char *pixfmt;                                    // (optional)
+    enum sink_range range;                                 // ANY: what comes of the rest
+    bool overwrite;
+    const struct path_conflicts *conflicts; // (optional) as of struct target_request
+    double open_timeout, stall_timeout;     // of connections, seconds
+    int reconnects;                         // attempts in a row; below 0: for ever
+    bool await_start;                       // as many when an address is not reached at first
+};
+
+enum { OUTPUTS_MOST = 16 };
+_Static_assert(OUTPUTS_MOST <= (int)PICTURES_MOST, "each output may be a tap's");
+
+// Find out how to write the outputs, 1 to OUTPUTS_MOST; refuse what cannot be. Nothing is created.
+// Outputs of one picture that can have the same encoding share one. STATUS_USAGE for names and
+// options that do not exist; places that cannot be written are for sink_check() to find.
+//
+// `stop` (optional) must outlive the sink: once it is late, writing to a pipe that nobody reads
+// ends.
+enum status sink_create(const struct sink_request *requests, int count, const struct log *log,
+                        const struct stop *stop, struct sink **sink);
+
+// The kinds of sink, which sink_create() chooses between. `file` is what follows "hash:".
+enum status sink_null_create(struct sink **sink);
+enum status sink_hash_create(const char *file, bool overwrite, const struct log *log,
+                             const struct stop *stop, struct sink **sink);
+
+// Ask the sink, whose formats are set, for the request's pixel format and range. STATUS_USAGE with
+// a sentence where it cannot have them; `owner` is who refuses.
+enum status sink_ask(struct sink *sink, const struct sink_request *request, const char *owner,
+                     const struct log *log);
+enum status sink_encode_create(const struct sink_request *request, const struct log *log,
+                               const struct stop *stop, struct sink **sink);
+
+// Of two that encode: let the first write the output of the second too, if the same encoding does
+// for both; what is made for a window or a page does not for a file. *other is NULL then.
+void sink_encode_join(struct sink *sink, struct sink **other);
+
+// Takes the `count` sinks in either case. Sink number k gets picture[k].
+enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
+                            const struct log *log, const struct stop *stop, struct sink **sink);
+
+// What frames the sink takes, picture by picture.
+static inline void sink_list_formats(const struct sink *sink, struct sink_formats *list)
+{
+    list[0] = sink->formats;
+    for (int n = 1; n < PICTURES_MOST; n++)
+        list[n] = sink->tap_formats[n - 1];
+}
+
+static inline enum status sink_check(const struct sink *sink)
+{
+    return sink->check ? sink->check(sink) : STATUS_OK;
+}
+
+static inline void sink_destroy(struct sink **sink)
+{
+    if (*sink)
+        (*sink)->destroy(sink);
+}

@@ -1,0 +1,425 @@
+// The sink of sinks: every frame goes to several, each in a thread of its own, as the picture that
+// it is for: the chain's result, or that of a tap. Of a live source one that is slow leaves out
+// frames; of a file all are waited for. One that fails is left behind.
+#include <libavutil/frame.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "pipeline/ffmpeg/budget.h"
+#include "pipeline/ffmpeg/check.h"
+#include "base/monitor.h"
+#include "base/queue.h"
+#include "pipeline/output/sink.h"
+
+// Of live sources an output that is slow for a moment loses nothing, one that stays so does.
+enum { FRAMES_WAITING = 4, FRAMES_SKIPPING = 64 };
+
+struct branch {
+    struct sink *sink;
+    int picture;
+    struct queue *frames;
+    bool skips;
+    bool (*is_late)(void *opaque, const AVFrame *frame); // NULL: never
+    void *opaque;
+    pthread_t thread;
+    bool opened;
+    struct meter *meter; // the fan's; NULL: none
+    int64_t busy_ns;     // the thread's
+    _Atomic int64_t given, dropped;
+    atomic_int status; // enum status
+    atomic_bool finished;
+    struct monitor lock;
+    // ---- guarded by lock ----
+    bool ended;
+};
+
+struct fan_sink {
+    struct sink base;
+    const struct log *log;
+    const struct stop *stop;
+    struct branch branch[OUTPUTS_MOST];
+    int branches;
+};
+
+static void drop_frame(void *frame_)
+{
+    AVFrame *frame = frame_;
+    av_frame_free(&frame);
+}
+
+// ---- a branch ----
+
+// The fan has been busy for as long as the busiest of its threads.
+static enum status write_metered(struct branch *branch, AVFrame *frame)
+{
+    int64_t begin_ns = meter_now_ns();
+    enum status status = branch->sink->write(branch->sink, frame);
+    branch->busy_ns += meter_now_ns() - begin_ns;
+    if (!branch->meter)
+        return status;
+    int64_t most = branch->meter->busy_ns;
+    while (branch->busy_ns > most &&
+           !atomic_compare_exchange_weak(&branch->meter->busy_ns, &most, branch->busy_ns))
+        ;
+    return status;
+}
+
+static void *run(void *branch_)
+{
+    struct branch *branch = branch_;
+    enum status status = STATUS_OK;
+    AVFrame *frame = NULL;
+    while (!status && !queue_pop(branch->frames, &frame)) {
+        bool late = branch->is_late && branch->is_late(branch->opaque, frame);
+        branch->dropped += late;
+        if (!late)
+            status = write_metered(branch, frame);
+        av_frame_free(&frame);
+    }
+    if (!status)
+        status = write_metered(branch, NULL);
+    branch->status = (int)status;
+    branch->dropped += queue_abandon(branch->frames);
+    monitor_lock(&branch->lock);
+    branch->ended = true;
+    monitor_tell(&branch->lock);
+    monitor_unlock(&branch->lock);
+    return NULL;
+}
+
+static enum status open_branch(struct branch *branch, const struct sink_video *video,
+                               const struct log *log)
+{
+    branch->skips = video->live;
+    branch->is_late = video->is_late;
+    branch->opaque = video->opaque;
+    struct sink_video mine = *video;
+    if (branch->picture)
+        mine.first = video->tap[branch->picture - 1];
+    branch->sink->pixel = mine.first->format;
+    enum status status = branch->sink->open(branch->sink, &mine);
+    if (!status)
+        status = queue_create(branch->skips ? FRAMES_SKIPPING : FRAMES_WAITING, 1, drop_frame,
+                              &branch->frames);
+    if (status)
+        return status;
+    queue_limit(branch->frames, budget_frames, budget_of_frame);
+    branch->opened = !pthread_create(&branch->thread, NULL, run, branch);
+    return branch->opened ? STATUS_OK : fail(log, STATUS_FAILED, "a thread could not be started");
+}
+
+// Give it a frame. It has failed, or ended: its status.
+static enum status give(struct branch *branch, const AVFrame *frame)
+{
+    bool taken = true;
+    branch->given++;
+    if (branch->status)
+        return (enum status)branch->status;
+    AVFrame *copy = av_frame_clone(frame);
+    if (!copy)
+        return STATUS_MEMORY;
+    enum status status = branch->skips ? queue_offer(branch->frames, &copy, &taken)
+                                       : queue_push(branch->frames, &copy);
+    branch->dropped += !taken;
+    av_frame_free(&copy);
+    if (status != STATUS_EOF)
+        return status;
+    return branch->status ? (enum status)branch->status : STATUS_STOPPED;
+}
+
+// Wait for its thread, but not for an encoder when no time is left. What cannot be hurried gives up
+// by itself then, and its file must not go meanwhile.
+static void await_branch(struct branch *branch, const struct stop *stop)
+{
+    bool may_leave = stop && branch->sink->hurry;
+    const int64_t look_ns = 20 * INT64_C(1000000);
+    monitor_lock(&branch->lock);
+    while (!branch->ended && !(may_leave && stop_is_late(stop)))
+        monitor_wait_until(&branch->lock, meter_now_ns() + look_ns);
+    monitor_unlock(&branch->lock);
+}
+
+static void destroy_branch(struct branch *branch)
+{
+    if (branch->opened) {
+        queue_close(branch->frames);
+        if (branch->sink->hurry)
+            branch->sink->hurry(branch->sink);
+        pthread_join(branch->thread, NULL);
+    }
+    sink_destroy(&branch->sink);
+    queue_destroy(&branch->frames);
+    monitor_finish(&branch->lock);
+}
+
+// ---- the sink ----
+
+static enum status open(struct sink *sink, const struct sink_video *video)
+{
+    struct fan_sink *self = (struct fan_sink *)sink;
+    struct sink_video mine = *video;
+    mine.crowded = true;
+    for (int k = 0; k < self->branches; k++) {
+        self->branch[k].meter = sink->meter;
+        enum status status = open_branch(&self->branch[k], &mine, self->log);
+        if (status)
+            return status;
+        mine.watch = (struct writer_watch){0};
+        mine.silent |= self->branch[k].sink->encoder != NULL;
+    }
+    self->base.pixel = self->branch[0].sink->pixel;
+    return STATUS_OK;
+}
+
+static enum status write(struct sink *sink, AVFrame *frame)
+{
+    struct fan_sink *self = (struct fan_sink *)sink;
+    enum status first = STATUS_OK;
+    int taken = 0;
+    for (int k = 0; frame && k < self->branches; k++) {
+        int picture = self->branch[k].picture;
+        enum status status = give(&self->branch[k], picture ? sink->tap[picture - 1] : frame);
+        taken += !status;
+        first = first ? first : status;
+    }
+    self->base.kept += taken > 0;
+    return taken ? STATUS_OK : first;
+}
+
+static bool wants(const struct sink *sink, int stream)
+{
+    const struct fan_sink *self = (const struct fan_sink *)sink;
+    for (int k = 0; k < self->branches; k++) {
+        const struct sink *one = self->branch[k].sink;
+        if (one->carries && one->wants(one, stream))
+            return true;
+    }
+    return false;
+}
+
+static enum status carry(struct sink *sink, const AVPacket *packet)
+{
+    struct fan_sink *self = (struct fan_sink *)sink;
+    for (int k = 0; k < self->branches; k++) {
+        struct sink *one = self->branch[k].sink;
+        if (one->carries && one->wants(one, packet->stream_index))
+            one->carry(one, packet); // its failure shows where it takes frames
+    }
+    return STATUS_OK;
+}
+
+static void hurry(struct sink *sink)
+{
+    struct fan_sink *self = (struct fan_sink *)sink;
+    for (int k = 0; k < self->branches; k++) {
+        struct sink *one = self->branch[k].sink;
+        queue_close(self->branch[k].frames);
+        if (one->hurry)
+            one->hurry(one);
+    }
+}
+
+static enum status finish(struct sink *sink, bool cut)
+{
+    struct fan_sink *self = (struct fan_sink *)sink;
+    enum status status = STATUS_OK;
+    int absent = 0;
+    for (int k = 0; k < self->branches; k++)
+        queue_close(self->branch[k].frames);
+    for (int k = 0; k < self->branches; k++) {
+        struct branch *branch = &self->branch[k];
+        await_branch(branch, self->stop);
+        enum status one = (enum status)branch->status;
+        if (!status_is_failure(one))
+            one = branch->sink->finish(branch->sink, cut);
+        branch->finished = true;
+        absent += branch->sink->absent;
+        status = status_join(status, status_is_failure(one) ? one : STATUS_OK);
+    }
+    sink->absent = absent == self->branches;
+    return status;
+}
+
+static int64_t pending(const struct sink *sink)
+{
+    const struct fan_sink *self = (const struct fan_sink *)sink;
+    int64_t most = 0;
+    for (int k = 0; k < self->branches; k++) {
+        const struct branch *branch = &self->branch[k];
+        const struct sink *one = branch->sink;
+        int64_t frames = branch->given - branch->dropped - one->kept - one->dropped;
+        if (one->carries && !branch->status && frames > most)
+            most = frames;
+    }
+    return most;
+}
+
+// What an output has neither written nor left out by the end has not come out of its encoder.
+static void count_missing(const struct branch *branch, struct sink_output *output)
+{
+    int64_t missing = branch->given - output->frames - output->dropped - branch->sink->unwanted;
+    if (branch->finished && missing > 0)
+        output->dropped += missing;
+}
+
+static int outputs(const struct sink *sink, struct sink_output *list, int most)
+{
+    const struct fan_sink *self = (const struct fan_sink *)sink;
+    int count = 0;
+    for (int k = 0; k < self->branches; k++) {
+        const struct branch *branch = &self->branch[k];
+        int more = branch->sink->outputs(branch->sink, list + count, most - count);
+        for (int n = count; n < count + more; n++) {
+            list[n].tap = branch->picture > 0;
+            list[n].dropped += branch->dropped + branch->sink->dropped;
+            list[n].failed |= status_is_failure((enum status)branch->status);
+            count_missing(branch, &list[n]);
+        }
+        count += more;
+    }
+    return count;
+}
+
+static void print_steps(const struct sink *sink, const enum AVPixelFormat *pixel, FILE *to)
+{
+    const struct fan_sink *self = (const struct fan_sink *)sink;
+    for (int k = 0; k < self->branches; k++) {
+        const struct branch *branch = &self->branch[k];
+        if (branch->sink->print_steps)
+            branch->sink->print_steps(branch->sink, pixel + branch->picture, to);
+    }
+}
+
+static int64_t memory(const struct sink *sink, int64_t frame_bytes)
+{
+    const struct fan_sink *self = (const struct fan_sink *)sink;
+    int64_t bytes = 0;
+    for (int k = 0; k < self->branches; k++) {
+        const struct branch *branch = &self->branch[k];
+        int64_t all = FRAMES_WAITING * frame_bytes;
+        bytes += branch->skips || all > budget_frames ? budget_frames + frame_bytes : all;
+        bytes += branch->sink->memory(branch->sink, frame_bytes);
+    }
+    return bytes;
+}
+
+static enum status check(const struct sink *sink)
+{
+    const struct fan_sink *self = (const struct fan_sink *)sink;
+    enum status status = STATUS_OK;
+    for (int k = 0; k < self->branches && !status; k++)
+        status = sink_check(self->branch[k].sink);
+    return status;
+}
+
+static void destroy(struct sink **sink)
+{
+    struct fan_sink *self = (struct fan_sink *)*sink;
+    for (int k = 0; k < self->branches; k++)
+        destroy_branch(&self->branch[k]);
+    free(self);
+    *sink = NULL;
+}
+
+// ---- creation ----
+
+static void init_branch(struct branch *branch, struct sink *sink, int picture)
+{
+    branch->sink = sink;
+    branch->picture = picture;
+    monitor_init(&branch->lock);
+}
+
+// Of those that get the same picture one's wishes count for all: the others convert what they
+// cannot take. The first of those that were asked for something; else of those that have any, since
+// those that take everything do not mind; what is kept comes before what is watched. `natural`
+// where nobody gets it.
+static const struct sink_formats *who_decides(const struct fan_sink *self, int picture)
+{
+    static const struct sink_formats natural = {.natural = true};
+    const struct sink_formats *any = &natural, *watched = NULL, *asked = NULL;
+    for (int k = self->branches - 1; k >= 0; k--) {
+        const struct sink *one = self->branch[k].sink;
+        if (self->branch[k].picture != picture)
+            continue;
+        any = &one->formats;
+        if (one->formats.candidates && one->is_live)
+            watched = &one->formats;
+        if (sink_is_asked(&one->formats))
+            asked = &one->formats;
+    }
+    if (asked)
+        return asked;
+    for (int k = 0; k < self->branches; k++) {
+        const struct sink *one = self->branch[k].sink;
+        if (self->branch[k].picture == picture && one->formats.candidates && !one->is_live)
+            return &one->formats;
+    }
+    return watched ? watched : any;
+}
+
+// What does not encode does not convert either: it cannot have what another output of its picture
+// does not have.
+static enum status check_asked(const struct fan_sink *self)
+{
+    for (int k = 0; k < self->branches; k++) {
+        const struct branch *branch = &self->branch[k];
+        const struct sink_formats *mine = &branch->sink->formats;
+        const struct sink_formats *decided = who_decides(self, branch->picture);
+        bool same = mine->asked_range == decided->asked_range &&
+                    (!mine->asked || (decided->asked && *mine->candidates == *decided->candidates));
+        if (!branch->sink->encoder && sink_is_asked(mine) && !same)
+            return fail(self->log, STATUS_USAGE,
+                        "outputs of one picture have one --pix-fmt and --range where one of them "
+                        "is hash: or null:; give all the same, or filter twice");
+    }
+    return STATUS_OK;
+}
+
+enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
+                            const struct log *log, const struct stop *stop, struct sink **sink)
+{
+    struct fan_sink *self = calloc(1, sizeof *self);
+    *sink = self ? &self->base : NULL;
+    for (int k = 0; k < count; k++) {
+        if (self)
+            init_branch(&self->branch[self->branches++], sinks[k], picture[k]);
+        else
+            sink_destroy(&sinks[k]);
+        sinks[k] = NULL;
+    }
+    if (!self)
+        return STATUS_MEMORY;
+    self->log = log;
+    self->stop = stop;
+    enum status status = check_asked(self);
+    self->base = (struct sink){
+        .formats = *who_decides(self, 0),
+        .encoder = self->branch[0].sink->encoder,
+        .container = self->branch[0].sink->container,
+        .check = check,
+        .open = open,
+        .write = write,
+        .wants = wants,
+        .carry = carry,
+        .hurry = hurry,
+        .finish = finish,
+        .print_steps = print_steps,
+        .pending = pending,
+        .outputs = outputs,
+        .memory = memory,
+        .destroy = destroy,
+    };
+    self->base.one_frame = true;
+    self->base.has_threads = true;
+    for (int k = 0; k < count; k++) {
+        self->base.one_frame &= self->branch[k].sink->one_frame;
+        if (picture[k])
+            self->base.tap_formats[picture[k] - 1] = *who_decides(self, picture[k]);
+        self->base.carries |= self->branch[k].sink->carries;
+        self->base.is_live |= self->branch[k].sink->is_live;
+    }
+    if (status)
+        destroy(sink);
+    return status;
+}

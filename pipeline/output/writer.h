@@ -1,0 +1,112 @@
+// A writer: packets on their way into one output, in a thread of their own. What one encoder makes
+// may go to several.
+//
+// A writer that waits holds up the encoder while its output is slow: the file of a job that is in
+// no hurry. One that skips never does. It leaves out whole groups of pictures, from the packet that
+// found no room to the next key frame, which it asks for.
+// Packets of other streams are written once video of their time has come (hold.h).
+// How packets reach what the output is, and what happens when that fails, is the delivery's
+// (delivery.h). No other output is touched by any of it.
+#pragma once
+
+#include <libavcodec/avcodec.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pipeline/output/output.h"
+#include "pipeline/output/target.h"
+#include "base/stop.h"
+#include "base/log.h"
+#include "base/status.h"
+
+struct writer_request {
+    const char *name, *format; // as of struct target_request
+    bool overwrite;
+    double segment;                         // seconds
+    const struct path_conflicts *conflicts; // (optional) as of struct target_request
+    const AVDictionary *options;            // (optional) of the muxer
+    double open_timeout;                    // seconds that connecting may take
+    double stall_timeout;                   // seconds that writing a packet may take
+    int reconnects; // attempts in a row, until a connection stands for two seconds;
+                    // 0: none, below 0: for ever
+};
+
+struct writer;
+
+// Find out where to and how; nothing is created. STATUS_USAGE or STATUS_OUTPUT with a sentence.
+// `stop` (optional) must outlive the writer.
+enum status writer_create(const struct writer_request *request, const struct log *log,
+                          const struct stop *stop, struct writer **writer);
+
+// Free it. What was not finished leaves no trace, except where others watch. NULL behind it is
+// fine.
+void writer_destroy(struct writer **writer);
+
+const struct target *writer_target(const struct writer *writer);
+
+// Options for the muxer, before writer_open(). Takes the dictionary.
+void writer_set_options(struct writer *writer, AVDictionary **options);
+
+// How it was done. Called from the writer's thread.
+struct writer_watch {
+    // A packet was written, of the filtered stream if `pts_us` is not AV_NOPTS_VALUE.
+    void (*wrote)(void *opaque, int64_t pts_us, int64_t begin_ns);
+    void *opaque;
+};
+
+struct writer_opening {
+    struct output_streams streams; // all that it points to is needed until writer_open() returns
+    bool skips;                    // else it waits
+    bool must_connect;             // an address that is not reached at first is a failure
+    struct writer_watch watch;     // .wrote NULL: nobody asks
+};
+
+// Write the header, of an address in the thread, and start the thread.
+enum status writer_open(struct writer *writer, const struct writer_opening *opening);
+
+// Whether packets of this stream of the source go into the output. Any thread.
+bool writer_wants(const struct writer *writer, int stream);
+
+// Whether it would like the next frame to be a key frame. Asks once.
+bool writer_takes_key(struct writer *writer, int64_t pts_us);
+
+// Whether nobody would see what is written now: a page without visitors. Any thread.
+bool writer_is_idle(const struct writer *writer);
+
+// Hand over a packet of the source's stream `stream_index`, of the filtered one with its pts in
+// microseconds as `pos`. It stays the caller's. What has failed or ended takes no more: its status,
+// STATUS_EOF of an end. STATUS_STOPPED: no time is left.
+//
+// Thread-safety: any two threads, one for the filtered stream.
+enum status writer_push(struct writer *writer, const AVPacket *packet);
+
+// From the next packet on the video is another. Of SEGMENTS, which begin a new one by it.
+enum status writer_change(struct writer *writer, const struct output_streams *streams);
+
+// No time is left: nothing more is taken, what waits in writer_push() gives up. Any thread.
+void writer_hurry(struct writer *writer);
+
+// There is no more: what waits is written, and the output made whole. `cut`: the video ended before
+// its source did, and what other streams have beyond its end is left out. Returns at once; once.
+void writer_finish(struct writer *writer, bool cut);
+
+// Nobody wants it: what is not finished leaves no trace. Returns at once; once, in the place of
+// writer_finish().
+void writer_discard(struct writer *writer);
+
+// Wait for that, of connections no longer than a second. Its failure, if it had one; an address
+// that was never reached is one.
+enum status writer_join(struct writer *writer);
+
+// How it goes. Any thread.
+struct writer_figures {
+    int64_t packets; // of video, written
+    int64_t skipped; // of video, left out
+    int64_t missing; // of those: there was no room on the disk for them
+    int64_t bytes;
+    int64_t files;    // segments begun
+    int64_t connects; // times that a connection stood
+    bool connected;   // an address is reached now
+    enum status status;
+};
+void writer_figures(const struct writer *writer, struct writer_figures *figures);

@@ -1,0 +1,121 @@
+// What operations tell of each frame besides pictures, their side data, on its way into files and
+// figures.
+//
+// A recording belongs to one stage of the chain that records, with a file or without. It lives as
+// long as the job, whatever parameters change meanwhile. Each file has a thread and a bounded queue
+// of its own (spool.h): of a live source one that is slow leaves out what is told of some frames
+// and holds up nothing; of a file all are waited for. The figures are of every frame in either
+// case.
+//
+//   kind         what becomes of it                           file
+//   statistics   a line of JSON; means of mean and deviation   record_statistics.c
+//   wavelet      planes of float32, beside them JSON; means of  record_wavelet.c
+//                the energies
+//   match        a line of JSON a match; the mean number       record_match.c
+#pragma once
+
+#include <libavutil/rational.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pipeline/report/spool.h"
+#include "base/stop.h"
+#include "stages/chain.h"
+#include "base/log.h"
+
+struct recorder;
+
+struct recorder_request {
+    const struct chain *chain; // must outlive recorder_create() only
+    bool overwrite;
+    const struct log *log;
+    const struct stop *stop; // (optional) as of file_create()
+};
+
+// Refuse files that cannot be written; nothing is created yet. *recorder is NULL where the chain
+// records nothing.
+enum status recorder_create(const struct recorder_request *request, struct recorder **recorder);
+
+// Free it: what was not finished leaves no trace. Accepts NULL behind the pointer, leaves NULL.
+void recorder_destroy(struct recorder **recorder);
+
+// Open the files, when the first frame is under way. Those of a `live` source grow in place.
+enum status recorder_open(struct recorder *recorder, AVRational time_base, bool live);
+
+struct recorder_frame {
+    int64_t index, pts;
+    int width, height;
+    const struct program *program;
+    void *const *side; // of the program
+};
+
+// Record a frame's side data. One thread. A file that cannot be written is given up, the others and
+// the job go on; recorder_finish() tells. After that nothing happens.
+enum status recorder_write(struct recorder *recorder, const struct recorder_frame *frame);
+
+// There are no more: make the files whole, waiting for readers of pipes until `until_ns` of
+// CLOCK_MONOTONIC. Any thread.
+enum status recorder_finish(struct recorder *recorder, int64_t until_ns);
+
+// No output came of the job: leave nothing behind. Any thread.
+void recorder_abandon(struct recorder *recorder);
+
+// How much memory it may take, at most, when a frame has so many bytes of side data. After
+// recorder_open().
+int64_t recorder_memory(const struct recorder *recorder, int64_t side_bytes);
+
+// ---- figures, after recorder_finish() or without any other thread ----
+
+enum { FIGURES_MOST = 16 };
+
+// What was told of every frame, as the mean over all of them.
+struct figure {
+    char name[32];
+    double *sum;
+    int values;
+    int64_t frames;
+};
+
+struct recording {
+    const struct stage *stage;
+    char *name;          // of the file; NULL: none
+    char *beside_name;   // NULL: no second one
+    struct spool *spool; // NULL: no file, or not open
+    int64_t frames;      // that it was told of
+    int64_t bytes;       // of the file, at the end
+    int64_t dropped;     // frames of which the file does not tell, at the end
+    struct figure figure[FIGURES_MOST];
+    int figures;
+    // ---- of its kind ----
+    const char *tail; // (optional) what comes last, in the last of its files
+    void *state;      // (optional) freed by free()
+};
+
+// Recording number `index` from 0; NULL past the last.
+const struct recording *recorder_recording(const struct recorder *recorder, int index);
+
+// ---- for kinds ----
+
+// The side data of one operation and frame. Sizes are of the operation's source plane.
+struct record {
+    const struct op *op;
+    const void *side;
+    int width, height;
+    int64_t frame, pts;
+    double seconds;
+    int64_t bytes; // of the side data
+};
+
+// Where the frame's record goes in the file, or in the one beside it; NULL: nowhere. Asked only for
+// what is written then.
+enum recording_file { RECORDING_FILE, RECORDING_BESIDE };
+AVIOContext *recording_io(const struct recording *recording, enum recording_file file,
+                          const struct record *record);
+
+// Note something of a frame; figures whose number of values changes begin anew.
+enum status recording_note(struct recording *recording, const char *name, const double *value,
+                           int values);
+
+enum status record_statistics(struct recording *recording, const struct record *record);
+enum status record_wavelet(struct recording *recording, const struct record *record);
+enum status record_match(struct recording *recording, const struct record *record);

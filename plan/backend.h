@@ -1,0 +1,173 @@
+// What runs a plan: the border between the engine, which moves frames and knows no sample, and the
+// three backends, which know samples and no file.
+//
+//   backend    a device: the scalar definition, the CPU, one GPU; or several
+//   (pipeline/engine/fleet.h) executor   one plan, for one picture size, with a number of slots on
+//   that device slot       one frame's seat: everything it needs was allocated when the executor
+//   was made
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "plan/format.h"
+#include "base/log.h"
+#include "plan/plan.h"
+#include "base/status.h"
+
+// One frame's work.
+//
+// The source has the format of the program's input; its memory is the host's, or the device's when
+// `source_on_device`, where it becomes valid on `source_stream` (the backend's kind of stream);
+// with `source_abroad` it is another device's, and copied first. The
+// target has the format of the program's output and is host memory from the backend's alloc().
+// Planes that the plan computes are written; so are referenced planes when the source is on the
+// device. A target plane with a NULL pointer is not wanted: constant planes, and referenced ones
+// that the engine shares with the source frame. `tap` has such a target for each tap of the
+// program, and stays until wait() has returned.
+//
+// `side` has host memory from alloc() for each side data of the program (struct program, `side`),
+// as many bytes as op_side_bytes() says; NULL: not wanted, one or all. It is written when wait()
+// returns. Work with side data has no fields.
+struct work {
+    struct image source;
+    struct image target;
+    const struct image *tap;
+    bool source_on_device, source_abroad;
+    void *source_stream;
+    bool fields; // filter each field by itself; has image_has_fields()
+    void *const *side;
+};
+
+// Where picture number `n` of the program goes, see program_pictures().
+static inline const struct image *work_target(const struct work *work, int n)
+{
+    return n ? &work->tap[n - 1] : &work->target;
+}
+
+// When a part of a frame's work ran, in nanoseconds of CLOCK_MONOTONIC, and how much processor time
+// it took. Engines that serve one frame after another leave `busy_ns` 0: they were busy from the
+// part's begin, or the end of the same part of the frame before if that was later.
+struct work_span {
+    long long begin_ns, end_ns, busy_ns;
+};
+
+struct work_times {
+    struct work_span upload, compute, download; // all 0: there was none
+};
+
+struct executor {
+    // Begin the work and return without waiting for it. Its memory must stay until wait() has
+    // returned. `slot` counts from 0 and must be idle. One thread at a time.
+    enum status (*submit_async)(struct executor *executor, int slot, const struct work *work);
+
+    // Wait until the slot's frame is done, and say how it went. *times (optional) is set on
+    // success. Another thread than the submitting one may call this, one at a time per slot.
+    enum status (*wait)(struct executor *executor, int slot, struct work_times *times);
+
+    // Free everything. All slots must be idle. Accepts NULL behind the pointer.
+    void (*destroy)(struct executor **executor);
+
+    // (optional) The same as submit_async for `count` frames in slots `slot`, `slot` + 1, ... with
+    // less overhead for each. All of them must have been waited for before any is used again.
+    enum status (*submit_many_async)(struct executor *executor, int slot, const struct work *work,
+                                     int count);
+
+    size_t memory; // bytes of the host's that it holds, about
+};
+
+enum link_way { LINK_UP, LINK_DOWN, LINK_BOTH, LINK_WAYS };
+
+struct backend {
+    const char *name;     // "scalar", "cpu", "cuda"
+    char description[96]; // "NVIDIA H200, compute capability 9.0", "16 threads, AVX2"
+    struct plan_limits limits;
+    bool has_device_memory; // can read sources on the device
+    int gpus;               // slot k is served by GPU k % gpus, over a link; 0: by the host itself
+    int parallel;           // frames that it works on at the same time, about
+    int in_flight;          // frames that keep it busy; 0: one more than it works on
+    size_t memory_limit;    // bytes of the host's for the side data and the work of the frames in
+                            // flight; set and kept to by whoever made the backend; 0: none
+
+    // Make an executor with `slots` seats for pictures of width x height. `plan` must outlive it.
+    // `frames_in_flight` is false when single pictures matter more than throughput: the CPU then
+    // splits a picture between its threads instead of giving each its own.
+    enum status (*executor_create)(struct backend *backend, const struct plan *plan, int width,
+                                   int height, int slots, bool frames_in_flight,
+                                   struct executor **executor);
+
+    // (optional) How many bytes of the host's memory the stages of such an executor would work in,
+    // about, as most of it is. Thread-safe.
+    enum status (*executor_measure)(struct backend *backend, const struct plan *plan, int width,
+                                    int height, int slots, bool frames_in_flight, size_t *bytes);
+
+    // Host memory from which and into which this backend copies fastest, aligned to at least 64
+    // bytes; NULL when there is none left. Thread-safe.
+    void *(*alloc)(struct backend *backend, size_t bytes);
+    void (*free)(struct backend *backend, void *memory, size_t bytes);
+
+    // For decoders on the device: its context, and a new stream on which they deliver. NULL where
+    // has_device_memory is false.
+    void *(*device_context)(struct backend *backend);
+    enum status (*stream_create)(struct backend *backend, void **stream);
+    void (*stream_destroy)(struct backend *backend, void **stream);
+
+    // For measuring; NULL where there is not one GPU. Device memory that holds a copy of host
+    // memory, NULL when there is none left; bytes a second that a plain copy of `bytes` within the
+    // device's memory moves, and that the link to the host does in each direction. They take about
+    // `seconds`.
+    void *(*device_copy)(struct backend *backend, const void *data, size_t bytes);
+    void (*device_free)(struct backend *backend, void *memory);
+    enum status (*measure_copy)(struct backend *backend, size_t bytes, double seconds,
+                                double *rate);
+    enum status (*measure_link)(struct backend *backend, enum link_way way, double seconds,
+                                double *rate);
+
+    void (*destroy)(struct backend **backend);
+};
+
+// Begin the work of `count` frames, in neighbouring slots from `slot` on: at once where the backend
+// can, else one after another.
+static inline enum status executor_submit_many_async(struct executor *executor, int slot,
+                                                     const struct work *work, int count)
+{
+    if (executor->submit_many_async)
+        return executor->submit_many_async(executor, slot, work, count);
+    enum status status = STATUS_OK;
+    for (int k = 0; k < count && !status; k++)
+        status = executor->submit_async(executor, slot + k, &work[k]);
+    return status;
+}
+
+static inline void executor_destroy(struct executor **executor)
+{
+    if (*executor)
+        (*executor)->destroy(executor);
+}
+
+static inline void backend_destroy(struct backend **backend)
+{
+    if (*backend)
+        (*backend)->destroy(backend);
+}
+
+// Each backend's constructor. The caller owns *backend, and *log must outlive it.
+//
+// scalar: work is done within submit_async, on the calling thread.
+enum status backend_scalar_create(const struct log *log, struct backend **backend);
+
+// cpu: `threads` workers, 0 for one per core that this process may use.
+enum status backend_cpu_create(int threads, const struct log *log, struct backend **backend);
+
+// cuda: GPU number `device`. STATUS_DEVICE with *backend NULL, and nothing logged, when there is no
+// usable GPU; `reason` (optional) then says why in one sentence. A build without CUDA always says
+// so.
+enum status backend_cuda_create(int device, const struct log *log, struct backend **backend,
+                                char *reason, size_t reason_size);
+
+// A line about each GPU, for people. Returns how many there are; `line` (optional) describes number
+// `device`. 0 with the reason in `line` when there is no driver.
+int backend_cuda_describe(int device, char *line, size_t size);
+
+// "CUDA 13.0", "no CUDA". Static.
+const char *backend_cuda_version(void);

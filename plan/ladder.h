@@ -1,0 +1,129 @@
+// The ladder: one filter in the steps of a lesson, from plain C to a kernel that knows its GPU.
+//
+// Each step computes the same, a Gaussian of radius 8 (17x17) on 8-bit samples with zeros beyond
+// the edges, and mends one thing of the step before, as lessons on CUDA have taught it since
+// V. Podlozhnyuk, "Image convolution with CUDA", NVIDIA (2007), the text beside the sample
+// convolutionSeparable. `sluice bench --ladder` runs all of them on the user's machine and shows
+// what each is worth there, and what sluice's own kernels are worth beside them. Nothing else uses
+// this.
+//
+// Two definitions, both in integers. The separable steps are OP_SEPARABLE (plan/op.h) in its
+// narrow form. Steps in two dimensions round once instead of twice and have one of their own, with
+// weights of 24 bits, so that 32 bits hold every sum:
+//
+//   weight(a, b) = (tap[|a|] tap[|b|] + 2) >> 2     but at the centre, which takes the rest to 2^24
+//   y(i, j)      = (sum_ab weight(a, b) x(i + a, j + b) + 2^23) >> 24             |a|, |b| <= 8
+//
+// which is within 1 code value of the first: the weights add an error of 289 / 2 * 255 / 2^24.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "plan/op.h"
+#include "base/status.h"
+
+enum { LADDER_RADIUS = 8, LADDER_TAPS = 2 * LADDER_RADIUS + 1, LADDER_SQUARE_BITS = 24 };
+
+enum ladder_step {
+    // On the CPU, in plain C.
+    LADDER_PLAIN,  // separable
+    LADDER_SQUARE, // in two dimensions: the definition of these
+    // On the GPU.
+    LADDER_NAIVE,     // in two dimensions, each sample from global memory
+    LADDER_SHARED,    // in two dimensions, samples from shared memory
+    LADDER_SEPARABLE, // two kernels, samples from shared memory
+    LADDER_UNROLLED,  // two kernels, coalesced, loops unrolled
+    LADDER_STEPS,
+};
+
+// Whether a step follows the second definition.
+static inline bool ladder_is_square(enum ladder_step step)
+{
+    return step == LADDER_SQUARE || step == LADDER_NAIVE || step == LADDER_SHARED;
+}
+
+// What every step computes, as plain data: kernels get it by value. Taps lie from first to last.
+struct ladder_filter {
+    uint32_t tap[LADDER_TAPS];                 // of both axes
+    uint32_t weight[LADDER_TAPS][LADDER_TAPS]; // of the second definition
+    int column_shift, row_shift;               // of the sums of OP_SEPARABLE
+};
+
+// `op` is a narrow OP_SEPARABLE with the same taps on both axes, of this radius or a smaller one.
+void ladder_filter_init(struct ladder_filter *filter, const struct op_separable *op);
+
+// The picture of a ladder: the caller's memory. Strides are bytes, at least `width`; rows may begin
+// anywhere. Sizes from 1x1 to 65535x65535.
+struct ladder_task {
+    struct ladder_filter filter;
+    const uint8_t *source;
+    uint8_t *target;
+    ptrdiff_t source_stride, target_stride;
+    int width, height;
+};
+
+// The steps of one device, ready for one picture. One thread at a time.
+struct ladder {
+    // Filter the source into the target by one of the device's steps. Nothing but the target's
+    // samples is written.
+    enum status (*make)(struct ladder *ladder, enum ladder_step step);
+
+    // Filter the source `times` times, one after another, and return when the last is done. For
+    // clocks: samples come from, and stay in, the memory of the device, and the target is as it
+    // was or filtered. make() goes first.
+    enum status (*repeat)(struct ladder *ladder, enum ladder_step step, int times);
+
+    // Free everything but the caller's memory.
+    void (*destroy)(struct ladder **ladder);
+};
+
+static inline void ladder_destroy(struct ladder **ladder)
+{
+    if (*ladder)
+        (*ladder)->destroy(ladder);
+}
+
+// The plain steps by `threads` threads, the caller's among them. *task is copied.
+enum status ladder_cpu_create(const struct ladder_task *task, int threads, const struct log *log,
+                              struct ladder **ladder);
+
+// The steps on the GPU of `backend`, which is backend_cuda_create()'s and must outlive the ladder.
+// *task is copied. STATUS_DEVICE in a build without CUDA.
+struct backend;
+enum status ladder_cuda_create(struct backend *backend, const struct ladder_task *task,
+                               struct ladder **ladder);
+
+// ---- template matching ----
+
+// The steps of template matching on the GPU, as articles on image matching by CUDA climb them: all
+// three sums of a window for each place anew. A step makes the score map of OP_MATCH
+// (plan/match.h), 8-bit, of one template without a mask whose sums fit 32 bits.
+enum ladder_match_step {
+    LADDER_MATCH_NAIVE, // a thread a place, samples from global memory
+    LADDER_MATCH_TILES, // blocks of 16x16 places, samples from shared memory
+    LADDER_MATCH_STEPS,
+};
+
+enum { LADDER_MATCH_SIDE = 32 }; // of templates, at most
+
+struct ladder_match_task {
+    const struct op_template *pattern;
+    const uint8_t *source; // the caller's, as the target: rows without gaps
+    uint8_t *target;
+    int width, height;
+};
+
+// As struct ladder.
+struct ladder_match;
+enum status ladder_match_make(struct ladder_match *ladder, enum ladder_match_step step);
+enum status ladder_match_repeat(struct ladder_match *ladder, enum ladder_match_step step,
+                                int times);
+void ladder_match_destroy(struct ladder_match **ladder);
+
+// On the GPU of `backend`, which must outlive it. *task is copied, the template's samples, too.
+// STATUS_DEVICE in a build without CUDA.
+enum status ladder_match_create(struct backend *backend, const struct ladder_match_task *task,
+                                struct ladder_match **ladder);

@@ -1,0 +1,778 @@
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct plan_block {
+    struct plan_block *next;
+    max_align_t bytes[];
+};
+
+// What the build needs to know besides the plan itself.
+struct builder {
+    struct plan *plan;
+    const struct program *program;
+    struct plan_limits limits;
+    int *uses;             // of each program plane: by operations, and once by the outputs
+    struct operand *place; // of each program plane: where it is in memory, if it is
+    bool *placed;          // ... and whether
+    bool done[PICTURES_MOST * FORMAT_COMPONENTS]; // of the outputs' components: a pass makes it
+    bool *sided;                                  // of each side data: a pass makes it
+    enum status status;
+};
+
+static void *plan_alloc(struct builder *builder, size_t bytes)
+{
+    struct plan_block *block = calloc(1, sizeof *block + bytes);
+    if (!block) {
+        builder->status = STATUS_MEMORY;
+        return NULL;
+    }
+    block->next = builder->plan->blocks;
+    builder->plan->blocks = block;
+    return block->bytes;
+}
+
+static const struct op *definition(const struct program *program, int plane)
+{
+    return plane < FORMAT_COMPONENTS ? NULL : &program->op[plane - FORMAT_COMPONENTS];
+}
+
+// ---- passes ----
+
+static struct plan_pass *append_pass(struct builder *builder)
+{
+    struct plan *plan = builder->plan;
+    struct plan_pass *passes = realloc(plan->pass, (size_t)(plan->passes + 1) * sizeof *passes);
+    if (!passes) {
+        builder->status = STATUS_MEMORY;
+        return NULL;
+    }
+    plan->pass = passes;
+    passes[plan->passes] = (struct plan_pass){.side = -1, .reads = -1};
+    return &passes[plan->passes++];
+}
+
+static int append_buffer(struct builder *builder, struct program_plane grid)
+{
+    struct plan *plan = builder->plan;
+    struct plan_buffer *buffers =
+        realloc(plan->buffer, (size_t)(plan->buffers + 1) * sizeof *buffers);
+    if (!buffers) {
+        builder->status = STATUS_MEMORY;
+        return 0;
+    }
+    plan->buffer = buffers;
+    buffers[plan->buffers] = (struct plan_buffer){grid};
+    return plan->buffers++;
+}
+
+// Fold `count` pointwise operations into one step, unless they come to nothing.
+static void append_table(struct builder *builder, struct plan_pass *pass,
+                         const struct op *const *ops, int count, int depth_in)
+{
+    size_t entries = (size_t)1 << depth_in;
+    int depth_out = builder->program->plane[ops[count - 1]->result].depth;
+    uint16_t *table = plan_alloc(builder, entries * sizeof *table);
+    const struct op **folded = plan_alloc(builder, (size_t)count * sizeof(struct op *));
+    if (!table || !folded)
+        return;
+    bool identity = depth_in == depth_out;
+    for (size_t x = 0; x < entries; x++) {
+        int y = (int)x;
+        for (int k = 0; k < count; k++)
+            y = op_apply(ops[k], y);
+        table[x] = (uint16_t)y;
+        identity = identity && table[x] == x;
+    }
+    if (identity)
+        return;
+    memcpy(folded, ops, (size_t)count * sizeof *folded);
+    pass->step[pass->steps++] = (struct plan_step){.table = table,
+                                                   .depth_in = depth_in,
+                                                   .depth_out = depth_out,
+                                                   .folded = folded,
+                                                   .folded_count = count};
+}
+
+// Whether a stencil is to be made by transforms, which rounding has to forgive.
+static bool is_transform(const struct builder *builder, const struct op *op, int depth)
+{
+    return builder->limits.transform && op->kind == OP_CONVOLVE && !op->convolve.rank &&
+           op_convolve_products(&op->convolve) >= builder->limits.transform &&
+           op_convolve_transform_error(&op->convolve, builder->limits.transform_size, depth) < 0.45;
+}
+
+// The steps of one pass: the operations ops[0 .. count - 1].
+static void append_steps(struct builder *builder, struct plan_pass *pass,
+                         const struct op *const *ops, int count)
+{
+    pass->step = plan_alloc(builder, (size_t)(count + 1) * sizeof *pass->step);
+    int depth = pass->load_depth;
+    for (int k = 0; k < count && !builder->status;) {
+        int run = k;
+        while (run < count && op_is_pointwise(ops[run]))
+            run++;
+        if (run > k) {
+            append_table(builder, pass, ops + k, run - k, depth);
+        } else {
+            run = k + 1;
+            pass->halo_x += op_radius_x(ops[k]);
+            pass->halo_y += op_radius_y(ops[k]);
+            pass->step[pass->steps++] =
+                (struct plan_step){.stencil = ops[k],
+                                   .transform = is_transform(builder, ops[k], depth),
+                                   .depth_in = depth,
+                                   .depth_out = depth};
+        }
+        depth = builder->program->plane[ops[run - 1]->result].depth;
+        k = run;
+    }
+}
+
+static const struct component *output_component(const struct program *program, int index)
+{
+    return &program_format(program, index / FORMAT_COMPONENTS)
+                ->component[index % FORMAT_COMPONENTS];
+}
+
+// Whether an operand lies in memory as plain samples.
+static bool is_plain(const struct builder *builder, struct operand operand, int depth)
+{
+    const struct program *program = builder->program;
+    switch (operand.place) {
+    case PLACE_INPUT:
+        return component_is_plain(&program->input.component[operand.index], depth);
+    case PLACE_OUTPUT:
+        return component_is_plain(output_component(program, operand.index), depth);
+    default:
+        return operand.place == PLACE_BUFFER;
+    }
+}
+
+// How many of the operations fit one pass that reads `source`, or a mix. None, if something else
+// than plain samples in memory precedes what must read these: a stencil too large to follow
+// anything, which wants all rows, or an operation on the whole picture.
+static int fitting(const struct builder *builder, const struct plan_pass *pass,
+                   const struct op *const *ops, int count)
+{
+    const struct op *mix = pass->mix;
+    int stencils = 0, sum = 0;
+    for (int k = 0; k < count; k++) {
+        if (op_is_whole(ops[k]))
+            return k > 0 ? k : !mix && is_plain(builder, pass->source[0], pass->load_depth);
+        if (!op_is_stencil(ops[k]))
+            continue;
+        int rx = op_radius_x(ops[k]), ry = op_radius_y(ops[k]);
+        int radius = rx > ry ? rx : ry;
+        sum += radius;
+        if (radius > builder->limits.radius && (k > 0 || mix))
+            return k;
+        if (++stencils > 1 && (stencils > builder->limits.stencils || sum > builder->limits.radius))
+            return k;
+    }
+    return count;
+}
+
+static struct operand materialised(struct builder *builder, int plane);
+static void make(struct builder *builder, int plane, const struct operand *target, int targets);
+
+// The source of a chain of operations: a plane that is in memory, or a mix of such.
+static void set_source(struct builder *builder, struct plan_pass *pass, const struct op *mix,
+                       const struct operand *source, const int *plane, int sources)
+{
+    pass->mix = mix;
+    pass->sources = sources;
+    for (int k = 0; k < sources; k++) {
+        pass->source[k] = source[k];
+        pass->source_grid[k] = builder->program->plane[plane[k]];
+    }
+    pass->load_depth = builder->program->plane[mix ? mix->result : plane[0]].depth;
+}
+
+// Whether a walk back from program plane `plane` ends at `from`, because that is in memory anyway.
+static bool is_in_memory(const struct builder *builder, int from, int plane)
+{
+    return from < FORMAT_COMPONENTS || builder->placed[from] ||
+           (builder->uses[from] > 1 && from != plane);
+}
+
+// Append the passes that make side data number `side`, if there are none yet: with the plane beside
+// it, where that is read.
+static void make_side(struct builder *builder, int side)
+{
+    int plane = builder->program->op[builder->program->side[side]].result;
+    if (builder->sided[side])
+        return;
+    if (builder->uses[plane])
+        materialised(builder, plane);
+    else
+        make(builder, plane, NULL, 0);
+}
+
+// The operation that is a pass by itself, after what it reads.
+static void set_whole(struct builder *builder, struct plan_pass *pass, const struct op *op)
+{
+    const struct program *program = builder->program;
+    int reads = op_reads_side(op);
+    pass->whole = op;
+    pass->side = program_side(program, (int)(op - program->op));
+    pass->reads = reads < 0 ? -1 : program_side(program, reads);
+    if (pass->side >= 0)
+        builder->sided[pass->side] = true;
+}
+
+// The way to a plane that is still to go: operations, or a mix and operations, from planes that are
+// in memory.
+struct route {
+    const struct op *const *ops;
+    int count;
+    const struct op *mix;
+    struct operand source[3];
+    int plane[3];
+    int sources;
+};
+
+// Walk back from `plane` to what is in memory, collecting operations last to first.
+static void find_route(struct builder *builder, int plane, struct route *route)
+{
+    const struct program *program = builder->program;
+    const struct op **ops = plan_alloc(builder, (size_t)(program->ops + 1) * sizeof(struct op *));
+    *route = (struct route){.plane = {plane}, .sources = 1};
+    while (ops && !is_in_memory(builder, route->plane[0], plane) && !route->mix) {
+        const struct op *op = definition(program, route->plane[0]);
+        if (op->kind == OP_MIX) {
+            route->mix = op;
+            route->sources = op->sources;
+            memcpy(route->plane, op->source, sizeof route->plane);
+        } else {
+            ops[program->ops - ++route->count] = op;
+            route->plane[0] = op->source[0];
+        }
+    }
+    if (ops)
+        route->ops = ops + program->ops - route->count;
+    for (int k = 0; k < route->sources && !builder->status; k++)
+        route->source[k] = materialised(builder, route->plane[k]);
+}
+
+// Whether an operation on the whole picture can write there.
+static bool takes_whole(const struct builder *builder, const struct operand *target, int targets,
+                        int depth)
+{
+    return !targets || (targets == 1 && is_plain(builder, target[0], depth));
+}
+
+// The pass that goes as far along the route as one can. Returns whether it may write the targets.
+static bool make_part(struct builder *builder, struct plan_pass *pass, struct route *route,
+                      const struct operand *target, int targets)
+{
+    set_source(builder, pass, route->mix, route->source, route->plane, route->sources);
+    int run = fitting(builder, pass, route->ops, route->count);
+    bool whole = run && op_is_whole(route->ops[0]);
+    int result = run          ? route->ops[run - 1]->result
+                 : route->mix ? route->mix->result
+                              : route->plane[0];
+    if (whole)
+        set_whole(builder, pass, route->ops[0]);
+    else
+        append_steps(builder, pass, route->ops, run);
+    pass->grid = builder->program->plane[result];
+    *route = (struct route){
+        .ops = route->ops + run, .count = route->count - run, .plane = {result}, .sources = 1};
+    return !whole || takes_whole(builder, target, targets, pass->grid.depth);
+}
+
+// Append the passes that make program plane `plane` and put it into the targets, if there are any.
+static void make(struct builder *builder, int plane, const struct operand *target, int targets)
+{
+    struct route route;
+    bool made = false;
+    find_route(builder, plane, &route);
+    while (!made && !builder->status) {
+        int reads = route.count ? op_reads_side(route.ops[0]) : -1;
+        if (reads >= 0)
+            make_side(builder, program_side(builder->program, reads));
+        struct plan_pass *pass = append_pass(builder);
+        if (builder->status)
+            return;
+        made = make_part(builder, pass, &route, target, targets) && !route.count;
+        if (made) {
+            for (; pass->targets < targets; pass->targets++)
+                pass->target[pass->targets] = target[pass->targets];
+        } else {
+            struct operand buffer = {PLACE_BUFFER, append_buffer(builder, pass->grid)};
+            pass->target[0] = route.source[0] = buffer;
+            pass->targets = 1;
+        }
+    }
+}
+
+// The components of outputs that a pass is still to make of `plane`, `most` of them at most.
+static int find_targets(const struct builder *builder, int plane, struct operand *target, int most)
+{
+    const struct program *program = builder->program;
+    int count = 0;
+    for (int k = 0; k < program_pictures(program) * FORMAT_COMPONENTS && count < most; k++) {
+        int n = k / FORMAT_COMPONENTS, c = k % FORMAT_COMPONENTS;
+        const struct format *format = program_format(program, n);
+        if (!builder->done[k] && format_has(format, c) &&
+            program_out(program, n)[c].plane == plane &&
+            builder->plan->picture[n].plane[format->component[c].plane].origin == PLANE_COMPUTED)
+            target[count++] = (struct operand){PLACE_OUTPUT, k};
+    }
+    return count;
+}
+
+static void make_targets(struct builder *builder, int plane, const struct operand *target,
+                         int targets)
+{
+    for (int k = 0; k < targets; k++)
+        if (target[k].place == PLACE_OUTPUT)
+            builder->done[target[k].index] = true;
+    make(builder, plane, target, targets);
+}
+
+// Where a plane that several read, or a mix reads, is in memory; made on first demand, and put into
+// outputs on the way: in one of them it is found again, or else in a buffer.
+static struct operand materialised(struct builder *builder, int plane)
+{
+    struct operand target[FORMAT_COMPONENTS];
+    if (plane < FORMAT_COMPONENTS)
+        return (struct operand){PLACE_INPUT, plane};
+    if (builder->placed[plane])
+        return builder->place[plane];
+    struct program_plane grid = builder->program->plane[plane];
+    int targets = find_targets(builder, plane, target + 1, FORMAT_COMPONENTS - 1), first = 1;
+    target[0] = (struct operand){PLACE_CONSTANT, 0};
+    for (int k = targets; k > 0; k--)
+        if (is_plain(builder, target[k], grid.depth))
+            target[0] = target[k];
+    if (target[0].place == PLACE_CONSTANT) {
+        target[0] = (struct operand){PLACE_BUFFER, append_buffer(builder, grid)};
+        first = 0;
+    }
+    if (!builder->status)
+        make_targets(builder, plane, target + first, targets + 1 - first);
+    builder->placed[plane] = true;
+    return builder->place[plane] = target[0];
+}
+
+// ---- output planes ----
+
+static bool stored_in(const struct format *format, int c, int plane)
+{
+    bool stored = format_has(format, c) || (c == COMPONENT_ALPHA && format->filler);
+    return stored && format->component[c].plane == plane;
+}
+
+// Whether plane `p` of picture `n` has the same bytes as some plane of the input, and which.
+static bool is_reference(const struct program *program, int n, int p, int *source)
+{
+    const struct format *in = &program->input, *out = program_format(program, n);
+    *source = -1;
+    for (int c = 0; c < FORMAT_COMPONENTS; c++) {
+        if (!stored_in(out, c, p))
+            continue;
+        bool filler = !format_has(out, c);
+        if (!filler && program_out(program, n)[c].plane != c)
+            return false;
+        if (filler && !in->filler)
+            return false;
+        struct component a = in->component[c], b = out->component[c];
+        if (*source >= 0 && *source != a.plane)
+            return false;
+        *source = a.plane;
+        if (a.offset != b.offset || a.step != b.step || a.bytes != b.bytes || a.shift != b.shift ||
+            a.big_endian != b.big_endian || in->depth != out->depth)
+            return false;
+    }
+    return true;
+}
+
+static bool is_constant(const struct program *program, int n, int p)
+{
+    const struct format *out = program_format(program, n);
+    for (int c = 0; c < FORMAT_COMPONENTS; c++)
+        if (stored_in(out, c, p) && format_has(out, c) && program_out(program, n)[c].plane >= 0)
+            return false;
+    return true;
+}
+
+// A pass that writes one value everywhere.
+static void make_constant(struct builder *builder, int n, int c, int value)
+{
+    const struct format *out = program_format(builder->program, n);
+    struct plan_pass *pass = append_pass(builder);
+    if (!pass)
+        return;
+    pass->source[0] = (struct operand){PLACE_CONSTANT, value};
+    pass->sources = 1;
+    pass->target[0] = (struct operand){PLACE_OUTPUT, n * FORMAT_COMPONENTS + c};
+    pass->targets = 1;
+    pass->grid = (struct program_plane){format_shift_x(out, c), format_shift_y(out, c), out->depth};
+    pass->source_grid[0] = pass->grid;
+    pass->load_depth = out->depth;
+}
+
+// Append the passes that put a plane into outputs: into all that a pass holds by the pass that
+// makes it, into the rest from memory.
+static void make_component(struct builder *builder, int plane)
+{
+    struct operand target[FORMAT_COMPONENTS + 1];
+    int targets = find_targets(builder, plane, target, FORMAT_COMPONENTS + 1);
+    if (plane >= FORMAT_COMPONENTS && (builder->uses[plane] > 1 || targets > FORMAT_COMPONENTS))
+        materialised(builder, plane);
+    while (!builder->status &&
+           (targets = find_targets(builder, plane, target, FORMAT_COMPONENTS)) > 0)
+        make_targets(builder, plane, target, targets);
+}
+
+static void find_origins(struct builder *builder, int n)
+{
+    for (int p = 0; p < program_format(builder->program, n)->planes; p++) {
+        struct plan_plane *plane = &builder->plan->picture[n].plane[p];
+        if (is_reference(builder->program, n, p, &plane->source))
+            plane->origin = PLANE_REFERENCE;
+        else if (is_constant(builder->program, n, p))
+            plane->origin = PLANE_CONSTANT;
+    }
+}
+
+static void make_output(struct builder *builder, int n)
+{
+    const struct format *out = program_format(builder->program, n);
+    for (int c = 0; c < FORMAT_COMPONENTS && !builder->status; c++) {
+        bool has = format_has(out, c), stored = has || (c == COMPONENT_ALPHA && out->filler);
+        const struct program_output *from = &program_out(builder->program, n)[c];
+        if (!stored || builder->done[n * FORMAT_COMPONENTS + c] ||
+            builder->plan->picture[n].plane[out->component[c].plane].origin != PLANE_COMPUTED)
+            continue;
+        if (has && from->plane >= 0)
+            make_component(builder, from->plane);
+        else
+            make_constant(builder, n, c, has ? from->value : (1 << out->depth) - 1);
+    }
+}
+
+static void make_outputs(struct builder *builder)
+{
+    for (int n = 0; n < program_pictures(builder->program); n++)
+        find_origins(builder, n);
+    for (int n = 0; n < program_pictures(builder->program) && !builder->status; n++)
+        make_output(builder, n);
+}
+
+static bool is_output(const struct program *program, int plane)
+{
+    for (int n = 0; n < program_pictures(program); n++)
+        for (int c = 0; c < FORMAT_COMPONENTS; c++)
+            if (format_has(program_format(program, n), c) &&
+                program_out(program, n)[c].plane == plane)
+                return true;
+    return false;
+}
+
+static void count_uses(struct builder *builder)
+{
+    const struct program *program = builder->program;
+    for (int k = 0; k < program->ops; k++)
+        for (int s = 0; s < program->op[k].sources; s++)
+            builder->uses[program->op[k].source[s]]++;
+    for (int plane = 0; plane < program->planes; plane++)
+        builder->uses[plane] += is_output(program, plane);
+}
+
+// ---- buffers that are never alive together share memory ----
+
+static int last_read(const struct plan *plan, int buffer)
+{
+    int last = -1;
+    for (int k = 0; k < plan->passes; k++)
+        for (int s = 0; s < plan->pass[k].sources; s++)
+            if (plan->pass[k].source[s].place == PLACE_BUFFER &&
+                plan->pass[k].source[s].index == buffer)
+                last = k;
+    return last;
+}
+
+static void rename_buffers(struct plan *plan, const int *name)
+{
+    for (int k = 0; k < plan->passes; k++) {
+        struct plan_pass *pass = &plan->pass[k];
+        for (int s = 0; s < pass->sources; s++)
+            if (pass->source[s].place == PLACE_BUFFER)
+                pass->source[s].index = name[pass->source[s].index];
+        for (int t = 0; t < pass->targets; t++)
+            if (pass->target[t].place == PLACE_BUFFER)
+                pass->target[t].index = name[pass->target[t].index];
+    }
+}
+
+static void share_buffers(struct builder *builder)
+{
+    struct plan *plan = builder->plan;
+    size_t count = (size_t)plan->buffers;
+    int *name = plan_alloc(builder, (count + 1) * sizeof *name);
+    int *busy_until = plan_alloc(builder, (count + 1) * sizeof *busy_until);
+    struct plan_buffer *kept = plan_alloc(builder, (count + 1) * sizeof *kept);
+    int keeps = 0;
+    if (builder->status)
+        return;
+    for (int k = 0; k < plan->passes; k++) {
+        if (!plan->pass[k].targets || plan->pass[k].target[0].place != PLACE_BUFFER)
+            continue;
+        int buffer = plan->pass[k].target[0].index, slot = 0;
+        struct program_plane grid = plan->buffer[buffer].grid;
+        while (slot < keeps && (busy_until[slot] >= k || kept[slot].grid.shift_x != grid.shift_x ||
+                                kept[slot].grid.shift_y != grid.shift_y ||
+                                (kept[slot].grid.depth > 8) != (grid.depth > 8)))
+            slot++;
+        if (slot == keeps)
+            kept[keeps++] = plan->buffer[buffer];
+        if (grid.depth > kept[slot].grid.depth)
+            kept[slot].grid.depth = grid.depth;
+        busy_until[slot] = last_read(plan, buffer);
+        name[buffer] = slot;
+    }
+    rename_buffers(plan, name);
+    if (keeps)
+        memcpy(plan->buffer, kept, (size_t)keeps * sizeof *kept);
+    plan->buffers = keeps;
+}
+
+// ---- the whole ----
+
+static void note_reads(struct plan *plan)
+{
+    for (int k = 0; k < plan->passes; k++)
+        for (int s = 0; s < plan->pass[k].sources; s++)
+            if (plan->pass[k].source[s].place == PLACE_INPUT)
+                plan->reads |=
+                    1u << plan->program->input.component[plan->pass[k].source[s].index].plane;
+}
+
+enum status plan_create(const struct program *program, struct plan_limits limits,
+                        struct plan **plan)
+{
+    *plan = calloc(1, sizeof **plan);
+    if (!*plan)
+        return STATUS_MEMORY;
+    (*plan)->program = program;
+    (*plan)->transform_size = limits.transform_size;
+    struct builder builder = {.plan = *plan, .program = program, .limits = limits};
+    builder.uses = plan_alloc(&builder, (size_t)program->planes * sizeof(int));
+    builder.place = plan_alloc(&builder, (size_t)program->planes * sizeof *builder.place);
+    builder.placed = plan_alloc(&builder, (size_t)program->planes * sizeof(bool));
+    builder.sided = plan_alloc(&builder, (size_t)program->sides * sizeof(bool));
+    if (!builder.status) {
+        count_uses(&builder);
+        make_outputs(&builder);
+        for (int k = 0; k < program->sides && !builder.status; k++)
+            make_side(&builder, k);
+    }
+    if (!builder.status)
+        share_buffers(&builder);
+    if (builder.status)
+        plan_destroy(plan);
+    else
+        note_reads(*plan);
+    return builder.status;
+}
+
+void plan_destroy(struct plan **plan)
+{
+    if (!*plan)
+        return;
+    while ((*plan)->blocks) {
+        struct plan_block *block = (*plan)->blocks;
+        (*plan)->blocks = block->next;
+        free(block);
+    }
+    free((*plan)->pass);
+    free((*plan)->buffer);
+    free(*plan);
+    *plan = NULL;
+}
+
+// ---- text ----
+
+static size_t operand_bytes(const struct plan *plan, struct operand operand,
+                            struct program_plane grid, int width, int height)
+{
+    size_t samples =
+        (size_t)subsampled(width, grid.shift_x) * (size_t)subsampled(height, grid.shift_y);
+    switch (operand.place) {
+    case PLACE_INPUT:
+        return samples * (size_t)plan->program->input.component[operand.index].bytes;
+    case PLACE_OUTPUT:
+        return samples * (size_t)output_component(plan->program, operand.index)->bytes;
+    case PLACE_BUFFER:
+        return samples * (grid.depth > 8 ? 2 : 1);
+    case PLACE_CONSTANT:
+        return 0;
+    }
+    return 0;
+}
+
+size_t plan_pass_bytes(const struct plan *plan, const struct plan_pass *pass, int width, int height)
+{
+    size_t bytes = 0;
+    for (int s = 0; s < pass->sources; s++)
+        bytes += operand_bytes(plan, pass->source[s], pass->source_grid[s], width, height);
+    for (int t = 0; t < pass->targets; t++)
+        bytes += operand_bytes(plan, pass->target[t], pass->grid, width, height);
+    return bytes;
+}
+
+static const char *component_name(const struct format *format, int c)
+{
+    static const char *const names[][4] = {
+        [MODEL_GRAY] = {"Y", "", "", "A"},
+        [MODEL_YUV] = {"Y", "Cb", "Cr", "A"},
+        [MODEL_RGB] = {"R", "G", "B", "A"},
+    };
+    return c == COMPONENT_ALPHA && !format->alpha ? "filler" : names[format->model][c];
+}
+
+static const char *picture_name(int n, char *name, size_t size)
+{
+    if (n)
+        snprintf(name, size, "tap %d", n);
+    else
+        snprintf(name, size, "output");
+    return name;
+}
+
+static void print_output(const struct plan *plan, int index, FILE *to)
+{
+    char name[16];
+    int n = index / FORMAT_COMPONENTS;
+    fprintf(to, "%s %s", picture_name(n, name, sizeof name),
+            component_name(program_format(plan->program, n), index % FORMAT_COMPONENTS));
+}
+
+static void print_operand(const struct plan *plan, struct operand operand, FILE *to)
+{
+    if (operand.place == PLACE_INPUT)
+        fprintf(to, "input %s", component_name(&plan->program->input, operand.index));
+    else if (operand.place == PLACE_OUTPUT)
+        print_output(plan, operand.index, to);
+    else if (operand.place == PLACE_BUFFER)
+        fprintf(to, "buffer %d", operand.index);
+    else
+        fprintf(to, "constant %d", operand.index);
+}
+
+static void print_convolve(const struct plan *plan, const struct plan_step *step, FILE *to)
+{
+    struct transform_size size = plan->transform_size;
+    const struct op_convolve *f = &step->stencil->convolve;
+    int products = op_convolve_products(f);
+    if (step->transform) {
+        fprintf(to,
+                " by Fourier transforms of up to %dx%d instead of %d products, exact: errors stay "
+                "below %.2g of a sum's last bit",
+                op_convolve_transform_side(f->width, size),
+                op_convolve_transform_side(f->height, size), products,
+                op_convolve_transform_error(f, size, step->depth_in));
+        return;
+    }
+    if (f->rank)
+        fprintf(to, " of rank %d: %d instead of %d products", f->rank, products,
+                f->width * f->height);
+    else
+        fprintf(to, ": %d products", products);
+    if (f->why)
+        fprintf(to, ", %s", f->why);
+}
+
+static void print_stencil(const struct plan *plan, const struct plan_step *step, FILE *to)
+{
+    const struct op *op = step->stencil;
+    bool convolve = op->kind == OP_CONVOLVE;
+    fprintf(to, "%s %dx%d", op_name(op), convolve ? op->convolve.width : 2 * op_radius_x(op) + 1,
+            convolve ? op->convolve.height : 2 * op_radius_y(op) + 1);
+    if (op->kind == OP_SEPARABLE) {
+        const struct op_separable *f = &op->separable;
+        fprintf(to, " (%d + %d taps of %d bits", 2 * f->radius_y + 1, 2 * f->radius_x + 1, f->bits);
+        if (f->decimate_x || f->decimate_y)
+            fprintf(to, ", on every %dth column and %dth row", 1 << f->decimate_x,
+                    1 << f->decimate_y);
+        fprintf(to, ")");
+    }
+    if (op->kind == OP_CONVOLVE)
+        print_convolve(plan, step, to);
+    fprintf(to, ", border %s", border_name(op->border));
+}
+
+static void print_table(const struct plan_step *step, FILE *to)
+{
+    fprintf(to, "table of");
+    for (int k = 0; k < step->folded_count; k++)
+        fprintf(to, "%s %s", k ? "," : "",
+                step->folded[k]->stage ? step->folded[k]->stage : op_name(step->folded[k]));
+    if (step->depth_in != step->depth_out)
+        fprintf(to, ", %d to %d bits", step->depth_in, step->depth_out);
+}
+
+static void print_pass(const struct plan *plan, const struct plan_pass *pass, int number, int width,
+                       int height, FILE *to)
+{
+    fprintf(to, "pass %d: ", number);
+    for (int s = 0; s < pass->sources; s++) {
+        fprintf(to, "%s", s ? " + " : "");
+        print_operand(plan, pass->source[s], to);
+    }
+    fprintf(to, " -> ");
+    for (int t = 0; t < pass->targets; t++) {
+        fprintf(to, "%s", t ? ", " : "");
+        print_operand(plan, pass->target[t], to);
+    }
+    if (pass->side >= 0)
+        fprintf(to, "%sside data %d", pass->targets ? ", " : "", pass->side);
+    fprintf(to, "  %dx%d, %d bits, halo %dx%d, %zu bytes\n", subsampled(width, pass->grid.shift_x),
+            subsampled(height, pass->grid.shift_y), pass->grid.depth, pass->halo_x, pass->halo_y,
+            plan_pass_bytes(plan, pass, width, height));
+    if (pass->whole)
+        fprintf(to, "    %s of the whole picture, %zu bytes of side data\n", op_name(pass->whole),
+                op_side_bytes(pass->whole, subsampled(width, pass->grid.shift_x),
+                              subsampled(height, pass->grid.shift_y)));
+    if (pass->mix)
+        fprintf(to, "    convert: mix of %d component%s\n", pass->sources,
+                pass->sources == 1 ? "" : "s");
+    for (int k = 0; k < pass->steps; k++) {
+        fprintf(to, "    ");
+        if (pass->step[k].stencil)
+            print_stencil(plan, &pass->step[k], to);
+        else
+            print_table(&pass->step[k], to);
+        fprintf(to, "\n");
+    }
+}
+
+static void print_origins(const struct plan *plan, int n, FILE *to)
+{
+    char name[16];
+    picture_name(n, name, sizeof name);
+    for (int p = 0; p < program_format(plan->program, n)->planes; p++) {
+        const struct plan_plane *plane = &plan->picture[n].plane[p];
+        if (plane->origin == PLANE_REFERENCE)
+            fprintf(to, "%s plane %d: plane %d of the input, untouched\n", name, p, plane->source);
+        else if (plane->origin == PLANE_CONSTANT)
+            fprintf(to, "%s plane %d: constant, filled once\n", name, p);
+    }
+}
+
+void plan_print(const struct plan *plan, int width, int height, FILE *to)
+{
+    size_t bytes = 0;
+    for (int k = 0; k < plan->passes; k++) {
+        print_pass(plan, &plan->pass[k], k + 1, width, height, to);
+        bytes += plan_pass_bytes(plan, &plan->pass[k], width, height);
+    }
+    for (int n = 0; n < program_pictures(plan->program); n++)
+        print_origins(plan, n, to);
+    fprintf(to, "%d pass%s, %d buffer%s, %zu bytes moved a frame\n", plan->passes,
+            plan->passes == 1 ? "" : "es", plan->buffers, plan->buffers == 1 ? "" : "s", bytes);
+}

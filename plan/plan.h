@@ -1,0 +1,123 @@
+// The plan: a program regrouped into passes that a backend can run fast, with the same result.
+//
+// A pass makes one plane. It reads each source once and writes the result once: gather the samples
+// of a component from the input's storage (or mix several), apply its steps, scatter the result
+// into the output's storage. A step is a table, into which a run of pointwise operations folds, or
+// a stencil. An operation on the whole picture is a pass by itself, from plain samples in memory to
+// such, or to nowhere where nothing but its side data is wanted. Planes that no operation touches
+// are no pass at all: the output refers to the input's.
+//
+// Passes run in order; a pass reads what earlier ones wrote into buffers, or into plain planes of
+// an output picture. A picture that taps take is made by the pass that the chain makes it by,
+// unless one of them wants it in another format. A plan holds for every picture size.
+//
+// Thread-safety: immutable once created, freely shared.
+#pragma once
+
+#include <stdio.h>
+
+#include "plan/program.h"
+
+// What one pass of a backend may hold. Stencils join while their number and the sum of their radii
+// stay within these. One that is larger by itself begins a pass: it reads memory only.
+struct plan_limits {
+    int stencils;
+    int radius;
+    int transform; // the products from which on convolutions cost less by transforms; 0: never
+    struct transform_size transform_size;
+};
+
+enum place {
+    PLACE_INPUT,    // index: component of the input picture
+    PLACE_BUFFER,   // index: plan buffer
+    PLACE_OUTPUT,   // index: n * FORMAT_COMPONENTS + component of picture n; 3 may be its filler
+    PLACE_CONSTANT, // index: the value of every sample
+};
+
+struct operand {
+    enum place place;
+    int index;
+};
+
+// A plane between passes: native-endian samples, one byte each up to 8 bits, two above.
+struct plan_buffer {
+    struct program_plane grid;
+};
+
+// One step of a pass: a stencil, or a table of 2^depth_in entries.
+struct plan_step {
+    const struct op *stencil; // NULL: a table
+    bool transform;           // a convolution of rank 0, by Fourier transforms that are exact
+    const uint16_t *table;    // the plan's
+    int depth_in, depth_out;
+    const struct op *const *folded; // the pointwise operations in the table, for fast arithmetic
+    int folded_count;
+};
+
+struct plan_pass {
+    const struct op *mix;   // NULL: source[0] as it is
+    const struct op *whole; // NULL: steps; else one of source[0], to one target or none
+    int side, reads;        // of `whole`: its side data, and what it reads; -1: none
+    struct operand source[3];
+    struct program_plane source_grid[3];
+    int sources;
+    struct plan_step *step;
+    int steps;
+    struct operand target[FORMAT_COMPONENTS]; // all get the same samples
+    int targets;
+    struct program_plane grid; // of the result; its depth is that of the samples stored
+    int load_depth;            // of the samples that the first step sees
+    int halo_x, halo_y;        // how far around a place the sources are read
+};
+
+// Where a plane of the output picture comes from.
+enum plane_origin {
+    PLANE_COMPUTED,  // passes write all its components
+    PLANE_REFERENCE, // it is plane `source` of the input, byte for byte
+    PLANE_CONSTANT,  // each component has one value: program->out[c].value
+};
+
+struct plan_plane {
+    enum plane_origin origin;
+    int source;
+};
+
+struct plan_picture {
+    struct plan_plane plane[FORMAT_PLANES];
+};
+
+struct plan_block;
+
+struct plan {
+    const struct program *program; // the caller's
+    struct transform_size transform_size;
+    struct plan_pass *pass;
+    int passes;
+    struct plan_buffer *buffer;
+    int buffers;
+    struct plan_picture picture[PICTURES_MOST]; // that the program makes
+    unsigned reads;                             // bit p: some pass reads plane p of the input
+    struct plan_block *blocks;
+};
+
+// Group the finished `program`, which must outlive the plan. On success the caller owns *plan.
+// STATUS_MEMORY is the only failure; *plan is NULL then.
+enum status plan_create(const struct program *program, struct plan_limits limits,
+                        struct plan **plan);
+void plan_destroy(struct plan **plan);
+
+// Whether a plane of picture `n` is written by the backend: its passes make it, or it is one of the
+// input that has to be fetched because that is on the device.
+static inline bool plan_writes(const struct plan *plan, int n, int p, bool source_on_device)
+{
+    enum plane_origin origin = plan->picture[n].plane[p].origin;
+    return origin == PLANE_COMPUTED || (origin == PLANE_REFERENCE && source_on_device);
+}
+
+// Bytes that a pass reads from and writes to memory for a picture of this size, each sample once.
+size_t plan_pass_bytes(const struct plan *plan, const struct plan_pass *pass, int width,
+                       int height);
+
+// Write the plan as text: a paragraph a pass, then each output plane's origin. Bytes are given for
+// a picture of width x height.
+void plan_print(const struct plan *plan, int width, int height, FILE *to);

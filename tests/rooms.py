@@ -1,0 +1,60 @@
+"""No arrow points up: which room may call into which, by the symbols of their objects.
+
+    rooms.py BUILD
+
+tests/check.sh holds includes against the same order; this finds what is declared where it is used.
+Exit 1, with a line for each, where an object wants a symbol of a room that it must not know.
+"""
+import pathlib
+import subprocess
+import sys
+
+BELOW = {
+    "base": [],
+    "plan": ["base"],
+    "stages": ["plan", "base"],
+    "cpu": ["plan", "base"],
+    "kernels": ["plan", "base"],
+}
+BACKENDS = ["cpu", "kernels"]  # their constructors are declared in plan/backend.h
+PIPELINE = ["engine", "report", "output", "input", "ffmpeg"]
+for k, room in enumerate(PIPELINE):
+    BELOW[f"pipeline/{room}"] = ([f"pipeline/{r}" for r in PIPELINE[k + 1:]] +
+                                 ["stages", "plan", "base"] + BACKENDS)
+BELOW["pipeline"] = [f"pipeline/{room}" for room in PIPELINE] + ["stages", "plan", "base"] + BACKENDS
+BELOW["bench"] = BELOW["pipeline"] + ["pipeline"]
+BELOW["app"] = ["bench"]
+INTERFACE = "sluice_"  # what sluice.h declares is for everyone, whichever room defines it
+# The files that templates name are read by libavcodec: pipeline/input/picture.c defines these two.
+KNOWN = {"template_load", "template_measure"}
+
+
+def symbols(build):
+    """{object: (defined, wanted)}"""
+    found = {}
+    for file in sorted(build.rglob("*.o")):
+        listed = subprocess.run(["nm", "-g", "-P", file], capture_output=True, text=True,
+                                check=True).stdout
+        rows = [line.split()[:2] for line in listed.splitlines()]
+        found[file.relative_to(build)] = ({name for name, kind in rows if kind not in "UuwWvV"},
+                                          {name for name, kind in rows if kind == "U"})
+    return found
+
+
+def main():
+    found = symbols(pathlib.Path(sys.argv[1]))
+    owner = {name: str(file.parent) for file, (defined, _) in found.items() for name in defined}
+    bad = 0
+    for file, (_, wanted) in found.items():
+        room = str(file.parent)
+        for name in sorted(wanted):
+            theirs = owner.get(name, room)
+            allowed = name.startswith(INTERFACE) or name in KNOWN
+            if room in BELOW and theirs not in [room, "tests", *BELOW[room]] and not allowed:
+                print(f"{file} wants {name} of {theirs}")
+                bad = 1
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())
