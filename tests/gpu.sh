@@ -51,9 +51,9 @@ check conformance timeout 550 "$build/conformance" --backend cuda &
 check 'conformance of several GPUs' timeout 550 "$build/conformance" --backend cuda --devices 2 &
 # Not those whose definition takes minutes: large kernels, and wavelets of hundreds of pixels.
 check 'conformance of large pictures, wavelets' timeout 550 \
-    "$build/conformance" --backend cuda --large --first 1525 --cases 16 &
+    "$build/conformance" --backend cuda --large --first 1536 --cases 16 &
 check 'conformance of large pictures' timeout 550 \
-    "$build/conformance" --backend cuda --large --first 1546 --cases 92 &
+    "$build/conformance" --backend cuda --large --first 1558 --cases 92 &
 PATH=$PATH:/usr/local/cuda/bin
 if [ "$quick" != quick ] && command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do
