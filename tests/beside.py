@@ -20,7 +20,8 @@ def measure(program, settings, pixfmt, size, chain):
          pixfmt, "-f", chain, "--json", "-"] +
         (["--threads", str(settings.threads)] if settings.threads else []),
         capture_output=True, text=True, check=True).stdout
-    return {row["group"]: row["median"] for row in json.loads(told)["rows"] if row["name"] == chain}
+    return {row["group"]: row["median"] for row in json.loads(told)["rows"]
+            if row["name"].replace("'", "") == chain}
 
 
 def compare(settings):
