@@ -230,3 +230,15 @@ def test_who_is_on_the_other_side_of_tls_is_said(run, clips, certificate):
             assert result.code == 4 and len(site.asked) == asked, result.stderr
         result = run(f"{url}/down.m3u8", "null:")
         assert result.code == 4 and "by https only" in result.stderr, result.stderr
+        with Site(clips) as plain:
+            site.pages["/moved.ts"] = f"{plain.url}/clip.ts"
+            result = run(f"{url}/moved.ts", "null:", "--json", "-")
+            assert result.code == 0 and "encrypted" not in result.stderr, result.stderr
+            assert json.loads(result.text)["input"]["tls"] is None
+
+
+def test_whom_ffmpeg_cannot_verify_is_not_called(run):
+    with Listener() as listener:
+        result = run(listener.url.replace("http", "rtmpts") + "/x", "null:", "--tls-verify")
+        assert result.code == 4 and "cannot verify rtmpts" in result.stderr, result.stderr
+        assert listener.calls == 0

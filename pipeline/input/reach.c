@@ -19,9 +19,9 @@ struct reach {
     char *url, *hosts, *ca_file; // NULL: none
     bool tls_verify;
     char *formats; // the whitelist
-    int (*open)(AVFormatContext *, AVIOContext **, const char *, int, AVDictionary **);
     pthread_mutex_t lock;
     // ---- guarded by lock ----
+    int (*open)(AVFormatContext *, AVIOContext **, const char *, int, AVDictionary **);
     char origin[1024]; // the address, or where it was redirected to
     char refusal[512];
     bool told; // of the refusal
@@ -241,7 +241,11 @@ static int open_within(AVFormatContext *format, AVIOContext **io, const char *ur
     set_tls(reach, &with);
     if (!own && !allows_any(reach))
         av_dict_set(&with, "max_redirects", "0", 0);
-    int error = reach->open(format, io, url, flags, &with);
+    pthread_mutex_lock(&reach->lock);
+    int (*open)(AVFormatContext *, AVIOContext **, const char *, int, AVDictionary **) =
+        reach->open;
+    pthread_mutex_unlock(&reach->lock);
+    int error = open(format, io, url, flags, &with);
     av_dict_free(&with);
     return error < 0 ? error : check_location(reach, own, io);
 }
@@ -249,7 +253,9 @@ static int open_within(AVFormatContext *format, AVIOContext **io, const char *ur
 void reach_bind(struct reach *reach, AVFormatContext *format, AVDictionary **options)
 {
     const char *protocols = reach->url ? reach_protocols(reach->url) : NULL;
+    pthread_mutex_lock(&reach->lock); // a connection before this one may still hang in it
     reach->open = format->io_open;
+    pthread_mutex_unlock(&reach->lock);
     format->opaque = reach;
     format->io_open = open_within;
     av_dict_set(options, "protocol_whitelist", protocols ? protocols : "none", 0);
@@ -274,6 +280,8 @@ bool reach_take_refusal(struct reach *reach, char *why, size_t size)
 bool reach_can_verify(const char *url)
 {
     const AVInputFormat *rtsp = av_find_input_format("rtsp");
+    if (has_scheme(url, "rtmpts")) // libavformat tells the connection below it of no option
+        return false;
     return !has_scheme(url, "rtsps") ||
            (rtsp &&
             av_opt_find((void *)&rtsp->priv_class, "tls_verify", NULL, 0, AV_OPT_SEARCH_FAKE_OBJ));
@@ -281,7 +289,11 @@ bool reach_can_verify(const char *url)
 
 enum reach_peer reach_peer(const struct reach *reach)
 {
-    if (!reach->url || !is_secure(reach->url))
+    pthread_mutex_t *lock = (pthread_mutex_t *)&reach->lock;
+    pthread_mutex_lock(lock);
+    bool secure = reach->url && is_secure(reach->url) && is_secure(reach->origin);
+    pthread_mutex_unlock(lock);
+    if (!secure)
         return REACH_PEER_PLAIN;
     return reach->tls_verify ? REACH_PEER_VERIFIED : REACH_PEER_UNVERIFIED;
 }

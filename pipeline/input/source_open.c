@@ -473,11 +473,13 @@ static enum status make_reach(struct source *source, const struct source_request
                     "%s is no address that sluice opens; rtsp, rtmp, srt, udp, rtp, tcp, http and "
                     "https ones are",
                     source->name);
-    if (address && wish.tls_verify && !reach_can_verify(request->name))
+    if (address && wish.tls_verify && !reach_can_verify(request->name)) {
+        bool rtsp = !strncmp(request->name, "rtsp", 4);
         return fail(source->log, STATUS_INPUT,
-                    "--tls-verify: this FFmpeg (libavformat %d) cannot verify rtsps servers; a "
-                    "newer one can",
-                    LIBAVFORMAT_VERSION_MAJOR);
+                    "--tls-verify: this FFmpeg (libavformat %d) cannot verify %s servers; %s",
+                    LIBAVFORMAT_VERSION_MAJOR, rtsp ? "rtsps" : "rtmpts",
+                    rtsp ? "a newer one can" : "those of rtmps it can");
+    }
     source->reach = reach_create(&wish);
     return source->reach ? STATUS_OK : STATUS_MEMORY;
 }
