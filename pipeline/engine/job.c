@@ -213,12 +213,73 @@ static enum status name_outputs(struct sluice_job *job)
     return STATUS_OK;
 }
 
+static enum status create_changes(struct sluice_job *job, const struct sluice_config *config)
+{
+    return changes_create(&(struct changes_request){.first = &job->chain,
+                                                    .planned = config->changes,
+                                                    .changed = config->changed,
+                                                    .opaque = config->opaque,
+                                                    .check = check_next,
+                                                    .checker = job,
+                                                    .log = &job->log},
+                          &job->changes);
+}
+
+static enum status create_recorder(struct sluice_job *job, const struct sluice_config *config)
+{
+    return recorder_create(&(struct recorder_request){.chain = &job->chain,
+                                                      .overwrite = config->overwrite,
+                                                      .log = &job->log,
+                                                      .stop = &job->stop},
+                           &job->recorder);
+}
+
+static enum status create_watchers(struct sluice_job *job, const struct sluice_config *config)
+{
+    enum status status = STATUS_OK;
+    if (config->metrics)
+        status = metrics_create(config->metrics, &job->log, &job->metrics);
+    if (!status && config->trace)
+        status = trace_create(name_plain(config->trace, true), config->overwrite, &job->log,
+                              &job->trace);
+    return status;
+}
+
+// Open the input, when the outputs have been found to be possible.
+static enum status open_source(struct sluice_job *job, const struct sluice_config *config)
+{
+    struct source_request input = source_request_of(config);
+    int64_t begin_ns = meter_now_ns();
+    input.live |= job->sink->is_live;
+    enum status status = source_check(&input, &job->log);
+    if (!status)
+        status = sink_check(job->sink);
+    if (!status)
+        status = source_open(&input, &job->log, &job->stop.asked, &job->source);
+    if (!status)
+        job_start_span(job, "open the input", begin_ns);
+    return status;
+}
+
+static enum status open_backend(struct sluice_job *job, const struct sluice_config *config)
+{
+    char reason[256];
+    int64_t begin_ns = meter_now_ns();
+    enum status status = backend_choose(config, job->source->is_still, &job->log, &job->backend,
+                                        reason, sizeof reason);
+    if (status)
+        return status;
+    job_start_span(job, "open the device", begin_ns);
+    if (*reason)
+        log_print(&job->log, LOG_DEBUG, "the CPU filters: %s", reason);
+    return STATUS_OK;
+}
+
 static enum status create(struct sluice_job *job, const struct sluice_config *config)
 {
     struct sink_request outputs[OUTPUTS_MOST];
     int count = sink_requests_of(config, outputs);
-    struct source_request input = source_request_of(config);
-    char reason[256], shown[4300];
+    char shown[4300];
     name_without_secrets(config->output.name ? config->output.name : "", shown, sizeof shown);
     job->output_name = strdup(shown);
     job->verify = config->verify;
@@ -237,57 +298,27 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     if (!status)
         status = snapshot_create(&job->snapshot);
     if (!status)
-        status = changes_create(&(struct changes_request){.first = &job->chain,
-                                                          .planned = config->changes,
-                                                          .changed = config->changed,
-                                                          .opaque = config->opaque,
-                                                          .check = check_next,
-                                                          .checker = job,
-                                                          .log = &job->log},
-                                &job->changes);
+        status = create_changes(job, config);
     if (!status)
-        status = recorder_create(&(struct recorder_request){.chain = &job->chain,
-                                                            .overwrite = config->overwrite,
-                                                            .log = &job->log,
-                                                            .stop = &job->stop},
-                                 &job->recorder);
+        status = create_recorder(job, config);
     if (!status)
         status = check_outputs(job, config, outputs, count);
     if (!status)
         status = check_changes(job, config);
-    if (!status && config->metrics)
-        status = metrics_create(config->metrics, &job->log, &job->metrics);
-    if (!status && config->trace)
-        status = trace_create(name_plain(config->trace, true), config->overwrite, &job->log,
-                              &job->trace);
+    if (!status)
+        status = create_watchers(job, config);
     if (!status)
         status = sink_create(outputs, count, &job->log, &job->stop, &job->sink);
-    if (!status) {
-        sink_list_formats(job->sink, job->formats);
-        job->sink->meter = &job->meter[SLUICE_PART_ENCODE];
-    }
-    int64_t begin_ns = meter_now_ns();
-    if (!status)
-        status = name_outputs(job);
-    input.live |= job->sink && job->sink->is_live;
-    if (!status)
-        status = source_check(&input, &job->log);
-    if (!status)
-        status = sink_check(job->sink);
-    if (!status)
-        status = source_open(&input, &job->log, &job->stop.asked, &job->source);
     if (status)
         return status;
-    job_start_span(job, "open the input", begin_ns);
-    begin_ns = meter_now_ns();
-    status = backend_choose(config, job->source->is_still, &job->log, &job->backend, reason,
-                            sizeof reason);
-    if (status)
-        return status;
-    job_start_span(job, "open the device", begin_ns);
-    if (*reason)
-        log_print(&job->log, LOG_DEBUG, "the CPU filters: %s", reason);
-    return create_decoder(job, config);
+    sink_list_formats(job->sink, job->formats);
+    job->sink->meter = &job->meter[SLUICE_PART_ENCODE];
+    status = name_outputs(job);
+    if (!status)
+        status = open_source(job, config);
+    if (!status)
+        status = open_backend(job, config);
+    return status ? status : create_decoder(job, config);
 }
 
 enum sluice_status sluice_job_create(const struct sluice_config *config, struct sluice_job **job)
