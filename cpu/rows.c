@@ -275,12 +275,31 @@ static void widen(const void *from_, const uint16_t *table, void *to_, int width
         to[x] = table[from[x]];
 }
 
-static void narrow(const void *from_, const uint16_t *table, int most, void *to_, int width)
+static bool any_bit(const uint16_t *from, uint16_t mask, int width)
+{
+    uint16_t any = 0;
+    int x = 0;
+#ifdef LANES
+    lanes16 all[4] = {{0}};
+    for (; x + 4 * LANES <= width; x += 4 * LANES)
+        UNROLL
+    for (int k = 0; k < 4; k++)
+        all[k] |= lanes_load(from + x + k * LANES);
+    all[0] |= all[1] | all[2] | all[3];
+    for (int k = 0; k < LANES; k++)
+        any |= all[0][k];
+#endif
+    for (; x < width; x++)
+        any |= from[x];
+    return any & mask;
+}
+
+static void narrow(const void *from_, const uint16_t *table, void *to_, int width)
 {
     const uint16_t *from = from_;
     uint8_t *restrict to = to_;
     for (int x = 0; x < width; x++)
-        to[x] = (uint8_t)table[min_int(from[x], most)];
+        to[x] = (uint8_t)table[from[x]];
 }
 
 #include "cpu/match.inc"
@@ -300,6 +319,7 @@ extern const struct row_kernels ROWS_TABLE;
 const struct row_kernels ROWS_TABLE = {
     .name = ROWS_NAME,
     .load = BOTH(load),
+    .any_bit = any_bit,
     .store = BOTH(store),
     .point = BOTH(point),
     .widen = widen,

@@ -7,6 +7,7 @@
 // All widths are in samples. Rows may overlap only where a comment says so; none needs alignment.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "cpu/point.h"
@@ -41,14 +42,17 @@ struct row_kernels {
     // above `most` read as that.
     void (*load[2])(const uint8_t *from, const struct component *at, int most, void *to, int width);
 
+    // Whether any plain sample of 16 bits has one of the bits of `mask`.
+    bool (*any_bit)(const uint16_t *from, uint16_t mask, int width);
+
     // Scatter samples into a row of a component's plane.
     void (*store[2])(const void *from, const struct component *at, uint8_t *to, int width);
 
     // A pointwise step between samples of one size, and tables from 8 bits to more and back.
-    // Samples of 16 bits above `most` read as that.
+    // Arithmetic reads samples of 16 bits above `most` as that; tables have to hold them.
     void (*point[2])(const void *from, const struct point *f, void *to, int width);
     void (*widen)(const void *from, const uint16_t *table, void *to, int width);
-    void (*narrow)(const void *from, const uint16_t *table, int most, void *to, int width);
+    void (*narrow)(const void *from, const uint16_t *table, void *to, int width);
 
     // to[x] = sum of weight[k] * row[k][x], k < count, weights 0 to 4, count up to 4.
     void (*weigh[2])(const void *const *row, const int *weight, int count, uint32_t *to, int width);

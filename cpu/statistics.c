@@ -29,15 +29,14 @@ static void count_bytes(const uint8_t *row, int width, struct counts *counts)
         counts->bin[0][row[x]]++;
 }
 
-static void count_words(const uint16_t *row, int width, int depth, struct counts *counts,
-                        struct statistics *part)
+static inline void count_limited(const uint16_t *row, int width, int depth, uint32_t most,
+                                 struct counts *counts, struct statistics *part)
 {
-    const uint32_t most = (uint32_t)max_sample(depth);
     const int shift = depth - 8;
     uint32_t low = UINT16_MAX, high = 0;
     uint64_t sum = 0, squares = 0;
     for (int x = 0; x < width; x++) {
-        uint32_t value = row[x] < most ? row[x] : most;
+        uint32_t value = most == UINT16_MAX || row[x] < most ? row[x] : most;
         low = value < low ? value : low;
         high = value > high ? value : high;
         sum += value;
@@ -48,6 +47,17 @@ static void count_words(const uint16_t *row, int width, int depth, struct counts
     part->high = high > part->high ? high : part->high;
     part->sum += sum;
     part->squares += squares;
+}
+
+// Samples are limited in rows that have some above their depth: looking costs less.
+static void count_words(const struct whole_work *work, const uint16_t *row, struct counts *counts,
+                        struct statistics *part)
+{
+    uint16_t most = (uint16_t)max_sample(work->depth);
+    if (work->rows->any_bit(row, (uint16_t)~most, work->width))
+        count_limited(row, work->width, work->depth, most, counts, part);
+    else
+        count_limited(row, work->width, work->depth, UINT16_MAX, counts, part);
 }
 
 static void add_counts(const struct counts *counts, struct statistics *part)
@@ -77,7 +87,7 @@ static void count_rows(const struct whole_work *work, int first, int last, struc
     for (int y = first; y < last; y++) {
         const void *row = (const uint8_t *)work->from + y * work->from_stride;
         if (work->depth > 8)
-            count_words(row, work->width, work->depth, &counts, part);
+            count_words(work, row, &counts, part);
         else
             count_bytes(row, work->width, &counts);
     }
