@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/app.h"
+
 // ---- ffmpeg's options ----
 
 #define SOUND "sound is copied as it is"
@@ -176,7 +178,7 @@ bool is_letter_group(const char *text, const char *letters)
     return true;
 }
 
-enum { NAME_MOST = 31 };
+enum { NAME_MOST = 31, NAMES_MAX = 64 };
 
 // Letters to insert, delete or replace; both words have up to NAME_MOST.
 static int distance(const char *a, int a_length, const char *b, int b_length)
@@ -225,4 +227,17 @@ void refuse_option(const char *text, const char *const *names)
     if (near)
         fprintf(stderr, "did you mean '%s%s'? ", strchr(near, ':') ? "-" : "--", near);
     fprintf(stderr, "'sluice --help' lists them\n");
+}
+
+void refuse_stage(const char *name)
+{
+    const char *names[NAMES_MAX + 1] = {NULL};
+    struct sluice_stage_info stage;
+    for (int index = 0; index < NAMES_MAX && !sluice_stage(index, &stage); index++)
+        names[index] = stage.name;
+    const char *near = nearest(name, strlen(name), names);
+    fprintf(stderr, "sluice: there is no stage '%s'; ", name);
+    if (near)
+        fprintf(stderr, "did you mean '%s'? ", near);
+    fprintf(stderr, "'sluice stages' lists them\n");
 }

@@ -15,5 +15,8 @@ bool hint_at_format(const char *chain);
 // first that takes a value. `letters` is getopt's string.
 bool is_letter_group(const char *text, const char *letters);
 
+// Say that there is no stage `name`, and which is spelled nearly so.
+void refuse_stage(const char *name);
+
 // Say that there is no option `text`, and which of `names` (ended by NULL) is spelled nearly so.
 void refuse_option(const char *text, const char *const *names);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "app/app.h"
+#include "app/hints.h"
 
 static void print_default(const struct sluice_option_info *option)
 {
@@ -72,6 +73,6 @@ int stages_command(struct settings *settings)
         printf("\n'sluice stages NAME' tells all of one of them, 'sluice stages all' of each.\n");
     if (found)
         return EXIT_WHOLE;
-    fprintf(stderr, "sluice: there is no stage '%s'; 'sluice stages' lists them\n", topic);
+    refuse_stage(topic);
     return EXIT_USAGE;
 }

@@ -14,8 +14,9 @@ static void print_damage(const struct sluice_summary *summary, FILE *to)
         fprintf(to, "damaged   %lld packet%s came damaged or could not be decoded\n",
                 (long long)summary->packets_damaged, summary->packets_damaged == 1 ? "" : "s");
     if (summary->frames_damaged)
-        fprintf(to, "damaged   %lld frame%s decoded with errors, kept as the decoder left them\n",
-                (long long)summary->frames_damaged, summary->frames_damaged == 1 ? "" : "s");
+        fprintf(to, "damaged   %lld frame%s decoded with errors, kept as the decoder left %s\n",
+                (long long)summary->frames_damaged, summary->frames_damaged == 1 ? "" : "s",
+                summary->frames_damaged == 1 ? "it" : "them");
     if (summary->truncated)
         fprintf(to, "damaged   %s %s\n", summary->input,
                 summary->losses ? "was lost and did not come back"

@@ -93,10 +93,13 @@ static void add_time(struct line *line, int rank, const char *before, double sec
     add_piece(line, rank, "%s%02ld:%02ld:%02ld", before, whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-// 0: unknown. Frames that an encoder still holds are not done.
+// 0: unknown. Frames that an encoder still holds are not done; at the end, also of a run that was
+// stopped, no others come.
 static double part_done(const struct sluice_progress *now)
 {
     double done = (double)(now->frames - now->frames_pending);
+    if (now->flushing || now->stopping)
+        return now->frames ? done / (double)now->frames : 0;
     if (now->frames_total > 0)
         return done / (double)now->frames_total;
     if (now->media_total <= 0 || !now->frames)

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -80,6 +81,7 @@ def test_stages_describes_one_stage(run):
     assert text.startswith("gaussian=sigma:") and "sobel" not in text
     assert run("stages", "gausian").code == 2
     assert run("help", "gaussian").text == text and run("help").text == run("--help").text
+    assert "did you mean 'gaussian'?" in run("help", "gausian").stderr
 
 
 def test_plan_shows_passes(run, clips):
@@ -1234,6 +1236,21 @@ def test_progress_says_that_the_encoder_gives_what_it_holds(run, late):
     held = [int(frames) for frames, _ in ending]
     assert held == sorted(held, reverse=True) and held[-1] < held[0] <= 60, result.stderr
     assert all(int(part) < 100 for frames, part in ending if int(frames) > 0)
+
+
+def test_progress_of_what_was_stopped_is_of_the_frames_that_are_in(tmp_path, late):
+    tools.ffmpeg("-stream_loop", 9, "-i", tmp_path / "in.mkv", "-c", "copy", tmp_path / "long.mkv")
+    job = subprocess.Popen([tools.SLUICE, "long.mkv", "out.mkv", "-f", "null", "--preset", "slower",
+                            "--option", "threads=1"], cwd=tmp_path, text=True, stderr=subprocess.PIPE,
+                           env=tools.environment())
+    while not job.stderr.readline().startswith("frame "):
+        pass
+    job.send_signal(signal.SIGINT)
+    said = job.communicate(timeout=20)[1]
+    lines = re.findall(r"^frame (\d+)  .*  encoding the last (\d+)(?:  (\d+) %)?", said, re.M)
+    assert job.returncode == 130, said
+    for frames, held, part in lines:
+        assert int(part or 0) == pytest.approx(100 - 100 * int(held) / int(frames), abs=1), said
 
 
 @pytest.mark.parametrize("outputs", [["out.mkv", *LATE], ["out.mkv", *LATE, "-o", "hash:h.txt"],
