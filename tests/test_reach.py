@@ -225,9 +225,12 @@ def test_who_is_on_the_other_side_of_tls_is_said(run, clips, certificate):
             asked = len(site.asked)
             result = run(f"{url}/{name}", "null:", "--tls-verify")
             assert result.code == 4 and len(site.asked) == asked, result.stderr
+            assert "certificate" in result.stderr, result.stderr
             result = run(f"{url}/{name}".replace("localhost", "127.0.0.1"), "null:", "--ca-file",
                          certificate / "cert")
             assert result.code == 4 and len(site.asked) == asked, result.stderr
+        result = run(f"{url}/clip.ts", "null:", "--ca-file", "nosuch.pem")
+        assert result.code == 2 and "--ca-file: nosuch.pem cannot be read" in result.stderr, result.stderr
         result = run(f"{url}/down.m3u8", "null:")
         assert result.code == 4 and "by https only" in result.stderr, result.stderr
         with Site(clips) as plain:

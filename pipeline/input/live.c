@@ -541,7 +541,8 @@ enum status live_open(const struct live_request *request, const struct log *log,
                       request->name, host);
     tell_refusal(made);
     if (status == STATUS_EOF)
-        status = check_failed(log, STATUS_INPUT, error, "%s cannot be opened", request->name);
+        status = check_failed(log, STATUS_INPUT, error, "%s cannot be opened%s", request->name,
+                              error == AVERROR(EIO) ? reach_doubt(request->reach) : "");
     if (!status)
         status = make_tracks(made);
     note_alive(made);

@@ -304,6 +304,14 @@ const char *reach_peer_name(const struct reach *reach)
     return names[reach_peer(reach)];
 }
 
+const char *reach_doubt(const struct reach *reach)
+{
+    return reach_peer(reach) == REACH_PEER_VERIFIED
+               ? ", perhaps because the server's certificate is not valid, on which --tls-verify "
+                 "and --ca-file insist (-v shows more)"
+               : "";
+}
+
 // ---- life ----
 
 static bool copy_text(const char *from, char **to)

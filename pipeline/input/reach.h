@@ -61,6 +61,10 @@ enum reach_peer {
 enum reach_peer reach_peer(const struct reach *reach);
 const char *reach_peer_name(const struct reach *reach); // "verified", "unverified"; NULL: plain
 
+// What to add to an "Input/output error" of a connection, which may be that the other side was not
+// believed; "" where nobody insists on that.
+const char *reach_doubt(const struct reach *reach);
+
 // Whether this FFmpeg can verify the other side of such an address.
 bool reach_can_verify(const char *url);
 

@@ -1,5 +1,6 @@
 #include "pipeline/input/source_open.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <libavcodec/avcodec.h>
 #include <libavutil/avstring.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pipeline/input/camera.h"
 #include "pipeline/ffmpeg/check.h"
@@ -247,8 +249,9 @@ static enum status read_header(struct source *source, struct opening *opening)
                     "of those from HTTP sluice follows HLS only",
                     source->name);
     if (error < 0)
-        return check_failed(source->log, STATUS_INPUT, error, "%s cannot be read%s%s", source->name,
-                            demuxer ? " as " : "", demuxer ? demuxer->name : "");
+        return check_failed(source->log, STATUS_INPUT, error, "%s cannot be read%s%s%s",
+                            source->name, demuxer ? " as " : "", demuxer ? demuxer->name : "",
+                            error == AVERROR(EIO) ? reach_doubt(source->reach) : "");
     const AVDictionaryEntry *left = av_dict_get(opening->options, "", NULL, AV_DICT_IGNORE_SUFFIX);
     if (!left)
         return STATUS_OK;
@@ -480,6 +483,9 @@ static enum status make_reach(struct source *source, const struct source_request
                     LIBAVFORMAT_VERSION_MAJOR, rtsp ? "rtsps" : "rtmpts",
                     rtsp ? "a newer one can" : "those of rtmps it can");
     }
+    if (address && wish.ca_file && access(wish.ca_file, R_OK))
+        return fail(source->log, STATUS_USAGE, "--ca-file: %s cannot be read: %s", wish.ca_file,
+                    strerror(errno));
     source->reach = reach_create(&wish);
     return source->reach ? STATUS_OK : STATUS_MEMORY;
 }
