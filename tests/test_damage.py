@@ -1,6 +1,8 @@
 """What is told of damage: all that is damaged, and nothing that is whole."""
 
+import os
 import struct
+import subprocess
 import uuid
 
 import pytest
@@ -77,6 +79,29 @@ def test_what_is_missing_where_transport_streams_were_joined_is_damage(run, tmp_
         (tmp_path / "joined.ts").write_bytes(first + whole[1])
         result = run("-q", "joined.ts", "null:", "-f", "null")
         assert result.code == 3, result.stderr
+
+
+def test_a_hole_in_a_transport_stream_is_damage_and_not_its_end(run, tmp_path):
+    """Larger than what the demuxer searches at once, 64 KiB."""
+    whole = transport(tmp_path / "whole", "h264").read_bytes()
+    middle = len(whole) // SIZE // 2 * SIZE
+    (tmp_path / "hole.ts").write_bytes(whole[:middle] + bytes(500000) + whole[middle:])
+    result = run("hole.ts", "null:", "-f", "null")
+    assert result.code == 3 and "25 in = 25 out" in result.stderr, result.stderr
+    assert "1 packet came damaged" in result.stderr and "breaks off" not in result.stderr, result.stderr
+
+
+def test_a_file_that_becomes_shorter_while_it_is_read_is_cut(tmp_path):
+    file = tmp_path / "in.y4m"
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=320x240:rate=25", "-frames:v", 50, "-pix_fmt",
+                 "gray", file)
+    frame = 320 * 240 + len("FRAME\n")
+    job = subprocess.Popen([tools.SLUICE, file, "-", "-F", "y4m", "-f", "null", "--live"],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tools.environment())
+    job.stdout.read(frame)
+    os.truncate(file, file.stat().st_size - 5 * frame)
+    shown, said = job.communicate(timeout=20)
+    assert job.returncode == 3 and b"shorter while it was read" in said, said
 
 
 def test_segments_of_a_playlist_that_count_anew_are_whole(tmp_path, run):

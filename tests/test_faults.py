@@ -65,12 +65,14 @@ def test_empty_input(run, tmp_path, out):
     failed(run("empty.mp4", out / "o.mp4"), 4, out, "empty.mp4", "empty (0 bytes)", "expected")
 
 
+@pytest.mark.parametrize("format", [[], ["-F", "rawvideo", "--size", "64x48", "--pix-fmt", "gray"]])
+def test_empty_standard_input(run, out, format):
+    result = run(*format, "-", out / "o.mp4", input=b"")
+    failed(result, 4, out, "standard input", "empty (0 bytes)", "expected")
+
+
 def test_folder_as_input(run, tmp_path, out):
     failed(run(tmp_path, out / "o.mp4"), 4, out, str(tmp_path), "folder", "*.png")
-
-
-def test_empty_standard_input(run, tmp_path, out):
-    failed(run("-", out / "o.mp4", input=b""), 4, out, "standard input")
 
 
 def test_input_without_permission(tmp_path, clips, unprivileged):

@@ -406,6 +406,8 @@ static enum status say_no_frame(const struct sluice_job *job)
                     "%s has its index at the end, where a pipe cannot look first; give the file by "
                     "name, or one that was written with -movflags +faststart",
                     name);
+    if (source_is_empty(job->source))
+        return fail(&job->log, STATUS_INPUT, "%s is empty (0 bytes); a video was expected", name);
     decoder_explain(job->decoder, why, sizeof why);
     return fail(&job->log, STATUS_INPUT, "%s has no frame that can be decoded: %s", name, why);
 }

@@ -18,6 +18,8 @@ struct bytes {
     struct bytes_request request;
     AVIOContext *io;
     int fd;
+    int64_t size; // at the beginning; -1: of what is no regular file
+    bool came;
 };
 
 // ---- reading ----
@@ -31,11 +33,12 @@ static bool readable_soon(int fd)
 
 static int io_read(void *opaque, uint8_t *buffer, int size)
 {
-    const struct bytes *bytes = opaque;
+    struct bytes *bytes = opaque;
     while (!bytes->request.is_over(bytes->request.opaque)) {
         if (!readable_soon(bytes->fd))
             continue;
         ssize_t got = read(bytes->fd, buffer, (size_t)size);
+        bytes->came |= got > 0;
         if (got > 0)
             return (int)got;
         if (got == 0)
@@ -105,6 +108,8 @@ enum status bytes_open(const struct bytes_request *request, struct bytes **bytes
     enum status status = request->is_stdin ? STATUS_OK : open_file(*bytes);
     if (!status)
         status = make_io(*bytes);
+    if (!status)
+        (*bytes)->size = bytes_size(*bytes);
     if (status)
         bytes_close(bytes);
     return status;
@@ -142,4 +147,14 @@ int64_t bytes_size(const struct bytes *bytes)
     struct stat about;
     bool regular = !fstat(bytes->fd, &about) && S_ISREG(about.st_mode);
     return regular ? about.st_size : -1;
+}
+
+bool bytes_have_shrunk(const struct bytes *bytes)
+{
+    return bytes_size(bytes) < bytes->size;
+}
+
+bool bytes_came(const struct bytes *bytes)
+{
+    return bytes->came;
 }

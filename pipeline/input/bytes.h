@@ -35,3 +35,9 @@ size_t bytes_read_at(const struct bytes *bytes, int64_t at, uint8_t *to, size_t 
 
 // How many there are now; -1 of what is no regular file.
 int64_t bytes_size(const struct bytes *bytes);
+
+// Whether a regular file is shorter now than when it was opened.
+bool bytes_have_shrunk(const struct bytes *bytes);
+
+// Whether there was anything to read until now.
+bool bytes_came(const struct bytes *bytes);

@@ -175,6 +175,22 @@ static bool stalls(const struct source *source, int error)
            source_may_be_lost(source) && source->returns;
 }
 
+// A demuxer that knows nothing of what it looked at, as of a hole in a transport stream, wants to
+// be asked again. What is behind the hole is there still.
+static int read_past_holes(struct source *source, AVPacket *packet)
+{
+    AVIOContext *io = source->format->pb;
+    for (;;) {
+        int64_t before = io ? avio_tell(io) : 0;
+        int error = simulate_read(source->simulate, source->format, source->video, packet);
+        if (error != AVERROR(EAGAIN))
+            return error;
+        source->hole = true;
+        if (!io || avio_tell(io) <= before || source_is_over(source))
+            return error;
+    }
+}
+
 // What the demuxer has next, waiting while the source is lost.
 static int read_demuxer(struct source *source, AVPacket *packet)
 {
@@ -182,7 +198,7 @@ static int read_demuxer(struct source *source, AVPacket *packet)
         source_set_deadline(source, source->stall_ns);
         if (source_may_be_lost(source))
             source->deadline_ns = source->outage.since_ns ? 0 : meter_now_ns() + source->stall_ns;
-        int error = simulate_read(source->simulate, source->format, source->video, packet);
+        int error = read_past_holes(source, packet);
         if (!stalls(source, error))
             return error;
         log_print(source->log, LOG_WARNING, "%s is lost: no picture for %g s", source->name,
@@ -210,6 +226,24 @@ static void follow_outage(struct source *source, AVPacket *packet)
         packet->dts += lag;
 }
 
+// Somebody else shortened the file meanwhile.
+static bool has_shrunk(const struct source *source)
+{
+    if (!source->bytes || !bytes_have_shrunk(source->bytes))
+        return false;
+    log_print(source->log, LOG_WARNING, "%s became shorter while it was read", source->name);
+    return true;
+}
+
+// The picture behind a hole lacks what was there, or what came before it does.
+static void mark_hole(struct source *source, AVPacket *packet)
+{
+    if (!source->hole || packet->stream_index != source->video)
+        return;
+    packet->flags |= AV_PKT_FLAG_CORRUPT;
+    source->hole = false;
+}
+
 // Read what the demuxer has next.
 static enum status read_packet(struct source *source, AVPacket *packet)
 {
@@ -228,8 +262,10 @@ static enum status read_packet(struct source *source, AVPacket *packet)
     error = input_error(error, 0);
     if (error == AVERROR(ENOMEM))
         return STATUS_MEMORY;
-    if (error == AVERROR_EOF)
+    if (error == AVERROR_EOF) {
+        source->broken |= source->hole || has_shrunk(source);
         return STATUS_EOF;
+    }
     if (error < 0) {
         char words[AV_ERROR_MAX_STRING_SIZE];
         av_strerror(source_is_late(source) ? AVERROR(ETIMEDOUT) : error, words, sizeof words);
@@ -238,6 +274,7 @@ static enum status read_packet(struct source *source, AVPacket *packet)
         return STATUS_EOF;
     }
     mend_mark(source, packet);
+    mark_hole(source, packet);
     source->images_read += packet->stream_index == source->video;
     enum status status = STATUS_OK;
     if (may_jump(source))
@@ -315,6 +352,11 @@ static bool is_cut(const struct source *source)
     int64_t size = source->bytes ? bytes_size(source->bytes) : -1;
     const AVIndexEntry *last = last_index_entry(source_video(source));
     return size >= 0 && last && last->pos + last->size > size;
+}
+
+bool source_is_empty(const struct source *source)
+{
+    return source->bytes && !bytes_came(source->bytes);
 }
 
 bool source_lacks_index(const struct source *source)

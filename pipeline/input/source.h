@@ -61,6 +61,7 @@ struct source {
     bool returns;                // what is lost is waited for
     struct outage outage;        // of a file at its own pace
     bool broken;                 // reading failed before the end
+    bool hole;                   // the demuxer passed over something, told by the next picture
     int video;                   // the stream to filter
     int64_t start; // request.start as a timestamp of the file, in microseconds; or AV_NOPTS
     struct clock clock;
@@ -99,6 +100,9 @@ bool source_is_learned(const struct source *source);
 // MPEG-TS say so, which is for when nothing could be decoded.
 bool source_is_encrypted(const struct source *source);
 bool source_is_scrambled(const struct source *source);
+
+// Whether there was not a byte in it, as of a pipe whose writer failed.
+bool source_is_empty(const struct source *source);
 
 // Whether it is a MOV or MP4 out of a pipe that broke off before its index, which stands at the
 // end.

@@ -57,6 +57,9 @@ static enum status probe(struct source *source, const char *name, const AVInputF
     int error = reach_probe(bytes_io(source->bytes), name, source->format, format);
     if (atomic_load(source->stop))
         return STATUS_STOPPED;
+    if (source_is_empty(source))
+        return fail(source->log, STATUS_INPUT, "%s is empty (0 bytes); a video was expected",
+                    source->name);
     if (error < 0 || !*format)
         return fail(source->log, STATUS_INPUT,
                     "%s is in no format that this FFmpeg recognises; a video or an image was "
