@@ -70,7 +70,7 @@ int ladder_command(struct settings *settings); // of `sluice bench --ladder`
 int ctl_command(struct settings *settings);
 
 // A copy of the arguments, ended by NULL; the secrets among them are asterisks for `ps` from here
-// on. NULL without memory. It lives as long as the program.
+// on. NULL without memory. The caller frees it, behind what refers to it.
 char **arguments_take(int argc, char **argv);
 
 // What an argument stands for: the text in a file ("@FILE") or in a variable of the environment

@@ -9,14 +9,17 @@
 // ---- ps ----
 
 // Every user of the machine reads the command line of every process: secrets go from the memory
-// that the system shows of it.
+// that the system shows of it. The copy is one piece.
 char **arguments_take(int argc, char **argv)
 {
-    char **copy = calloc((size_t)argc + 1, sizeof *copy);
+    size_t list = ((size_t)argc + 1) * sizeof(char *), size = list;
+    for (int k = 0; k < argc; k++)
+        size += strlen(argv[k]) + 1;
+    char **copy = calloc(size, 1);
+    char *to = copy ? (char *)copy + list : NULL;
     for (int k = 0; copy && k < argc; k++) {
-        copy[k] = strdup(argv[k]);
-        if (!copy[k])
-            return NULL;
+        copy[k] = to;
+        to = stpcpy(to, argv[k]) + 1;
         sluice_blank_secrets(argv[k]);
     }
     return copy;

@@ -1,6 +1,7 @@
 // sluice: the program. See include/sluice/sluice.h for what it does, options.c for how it is asked.
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/app.h"
@@ -53,5 +54,6 @@ int main(int argc, char **argv)
         code = run[command](&settings);
     }
     settings_finish(&settings);
+    free(arguments);
     return finish_output(code);
 }

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -1559,3 +1560,15 @@ def test_a_file_that_is_used_is_not_written_again(tmp_path, clips, words, senten
     result = tools.sluice("in.mp4", *words, "-y", cwd=tmp_path)
     assert result.code == 2 and sentence in result.stderr, result.stderr
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_several_outputs_may_go_nowhere(run, clips):
+    result = run(clips["plain.mp4"], "null:", "-o", "null:", "-f", "tap=null:,gray")
+    assert result.code == 0, result.stderr
+
+
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrind")
+def test_the_command_line_is_not_leaked():
+    result = tools.execute(["valgrind", "-q", "--leak-check=full", "--errors-for-leak-kinds=definite",
+                            "--error-exitcode=9", tools.SLUICE, "--version"])
+    assert result.code == 0, result.stderr
