@@ -44,7 +44,7 @@ static enum status claim_outputs(const struct claiming *claiming)
     int count = sink_requests_of(claiming->config, outputs);
     count = sink_requests_add_taps(claiming->config, claiming->chain, outputs, count);
     for (int k = 0; k < count && k < OUTPUTS_MOST && !status; k++)
-        if (outputs[k].output)
+        if (outputs[k].output && strcmp(outputs[k].output, "null:"))
             status = claim(claiming, file_of(outputs[k].output));
     return status;
 }
