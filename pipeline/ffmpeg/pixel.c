@@ -267,6 +267,7 @@ enum AVPixelFormat pixel_choose(const struct format *from, int width, int height
         if (wishes.whole_chroma && (width % (1 << to.chroma_x) || height % (1 << to.chroma_y)))
             cost += 1 << 28;
         cost += unplayable_cost(&to, wishes.everywhere);
+        cost += wishes.opaque && to.alpha ? 1 << 28 : 0;
         // Of a yuvj format and its twin the one that says what is true.
         if (from->model == MODEL_YUV || from->model == MODEL_GRAY)
             cost += is_j(pixel) != (from->range == RANGE_FULL && to.model == MODEL_YUV);

@@ -197,8 +197,8 @@ static bool is_secure(const char *url)
 
 static void set_tls(const struct reach *reach, AVDictionary **options)
 {
-    if (reach->tls_verify)
-        av_dict_set(options, "tls_verify", "1", 0);
+    // Said either way: FFmpeg's own default changed with version 8.
+    av_dict_set(options, "tls_verify", reach->tls_verify ? "1" : "0", 0);
     if (reach->ca_file)
         av_dict_set(options, "ca_file", reach->ca_file, 0);
 }

@@ -123,7 +123,8 @@ struct pixel_wishes encoder_wishes(const AVCodec *codec)
     case AV_CODEC_ID_H264: // the encoders of these two refuse 4:2:0 of odd sizes
         return (struct pixel_wishes){.playable = true, .everywhere = 8, .whole_chroma = true};
     case AV_CODEC_ID_HEVC:
-        return (struct pixel_wishes){.playable = true, .everywhere = 10, .whole_chroma = true};
+        return (struct pixel_wishes){
+            .playable = true, .everywhere = 10, .opaque = true, .whole_chroma = true};
     case AV_CODEC_ID_AV1:
         return (struct pixel_wishes){.playable = true, .everywhere = 10};
     case AV_CODEC_ID_VP8:
