@@ -10,8 +10,9 @@ import pytest
 
 import tools
 
-# Shells start background jobs with SIGINT ignored, which children would inherit.
+# Shells start background jobs with SIGINT ignored, and nohup SIGHUP, which children would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser):

@@ -42,7 +42,7 @@ struct pixel_wishes {
     bool playable;  // 4:2:0 rather than monochrome, or than 4:4:4 made from RGB
     int everywhere; // above 0: what every player of the codec decodes, Y'CbCr in 4:2:0 of up to so
                     // many bits, whatever is lost by it
-    bool opaque;       // no alpha: some builds of the encoder offer it and cannot make it
+    bool opaque;    // no alpha: some builds of the encoder offer it and cannot make it
     bool whole_chroma; // chroma planes that divide the picture without a rest
 };
 
