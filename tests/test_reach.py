@@ -75,6 +75,22 @@ def test_addresses_of_other_kinds_are_refused(run, name):
     assert result.code == 4 and "is no address that sluice opens" in result.stderr
 
 
+@pytest.mark.parametrize("name", ["{}/x", "lavfi:testsrc", "v4l2:/dev/video0", "-"])
+def test_a_file_is_a_file_whatever_its_name(run, tmp_path, clips, name):
+    """Scripts write file: ahead of names that they do not know."""
+    with Listener() as listener:
+        result = run("file:" + name.format(listener.url), "null:", "--frames", 1, timeout=20)
+        assert result.code == 4 and "No such file" in result.stderr, result.stderr
+        assert listener.calls == 0
+
+
+def test_an_output_that_is_to_be_a_file_is_one(run, tmp_path, clips):
+    for name, file in ("-", "-"), ("null:", "file:null:"):
+        result = run("-q", clips["plain.mp4"], f"file:{name}", "-F", "matroska", "--frames", 1)
+        assert result.code == 0 and not result.stdout, result.stderr
+        assert (tmp_path / file).stat().st_size > 500
+
+
 # ---- HTTP ----
 
 

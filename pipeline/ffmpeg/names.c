@@ -27,6 +27,18 @@ static bool exists(const char *name)
     return !stat(name, &about);
 }
 
+// Whether a name would be taken for something else than a file.
+static bool is_special(const char *name, bool is_output)
+{
+    static const char *const kinds[] = {"null:", "hash:", "display:", "mjpeg:"};
+    const char *format, *what;
+    for (size_t k = 0; is_output && k < sizeof kinds / sizeof *kinds; k++)
+        if (av_strstart(name, kinds[k], NULL))
+            return true;
+    return name_is_url(name) ||
+           (!is_output && name_is_device(name, &format, &what) && what != name);
+}
+
 const char *name_plain(const char *name, bool is_output)
 {
     static const char pipes[10][10] = {"/dev/fd/0", "/dev/fd/1", "/dev/fd/2", "/dev/fd/3",
@@ -35,8 +47,8 @@ const char *name_plain(const char *name, bool is_output)
     const char *end;
     if (exists(name))
         return name;
-    if (av_strstart(name, "file:", &end))
-        return end;
+    if (av_strstart(name, "file:", &end)) // whoever writes it wants a file and nothing else
+        return !strcmp(end, "-") ? "./-" : is_special(end, is_output) ? name : end;
     if (!av_strstart(name, "pipe:", &end) || (*end && (!isdigit((unsigned char)*end) || end[1])))
         return name;
     int number = *end ? *end - '0' : is_output;

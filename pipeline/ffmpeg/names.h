@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// The name without what FFmpeg's users put in front of files: "file:x" is x; "pipe:", and the pipe
-// of the number that is meant anyway, are "-", other pipes a name in /dev/fd. Points into `name` or
-// is static.
+// The name without what FFmpeg's users put in front of files: "file:x" is x, unless x alone would
+// be no file, as an address is; "pipe:", and the pipe of the number that is meant anyway, are "-",
+// other pipes a name in /dev/fd. Points into `name` or is static.
 const char *name_plain(const char *name, bool is_output);
 
 // "scheme://...".
