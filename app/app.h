@@ -8,7 +8,7 @@
 #include "bench/bench.h"
 #include "sluice/sluice.h"
 
-// Exit codes; signals add 128. README has the table.
+// Exit codes; signals add 128. docs/service.md has the table.
 enum {
     EXIT_WHOLE = 0,
     EXIT_OTHER = 1,
