@@ -119,10 +119,11 @@ def test_segments_of_a_playlist_that_count_anew_are_whole(tmp_path, run):
 # ---- the same again ----
 
 
+# Not in real time: an encoder that looks at the clock makes other files on a busy machine.
 @pytest.mark.parametrize("name, encoder", [
     ("o.avi", ["-c:v", "mjpeg"]), ("o.mp4", ["-c:v", "libx264", "-bf", "2"]),
     ("o.mp4", ["-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none"]),
-    ("o.avi", ["-c:v", "mpeg4", "-bf", "2"]), ("o.webm", ["-c:v", "libvpx", "-deadline", "realtime"]),
+    ("o.avi", ["-c:v", "mpeg4", "-bf", "2"]), ("o.webm", ["-c:v", "libvpx", "-deadline", "good", "-cpu-used", "4"]),
 ], ids=["mjpeg", "h264", "hevc", "mpeg4", "vp8"])
 def test_repeatable_gives_the_same_frames_of_damage_in_every_run(run, tmp_path, name, encoder):
     """What the decoder lacks is in memory that depends on the pace of the rest, as is its order."""
