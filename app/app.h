@@ -47,7 +47,7 @@ struct settings {
     int output_count;              // of all
     const char **options;          // of all outputs, each one's list ended by NULL
     int option_count;
-    char **texts; // of arguments that were read from elsewhere
+    char **texts; // arguments read from files and the environment
     int text_count;
     char error[1024]; // the first that terminal_log() was told; "": none
 };
@@ -73,9 +73,9 @@ int ctl_command(struct settings *settings);
 // on. NULL without memory. The caller frees it, behind what refers to it.
 char **arguments_take(int argc, char **argv);
 
-// What an argument stands for: the text in a file ("@FILE") or in a variable of the environment
-// ("env:NAME"), unless there is a file of that very name; any other is itself. NULL, with a
-// sentence, if there is no such text. Lives as long as the settings.
+// The text that an argument stands for: the one in a file ("@FILE") or in a variable of the
+// environment ("env:NAME"), unless there is a file of that very name; any other is itself. NULL,
+// with a sentence, if there is no such text. Lives as long as the settings.
 const char *argument_text(struct settings *settings, const char *argument);
 
 // Print the capture devices. Returns the exit code.
@@ -127,8 +127,8 @@ void print_summary(const struct sluice_job *job, FILE *to);
 bool write_json(const struct settings *settings, const struct sluice_job *job,
                 enum sluice_status status, int exit_code);
 
-// What figures were measured on. machine_about() is for people: "sluice 0.1.0; AMD EPYC 9R14;
-// NVIDIA H200, compute capability 9.0", the last being `device`.
+// The machine that figures were measured on. machine_about() is for people: "sluice 0.1.0; AMD EPYC
+// 9R14; NVIDIA H200, compute capability 9.0", the last being `device`.
 void processor_name(char *to, size_t size);
 void machine_about(char *to, size_t size, const char *device);
 

@@ -29,7 +29,7 @@ char **arguments_take(int argc, char **argv)
 
 enum { TEXT_MOST = 1 << 16 };
 
-// What stands in the file, without the white space at its end; NULL with a sentence. The caller
+// The file's text, without the white space at its end; NULL with a sentence. The caller
 // frees it.
 static char *read_text(const char *file)
 {

@@ -135,7 +135,7 @@ enum { LABEL = 46, CHARACTER = 8, LENGTH = 400, LINE = SVG_LINE, VALUE = 100, RA
 
 struct chart {
     struct svg svg;
-    int left;     // of the bars
+    int left;     // x where bars begin
     double scale; // pixels of a unit, of the group
     const char *unit;
 };

@@ -1,4 +1,4 @@
-// What is said to a command line that sluice does not understand, and to one that ffmpeg would.
+// Hints: answers to command lines that sluice does not understand, and to those that ffmpeg would.
 #pragma once
 
 #include <stdbool.h>

@@ -262,7 +262,7 @@ static void draw_size(struct chart *chart, const struct row *row, int rows)
     svg->y += LINE;
 }
 
-// What it was measured on: of the processor so many threads, and the GPU.
+// The subtitle: the processor with its threads, and the GPU.
 static void name_devices(const struct table *table, char *text, size_t size)
 {
     const char *threads = "", *gpu = "no GPU";

@@ -89,7 +89,7 @@ static const struct row rows[] = {
     {ID_PIX_FMT, 0, "pix-fmt", "NAME",
      "what raw video and devices have (also mjpeg); what the output\n"
      "                               gets (what the encoder takes and plays everywhere)"},
-    {ID_PIXFMT, 0, "pixfmt", "NAME", NULL}, // of the input, wherever it stands
+    {ID_PIXFMT, 0, "pixfmt", "NAME", NULL}, // former name: the input's, wherever it stands
     {0, 0, NULL, NULL, "Input"},
     {ID_SIZE, 0, "size", "WxH", "of raw video and devices, and of bench's frames"},
     {ID_RATE, 0, "rate", "FPS", "of raw video, devices and image sequences (25)"},
@@ -599,7 +599,7 @@ static bool is_long(const char *text)
     return false;
 }
 
-// What getopt did not take: it has no value to give, may be several, or is none.
+// An option that getopt did not take: it has no value to give, may be several, or is none.
 static int refused_option(const char *text)
 {
     if (optopt >= ID_CHAIN && optopt < ID_LAST)
@@ -614,7 +614,7 @@ static int refused_option(const char *text)
     return EXIT_USAGE;
 }
 
-// What getopt would take apart letter by letter: -nostdin as -n -o stdin, -hwaccel as -h.
+// Words that getopt would take apart letter by letter: -nostdin as -n -o stdin, -hwaccel as -h.
 static int check_argument(const struct tables *tables, const char *text, const char *next)
 {
     if (text[0] != '-' || !text[1] || !strcmp(text, "--"))
@@ -649,7 +649,7 @@ static int missing_names(const struct settings *settings, enum command command)
     return EXIT_USAGE;
 }
 
-// What a run writes besides must be nothing that it reads or writes otherwise, and may replace
+// Files beside the output must be none that the run reads or writes otherwise, and may replace
 // files only where that was asked for.
 static int check_reports(struct settings *settings, enum command command)
 {
