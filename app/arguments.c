@@ -27,17 +27,17 @@ char **arguments_take(int argc, char **argv)
 
 // ---- texts that are kept elsewhere ----
 
-enum { TEXT_MOST = 1 << 16 };
+enum { MAX_TEXT = 1 << 16 };
 
 // The file's text, without the white space at its end; NULL with a sentence. The caller
 // frees it.
 static char *read_text(const char *file)
 {
-    char *text = calloc(TEXT_MOST + 1, 1);
+    char *text = calloc(MAX_TEXT + 1, 1);
     FILE *from = text ? fopen(file, "r") : NULL;
-    size_t length = from ? fread(text, 1, TEXT_MOST + 1, from) : 0;
+    size_t length = from ? fread(text, 1, MAX_TEXT + 1, from) : 0;
     const char *why = !from || ferror(from) ? strerror(errno)
-                      : length > TEXT_MOST  ? "it is larger than 64 KiB"
+                      : length > MAX_TEXT   ? "it is larger than 64 KiB"
                                             : NULL;
     if (from)
         fclose(from);

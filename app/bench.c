@@ -6,7 +6,7 @@
 
 #include "app/app.h"
 
-enum { ROWS_MOST = 256 };
+enum { MAX_ROWS = 256 };
 
 struct row {
     char group[16], name[512], size[16], unit[16], reference[32], device[96];
@@ -14,7 +14,7 @@ struct row {
 };
 
 struct table {
-    struct row row[ROWS_MOST];
+    struct row row[MAX_ROWS];
     int rows;
     bool quiet;
 };
@@ -50,7 +50,7 @@ static void print_row(const struct row *row)
 static void add_row(void *opaque, const struct sluice_bench_row *from)
 {
     struct table *table = opaque;
-    if (table->rows == ROWS_MOST)
+    if (table->rows == MAX_ROWS)
         return;
     struct row *row = &table->row[table->rows++];
     snprintf(row->group, sizeof row->group, "%s", from->group);

@@ -178,12 +178,12 @@ bool is_letter_group(const char *text, const char *letters)
     return true;
 }
 
-enum { NAME_MOST = 31, NAMES_MAX = 64 };
+enum { MAX_NAME = 31, NAMES_MAX = 64 };
 
-// Letters to insert, delete or replace; both words have up to NAME_MOST.
+// Letters to insert, delete or replace; both words have up to MAX_NAME.
 static int distance(const char *a, int a_length, const char *b, int b_length)
 {
-    int row[NAME_MOST + 1];
+    int row[MAX_NAME + 1];
     for (int x = 0; x <= b_length; x++)
         row[x] = x;
     for (int y = 1; y <= a_length; y++) {
@@ -203,10 +203,10 @@ static int distance(const char *a, int a_length, const char *b, int b_length)
 static const char *nearest(const char *word, size_t length, const char *const *names)
 {
     const char *best = NULL;
-    int least = length > NAME_MOST ? 0 : (int)(length + 2) / 3;
+    int least = length > MAX_NAME ? 0 : (int)(length + 2) / 3;
     for (; *names && length > 1; names++) {
         size_t other = strlen(*names);
-        if (other > NAME_MOST)
+        if (other > MAX_NAME)
             continue;
         int apart = distance(word, (int)length, *names, (int)other);
         if (!strncmp(*names, word, length) && length > 2)

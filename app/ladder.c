@@ -6,7 +6,7 @@
 
 #include "app/app.h"
 
-enum { ROWS_MOST = 64 };
+enum { MAX_ROWS = 64 };
 
 // What an article that climbs the same steps reports of its best one, on the machine of its author.
 static const double article_over_one = 12.6, article_over_all = 3.8;
@@ -19,7 +19,7 @@ struct row {
 };
 
 struct table {
-    struct row row[ROWS_MOST];
+    struct row row[MAX_ROWS];
     int rows;
     bool quiet;
 };
@@ -81,7 +81,7 @@ static void print_row(const struct row *row)
 static void add_row(void *opaque, const struct sluice_ladder_row *from)
 {
     struct table *table = opaque;
-    if (table->rows == ROWS_MOST)
+    if (table->rows == MAX_ROWS)
         return;
     struct row *row = &table->row[table->rows++];
     *row = (struct row){.rung = from->rung,
@@ -159,7 +159,7 @@ static bool write_rows(const struct table *table, const struct settings *setting
 
 enum { LEFT = 360, LENGTH = 390, FIGURES = 320, LINE = SVG_LINE };
 
-static const double axis_least = 0.5;
+static const double min_axis = 0.5;
 
 struct chart {
     struct svg svg;
@@ -168,7 +168,7 @@ struct chart {
 
 static double axis(const struct chart *chart, double times)
 {
-    double share = log(times / axis_least) / log(chart->most / axis_least);
+    double share = log(times / min_axis) / log(chart->most / min_axis);
     return share > 0 ? LENGTH * share : 0;
 }
 

@@ -257,8 +257,8 @@ static json_t *run_json(const struct sluice_summary *summary)
 {
     return json_pack("{s:o, s:o, s:o, s:i, s:I}", "backend", text_or_null(summary->backend),
                      "device", text_or_null(summary->device), "decoder",
-                     text_or_null(summary->decoder), "ring", summary->ring, "memory_most",
-                     (json_int_t)summary->memory_most);
+                     text_or_null(summary->decoder), "ring", summary->ring, "max_memory",
+                     (json_int_t)summary->max_memory);
 }
 
 static json_t *frames_json(const struct sluice_summary *summary)

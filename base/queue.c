@@ -11,7 +11,7 @@
 struct queue {
     int capacity;
     void (*drop)(void *item);
-    int64_t bytes_most;
+    int64_t max_bytes;
     int64_t (*weigh)(const void *item); // NULL: only the number counts
     struct monitor lock;
     // ---- guarded by lock ----
@@ -41,7 +41,7 @@ enum status queue_create(int capacity, int writers, void (*drop)(void *item), st
 
 void queue_limit(struct queue *queue, int64_t bytes, int64_t (*weigh)(const void *item))
 {
-    queue->bytes_most = bytes;
+    queue->max_bytes = bytes;
     queue->weigh = weigh;
 }
 
@@ -73,7 +73,7 @@ static int64_t weight_of(const struct queue *queue, const void *item)
 static bool is_full_locked(const struct queue *queue, int64_t more)
 {
     return queue->count == queue->capacity ||
-           (queue->weigh && queue->count && queue->bytes + more > queue->bytes_most);
+           (queue->weigh && queue->count && queue->bytes + more > queue->max_bytes);
 }
 
 static void take_locked(struct queue *queue, void *item, int64_t weight)

@@ -12,7 +12,7 @@
 #include "bench/bench.h"
 #include "bench/subject.h"
 
-enum { RUNS = 50, QUICK_RUNS = 5, QUICK_SHAPES = 2, SIDE_MOST = 65535, TIMES_MOST = 1000 };
+enum { RUNS = 50, QUICK_RUNS = 5, QUICK_SHAPES = 2, MAX_SIDE = 65535, MAX_TIMES = 1000 };
 
 // A run filters as many pictures as fill this, or one: a clock tells little of a few microseconds.
 static const int64_t run_ns = 2000000;
@@ -173,7 +173,7 @@ static enum status run_all(const struct climb *climb, struct runner *runner, dou
     if (!status)
         status = run(runner, &ms[0]);
     double times = (double)run_ns * 1e-6 / ms[0];
-    runner->times = times < 1 ? 1 : times > TIMES_MOST ? TIMES_MOST : (int)times;
+    runner->times = times < 1 ? 1 : times > MAX_TIMES ? MAX_TIMES : (int)times;
     for (int k = 0; k < climb->runs && !status; k++)
         status = run(runner, &ms[k]);
     return status;
@@ -576,9 +576,9 @@ static enum status check_config(const struct climb *climb, struct shape *own)
                     what);
     enum status status =
         config->input_size ? shape_parse(config->input_size, &climb->log, own) : STATUS_OK;
-    if (!status && (own->width > SIDE_MOST || own->height > SIDE_MOST))
+    if (!status && (own->width > MAX_SIDE || own->height > MAX_SIDE))
         return fail(&climb->log, STATUS_USAGE, "--size is '%s'; the ladder's sides go up to %d",
-                    config->input_size, SIDE_MOST);
+                    config->input_size, MAX_SIDE);
     return status;
 }
 

@@ -214,7 +214,7 @@ static enum status await_newest_first(struct subject *subject, int64_t from, int
 // frames cost the GPU.
 static enum status run_resident(struct subject *subject, int64_t ns, int64_t *frames)
 {
-    struct work work[TOGETHER_MOST];
+    struct work work[MAX_TOGETHER];
     int64_t begin = meter_now_ns(), submitted = 0, waited = 0;
     enum status status = STATUS_OK;
     while (!status && (submitted < subject->slots || meter_now_ns() - begin < ns)) {

@@ -5,7 +5,7 @@
 
 #include "plan/backend.h"
 
-enum { TOGETHER_MOST = 8, SHAPES = 3 };
+enum { MAX_TOGETHER = 8, SHAPES = 3 };
 
 // Frames that stay on the GPU are submitted several together, as a library could; those between
 // host and GPU one by one, as a job does.

@@ -33,8 +33,8 @@ struct cpu_backend {
 // then to the waiting thread.
 struct cpu_slot {
     struct work work;
-    struct image target[PICTURES_MOST]; // of the work: all pictures
-    uint8_t **buffer;                   // the plan's, of this slot
+    struct image target[MAX_PICTURES]; // of the work: all pictures
+    uint8_t **buffer;                  // the plan's, of this slot
     void **side;          // the program's, where an operation reads it; NULL: the frame's alone
     struct whole **whole; // of each pass; NULL: none
     long long ticket;     // the order of submission
@@ -127,7 +127,7 @@ static void run_whole(const struct cpu_executor *self, const struct cpu_slot *sl
 static void run_band(const struct cpu_executor *self, const struct worker *worker,
                      const struct cpu_slot *slot, int number, int band)
 {
-    struct image source = slot->work.source, field[PICTURES_MOST];
+    struct image source = slot->work.source, field[MAX_PICTURES];
     struct phase phase = self->phase[number % self->phases];
     struct stream_memory memory = {&source, slot->target, slot->buffer, self->buffer_stride};
     if (slot->work.fields) {

@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/minmax.h"
+
 enum { ROWS_A_TURN = 8 };
 
 struct cpu_ladder {
@@ -29,21 +31,11 @@ struct cpu_ladder {
 
 // ---- a row of the result ----
 
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static int most(int a, int b)
-{
-    return a > b ? a : b;
-}
-
 static void separable_row(const struct ladder_task *task, int y, uint16_t *between)
 {
     const struct ladder_filter *filter = &task->filter;
     const uint32_t *tap = filter->tap + LADDER_RADIUS;
-    int above = most(-LADDER_RADIUS, -y), below = least(LADDER_RADIUS, task->height - 1 - y);
+    int above = max_int(-LADDER_RADIUS, -y), below = min_int(LADDER_RADIUS, task->height - 1 - y);
     for (int x = 0; x < task->width; x++) {
         uint32_t sum = 1u << filter->column_shift >> 1;
         for (int k = above; k <= below; k++)
@@ -52,7 +44,7 @@ static void separable_row(const struct ladder_task *task, int y, uint16_t *betwe
     }
     uint8_t *target = task->target + y * task->target_stride;
     for (int x = 0; x < task->width; x++) {
-        int left = most(-LADDER_RADIUS, -x), right = least(LADDER_RADIUS, task->width - 1 - x);
+        int left = max_int(-LADDER_RADIUS, -x), right = min_int(LADDER_RADIUS, task->width - 1 - x);
         uint32_t sum = 1u << filter->row_shift >> 1;
         for (int k = left; k <= right; k++)
             sum += tap[k] * between[x + k];
@@ -63,9 +55,9 @@ static void separable_row(const struct ladder_task *task, int y, uint16_t *betwe
 static void square_row(const struct ladder_task *task, int y)
 {
     uint8_t *target = task->target + y * task->target_stride;
-    int above = most(-LADDER_RADIUS, -y), below = least(LADDER_RADIUS, task->height - 1 - y);
+    int above = max_int(-LADDER_RADIUS, -y), below = min_int(LADDER_RADIUS, task->height - 1 - y);
     for (int x = 0; x < task->width; x++) {
-        int left = most(-LADDER_RADIUS, -x), right = least(LADDER_RADIUS, task->width - 1 - x);
+        int left = max_int(-LADDER_RADIUS, -x), right = min_int(LADDER_RADIUS, task->width - 1 - x);
         uint32_t sum = 1u << LADDER_SQUARE_BITS >> 1;
         for (int b = above; b <= below; b++) {
             const uint8_t *source = task->source + (y + b) * task->source_stride + x;
@@ -84,7 +76,7 @@ static void make_rows(struct cpu_ladder *self, enum ladder_step step, uint16_t *
     const struct ladder_task *task = &self->task;
     int first;
     while ((first = atomic_fetch_add(&self->next_row, ROWS_A_TURN)) < task->height)
-        for (int y = first; y < least(first + ROWS_A_TURN, task->height); y++) {
+        for (int y = first; y < min_int(first + ROWS_A_TURN, task->height); y++) {
             if (step == LADDER_SQUARE)
                 square_row(task, y);
             else

@@ -93,7 +93,7 @@ static inline lanes16 lanes_pack(lanes32s low, lanes32s high)
 }
 
 // Of signed lanes.
-static inline lanes16 lanes_least(lanes16 a, lanes16 b)
+static inline lanes16 lanes_min(lanes16 a, lanes16 b)
 {
     return (lanes16)LANES_CALL(min_epi16, a, b);
 }
@@ -107,7 +107,7 @@ static inline lanes16 lanes_magnitude(lanes16 a)
 #endif
 }
 
-static inline lanes16 lanes_greatest(lanes16 a, lanes16 b)
+static inline lanes16 lanes_max(lanes16 a, lanes16 b)
 {
     return (lanes16)LANES_CALL(max_epi16, a, b);
 }
@@ -185,11 +185,11 @@ static inline lanes8x2 lanes_turn_8(lanes16 even, lanes16 odd)
     return (lanes8x2)LANES_CALL(shuffle_epi8, halves, lanes_load(turn));
 #else
     lanes16 full = (lanes16){0} + 255;
-    return (lanes8x2)(lanes_least(even, full) | lanes_least(odd, full) << 8);
+    return (lanes8x2)(lanes_min(even, full) | lanes_min(odd, full) << 8);
 #endif
 }
 
-static inline lanes8x2 lanes_least_8(lanes8x2 a, lanes8x2 b)
+static inline lanes8x2 lanes_min_8(lanes8x2 a, lanes8x2 b)
 {
     return (lanes8x2)LANES_CALL(min_epu8, a, b);
 }

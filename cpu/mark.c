@@ -1,24 +1,15 @@
 // OP_MARK: each band copies its rows and draws the parts of frames that lie there.
 #include <stdlib.h>
 
+#include "base/minmax.h"
 #include "cpu/whole.h"
-
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static int most(int a, int b)
-{
-    return a > b ? a : b;
-}
 
 static void draw_row(const struct whole_work *work, struct match_box box, int line, int value,
                      int y)
 {
     const struct op_mark *f = &work->op->mark;
-    int first = most((box.left - line) >> f->shift_x, 0);
-    int end = least(((box.right + line - 1) >> f->shift_x) + 1, work->width);
+    int first = max_int((box.left - line) >> f->shift_x, 0);
+    int end = min_int(((box.right + line - 1) >> f->shift_x) + 1, work->width);
     void *row = (uint8_t *)work->to + y * work->to_stride;
     for (int x = first; x < end; x++) {
         if (!match_is_framed(box, line, x, y, f->shift_x, f->shift_y))
@@ -36,8 +27,8 @@ static void draw_frame(const struct whole_work *work, const struct op_found *fou
     const struct op_mark *f = &work->op->mark;
     const struct op_template *t = &f->templates[found->number];
     struct match_box box = match_box_of(found, t->width, t->height);
-    int first = most((box.top - line) >> f->shift_y, top);
-    int end = least(((box.bottom + line - 1) >> f->shift_y) + 1, bottom);
+    int first = max_int((box.top - line) >> f->shift_y, top);
+    int end = min_int(((box.bottom + line - 1) >> f->shift_y) + 1, bottom);
     for (int y = first; y < end; y++)
         draw_row(work, box, line, f->value[found->number], y);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "cpu/fft.h"
 #include "cpu/whole.h"
 
@@ -77,16 +78,6 @@ struct match_whole {
     struct list best;
 };
 
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static int most(int a, int b)
-{
-    return a > b ? a : b;
-}
-
 // ---- lists ----
 
 static enum status list_add(struct list *list, struct match_place place)
@@ -115,8 +106,8 @@ static void band_places(const struct match_whole *self, const struct pattern *pa
                         int *first, int *end)
 {
     int middle = pattern->template->height / 2;
-    *first = most(whole_band_row(self->height, band, self->bands) - middle, 0);
-    *end = least(whole_band_row(self->height, band + 1, self->bands) - middle, pattern->rows);
+    *first = max_int(whole_band_row(self->height, band, self->bands) - middle, 0);
+    *end = min_int(whole_band_row(self->height, band + 1, self->bands) - middle, pattern->rows);
     if (band == self->bands - 1)
         *end = pattern->rows;
 }
@@ -153,8 +144,8 @@ static void load_rows(const struct match_whole *self, const struct whole_work *w
         band_places(self, &self->pattern[k], number, &begin, &stop);
         if (begin >= stop)
             continue;
-        first = least(first, begin);
-        end = most(end, stop - 1 + self->pattern[k].template->height);
+        first = min_int(first, begin);
+        end = max_int(end, stop - 1 + self->pattern[k].template->height);
     }
     band->first = first;
     for (int y = first; y < end && band->part[PART_SAMPLES]; y++)
@@ -169,10 +160,10 @@ static void slab_products(const struct match_whole *self, struct band *band,
                           int y)
 {
     const struct correlation *how = &pattern->correlation[sum];
-    int rows = least(how->slab_rows, pattern->template->height - slab * how->slab_rows);
+    int rows = min_int(how->slab_rows, pattern->template->height - slab * how->slab_rows);
     const uint8_t *from = band->part[part];
     for (int j = 0; j < rows + MATCH_ROWS - 1; j++) {
-        int row = least(y + slab * how->slab_rows + j, self->height - 1);
+        int row = min_int(y + slab * how->slab_rows + j, self->height - 1);
         band->row[j] = from + (row - band->first) * self->part_stride;
     }
     const int32_t *taps =
@@ -212,7 +203,7 @@ static void sum_slabs(const struct match_whole *self, struct band *band,
 static void fill_tile(const struct match_whole *self, const struct whole_work *work,
                       struct fft *fft, bool squares, int x, int y)
 {
-    int columns = fft_sample_columns(fft), inside = least(columns, self->width - x);
+    int columns = fft_sample_columns(fft), inside = min_int(columns, self->width - x);
     for (int j = 0; j < fft_sample_rows(fft); j++) {
         double *to = fft_sample(fft, 0, j);
         const uint8_t *from = row_of(work, y + j) + x;
@@ -232,7 +223,7 @@ static void sum_tiles(const struct match_whole *self, const struct whole_work *w
     for (int x = 0; x < columns; x += fft_columns(fft)) {
         fill_tile(self, work, fft, sum == SUM_SQUARES, x, y);
         fft_run(fft);
-        size_t count = (size_t)least(fft_columns(fft), columns - x);
+        size_t count = (size_t)min_int(fft_columns(fft), columns - x);
         for (int j = 0; j < fft_rows(fft); j++)
             memcpy(band->sums[sum] + (size_t)j * self->sums_stride + x, fft_sample(fft, 0, j),
                    count * sizeof(double));
@@ -345,9 +336,9 @@ static void draw_map(const struct whole_work *work, const struct pattern *patter
     for (int x = 0; x < pattern->columns; x++) {
         int shade = match_shade(scores[x], white);
         if (white < 256)
-            bytes[left + x] = (uint8_t)most(bytes[left + x], shade);
+            bytes[left + x] = (uint8_t)max_int(bytes[left + x], shade);
         else
-            words[left + x] = (uint16_t)most(words[left + x], shade);
+            words[left + x] = (uint16_t)max_int(words[left + x], shade);
     }
 }
 
@@ -537,7 +528,7 @@ static void find_matches(struct match_whole *self, const struct whole_work *work
         status = find_best(self);
     self->base.status = status;
     memset(matches, 0, match_side_bytes(self->op));
-    matches->count = status ? 0 : least(self->best.count, self->op->most);
+    matches->count = status ? 0 : min_int(self->best.count, self->op->most);
     matches->line = match_line(self->width, self->height);
     for (int k = 0; k < matches->count; k++)
         matches->found[k] = refined(self, work, &self->best.place[k]);
@@ -565,7 +556,7 @@ static enum status init_taps(const struct op_template *t, enum sum sum, int grou
                              struct correlation *how)
 {
     how->words = (t->width + group - 1) / group;
-    how->slab_rows = most(least(MATCH_NARROW / t->width, t->height), 1);
+    how->slab_rows = max_int(min_int(MATCH_NARROW / t->width, t->height), 1);
     how->slabs = (t->height + how->slab_rows - 1) / how->slab_rows;
     size_t slab = (size_t)(how->slab_rows + 2 * MATCH_ROWS - 2) * (size_t)how->words;
     how->taps = calloc(slab * (size_t)how->slabs, sizeof *how->taps);
@@ -623,13 +614,13 @@ static struct needs needs_of(const struct match_whole *self)
     struct needs needs = {.together = MATCH_ROWS};
     for (int k = 0; k < self->op->count; k++) {
         const struct pattern *pattern = &self->pattern[k];
-        needs.tallest = most(needs.tallest, pattern->template->height);
+        needs.tallest = max_int(needs.tallest, pattern->template->height);
         needs.direct |= !pattern->transforms;
         needs.squares |= !pattern->transforms && pattern->template->mask;
         needs.sums |= pattern->transforms || !pattern->narrow;
     }
     int band = (self->height + self->bands - 1) / self->bands;
-    needs.rows = least(self->height, band + 2 * needs.tallest + 2 * MATCH_ROWS);
+    needs.rows = min_int(self->height, band + 2 * needs.tallest + 2 * MATCH_ROWS);
     return needs;
 }
 
@@ -679,7 +670,7 @@ static enum status init_transforms(struct match_whole *self, struct band *band)
             status = fft_create(&as, pattern->columns, fft);
             if (status)
                 break;
-            self->sums_rows = most(self->sums_rows, fft_rows(*fft));
+            self->sums_rows = max_int(self->sums_rows, fft_rows(*fft));
             self->base.memory += fft_bytes(*fft);
         }
     }

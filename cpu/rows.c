@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "cpu/lanes.h"
 
 // What a row kernel is made of, and must be part of for its constants to be known.
@@ -35,11 +36,6 @@ enum {
     VERTICAL_TALL = VERTICAL_ROWS,
 #endif
 };
-
-static inline int min_int(int a, int b)
-{
-    return a < b ? a : b;
-}
 
 static inline int clamp_int(int value, int low, int high)
 {
@@ -194,7 +190,7 @@ INLINE lanes16 weighed_lanes(const struct weighed *sum, int low, int high)
 {
     lanes16 least = (lanes16){0} + (uint16_t)low, most = (lanes16){0} + (uint16_t)high;
     lanes16 y = lanes_pack((lanes32s)sum->low >> 16, (lanes32s)sum->high >> 16);
-    return lanes_least(lanes_greatest(y, least), most);
+    return lanes_min(lanes_max(y, least), most);
 }
 
 // POINT_RANGES of bytes. `plain` says that nothing is flipped or added.
@@ -352,7 +348,7 @@ const struct row_kernels ROWS_TABLE = {
                 .widen = wavelet_widen,
                 .spline = wavelet_splines,
                 .between = wavelet_between,
-                .most = wavelet_most,
+                .most = max_wavelet,
                 .winner = wavelet_winner,
                 .energy = wavelet_energy,
                 .finish = BOTH(wavelet_finish)},

@@ -28,7 +28,7 @@ struct convolve_tap {
     int16_t low, high;
 };
 
-enum { ROWS_AT_ONCE_MOST = 4, VERTICAL_ROWS_MOST = 8, ROW_TAPS_MARGIN = ROWS_AT_ONCE_MOST };
+enum { MAX_ROWS_AT_ONCE = 4, MAX_VERTICAL_ROWS = 8, ROW_TAPS_MARGIN = MAX_ROWS_AT_ONCE };
 
 // Rows that match_products makes at once, and the samples that it may read, and results that it may
 // write, behind the last.

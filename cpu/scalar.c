@@ -480,7 +480,7 @@ static enum status run_picture(const struct program *program, const struct image
 
 enum status scalar_run(const struct program *program, const struct work *work)
 {
-    struct image target[PICTURES_MOST], field[PICTURES_MOST];
+    struct image target[MAX_PICTURES], field[MAX_PICTURES];
     enum status status = STATUS_OK;
     for (int n = 0; n < program_pictures(program); n++)
         target[n] = *work_target(work, n);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "cpu/fft.h"
 
 // Rows of one level, held for the level above. Slot v mod `rows` holds row v of the extended plane.
@@ -20,10 +21,10 @@ struct window {
 // What a stencil computes from its window, besides its result.
 struct separable {
     struct row_taps taps_x, taps_y;
-    int16_t *lines;                 // of both
-    int first;                      // of the rows in t; INT_MIN: none
-    int16_t *t[VERTICAL_ROWS_MOST]; // of OP_SEPARABLE less the bias, as many as are made at once
-    uint16_t *blurred;              // what sharpening starts from
+    int16_t *lines;                // of both
+    int first;                     // of the rows in t; INT_MIN: none
+    int16_t *t[MAX_VERTICAL_ROWS]; // of OP_SEPARABLE less the bias, as many as are made at once
+    uint16_t *blurred;             // what sharpening starts from
 };
 
 struct coarse {
@@ -87,11 +88,6 @@ struct stream {
 };
 
 static const size_t row_alignment = 64;
-
-static int min_int(int a, int b)
-{
-    return a < b ? a : b;
-}
 
 static size_t aligned(size_t bytes)
 {
@@ -398,7 +394,7 @@ static void fill_window(struct stream *stream, int level, int v, int count)
     struct window *window = &here->window;
     const struct op *op = here->step->stencil;
     int most = v >= 0 && v < stream->height ? min_int(count, stream->height - v) : 1;
-    void *row[ROWS_AT_ONCE_MOST] = {NULL};
+    void *row[MAX_ROWS_AT_ONCE] = {NULL};
     count = min_int(most, stream->rows->rows_at_once);
     for (int k = 0; k < count; k++) {
         int slot = window_slot(window, v + k);
@@ -745,8 +741,8 @@ static void make_points(struct stream *stream, int level, int y, int count, void
     const struct row_kernels *rows = stream->rows;
     int from_bytes = sample_bytes(here->step->depth_in);
     const struct component *at;
-    const void *from[ROWS_AT_ONCE_MOST] = {NULL};
-    void *made[ROWS_AT_ONCE_MOST] = {NULL};
+    const void *from[MAX_ROWS_AT_ONCE] = {NULL};
+    void *made[MAX_ROWS_AT_ONCE] = {NULL};
     bool points = level == 1 && stream->direct;
     for (int k = 0; k < count; k++) {
         made[k] = scratch_row(stream, here->scratch, k);
@@ -810,7 +806,7 @@ void stream_run(struct stream *stream, const struct stream_memory *memory, int f
     for (int y = first; y < last; y += most) {
         const struct component *at;
         int count = min_int(most, last - y);
-        void *row[ROWS_AT_ONCE_MOST];
+        void *row[MAX_ROWS_AT_ONCE];
         for (int k = 0; k < count; k++)
             row[k] = in_place ? (void *)operand_row(stream, pass->target[0], y + k, &at)
                               : scratch_row(stream, stream->spare, k);
@@ -931,7 +927,7 @@ static enum status init_convolve(struct stream *stream, struct level *here)
     enum status status = f->rank ? STATUS_OK : init_weights(state, f);
     if (status)
         return status;
-    int64_t most = op_convolve_most(&state->op, here->step->depth_in);
+    int64_t most = op_convolve_max(&state->op, here->step->depth_in);
     bool in_words = !f->rank && most <= INT32_MAX;
     if (most < 1 << 24 && !(in_words && here->bytes == 1))
         state->sums = 1;

@@ -1,7 +1,7 @@
 // Convolutions that are too large for kernels/stencil3.cu, or given as lines: any size, exact.
 //
 //   lines    sums down the columns into scratch memory, 32 or 64 bits, then along the rows in
-//            single precision, 32 or 64 bits: whatever holds op_convolve_most()
+//            single precision, 32 or 64 bits: whatever holds op_convolve_max()
 //   direct   every weight, in sums of 32 or 64 bits; samples in shared memory, some rows of the
 //            kernel at a time
 //
@@ -320,7 +320,7 @@ cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t stream)
     };
     for (int r = 0; r < op->rank; r++)
         c.beyond[r] = source->border_value * sum_of(op->line_y[r], op->height, false);
-    int64_t most = op_convolve_most(op, stencil->depth);
+    int64_t most = op_convolve_max(op, stencil->depth);
     return op->rank ? lines_async(&c, most, long_columns, stream)
                     : any_async(&c, stencil->depth, most, stream);
 }

@@ -72,7 +72,7 @@ struct cuda_executor {
     size_t constant_bytes, slot_bytes;
     long long submitted; // frames, for profilers
     // Where things lie in every slot.
-    struct region input[FORMAT_PLANES], output[PICTURES_MOST][FORMAT_PLANES];
+    struct region input[FORMAT_PLANES], output[MAX_PICTURES][FORMAT_PLANES];
     struct region *buffer; // of the plan
     struct side *side;     // of the program
     size_t mixed;          // scratch: what a mix makes for a stencil
@@ -575,7 +575,7 @@ static enum status copy_rows(struct cuda_executor *self, struct row_copy copy, b
 // The frames of neighbouring slots, on the way together, with a target for each picture of the
 // program. What no frame or picture has is left as it was: it is large.
 struct device_frames {
-    struct image source[FRAMES], target[PICTURES_MOST][FRAMES];
+    struct image source[FRAMES], target[MAX_PICTURES][FRAMES];
     int count;
     const struct work *work;
     uint8_t *memory; // the first slot's

@@ -134,7 +134,7 @@ enum { CONVOLVE_SIDE = 15 };
 static inline bool convolve_fits_tile(const struct op_convolve *op, int depth)
 {
     return !op->rank && op->width <= CONVOLVE_SIDE && op->height <= CONVOLVE_SIDE &&
-           op_convolve_most(op, depth) <= INT32_MAX;
+           op_convolve_max(op, depth) <= INT32_MAX;
 }
 
 // Whether rows of all pictures begin at multiples of `bytes`.

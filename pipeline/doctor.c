@@ -48,16 +48,16 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
 {
     *subject = (struct subject){
         .log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque}};
-    struct sink_request sinks[OUTPUTS_MOST];
+    struct sink_request sinks[MAX_OUTPUTS];
     int count = sink_requests_of(config, sinks);
     enum status status = chain_parse_logged(config->chain, &subject->log, &subject->chain);
     if (!status)
         count = sink_requests_add_taps(config, &subject->chain, sinks, count);
-    for (int k = 0; k < count && k < OUTPUTS_MOST; k++)
+    for (int k = 0; k < count && k < MAX_OUTPUTS; k++)
         sinks[k].overwrite = true;
     if (!status)
         status = open_source(subject, config);
-    if (!status && config->output.name && count <= OUTPUTS_MOST)
+    if (!status && config->output.name && count <= MAX_OUTPUTS)
         status = sink_create(sinks, count, &subject->log, NULL, &subject->sink);
     if (!status && subject->sink)
         status = sink_check(subject->sink);
@@ -104,7 +104,7 @@ static const char *range_name(const struct format *format)
 // Those of the outputs, or as the chain leaves them.
 static void list_formats(const struct subject *subject, struct sink_formats *formats)
 {
-    for (int n = 0; n < PICTURES_MOST; n++)
+    for (int n = 0; n < MAX_PICTURES; n++)
         formats[n] = (struct sink_formats){.natural = true};
     if (subject->sink)
         sink_list_formats(subject->sink, formats);
@@ -113,8 +113,8 @@ static void list_formats(const struct subject *subject, struct sink_formats *for
 static void print_taps(const struct subject *subject, const struct program *program,
                        const enum AVPixelFormat *output, FILE *to)
 {
-    struct chain_file list[PICTURES_MOST];
-    chain_files(&subject->chain, WRITES_PICTURES, list, PICTURES_MOST);
+    struct chain_file list[MAX_PICTURES];
+    chain_files(&subject->chain, WRITES_PICTURES, list, MAX_PICTURES);
     for (int k = 0; k < program->taps; k++) {
         char shown[4300];
         name_without_secrets(list[k].name, shown, sizeof shown);
@@ -145,11 +145,11 @@ static enum status check_plan(const struct subject *subject, const struct sluice
 static enum status print_plan(const struct subject *subject, const struct sluice_config *config,
                               FILE *to)
 {
-    struct sink_formats formats[PICTURES_MOST];
+    struct sink_formats formats[MAX_PICTURES];
     AVFrame *frame = av_frame_alloc();
     struct program program = {0};
     struct plan *plan = NULL;
-    enum AVPixelFormat output[PICTURES_MOST];
+    enum AVPixelFormat output[MAX_PICTURES];
     list_formats(subject, formats);
     enum status status = frame ? shape_frame(subject, frame) : STATUS_MEMORY;
     if (!status)
@@ -270,8 +270,8 @@ static void print_input(const struct subject *subject, const struct sluice_confi
 
 static void print_output(const struct subject *subject, FILE *to)
 {
-    struct sink_output outputs[OUTPUTS_MOST];
-    int count = subject->sink->outputs(subject->sink, outputs, OUTPUTS_MOST);
+    struct sink_output outputs[MAX_OUTPUTS];
+    int count = subject->sink->outputs(subject->sink, outputs, MAX_OUTPUTS);
     for (int k = 0; k < count; k++)
         fprintf(to, "output    %s%s%s\n", outputs[k].container,
                 outputs[k].encoder ? ", encoded by " : "",

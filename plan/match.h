@@ -28,7 +28,7 @@
 
 enum {
     MATCH_TEMPLATES = 64, // in one operation
-    MATCH_MOST = 1000,    // matches of one frame
+    MAX_MATCH = 1000,     // matches of one frame
     MATCH_BIAS = 128,     // what samples of templates are less by: neither difference changes
     // Samples of a template for which 32 bits hold sum(f (t - MATCH_BIAS)) and sum(f^2), and double
     // precision each product above.

@@ -119,7 +119,7 @@ static int64_t sum_of_sizes(const int32_t *weight, int count)
     return sum;
 }
 
-int64_t op_convolve_most(const struct op_convolve *op, int depth)
+int64_t op_convolve_max(const struct op_convolve *op, int depth)
 {
     int64_t sum = 0;
     if (!op->rank)

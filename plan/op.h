@@ -138,7 +138,7 @@ struct op_box {
 //
 // which may be summed column by column and then row by row: nothing is rounded between. Sums of
 // products stay below 2^52, whatever the picture and their order, so that 32 bits, single or double
-// precision give the same wherever op_convolve_most() fits them.
+// precision give the same wherever op_convolve_max() fits them.
 enum { KERNEL_SIDE = 511 };
 
 struct op_convolve {
@@ -261,7 +261,7 @@ enum wavelet_norm {
 enum wavelet_show { WAVELET_ABS, WAVELET_SIGNED, WAVELET_MAX, WAVELET_WINNER };
 
 // 2.5 2^15 is the first scale that no grid is coarse enough for (wavelet_grid.h).
-enum { WAVELET_SCALES = 256, WAVELET_SCALE_MOST = 65536 };
+enum { WAVELET_SCALES = 256, MAX_WAVELET_SCALE = 65536 };
 
 struct op_wavelet {
     const double *scale; // the program's
@@ -331,7 +331,7 @@ int op_radius_y(const struct op *op);
 
 // How large |s| + |offset| of OP_CONVOLVE, and every sum on the way there, may become of samples of
 // `depth` bits.
-int64_t op_convolve_most(const struct op_convolve *op, int depth);
+int64_t op_convolve_max(const struct op_convolve *op, int depth);
 
 // How many products make one sample of OP_CONVOLVE.
 int op_convolve_products(const struct op_convolve *op);

@@ -16,8 +16,8 @@ struct builder {
     int *uses;             // of each program plane: by operations, and once by the outputs
     struct operand *place; // of each program plane: where it is in memory, if it is
     bool *placed;          // ... and whether
-    bool done[PICTURES_MOST * FORMAT_COMPONENTS]; // of the outputs' components: a pass makes it
-    bool *sided;                                  // of each side data: a pass makes it
+    bool done[MAX_PICTURES * FORMAT_COMPONENTS]; // of the outputs' components: a pass makes it
+    bool *sided;                                 // of each side data: a pass makes it
     enum status status;
 };
 

@@ -95,8 +95,8 @@ struct plan {
     int passes;
     struct plan_buffer *buffer;
     int buffers;
-    struct plan_picture picture[PICTURES_MOST]; // that the program makes
-    unsigned reads;                             // bit p: some pass reads plane p of the input
+    struct plan_picture picture[MAX_PICTURES]; // that the program makes
+    unsigned reads;                            // bit p: some pass reads plane p of the input
     struct plan_block *blocks;
 };
 

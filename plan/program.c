@@ -406,7 +406,7 @@ static void finish_picture(struct program *program, const struct format *format,
 
 void program_tap(struct program *program)
 {
-    assert(program->taps < PICTURES_MOST - 1);
+    assert(program->taps < MAX_PICTURES - 1);
     program->tap[program->taps++] = (struct program_tap){.picture = program->picture};
 }
 

@@ -38,7 +38,7 @@ struct picture {
 };
 
 // The main picture and those of taps.
-enum { PICTURES_MOST = 16 };
+enum { MAX_PICTURES = 16 };
 
 // A picture that leaves the chain on its way.
 struct program_tap {
@@ -64,7 +64,7 @@ struct program {
     int record;                           // of the operations that are appended now
     const struct template_set *templates; // of the stage that is lowered now; NULL: it has none
     struct program_output out[FORMAT_COMPONENTS];
-    struct program_tap tap[PICTURES_MOST - 1];
+    struct program_tap tap[MAX_PICTURES - 1];
     int taps;
 
     struct picture picture;

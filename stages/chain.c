@@ -543,8 +543,8 @@ static enum status parse_links(struct parser *parser, struct span rest, struct c
     while (rest.begin && !status) {
         struct span part = cut(&rest, ',');
         status = parse_link(parser, part, &chain->link[chain->links++]);
-        if (!status && chain_files(chain, WRITES_PICTURES, NULL, 0) >= PICTURES_MOST)
-            status = refuse(parser, trimmed(part), "a chain has up to %d taps", PICTURES_MOST - 1);
+        if (!status && chain_files(chain, WRITES_PICTURES, NULL, 0) >= MAX_PICTURES)
+            status = refuse(parser, trimmed(part), "a chain has up to %d taps", MAX_PICTURES - 1);
     }
     return status;
 }

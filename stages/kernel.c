@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILE_MOST = 16 << 20 }; // bytes: 511 x 511 numbers of 60 characters
+enum { MAX_FILE = 16 << 20 }; // bytes: 511 x 511 numbers of 60 characters
 
 // Why a text is no kernel.
 struct reason {
@@ -142,13 +142,13 @@ static char *read_file(const struct reason *reason, const char *name)
     FILE *file = open_file(reason, name);
     if (!file)
         return NULL;
-    char *text = malloc(FILE_MOST + 1);
-    size_t size = text ? fread(text, 1, FILE_MOST + 1, file) : 0;
-    bool readable = !ferror(file) && size <= FILE_MOST;
+    char *text = malloc(MAX_FILE + 1);
+    size_t size = text ? fread(text, 1, MAX_FILE + 1, file) : 0;
+    bool readable = !ferror(file) && size <= MAX_FILE;
     if (ferror(file))
         refuse(reason, "nothing can be read: %s", strerror(errno));
     else if (!readable)
-        refuse(reason, "are more than %d MiB, which no kernel is", FILE_MOST >> 20);
+        refuse(reason, "are more than %d MiB, which no kernel is", MAX_FILE >> 20);
     fclose(file);
     if (!readable) {
         free(text);

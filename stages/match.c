@@ -139,7 +139,7 @@ const struct stage stage_match = {
                 NULL, "what is looked for", .many = true, .pictures = true},
                {"min", OPTION_REAL, "", 0.9, 0.01, 1, NULL, NULL,
                 "the score from which on a place is a match"},
-               {"max", OPTION_INT, "matches", 100, 1, MATCH_MOST, NULL, NULL,
+               {"max", OPTION_INT, "matches", 100, 1, MAX_MATCH, NULL, NULL,
                 "how many of a frame are kept, the best of all templates"},
                {"draw", OPTION_CHOICE, "", DRAW_BOX, 0, 2, "box|none|map", NULL,
                 "a frame around each match, nothing, or instead of the picture its scores: the "

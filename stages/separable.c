@@ -5,7 +5,7 @@
 
 enum {
     DIRECT_RADIUS = 32, // up to here every tap is worth its multiplication
-    DECIMATE_MOST = 6,
+    MAX_DECIMATE = 6,
     NARROW_BITS = 13,
     NARROW_FRACTION = 3,
     WIDE_BITS = 15,
@@ -161,7 +161,7 @@ static double taps_error(const struct axis *axis, const int32_t *tap, int radius
 // than `allowed` if there is no such grid, negative if memory ran out.
 static double fit_axis(struct axis *axis, int bits, double allowed, double *scratch)
 {
-    for (int decimate = axis->radius > DIRECT_RADIUS ? DECIMATE_MOST : 0;; decimate--) {
+    for (int decimate = axis->radius > DIRECT_RADIUS ? MAX_DECIMATE : 0;; decimate--) {
         const double *weight = axis->weight;
         int radius = axis->radius;
         if (decimate) {

@@ -56,7 +56,7 @@ static enum status measure_one(struct template *t, size_t *room, char *why, size
 
 static enum status measure_all(const char *names, struct template_set *set, char *why, size_t size)
 {
-    size_t room = TEMPLATE_SET_MOST;
+    size_t room = MAX_PATTERNS;
     enum status status = STATUS_OK;
     for (int k = 0; k < set->count && !status; k++) {
         size_t length = strcspn(names, "\n");

@@ -13,8 +13,8 @@
 #include "base/status.h"
 
 enum {
-    TEMPLATE_SIDE = 65535,         // samples
-    TEMPLATE_SET_MOST = 256 << 20, // samples of all templates of a set
+    TEMPLATE_SIDE = 65535,    // samples
+    MAX_PATTERNS = 256 << 20, // samples of all templates of a set
 };
 
 // Luma, full range, 8 bits, row by row; NULL before it is loaded. `mask` is 1 for samples that

@@ -54,7 +54,7 @@ static const char *why_not(const struct scales *range)
         return "a range goes from the smaller scale to the larger one";
     if (range->step <= 0)
         return "a range's step is greater than 0";
-    if (range->last > WAVELET_SCALE_MOST)
+    if (range->last > MAX_WAVELET_SCALE)
         return "a scale is at most 65536";
     return NULL;
 }

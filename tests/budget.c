@@ -70,12 +70,12 @@ static void filter(const char *text, int width, int height, int frames)
     size_t bytes = (size_t)width * (size_t)height;
     struct work work = {.source = make_image(backend, &program.input, width, height),
                         .target = make_image(backend, &program.output, width, height)};
-    struct image tap[PICTURES_MOST];
+    struct image tap[MAX_PICTURES];
     for (int n = 1; n < program_pictures(&program); n++)
         tap[n - 1] = make_image(backend, program_format(&program, n), width, height);
-    struct statistics found[PICTURES_MOST]; // the side data that is measured here
-    void *side[PICTURES_MOST];
-    require(program.sides <= PICTURES_MOST ? STATUS_OK : STATUS_USAGE);
+    struct statistics found[MAX_PICTURES]; // the side data that is measured here
+    void *side[MAX_PICTURES];
+    require(program.sides <= MAX_PICTURES ? STATUS_OK : STATUS_USAGE);
     for (int k = 0; k < program.sides; k++)
         side[k] = &found[k];
     work.tap = tap;

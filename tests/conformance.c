@@ -576,11 +576,11 @@ struct test_case {
     struct program program;
     struct plan *plan;
     struct executor *executor;
-    struct format tap_wanted[PICTURES_MOST];
+    struct format tap_wanted[MAX_PICTURES];
     struct picture_memory source[SLOTS];
     // Of each picture that the program makes.
-    struct picture_memory target[SLOTS][PICTURES_MOST], expected[SLOTS][PICTURES_MOST];
-    struct image tap[SLOTS][PICTURES_MOST];
+    struct picture_memory target[SLOTS][MAX_PICTURES], expected[SLOTS][MAX_PICTURES];
+    struct image tap[SLOTS][MAX_PICTURES];
     void **side[SLOTS], **expected_side[SLOTS]; // NULL: not wanted
 };
 
@@ -1155,8 +1155,8 @@ static enum status create_backend(const struct settings *settings, int device,
 static enum status create_backends(const struct settings *settings, const struct log *log,
                                    struct backend **backend, char *reason, size_t size)
 {
-    struct backend *part[FLEET_MOST] = {NULL};
-    int count = settings->devices < FLEET_MOST ? settings->devices : FLEET_MOST;
+    struct backend *part[MAX_FLEET] = {NULL};
+    int count = settings->devices < MAX_FLEET ? settings->devices : MAX_FLEET;
     if (count < 2)
         return create_backend(settings, 0, log, backend, reason, size);
     enum status status = STATUS_OK;

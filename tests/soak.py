@@ -119,7 +119,7 @@ def check(told, used, camera, rate, seconds):
         "as often as it was hung up": frames["reconnects"] >= seconds // CONNECTION_S - 2,
         "frames came": frames["in"] > rate * seconds * 0.8,
         "it ended as asked": told["exit"] in (0, 3),
-        "below its ceiling": max(u["rss_kb"] for u in used) * 1024 < told["run"]["memory_most"]
+        "below its ceiling": max(u["rss_kb"] for u in used) * 1024 < told["run"]["max_memory"]
                              or "SOAK_SANITIZED" in os.environ,
         "threads constant": max(u["threads"] for u in late) - min(u["threads"] for u in late) <= 2,
         "descriptors constant": max(u["fds"] for u in late) - min(u["fds"] for u in late) <= 8,

@@ -245,7 +245,7 @@ def test_a_report_that_nobody_reads_holds_up_nothing(tmp_path, kind):
     assert {line["frame"] for line in lines(tmp_path / "all")} == set(range(other["frames"]))
     assert job.count("records of frames are left out") == 1
     assert f"{one['dropped']} left out" in "".join(job.said)
-    assert memory < told["run"]["memory_most"]
+    assert memory < told["run"]["max_memory"]
     assert one["bytes"] <= len(data) <= 1 << 17 # what the pipe took
 
 

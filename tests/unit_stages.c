@@ -311,7 +311,7 @@ static void expect_weights(const char *text, const struct format *format, int ra
     const struct op_convolve *f = &program.op[0].convolve;
     double above = 0, below = 0;
     assert_int_equal(f->rank, rank);
-    assert_true(op_convolve_most(f, format->depth) < INT64_C(1) << 52);
+    assert_true(op_convolve_max(f, format->depth) < INT64_C(1) << 52);
     for (int k = 0; k < f->width * f->height; k++) {
         double weight = rank ? 0 : f->weight[k];
         for (int r = 0; r < rank; r++)
@@ -464,7 +464,7 @@ static void planes_go_to_any_number_of_pictures(void **state)
     struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
     struct program program;
     struct plan *plan;
-    bool written[PICTURES_MOST] = {false};
+    bool written[MAX_PICTURES] = {false};
     plan_of("sobel,tap=a,tap=b,tap=c,tap=d,tap=e,tap=f,tap=g,tap=h,tap=i", &gray,
             (struct plan_limits){16, 40}, &program, &plan);
     for (int k = 0; k < plan->passes; k++) {

@@ -409,7 +409,7 @@ struct sluice_summary {
     int width, height;
 
     double busy[SLUICE_PARTS]; // share of the time that each part was working, 0 to 1
-    int64_t memory_most;       // bytes of memory that the process stays below, as it was told at
+    int64_t max_memory;        // bytes of memory that the process stays below, as it was told at
                                // the start; 0: it never began
     double cores_busy;         // share of the processor's time that the process used, 0 to 1
     double ring_occupancy;     // mean share of the ring's slots in use
@@ -460,7 +460,7 @@ struct sluice_mode {
     char description[32];        // the format in the driver's words
     unsigned fourcc;             // ... and in V4L2's code
     int width, height;           // 0: the driver does not say
-    int width_most, height_most; // 0: one size; else width, height are the least
+    int max_width, max_height;   // 0: one size; else width, height are the least
     int width_step, height_step; // of a range, from the least on
     struct sluice_rate rate[32];
     int rates;     // of rate[], as the driver orders them; 0: it does not say

@@ -64,17 +64,17 @@ int sink_requests_of(const struct sluice_config *config, struct sink_request *re
     int count = 0;
     requests[count++] = request_of(config, &config->output);
     const struct sluice_output *more = config->more_outputs;
-    for (; more && more->name && count < OUTPUTS_MOST; more++)
+    for (; more && more->name && count < MAX_OUTPUTS; more++)
         requests[count++] = request_of(config, more);
-    return more && more->name ? OUTPUTS_MOST + 1 : count;
+    return more && more->name ? MAX_OUTPUTS + 1 : count;
 }
 
 int sink_requests_add_taps(const struct sluice_config *config, const struct chain *chain,
                            struct sink_request *requests, int count)
 {
-    struct chain_file list[PICTURES_MOST];
-    int taps = chain_files(chain, WRITES_PICTURES, list, PICTURES_MOST);
-    for (int k = 0; k < taps && count + k < OUTPUTS_MOST; k++) {
+    struct chain_file list[MAX_PICTURES];
+    int taps = chain_files(chain, WRITES_PICTURES, list, MAX_PICTURES);
+    for (int k = 0; k < taps && count + k < MAX_OUTPUTS; k++) {
         requests[count + k] = request_of(config, &(struct sluice_output){.name = list[k].name});
         requests[count + k].picture = k + 1;
     }
@@ -95,7 +95,7 @@ static enum status refuse_devices(const struct log *log, const char *text)
     return fail(
         log, STATUS_USAGE,
         "--device is '%s'; it takes the number of a GPU, up to %d of them as in 0,1, or all", text,
-        FLEET_MOST);
+        MAX_FLEET);
 }
 
 enum status devices_read(const char *text, const struct log *log, struct devices *devices)
@@ -105,7 +105,7 @@ enum status devices_read(const char *text, const struct log *log, struct devices
         char *end;
         long number = strtol(at, &end, 10);
         if (*at < '0' || *at > '9' || (*end && *end != ',') || number > 1024 ||
-            devices->count == FLEET_MOST)
+            devices->count == MAX_FLEET)
             return refuse_devices(log, text);
         for (int k = 0; k < devices->count; k++)
             if (devices->device[k] == number)
@@ -123,7 +123,7 @@ static enum status open_all(const struct log *log, struct backend **parts, int *
 {
     int there = backend_cuda_describe(0, reason, size);
     enum status status = there ? STATUS_OK : STATUS_DEVICE;
-    for (int k = 0; k < there && *count < FLEET_MOST && (!status || status == STATUS_DEVICE); k++) {
+    for (int k = 0; k < there && *count < MAX_FLEET && (!status || status == STATUS_DEVICE); k++) {
         status = backend_cuda_create(k, log, &parts[*count], reason, size);
         if (status == STATUS_DEVICE && there > 1)
             log_print(log, LOG_WARNING, "GPU %d is left out: %s", k, reason);
@@ -149,7 +149,7 @@ static enum status open_devices(const struct devices *devices, const struct log 
 static enum status create_gpus(const struct devices *devices, const struct log *log,
                                struct backend **backend, char *reason, size_t size)
 {
-    struct backend *part[FLEET_MOST] = {NULL};
+    struct backend *part[MAX_FLEET] = {NULL};
     int count;
     enum status status = open_devices(devices, log, part, &count, reason, size);
     if (!status && count > 1)
@@ -215,5 +215,5 @@ int backend_slots(const struct sluice_config *config, const struct backend *back
     double timely = config->max_latency > 0 && rate > 0 ? config->max_latency * rate / 2 : slots;
     if (timely < slots)
         slots = timely < 2 ? 2 : (int)timely;
-    return slots < SLOTS_MOST ? slots : SLOTS_MOST;
+    return slots < MAX_SLOTS ? slots : MAX_SLOTS;
 }

@@ -8,19 +8,19 @@
 #include "stages/chain.h"
 
 // The input and the outputs that config names. They point at its strings. `requests` has room for
-// OUTPUTS_MOST; returns how many there are, one more than that if there are too many.
+// MAX_OUTPUTS; returns how many there are, one more than that if there are too many.
 int64_t max_pixels_of(const struct sluice_config *config);
 struct source_request source_request_of(const struct sluice_config *config);
 int sink_requests_of(const struct sluice_config *config, struct sink_request *requests);
 
 // Add those of the chain's taps to `count` of them. Returns how many there are then, up to
-// OUTPUTS_MOST; more if there are too many. Names are the chain's.
+// MAX_OUTPUTS; more if there are too many. Names are the chain's.
 int sink_requests_add_taps(const struct sluice_config *config, const struct chain *chain,
                            struct sink_request *requests, int count);
 
 // The GPUs that "0", "0,1" or "all" names. NULL: the first.
 struct devices {
-    int device[FLEET_MOST];
+    int device[MAX_FLEET];
     int count;
     bool all; // `count` is unknown yet
 };
@@ -43,4 +43,4 @@ enum status backend_choose(const struct sluice_config *config, bool still, const
 int backend_slots(const struct sluice_config *config, const struct backend *backend,
                   const struct source *source);
 
-enum { SLOTS_MOST = 64 };
+enum { MAX_SLOTS = 64 };

@@ -152,7 +152,7 @@ static enum status write_filling(struct sluice_job *job, AVFrame *const *picture
 static enum status fill_gap(struct sluice_job *job)
 {
     struct live_figures live;
-    AVFrame *picture[PICTURES_MOST] = {NULL};
+    AVFrame *picture[MAX_PICTURES] = {NULL};
     source_figures(job->source, &live);
     if (live.lost && job->gap_kind == GAP_SKIP && live.clock_us >= job->end)
         source_abandon(job->source); // the output ends in the gap

@@ -43,9 +43,9 @@ struct filter {
     struct program program;
     struct plan *plan;
     struct executor *executor;
-    struct picture_memory picture[PICTURES_MOST]; // of the program
-    struct image *tap;                            // of each slot, as struct work has them
-    bool has_fields;                              // which stencils see each by itself
+    struct picture_memory picture[MAX_PICTURES]; // of the program
+    struct image *tap;                           // of each slot, as struct work has them
+    bool has_fields;                             // which stencils see each by itself
 
     // Side data of slot k begins at side[k * program.sides].
     void **side;
@@ -445,8 +445,8 @@ static enum status check_asked(const struct filter *filter, const struct sink_fo
 static enum status plan_filter(struct filter *filter, const AVFrame *view, bool tells)
 {
     const struct filter_request *request = &filter->request;
-    enum AVPixelFormat output[PICTURES_MOST] = {AV_PIX_FMT_NONE};
-    struct format natural[PICTURES_MOST];
+    enum AVPixelFormat output[MAX_PICTURES] = {AV_PIX_FMT_NONE};
+    struct format natural[MAX_PICTURES];
     enum status status = check_templates(filter);
     if (!status)
         status = chain_load(request->chain, request->max_pixels, request->log);
@@ -534,7 +534,7 @@ void filter_destroy(struct filter **filter)
     free_sides(old);
     free(old->tap);
     program_free(&old->program);
-    for (int n = 0; n < PICTURES_MOST; n++) {
+    for (int n = 0; n < MAX_PICTURES; n++) {
         av_buffer_pool_uninit(&old->picture[n].pool);
         for (int p = 0; p < FORMAT_PLANES; p++)
             av_buffer_unref(&old->picture[n].constant[p]);
@@ -797,7 +797,7 @@ static enum status make_expected(const struct filter *filter, int n, const AVFra
 static enum status define(struct filter *filter, const AVFrame *in, bool fields,
                           AVFrame *const *expected)
 {
-    struct image tap[PICTURES_MOST];
+    struct image tap[MAX_PICTURES];
     for (int n = 1; n < program_pictures(&filter->program); n++)
         tap[n - 1] = pixel_image(expected[n], program_format(&filter->program, n));
     const struct work work = {.source = pixel_image(in, &filter->program.input),
@@ -820,7 +820,7 @@ enum status filter_verify(struct filter *filter, const AVFrame *in, AVFrame *con
     if (filter->passthrough)
         return STATUS_OK;
     enum status status = open_definition(filter);
-    AVFrame *host = av_frame_alloc(), *expected[PICTURES_MOST] = {NULL};
+    AVFrame *host = av_frame_alloc(), *expected[MAX_PICTURES] = {NULL};
     int pictures = program_pictures(&filter->program);
     if (!status)
         status = host ? fetch(filter, in, host) : STATUS_MEMORY;

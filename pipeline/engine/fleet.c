@@ -5,14 +5,14 @@
 
 struct fleet {
     struct backend base;
-    struct backend *part[FLEET_MOST];
+    struct backend *part[MAX_FLEET];
     int parts;
 };
 
 // Of parts that no slot is left for there is no executor.
 struct fleet_executor {
     struct executor base;
-    struct executor *part[FLEET_MOST];
+    struct executor *part[MAX_FLEET];
     int parts;
 };
 

@@ -11,9 +11,9 @@
 
 #include "plan/backend.h"
 
-enum { FLEET_MOST = 16 };
+enum { MAX_FLEET = 16 };
 
-// Make one backend of `count` (2 to FLEET_MOST) of one kind, which it owns on success: *parts are
+// Make one backend of `count` (2 to MAX_FLEET) of one kind, which it owns on success: *parts are
 // NULL then. A plan holds for all of them, its limits being those that suit each. STATUS_MEMORY is
 // the only failure; the parts stay the caller's.
 enum status fleet_create(struct backend **parts, int count, struct backend **backend);

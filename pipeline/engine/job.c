@@ -31,7 +31,7 @@ static const int64_t stands_ns = 500 * INT64_C(1000000);
 
 // How much of other streams may come before the first frame of video, and how much is read beyond
 // it for what only packets tell.
-static const int64_t early_bytes_most = 256 << 20, learning_bytes_most = 8 << 20;
+static const int64_t max_early_bytes = 256 << 20, max_learning_bytes = 8 << 20;
 
 void job_span(struct sluice_job *job, enum sluice_part part, int64_t begin_ns, int64_t frame)
 {
@@ -95,7 +95,7 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
         {"frames", (double)config->frames, 1e15},
         {"max_pixels", (double)config->max_pixels, 1e12},
         {"threads", config->threads, 1024},
-        {"ring", config->ring, SLOTS_MOST},
+        {"ring", config->ring, MAX_SLOTS},
         {"verify", config->verify, 1e9},
         {"open_timeout", config->open_timeout, 1e6},
         {"stall_timeout", config->stall_timeout, 1e6},
@@ -117,9 +117,9 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
 static enum status check_outputs(struct sluice_job *job, const struct sluice_config *config,
                                  struct sink_request *outputs, int count)
 {
-    if (count > OUTPUTS_MOST)
+    if (count > MAX_OUTPUTS)
         return fail(&job->log, STATUS_USAGE, "a job writes up to %d outputs, taps among them",
-                    OUTPUTS_MOST);
+                    MAX_OUTPUTS);
     for (int k = 0; k < count; k++)
         if (!outputs[k].output || !*outputs[k].output)
             return fail(&job->log, STATUS_USAGE, "no output is named");
@@ -204,7 +204,7 @@ static enum status create_decoder(struct sluice_job *job, const struct sluice_co
 // The names of the outputs, which outlive them.
 static enum status name_outputs(struct sluice_job *job)
 {
-    job->outputs = job->sink->outputs(job->sink, job->output, OUTPUTS_MOST);
+    job->outputs = job->sink->outputs(job->sink, job->output, MAX_OUTPUTS);
     for (int k = 0; k < job->outputs; k++) {
         job->output_names[k] = strdup(job->output[k].name);
         if (!job->output_names[k])
@@ -277,7 +277,7 @@ static enum status open_backend(struct sluice_job *job, const struct sluice_conf
 
 static enum status create(struct sluice_job *job, const struct sluice_config *config)
 {
-    struct sink_request outputs[OUTPUTS_MOST];
+    struct sink_request outputs[MAX_OUTPUTS];
     int count = sink_requests_of(config, outputs);
     char shown[4300];
     name_without_secrets(config->output.name ? config->output.name : "", shown, sizeof shown);
@@ -344,10 +344,10 @@ enum sluice_status sluice_job_create(const struct sluice_config *config, struct 
 static enum status keep_early(struct sluice_job *job, AVPacket **packet)
 {
     job->early_bytes += (*packet)->size;
-    if (job->early_bytes > early_bytes_most)
+    if (job->early_bytes > max_early_bytes)
         return fail(&job->log, STATUS_INPUT,
                     "%s has no frame of video within its first %lld MiB of other streams",
-                    job->source->name, (long long)early_bytes_most >> 20);
+                    job->source->name, (long long)max_early_bytes >> 20);
     AVPacket **list = realloc(job->early, (size_t)(job->earlies + 1) * sizeof *list);
     if (!list)
         return STATUS_MEMORY;
@@ -375,7 +375,7 @@ static enum status feed(struct sluice_job *job)
 static enum status learn_streams(struct sluice_job *job)
 {
     enum status status = STATUS_OK;
-    int64_t most = job->early_bytes + learning_bytes_most;
+    int64_t most = job->early_bytes + max_learning_bytes;
     for (int k = 0; k < job->earlies && !status; k++)
         status = source_learn(job->source, job->early[k]);
     while (!status && job->sink->carries && !source_is_learned(job->source) &&
@@ -528,12 +528,12 @@ static void tell_memory(struct sluice_job *job, int64_t frame_bytes)
                     filter_side_bytes(job->filter);
     int64_t side_bytes = filter_side_bytes(job->filter) / job->slots;
     int64_t records = job->recorder ? recorder_memory(job->recorder, side_bytes) : 0;
-    job->memory_most = budget_resident() + slots + 3 * budget_packets +
-                       budget_of_decoder(av_cpu_count(), frame_bytes) + filter_memory(job->filter) +
-                       job->sink->memory(job->sink, most_bytes) + records;
+    job->max_memory = budget_resident() + slots + 3 * budget_packets +
+                      budget_of_decoder(av_cpu_count(), frame_bytes) + filter_memory(job->filter) +
+                      job->sink->memory(job->sink, most_bytes) + records;
     if (source_is_live(job->source))
         log_print(&job->log, LOG_INFO, "memory stays below %lld MiB",
-                  (long long)(job->memory_most >> 20) + 1);
+                  (long long)(job->max_memory >> 20) + 1);
 }
 
 static enum status begin(struct sluice_job *job)
@@ -692,7 +692,7 @@ static void let_sink_go(struct sluice_job *job, bool destroy)
     monitor_lock(&job->threads_lock);
     struct sink *sink = job->sink;
     if (sink)
-        sink->outputs(sink, job->output, OUTPUTS_MOST);
+        sink->outputs(sink, job->output, MAX_OUTPUTS);
     if (destroy)
         job->sink = NULL;
     monitor_unlock(&job->threads_lock);
@@ -874,7 +874,7 @@ void sluice_job_destroy(struct sluice_job **job)
     // What holds frames goes before what made them.
     sink_destroy(&old->sink);
     recorder_destroy(&old->recorder);
-    for (int n = 0; n < PICTURES_MOST; n++) {
+    for (int n = 0; n < MAX_PICTURES; n++) {
         av_frame_free(&old->shape[n]);
         gap_destroy(&old->gap[n]);
     }

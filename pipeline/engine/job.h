@@ -58,15 +58,15 @@ struct sluice_job {
     struct recorder *recorder; // NULL: the chain records nothing
     struct backend *backend;
     struct decoder *decoder;
-    int64_t max_pixels;               // of a picture
-    char *output_name;                // of the first, without secrets
-    char *output_names[OUTPUTS_MOST]; // without secrets, in the order of the sink's
+    int64_t max_pixels;              // of a picture
+    char *output_name;               // of the first, without secrets
+    char *output_names[MAX_OUTPUTS]; // without secrets, in the order of the sink's
     int outputs;
-    struct path_conflicts *conflicts;           // the files that are written
-    int pictures;                               // of the chain: its result, and its taps
-    struct sink_formats formats[PICTURES_MOST]; // of each
-    struct trace *trace;                        // NULL: none
-    struct metrics *metrics;                    // NULL: none
+    struct path_conflicts *conflicts;          // the files that are written
+    int pictures;                              // of the chain: its result, and its taps
+    struct sink_formats formats[MAX_PICTURES]; // of each
+    struct trace *trace;                       // NULL: none
+    struct metrics *metrics;                   // NULL: none
     int slots, verify;
     bool overwrite;      // what snapshots may do
     int64_t frame_limit; // INT64_MAX: none
@@ -80,17 +80,17 @@ struct sluice_job {
     AVPacket **early;      // packets read before the threads began and not dealt with yet
     int earlies;
     int64_t early_bytes;
-    struct latency *latency;        // NULL: the source is not live
-    struct gap *gap[PICTURES_MOST]; // of each; NULL: the source is not one that can be lost
+    struct latency *latency;       // NULL: the source is not live
+    struct gap *gap[MAX_PICTURES]; // of each; NULL: the source is not one that can be lost
     enum gap_kind gap_kind;
     struct snapshot *snapshot;
     AVFormatContext *described; // what the source holds, which nothing reads from
     struct sink_video video;
-    AVFrame *shape[PICTURES_MOST]; // of each picture: the first frame
+    AVFrame *shape[MAX_PICTURES]; // of each picture: the first frame
     char input_format[32], output_format[32];
-    int width, height;   // of the first frame
-    int64_t memory_most; // what the job may take, in bytes
-    bool alone;          // no other stream goes into the output
+    int width, height;  // of the first frame
+    int64_t max_memory; // what the job may take, in bytes
+    bool alone;         // no other stream goes into the output
     _Atomic int64_t began_ns;
     int64_t began_cpu_ns;
 
@@ -104,8 +104,8 @@ struct sluice_job {
     int64_t behind_ns; // when decoding was last fast enough
 
     // ---- the encode thread's ----
-    int64_t engine_end[FLEET_MOST][SLUICE_PARTS]; // when each GPU's engines were last busy
-    int64_t encode_ns;                            // what a frame takes, at most, of late
+    int64_t engine_end[MAX_FLEET][SLUICE_PARTS]; // when each GPU's engines were last busy
+    int64_t encode_ns;                           // what a frame takes, at most, of late
 
     // ---- any thread's ----
     struct stop stop;         // asked for from outside
@@ -126,7 +126,7 @@ struct sluice_job {
     struct monitor threads_lock; // also held where `sink` goes, or is asked by other threads
     // ---- guarded by threads_lock ----
     int running;
-    struct sink_output output[OUTPUTS_MOST]; // at the end, without names
+    struct sink_output output[MAX_OUTPUTS]; // at the end, without names
 
     // ---- after sluice_job_run() ----
     struct ledger ledger;

@@ -48,7 +48,7 @@ static struct sink_figures ask_sink(const struct sluice_job *job)
     struct sink_figures figures = {0};
     struct monitor *lock = (struct monitor *)&job->threads_lock;
     monitor_lock(lock);
-    struct sink_output list[OUTPUTS_MOST];
+    struct sink_output list[MAX_OUTPUTS];
     if (job->sink && job->under_way)
         figures = (struct sink_figures){
             .dropped = job->sink->dropped,
@@ -179,11 +179,11 @@ enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
                                      struct sluice_output_figures *figures)
 {
     struct monitor *lock = (struct monitor *)&job->threads_lock;
-    struct sink_output list[OUTPUTS_MOST];
+    struct sink_output list[MAX_OUTPUTS];
     monitor_lock(lock);
     memcpy(list, job->output, sizeof list);
     if (job->sink && !job->ran)
-        job->sink->outputs(job->sink, list, OUTPUTS_MOST);
+        job->sink->outputs(job->sink, list, MAX_OUTPUTS);
     monitor_unlock(lock);
     if (index < 0 || index >= job->outputs)
         return SLUICE_END;
@@ -324,7 +324,7 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .backend = job->backend->name,
         .device = job->backend->description,
         .decoder = decoder_name(job->decoder),
-        .memory_most = job->memory_most,
+        .max_memory = job->max_memory,
         .width = job->width,
         .height = job->height,
         .cores_busy = job->cores_busy < 1 ? job->cores_busy : 1,

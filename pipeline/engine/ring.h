@@ -23,7 +23,7 @@ struct slot {
     struct filter *filter; // whose work it is
     // The ring's; empty while FREE. `out` is one for each picture: the chain's result, and its
     // taps.
-    AVFrame *in, *out[PICTURES_MOST];
+    AVFrame *in, *out[MAX_PICTURES];
 };
 
 struct ring;

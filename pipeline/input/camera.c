@@ -16,7 +16,7 @@
 
 #include "pipeline/ffmpeg/check.h"
 
-enum { V4L_MAJOR = 81, MODES_MOST = 4096 };
+enum { V4L_MAJOR = 81, MAX_MODES = 4096 };
 
 static int ask(int fd, unsigned long what, void *argument)
 {
@@ -71,7 +71,7 @@ static bool same_format(const char *a, const char *b)
 static struct sluice_mode *add_mode(struct camera *camera, const struct v4l2_fmtdesc *format)
 {
     struct sluice_mode *list = NULL;
-    if (camera->modes < MODES_MOST)
+    if (camera->modes < MAX_MODES)
         list = realloc(camera->mode, (size_t)(camera->modes + 1) * sizeof *list);
     if (!list)
         return NULL;
@@ -96,7 +96,7 @@ static void read_rates(const struct camera *camera, struct sluice_mode *mode, in
 {
     const int most = sizeof mode->rate / sizeof *mode->rate;
     mode->rates = 0;
-    for (unsigned k = 0; mode->rates < most && k < MODES_MOST; k++) {
+    for (unsigned k = 0; mode->rates < most && k < MAX_MODES; k++) {
         struct v4l2_frmivalenum interval = {.index = k,
                                             .pixel_format = mode->fourcc,
                                             .width = (unsigned)width,
@@ -118,15 +118,15 @@ static void set_range(struct sluice_mode *mode, const struct v4l2_frmsize_stepwi
 {
     mode->width = (int)range->min_width;
     mode->height = (int)range->min_height;
-    mode->width_most = (int)range->max_width;
-    mode->height_most = (int)range->max_height;
+    mode->max_width = (int)range->max_width;
+    mode->max_height = (int)range->max_height;
     mode->width_step = range->step_width ? (int)range->step_width : 1;
     mode->height_step = range->step_height ? (int)range->step_height : 1;
 }
 
 static enum status read_sizes(struct camera *camera, const struct v4l2_fmtdesc *format)
 {
-    for (unsigned k = 0; camera->modes < MODES_MOST; k++) {
+    for (unsigned k = 0; camera->modes < MAX_MODES; k++) {
         struct v4l2_frmsizeenum size = {.index = k, .pixel_format = format->pixelformat};
         bool said = !ask(camera->fd, VIDIOC_ENUM_FRAMESIZES, &size);
         if (!said && k > 0)
@@ -139,7 +139,7 @@ static enum status read_sizes(struct camera *camera, const struct v4l2_fmtdesc *
         bool range = size.type != V4L2_FRMSIZE_TYPE_DISCRETE;
         if (range) {
             set_range(mode, &size.stepwise);
-            read_rates(camera, mode, mode->width_most, mode->height_most);
+            read_rates(camera, mode, mode->max_width, mode->max_height);
             break;
         }
         mode->width = (int)size.discrete.width;
@@ -163,7 +163,7 @@ static bool is_shadowed(const struct camera *camera, unsigned fourcc)
 static enum status read_modes(struct camera *camera)
 {
     enum status status = STATUS_OK;
-    for (unsigned k = 0; !status && camera->modes < MODES_MOST; k++) {
+    for (unsigned k = 0; !status && camera->modes < MAX_MODES; k++) {
         struct v4l2_fmtdesc format = {.index = k, .type = V4L2_BUF_TYPE_VIDEO_CAPTURE};
         if (ask(camera->fd, VIDIOC_ENUM_FMT, &format))
             break;
@@ -279,10 +279,10 @@ static bool mode_has_size(const struct sluice_mode *mode, int width, int height)
 {
     if (!mode->width)
         return true;
-    if (!mode->width_most)
+    if (!mode->max_width)
         return width == mode->width && height == mode->height;
-    return is_on_grid(width, mode->width, mode->width_most, mode->width_step) &&
-           is_on_grid(height, mode->height, mode->height_most, mode->height_step);
+    return is_on_grid(width, mode->width, mode->max_width, mode->width_step) &&
+           is_on_grid(height, mode->height, mode->max_height, mode->height_step);
 }
 
 static double per_second(struct sluice_rate rate)
@@ -353,10 +353,10 @@ void sluice_mode_size(const struct sluice_mode *mode, char *to, size_t size)
     if (mode->width)
         snprintf(to, size, "%dx%d", mode->width, mode->height);
     size_t used = strlen(to);
-    if (mode->width_most)
-        snprintf(to + used, size - used, " to %dx%d", mode->width_most, mode->height_most);
+    if (mode->max_width)
+        snprintf(to + used, size - used, " to %dx%d", mode->max_width, mode->max_height);
     used = strlen(to);
-    if (mode->width_most && (mode->width_step > 1 || mode->height_step > 1))
+    if (mode->max_width && (mode->width_step > 1 || mode->height_step > 1))
         snprintf(to + used, size - used, " in steps of %dx%d", mode->width_step, mode->height_step);
 }
 
@@ -491,7 +491,7 @@ static enum status narrow_to_rate(const char *path, struct camera *camera, struc
         narrow(camera, has_size, &now);
     }
     for (int k = 0; k < camera->modes; k++)
-        if (camera->mode[k].width_most || !camera->mode[k].width)
+        if (camera->mode[k].max_width || !camera->mode[k].width)
             read_rates(camera, &camera->mode[k], now.width, now.height);
     if (narrow(camera, has_rate, wanted))
         return STATUS_OK;

@@ -26,9 +26,9 @@ static bool has_own_time(const AVStream *stream, const AVPacket *packet)
 // Where a packet is not near what was expected, how far from it; else 0.
 static int64_t jump_us(const struct clock *clock, int64_t next_us, int64_t at_us)
 {
-    const int64_t back_most = AV_TIME_BASE / 10, ahead_most = 10 * (int64_t)AV_TIME_BASE;
+    const int64_t max_back = AV_TIME_BASE / 10, max_ahead = 10 * (int64_t)AV_TIME_BASE;
     int64_t jump = next_us == AV_NOPTS_VALUE ? 0 : at_us + clock->offset_us - next_us;
-    return jump < -back_most || jump > ahead_most ? jump : 0;
+    return jump < -max_back || jump > max_ahead ? jump : 0;
 }
 
 enum status clock_mend(struct clock *clock, const AVFormatContext *format, const char *name,

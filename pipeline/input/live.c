@@ -25,9 +25,9 @@ static const int64_t settle_ns = 250 * INT64_C(1000000);
 static const int64_t good_ns = 100 * INT64_C(1000000);
 // Within a connection, a clock that jumps farther than so has been set anew; not if it jumps to the
 // time that it is, after a pause.
-static const int64_t back_most_us = 500000, ahead_most_us = 10 * INT64_C(1000000);
+static const int64_t max_back_us = 500000, max_ahead_us = 10 * INT64_C(1000000);
 
-enum { HANGING_MOST = 8 };
+enum { MAX_HANGING = 8 };
 
 // A stream of the first connection, and where to find it in the current one.
 struct track {
@@ -47,7 +47,7 @@ struct live {
     struct track *track;
     int watched;
     struct session *session; // NULL: lost
-    struct session *hanging[HANGING_MOST];
+    struct session *hanging[MAX_HANGING];
     int *map; // of its streams to ours, -1: to none
     unsigned mapped;
     bool clockless;    // its demuxer makes timestamps up
@@ -181,10 +181,10 @@ static void note_alive(struct live *live)
 }
 
 // Connections whose threads hang in a call that cannot be interrupted, as in a camera's driver, are
-// kept in mind: there may be HANGING_MOST. Returns where there is room for one more, or NULL.
+// kept in mind: there may be MAX_HANGING. Returns where there is room for one more, or NULL.
 static struct session **room_to_hang(struct live *live)
 {
-    for (int k = 0; k < HANGING_MOST; k++) {
+    for (int k = 0; k < MAX_HANGING; k++) {
         if (live->hanging[k] && session_is_gone(live->hanging[k]))
             session_leave(&live->hanging[k]);
         if (!live->hanging[k])
@@ -269,7 +269,7 @@ static enum status attempt(struct live *live)
     live->attempts++;
     if (!status && !room_to_hang(live)) {
         log_print(live->log, LOG_DEBUG, "%s: %d connections hang, no other is tried",
-                  live->request.name, HANGING_MOST);
+                  live->request.name, MAX_HANGING);
         return STATUS_EOF;
     }
     if (!status)
@@ -393,7 +393,7 @@ static void set_clock(struct live *live, struct track *track, const AVStream *st
     if (live->anchored && track->last_us != AV_NOPTS_VALUE)
         jump = at + live->offset_us - track->last_us;
     int64_t ahead = live->epoch_ns ? at + live->offset_us - clock_us(live, packet->pos) : 0;
-    if (jump < -back_most_us || (jump > ahead_most_us && ahead > ahead_most_us)) {
+    if (jump < -max_back_us || (jump > max_ahead_us && ahead > max_ahead_us)) {
         log_print(live->log, LOG_INFO, "the clock of %s jumps by %.1f s; it goes on evenly",
                   live->request.name, (double)jump / AV_TIME_BASE);
         live->anchored = false;
@@ -557,7 +557,7 @@ void live_close(struct live **live)
         return;
     struct live *old = *live;
     session_leave(&old->session);
-    for (int k = 0; k < HANGING_MOST; k++)
+    for (int k = 0; k < MAX_HANGING; k++)
         session_leave(&old->hanging[k]);
     for (unsigned k = 0; old->track && k < old->format->nb_streams; k++)
         avcodec_parameters_free(&old->track[k].codec);

@@ -15,7 +15,7 @@
 #include "base/monitor.h"
 #include "base/queue.h"
 
-enum { PACKETS_MOST = 1024 };
+enum { MAX_PACKETS = 1024 };
 static const int64_t close_ns = 1000 * INT64_C(1000000);
 static const int64_t nap_ns = 2 * INT64_C(1000000); // between looks at what cannot be waited for
 
@@ -272,7 +272,7 @@ static enum status create(const struct session_request *request, struct session 
     av_dict_copy(&session->options, request->options, 0);
     if (!session->url)
         return STATUS_MEMORY;
-    enum status status = queue_create(PACKETS_MOST, 1, drop_packet, &session->packets);
+    enum status status = queue_create(MAX_PACKETS, 1, drop_packet, &session->packets);
     if (!status)
         queue_limit(session->packets, budget_packets, budget_of_packet);
     return status;

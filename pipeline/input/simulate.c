@@ -22,7 +22,7 @@ static const int64_t step_most_us = 10 * INT64_C(1000000);
 static const int64_t time_most_us = INT64_C(1000000000) * 1000000;
 static const uint64_t seed_initial = 1;
 
-enum { SIZE_MOST = 16384 };
+enum { MAX_SIZE = 16384 };
 
 enum fault {
     FAULT_LOSS,
@@ -106,7 +106,7 @@ static bool parse_time(const char *text, int64_t *us)
 static bool parse_size(const char *text, int *width, int *height)
 {
     return av_parse_video_size(width, height, text) >= 0 && *width > 1 && *height > 1 &&
-           *width <= SIZE_MOST && *height <= SIZE_MOST;
+           *width <= MAX_SIZE && *height <= MAX_SIZE;
 }
 
 // What is between the name and the "@" of an event; NULL: nothing.

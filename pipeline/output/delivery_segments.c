@@ -15,7 +15,7 @@
 #include "pipeline/output/file.h"
 #include "base/meter.h"
 
-enum { HELD_MOST = 1024, NAMES_TRIED = 1000 };
+enum { MAX_HELD = 1024, NAMES_TRIED = 1000 };
 
 // How often a full disk is looked at, and how much room is worth a new segment: a part of the disk,
 // and no more than so many bytes.
@@ -27,7 +27,7 @@ struct segments {
     struct output_streams streams; // owned
     int64_t key_due_us;            // where the next one is to begin; the pushing thread's
     int64_t due_us, origin_us;
-    AVPacket *held[HELD_MOST]; // of other streams, until the video of their time tells the segment
+    AVPacket *held[MAX_HELD]; // of other streams, until the video of their time tells the segment
     int helds;
     int64_t video_us; // how far that is
     bool turns;       // the next one is due, whatever the time
@@ -163,7 +163,7 @@ static enum status write_held(struct segments *self, int64_t until_us)
 // Encoders keep pictures back, so that sound comes long before its video.
 static enum status hold(struct segments *self, const AVPacket *packet)
 {
-    enum status status = self->helds == HELD_MOST ? write_held(self, INT64_MAX) : STATUS_OK;
+    enum status status = self->helds == MAX_HELD ? write_held(self, INT64_MAX) : STATUS_OK;
     if (status || time_of(self, packet) < self->since_us)
         return status;
     AVPacket *copy = av_packet_clone(packet);

@@ -353,11 +353,11 @@ void encoder_destroy(struct encoder **encoder)
 // room for all; false then.
 static bool encoder_pts(struct encoder *encoder, int64_t *pts)
 {
-    const int64_t late_most = 2;
+    const int64_t max_late = 2;
     int64_t exact = av_rescale_q_rnd(*pts, encoder->from, encoder->codec->time_base,
                                      AV_ROUND_NEAR_INF | AV_ROUND_PASS_MINMAX);
     *pts = exact > encoder->last_pts ? exact : encoder->last_pts + 1;
-    if (*pts > exact + late_most && encoder->last_pts != INT64_MIN)
+    if (*pts > exact + max_late && encoder->last_pts != INT64_MIN)
         return false;
     encoder->last_pts = *pts;
     return true;

@@ -24,7 +24,7 @@
 #include "pipeline/output/http_listen.h"
 #include "base/meter.h"
 
-enum { READ_MOST = 64 << 10, HEADERS_MOST = 16 << 10 };
+enum { MAX_READ = 64 << 10, MAX_HEADERS = 16 << 10 };
 
 // Those that are dismissed are still there until libmicrohttpd has seen it.
 enum { MAX_VISITS = 2 * HTTP_CONNECTIONS };
@@ -189,7 +189,7 @@ static struct MHD_Response *stream_response(struct http *http, struct MHD_Connec
     http->client = client;
     pthread_mutex_unlock(&http->lock);
     struct MHD_Response *response = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, READ_MOST, read_stream, client, close_stream);
+        MHD_SIZE_UNKNOWN, MAX_READ, read_stream, client, close_stream);
     if (!response)
         close_stream(client);
     else // no chunks: not everyone who shows streams knows them
@@ -474,7 +474,7 @@ static bool start(struct http *http)
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, serve,
         http, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_VISITS, MHD_OPTION_NOTIFY_CONNECTION,
         note_visit, http, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_SILENCE,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MOST, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MAX_HEADERS, MHD_OPTION_END);
     if (!http->daemon || http->waker < 0)
         return false;
     http->epoll = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;

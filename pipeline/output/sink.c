@@ -143,8 +143,8 @@ enum status sink_ask(struct sink *sink, const struct sink_request *request, cons
 enum status sink_create(const struct sink_request *requests, int count, const struct log *log,
                         const struct stop *stop, struct sink **sink)
 {
-    struct sink *made[OUTPUTS_MOST] = {NULL};
-    int picture[OUTPUTS_MOST], sinks = 0;
+    struct sink *made[MAX_OUTPUTS] = {NULL};
+    int picture[MAX_OUTPUTS], sinks = 0;
     enum status status = STATUS_OK;
     *sink = NULL;
     for (int k = 0; k < count && !status; k++) {

@@ -76,7 +76,7 @@ struct sink_output {
 struct sink {
     struct sink_formats formats;
     enum AVPixelFormat asked[2]; // what `formats` points to, where one was asked for
-    struct sink_formats tap_formats[PICTURES_MOST - 1]; // of fans: of each tap's picture
+    struct sink_formats tap_formats[MAX_PICTURES - 1]; // of fans: of each tap's picture
     AVFrame *const *tap;      // of fans: each tap's picture of the frame that write() takes next
     const char *encoder;      // NULL: none
     const char *container;    // "mp4", "hash", "null"
@@ -149,10 +149,10 @@ struct sink_request {
     bool await_start;                       // as many when an address is not reached at first
 };
 
-enum { OUTPUTS_MOST = 16 };
-_Static_assert(OUTPUTS_MOST <= (int)PICTURES_MOST, "each output may be a tap's");
+enum { MAX_OUTPUTS = 16 };
+_Static_assert(MAX_OUTPUTS <= (int)MAX_PICTURES, "each output may be a tap's");
 
-// Find out how to write the outputs, 1 to OUTPUTS_MOST; refuse what cannot be. Nothing is created.
+// Find out how to write the outputs, 1 to MAX_OUTPUTS; refuse what cannot be. Nothing is created.
 // Outputs of one picture that can have the same encoding share one. STATUS_USAGE for names and
 // options that do not exist; places that cannot be written are for sink_check() to find.
 //
@@ -185,7 +185,7 @@ enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
 static inline void sink_list_formats(const struct sink *sink, struct sink_formats *list)
 {
     list[0] = sink->formats;
-    for (int n = 1; n < PICTURES_MOST; n++)
+    for (int n = 1; n < MAX_PICTURES; n++)
         list[n] = sink->tap_formats[n - 1];
 }
 

@@ -24,7 +24,7 @@ struct encode_sink {
     AVDictionary *encoder_options;
     const AVOutputFormat *muxer; // of the first output
     bool one_a_file;             // it writes images
-    struct writer *writer[OUTPUTS_MOST];
+    struct writer *writer[MAX_OUTPUTS];
     int writers;
     struct encoder *encoder;
     struct sink_video video;

@@ -37,7 +37,7 @@ struct fan_sink {
     struct sink base;
     const struct log *log;
     const struct stop *stop;
-    struct branch branch[OUTPUTS_MOST];
+    struct branch branch[MAX_OUTPUTS];
     int branches;
 };
 

@@ -12,7 +12,7 @@
 #include "base/monitor.h"
 #include "base/queue.h"
 
-enum { WAITING_MOST = 64, SKIPPING_MOST = 1024 };
+enum { MAX_WAITING = 64, MAX_SKIPPING = 1024 };
 static const int64_t second_ns = 1000 * INT64_C(1000000);
 
 // From packet number `at` of the video on, counted from 0, other streams go in.
@@ -275,7 +275,7 @@ enum status writer_open(struct writer *writer, const struct writer_opening *open
     writer->skips = opening->skips;
     writer->watch = opening->watch;
     enum status status =
-        queue_create(writer->skips ? SKIPPING_MOST : WAITING_MOST, 1, drop_packet, &writer->queue);
+        queue_create(writer->skips ? MAX_SKIPPING : MAX_WAITING, 1, drop_packet, &writer->queue);
     if (status)
         return status;
     queue_limit(writer->queue, budget_packets, budget_of_packet);

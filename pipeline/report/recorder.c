@@ -241,7 +241,7 @@ static struct figure *find_figure(struct recording *recording, const char *name)
     for (int k = 0; k < recording->figures; k++)
         if (!strcmp(recording->figure[k].name, name))
             return &recording->figure[k];
-    if (recording->figures == FIGURES_MOST)
+    if (recording->figures == MAX_FIGURES)
         return NULL;
     struct figure *fresh = &recording->figure[recording->figures++];
     snprintf(fresh->name, sizeof fresh->name, "%s", name);

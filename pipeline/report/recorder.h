@@ -66,7 +66,7 @@ int64_t recorder_memory(const struct recorder *recorder, int64_t side_bytes);
 
 // ---- figures, after recorder_finish() or without any other thread ----
 
-enum { FIGURES_MOST = 16 };
+enum { MAX_FIGURES = 16 };
 
 // What was told of every frame, as the mean over all of them.
 struct figure {
@@ -84,7 +84,7 @@ struct recording {
     int64_t frames;      // that it was told of
     int64_t bytes;       // of the file, at the end
     int64_t dropped;     // frames of which the file does not tell, at the end
-    struct figure figure[FIGURES_MOST];
+    struct figure figure[MAX_FIGURES];
     int figures;
     // ---- of its kind ----
     const char *tail; // (optional) what comes last, in the last of its files

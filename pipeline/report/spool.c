@@ -13,12 +13,12 @@
 #include "base/queue.h"
 
 // Of sheets that wait in the queue. Two more are being filled and emptied.
-enum { WAITING_MOST = 6, SKIPPING_MOST = 512, SHEETS = SKIPPING_MOST + 2 };
+enum { MAX_WAITING = 6, MAX_SKIPPING = 512, SHEETS = MAX_SKIPPING + 2 };
 
 enum {
     SHEET_BYTES = 1 << 20, // of a spool that waits
     STEP = 1 << 14,        // by which sheets grow
-    TEXT_MOST = 1 << 20,   // of a record, beside what its size says
+    MAX_TEXT = 1 << 20,    // of a record, beside what its size says
     IO_BUFFER = 1 << 12,
 };
 
@@ -172,7 +172,7 @@ static void hand_over(struct spool *spool, bool ends)
 
 static bool has_room(const struct spool *spool)
 {
-    return queue_count(spool->queue) < SKIPPING_MOST && spool->queued < budget_records;
+    return queue_count(spool->queue) < MAX_SKIPPING && spool->queued < budget_records;
 }
 
 static bool begin_sheet(struct spool *spool)
@@ -436,7 +436,7 @@ static enum status start(const struct spool_request *request, struct spool *spoo
         status = open_part(request, &spool->part[k]);
     }
     if (!status)
-        status = queue_create(spool->skips ? SKIPPING_MOST : WAITING_MOST, 1, drop, &spool->queue);
+        status = queue_create(spool->skips ? MAX_SKIPPING : MAX_WAITING, 1, drop, &spool->queue);
     if (status)
         return status;
     spool->started = !pthread_create(&spool->thread, NULL, run, spool);
@@ -452,7 +452,7 @@ enum status spool_create(const struct spool_request *request, struct spool **spo
     made->log = request->log;
     made->skips = request->live;
     monitor_init(&made->lock);
-    int sheets = 2 + (made->skips ? SKIPPING_MOST : WAITING_MOST);
+    int sheets = 2 + (made->skips ? MAX_SKIPPING : MAX_WAITING);
     for (int k = 0; k < sheets; k++) {
         made->all[k].spool = made;
         put_back(made, &made->all[k]);
@@ -477,6 +477,6 @@ int64_t spool_dropped(const struct spool *spool)
 
 int64_t spool_memory(bool live, int64_t record_bytes)
 {
-    return live ? budget_records + 2 * (record_bytes + TEXT_MOST)
-                : (WAITING_MOST + 2) * (int64_t)SHEET_BYTES;
+    return live ? budget_records + 2 * (record_bytes + MAX_TEXT)
+                : (MAX_WAITING + 2) * (int64_t)SHEET_BYTES;
 }
