@@ -280,7 +280,7 @@ static void serve_client(const struct control *control, struct client *client, b
 // ---- new clients ----
 
 // Tell a client that it is not served.
-static void turn_away(int fd, const char *why)
+static void refuse_fd(int fd, const char *why)
 {
     struct client client = {.fd = fd};
     answer_client(&client, refusal(why));
@@ -296,7 +296,7 @@ static void refuse_client(struct control *control)
         close(control->spare);
     int fd = accept4(control->listener, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
-        turn_away(fd, "the run has no file descriptor left for a client (ulimit -n)");
+        refuse_fd(fd, "the run has no file descriptor left for a client (ulimit -n)");
     control->spare = fcntl(control->listener, F_DUPFD_CLOEXEC, 0);
     if (fd < 0)
         control->accepts_ms = now_ms() + ACCEPT_MS;
@@ -314,7 +314,7 @@ static void accept_client(struct control *control)
         return;
     }
     if (fd >= 0)
-        turn_away(fd, "too many clients are connected to this socket; try again later");
+        refuse_fd(fd, "too many clients are connected to this socket; try again later");
 }
 
 // Wait for what clients do, without the seats that are free: poll() takes no more than a process

@@ -158,7 +158,7 @@ void queue_finish(struct queue *queue)
     monitor_unlock(&queue->lock);
 }
 
-int queue_abandon(struct queue *queue)
+int queue_cancel(struct queue *queue)
 {
     monitor_lock(&queue->lock);
     int dropped = queue->count;

@@ -47,7 +47,7 @@ void queue_finish(struct queue *queue);
 
 // The reader wants no more: what is queued is dropped, and writers get STATUS_EOF from now on.
 // Returns how many items were dropped.
-int queue_abandon(struct queue *queue);
+int queue_cancel(struct queue *queue);
 
 // Nobody wants more: writers get STATUS_EOF from now on, the reader what is queued and then
 // STATUS_EOF. Any thread.

@@ -1,4 +1,4 @@
-// A wish to end early, and how long it may take.
+// Cancellation request and its deadline.
 #pragma once
 
 #include <stdatomic.h>

@@ -90,7 +90,7 @@ static enum status look_at_screen(const char *display, const AVInputFormat *demu
     else
         device->trouble = "it does not answer, or does not let this user in";
     avformat_free_context(format);
-    session_leave(&session);
+    session_close(&session);
     return STATUS_OK;
 }
 

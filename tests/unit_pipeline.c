@@ -78,7 +78,7 @@ static void queues_keep_order_and_everything(void **state)
     assert_null(queue);
 }
 
-static void an_abandoned_queue_frees_writers_and_items(void **state)
+static void a_cancelled_queue_frees_writers_and_items(void **state)
 {
     (void)state;
     struct queue *queue;
@@ -89,7 +89,7 @@ static void an_abandoned_queue_frees_writers_and_items(void **state)
     int *item;
     assert_int_equal(queue_pop(queue, &item), STATUS_OK);
     free(item);
-    queue_abandon(queue);
+    queue_cancel(queue);
     pthread_join(writer, NULL); // it would wait for ever on a full queue
     assert_int_equal(queue_pop(queue, &item), STATUS_EOF);
     item = make_item(1);
@@ -135,7 +135,7 @@ static void rings_never_reorder(void **state)
     ring_destroy(&ring);
 }
 
-static void an_abandoned_ring_frees_the_submitter(void **state)
+static void a_cancelled_ring_frees_the_submitter(void **state)
 {
     (void)state;
     struct ring *ring;
@@ -144,7 +144,7 @@ static void an_abandoned_ring_frees_the_submitter(void **state)
     assert_int_equal(ring_create(2, 1, &ring), STATUS_OK);
     pthread_create(&submitter, NULL, fill_ring, ring);
     assert_int_equal(ring_take(ring, &slot), STATUS_OK);
-    ring_abandon(ring);
+    ring_cancel(ring);
     ring_release(ring, slot);
     while (!ring_take(ring, &slot)) // what was published is still to be taken
         ring_release(ring, slot);
@@ -545,9 +545,9 @@ int main(void)
         cmocka_unit_test(devices_have_names),
         cmocka_unit_test(queues_can_be_waited_for_until_a_moment),
         cmocka_unit_test(queues_keep_order_and_everything),
-        cmocka_unit_test(an_abandoned_queue_frees_writers_and_items),
+        cmocka_unit_test(a_cancelled_queue_frees_writers_and_items),
         cmocka_unit_test(rings_never_reorder),
-        cmocka_unit_test(an_abandoned_ring_frees_the_submitter),
+        cmocka_unit_test(a_cancelled_ring_frees_the_submitter),
         cmocka_unit_test(files_appear_whole_or_not_at_all),
         cmocka_unit_test(a_file_that_appeared_meanwhile_is_not_replaced),
         cmocka_unit_test(failed_writes_are_noticed),

@@ -11,7 +11,7 @@ static void end_here(struct sluice_job *job, int64_t end_us)
     job->last_end = end_us < job->end ? end_us : job->end;
     job->ends = true;
     if (job->alone) // nothing else is waited for
-        source_abandon(job->source);
+        source_cancel(job->source);
 }
 
 // Whether the frame lies before what is wanted. STATUS_EOF if it lies behind.
@@ -134,7 +134,7 @@ enum status decode_run(struct sluice_job *job)
         if (!status)
             status = deliver(job);
     }
-    queue_abandon(job->packets);
+    queue_cancel(job->packets);
     queue_finish(job->frames);
     return status;
 }

@@ -137,7 +137,7 @@ static enum status next_filling(struct sluice_job *job, int64_t clock_us, AVFram
 static enum status write_filling(struct sluice_job *job, AVFrame *const *picture)
 {
     if (av_rescale_q(picture[0]->pts, job->video.time_base, AV_TIME_BASE_Q) >= job->end) {
-        source_abandon(job->source);
+        source_cancel(job->source);
         return STATUS_OK;
     }
     enum status status = write_frame(job, picture);
@@ -155,7 +155,7 @@ static enum status fill_gap(struct sluice_job *job)
     AVFrame *picture[MAX_PICTURES] = {NULL};
     source_figures(job->source, &live);
     if (live.lost && job->gap_kind == GAP_SKIP && live.clock_us >= job->end)
-        source_abandon(job->source); // the output ends in the gap
+        source_cancel(job->source); // the output ends in the gap
     enum status status = live.lost && !job->stop.asked && !job->ends
                              ? next_filling(job, live.clock_us, picture)
                              : STATUS_OK;
@@ -167,11 +167,11 @@ static enum status fill_gap(struct sluice_job *job)
 }
 
 // What went wrong here ends the job, also while its source is lost.
-static void give_up(struct sluice_job *job, enum status status)
+static void cancel_job(struct sluice_job *job, enum status status)
 {
-    ring_abandon(job->ring);
+    ring_cancel(job->ring);
     if (status_is_failure(status))
-        source_abandon(job->source);
+        source_cancel(job->source);
 }
 
 // The next filtered frame; meanwhile gaps are filled.
@@ -187,7 +187,7 @@ static enum status take_slot(struct sluice_job *job, enum status *status, struct
         if (!*status)
             *status = fill_gap(job);
         if (*status)
-            give_up(job, *status);
+            cancel_job(job, *status);
     }
 }
 
@@ -205,7 +205,7 @@ enum status encode_run(struct sluice_job *job)
         else if (!status)
             status = done ? done : finish_slot(job, slot);
         if (status)
-            give_up(job, status); // go on waiting: no slot may be freed while it runs
+            cancel_job(job, status); // go on waiting: no slot may be freed while it runs
         ring_release(job->ring, slot);
     }
     job->flushing = true;

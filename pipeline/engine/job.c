@@ -570,7 +570,7 @@ static void *thread_main(void *argument)
     struct sluice_job *job = thread->job;
     enum status status = thread->run(job);
     if (status_is_failure(status)) // a source that is lost is not waited for any more
-        source_abandon(job->source);
+        source_cancel(job->source);
     monitor_lock(&job->threads_lock);
     thread->status = status;
     thread->ended = true;
@@ -586,11 +586,11 @@ static void never_ran(struct sluice_job *job, enum status (*run)(struct sluice_j
     if (run == demux_run)
         queue_finish(job->packets);
     if (run == decode_run)
-        queue_abandon(job->packets), queue_finish(job->frames);
+        queue_cancel(job->packets), queue_finish(job->frames);
     if (run == submit_run)
-        queue_abandon(job->frames), ring_finish(job->ring);
+        queue_cancel(job->frames), ring_finish(job->ring);
     if (run == encode_run)
-        ring_abandon(job->ring), encode_run(job);
+        ring_cancel(job->ring), encode_run(job);
 }
 
 static enum status start_threads(struct sluice_job *job)
@@ -618,7 +618,7 @@ static enum status start_threads(struct sluice_job *job)
 // Only an encoder is deep in a frame then; the demux thread is not in the sink any more.
 static bool is_left_alone_locked(const struct sluice_job *job)
 {
-    return job->sink->hurry && job->thread[0].ended && stop_is_late(&job->stop) &&
+    return job->sink->cancel && job->thread[0].ended && stop_is_late(&job->stop) &&
            meter_now_ns() > job->stop.at_ns + stop_flush_ns + stop_frame_ns;
 }
 
@@ -629,10 +629,10 @@ static int await_threads(struct sluice_job *job)
     monitor_lock(&job->threads_lock);
     while (job->running > 0 && !is_left_alone_locked(job)) {
         monitor_wait_until(&job->threads_lock, meter_now_ns() + look_ns);
-        if (!job->sink->hurry || !stop_is_late(&job->stop))
+        if (!job->sink->cancel || !stop_is_late(&job->stop))
             continue;
         queue_close(job->packets); // the demux thread may be waiting for a decoder that waits, too
-        job->sink->hurry(job->sink);
+        job->sink->cancel(job->sink);
     }
     int left = job->running;
     monitor_unlock(&job->threads_lock);
@@ -740,7 +740,7 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
     }
     status = job->sink->finish(job->sink, job->stop.asked || job->ends);
     if (job->recorder && job->sink->absent)
-        recorder_abandon(job->recorder);
+        recorder_cancel(job->recorder);
     else if (job->recorder)
         status = status_join(status, recorder_finish(job->recorder, INT64_MAX));
     let_sink_go(job, false);

@@ -3,7 +3,7 @@
 //   demux --packets--> decode --frames--> submit ==ring==> encode --> sink: its writers' threads
 //     \______________________ packets of other streams _______________/
 //
-// Each thread is one file with one loop. A thread that ends finishes what it writes to and abandons
+// Each thread is one file with one loop. A thread that ends finishes what it writes to and cancels
 // what it reads from, so that an end or a failure anywhere reaches everyone; the first real failure
 // is the job's. sluice_job_run() itself decodes and submits the first frame, because only then is
 // the output's geometry known, starts the threads when the output is open, and waits for them.

@@ -15,7 +15,7 @@ struct ring {
     // Counts since the beginning; slot n % slots is meant by count n.
     long long claimed, published, taken, released;
     long long occupied; // sum over claims of the slots in use
-    bool finished, abandoned;
+    bool finished, cancelled;
 };
 
 static enum status init_slot(struct slot *slot, int number, int pictures)
@@ -63,9 +63,9 @@ void ring_destroy(struct ring **ring)
 enum status ring_claim(struct ring *ring, struct slot **slot)
 {
     monitor_lock(&ring->lock);
-    while (ring->claimed - ring->released == ring->slots && !ring->abandoned)
+    while (ring->claimed - ring->released == ring->slots && !ring->cancelled)
         monitor_wait(&ring->lock);
-    enum status status = ring->abandoned ? STATUS_EOF : STATUS_OK;
+    enum status status = ring->cancelled ? STATUS_EOF : STATUS_OK;
     if (!status) {
         ring->occupied += ring->claimed - ring->released;
         *slot = &ring->slot[ring->claimed++ % ring->slots];
@@ -89,7 +89,7 @@ enum status ring_drain(struct ring *ring)
     monitor_lock(&ring->lock);
     while (ring->published != ring->released)
         monitor_wait(&ring->lock);
-    enum status status = ring->abandoned ? STATUS_EOF : STATUS_OK;
+    enum status status = ring->cancelled ? STATUS_EOF : STATUS_OK;
     monitor_unlock(&ring->lock);
     return status;
 }
@@ -133,10 +133,10 @@ void ring_release(struct ring *ring, struct slot *slot)
     monitor_unlock(&ring->lock);
 }
 
-void ring_abandon(struct ring *ring)
+void ring_cancel(struct ring *ring)
 {
     monitor_lock(&ring->lock);
-    ring->abandoned = true;
+    ring->cancelled = true;
     monitor_tell(&ring->lock);
     monitor_unlock(&ring->lock);
 }

@@ -61,7 +61,7 @@ void ring_release(struct ring *ring, struct slot *slot);
 
 // Take no more: the submit thread gets STATUS_EOF from now on. Slots that are published still have
 // to be taken, waited for and released.
-void ring_abandon(struct ring *ring);
+void ring_cancel(struct ring *ring);
 
 // ---- any thread ----
 

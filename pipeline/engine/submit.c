@@ -91,7 +91,7 @@ enum status submit_run(struct sluice_job *job)
             ++*(late ? &job->dropped_late : &job->dropped_stop);
         av_frame_free(&frame);
     }
-    job->dropped_stop += queue_abandon(job->frames);
+    job->dropped_stop += queue_cancel(job->frames);
     ring_finish(job->ring);
     return status;
 }

@@ -186,17 +186,17 @@ static struct session **room_to_hang(struct live *live)
 {
     for (int k = 0; k < MAX_HANGING; k++) {
         if (live->hanging[k] && session_is_gone(live->hanging[k]))
-            session_leave(&live->hanging[k]);
+            session_close(&live->hanging[k]);
         if (!live->hanging[k])
             return &live->hanging[k];
     }
     return NULL;
 }
 
-static void leave(struct live *live)
+static void close_connection(struct live *live)
 {
     struct session **place = room_to_hang(live); // there is, or it would not have been tried
-    session_turn_away(live->session);
+    session_cancel(live->session);
     *place = live->session;
     live->session = NULL;
 }
@@ -205,7 +205,7 @@ static void leave(struct live *live)
 // attempt.
 static void say_lost(struct live *live, const char *why)
 {
-    leave(live);
+    close_connection(live);
     if (live->lost_since_ns) {
         log_print(live->log, LOG_DEBUG, "%s is not back (attempt %d): %s", live->request.name,
                   live->attempts, why);
@@ -287,7 +287,7 @@ static enum status attempt(struct live *live)
             av_strerror(error, words, sizeof words);
         log_print(live->log, LOG_DEBUG, "%s is not back (attempt %d): %s", live->request.name,
                   live->attempts, words);
-        leave(live);
+        close_connection(live);
         return status;
     }
     note_alive(live);
@@ -556,9 +556,9 @@ void live_close(struct live **live)
     if (!*live)
         return;
     struct live *old = *live;
-    session_leave(&old->session);
+    session_close(&old->session);
     for (int k = 0; k < MAX_HANGING; k++)
-        session_leave(&old->hanging[k]);
+        session_close(&old->hanging[k]);
     for (unsigned k = 0; old->track && k < old->format->nb_streams; k++)
         avcodec_parameters_free(&old->track[k].codec);
     avformat_free_context(old->format);

@@ -49,7 +49,7 @@ static void drop_packet(void *packet_)
     av_packet_free(&packet);
 }
 
-static void let_go(struct session *session)
+static void unref(struct session *session)
 {
     if (atomic_fetch_sub(&session->holders, 1) > 1)
         return;
@@ -251,7 +251,7 @@ static void *session_run(void *session_)
     set_deadline(session, close_ns);
     avformat_close_input(&session->format);
     session->gone = true;
-    let_go(session);
+    unref(session);
     return NULL;
 }
 
@@ -299,7 +299,7 @@ enum status session_start(const struct session_request *request, struct session 
     }
     pthread_attr_destroy(&detached);
     if (status)
-        session_leave(session);
+        session_close(session);
     return status;
 }
 
@@ -338,11 +338,11 @@ enum status session_read(struct session *session, int64_t until_ns, AVPacket **p
     return queue_pop_until(session->packets, packet, until_ns);
 }
 
-void session_turn_away(struct session *session)
+void session_cancel(struct session *session)
 {
     session->left = true;
     if (session->packets)
-        queue_abandon(session->packets);
+        queue_cancel(session->packets);
 }
 
 bool session_is_gone(const struct session *session)
@@ -350,11 +350,11 @@ bool session_is_gone(const struct session *session)
     return session->gone;
 }
 
-void session_leave(struct session **session)
+void session_close(struct session **session)
 {
     if (!*session)
         return;
-    session_turn_away(*session);
-    let_go(*session);
+    session_cancel(*session);
+    unref(*session);
     *session = NULL;
 }

@@ -5,7 +5,7 @@
 //   state     what it is                             left when
 //   OPENING   connecting, learning of the streams    they are known, or that fails
 //   OPEN      packets arrive                         the other side ends it, or a call fails
-//   OVER      no more will come                      session_leave()
+//   OVER      no more will come                      session_close()
 #pragma once
 
 #include <libavformat/avformat.h>
@@ -58,12 +58,12 @@ enum status session_read(struct session *session, int64_t until_ns, AVPacket **p
 
 // Turn away, but keep hold of it, to see when its thread has come back and session_is_gone(). It
 // still has to be left.
-void session_turn_away(struct session *session);
+void session_cancel(struct session *session);
 bool session_is_gone(const struct session *session);
 
 // Turn away. What blocks is interrupted where that is possible; the session's thread frees itself
 // and the connection when it comes back. Accepts NULL behind the pointer, leaves NULL.
-void session_leave(struct session **session);
+void session_close(struct session **session);
 
 // A copy of what a context says of its streams, that nothing can be read from. NULL without memory.
 AVFormatContext *format_describe(const AVFormatContext *from);

@@ -161,7 +161,7 @@ static enum status read_live(struct source *source, AVPacket *packet)
 {
     enum status status = live_read(source->live, packet);
     if (status == STATUS_STOPPED && !atomic_load(source->stop))
-        return STATUS_EOF; // abandoned
+        return STATUS_EOF; // cancelled
     source->broken |= status == STATUS_EOF;
     if (!status)
         mend_mark(source, packet);
@@ -255,7 +255,7 @@ static enum status read_packet(struct source *source, AVPacket *packet)
         av_packet_unref(packet);
         return STATUS_STOPPED;
     }
-    if (source->abandoned) {
+    if (source->cancelled) {
         av_packet_unref(packet);
         return STATUS_EOF;
     }
@@ -366,9 +366,9 @@ bool source_lacks_index(const struct source *source)
     return pipe && source->broken && av_match_name("mov", source->format->iformat->name);
 }
 
-void source_abandon(struct source *source)
+void source_cancel(struct source *source)
 {
-    source->abandoned = true;
+    source->cancelled = true;
 }
 
 // A number is missing: what comes behind it was not read.

@@ -53,7 +53,7 @@ struct source {
     bool is_playlist;        // of a broadcast: pictures come many at once, and then none for long
     bool is_sequence;        // numbered or globbed images
     const atomic_bool *stop; // the job's
-    atomic_bool abandoned;
+    atomic_bool cancelled;
     int64_t open_ns, stall_ns;   // what calls on an address may take
     _Atomic int64_t deadline_ns; // of the current call; 0: none
     int64_t paced_ns;            // when the clock of a file that plays at its own pace was 0; 0: no
@@ -109,7 +109,7 @@ bool source_is_empty(const struct source *source);
 bool source_lacks_index(const struct source *source);
 
 // Nothing more is wanted: source_read() ends, also one that waits for bytes. Any thread.
-void source_abandon(struct source *source);
+void source_cancel(struct source *source);
 
 // Whether the file ends before its own index, structure or duration says so, or a live source was
 // lost. After the end was read. (Where the structure is whole a duration says nothing.)

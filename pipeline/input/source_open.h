@@ -25,7 +25,7 @@ bool source_tell_refusal(const struct source *source);
 // Whether nobody wants more of it. Any thread.
 static inline bool source_is_over(const struct source *source)
 {
-    return atomic_load(source->stop) || source->abandoned;
+    return atomic_load(source->stop) || source->cancelled;
 }
 
 // Whether the current call has taken longer than it may. Any thread.

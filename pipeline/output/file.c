@@ -39,7 +39,7 @@ struct file {
     int64_t synced_ns; // when it was last made safe, then
     bool waits;        // a pipe or the like, whose reader may keep us waiting
     bool stubborn;     // and writes to it cannot be told not to
-    atomic_bool hurried;
+    atomic_bool cancelled;
     int fd;
     AVIOContext *io;
     int64_t end;
@@ -48,7 +48,7 @@ struct file {
 
 static bool is_late(const struct file *file)
 {
-    return file->hurried || (file->stop && stop_is_late(file->stop));
+    return file->cancelled || (file->stop && stop_is_late(file->stop));
 }
 
 // How long a reader is waited for at a time. One that goes on reading slowly keeps nobody for long.
@@ -56,7 +56,7 @@ static int patience_ms(const struct file *file)
 {
     const int64_t grace_ns = GRACE_MS * INT64_C(1000000);
     const struct stop *stop = file->stop;
-    bool over = file->hurried ||
+    bool over = file->cancelled ||
                 (stop && stop->asked && meter_now_ns() > stop->at_ns + stop_flush_ns + grace_ns);
     return over ? 0 : POLL_MS;
 }
@@ -389,9 +389,9 @@ int file_error(const struct file *file)
     return file->error;
 }
 
-void file_hurry(struct file *file)
+void file_cancel(struct file *file)
 {
-    file->hurried = true;
+    file->cancelled = true;
 }
 
 static void free_all(struct file **file)

@@ -62,7 +62,7 @@ void file_sync_folder(const char *name);
 enum status file_commit(struct file **file);
 
 // Wait for no reader any more, as when the stop is late. Any thread, while the file is there.
-void file_hurry(struct file *file);
+void file_cancel(struct file *file);
 
 // Give up: the temporary is removed. Frees *file; accepts NULL behind it.
 void file_discard(struct file **file);

@@ -107,13 +107,13 @@ struct sink {
     enum status (*carry)(struct sink *sink, const AVPacket *packet);
 
     // No time is left: what waits in write() or carry() gives up. Any thread. NULL: nothing waits.
-    void (*hurry)(struct sink *sink);
+    void (*cancel)(struct sink *sink);
 
     // There is no more: make the output whole. `cut`: the video ended before its source did; what
     // other streams have beyond its end is left out. One that carries and has no picture when the
     // job was stopped goes instead, with a sentence: nobody wants its sound alone. No other thread
-    // is in carry() then; one may still be in write() after hurry(), deep in an encoder, and is not
-    // waited for.
+    // is in carry() then; one may still be in write() after cancel(), deep in an encoder, and is
+    // not waited for.
     enum status (*finish)(struct sink *sink, bool cut);
 
     // Name what libswscale has to convert before pictures, number n in pixel format pixel[n], can

@@ -588,14 +588,14 @@ static enum status carry(struct sink *sink, const AVPacket *packet)
     return push((struct encode_sink *)sink, packet, true);
 }
 
-static void hurry(struct sink *sink)
+static void cancel(struct sink *sink)
 {
     struct encode_sink *self = (struct encode_sink *)sink;
     for (int k = 0; k < self->writers; k++)
-        writer_hurry(self->writer[k]);
+        writer_cancel(self->writer[k]);
 }
 
-static void let_go(struct encode_sink *self)
+static void discard_outputs(struct encode_sink *self)
 {
     for (int k = 0; k < self->writers; k++) {
         log_print(self->log, LOG_WARNING,
@@ -611,7 +611,7 @@ static enum status finish(struct sink *sink, bool cut)
     enum status status = STATUS_OK;
     sink->absent = self->stop && self->stop->asked && !sink->kept;
     if (sink->absent)
-        let_go(self);
+        discard_outputs(self);
     for (int k = 0; k < self->writers && !sink->absent; k++)
         writer_finish(self->writer[k], cut);
     for (int k = 0; k < self->writers; k++)
@@ -792,7 +792,7 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
         .write = write,
         .wants = wants,
         .carry = carry,
-        .hurry = hurry,
+        .cancel = cancel,
         .finish = finish,
         .print_steps = print_steps,
         .pending = pending,

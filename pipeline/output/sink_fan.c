@@ -79,7 +79,7 @@ static void *run(void *branch_)
     if (!status)
         status = write_metered(branch, NULL);
     branch->status = (int)status;
-    branch->dropped += queue_abandon(branch->frames);
+    branch->dropped += queue_cancel(branch->frames);
     monitor_lock(&branch->lock);
     branch->ended = true;
     monitor_tell(&branch->lock);
@@ -127,14 +127,14 @@ static enum status give(struct branch *branch, const AVFrame *frame)
     return branch->status ? (enum status)branch->status : STATUS_STOPPED;
 }
 
-// Wait for its thread, but not for an encoder when no time is left. What cannot be hurried gives up
-// by itself then, and its file must not go meanwhile.
+// Wait for its thread, but not for an encoder when no time is left. What cannot be cancelled gives
+// up by itself then, and its file must not go meanwhile.
 static void await_branch(struct branch *branch, const struct stop *stop)
 {
-    bool may_leave = stop && branch->sink->hurry;
+    bool may_detach = stop && branch->sink->cancel;
     const int64_t look_ns = 20 * INT64_C(1000000);
     monitor_lock(&branch->lock);
-    while (!branch->ended && !(may_leave && stop_is_late(stop)))
+    while (!branch->ended && !(may_detach && stop_is_late(stop)))
         monitor_wait_until(&branch->lock, meter_now_ns() + look_ns);
     monitor_unlock(&branch->lock);
 }
@@ -143,8 +143,8 @@ static void destroy_branch(struct branch *branch)
 {
     if (branch->opened) {
         queue_close(branch->frames);
-        if (branch->sink->hurry)
-            branch->sink->hurry(branch->sink);
+        if (branch->sink->cancel)
+            branch->sink->cancel(branch->sink);
         pthread_join(branch->thread, NULL);
     }
     sink_destroy(&branch->sink);
@@ -208,14 +208,14 @@ static enum status carry(struct sink *sink, const AVPacket *packet)
     return STATUS_OK;
 }
 
-static void hurry(struct sink *sink)
+static void cancel(struct sink *sink)
 {
     struct fan_sink *self = (struct fan_sink *)sink;
     for (int k = 0; k < self->branches; k++) {
         struct sink *one = self->branch[k].sink;
         queue_close(self->branch[k].frames);
-        if (one->hurry)
-            one->hurry(one);
+        if (one->cancel)
+            one->cancel(one);
     }
 }
 
@@ -402,7 +402,7 @@ enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
         .write = write,
         .wants = wants,
         .carry = carry,
-        .hurry = hurry,
+        .cancel = cancel,
         .finish = finish,
         .print_steps = print_steps,
         .pending = pending,

@@ -127,27 +127,27 @@ static void take_change(struct writer *writer)
     monitor_unlock(&writer->lock);
 }
 
-static void note_left_out(struct writer *writer)
+static void note_skipped(struct writer *writer)
 {
     writer->skipped++;
     writer->missing += writer->target.kind == TARGET_SEGMENTS;
 }
 
 // A packet that comes while nothing can be written.
-static void leave_out(struct writer *writer, const AVPacket *packet)
+static void skip_packet(struct writer *writer, const AVPacket *packet)
 {
     if (!delivery_is_video(writer->delivery, packet))
         return;
     take_change(writer);
     writer->popped++;
-    note_left_out(writer);
+    note_skipped(writer);
 }
 
-static void leave_out_waiting(struct writer *writer)
+static void skip_waiting(struct writer *writer)
 {
     AVPacket *packet = NULL;
     while (!queue_pop_until(writer->queue, &packet, 0) && packet) {
-        leave_out(writer, packet);
+        skip_packet(writer, packet);
         av_packet_free(&packet);
     }
 }
@@ -160,7 +160,7 @@ static enum status write_packet(struct writer *writer, AVPacket *packet)
     writer->popped += video;
     writer->packets += video && written;
     if (video && !written && !status)
-        note_left_out(writer);
+        note_skipped(writer);
     if (writer->watch.wrote && written)
         writer->watch.wrote(writer->watch.opaque, video ? pts_us : AV_NOPTS_VALUE, begin_ns);
     return status;
@@ -179,7 +179,7 @@ static enum status write_video(struct writer *writer, AVPacket *packet)
     hold_note_video(&writer->hold, packet, writer->time_base);
     enum status status = hold_release(&writer->hold, writer->hold.end_us, write_held, writer);
     if (!status && writer->delivery->away)
-        leave_out(writer, packet);
+        skip_packet(writer, packet);
     else if (!status)
         status = write_packet(writer, packet);
     return status;
@@ -202,7 +202,7 @@ static enum status attempt(struct writer *writer)
     bool stale = false;
     enum status status = writer->delivery->attempt(writer->delivery, &stale);
     if (stale)
-        leave_out_waiting(writer);
+        skip_waiting(writer);
     return status;
 }
 
@@ -219,7 +219,7 @@ static enum status step(struct writer *writer)
         return attempt(writer);
     if (away) {
         hold_drop(&writer->hold);
-        leave_out(writer, packet);
+        skip_packet(writer, packet);
     } else if (delivery_is_video(delivery, packet)) {
         status = write_video(writer, packet);
     } else {
@@ -256,8 +256,8 @@ static void *run(void *writer_)
         status = step(writer);
     if (status != STATUS_EOF || delivery->ended)
         writer->status = (int)status; // for those who push
-    leave_out_waiting(writer);
-    queue_abandon(writer->queue);
+    skip_waiting(writer);
+    queue_cancel(writer->queue);
     if (!status_is_failure(status) && await_verdict(writer) && status_is_failure(finish(writer)))
         status = STATUS_OUTPUT;
     delivery_close(delivery);
@@ -377,7 +377,7 @@ enum status writer_change(struct writer *writer, const struct output_streams *st
     return STATUS_OK;
 }
 
-void writer_hurry(struct writer *writer)
+void writer_cancel(struct writer *writer)
 {
     if (writer->queue)
         queue_close(writer->queue);

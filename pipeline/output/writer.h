@@ -1,8 +1,8 @@
 // A writer: packets on their way into one output, in a thread of their own. What one encoder makes
 // may go to several.
 //
-// A writer that waits holds up the encoder while its output is slow: the file of a job that is in
-// no hurry. One that skips never does. It leaves out whole groups of pictures, from the packet that
+// A writer that waits holds up the encoder while its output is slow: the file of a job that is not
+// live. One that skips never does. It leaves out whole groups of pictures, from the packet that
 // found no room to the next key frame, which it asks for.
 // Packets of other streams are written once video of their time has come (hold.h).
 // How packets reach what the output is, and what happens when that fails, is the delivery's
@@ -84,7 +84,7 @@ enum status writer_push(struct writer *writer, const AVPacket *packet);
 enum status writer_change(struct writer *writer, const struct output_streams *streams);
 
 // No time is left: nothing more is taken, what waits in writer_push() gives up. Any thread.
-void writer_hurry(struct writer *writer);
+void writer_cancel(struct writer *writer);
 
 // There is no more: what waits is written, and the output made whole. `cut`: the video ended before
 // its source did, and what other streams have beyond its end is left out. Returns at once; once.

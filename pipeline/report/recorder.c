@@ -204,7 +204,7 @@ enum status recorder_finish(struct recorder *recorder, int64_t until_ns)
     return status;
 }
 
-void recorder_abandon(struct recorder *recorder)
+void recorder_cancel(struct recorder *recorder)
 {
     monitor_lock(&recorder->lock);
     recorder->finished = true;

@@ -58,7 +58,7 @@ enum status recorder_write(struct recorder *recorder, const struct recorder_fram
 enum status recorder_finish(struct recorder *recorder, int64_t until_ns);
 
 // No output came of the job: leave nothing behind. Any thread.
-void recorder_abandon(struct recorder *recorder);
+void recorder_cancel(struct recorder *recorder);
 
 // How much memory it may take, at most, when a frame has so many bytes of side data. After
 // recorder_open().

@@ -245,7 +245,7 @@ void spool_close(struct spool *spool, const char *tail)
 
 // ---- the thread ----
 
-static void let_go(struct spool *spool, int first, int last, enum status status)
+static void discard_parts(struct spool *spool, int first, int last, enum status status)
 {
     monitor_lock(&spool->lock);
     for (int k = first; k <= last; k++)
@@ -263,11 +263,11 @@ static enum status check_part(struct spool *spool, int k)
     if (!error)
         return STATUS_OK;
     if (error == ECANCELED) {
-        let_go(spool, k, k, STATUS_STOPPED);
+        discard_parts(spool, k, k, STATUS_STOPPED);
         return STATUS_STOPPED;
     }
     fail(spool->log, STATUS_OUTPUT, "%s could not be written: %s", part->name, strerror(error));
-    let_go(spool, spool->skips ? k : 0, spool->skips ? k : SPOOL_FILES - 1, STATUS_OUTPUT);
+    discard_parts(spool, spool->skips ? k : 0, spool->skips ? k : SPOOL_FILES - 1, STATUS_OUTPUT);
     return STATUS_OUTPUT;
 }
 
@@ -336,7 +336,7 @@ static void *run(void *spool_)
         put_back(spool, sheet);
     }
     spool->gone = true;
-    queue_abandon(spool->queue);
+    queue_cancel(spool->queue);
     await_close(spool);
     write_end(spool);
     monitor_lock(&spool->lock);
@@ -348,12 +348,12 @@ static void *run(void *spool_)
 
 // ---- the end ----
 
-static void hurry(struct spool *spool)
+static void cancel(struct spool *spool)
 {
     monitor_lock(&spool->lock);
     for (int k = 0; k < SPOOL_FILES; k++)
         if (spool->part[k].file)
-            file_hurry(spool->part[k].file);
+            file_cancel(spool->part[k].file);
     monitor_unlock(&spool->lock);
 }
 
@@ -372,7 +372,7 @@ enum status spool_finish(struct spool *spool, int64_t until_ns)
         in_time = monitor_wait_until(&spool->lock, until_ns);
     monitor_unlock(&spool->lock);
     if (!in_time)
-        hurry(spool);
+        cancel(spool);
     join(spool);
     enum status status = spool->status;
     if (spool->part[1].file && !file_size(spool->part[1].file))
@@ -390,8 +390,8 @@ void spool_destroy(struct spool **spool)
         return;
     if (old->started) {
         spool_close(old, NULL);
-        queue_abandon(old->queue);
-        hurry(old);
+        queue_cancel(old->queue);
+        cancel(old);
         join(old);
     }
     for (int k = 0; k < SPOOL_FILES; k++) {

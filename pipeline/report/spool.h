@@ -2,7 +2,7 @@
 // of its own.
 //
 // What is told of one frame is a record. A spool that waits holds up whoever writes while its file
-// is slow: that of a job which is in no hurry. One that skips never does: it leaves out records,
+// is slow: that of a job which reads a file. One that skips never does: it leaves out records,
 // each of them whole.
 //
 // Records travel on sheets, which are used again and again. A sheet has one owner at any moment:
