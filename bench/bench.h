@@ -42,11 +42,11 @@ struct sluice_ladder_row {
     int runs;
     double mean, median, low, high;
     double over_one, over_all; // how many times as fast as rung 1 and rung 2, by means
-    int off_by; // largest difference from the scalar definition, in code values: 0, or
+    int off_by; // largest difference from the scalar reference, in code values: 0, or
                 // 1 of those that compute in two dimensions and round once
 };
 
-// Climb the ladder: each step is compared with its definition, to the bit, and then timed, 50 runs
+// Climb the ladder: each step is compared with its reference, to the bit, and then timed, 50 runs
 // of pictures of three sizes (of input_size alone where that is given). `quick` takes the smallest
 // two and few runs. Without a GPU, or with SLUICE_CPU, the steps on it are absent; SLUICE_CUDA
 // insists on one. row() as in sluice_bench(). A step that is wrong is SLUICE_FAILED.

@@ -53,10 +53,10 @@ struct climb {
     void *opaque;
     // Of the size that is being climbed.
     const struct shape *shape;
-    struct subject definition; // its target is what the steps are to make
-    uint8_t *made, *square;    // the same in two dimensions; NULL where nobody needs it
-    struct ladder_task task;   // from the definition's source into `made`
-    double base[2];            // mean milliseconds of rungs 1 and 2
+    struct subject reference; // its target is what the steps are to make
+    uint8_t *made, *square;   // the same in two dimensions; NULL where nobody needs it
+    struct ladder_task task;  // from the reference's source into `made`
+    double base[2];           // mean milliseconds of rungs 1 and 2
     struct sluice_ladder_row first;
 };
 
@@ -108,7 +108,7 @@ static enum status make_by_sluice(const struct climb *climb, struct backend *bac
 // Compare what was made with `wanted`, to the bit.
 static enum status check(const struct climb *climb, const struct rung *rung, const uint8_t *wanted)
 {
-    size_t bytes = climb->definition.bytes, at = 0, width = (size_t)climb->shape->width;
+    size_t bytes = climb->reference.bytes, at = 0, width = (size_t)climb->shape->width;
     if (!memcmp(climb->made, wanted, bytes))
         return STATUS_OK;
     while (climb->made[at] == wanted[at])
@@ -120,12 +120,12 @@ static enum status check(const struct climb *climb, const struct rung *rung, con
                 climb->made[at], wanted[at]);
 }
 
-// How far what was made is from the scalar definition.
+// How far what was made is from the scalar reference.
 static int largest_difference(const struct climb *climb)
 {
-    const uint8_t *defined = climb->definition.target[0].data[0];
+    const uint8_t *defined = climb->reference.target[0].data[0];
     int largest = 0;
-    for (size_t k = 0; k < climb->definition.bytes; k++) {
+    for (size_t k = 0; k < climb->reference.bytes; k++) {
         int difference = abs(climb->made[k] - defined[k]);
         largest = difference > largest ? difference : largest;
     }
@@ -137,7 +137,7 @@ static enum status runner_init(struct climb *climb, const struct rung *rung, str
 {
     struct backend *backend = climb->backend[rung->climber];
     *runner = (struct runner){.step = rung->step, .times = 1};
-    memset(climb->made, 0, climb->definition.bytes);
+    memset(climb->made, 0, climb->reference.bytes);
     if (rung->step == LADDER_STEPS) {
         struct subject_request request = subject_request_of(climb, backend);
         request.resident = rung->climber == CLIMBER_CUDA;
@@ -234,7 +234,7 @@ static enum status climb_rung(struct climb *climb, const struct rung *rung)
     if (!status)
         status = check(climb, rung,
                        ladder_is_square(rung->step) ? climb->square
-                                                    : climb->definition.target[0].data[0]);
+                                                    : climb->reference.target[0].data[0]);
     int off_by = status ? 0 : largest_difference(climb);
     if (!status)
         status = run_all(climb, &runner, ms);
@@ -255,7 +255,7 @@ static enum status make_square(struct climb *climb)
         return status;
     status = ladder->make(ladder, LADDER_SQUARE);
     climb->square = climb->made;
-    climb->made = malloc(climb->definition.bytes);
+    climb->made = malloc(climb->reference.bytes);
     climb->task.target = climb->made;
     ladder_destroy(&ladder);
     return climb->made ? status : STATUS_MEMORY;
@@ -264,17 +264,17 @@ static enum status make_square(struct climb *climb)
 static enum status define(struct climb *climb)
 {
     int64_t frames;
-    enum status status = subject_run(&climb->definition, 0, &frames);
-    climb->made = malloc(climb->definition.bytes);
+    enum status status = subject_run(&climb->reference, 0, &frames);
+    climb->made = malloc(climb->reference.bytes);
     if (!climb->made)
         status = status_join(status, STATUS_MEMORY);
-    climb->task = (struct ladder_task){.source = climb->definition.source[0].data[0],
+    climb->task = (struct ladder_task){.source = climb->reference.source[0].data[0],
                                        .target = climb->made,
                                        .source_stride = climb->shape->width,
                                        .target_stride = climb->shape->width,
                                        .width = climb->shape->width,
                                        .height = climb->shape->height};
-    ladder_filter_init(&climb->task.filter, &climb->definition.program.op[0].separable);
+    ladder_filter_init(&climb->task.filter, &climb->reference.program.op[0].separable);
     return status || !climb->backend[CLIMBER_CUDA] ? status : make_square(climb);
 }
 
@@ -283,13 +283,13 @@ static enum status climb_shape(struct climb *climb, const struct shape *shape)
     climb->shape = shape;
     climb->base[0] = climb->base[1] = 0;
     const struct subject_request request = subject_request_of(climb, climb->scalar);
-    enum status status = subject_init(&climb->definition, &request);
+    enum status status = subject_init(&climb->reference, &request);
     if (status)
         return status;
     status = define(climb);
     for (int k = 0; k < RUNGS && !status; k++)
         status = climb_rung(climb, &rungs[k]);
-    subject_free(&climb->definition);
+    subject_free(&climb->reference);
     free(climb->made);
     free(climb->square);
     climb->made = climb->square = NULL;
@@ -299,7 +299,7 @@ static enum status climb_shape(struct climb *climb, const struct shape *shape)
 // ---- template matching ----
 
 // Its rungs; the first is what speeds are told of. They are compared with sluice on the CPU, which
-// gives the scalar definition's scores to the bit.
+// gives the scalar reference's scores to the bit.
 static const struct match_rung {
     int number;
     const char *name;
@@ -318,7 +318,7 @@ struct match_climb {
     struct climb *climb;
     struct template template; // a part of the picture
     bool map;                 // of the scores; else nothing is drawn
-    struct subject definition;
+    struct subject reference;
     uint8_t *made;
     char name[64]; // of the size, with what is done
     double base;   // mean milliseconds of the first rung
@@ -370,9 +370,9 @@ static enum status match_step_init(struct match_climb *self, const struct match_
                                    struct match_runner *runner)
 {
     const struct climb *climb = self->climb;
-    const struct op *op = &self->definition.program.op[self->definition.program.ops - 1];
+    const struct op *op = &self->reference.program.op[self->reference.program.ops - 1];
     const struct ladder_match_task task = {.pattern = op->match.templates,
-                                           .source = self->definition.source[0].data[0],
+                                           .source = self->reference.source[0].data[0],
                                            .target = self->made,
                                            .width = climb->shape->width,
                                            .height = climb->shape->height};
@@ -393,7 +393,7 @@ static enum status match_subject_init(struct match_climb *self, const struct mat
 
 static enum status check_map(const struct match_climb *self, const struct match_rung *rung)
 {
-    if (!memcmp(self->made, self->definition.target[0].data[0], self->definition.bytes))
+    if (!memcmp(self->made, self->reference.target[0].data[0], self->reference.bytes))
         return STATUS_OK;
     return fail(&self->climb->log, STATUS_FAILED,
                 "step %d of matching (%s) is wrong at %s: its scores are not those of the CPU",
@@ -464,14 +464,14 @@ static enum status climb_match_rung(struct match_climb *self, const struct match
 // The template is cut from the middle of the noise that all pictures hold.
 static enum status cut_template(struct match_climb *self)
 {
-    const struct image *source = &self->definition.source[0];
+    const struct image *source = &self->reference.source[0];
     struct template *t = &self->template;
     for (int y = 0; y < t->height; y++)
         memcpy(t->sample + y * t->width,
                source->data[0] + (source->height / 2 + y - t->height / 2) * source->stride[0] +
                    source->width / 2 - t->width / 2,
                (size_t)t->width);
-    subject_free(&self->definition);
+    subject_free(&self->reference);
     return STATUS_OK;
 }
 
@@ -479,17 +479,17 @@ static enum status define_match(struct match_climb *self)
 {
     const struct climb *climb = self->climb;
     const struct subject_request plain = subject_request_of(climb, climb->backend[CLIMBER_ALL]);
-    enum status status = subject_init(&self->definition, &plain);
+    enum status status = subject_init(&self->reference, &plain);
     if (!status)
         status = cut_template(self);
     self->map = true;
     const struct subject_request request = match_request(self, CLIMBER_ALL);
     int64_t frames;
     if (!status)
-        status = subject_init(&self->definition, &request);
+        status = subject_init(&self->reference, &request);
     if (!status)
-        status = subject_run(&self->definition, 0, &frames);
-    self->made = status ? NULL : malloc(self->definition.bytes);
+        status = subject_run(&self->reference, 0, &frames);
+    self->made = status ? NULL : malloc(self->reference.bytes);
     return status || self->made ? status : STATUS_MEMORY;
 }
 
@@ -506,7 +506,7 @@ static enum status climb_matching(struct climb *climb, const struct shape *shape
     enum status status = define_match(&self);
     for (int k = 0; k < MATCH_RUNGS && !status; k++)
         status = climb_match_rung(&self, &match_rungs[k]);
-    subject_free(&self.definition);
+    subject_free(&self.reference);
     free(self.made);
     return status;
 }

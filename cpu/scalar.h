@@ -1,4 +1,4 @@
-// The definition: a program run as it is written, one operation after another, on whole planes.
+// The reference: a program run as it is written, one operation after another, on whole planes.
 // Plain loops over plan/op.h, no cleverness, no speed. Whatever disagrees with it is wrong.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The scalar definition behind the backend's interface: slow, on the caller's thread.
+// The scalar reference behind the backend's interface: slow, on the caller's thread.
 #include "plan/backend.h"
 
 #include <stdlib.h>
@@ -68,7 +68,7 @@ enum status backend_scalar_create(const struct log *log, struct backend **backen
     if (!*backend)
         return STATUS_MEMORY;
     **backend = (struct backend){.name = "scalar",
-                                 .description = "the definition, one thread",
+                                 .description = "the reference, one thread",
                                  .parallel = 1,
                                  .executor_create = executor_create,
                                  .alloc = host_alloc,

@@ -1,4 +1,4 @@
-// The definition of OP_MATCH and OP_MARK: loops over plan/match.h as it is written.
+// The reference of OP_MATCH and OP_MARK: loops over plan/match.h as it is written.
 #include "cpu/scalar_plane.h"
 
 #include <stdlib.h>

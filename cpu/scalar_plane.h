@@ -1,4 +1,4 @@
-// Planes as the scalar definition of every operation sees them.
+// Planes as the scalar reference of every operation sees them.
 #pragma once
 
 #include <stddef.h>
@@ -36,7 +36,7 @@ struct scalar_whole {
     const void *reads; // the side data that it reads; NULL: none
 };
 
-// The definitions of these operations. STATUS_MEMORY is the only failure.
+// The references of these operations. STATUS_MEMORY is the only failure.
 enum status statistics_scalar(const struct scalar_whole *work);
 enum status wavelet_scalar(const struct scalar_whole *work);
 enum status match_scalar(const struct scalar_whole *work);

@@ -1,4 +1,4 @@
-// The definition of OP_STATISTICS.
+// The reference of OP_STATISTICS.
 #include "cpu/scalar_plane.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-// The definition of OP_WAVELET, step by step as plan/op.h has it.
+// The reference of OP_WAVELET, step by step as plan/op.h has it.
 #include "cpu/scalar_plane.h"
 
 #include <math.h>

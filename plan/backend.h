@@ -1,7 +1,7 @@
 // What runs a plan: the border between the engine, which moves frames and knows no sample, and the
 // three backends, which know samples and no file.
 //
-//   backend    a device: the scalar definition, the CPU, one GPU; or several
+//   backend    a device: the scalar reference, the CPU, one GPU; or several
 //   (pipeline/engine/fleet.h) executor   one plan, for one picture size, with a number of slots on
 //   that device slot       one frame's seat: everything it needs was allocated when the executor
 //   was made

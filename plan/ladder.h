@@ -7,7 +7,7 @@
 // what each is worth there, and what sluice's own kernels are worth beside them. Nothing else uses
 // this.
 //
-// Two definitions, both in integers. The separable steps are OP_SEPARABLE (plan/op.h) in its
+// Two references, both in integers. The separable steps are OP_SEPARABLE (plan/op.h) in its
 // narrow form. Steps in two dimensions round once instead of twice and have one of their own, with
 // weights of 24 bits, so that 32 bits hold every sum:
 //
@@ -30,7 +30,7 @@ enum { LADDER_RADIUS = 8, LADDER_TAPS = 2 * LADDER_RADIUS + 1, LADDER_SQUARE_BIT
 enum ladder_step {
     // On the CPU, in plain C.
     LADDER_PLAIN,  // separable
-    LADDER_SQUARE, // in two dimensions: the definition of these
+    LADDER_SQUARE, // in two dimensions: the reference of these
     // On the GPU.
     LADDER_NAIVE,     // in two dimensions, each sample from global memory
     LADDER_SHARED,    // in two dimensions, samples from shared memory
@@ -39,7 +39,7 @@ enum ladder_step {
     LADDER_STEPS,
 };
 
-// Whether a step follows the second definition.
+// Whether a step follows the second reference.
 static inline bool ladder_is_square(enum ladder_step step)
 {
     return step == LADDER_SQUARE || step == LADDER_NAIVE || step == LADDER_SHARED;
@@ -48,7 +48,7 @@ static inline bool ladder_is_square(enum ladder_step step)
 // What every step computes, as plain data: kernels get it by value. Taps lie from first to last.
 struct ladder_filter {
     uint32_t tap[LADDER_TAPS];                 // of both axes
-    uint32_t weight[LADDER_TAPS][LADDER_TAPS]; // of the second definition
+    uint32_t weight[LADDER_TAPS][LADDER_TAPS]; // of the second reference
     int column_shift, row_shift;               // of the sums of OP_SEPARABLE
 };
 

@@ -34,7 +34,7 @@ enum {
     WAVELET_ZEROS = 16,
     WAVELET_PERIOD = 16, // the least
 
-    // The order of sums, which is part of the definition (op.h).
+    // The order of sums, which is part of the reference (op.h).
     WAVELET_PARTS = 8,           // of a cell's sum down a column
     WAVELET_SHARES = 32,         // of some cells' sums along a row
     WAVELET_CHAINED = 4,         // the largest D whose cells have none

@@ -1,4 +1,4 @@
-// Every operation and random plans on a backend, against the scalar definition, to the bit.
+// Every operation and random plans on a backend, against the scalar reference, to the bit.
 //
 //   conformance [--backend cpu|cuda] [--devices N] [--threads N] [--cases N] [--case K] [--large]
 //               [--ladder]
@@ -760,12 +760,12 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
         test->expected_side[k] = sides_alloc(test, backend, false, &state);
     }
     test->fields = !has_whole(&test->program) && !random_below(&state, 4) && has_fields(test);
-    // A filler that is taken over keeps its bytes, the scalar definition writes its own.
+    // A filler that is taken over keeps its bytes, the scalar reference writes its own.
     test->on_device =
         backend->has_device_memory && !has_fillers(&test->program) && !random_below(&state, 4);
     if (test->on_device && backend->stream_create(backend, &test->stream))
         fatal(test, "no stream");
-    // The scalar definition writes samples where a reference keeps bytes.
+    // The scalar reference writes samples where a reference keeps bytes.
     if (!(test->on_device && has_references(test)))
         picture_overflow(&test->source[OVERFLOWING], random_next(&state));
 }
@@ -900,7 +900,7 @@ struct ladder_case {
     int number, width, height;
     struct program program;
     struct picture_memory source, target;
-    struct picture_memory scalar, square; // both definitions of the target
+    struct picture_memory scalar, square; // both references of the target
 };
 
 // The ladder knows no pictures that lie upside down.
@@ -995,7 +995,7 @@ static bool ladder_fails(const struct ladder_case *test, const char *step, int x
     return false;
 }
 
-// The definition in two dimensions rounds the exact sums, but for what the rounding of its weights
+// The reference in two dimensions rounds the exact sums, but for what the rounding of its weights
 // may add, and is within 1 of the scalar one.
 static bool square_is_right(const struct ladder_case *test, const struct ladder_task *task)
 {
@@ -1004,9 +1004,9 @@ static bool square_is_right(const struct ladder_case *test, const struct ladder_
         for (int x = 0; x < test->width; x++) {
             int value = sample_at(&test->square, x, y);
             if (fabs(value - exact_square(task, x, y)) > most)
-                return ladder_fails(test, "definition in 2-D", x, y, "is not the rounded sum");
+                return ladder_fails(test, "reference in 2-D", x, y, "is not the rounded sum");
             if (abs(value - sample_at(&test->scalar, x, y)) > 1)
-                return ladder_fails(test, "definition in 2-D", x, y, "is far from scalar");
+                return ladder_fails(test, "reference in 2-D", x, y, "is far from scalar");
         }
     return true;
 }
@@ -1023,13 +1023,13 @@ static bool step_is_right(const struct ladder_case *test, struct ladder *ladder,
     for (int y = 0; y < test->height; y++)
         for (int x = 0; x < test->width; x++)
             if (sample_at(&test->target, x, y) != sample_at(wanted, x, y))
-                return ladder_fails(test, names[step], x, y, "differs from its definition");
+                return ladder_fails(test, names[step], x, y, "differs from its reference");
     if (memcmp(test->target.memory, wanted->memory, wanted->size))
         return ladder_fails(test, names[step], test->width, test->height, "or beside was written");
     return true;
 }
 
-// The plain steps make the definition in two dimensions, and are right themselves.
+// The plain steps make the reference in two dimensions, and are right themselves.
 static int climb_plain(const struct ladder_case *test, int threads, const struct log *log)
 {
     struct ladder_task square = ladder_task_of(test, &test->square),

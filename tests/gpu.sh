@@ -49,7 +49,7 @@ hashes() {
 
 check conformance timeout 550 "$build/conformance" --backend cuda &
 check 'conformance of several GPUs' timeout 550 "$build/conformance" --backend cuda --devices 2 &
-# Not those whose definition takes minutes: large kernels, and wavelets of hundreds of pixels.
+# Not those whose reference takes minutes: large kernels, and wavelets of hundreds of pixels.
 check 'conformance of large pictures, wavelets' timeout 550 \
     "$build/conformance" --backend cuda --large --first 1536 --cases 16 &
 check 'conformance of large pictures' timeout 550 \

@@ -296,7 +296,7 @@ static struct backend *create_pair(void)
     return fleet;
 }
 
-static void frames_are_those_of_the_definition(void **state)
+static void frames_are_those_of_the_reference(void **state)
 {
     (void)state;
     static struct shot source[FRAMES_SENT], target[FRAMES_SENT], expected[FRAMES_SENT];
@@ -372,7 +372,7 @@ int main(void)
         cmocka_unit_test(parts_without_a_slot_have_no_executor),
         cmocka_unit_test(a_part_that_fails_takes_all_executors_along),
         cmocka_unit_test(a_fleet_is_what_suits_every_part),
-        cmocka_unit_test(frames_are_those_of_the_definition),
+        cmocka_unit_test(frames_are_those_of_the_reference),
         cmocka_unit_test(texts_name_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

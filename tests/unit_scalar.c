@@ -1,4 +1,4 @@
-// The scalar definition itself, against pictures worked out by hand.
+// The scalar reference itself, against pictures worked out by hand.
 #include "tests/unit.h"
 
 #include "cpu/scalar.h"

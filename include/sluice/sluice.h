@@ -45,7 +45,7 @@ enum sluice_status {
 enum sluice_log_level { SLUICE_ERROR, SLUICE_WARNING, SLUICE_INFO, SLUICE_DEBUG };
 
 // What filters: the GPU where there is one that pays, else the CPU; or one of them by name. Scalar
-// is the definition of all results, slow and exact.
+// is the reference of all results, slow and exact.
 enum sluice_backend { SLUICE_AUTO, SLUICE_CUDA, SLUICE_CPU, SLUICE_SCALAR };
 
 // Whether the GPU decodes: where it can, or not at all, or nothing else will do.

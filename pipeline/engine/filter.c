@@ -53,7 +53,7 @@ struct filter {
 
     // Made when first asked to verify.
     struct backend *scalar;
-    struct executor *definition;
+    struct executor *reference;
 };
 
 static enum AVPixelFormat memory_format(const AVFrame *frame)
@@ -528,7 +528,7 @@ void filter_destroy(struct filter **filter)
         return;
     struct filter *old = *filter;
     executor_destroy(&old->executor);
-    executor_destroy(&old->definition);
+    executor_destroy(&old->reference);
     backend_destroy(&old->scalar);
     plan_destroy(&old->plan);
     free_sides(old);
@@ -728,15 +728,15 @@ enum status filter_wait(struct filter *filter, int slot, struct work_times *time
 
 // ---- verification ----
 
-static enum status open_definition(struct filter *filter)
+static enum status open_reference(struct filter *filter)
 {
-    if (filter->definition)
+    if (filter->reference)
         return STATUS_OK;
     enum status status = backend_scalar_create(filter->request.log, &filter->scalar);
     if (!status)
         status =
             filter->scalar->executor_create(filter->scalar, filter->plan, filter->input.width,
-                                            filter->input.height, 1, false, &filter->definition);
+                                            filter->input.height, 1, false, &filter->reference);
     return status;
 }
 
@@ -761,7 +761,7 @@ static enum status compare_row(const struct filter *filter, int n, int p, int y,
     while (a[x] == b[x])
         x++;
     return fail(filter->request.log, STATUS_FAILED,
-                "--verify: frame %lld%s differs from the definition: plane %d, row %d, byte %zu is "
+                "--verify: frame %lld%s differs from the reference: plane %d, row %d, byte %zu is "
                 "%d and should be %d; please report this",
                 (long long)index, name_picture(n, tap, sizeof tap), p, y, x, a[x], b[x]);
 }
@@ -793,7 +793,7 @@ static enum status make_expected(const struct filter *filter, int n, const AVFra
     return av_frame_get_buffer(*expected, 0) < 0 ? STATUS_MEMORY : STATUS_OK;
 }
 
-// All pictures of `in`, by the definition.
+// All pictures of `in`, by the reference.
 static enum status define(struct filter *filter, const AVFrame *in, bool fields,
                           AVFrame *const *expected)
 {
@@ -804,7 +804,7 @@ static enum status define(struct filter *filter, const AVFrame *in, bool fields,
                               .target = pixel_image(expected[0], &filter->program.output),
                               .tap = tap,
                               .fields = fields};
-    return filter->definition->submit_async(filter->definition, 0, &work);
+    return filter->reference->submit_async(filter->reference, 0, &work);
 }
 
 static enum status fetch(const struct filter *filter, const AVFrame *in, AVFrame *host)
@@ -819,7 +819,7 @@ enum status filter_verify(struct filter *filter, const AVFrame *in, AVFrame *con
 {
     if (filter->passthrough)
         return STATUS_OK;
-    enum status status = open_definition(filter);
+    enum status status = open_reference(filter);
     AVFrame *host = av_frame_alloc(), *expected[MAX_PICTURES] = {NULL};
     int pictures = program_pictures(&filter->program);
     if (!status)

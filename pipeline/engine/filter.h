@@ -52,7 +52,7 @@ enum status filter_submit(struct filter *filter, int slot, AVFrame *in, AVFrame 
 // Wait until the slot's frame is filtered; *times (optional) says how long it took.
 enum status filter_wait(struct filter *filter, int slot, struct work_times *times);
 
-// Recompute `in` by the scalar definition and compare with the pictures. STATUS_FAILED, with a
+// Recompute `in` by the scalar reference and compare with the pictures. STATUS_FAILED, with a
 // sentence that names the first differing byte, if they differ. Where operations are not defined to
 // the bit, a sample in a hundred may be more than a code of 8 bits apart.
 enum status filter_verify(struct filter *filter, const AVFrame *in, AVFrame *const *out,
