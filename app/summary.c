@@ -63,7 +63,7 @@ static void print_outputs(const struct sluice_job *job, FILE *to)
         bool plain = !figures.connects && !figures.files && !figures.dropped && !figures.failed;
         if (!several && plain)
             continue;
-        fprintf(to, "%s %s  %lld frame%s", figures.tap ? "tap      " : "output   ", figures.name,
+        fprintf(to, "%s %s  %lld frame%s", figures.tee ? "tee      " : "output   ", figures.name,
                 (long long)figures.frames, figures.frames == 1 ? "" : "s");
         if (figures.dropped)
             fprintf(to, ", %lld left out", (long long)figures.dropped);
@@ -220,7 +220,7 @@ static json_t *outputs_json(const struct sluice_job *job)
                       "unwatched", (json_int_t)figures.unwatched, "missing",
                       (json_int_t)figures.missing, "bytes", (json_int_t)figures.bytes, "files",
                       (json_int_t)figures.files, "connects", (json_int_t)figures.connects, "failed",
-                      figures.failed, "tap", figures.tap));
+                      figures.failed, "tee", figures.tee));
     return list;
 }
 

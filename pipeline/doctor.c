@@ -52,7 +52,7 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
     int count = sink_requests_of(config, sinks);
     enum status status = chain_parse_logged(config->chain, &subject->log, &subject->chain);
     if (!status)
-        count = sink_requests_add_taps(config, &subject->chain, sinks, count);
+        count = sink_requests_add_tees(config, &subject->chain, sinks, count);
     for (int k = 0; k < count && k < MAX_OUTPUTS; k++)
         sinks[k].overwrite = true;
     if (!status)
@@ -110,15 +110,15 @@ static void list_formats(const struct subject *subject, struct sink_formats *for
         sink_list_formats(subject->sink, formats);
 }
 
-static void print_taps(const struct subject *subject, const struct program *program,
+static void print_tees(const struct subject *subject, const struct program *program,
                        const enum AVPixelFormat *output, FILE *to)
 {
     struct chain_file list[MAX_PICTURES];
     chain_files(&subject->chain, WRITES_PICTURES, list, MAX_PICTURES);
-    for (int k = 0; k < program->taps; k++) {
+    for (int k = 0; k < program->tees; k++) {
         char shown[4300];
         name_without_secrets(list[k].name, shown, sizeof shown);
-        fprintf(to, "tap %d -> %s: %s %s\n", k + 1, shown, av_get_pix_fmt_name(output[k + 1]),
+        fprintf(to, "tee %d -> %s: %s %s\n", k + 1, shown, av_get_pix_fmt_name(output[k + 1]),
                 range_name(program_format(program, k + 1)));
     }
 }
@@ -173,7 +173,7 @@ static enum status print_plan(const struct subject *subject, const struct sluice
         fprintf(to, "%s %s -> %s %s, %dx%d, on %s\n", av_get_pix_fmt_name(loaded),
                 range_name(&program.input), av_get_pix_fmt_name(output[0]),
                 range_name(&program.output), frame->width, frame->height, subject->backend->name);
-        print_taps(subject, &program, output, to);
+        print_tees(subject, &program, output, to);
         plan_print(plan, frame->width, frame->height, to);
         if (subject->sink && subject->sink->print_steps)
             subject->sink->print_steps(subject->sink, output, to);

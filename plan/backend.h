@@ -23,7 +23,7 @@
 // target has the format of the program's output and is host memory from the backend's alloc().
 // Planes that the plan computes are written; so are referenced planes when the source is on the
 // device. A target plane with a NULL pointer is not wanted: constant planes, and referenced ones
-// that the engine shares with the source frame. `tap` has such a target for each tap of the
+// that the engine shares with the source frame. `tee` has such a target for each tee of the
 // program, and stays until wait() has returned.
 //
 // `side` has host memory from alloc() for each side data of the program (struct program, `side`),
@@ -32,7 +32,7 @@
 struct work {
     struct image source;
     struct image target;
-    const struct image *tap;
+    const struct image *tee;
     bool source_on_device, source_abroad;
     void *source_stream;
     bool fields; // filter each field by itself; has image_has_fields()
@@ -42,7 +42,7 @@ struct work {
 // Where picture number `n` of the program goes, see program_pictures().
 static inline const struct image *work_target(const struct work *work, int n)
 {
-    return n ? &work->tap[n - 1] : &work->target;
+    return n ? &work->tee[n - 1] : &work->target;
 }
 
 // When a part of a frame's work ran, in nanoseconds of CLOCK_MONOTONIC, and how much processor time

@@ -638,7 +638,7 @@ static const char *component_name(const struct format *format, int c)
 static const char *picture_name(int n, char *name, size_t size)
 {
     if (n)
-        snprintf(name, size, "tap %d", n);
+        snprintf(name, size, "tee %d", n);
     else
         snprintf(name, size, "output");
     return name;

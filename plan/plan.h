@@ -8,7 +8,7 @@
 // are no pass at all: the output refers to the input's.
 //
 // Passes run in order; a pass reads what earlier ones wrote into buffers, or into plain planes of
-// an output picture. A picture that taps take is made by the pass that the chain makes it by,
+// an output picture. A picture that tees take is made by the pass that the chain makes it by,
 // unless one of them wants it in another format. A plan holds for every picture size.
 //
 // Thread-safety: immutable once created, freely shared.

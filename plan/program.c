@@ -404,27 +404,27 @@ static void finish_picture(struct program *program, const struct format *format,
     }
 }
 
-void program_tap(struct program *program)
+void program_tee(struct program *program)
 {
-    assert(program->taps < MAX_PICTURES - 1);
-    program->tap[program->taps++] = (struct program_tap){.picture = program->picture};
+    assert(program->tees < MAX_PICTURES - 1);
+    program->tee[program->tees++] = (struct program_tee){.picture = program->picture};
 }
 
-void program_choose_tap(struct program *program, int tap, const struct format *output)
+void program_choose_tee(struct program *program, int tee, const struct format *output)
 {
-    program->tap[tap].output = *output;
-    program->tap[tap].chosen = true;
+    program->tee[tee].output = *output;
+    program->tee[tee].chosen = true;
 }
 
 enum status program_finish(struct program *program, const struct format *output)
 {
     struct picture picture = program->picture;
-    for (int k = 0; k < program->taps; k++) {
-        struct program_tap *tap = &program->tap[k];
-        if (!tap->chosen)
-            tap->output = program_natural_format(program, &tap->picture);
-        program->picture = tap->picture;
-        finish_picture(program, &tap->output, tap->out);
+    for (int k = 0; k < program->tees; k++) {
+        struct program_tee *tee = &program->tee[k];
+        if (!tee->chosen)
+            tee->output = program_natural_format(program, &tee->picture);
+        program->picture = tee->picture;
+        finish_picture(program, &tee->output, tee->out);
     }
     program->output = output ? *output : program_natural_format(program, &picture);
     program->picture = picture;

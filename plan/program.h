@@ -3,7 +3,7 @@
 // It is straight-line code over numbered planes, each written once. Planes 0 to 3 are the input's
 // components (luma or R first, alpha last); each operation makes the next one. While a chain is
 // lowered, `picture` says what the planes made so far mean; stages read it and append operations
-// through the verbs below. A program makes one picture, and one more for each tap. The program is
+// through the verbs below. A program makes one picture, and one more for each tee. The program is
 // the reference of a chain: cpu/scalar.c runs it as it stands, the plan (plan.h) only regroups it.
 //
 // Errors are sticky: an allocation that fails sets `status`, and every later verb does nothing.
@@ -37,11 +37,11 @@ struct picture {
     int plane[FORMAT_COMPONENTS];
 };
 
-// The main picture and those of taps.
+// The main picture and those of tees.
 enum { MAX_PICTURES = 16 };
 
 // A picture that leaves the chain on its way.
-struct program_tap {
+struct program_tee {
     struct picture picture; // as it was there
     bool chosen;            // `output` is set
     struct format output;
@@ -64,8 +64,8 @@ struct program {
     int record;                           // of the operations that are appended now
     const struct template_set *templates; // of the stage that is lowered now; NULL: it has none
     struct program_output out[FORMAT_COMPONENTS];
-    struct program_tap tap[MAX_PICTURES - 1];
-    int taps;
+    struct program_tee tee[MAX_PICTURES - 1];
+    int tees;
 
     struct picture picture;
     enum status status;
@@ -138,13 +138,13 @@ void program_convert(struct program *program, const struct format *meaning);
 void program_weigh(struct program *program, const double weight[3]);
 
 // Let the picture leave here, besides going on.
-void program_tap(struct program *program);
+void program_tee(struct program *program);
 
-// Choose the format of tap `tap`, for program_finish().
-void program_choose_tap(struct program *program, int tap, const struct format *output);
+// Choose the format of tee `tee`, for program_finish().
+void program_choose_tee(struct program *program, int tee, const struct format *output);
 
-// End the program: convert to `output` and say which plane goes where, and the same of each tap.
-// NULL, and taps that were not chosen: the storage that needs no conversion, see
+// End the program: convert to `output` and say which plane goes where, and the same of each tee.
+// NULL, and tees that were not chosen: the storage that needs no conversion, see
 // program_natural_format().
 enum status program_finish(struct program *program, const struct format *output);
 
@@ -152,21 +152,21 @@ enum status program_finish(struct program *program, const struct format *output)
 // meaning, else a planar one.
 struct format program_natural_format(const struct program *program, const struct picture *picture);
 
-// ---- the pictures that a program makes: number 0, and number n > 0 of tap n - 1 ----
+// ---- the pictures that a program makes: number 0, and number n > 0 of tee n - 1 ----
 
 static inline int program_pictures(const struct program *program)
 {
-    return 1 + program->taps;
+    return 1 + program->tees;
 }
 
 static inline const struct format *program_format(const struct program *program, int n)
 {
-    return n ? &program->tap[n - 1].output : &program->output;
+    return n ? &program->tee[n - 1].output : &program->output;
 }
 
 static inline const struct program_output *program_out(const struct program *program, int n)
 {
-    return n ? program->tap[n - 1].out : program->out;
+    return n ? program->tee[n - 1].out : program->out;
 }
 
 // Whether the program changes nothing: every component of the output is that of the input.

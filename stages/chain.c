@@ -415,7 +415,7 @@ static struct span cut_unnamed(struct span *arguments)
     return unnamed;
 }
 
-// Whether colons are the text's own, as in tap=rtsp://server/edges: there is nothing else to say.
+// Whether colons are the text's own, as in tee=rtsp://server/edges: there is nothing else to say.
 static bool takes_all(const struct stage *stage)
 {
     return options_count(stage) == 1 && stage->option[0].type == OPTION_TEXT &&
@@ -544,7 +544,7 @@ static enum status parse_links(struct parser *parser, struct span rest, struct c
         struct span part = cut(&rest, ',');
         status = parse_link(parser, part, &chain->link[chain->links++]);
         if (!status && chain_files(chain, WRITES_PICTURES, NULL, 0) >= MAX_PICTURES)
-            status = refuse(parser, trimmed(part), "a chain has up to %d taps", MAX_PICTURES - 1);
+            status = refuse(parser, trimmed(part), "a chain has up to %d tees", MAX_PICTURES - 1);
     }
     return status;
 }

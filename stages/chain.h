@@ -63,7 +63,7 @@ struct chain_file {
 int chain_files(const struct chain *chain, enum option_writes writes, struct chain_file *list,
                 int most);
 
-// Let the chain write nothing: taps go, and what is recorded goes into no file.
+// Let the chain write nothing: tees go, and what is recorded goes into no file.
 void chain_mute(struct chain *chain);
 
 // Whether `chain` writes the same files as `like`, stage by stage: what is open stays open when one

@@ -60,6 +60,7 @@ struct stage_option {
 
 struct stage {
     const char *name;
+    const char *alias;   // (optional) a former name, which is parsed alike
     const char *summary; // one line for the list of stages
     const char *formula; // what it computes, in full-range 8-bit code values
     const char *source;  // paper, standard or book; NULL when the formula says all

@@ -70,15 +70,15 @@ static void filter(const char *text, int width, int height, int frames)
     size_t bytes = (size_t)width * (size_t)height;
     struct work work = {.source = make_image(backend, &program.input, width, height),
                         .target = make_image(backend, &program.output, width, height)};
-    struct image tap[MAX_PICTURES];
+    struct image tee[MAX_PICTURES];
     for (int n = 1; n < program_pictures(&program); n++)
-        tap[n - 1] = make_image(backend, program_format(&program, n), width, height);
+        tee[n - 1] = make_image(backend, program_format(&program, n), width, height);
     struct statistics found[MAX_PICTURES]; // the side data that is measured here
     void *side[MAX_PICTURES];
     require(program.sides <= MAX_PICTURES ? STATUS_OK : STATUS_USAGE);
     for (int k = 0; k < program.sides; k++)
         side[k] = &found[k];
-    work.tap = tap;
+    work.tee = tee;
     work.side = side;
     for (int k = 0; k < frames; k++) {
         require(executor->submit_async(executor, 0, &work));
@@ -88,7 +88,7 @@ static void filter(const char *text, int width, int height, int frames)
     backend->free(backend, work.source.data[0], bytes);
     backend->free(backend, work.target.data[0], bytes);
     for (int n = 1; n < program_pictures(&program); n++)
-        backend->free(backend, tap[n - 1].data[0], bytes);
+        backend->free(backend, tee[n - 1].data[0], bytes);
     plan_destroy(&plan);
     program_free(&program);
     backend_destroy(&backend);

@@ -152,9 +152,9 @@ static struct format test_format(int index)
 static const char *const fixed_chains[] = {
     "null",
     "stats",
-    "tap=a",
-    "brightness=40,tap=a,gray=mean,tap=b,sobel=l1:border=zero,threshold=20:240",
-    "gray,gaussian=1.4,tap=a,sobel,tap=b,tap=c,threshold=20:240,tap=d,tap=e,invert",
+    "tee=a",
+    "brightness=40,tee=a,gray=mean,tee=b,sobel=l1:border=zero,threshold=20:240",
+    "gray,gaussian=1.4,tee=a,sobel,tee=b,tee=c,threshold=20:240,tee=d,tee=e,invert",
     "gaussian=1.4,stats,gray=mean,stats,sobel,stats",
     "brightness=20",
     "brightness=-255",
@@ -580,7 +580,7 @@ struct test_case {
     struct picture_memory source[SLOTS];
     // Of each picture that the program makes.
     struct picture_memory target[SLOTS][MAX_PICTURES], expected[SLOTS][MAX_PICTURES];
-    struct image tap[SLOTS][MAX_PICTURES];
+    struct image tee[SLOTS][MAX_PICTURES];
     void **side[SLOTS], **expected_side[SLOTS]; // NULL: not wanted
 };
 
@@ -669,13 +669,13 @@ static void use_results(struct program *program)
                 program->picture.plane[c] = program->op[k].result;
 }
 
-// Half of the taps in a format that is not their own.
-static void choose_taps(struct test_case *test, uint64_t *state)
+// Half of the tees in a format that is not their own.
+static void choose_tees(struct test_case *test, uint64_t *state)
 {
-    for (int k = 0; k < test->program.taps; k++) {
+    for (int k = 0; k < test->program.tees; k++) {
         test->tap_wanted[k] = test_format(random_below(state, FORMATS));
         if (random_below(state, 2))
-            program_choose_tap(&test->program, k, &test->tap_wanted[k]);
+            program_choose_tee(&test->program, k, &test->tap_wanted[k]);
     }
 }
 
@@ -738,7 +738,7 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
         fatal(test, "no program");
     if (number % 3 == 0)
         use_results(&test->program);
-    choose_taps(test, &state);
+    choose_tees(test, &state);
     if (program_finish(&test->program, test->convert ? &test->wanted : NULL) ||
         plan_create(&test->program, backend->limits, &test->plan))
         fatal(test, "no plan");
@@ -784,10 +784,10 @@ static struct work describe_work(struct test_case *test, int slot,
                                  const struct picture_memory *target)
 {
     for (int n = 1; n < program_pictures(&test->program); n++)
-        test->tap[slot][n - 1] = wanted_planes(test, n, &target[n].image);
+        test->tee[slot][n - 1] = wanted_planes(test, n, &target[n].image);
     return (struct work){.source = test->source[slot].image,
                          .target = wanted_planes(test, 0, &target[0].image),
-                         .tap = test->tap[slot],
+                         .tee = test->tee[slot],
                          .fields = test->fields};
 }
 

@@ -33,7 +33,7 @@ CHAINS = {
     "box, radius 20": "box=20",
     "sobel": "sobel",
     "gaussian, sobel": "gaussian=0.8:2,sobel",
-    "gaussian, tap, sobel": "gaussian=0.8:2,tap=a,sobel",
+    "gaussian, tee, sobel": "gaussian=0.8:2,tee=a,sobel",
     "statistics": "stats",
     "laplacian": "laplacian",
     "convolve, direct": "convolve=1 2 3 4 5/6 7 8 9 8/7 6 5 4 3/2 1 2 3 4/5 6 7 8 9",

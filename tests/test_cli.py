@@ -22,7 +22,7 @@ import tools
 
 STAGES = ["brightness", "contrast", "gamma", "invert", "gray", "gaussian", "box", "sharpen",
           "sobel", "prewitt", "scharr", "laplacian", "emboss", "dog", "log", "convolve",
-          "sepconvolve", "wavelet", "threshold", "binarize", "stats", "match", "tap", "null"]
+          "sepconvolve", "wavelet", "threshold", "binarize", "stats", "match", "tee", "null"]
 
 
 def packets(file, select="v:0"):
@@ -96,7 +96,7 @@ def test_plan_shows_passes(run, clips):
     ("monow", "sobel", ["o.png"], 1),
     ("monow", "null", ["o.gif"], 1), # nothing but the encoder asks for another
     ("yuv422p", "invert", ["o.gif", "-o", "o.mkv"], 2), # H.264 plays everywhere in 4:2:0
-    ("yuv422p", "tap=t.gif,gray", ["o.mp4"], 1),
+    ("yuv422p", "tee=t.gif,gray", ["o.mp4"], 1),
     ("yuv422p", "invert", ["o.mkv"], 0),
 ])
 def test_plan_names_what_libswscale_converts(run, tmp_path, pixfmt, chain, outputs, steps):
@@ -412,7 +412,7 @@ WRITTEN = {"hash": ["{in}", "hash:old"], "image": ["{in}", "old.png"], "file": [
            "sequence": ["{in}", "old%d.png"], "json": ["{in}", "new.mkv", "--json", "old"],
            "trace": ["{in}", "new.mkv", "--trace", "old"],
            "journal": ["{in}", "new.mkv", "--journal", "old"],
-           "tap": ["{in}", "new.mkv", "-f", "gray,tap=old.mkv"],
+           "tee": ["{in}", "new.mkv", "-f", "gray,tee=old.mkv"],
            "records": ["{in}", "new.mkv", "-f", "gray,stats=old"],
            "bench's chart": ["bench", "-f", "invert", "--quick", "--size", "64x48", "--chart", "old"],
            "bench's json": ["bench", "-f", "invert", "--quick", "--size", "64x48", "--json", "old"],
@@ -1517,7 +1517,7 @@ def test_journal_that_is_none_is_refused(run, tmp_path, clips):
 
 
 @pytest.mark.parametrize("words, sentence", [
-    (["out.mkv", "-f", "tap=a.mkv,gray", "--json", "a.mkv"], "a.mkv is named twice as an output"),
+    (["out.mkv", "-f", "tee=a.mkv,gray", "--json", "a.mkv"], "a.mkv is named twice as an output"),
     (["out.mkv", "-f", "stats=s", "--json", "./s"], "./s is named twice as an output"),
     (["out.mkv", "-f", "stats=s", "--journal", "s"], "s is named twice as an output"),
     (["out.mkv", "-f", "gray,wavelet=2:out=w", "--json", "w.json"], "w.json is named twice as an output"),
@@ -1535,7 +1535,7 @@ def test_journal_that_is_none_is_refused(run, tmp_path, clips):
     (["out.mkv", "-f", "sepconvolve=1 2 1:row.txt", "--json", "row.txt"], "kernel and output are the same"),
     (["out.mkv", "-f", "convolve=kernel.txt", "--json", "link"], "kernel and output are the same file, link"),
     (["out.mkv", "-f", "match=t.pgm", "--journal", "t.pgm"], "template and output are the same file, t.pgm"),
-    (["out.mkv", "-f", "match=t.pgm,tap=t.pgm"], "template and output are the same file, t.pgm"),
+    (["out.mkv", "-f", "match=t.pgm,tee=t.pgm"], "template and output are the same file, t.pgm"),
     (["out.mkv", "-f", "match=t.pgm,gausian=2", "--json", "t.pgm"], "did you mean 'gaussian'"),
     (["out.mkv", "-f", "match=t.pgm,gausian=2", "--journal", "t.pgm"], "did you mean 'gaussian'"),
     (["out.mkv", "--replay", "later", "--json", "t.pgm"], "template and output are the same file, t.pgm"),
@@ -1563,7 +1563,7 @@ def test_a_file_that_is_used_is_not_written_again(tmp_path, clips, words, senten
 
 
 def test_several_outputs_may_go_nowhere(run, clips):
-    result = run(clips["plain.mp4"], "null:", "-o", "null:", "-f", "tap=null:,gray")
+    result = run(clips["plain.mp4"], "null:", "-o", "null:", "-f", "tee=null:,gray")
     assert result.code == 0, result.stderr
 
 

@@ -146,9 +146,9 @@ def test_samples_above_their_depth(run, tmp_path, pixfmt, chain):
 
 
 @pytest.mark.parametrize("pixfmt,chain", [
-    ("yuv420p10le", "null"), ("yuv420p10le", "brightness=5"), ("yuv420p10le", "tap=tap.yuv,gray"),
+    ("yuv420p10le", "null"), ("yuv420p10le", "brightness=5"), ("yuv420p10le", "tee=tee.yuv,gray"),
     ("yuv420p10be", "null"), ("yuv420p10be", "brightness=5"), ("gbrp12le", "null"),
-    ("gbrp12le", "tap=tap.yuv,gray")])
+    ("gbrp12le", "tee=tee.yuv,gray")])
 def test_no_sample_above_its_depth_leaves(run, tmp_path, pixfmt, chain):
     """Planes that a chain leaves alone go to encoders, of which some end the process for these."""
     depth = 12 if "12" in pixfmt else 10
@@ -157,7 +157,7 @@ def test_no_sample_above_its_depth_leaves(run, tmp_path, pixfmt, chain):
     result = run("-F", "rawvideo", "--size", "64x48", "--pixfmt", pixfmt, "in.raw", "--frames", 2,
                  "-F", "rawvideo", "out.raw", "-f", chain)
     assert result.code == 0, result.stderr
-    for name in ["out.raw"] + ["tap.yuv"] * ("tap" in chain):
+    for name in ["out.raw"] + ["tee.yuv"] * ("tee" in chain):
         samples = np.frombuffer((tmp_path / name).read_bytes(),
                                 ">u2" if pixfmt.endswith("be") else "<u2")
         assert samples.max() == (1 << depth) - 1

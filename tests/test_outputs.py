@@ -419,7 +419,7 @@ def test_interrupt_leaves_all_whole(tmp_path, film, live):
 
 
 @pytest.mark.parametrize("outputs", [["late.mkv"], ["main.mkv", "--preset", "ultrafast", "-o", "late.mkv"],
-                                     ["main.mkv", "--preset", "ultrafast", "-f", "tap=late.mkv,null"],
+                                     ["main.mkv", "--preset", "ultrafast", "-f", "tee=late.mkv,null"],
                                      ["late.mkv", "-o", "hash:main.txt"]])
 @pytest.mark.parametrize("live", [False, True])
 def test_a_stop_leaves_no_output_without_a_picture(tmp_path, live, outputs):
@@ -430,7 +430,7 @@ def test_a_stop_leaves_no_output_without_a_picture(tmp_path, live, outputs):
                  film)
     slow = ["-c:v", "libaom-av1", "--option", "cpu-used=0", "--option", "lag-in-frames=35"]
     k = outputs.index("late.mkv") + 1 if "late.mkv" in outputs else None
-    if k is None: # a tap's encoder follows from its name
+    if k is None: # a tee's encoder follows from its name
         outputs = [word.replace("late.mkv", "late.webm") for word in outputs]
     else:
         outputs = [*outputs[:k], *slow, *outputs[k:]]
@@ -464,9 +464,9 @@ AHEAD = ["--option", "rc-lookahead=120"] # pictures that the encoder keeps back
 
 @pytest.mark.parametrize("outputs", [["o.mkv", *AHEAD], ["o.mp4", *AHEAD], ["o.ts", *AHEAD],
                                      ["o.mkv", *AHEAD, "-o", "fast.mp4", "--preset", "ultrafast"],
-                                     ["o.mkv", *AHEAD, "-f", "tap=tap.mp4,null"],
+                                     ["o.mkv", *AHEAD, "-f", "tee=tee.mp4,null"],
                                      ["o-%H.mkv", "--segment", "1", *AHEAD]],
-                         ids=["mkv", "mp4", "ts", "two", "tap", "segments"])
+                         ids=["mkv", "mp4", "ts", "two", "tee", "segments"])
 def test_a_stop_ends_sound_with_the_picture(noisy, tmp_path, outputs):
     """An encoder is not given the time for all that it keeps back."""
     with Job(tmp_path, noisy, *outputs) as job:
@@ -825,7 +825,7 @@ def test_window_shows_the_picture_until_it_is_closed(tmp_path, screen, beside):
 def test_each_of_two_windows_closes_by_itself(tmp_path, screen):
     """A window is no larger than the screen."""
     with Job(tmp_path, PICTURE.replace("320x240", "1281x721"), "display:after", "-f",
-             "tap=display:before,gray") as job:
+             "tee=display:before,gray") as job:
         until(lambda: window("before") and window("after") or job.process.poll() is not None)
         told = tools.execute(["xwininfo", "-name", "before"]).text
         assert int(re.search(r"Width: (\d+)", told)[1]) == 640, told

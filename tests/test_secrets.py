@@ -14,8 +14,8 @@ PICTURE = "lavfi:testsrc=size=160x120:rate=25"
 
 
 @pytest.mark.parametrize("chain", [
-    "tap=srt://h?passphrase=geheim,grai", "tap=rtmp://u:a/geheim@h/x,grai", "tap=rtsp://geheim@h,grai",
-    "tap='rtmp://u:x,geheim@h',grai", "tap=rtmp://u:x,geheim@h", "tap='rtmp://u:\"geheim'\"'\"'@h',grai",
+    "tee=srt://h?passphrase=geheim,grai", "tee=rtmp://u:a/geheim@h/x,grai", "tee=rtsp://geheim@h,grai",
+    "tee='rtmp://u:x,geheim@h',grai", "tee=rtmp://u:x,geheim@h", "tee='rtmp://u:\"geheim'\"'\"'@h',grai",
     "gaussian=rtsp://u:geheim@h", "rtsp://u:geheim" + 80 * "x" + "@h", "convolve='http://u:geheim@h'",
     "match='rtsp://geheim@h'", "stats='rtsp://geheim@h/x'"])
 def test_a_chain_that_is_refused_is_shown_without_secrets(run, tmp_path, clips, chain):
@@ -40,7 +40,7 @@ def test_a_command_line_that_is_refused_is_shown_without_secrets(run, words):
 @pytest.mark.parametrize("words", [
     ["{}://user:geheim@127.0.0.1:{}/x", "null:"], ["{}://geheim@127.0.0.1:{}/x", "null:"],
     ["{}://127.0.0.1:{}/x?passphrase=geheim", "o.m3u8", "--option", "hls_key_info_file=geheim"],
-    ["{}://127.0.0.1:{}/x", "a.mkv", "-f", "tap='rtmp://u:geheim@127.0.0.1/x'"],
+    ["{}://127.0.0.1:{}/x", "a.mkv", "-f", "tee='rtmp://u:geheim@127.0.0.1/x'"],
     ["{}://127.0.0.1:{}/x", "null:", "-o", "rtmp://u:geheim@127.0.0.1/live/x"]])
 def test_ps_does_not_show_secrets(tmp_path, words):
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -86,7 +86,7 @@ def test_texts_that_are_not_there_are_refused(run, tmp_path, name, words):
 def test_control_and_journal_show_no_secrets_and_replay_takes_them_from_the_chain(tmp_path, clips):
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"tcp://127.0.0.1:{server.getsockname()[1]}?token=geheim"
-        chain = f"brightness=12,tap='{url}',sobel"
+        chain = f"brightness=12,tee='{url}',sobel"
         more = ["--control", "c", "--journal", "j", "--metrics", "0", "-f", chain]
         with live.Job(tmp_path, PICTURE, "null:", *more) as job:
             server.settimeout(10)

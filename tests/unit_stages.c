@@ -121,7 +121,7 @@ static void files_of_a_chain_stay_or_go(void **state)
     struct chain chain;
     struct chain_error error;
     struct chain_file list[2];
-    assert_int_equal(chain_parse("tap=a,gray,stats,tap='b:c',sobel", &chain, &error), STATUS_OK);
+    assert_int_equal(chain_parse("tee=a,gray,stats,tee='b:c',sobel", &chain, &error), STATUS_OK);
     assert_int_equal(chain_files(&chain, WRITES_RECORDS, list, 2), 1);
     assert_null(list[0].name);
     assert_int_equal(chain_files(&chain, WRITES_PICTURES, list, 1), 2);
@@ -133,11 +133,12 @@ static void files_of_a_chain_stay_or_go(void **state)
     assert_string_equal(text, "gray,stats,sobel");
     free(text);
     chain_free(&chain);
-    assert_true(writes_alike("gray,tap=a,sobel,stats=b", "tap=a,stats=b,invert"));
-    assert_false(writes_alike("stats=b,tap=a", "tap=a,stats=b"));
-    assert_false(writes_alike("tap=a", "tap=a,stats"));
+    assert_true(writes_alike("tap=a", "tee=a")); // its former name
+    assert_true(writes_alike("gray,tee=a,sobel,stats=b", "tee=a,stats=b,invert"));
+    assert_false(writes_alike("stats=b,tee=a", "tee=a,stats=b"));
+    assert_false(writes_alike("tee=a", "tee=a,stats"));
     assert_false(writes_alike("stats", "stats=a"));
-    assert_false(writes_alike("gray", "gray,tap=a"));
+    assert_false(writes_alike("gray", "gray,tee=a"));
 }
 
 static void tables_are_sound(void **state)
@@ -211,7 +212,7 @@ static double effect_at(const struct op_separable *f, int i, int impulse)
             int from = abs(impulse - (m + side + k) * d);
             double tent = from < d ? (d - from) / ((double)d * d) : 0;
             sum +=
-                (side ? phase : d - phase) / (double)d * ldexp(f->tap_x[abs(k)], -f->bits) * tent;
+                (side ? phase : d - phase) / (double)d * ldexp(f->tee_x[abs(k)], -f->bits) * tent;
         }
     return sum;
 }
@@ -232,9 +233,9 @@ static void gaussians_stay_within_one_code(void **state)
             radius = radius < 1700 ? radius : 1700;
             if (program.ops) {
                 const struct op_separable *f = &program.op[0].separable;
-                int64_t sum = f->tap_x[0];
+                int64_t sum = f->tee_x[0];
                 for (int k = 1; k <= f->radius_x; k++)
-                    sum += 2 * (int64_t)f->tap_x[k];
+                    sum += 2 * (int64_t)f->tee_x[k];
                 assert_int_equal(sum, INT64_C(1) << f->bits);
                 int d = 1 << f->decimate_x, reach = radius + 3 * d;
                 double worst = 0;
@@ -434,13 +435,13 @@ static void limits_cut_passes_and_buffers_are_shared(void **state)
     program_free(&program);
 }
 
-static void taps_are_written_by_the_pass_that_makes_them_and_read_there(void **state)
+static void tees_are_written_by_the_pass_that_makes_them_and_read_there(void **state)
 {
     (void)state;
     struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
     struct program program;
     struct plan *plan;
-    plan_of("sobel,tap=a,tap=b,invert", &gray, (struct plan_limits){16, 40}, &program, &plan);
+    plan_of("sobel,tee=a,tee=b,invert", &gray, (struct plan_limits){16, 40}, &program, &plan);
     assert_int_equal(program_pictures(&program), 3);
     assert_int_equal(plan->passes, 2);
     assert_int_equal(plan->buffers, 0);
@@ -465,7 +466,7 @@ static void planes_go_to_any_number_of_pictures(void **state)
     struct program program;
     struct plan *plan;
     bool written[MAX_PICTURES] = {false};
-    plan_of("sobel,tap=a,tap=b,tap=c,tap=d,tap=e,tap=f,tap=g,tap=h,tap=i", &gray,
+    plan_of("sobel,tee=a,tee=b,tee=c,tee=d,tee=e,tee=f,tee=g,tee=h,tee=i", &gray,
             (struct plan_limits){16, 40}, &program, &plan);
     for (int k = 0; k < plan->passes; k++) {
         assert_int_equal(plan->pass[k].steps, k == 0);
@@ -632,27 +633,27 @@ static void secrets_leave_texts(void **state)
         enum secrets_in in;
         const char *text, *copy, *blank;
     } rows[] = {
-        {SECRETS_IN_CHAIN, "tap=srt://h?passphrase=X1,grai", "tap=srt://h?passphrase=***,grai",
-         "tap=srt://h?passphrase=**,grai"},
-        {SECRETS_IN_CHAIN, "tap='srt://h?passphrase=a,b',grai", "tap='srt://h?passphrase=***',grai",
-         "tap='srt://h?passphrase=***',grai"},
-        {SECRETS_IN_CHAIN, "tap=rtmp://u:a/b@h/x,grai", "tap=rtmp://u:***@h/x,grai",
-         "tap=rtmp://u:***@h/x,grai"},
-        {SECRETS_IN_CHAIN, "tap=rtmp://u:p,w@h/x,grai", "tap=rtmp://u:***@h/x,grai",
-         "tap=rtmp://u:***@h/x,grai"},
-        {SECRETS_IN_CHAIN, "tap=rtmp://h/x,stats=a@b", "tap=rtmp://h/x,stats=a@b",
-         "tap=rtmp://h/x,stats=a@b"},
-        {SECRETS_IN_CHAIN, "tap='rtmp://u:p w@h',tap=\"rtsp://to/ken@i\"",
-         "tap='rtmp://u:***@h',tap=\"rtsp://***@i\"",
-         "tap='rtmp://u:***@h',tap=\"rtsp://******@i\""},
-        {SECRETS_IN_CHAIN, "tap='rtmp://u:p'\"'\"'w@h',gray", "tap='rtmp://u:***@h',gray",
-         "tap='rtmp://u:*******@h',gray"},
-        {SECRETS_IN_CHAIN, "tap=rtmp://u:'p w'@h,gray", "tap=rtmp://u:***@h,gray",
-         "tap=rtmp://u:*****@h,gray"},
+        {SECRETS_IN_CHAIN, "tee=srt://h?passphrase=X1,grai", "tee=srt://h?passphrase=***,grai",
+         "tee=srt://h?passphrase=**,grai"},
+        {SECRETS_IN_CHAIN, "tee='srt://h?passphrase=a,b',grai", "tee='srt://h?passphrase=***',grai",
+         "tee='srt://h?passphrase=***',grai"},
+        {SECRETS_IN_CHAIN, "tee=rtmp://u:a/b@h/x,grai", "tee=rtmp://u:***@h/x,grai",
+         "tee=rtmp://u:***@h/x,grai"},
+        {SECRETS_IN_CHAIN, "tee=rtmp://u:p,w@h/x,grai", "tee=rtmp://u:***@h/x,grai",
+         "tee=rtmp://u:***@h/x,grai"},
+        {SECRETS_IN_CHAIN, "tee=rtmp://h/x,stats=a@b", "tee=rtmp://h/x,stats=a@b",
+         "tee=rtmp://h/x,stats=a@b"},
+        {SECRETS_IN_CHAIN, "tee='rtmp://u:p w@h',tee=\"rtsp://to/ken@i\"",
+         "tee='rtmp://u:***@h',tee=\"rtsp://***@i\"",
+         "tee='rtmp://u:***@h',tee=\"rtsp://******@i\""},
+        {SECRETS_IN_CHAIN, "tee='rtmp://u:p'\"'\"'w@h',gray", "tee='rtmp://u:***@h',gray",
+         "tee='rtmp://u:*******@h',gray"},
+        {SECRETS_IN_CHAIN, "tee=rtmp://u:'p w'@h,gray", "tee=rtmp://u:***@h,gray",
+         "tee=rtmp://u:*****@h,gray"},
         {SECRETS_IN_SENTENCE, "'rtsp://u:p@h/x' is not rtsp://t@h:1",
          "'rtsp://u:***@h/x' is not rtsp://***@h:1", "'rtsp://u:*@h/x' is not rtsp://*@h:1"},
-        {SECRETS_IN_SENTENCE, "no grai in tap=srt://h?passphrase=**,grai",
-         "no grai in tap=srt://h?passphrase=**,grai", "no grai in tap=srt://h?passphrase=**,grai"},
+        {SECRETS_IN_SENTENCE, "no grai in tee=srt://h?passphrase=**,grai",
+         "no grai in tee=srt://h?passphrase=**,grai", "no grai in tee=srt://h?passphrase=**,grai"},
         {SECRETS_IN_SENTENCE, "no address: a@b, http://h/@u", "no address: a@b, http://h/@u",
          "no address: a@b, http://h/@u"},
     };
@@ -685,7 +686,7 @@ int main(void)
         cmocka_unit_test(untouched_planes_are_referenced),
         cmocka_unit_test(limits_cut_passes_and_buffers_are_shared),
         cmocka_unit_test(pointwise_runs_fold_into_one_table),
-        cmocka_unit_test(taps_are_written_by_the_pass_that_makes_them_and_read_there),
+        cmocka_unit_test(tees_are_written_by_the_pass_that_makes_them_and_read_there),
         cmocka_unit_test(planes_go_to_any_number_of_pictures),
         cmocka_unit_test(whole_pictures_are_passes_between_plain_samples),
         cmocka_unit_test(files_of_a_chain_stay_or_go),

@@ -94,7 +94,7 @@ struct sluice_config {
     // leaves out frames, and what has failed is left behind; the job fails when none is left.
     const struct sluice_output *more_outputs;
     // The stages; NULL: "gray,gaussian=1.4,sobel,threshold=20:240". "" or "null": none. Some write
-    // files of their own: "tap=bright.mkv" makes the picture as it is there a further output, with
+    // files of their own: "tee=bright.mkv" makes the picture as it is there a further output, with
     // the usual encoding; "stats=FILE" tells of each frame. All outputs together are 16 at most.
     const char *chain;
 
@@ -163,7 +163,7 @@ struct sluice_config {
     const char *metrics;
 
     // Changes made at the first frames from these times on, as `changed` told them of another job;
-    // ended by a NULL chain. Addresses of taps may lack their secrets (sluice_public_chain()).
+    // ended by a NULL chain. Addresses of tees may lack their secrets (sluice_public_chain()).
     // NULL: none. Read while the job runs.
     const struct sluice_change *changes;
 
@@ -336,7 +336,7 @@ struct sluice_output_figures {
     bool connected;   // it is now
     bool failed;
     int64_t unwatched; // not encoded, because nobody watched
-    bool tap;          // it has the picture at a tap of the chain
+    bool tee;          // it has the picture at a tee of the chain
 };
 
 // Output number `index` from 0. SLUICE_END past the last. Any thread while the job exists.

@@ -69,16 +69,16 @@ int sink_requests_of(const struct sluice_config *config, struct sink_request *re
     return more && more->name ? MAX_OUTPUTS + 1 : count;
 }
 
-int sink_requests_add_taps(const struct sluice_config *config, const struct chain *chain,
+int sink_requests_add_tees(const struct sluice_config *config, const struct chain *chain,
                            struct sink_request *requests, int count)
 {
     struct chain_file list[MAX_PICTURES];
-    int taps = chain_files(chain, WRITES_PICTURES, list, MAX_PICTURES);
-    for (int k = 0; k < taps && count + k < MAX_OUTPUTS; k++) {
+    int tees = chain_files(chain, WRITES_PICTURES, list, MAX_PICTURES);
+    for (int k = 0; k < tees && count + k < MAX_OUTPUTS; k++) {
         requests[count + k] = request_of(config, &(struct sluice_output){.name = list[k].name});
         requests[count + k].picture = k + 1;
     }
-    return count + taps;
+    return count + tees;
 }
 
 static enum status create_cpu(const struct sluice_config *config, const struct log *log,

@@ -13,9 +13,9 @@ int64_t max_pixels_of(const struct sluice_config *config);
 struct source_request source_request_of(const struct sluice_config *config);
 int sink_requests_of(const struct sluice_config *config, struct sink_request *requests);
 
-// Add those of the chain's taps to `count` of them. Returns how many there are then, up to
+// Add those of the chain's tees to `count` of them. Returns how many there are then, up to
 // MAX_OUTPUTS; more if there are too many. Names are the chain's.
-int sink_requests_add_taps(const struct sluice_config *config, const struct chain *chain,
+int sink_requests_add_tees(const struct sluice_config *config, const struct chain *chain,
                            struct sink_request *requests, int count);
 
 // The GPUs that "0", "0,1" or "all" names. NULL: the first.

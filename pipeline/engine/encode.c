@@ -68,7 +68,7 @@ static void note_pace(struct sluice_job *job, int64_t took_ns)
 static enum status write_frame(struct sluice_job *job, AVFrame *const *picture)
 {
     int64_t start = meter_now_ns();
-    job->sink->tap = picture ? picture + 1 : NULL;
+    job->sink->tee = picture ? picture + 1 : NULL;
     enum status status = job->sink->write(job->sink, picture ? picture[0] : NULL);
     if (status == STATUS_EOF) {
         sluice_job_stop(job);

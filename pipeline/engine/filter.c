@@ -44,7 +44,7 @@ struct filter {
     struct plan *plan;
     struct executor *executor;
     struct picture_memory picture[MAX_PICTURES]; // of the program
-    struct image *tap;                           // of each slot, as struct work has them
+    struct image *tee;                           // of each slot, as struct work has them
     bool has_fields;                             // which stencils see each by itself
 
     // Side data of slot k begins at side[k * program.sides].
@@ -166,10 +166,10 @@ enum status filter_lower(const struct chain *chain, const struct sink_formats *f
     enum status status = program_init(program, &input);
     if (!status)
         status = chain_lower(chain, program);
-    for (int k = 0; k < program->taps && !status; k++) {
-        choose_picture(program, &program->tap[k].picture, &formats[k + 1], frame, software_pixel,
+    for (int k = 0; k < program->tees && !status; k++) {
+        choose_picture(program, &program->tee[k].picture, &formats[k + 1], frame, software_pixel,
                        &output[k + 1], &format, natural ? &natural[k + 1] : NULL);
-        program_choose_tap(program, k, &format);
+        program_choose_tee(program, k, &format);
     }
     if (!status) {
         choose_picture(program, &program->picture, &formats[0], frame, software_pixel, &output[0],
@@ -275,9 +275,9 @@ static enum status lay_out_pictures(struct filter *filter, const AVFrame *view)
                 format->range == RANGE_FULL ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
         status = lay_out(filter, n);
     }
-    size_t taps = (size_t)filter->program.taps * (size_t)filter->request.slots;
-    filter->tap = calloc(taps + 1, sizeof *filter->tap);
-    return status || filter->tap ? status : STATUS_MEMORY;
+    size_t tees = (size_t)filter->program.tees * (size_t)filter->request.slots;
+    filter->tee = calloc(tees + 1, sizeof *filter->tee);
+    return status || filter->tee ? status : STATUS_MEMORY;
 }
 
 // Memory for the side data of every slot.
@@ -532,7 +532,7 @@ void filter_destroy(struct filter **filter)
     backend_destroy(&old->scalar);
     plan_destroy(&old->plan);
     free_sides(old);
-    free(old->tap);
+    free(old->tee);
     program_free(&old->program);
     for (int n = 0; n < MAX_PICTURES; n++) {
         av_buffer_pool_uninit(&old->picture[n].pool);
@@ -660,14 +660,14 @@ static bool by_fields(const struct filter *filter, const AVFrame *in, AVFrame *c
 static struct work describe_work(const struct filter *filter, int slot, const AVFrame *in,
                                  AVFrame *const *out)
 {
-    int taps = filter->program.taps;
-    struct image *tap = filter->tap + (size_t)slot * (size_t)taps;
-    for (int k = 0; k < taps; k++)
-        tap[k] = target_image(filter, k + 1, out[k + 1]);
+    int tees = filter->program.tees;
+    struct image *tee = filter->tee + (size_t)slot * (size_t)tees;
+    for (int k = 0; k < tees; k++)
+        tee[k] = target_image(filter, k + 1, out[k + 1]);
     return (struct work){
         .source = pixel_image(in, &filter->program.input),
         .target = target_image(filter, 0, out[0]),
-        .tap = tap,
+        .tee = tee,
         .source_on_device = filter->input.on_device,
         .source_stream = filter->input.on_device ? filter->request.device_stream : NULL,
         .fields = by_fields(filter, in, out),
@@ -740,12 +740,12 @@ static enum status open_reference(struct filter *filter)
     return status;
 }
 
-// " at tap 2", or nothing of the main picture.
+// " at tee 2", or nothing of the main picture.
 static const char *name_picture(int n, char *buffer, size_t size)
 {
     buffer[0] = 0;
     if (n)
-        snprintf(buffer, size, " at tap %d", n);
+        snprintf(buffer, size, " at tee %d", n);
     return buffer;
 }
 
@@ -755,7 +755,7 @@ static enum status compare_row(const struct filter *filter, int n, int p, int y,
     const uint8_t *a = got->data[p] + (ptrdiff_t)y * got->linesize[p];
     const uint8_t *b = want->data[p] + (ptrdiff_t)y * want->linesize[p];
     size_t bytes = format_row_bytes(program_format(&filter->program, n), p, got->width), x = 0;
-    char tap[32];
+    char tee[32];
     if (!memcmp(a, b, bytes))
         return STATUS_OK;
     while (a[x] == b[x])
@@ -763,7 +763,7 @@ static enum status compare_row(const struct filter *filter, int n, int p, int y,
     return fail(filter->request.log, STATUS_FAILED,
                 "--verify: frame %lld%s differs from the reference: plane %d, row %d, byte %zu is "
                 "%d and should be %d; please report this",
-                (long long)index, name_picture(n, tap, sizeof tap), p, y, x, a[x], b[x]);
+                (long long)index, name_picture(n, tee, sizeof tee), p, y, x, a[x], b[x]);
 }
 
 static enum status compare(const struct filter *filter, int n, const AVFrame *got,
@@ -797,12 +797,12 @@ static enum status make_expected(const struct filter *filter, int n, const AVFra
 static enum status define(struct filter *filter, const AVFrame *in, bool fields,
                           AVFrame *const *expected)
 {
-    struct image tap[MAX_PICTURES];
+    struct image tee[MAX_PICTURES];
     for (int n = 1; n < program_pictures(&filter->program); n++)
-        tap[n - 1] = pixel_image(expected[n], program_format(&filter->program, n));
+        tee[n - 1] = pixel_image(expected[n], program_format(&filter->program, n));
     const struct work work = {.source = pixel_image(in, &filter->program.input),
                               .target = pixel_image(expected[0], &filter->program.output),
-                              .tap = tap,
+                              .tee = tee,
                               .fields = fields};
     return filter->reference->submit_async(filter->reference, 0, &work);
 }

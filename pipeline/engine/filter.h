@@ -9,7 +9,7 @@
 
 struct filter_request {
     const struct chain *chain;
-    const struct sink_formats *formats; // of each picture: the chain's result, and its taps
+    const struct sink_formats *formats; // of each picture: the chain's result, and its tees
     struct backend *backend;
     int slots;
     bool frames_in_flight;

@@ -118,7 +118,7 @@ static enum status check_outputs(struct sluice_job *job, const struct sluice_con
                                  struct sink_request *outputs, int count)
 {
     if (count > MAX_OUTPUTS)
-        return fail(&job->log, STATUS_USAGE, "a job writes up to %d outputs, taps among them",
+        return fail(&job->log, STATUS_USAGE, "a job writes up to %d outputs, tees among them",
                     MAX_OUTPUTS);
     for (int k = 0; k < count; k++)
         if (!outputs[k].output || !*outputs[k].output)
@@ -293,7 +293,7 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     if (!status)
         status = chain_parse_logged(config->chain, &job->log, &job->chain);
     if (!status)
-        count = sink_requests_add_taps(config, &job->chain, outputs, count);
+        count = sink_requests_add_tees(config, &job->chain, outputs, count);
     job->pictures = 1 + chain_files(&job->chain, WRITES_PICTURES, NULL, 0);
     if (!status)
         status = snapshot_create(&job->snapshot);
@@ -489,7 +489,7 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
         .stream = job->source->video,
         .live = source_is_live(job->source),
         .first = shape,
-        .tap = job->shape + 1,
+        .tee = job->shape + 1,
         .time_base = video->time_base,
         .frame_rate = av_guess_frame_rate(job->source->format, video, NULL),
         .shift = start == AV_NOPTS_VALUE ? 0 : start,

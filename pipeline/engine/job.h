@@ -63,7 +63,7 @@ struct sluice_job {
     char *output_names[MAX_OUTPUTS]; // without secrets, in the order of the sink's
     int outputs;
     struct path_conflicts *conflicts;          // the files that are written
-    int pictures;                              // of the chain: its result, and its taps
+    int pictures;                              // of the chain: its result, and its tees
     struct sink_formats formats[MAX_PICTURES]; // of each
     struct trace *trace;                       // NULL: none
     struct metrics *metrics;                   // NULL: none

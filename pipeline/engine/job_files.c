@@ -42,7 +42,7 @@ static enum status claim_outputs(const struct claiming *claiming)
     struct sink_request outputs[MAX_OUTPUTS];
     enum status status = STATUS_OK;
     int count = sink_requests_of(claiming->config, outputs);
-    count = sink_requests_add_taps(claiming->config, claiming->chain, outputs, count);
+    count = sink_requests_add_tees(claiming->config, claiming->chain, outputs, count);
     for (int k = 0; k < count && k < MAX_OUTPUTS && !status; k++)
         if (outputs[k].output && strcmp(outputs[k].output, "null:"))
             status = claim(claiming, file_of(outputs[k].output));

@@ -4,7 +4,7 @@
 #include "pipeline/output/path_conflicts.h"
 #include "sluice/sluice.h"
 
-// Note outputs, taps, reports, the trace and what config->others names. STATUS_USAGE with a
+// Note outputs, tees, reports, the trace and what config->others names. STATUS_USAGE with a
 // sentence, and NULL, where one of them is another, or the input, or what was read with `chain`,
 // the config's; STATUS_OUTPUT where the trace or one of the others cannot be written, as
 // file_check() says it of outputs when they are made. The config's strings are not needed later.

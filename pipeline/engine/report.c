@@ -201,7 +201,7 @@ enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
         .connected = from->connected,
         .failed = from->failed,
         .unwatched = from->unwatched,
-        .tap = from->tap,
+        .tee = from->tee,
     };
     return SLUICE_OK;
 }

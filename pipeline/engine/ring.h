@@ -22,7 +22,7 @@ struct slot {
     int number;
     struct filter *filter; // whose work it is
     // The ring's; empty while FREE. `out` is one for each picture: the chain's result, and its
-    // taps.
+    // tees.
     AVFrame *in, *out[MAX_PICTURES];
 };
 

@@ -156,7 +156,7 @@ enum status sink_create(const struct sink_request *requests, int count, const st
         sinks += made[sinks] != NULL;
     }
     if (!status && sinks > 1)
-        return sink_fan_create(made, picture, sinks, log, stop, sink);
+        return sink_tee_create(made, picture, sinks, log, stop, sink);
     if (!status)
         *sink = made[0];
     for (int k = 0; k < sinks && status; k++)

@@ -4,7 +4,7 @@
 //   encode   one encoder; what it makes goes to one or more writers           sink_encode.c
 //   hash     a list of hashes                                                 sink_hash.c
 //   null     nowhere                                                          sink_null.c
-//   fan      several of these, each with a thread of its own                  sink_fan.c
+//   tee      several of these, each with a thread of its own                  sink_tee.c
 #pragma once
 
 #include <libavcodec/avcodec.h>
@@ -46,7 +46,7 @@ struct sink_video {
     int stream;                  // the one of them that is filtered
     bool live;                   // it plays in its own time
     const AVFrame *first;        // size, pixel format, tags, side data
-    AVFrame *const *tap;         // the same of each tap's picture
+    AVFrame *const *tee;         // the same of each tee's picture
     AVRational time_base;        // of frames
     AVRational frame_rate;       // {0}: unknown
     int64_t shift;               // microseconds by which timestamps move back
@@ -70,14 +70,14 @@ struct sink_output {
     int64_t bytes, files, connects;
     bool connected, failed;
     int64_t unwatched; // not made, because nobody watched
-    bool tap;          // it gets the picture of a tap
+    bool tee;          // it gets the picture of a tee
 };
 
 struct sink {
     struct sink_formats formats;
     enum AVPixelFormat asked[2]; // what `formats` points to, where one was asked for
-    struct sink_formats tap_formats[MAX_PICTURES - 1]; // of fans: of each tap's picture
-    AVFrame *const *tap;      // of fans: each tap's picture of the frame that write() takes next
+    struct sink_formats tee_formats[MAX_PICTURES - 1]; // of tees: of each tee's picture
+    AVFrame *const *tee;      // of tees: each tee's picture of the frame that write() takes next
     const char *encoder;      // NULL: none
     const char *container;    // "mp4", "hash", "null"
     bool carries;             // other streams may join the video
@@ -136,7 +136,7 @@ struct sink {
 
 struct sink_request {
     const char *output;
-    int picture; // of the chain: its result, or that of tap `picture` - 1
+    int picture; // of the chain: its result, or that of tee `picture` - 1
     const char *format, *encoder, *crf, *preset, *bitrate; // (optional)
     const char *const *options;                            // (optional) ended by NULL
     double segment;                                        // seconds; 0: one file
@@ -150,7 +150,7 @@ struct sink_request {
 };
 
 enum { MAX_OUTPUTS = 16 };
-_Static_assert(MAX_OUTPUTS <= (int)MAX_PICTURES, "each output may be a tap's");
+_Static_assert(MAX_OUTPUTS <= (int)MAX_PICTURES, "each output may be a tee's");
 
 // Find out how to write the outputs, 1 to MAX_OUTPUTS; refuse what cannot be. Nothing is created.
 // Outputs of one picture that can have the same encoding share one. STATUS_USAGE for names and
@@ -178,7 +178,7 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
 void sink_encode_join(struct sink *sink, struct sink **other);
 
 // Takes the `count` sinks in either case. Sink number k gets picture[k].
-enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
+enum status sink_tee_create(struct sink **sinks, const int *picture, int count,
                             const struct log *log, const struct stop *stop, struct sink **sink);
 
 // What frames the sink takes, picture by picture.
@@ -186,7 +186,7 @@ static inline void sink_list_formats(const struct sink *sink, struct sink_format
 {
     list[0] = sink->formats;
     for (int n = 1; n < MAX_PICTURES; n++)
-        list[n] = sink->tap_formats[n - 1];
+        list[n] = sink->tee_formats[n - 1];
 }
 
 static inline enum status sink_check(const struct sink *sink)

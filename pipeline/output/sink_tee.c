@@ -1,5 +1,5 @@
 // The sink of sinks: every frame goes to several, each in a thread of its own, as the picture that
-// it is for: the chain's result, or that of a tap. Of a live source one that is slow leaves out
+// it is for: the chain's result, or that of a tee. Of a live source one that is slow leaves out
 // frames; of a file all are waited for. One that fails is left behind.
 #include <libavutil/frame.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ struct branch {
     void *opaque;
     pthread_t thread;
     bool opened;
-    struct meter *meter; // the fan's; NULL: none
+    struct meter *meter; // the tee's; NULL: none
     int64_t busy_ns;     // the thread's
     _Atomic int64_t given, dropped;
     atomic_int status; // enum status
@@ -33,7 +33,7 @@ struct branch {
     bool ended;
 };
 
-struct fan_sink {
+struct tee_sink {
     struct sink base;
     const struct log *log;
     const struct stop *stop;
@@ -49,7 +49,7 @@ static void drop_frame(void *frame_)
 
 // ---- a branch ----
 
-// The fan has been busy for as long as the busiest of its threads.
+// The tee has been busy for as long as the busiest of its threads.
 static enum status write_metered(struct branch *branch, AVFrame *frame)
 {
     int64_t begin_ns = meter_now_ns();
@@ -95,7 +95,7 @@ static enum status open_branch(struct branch *branch, const struct sink_video *v
     branch->opaque = video->opaque;
     struct sink_video mine = *video;
     if (branch->picture)
-        mine.first = video->tap[branch->picture - 1];
+        mine.first = video->tee[branch->picture - 1];
     branch->sink->pixel = mine.first->format;
     enum status status = branch->sink->open(branch->sink, &mine);
     if (!status)
@@ -156,7 +156,7 @@ static void destroy_branch(struct branch *branch)
 
 static enum status open(struct sink *sink, const struct sink_video *video)
 {
-    struct fan_sink *self = (struct fan_sink *)sink;
+    struct tee_sink *self = (struct tee_sink *)sink;
     struct sink_video mine = *video;
     mine.crowded = true;
     for (int k = 0; k < self->branches; k++) {
@@ -173,12 +173,12 @@ static enum status open(struct sink *sink, const struct sink_video *video)
 
 static enum status write(struct sink *sink, AVFrame *frame)
 {
-    struct fan_sink *self = (struct fan_sink *)sink;
+    struct tee_sink *self = (struct tee_sink *)sink;
     enum status first = STATUS_OK;
     int taken = 0;
     for (int k = 0; frame && k < self->branches; k++) {
         int picture = self->branch[k].picture;
-        enum status status = give(&self->branch[k], picture ? sink->tap[picture - 1] : frame);
+        enum status status = give(&self->branch[k], picture ? sink->tee[picture - 1] : frame);
         taken += !status;
         first = first ? first : status;
     }
@@ -188,7 +188,7 @@ static enum status write(struct sink *sink, AVFrame *frame)
 
 static bool wants(const struct sink *sink, int stream)
 {
-    const struct fan_sink *self = (const struct fan_sink *)sink;
+    const struct tee_sink *self = (const struct tee_sink *)sink;
     for (int k = 0; k < self->branches; k++) {
         const struct sink *one = self->branch[k].sink;
         if (one->carries && one->wants(one, stream))
@@ -199,7 +199,7 @@ static bool wants(const struct sink *sink, int stream)
 
 static enum status carry(struct sink *sink, const AVPacket *packet)
 {
-    struct fan_sink *self = (struct fan_sink *)sink;
+    struct tee_sink *self = (struct tee_sink *)sink;
     for (int k = 0; k < self->branches; k++) {
         struct sink *one = self->branch[k].sink;
         if (one->carries && one->wants(one, packet->stream_index))
@@ -210,7 +210,7 @@ static enum status carry(struct sink *sink, const AVPacket *packet)
 
 static void cancel(struct sink *sink)
 {
-    struct fan_sink *self = (struct fan_sink *)sink;
+    struct tee_sink *self = (struct tee_sink *)sink;
     for (int k = 0; k < self->branches; k++) {
         struct sink *one = self->branch[k].sink;
         queue_close(self->branch[k].frames);
@@ -221,7 +221,7 @@ static void cancel(struct sink *sink)
 
 static enum status finish(struct sink *sink, bool cut)
 {
-    struct fan_sink *self = (struct fan_sink *)sink;
+    struct tee_sink *self = (struct tee_sink *)sink;
     enum status status = STATUS_OK;
     int absent = 0;
     for (int k = 0; k < self->branches; k++)
@@ -242,7 +242,7 @@ static enum status finish(struct sink *sink, bool cut)
 
 static int64_t pending(const struct sink *sink)
 {
-    const struct fan_sink *self = (const struct fan_sink *)sink;
+    const struct tee_sink *self = (const struct tee_sink *)sink;
     int64_t most = 0;
     for (int k = 0; k < self->branches; k++) {
         const struct branch *branch = &self->branch[k];
@@ -264,13 +264,13 @@ static void count_missing(const struct branch *branch, struct sink_output *outpu
 
 static int outputs(const struct sink *sink, struct sink_output *list, int most)
 {
-    const struct fan_sink *self = (const struct fan_sink *)sink;
+    const struct tee_sink *self = (const struct tee_sink *)sink;
     int count = 0;
     for (int k = 0; k < self->branches; k++) {
         const struct branch *branch = &self->branch[k];
         int more = branch->sink->outputs(branch->sink, list + count, most - count);
         for (int n = count; n < count + more; n++) {
-            list[n].tap = branch->picture > 0;
+            list[n].tee = branch->picture > 0;
             list[n].dropped += branch->dropped + branch->sink->dropped;
             list[n].failed |= status_is_failure((enum status)branch->status);
             count_missing(branch, &list[n]);
@@ -282,7 +282,7 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
 
 static void print_steps(const struct sink *sink, const enum AVPixelFormat *pixel, FILE *to)
 {
-    const struct fan_sink *self = (const struct fan_sink *)sink;
+    const struct tee_sink *self = (const struct tee_sink *)sink;
     for (int k = 0; k < self->branches; k++) {
         const struct branch *branch = &self->branch[k];
         if (branch->sink->print_steps)
@@ -292,7 +292,7 @@ static void print_steps(const struct sink *sink, const enum AVPixelFormat *pixel
 
 static int64_t memory(const struct sink *sink, int64_t frame_bytes)
 {
-    const struct fan_sink *self = (const struct fan_sink *)sink;
+    const struct tee_sink *self = (const struct tee_sink *)sink;
     int64_t bytes = 0;
     for (int k = 0; k < self->branches; k++) {
         const struct branch *branch = &self->branch[k];
@@ -305,7 +305,7 @@ static int64_t memory(const struct sink *sink, int64_t frame_bytes)
 
 static enum status check(const struct sink *sink)
 {
-    const struct fan_sink *self = (const struct fan_sink *)sink;
+    const struct tee_sink *self = (const struct tee_sink *)sink;
     enum status status = STATUS_OK;
     for (int k = 0; k < self->branches && !status; k++)
         status = sink_check(self->branch[k].sink);
@@ -314,7 +314,7 @@ static enum status check(const struct sink *sink)
 
 static void destroy(struct sink **sink)
 {
-    struct fan_sink *self = (struct fan_sink *)*sink;
+    struct tee_sink *self = (struct tee_sink *)*sink;
     for (int k = 0; k < self->branches; k++)
         destroy_branch(&self->branch[k]);
     free(self);
@@ -334,7 +334,7 @@ static void init_branch(struct branch *branch, struct sink *sink, int picture)
 // cannot take. The first of those that were asked for something; else of those that have any, since
 // those that take everything do not mind; what is kept comes before what is watched. `natural`
 // where nobody gets it.
-static const struct sink_formats *who_decides(const struct fan_sink *self, int picture)
+static const struct sink_formats *who_decides(const struct tee_sink *self, int picture)
 {
     static const struct sink_formats natural = {.natural = true};
     const struct sink_formats *any = &natural, *watched = NULL, *asked = NULL;
@@ -360,7 +360,7 @@ static const struct sink_formats *who_decides(const struct fan_sink *self, int p
 
 // What does not encode does not convert either: it cannot have what another output of its picture
 // does not have.
-static enum status check_asked(const struct fan_sink *self)
+static enum status check_asked(const struct tee_sink *self)
 {
     for (int k = 0; k < self->branches; k++) {
         const struct branch *branch = &self->branch[k];
@@ -376,10 +376,10 @@ static enum status check_asked(const struct fan_sink *self)
     return STATUS_OK;
 }
 
-enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
+enum status sink_tee_create(struct sink **sinks, const int *picture, int count,
                             const struct log *log, const struct stop *stop, struct sink **sink)
 {
-    struct fan_sink *self = calloc(1, sizeof *self);
+    struct tee_sink *self = calloc(1, sizeof *self);
     *sink = self ? &self->base : NULL;
     for (int k = 0; k < count; k++) {
         if (self)
@@ -415,7 +415,7 @@ enum status sink_fan_create(struct sink **sinks, const int *picture, int count,
     for (int k = 0; k < count; k++) {
         self->base.one_frame &= self->branch[k].sink->one_frame;
         if (picture[k])
-            self->base.tap_formats[picture[k] - 1] = *who_decides(self, picture[k]);
+            self->base.tee_formats[picture[k] - 1] = *who_decides(self, picture[k]);
         self->base.carries |= self->branch[k].sink->carries;
         self->base.is_live |= self->branch[k].sink->is_live;
     }
