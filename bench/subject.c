@@ -174,7 +174,7 @@ enum status subject_init(struct subject *subject, const struct subject_request *
                                                        .height = request->shape->height,
                                                        .slots = subject->slots,
                                                        .frames_in_flight = !request->still,
-                                                       .without_sides = true,
+                                                       .without_analyses = true,
                                                        .log = request->log});
     if (!status)
         status = backend->executor_create(backend, subject->plan, request->shape->width,

@@ -35,7 +35,7 @@ struct cpu_slot {
     struct work work;
     struct image target[MAX_PICTURES]; // of the work: all pictures
     uint8_t **buffer;                  // the plan's, of this slot
-    void **side;          // the program's, where an operation reads it; NULL: the frame's alone
+    void **analysis;      // the program's, where an operation reads it; NULL: the frame's alone
     struct whole **whole; // of each pass; NULL: none
     long long ticket;     // the order of submission
     // ---- guarded by lock ----
@@ -98,10 +98,10 @@ static uint8_t *operand_rows(const struct cpu_executor *self, const struct strea
     return image->data[at->plane] ? image->data[at->plane] + at->offset : NULL;
 }
 
-static void *side_of(const struct cpu_slot *slot, int side)
+static void *analysis_of(const struct cpu_slot *slot, int analysis)
 {
-    void *wanted = side >= 0 && slot->work.side ? slot->work.side[side] : NULL;
-    return wanted || side < 0 ? wanted : slot->side[side];
+    void *wanted = analysis >= 0 && slot->work.analysis ? slot->work.analysis[analysis] : NULL;
+    return wanted || analysis < 0 ? wanted : slot->analysis[analysis];
 }
 
 static void run_whole(const struct cpu_executor *self, const struct cpu_slot *slot,
@@ -113,8 +113,8 @@ static void run_whole(const struct cpu_executor *self, const struct cpu_slot *sl
         .width = subsampled(memory->source->width, pass->grid.shift_x),
         .height = subsampled(memory->source->height, pass->grid.shift_y),
         .depth = pass->load_depth,
-        .side = side_of(slot, pass->side),
-        .reads = side_of(slot, pass->reads),
+        .analysis = analysis_of(slot, pass->analysis),
+        .reads = analysis_of(slot, pass->reads),
         .rows = self->backend->rows,
     };
     work.from = operand_rows(self, memory, pass->source[0], &work.from_stride);
@@ -242,12 +242,12 @@ static void finish_slot(const struct plan *plan, struct cpu_slot *slot)
 {
     for (int b = 0; slot->buffer && b < plan->buffers; b++)
         free(slot->buffer[b]);
-    for (int k = 0; slot->side && k < plan->program->sides; k++)
-        free(slot->side[k]);
+    for (int k = 0; slot->analysis && k < plan->program->analyses; k++)
+        free(slot->analysis[k]);
     for (int p = 0; slot->whole && p < plan->passes; p++)
         whole_destroy(&slot->whole[p]);
     free(slot->buffer);
-    free(slot->side);
+    free(slot->analysis);
     free(slot->whole);
 }
 
@@ -301,23 +301,23 @@ static enum status init_buffers(struct cpu_executor *self, struct cpu_slot *slot
     return STATUS_OK;
 }
 
-static enum status init_side(struct cpu_executor *self, struct cpu_slot *slot, int side, int width,
-                             int height)
+static enum status init_analysis(struct cpu_executor *self, struct cpu_slot *slot, int analysis,
+                                 int width, int height)
 {
-    size_t bytes = program_side_bytes(self->plan->program, side, width, height);
+    size_t bytes = program_analysis_bytes(self->plan->program, analysis, width, height);
     self->base.memory += bytes;
-    slot->side[side] = malloc(bytes);
-    return slot->side[side] ? STATUS_OK : STATUS_MEMORY;
+    slot->analysis[analysis] = malloc(bytes);
+    return slot->analysis[analysis] ? STATUS_OK : STATUS_MEMORY;
 }
 
-// What the operations on the whole picture work in, and the side data that others of them read.
+// What the operations on the whole picture work in, and the analysis that others of them read.
 static enum status init_whole(struct cpu_executor *self, struct cpu_slot *slot, int width,
                               int height)
 {
     const struct plan *plan = self->plan;
     slot->whole = calloc((size_t)plan->passes + 1, sizeof(struct whole *));
-    slot->side = calloc((size_t)plan->program->sides + 1, sizeof(void *));
-    enum status status = slot->whole && slot->side ? STATUS_OK : STATUS_MEMORY;
+    slot->analysis = calloc((size_t)plan->program->analyses + 1, sizeof(void *));
+    enum status status = slot->whole && slot->analysis ? STATUS_OK : STATUS_MEMORY;
     for (int p = 0; p < plan->passes && !status; p++) {
         const struct plan_pass *pass = &plan->pass[p];
         if (!pass->whole)
@@ -331,8 +331,8 @@ static enum status init_whole(struct cpu_executor *self, struct cpu_slot *slot, 
         status = whole_create(&request, &slot->whole[p]);
         if (!status)
             self->base.memory += slot->whole[p]->memory;
-        if (!status && pass->reads >= 0 && !slot->side[pass->reads])
-            status = init_side(self, slot, pass->reads, width, height);
+        if (!status && pass->reads >= 0 && !slot->analysis[pass->reads])
+            status = init_analysis(self, slot, pass->reads, width, height);
     }
     return status;
 }

@@ -517,7 +517,7 @@ static struct op_found refined(const struct match_whole *self, const struct whol
 
 static void find_matches(struct match_whole *self, const struct whole_work *work)
 {
-    struct op_matches *matches = work->side;
+    struct op_matches *matches = work->analysis;
     enum status status = STATUS_OK;
     self->base.status = STATUS_OK;
     if (!matches)
@@ -527,7 +527,7 @@ static void find_matches(struct match_whole *self, const struct whole_work *work
     if (!status)
         status = find_best(self);
     self->base.status = status;
-    memset(matches, 0, match_side_bytes(self->op));
+    memset(matches, 0, match_analysis_bytes(self->op));
     matches->count = status ? 0 : min_int(self->best.count, self->op->most);
     matches->line = match_line(self->width, self->height);
     for (int k = 0; k < matches->count; k++)

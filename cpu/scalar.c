@@ -328,16 +328,16 @@ static void run_gradient(const struct op *op, const struct plane *from, struct p
 // ---- programs ----
 
 static enum status run_whole(const struct program *program, const struct op *op,
-                             struct plane *planes, void *const *side)
+                             struct plane *planes, void *const *analysis)
 {
-    int own = program_side(program, (int)(op - program->op)), reads = op_reads_side(op);
+    int own = program_analysis(program, (int)(op - program->op)), reads = op_reads_analysis(op);
     struct scalar_whole work = {
         .op = op,
         .from = &planes[op->source[0]],
         .to = &planes[op->result],
         .depth = program->plane[op->source[0]].depth,
-        .side = own < 0 ? NULL : side[own],
-        .reads = reads < 0 ? NULL : side[program_side(program, reads)],
+        .analysis = own < 0 ? NULL : analysis[own],
+        .reads = reads < 0 ? NULL : analysis[program_analysis(program, reads)],
     };
     switch (op->kind) {
     case OP_STATISTICS:
@@ -354,7 +354,7 @@ static enum status run_whole(const struct program *program, const struct op *op,
 }
 
 static enum status run_op(const struct program *program, const struct op *op, struct plane *planes,
-                          void *const *side)
+                          void *const *analysis)
 {
     const struct plane *from = &planes[op->source[0]];
     struct plane *to = &planes[op->result];
@@ -380,7 +380,7 @@ static enum status run_op(const struct program *program, const struct op *op, st
         run_gradient(op, from, to);
         return STATUS_OK;
     default:
-        return run_whole(program, op, planes, side);
+        return run_whole(program, op, planes, analysis);
     }
 }
 
@@ -436,45 +436,46 @@ static void store_picture(const struct program *program, const struct plane *pla
     }
 }
 
-// Memory for the side data that the caller does not want.
-static enum status init_sides(const struct program *program, const struct plane *planes,
-                              void *const *wanted, void **side)
+// Memory for the analysis that the caller does not want.
+static enum status init_analyses(const struct program *program, const struct plane *planes,
+                                 void *const *wanted, void **analysis)
 {
-    for (int k = 0; k < program->sides; k++) {
-        const struct op *op = &program->op[program->side[k]];
+    for (int k = 0; k < program->analyses; k++) {
+        const struct op *op = &program->op[program->analysis[k]];
         const struct plane *from = &planes[op->source[0]];
-        side[k] = wanted ? wanted[k] : NULL;
-        if (!side[k] && !(side[k] = malloc(op_side_bytes(op, from->width, from->height))))
+        analysis[k] = wanted ? wanted[k] : NULL;
+        if (!analysis[k] &&
+            !(analysis[k] = malloc(op_analysis_bytes(op, from->width, from->height))))
             return STATUS_MEMORY;
     }
     return STATUS_OK;
 }
 
 static void free_all(const struct program *program, struct plane *planes, void *const *wanted,
-                     void **side)
+                     void **analysis)
 {
     for (int p = 0; p < program->planes && planes; p++)
         free(planes[p].sample);
-    for (int k = 0; k < program->sides && side; k++)
+    for (int k = 0; k < program->analyses && analysis; k++)
         if (!wanted || !wanted[k])
-            free(side[k]);
+            free(analysis[k]);
     free(planes);
-    free(side);
+    free(analysis);
 }
 
 static enum status run_picture(const struct program *program, const struct image *source,
                                const struct image *target, void *const *wanted)
 {
     struct plane *planes = calloc((size_t)program->planes, sizeof *planes);
-    void **side = calloc((size_t)program->sides + 1, sizeof *side);
-    enum status status = planes && side ? init_planes(program, source, planes) : STATUS_MEMORY;
+    void **analysis = calloc((size_t)program->analyses + 1, sizeof *analysis);
+    enum status status = planes && analysis ? init_planes(program, source, planes) : STATUS_MEMORY;
     if (!status)
-        status = init_sides(program, planes, wanted, side);
+        status = init_analyses(program, planes, wanted, analysis);
     for (int k = 0; k < program->ops && !status; k++)
-        status = run_op(program, &program->op[k], planes, side);
+        status = run_op(program, &program->op[k], planes, analysis);
     for (int n = 0; n < program_pictures(program) && !status; n++)
         store_picture(program, planes, n, &target[n]);
-    free_all(program, planes, wanted, side);
+    free_all(program, planes, wanted, analysis);
     return status;
 }
 
@@ -485,12 +486,12 @@ enum status scalar_run(const struct program *program, const struct work *work)
     for (int n = 0; n < program_pictures(program); n++)
         target[n] = *work_target(work, n);
     if (!work->fields)
-        return run_picture(program, &work->source, target, work->side);
+        return run_picture(program, &work->source, target, work->analysis);
     for (int parity = 0; parity < 2 && !status; parity++) {
         struct image source = image_field(&work->source, parity);
         for (int n = 0; n < program_pictures(program); n++)
             field[n] = image_field(&target[n], parity);
-        status = run_picture(program, &source, field, work->side);
+        status = run_picture(program, &source, field, work->analysis);
     }
     return status;
 }

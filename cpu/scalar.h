@@ -5,7 +5,7 @@
 #include "plan/backend.h"
 
 // Run `program` on `work`, all of it in host memory: every component of the targets is written.
-// Planes with a NULL pointer are left out, and so is side data. Fillers (the x of rgb0) become the
+// Planes with a NULL pointer are left out, and so is analysis. Fillers (the x of rgb0) become the
 // highest code.
 //
 // STATUS_MEMORY if planes could not be allocated; the targets are then untouched.

@@ -120,7 +120,7 @@ static void add_matches(const struct op_match *f, int number, const struct score
 enum status match_scalar(const struct scalar_whole *work)
 {
     const struct op_match *f = &work->op->match;
-    struct op_matches *matches = work->side;
+    struct op_matches *matches = work->analysis;
     size_t places = (size_t)work->from->width * (size_t)work->from->height;
     struct scores scores = {.value = malloc(places * sizeof *scores.value)};
     struct candidate *best = calloc((size_t)f->most + 1, sizeof *best);
@@ -133,7 +133,7 @@ enum status match_scalar(const struct scalar_whole *work)
         if (f->map)
             draw_map(&f->templates[k], &scores, work->to, f->white);
     }
-    memset(matches, 0, match_side_bytes(f));
+    memset(matches, 0, match_analysis_bytes(f));
     matches->count = count;
     matches->line = match_line(work->from->width, work->from->height);
     for (int k = 0; k < count; k++)

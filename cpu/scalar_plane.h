@@ -32,8 +32,8 @@ struct scalar_whole {
     const struct plane *from;
     struct plane *to;
     int depth;         // of the samples of `from`
-    void *side;        // its side data, to be written
-    const void *reads; // the side data that it reads; NULL: none
+    void *analysis;    // its analysis, to be written
+    const void *reads; // the analysis that it reads; NULL: none
 };
 
 // The references of these operations. STATUS_MEMORY is the only failure.

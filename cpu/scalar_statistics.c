@@ -6,7 +6,7 @@
 enum status statistics_scalar(const struct scalar_whole *work)
 {
     size_t samples = (size_t)work->from->width * (size_t)work->from->height;
-    struct statistics *found = work->side;
+    struct statistics *found = work->analysis;
     *found = (struct statistics){.low = UINT16_MAX};
     for (size_t k = 0; k < samples; k++) {
         int x = work->from->sample[k];

@@ -263,10 +263,10 @@ enum status wavelet_scalar(const struct scalar_whole *work)
         make_w(&self, &self.grid->level[filter->level]);
         for (size_t at = 0; at < samples; at++)
             show(op, k, self.w.at[at], &shown[at], &winner[at]);
-        if (work->side)
-            ((double *)work->side)[k] = energy(&self.w, filter->step);
-        if (work->side && op->planes)
-            memcpy((float *)op_wavelet_planes(op, work->side) + (size_t)k * samples, self.w.at,
+        if (work->analysis)
+            ((double *)work->analysis)[k] = energy(&self.w, filter->step);
+        if (work->analysis && op->planes)
+            memcpy((float *)op_wavelet_planes(op, work->analysis) + (size_t)k * samples, self.w.at,
                    samples * sizeof(float));
     }
     for (size_t at = 0; at < samples && !status; at++)

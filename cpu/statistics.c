@@ -99,7 +99,7 @@ static void count_rows(const struct whole_work *work, int first, int last, struc
 static void make_band(struct statistics *part, const struct whole_work *work, int first, int last)
 {
     *part = (struct statistics){.low = UINT16_MAX};
-    if (work->side)
+    if (work->analysis)
         count_rows(work, first, last, part);
     for (int y = first; y < last && work->to; y++)
         whole_copy_row(work, y);
@@ -121,11 +121,11 @@ static void run(struct whole *whole, const struct whole_work *work, int phase, i
     if (phase == COUNT) {
         make_band(&self->part[band], work, whole_band_row(work->height, band, bands),
                   whole_band_row(work->height, band + 1, bands));
-    } else if (band == 0 && work->side) {
+    } else if (band == 0 && work->analysis) {
         struct statistics all = self->part[0];
         for (int k = 1; k < bands; k++)
             add(&all, &self->part[k]);
-        memcpy(work->side, &all, sizeof all);
+        memcpy(work->analysis, &all, sizeof all);
     }
 }
 

@@ -137,7 +137,7 @@ static void destroy(struct whole **whole)
 static int scales(const struct wavelet *self, const struct whole_work *work)
 {
     bool one = self->op->wavelet.show == WAVELET_ABS || self->op->wavelet.show == WAVELET_SIGNED;
-    return one && !work->side ? 1 : self->op->wavelet.scales;
+    return one && !work->analysis ? 1 : self->op->wavelet.scales;
 }
 
 // Which level and row of cells, of all levels but the first one after another, a part is.
@@ -181,7 +181,7 @@ static int parts(const struct wavelet *self, const struct whole_work *work, int 
     case RESULTS:
         return parts_of(grid->height);
     default:
-        return work->side ? 1 : 0;
+        return work->analysis ? 1 : 0;
     }
 }
 
@@ -302,11 +302,11 @@ static void keep_row(const struct wavelet *self, const struct whole_work *work, 
 {
     const struct op_wavelet *op = &self->op->wavelet;
     size_t width = (size_t)self->grid->width, height = (size_t)self->grid->height;
-    if (!work->side)
+    if (!work->analysis)
         return;
     self->energy[part * op->scales + k] +=
         self->kernels->energy(w, self->grid->filter[k].step, self->grid->width);
-    float *planes = op_wavelet_planes(op, work->side);
+    float *planes = op_wavelet_planes(op, work->analysis);
     if (op->planes)
         memcpy(planes + ((size_t)k * height + (size_t)y) * width, w, width * sizeof *w);
 }
@@ -361,7 +361,7 @@ static void run_energies(const struct wavelet *self, const struct whole_work *wo
         uint64_t sum = 0;
         for (int part = 0; part < parts_of(self->grid->height); part++)
             sum += self->energy[part * count + k];
-        ((double *)work->side)[k] = (double)sum / step / step / samples;
+        ((double *)work->analysis)[k] = (double)sum / step / step / samples;
     }
 }
 

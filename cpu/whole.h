@@ -18,8 +18,8 @@ struct whole_work {
     ptrdiff_t to_stride;
     int width, height;
     int depth;         // of the samples of `from`
-    void *side;        // its side data; NULL: not wanted
-    const void *reads; // the side data that it reads; NULL: none
+    void *analysis;    // its analysis; NULL: not wanted
+    const void *reads; // the analysis that it reads; NULL: none
     const struct row_kernels *rows;
 };
 

@@ -6,7 +6,7 @@
 // with frames of 2 MB. Passes go on the slot's own. The device memory is one allocation, made with
 // the executor:
 //
-//   constants | slot 0: input planes, output planes, plan buffers, side data, scratch | slot 1: ...
+//   constants | slot 0: input planes, output planes, plan buffers, analysis, scratch | slot 1: ...
 //
 // A slot belongs to the submitting thread until submit_async() returns, then to the GPU until
 // `done` fires, then to the waiting thread. Passes of a frame follow each other on one stream, and
@@ -32,7 +32,7 @@ struct region {
     int pitch;
 };
 
-struct side {
+struct analysis {
     size_t offset, bytes;
 };
 
@@ -74,7 +74,7 @@ struct cuda_executor {
     // Where things lie in every slot.
     struct region input[FORMAT_PLANES], output[MAX_PICTURES][FORMAT_PLANES];
     struct region *buffer; // of the plan
-    struct side *side;     // of the program
+    struct analysis *analysis;     // of the program
     size_t mixed;          // scratch: what a mix makes for a stencil
     size_t between;        // scratch: what the first of two stencils makes for the second
     size_t scratch;        // scratch: of stencils
@@ -213,12 +213,12 @@ static void lay_out_planes(struct cuda_executor *self)
     }
 }
 
-static void lay_out_sides(struct cuda_executor *self)
+static void lay_out_analyses(struct cuda_executor *self)
 {
     const struct program *program = self->plan->program;
-    for (int k = 0; k < program->sides; k++) {
-        size_t bytes = program_side_bytes(program, k, self->width, self->height);
-        self->side[k] = {reserve(&self->slot_bytes, bytes), bytes};
+    for (int k = 0; k < program->analyses; k++) {
+        size_t bytes = program_analysis_bytes(program, k, self->width, self->height);
+        self->analysis[k] = {reserve(&self->slot_bytes, bytes), bytes};
     }
 }
 
@@ -507,7 +507,7 @@ static void destroy(struct executor **executor)
     free(self->slot);
     free(self->constants);
     free(self->buffer);
-    free(self->side);
+    free(self->analysis);
     free(self);
     *executor = NULL;
 }
@@ -648,10 +648,10 @@ static const struct image *result_plane(const struct cuda_executor *self, const 
     return &work->source;
 }
 
-static bool wants_side(const struct cuda_executor *self, const struct work *work)
+static bool wants_analysis(const struct cuda_executor *self, const struct work *work)
 {
-    for (int k = 0; work->side && k < self->plan->program->sides; k++)
-        if (work->side[k])
+    for (int k = 0; work->analysis && k < self->plan->program->analyses; k++)
+        if (work->analysis[k])
             return true;
     return false;
 }
@@ -668,7 +668,7 @@ static bool wants_picture(const struct cuda_executor *self, const struct work *w
 static bool has_download(const struct cuda_executor *self, const struct work *work, int count)
 {
     for (int k = 0; k < count; k++) {
-        if (wants_side(self, &work[k]))
+        if (wants_analysis(self, &work[k]))
             return true;
         for (int n = 0; n < program_pictures(self->plan->program); n++)
             if (wants_picture(self, &work[k], n))
@@ -677,15 +677,15 @@ static bool has_download(const struct cuda_executor *self, const struct work *wo
     return false;
 }
 
-static enum status download_sides(struct cuda_executor *self, const struct work *work,
+static enum status download_analyses(struct cuda_executor *self, const struct work *work,
                                   const uint8_t *memory)
 {
     enum status status = STATUS_OK;
-    for (int k = 0; work->side && k < self->plan->program->sides && !status; k++)
-        if (work->side[k])
+    for (int k = 0; work->analysis && k < self->plan->program->analyses && !status; k++)
+        if (work->analysis[k])
             status = CUDA_CHECK(self->backend,
-                                cudaMemcpyAsync(work->side[k], memory + self->side[k].offset,
-                                                self->side[k].bytes, cudaMemcpyDefault,
+                                cudaMemcpyAsync(work->analysis[k], memory + self->analysis[k].offset,
+                                                self->analysis[k].bytes, cudaMemcpyDefault,
                                                 self->download_stream));
     return status;
 }
@@ -896,18 +896,18 @@ static cudaError_t stencils_async(const struct cuda_executor *self, const struct
     return error;
 }
 
-static void *side_data(const struct cuda_executor *self, uint8_t *memory, int side)
+static void *analysis_memory(const struct cuda_executor *self, uint8_t *memory, int analysis)
 {
-    return side < 0 ? NULL : memory + self->side[side].offset;
+    return analysis < 0 ? NULL : memory + self->analysis[analysis].offset;
 }
 
-// Whether side data goes to the host, or to another operation.
-static bool side_is_wanted(const struct cuda_executor *self, const struct work *work, int side)
+// Whether analysis goes to the host, or to another operation.
+static bool analysis_is_wanted(const struct cuda_executor *self, const struct work *work, int analysis)
 {
-    if (side >= 0 && work->side && work->side[side])
+    if (analysis >= 0 && work->analysis && work->analysis[analysis])
         return true;
     for (int p = 0; p < self->plan->passes; p++)
-        if (self->plan->pass[p].whole && self->plan->pass[p].reads == side)
+        if (self->plan->pass[p].whole && self->plan->pass[p].reads == analysis)
             return true;
     return false;
 }
@@ -933,9 +933,9 @@ static cudaError_t whole_pass_async(const struct cuda_executor *self, const stru
             .from_stride = source.view.stride,
             .to = to.data[k],
             .to_stride = to.stride,
-            .side = side_data(self, memory, pass->side),
-            .side_is_wanted = side_is_wanted(self, &frames->work[k], pass->side),
-            .reads = side_data(self, memory, pass->reads),
+            .analysis = analysis_memory(self, memory, pass->analysis),
+            .analysis_is_wanted = analysis_is_wanted(self, &frames->work[k], pass->analysis),
+            .reads = analysis_memory(self, memory, pass->reads),
             .constants = constants->whole,
             .scratch = memory + self->scratch,
         };
@@ -1104,7 +1104,7 @@ static enum status download_frames(struct cuda_executor *self, struct cuda_slot 
         for (int n = 0; n < program_pictures(self->plan->program) && !status; n++)
             status = download(self, &work[k], n, &frames->target[n][k]);
     for (int k = 0; k < frames->count && !status; k++)
-        status = download_sides(self, &work[k], frames->memory + (size_t)k * self->slot_bytes);
+        status = download_analyses(self, &work[k], frames->memory + (size_t)k * self->slot_bytes);
     if (!status)
         status = record(self, lead->done, self->download_stream);
     range_pop();
@@ -1263,14 +1263,14 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
     self->constants =
         (struct pass_constants *)calloc((size_t)plan->passes + 1, sizeof *self->constants);
     self->buffer = (struct region *)calloc((size_t)plan->buffers + 1, sizeof *self->buffer);
-    self->side = (struct side *)calloc((size_t)plan->program->sides + 1, sizeof *self->side);
-    if (!self->slot || !self->constants || !self->buffer || !self->side)
+    self->analysis = (struct analysis *)calloc((size_t)plan->program->analyses + 1, sizeof *self->analysis);
+    if (!self->slot || !self->constants || !self->buffer || !self->analysis)
         goto fail;
     if ((status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device))) ||
         (status = create_transforms(self)))
         goto fail;
     lay_out_planes(self);
-    lay_out_sides(self);
+    lay_out_analyses(self);
     lay_out_scratch(self);
     self->constant_bytes = put_constants(self, NULL);
     if ((status = allocate(self)) ||

@@ -113,17 +113,17 @@ struct stencil {
 struct whole {
     const struct op *op; // host memory
     int width, height;
-    int depth;             // of the samples that it sees
-    const uint8_t *from;   // plain samples, of one byte up to 8 bits, two above: see op.h for those
-                           // above their depth
-    int from_stride;       // bytes, may be negative
-    uint8_t *to;           // plain samples; NULL: not wanted
-    int to_stride;         // bytes, may be negative
-    void *side;            // its side data; NULL: it has none
-    bool side_is_wanted;   // by somebody
-    const void *reads;     // the side data that it reads; NULL: none
-    const void *constants; // what whole_constants() made
-    void *scratch;         // as many bytes as whole_scratch() says, aligned to 256
+    int depth;           // of the samples that it sees
+    const uint8_t *from; // plain samples, of one byte up to 8 bits, two above: see op.h for those
+                         // above their depth
+    int from_stride;     // bytes, may be negative
+    uint8_t *to;         // plain samples; NULL: not wanted
+    int to_stride;       // bytes, may be negative
+    void *analysis;      // its analysis; NULL: it has none
+    bool analysis_is_wanted; // by somebody
+    const void *reads;       // the analysis that it reads; NULL: none
+    const void *constants;   // what whole_constants() made
+    void *scratch;           // as many bytes as whole_scratch() says, aligned to 256
 };
 
 enum { TAP_MARGIN = 8 };

@@ -437,7 +437,7 @@ extern "C" cudaError_t match_async(const struct whole *whole, cudaStream_t strea
     const struct op_match *op = &whole->op->match;
     struct room room = room_of(op, whole->width, whole->height);
     uint8_t *scratch = (uint8_t *)whole->scratch;
-    struct op_matches *matches = (struct op_matches *)whole->side;
+    struct op_matches *matches = (struct op_matches *)whole->analysis;
     uint4 *best = (uint4 *)(scratch + room.best);
     cudaError_t error = cudaMemsetAsync(scratch + room.listed, 0, sizeof(int), stream);
     for (int k = 0; k < op->count && !error; k++)

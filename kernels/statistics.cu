@@ -75,7 +75,7 @@ static __global__ void count_kernel(const uint8_t *from, int stride, int width, 
 
 extern "C" cudaError_t statistics_async(const struct whole *whole, cudaStream_t stream)
 {
-    struct statistics *found = (struct statistics *)whole->side;
+    struct statistics *found = (struct statistics *)whole->analysis;
     int blocks = whole->height < BLOCKS ? whole->height : BLOCKS;
     begin_kernel<<<1, THREADS, 0, stream>>>(found);
     if (whole->depth > 8)

@@ -273,7 +273,7 @@ static struct wavelet kernel_arguments(const struct whole *whole, const struct l
     w.filters = layout->filters;
     w.levels = layout->levels;
     w.lines = layout->lines;
-    w.limit = one && !whole->side_is_wanted ? 1 : layout->filters;
+    w.limit = one && !whole->analysis_is_wanted ? 1 : layout->filters;
     w.direct_radius = layout->direct_radius;
     w.coarse_radius = layout->coarse_radius;
     w.shown = layout->shown;
@@ -289,7 +289,7 @@ static struct wavelet kernel_arguments(const struct whole *whole, const struct l
     w.gain = (float)op->gain;
     w.middle = op->show == WAVELET_SIGNED ? (float)op->high / 2 : 0;
     w.high = op->high;
-    w.side = whole->side_is_wanted ? (double *)whole->side : NULL;
+    w.analysis = whole->analysis_is_wanted ? (double *)whole->analysis : NULL;
     w.bytes = whole->depth > 8 ? 2 : 1;
     w.run = wavelet_cells_run(layout);
     return w;

@@ -13,7 +13,7 @@
 //   kernels/wavelet.cu
 //     where all of it lies, and tables
 //
-// No W is written unless side data asks for it.
+// No W is written unless analysis asks for it.
 #pragma once
 
 #include "kernels/job.h"
@@ -112,7 +112,7 @@ struct wavelet {
     int to_stride;
     float gain, middle;
     int high;
-    double *side;
+    double *analysis;
     int bytes; // of a sample, of the picture as of the result
     int run;   // wavelet_cells_run()
 };
@@ -157,6 +157,6 @@ cudaError_t wavelet_cells_async(const struct wavelet *w, const struct layout *la
 // How many floats of shared memory a warp needs there for its longest run of samples.
 int wavelet_cells_run(const struct layout *layout);
 
-// Make W of these cells, the picture that shows it, where w->to, and side data, where w->side.
+// Make W of these cells, the picture that shows it, where w->to, and analysis, where w->analysis.
 cudaError_t wavelet_bands_async(const struct wavelet *w, const struct layout *layout,
                                 const struct op_wavelet *op, cudaStream_t stream);

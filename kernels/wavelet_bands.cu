@@ -2,7 +2,7 @@
 #include "kernels/wavelet_tile.cuh"
 
 // What of it is wanted.
-enum wanted { SIDE_NONE, SIDE_ENERGY, SIDE_PLANES };
+enum wanted { ANALYSIS_NONE, ANALYSIS_ENERGY, ANALYSIS_PLANES };
 
 // ---- values ----
 
@@ -53,7 +53,7 @@ static __device__ inline void show(float value, int scale, float *shown, float *
 
 static __device__ inline float *side_plane(const struct wavelet *w, int scale)
 {
-    return (float *)(w->side + w->filters) + (size_t)scale * w->width * w->height;
+    return (float *)(w->analysis + w->filters) + (size_t)scale * w->width * w->height;
 }
 
 static __device__ inline void keep_four(const struct wavelet *w, int scale, int x, int y,
@@ -95,7 +95,7 @@ static __device__ inline void block_energy(const struct wavelet *w, unsigned lon
 
 // A block makes a tile of the picture, all scales without a grid one after another, and keeps what
 // is shown in registers.
-template <enum wavelet_show SHOW, enum wanted SIDE>
+template <enum wavelet_show SHOW, enum wanted WANTED>
 static __global__ void __launch_bounds__(THREADS, 2)
     direct(const __grid_constant__ struct wavelet w)
 {
@@ -128,15 +128,15 @@ static __global__ void __launch_bounds__(THREADS, 2)
             for (int p = 0; p < STRIP; p++) {
                 show<SHOW>(value[k][p], scale, &shown[k][p], &winner[k][p]);
                 bool inside = first_x + own + k * STRIP + p < w.width && y < w.height;
-                if (SIDE != SIDE_NONE)
+                if (WANTED != ANALYSIS_NONE)
                     add_energy(&energy, inside ? value[k][p] : 0, filter->step);
             }
         }
-        if (SIDE == SIDE_PLANES)
+        if (WANTED == ANALYSIS_PLANES)
             tile_turn(&tile, value, [&](int row, int column, float4 four) {
                 keep_four(&w, scale, first_x + column, first_y + row, four);
             });
-        if (SIDE != SIDE_NONE)
+        if (WANTED != ANALYSIS_NONE)
             block_energy(&w, w.energy, blockIdx.y * gridDim.x + blockIdx.x, scale, energy, partial);
     }
     struct shared_tile tile = tile_of(memory, w.direct_radius, w.direct_radius);
@@ -152,7 +152,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
 }
 
 // One column of a tile of the picture.
-template <int SHOW, int SIDE> struct column {
+template <int SHOW, int WANTED> struct column {
     int x, y; // its first place
     bool is_there;
     float step;
@@ -164,10 +164,10 @@ template <int SHOW, int SIDE> struct column {
     {
         show<(enum wavelet_show)SHOW>(value, scale, &shown[row],
                                       &winner[SHOW == WAVELET_WINNER ? row : 0]);
-        bool inside = SIDE != SIDE_NONE && is_there && y + row < w->height;
-        if (SIDE != SIDE_NONE)
+        bool inside = WANTED != ANALYSIS_NONE && is_there && y + row < w->height;
+        if (WANTED != ANALYSIS_NONE)
             add_energy(&energy, inside ? value : 0, step);
-        if (SIDE == SIDE_PLANES && inside)
+        if (WANTED == ANALYSIS_PLANES && inside)
             side_plane(w, scale)[(size_t)(y + row) * w->width + x] = value;
     }
 };
@@ -295,20 +295,20 @@ static __device__ inline void write_code(const struct wavelet *w, int x, int y, 
 }
 
 // Blocks of a multiprocessor, by what their threads keep in registers.
-template <int SHOW, int SIDE>
-static constexpr int SPLINE_BLOCKS = SIDE == SIDE_PLANES      ? 3
+template <int SHOW, int WANTED>
+static constexpr int SPLINE_BLOCKS = WANTED == ANALYSIS_PLANES      ? 3
                                      : SHOW == WAVELET_WINNER ? 4
                                      : SHOW == WAVELET_MAX    ? 6
                                                               : 5;
 
 // A thread makes a column of 32 rows, so that what it reads of a scale it reads once, and keeps
 // what is shown in registers; neighbouring threads read neighbouring values, or the same.
-template <enum wavelet_show SHOW, enum wanted SIDE>
-static __global__ void __launch_bounds__(SPLINE_COLUMNS, SPLINE_BLOCKS<SHOW, SIDE>)
+template <enum wavelet_show SHOW, enum wanted WANTED>
+static __global__ void __launch_bounds__(SPLINE_COLUMNS, SPLINE_BLOCKS<SHOW, WANTED>)
     splines(const __grid_constant__ struct wavelet w)
 {
     __shared__ unsigned long long partial[SPLINE_COLUMNS / LANES];
-    struct column<SHOW, SIDE> column;
+    struct column<SHOW, WANTED> column;
     int x = column.x = blockIdx.x * SPLINE_COLUMNS + threadIdx.x;
     int y = column.y = blockIdx.y * SPLINE_ROWS;
     column.is_there = x < w.width;
@@ -348,7 +348,7 @@ static __global__ void __launch_bounds__(SPLINE_COLUMNS, SPLINE_BLOCKS<SHOW, SID
             else
                 spline_scale_large(&w, table + y % d, level->period, from, values.stride, scale,
                                    weight, &column);
-            if (SIDE != SIDE_NONE)
+            if (WANTED != ANALYSIS_NONE)
                 block_energy(&w, w.spline_energy, blockIdx.y * gridDim.x + blockIdx.x, scale,
                              column.energy, partial);
         }
@@ -380,7 +380,7 @@ static __global__ void __launch_bounds__(THREADS)
         return;
     for (int k = 1; k < THREADS; k++)
         sum += partial[k];
-    w.side[scale] = (double)sum / filter->step / filter->step / ((double)w.width * w.height);
+    w.analysis[scale] = (double)sum / filter->step / filter->step / ((double)w.width * w.height);
 }
 
 // ---- launchers ----
@@ -391,22 +391,22 @@ template <typename Kernel> static cudaError_t allow(Kernel kernel, size_t bytes)
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
 }
 
-template <enum wavelet_show SHOW, enum wanted SIDE>
+template <enum wavelet_show SHOW, enum wanted WANTED>
 static cudaError_t make_results(const struct wavelet *w, const struct layout *layout,
                                 cudaStream_t stream)
 {
     size_t shared = tile_bytes(layout->direct_radius);
-    cudaError_t error = allow(direct<SHOW, SIDE>, shared);
+    cudaError_t error = allow(direct<SHOW, WANTED>, shared);
     if (error)
         return error;
     if (layout->direct)
-        direct<SHOW, SIDE>
+        direct<SHOW, WANTED>
             <<<tiles_of(w->width, w->height, TILE_COLUMNS, TILE_ROWS), THREADS, shared, stream>>>(
                 *w);
-    splines<SHOW, SIDE>
+    splines<SHOW, WANTED>
         <<<tiles_of(w->width, w->height, SPLINE_COLUMNS, SPLINE_ROWS), SPLINE_COLUMNS, 0, stream>>>(
             *w);
-    if (SIDE != SIDE_NONE)
+    if (WANTED != ANALYSIS_NONE)
         energies<<<(unsigned)w->filters, THREADS, 0, stream>>>(*w, layout->direct_blocks,
                                                                layout->spline_blocks);
     return cudaGetLastError();
@@ -416,9 +416,9 @@ template <enum wavelet_show SHOW>
 static cudaError_t make_shown(const struct wavelet *w, const struct layout *layout, bool planes,
                               cudaStream_t stream)
 {
-    return !w->side ? make_results<SHOW, SIDE_NONE>(w, layout, stream)
-           : planes ? make_results<SHOW, SIDE_PLANES>(w, layout, stream)
-                    : make_results<SHOW, SIDE_ENERGY>(w, layout, stream);
+    return !w->analysis ? make_results<SHOW, ANALYSIS_NONE>(w, layout, stream)
+           : planes ? make_results<SHOW, ANALYSIS_PLANES>(w, layout, stream)
+                    : make_results<SHOW, ANALYSIS_ENERGY>(w, layout, stream);
 }
 
 static cudaError_t make_values(const struct wavelet *w, const struct layout *layout,

@@ -26,9 +26,9 @@
 // that the engine shares with the source frame. `tee` has such a target for each tee of the
 // program, and stays until wait() has returned.
 //
-// `side` has host memory from alloc() for each side data of the program (struct program, `side`),
-// as many bytes as op_side_bytes() says; NULL: not wanted, one or all. It is written when wait()
-// returns. Work with side data has no fields.
+// `analysis` has host memory from alloc() for each analysis of the program (struct program,
+// `analysis`), as many bytes as op_analysis_bytes() says; NULL: not wanted, one or all. It is
+// written when wait() returns. Work with analysis has no fields.
 struct work {
     struct image source;
     struct image target;
@@ -36,7 +36,7 @@ struct work {
     bool source_on_device, source_abroad;
     void *source_stream;
     bool fields; // filter each field by itself; has image_has_fields()
-    void *const *side;
+    void *const *analysis;
 };
 
 // Where picture number `n` of the program goes, see program_pictures().
@@ -86,7 +86,7 @@ struct backend {
     int gpus;               // slot k is served by GPU k % gpus, over a link; 0: by the host itself
     int parallel;           // frames that it works on at the same time, about
     int in_flight;          // frames that keep it busy; 0: one more than it works on
-    size_t memory_limit;    // bytes of the host's for the side data and the work of the frames in
+    size_t memory_limit;    // bytes of the host's for the analysis and the work of the frames in
                             // flight; set and kept to by whoever made the backend; 0: none
 
     // Make an executor with `slots` seats for pictures of width x height. `plan` must outlive it.

@@ -96,7 +96,7 @@ MATCH_INLINE int match_places(int length, int template_length)
     return length < template_length ? 0 : length - template_length + 1;
 }
 
-static inline size_t match_side_bytes(const struct op_match *match)
+static inline size_t match_analysis_bytes(const struct op_match *match)
 {
     return sizeof(struct op_matches) + (size_t)match->most * sizeof(struct op_found);
 }

@@ -182,7 +182,7 @@ int border_index(enum border border, int i, int length)
     }
 }
 
-size_t op_side_bytes(const struct op *op, int width, int height)
+size_t op_analysis_bytes(const struct op *op, int width, int height)
 {
     size_t samples = (size_t)width * (size_t)height;
     switch (op->kind) {
@@ -192,13 +192,13 @@ size_t op_side_bytes(const struct op *op, int width, int height)
         return (size_t)op->wavelet.scales *
                (sizeof(double) + (op->wavelet.planes ? samples * sizeof(float) : 0));
     case OP_MATCH:
-        return match_side_bytes(&op->match);
+        return match_analysis_bytes(&op->match);
     default:
         return 0;
     }
 }
 
-int op_reads_side(const struct op *op)
+int op_reads_analysis(const struct op *op)
 {
     switch (op->kind) {
     case OP_MARK:

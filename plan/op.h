@@ -1,7 +1,7 @@
 // Operations: the small vocabulary that every stage lowers to, and the exact arithmetic of each.
 //
 // An operation makes one plane from one plane (mix: from up to three). Operations on the whole
-// picture may also have side data: what they deliver with each frame besides the plane. Samples are
+// picture may also have analysis: what they deliver with each frame besides the plane. Samples are
 // unsigned integers of the plane's depth, 8 to 16 bits. Everything below is arithmetic that no
 // implementation may round differently, of integers but for OP_WAVELET: the scalar, cpu and cuda
 // backends agree to the bit.
@@ -271,7 +271,7 @@ struct op_wavelet {
     enum wavelet_show show;
     double gain; // code values of the result per unit of W
     int high;    // its largest code
-    bool planes; // side data holds W, too
+    bool planes; // analysis holds W, too
 };
 // struct op_match and struct op_mark: plan/match.h.
 
@@ -319,11 +319,11 @@ static inline bool op_is_whole(const struct op *op)
     return op->kind >= OP_STATISTICS;
 }
 
-// The bytes of its side data, for a source plane of this size; 0: there is none.
-size_t op_side_bytes(const struct op *op, int width, int height);
+// The bytes of its analysis, for a source plane of this size; 0: there is none.
+size_t op_analysis_bytes(const struct op *op, int width, int height);
 
-// The number of the operation, an earlier one, whose side data it reads; -1: none.
-int op_reads_side(const struct op *op);
+// The number of the operation, an earlier one, whose analysis it reads; -1: none.
+int op_reads_analysis(const struct op *op);
 
 // How many columns (rows) around a place the result depends on.
 int op_radius_x(const struct op *op);
@@ -353,10 +353,10 @@ int op_convolve_transform_side(int side, struct transform_size size);
 double op_convolve_transform_error(const struct op_convolve *op, struct transform_size size,
                                    int depth);
 
-// Where in the side data of OP_WAVELET the planes begin.
-static inline void *op_wavelet_planes(const struct op_wavelet *op, void *side)
+// Where in the analysis of OP_WAVELET the planes begin.
+static inline void *op_wavelet_planes(const struct op_wavelet *op, void *analysis)
 {
-    return (uint8_t *)side + (size_t)op->scales * sizeof(double);
+    return (uint8_t *)analysis + (size_t)op->scales * sizeof(double);
 }
 
 // C / N(s) times `unit` of OP_WAVELET.

@@ -17,7 +17,7 @@ struct builder {
     struct operand *place; // of each program plane: where it is in memory, if it is
     bool *placed;          // ... and whether
     bool done[MAX_PICTURES * FORMAT_COMPONENTS]; // of the outputs' components: a pass makes it
-    bool *sided;                                 // of each side data: a pass makes it
+    bool *analysed;                              // of each analysis: a pass makes it
     enum status status;
 };
 
@@ -49,7 +49,7 @@ static struct plan_pass *append_pass(struct builder *builder)
         return NULL;
     }
     plan->pass = passes;
-    passes[plan->passes] = (struct plan_pass){.side = -1, .reads = -1};
+    passes[plan->passes] = (struct plan_pass){.analysis = -1, .reads = -1};
     return &passes[plan->passes++];
 }
 
@@ -197,12 +197,12 @@ static bool is_in_memory(const struct builder *builder, int from, int plane)
            (builder->uses[from] > 1 && from != plane);
 }
 
-// Append the passes that make side data number `side`, if there are none yet: with the plane beside
-// it, where that is read.
-static void make_side(struct builder *builder, int side)
+// Append the passes that make analysis number `analysis`, if there are none yet: with the plane
+// beside it, where that is read.
+static void make_analysis(struct builder *builder, int analysis)
 {
-    int plane = builder->program->op[builder->program->side[side]].result;
-    if (builder->sided[side])
+    int plane = builder->program->op[builder->program->analysis[analysis]].result;
+    if (builder->analysed[analysis])
         return;
     if (builder->uses[plane])
         materialised(builder, plane);
@@ -214,12 +214,12 @@ static void make_side(struct builder *builder, int side)
 static void set_whole(struct builder *builder, struct plan_pass *pass, const struct op *op)
 {
     const struct program *program = builder->program;
-    int reads = op_reads_side(op);
+    int reads = op_reads_analysis(op);
     pass->whole = op;
-    pass->side = program_side(program, (int)(op - program->op));
-    pass->reads = reads < 0 ? -1 : program_side(program, reads);
-    if (pass->side >= 0)
-        builder->sided[pass->side] = true;
+    pass->analysis = program_analysis(program, (int)(op - program->op));
+    pass->reads = reads < 0 ? -1 : program_analysis(program, reads);
+    if (pass->analysis >= 0)
+        builder->analysed[pass->analysis] = true;
 }
 
 // The way to a plane that is still to go: operations, or a mix and operations, from planes that are
@@ -290,9 +290,9 @@ static void make(struct builder *builder, int plane, const struct operand *targe
     bool made = false;
     find_route(builder, plane, &route);
     while (!made && !builder->status) {
-        int reads = route.count ? op_reads_side(route.ops[0]) : -1;
+        int reads = route.count ? op_reads_analysis(route.ops[0]) : -1;
         if (reads >= 0)
-            make_side(builder, program_side(builder->program, reads));
+            make_analysis(builder, program_analysis(builder->program, reads));
         struct plan_pass *pass = append_pass(builder);
         if (builder->status)
             return;
@@ -564,12 +564,12 @@ enum status plan_create(const struct program *program, struct plan_limits limits
     builder.uses = plan_alloc(&builder, (size_t)program->planes * sizeof(int));
     builder.place = plan_alloc(&builder, (size_t)program->planes * sizeof *builder.place);
     builder.placed = plan_alloc(&builder, (size_t)program->planes * sizeof(bool));
-    builder.sided = plan_alloc(&builder, (size_t)program->sides * sizeof(bool));
+    builder.analysed = plan_alloc(&builder, (size_t)program->analyses * sizeof(bool));
     if (!builder.status) {
         count_uses(&builder);
         make_outputs(&builder);
-        for (int k = 0; k < program->sides && !builder.status; k++)
-            make_side(&builder, k);
+        for (int k = 0; k < program->analyses && !builder.status; k++)
+            make_analysis(&builder, k);
     }
     if (!builder.status)
         share_buffers(&builder);
@@ -729,15 +729,15 @@ static void print_pass(const struct plan *plan, const struct plan_pass *pass, in
         fprintf(to, "%s", t ? ", " : "");
         print_operand(plan, pass->target[t], to);
     }
-    if (pass->side >= 0)
-        fprintf(to, "%sside data %d", pass->targets ? ", " : "", pass->side);
+    if (pass->analysis >= 0)
+        fprintf(to, "%sanalysis %d", pass->targets ? ", " : "", pass->analysis);
     fprintf(to, "  %dx%d, %d bits, halo %dx%d, %zu bytes\n", subsampled(width, pass->grid.shift_x),
             subsampled(height, pass->grid.shift_y), pass->grid.depth, pass->halo_x, pass->halo_y,
             plan_pass_bytes(plan, pass, width, height));
     if (pass->whole)
-        fprintf(to, "    %s of the whole picture, %zu bytes of side data\n", op_name(pass->whole),
-                op_side_bytes(pass->whole, subsampled(width, pass->grid.shift_x),
-                              subsampled(height, pass->grid.shift_y)));
+        fprintf(to, "    %s of the whole picture, %zu bytes of analysis\n", op_name(pass->whole),
+                op_analysis_bytes(pass->whole, subsampled(width, pass->grid.shift_x),
+                                  subsampled(height, pass->grid.shift_y)));
     if (pass->mix)
         fprintf(to, "    convert: mix of %d component%s\n", pass->sources,
                 pass->sources == 1 ? "" : "s");

@@ -4,7 +4,7 @@
 // of a component from the input's storage (or mix several), apply its steps, scatter the result
 // into the output's storage. A step is a table, into which a run of pointwise operations folds, or
 // a stencil. An operation on the whole picture is a pass by itself, from plain samples in memory to
-// such, or to nowhere where nothing but its side data is wanted. Planes that no operation touches
+// such, or to nowhere where nothing but its analysis is wanted. Planes that no operation touches
 // are no pass at all: the output refers to the input's.
 //
 // Passes run in order; a pass reads what earlier ones wrote into buffers, or into plain planes of
@@ -57,7 +57,7 @@ struct plan_step {
 struct plan_pass {
     const struct op *mix;   // NULL: source[0] as it is
     const struct op *whole; // NULL: steps; else one of source[0], to one target or none
-    int side, reads;        // of `whole`: its side data, and what it reads; -1: none
+    int analysis, reads;    // of `whole`: its analysis, and what it reads; -1: none
     struct operand source[3];
     struct program_plane source_grid[3];
     int sources;

@@ -35,7 +35,7 @@ void program_free(struct program *program)
     }
     free(program->plane);
     free(program->op);
-    free(program->side);
+    free(program->analysis);
     *program = (struct program){0};
 }
 
@@ -51,18 +51,18 @@ void *program_alloc(struct program *program, size_t bytes)
     return block->bytes;
 }
 
-// Number the side data of the operation that was appended last.
+// Number the analysis of the operation that was appended last.
 static void number_side(struct program *program)
 {
-    if (!op_side_bytes(&program->op[program->ops - 1], 1, 1))
+    if (!op_analysis_bytes(&program->op[program->ops - 1], 1, 1))
         return;
-    int *sides = realloc(program->side, (size_t)(program->sides + 1) * sizeof *sides);
-    if (!sides) {
+    int *analyses = realloc(program->analysis, (size_t)(program->analyses + 1) * sizeof *analyses);
+    if (!analyses) {
         program->status = STATUS_MEMORY;
         return;
     }
-    program->side = sides;
-    sides[program->sides++] = program->ops - 1;
+    program->analysis = analyses;
+    analyses[program->analyses++] = program->ops - 1;
 }
 
 int program_append(struct program *program, const struct op *op, int shift_x, int shift_y,
@@ -89,19 +89,19 @@ int program_append(struct program *program, const struct op *op, int shift_x, in
     return program->planes++;
 }
 
-int program_side(const struct program *program, int op)
+int program_analysis(const struct program *program, int op)
 {
-    for (int k = 0; k < program->sides; k++)
-        if (program->side[k] == op)
+    for (int k = 0; k < program->analyses; k++)
+        if (program->analysis[k] == op)
             return k;
     return -1;
 }
 
-size_t program_side_bytes(const struct program *program, int side, int width, int height)
+size_t program_analysis_bytes(const struct program *program, int analysis, int width, int height)
 {
-    const struct op *op = &program->op[program->side[side]];
+    const struct op *op = &program->op[program->analysis[analysis]];
     struct program_plane grid = program->plane[op->source[0]];
-    return op_side_bytes(op, subsampled(width, grid.shift_x), subsampled(height, grid.shift_y));
+    return op_analysis_bytes(op, subsampled(width, grid.shift_x), subsampled(height, grid.shift_y));
 }
 
 static void append_unary(struct program *program, int c, struct op op, int depth)

@@ -59,8 +59,8 @@ struct program {
     int planes;
     struct op *op;
     int ops;
-    int *side; // the operations that have side data, by their numbers
-    int sides;
+    int *analysis; // the operations that have analysis, by their numbers
+    int analyses;
     int record;                           // of the operations that are appended now
     const struct template_set *templates; // of the stage that is lowered now; NULL: it has none
     struct program_output out[FORMAT_COMPONENTS];
@@ -90,11 +90,11 @@ int program_append(struct program *program, const struct op *op, int shift_x, in
 // Append an operation that looks at component `c` of the picture and leaves it as it is.
 void program_watch(struct program *program, int c, struct op op);
 
-// The number of the side data of operation `op`; -1: it has none.
-int program_side(const struct program *program, int op);
+// The number of the analysis of operation `op`; -1: it has none.
+int program_analysis(const struct program *program, int op);
 
-// The bytes of side data number `side` of a picture of width x height.
-size_t program_side_bytes(const struct program *program, int side, int width, int height);
+// The bytes of analysis number `analysis` of a picture of width x height.
+size_t program_analysis_bytes(const struct program *program, int analysis, int width, int height);
 
 // Append a unary operation on component `c` of the picture, which becomes the result.
 void program_unary(struct program *program, int c, struct op op);

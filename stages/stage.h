@@ -20,7 +20,7 @@ enum option_type {
 // What a stage writes into a file of its own while frames are filtered.
 enum option_writes {
     WRITES_NOTHING,
-    WRITES_RECORDS,  // what its operations tell of each frame: their side data
+    WRITES_RECORDS,  // what its operations tell of each frame: their analysis
     WRITES_PICTURES, // the picture as it is there: a further output
 };
 

@@ -73,13 +73,13 @@ static void filter(const char *text, int width, int height, int frames)
     struct image tee[MAX_PICTURES];
     for (int n = 1; n < program_pictures(&program); n++)
         tee[n - 1] = make_image(backend, program_format(&program, n), width, height);
-    struct statistics found[MAX_PICTURES]; // the side data that is measured here
-    void *side[MAX_PICTURES];
-    require(program.sides <= MAX_PICTURES ? STATUS_OK : STATUS_USAGE);
-    for (int k = 0; k < program.sides; k++)
-        side[k] = &found[k];
+    struct statistics found[MAX_PICTURES]; // the analysis data that is measured here
+    void *analysis[MAX_PICTURES];
+    require(program.analyses <= MAX_PICTURES ? STATUS_OK : STATUS_USAGE);
+    for (int k = 0; k < program.analyses; k++)
+        analysis[k] = &found[k];
     work.tee = tee;
-    work.side = side;
+    work.analysis = analysis;
     for (int k = 0; k < frames; k++) {
         require(executor->submit_async(executor, 0, &work));
         require(executor->wait(executor, 0, NULL));

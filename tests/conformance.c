@@ -6,7 +6,7 @@
 // A case is a number: format, chain, picture size, strides, alignment and content all follow from
 // it, so that `--case K` replays one. Two executors are always busy at once, each with all its
 // slots, so that parameters of one cannot reach the other unseen. The bytes around and between the
-// rows of the target, and behind side data, are compared too. --devices makes N backends take
+// rows of the target, and behind analysis, are compared too. --devices makes N backends take
 // frames in turn, of GPUs the first N, and leaves out the ladder. The ladder's steps follow
 // (plan/ladder.h) unless --case or --first picked some cases; --ladder is these alone. The last
 // line is "N passed, N failed".
@@ -581,7 +581,7 @@ struct test_case {
     // Of each picture that the program makes.
     struct picture_memory target[SLOTS][MAX_PICTURES], expected[SLOTS][MAX_PICTURES];
     struct image tee[SLOTS][MAX_PICTURES];
-    void **side[SLOTS], **expected_side[SLOTS]; // NULL: not wanted
+    void **analysis[SLOTS], **expected_analysis[SLOTS]; // NULL: not wanted
 };
 
 static void describe(const struct test_case *test)
@@ -613,46 +613,46 @@ static void fatal(const struct test_case *test, const char *what)
     exit(1);
 }
 
-// ---- side data ----
+// ---- analysis ----
 
-static size_t side_bytes(const struct test_case *test, int side)
+static size_t analysis_bytes(const struct test_case *test, int analysis)
 {
-    const struct op *op = &test->program.op[test->program.side[side]];
+    const struct op *op = &test->program.op[test->program.analysis[analysis]];
     struct program_plane grid = test->program.plane[op->source[0]];
-    return op_side_bytes(op, subsampled(test->width, grid.shift_x),
-                         subsampled(test->height, grid.shift_y));
+    return op_analysis_bytes(op, subsampled(test->width, grid.shift_x),
+                             subsampled(test->height, grid.shift_y));
 }
 
-// Memory with a guard behind it; of some side data none, where `some`.
-static void **sides_alloc(const struct test_case *test, struct backend *backend, bool some,
-                          uint64_t *state)
+// Memory with a guard behind it; of some analysis none, where `some`.
+static void **analyses_alloc(const struct test_case *test, struct backend *backend, bool some,
+                             uint64_t *state)
 {
-    void **side = calloc((size_t)test->program.sides + 1, sizeof *side);
-    for (int k = 0; side && k < test->program.sides; k++) {
+    void **analysis = calloc((size_t)test->program.analyses + 1, sizeof *analysis);
+    for (int k = 0; analysis && k < test->program.analyses; k++) {
         if (some && !random_below(state, 4))
             continue;
-        side[k] = backend->alloc(backend, side_bytes(test, k) + MARGIN);
-        if (!side[k])
-            fatal(test, "no memory for side data");
-        memset(side[k], GUARD, side_bytes(test, k) + MARGIN);
+        analysis[k] = backend->alloc(backend, analysis_bytes(test, k) + MARGIN);
+        if (!analysis[k])
+            fatal(test, "no memory for analysis");
+        memset(analysis[k], GUARD, analysis_bytes(test, k) + MARGIN);
     }
-    return side;
+    return analysis;
 }
 
-static void sides_free(const struct test_case *test, struct backend *backend, void **side)
+static void analyses_free(const struct test_case *test, struct backend *backend, void **analysis)
 {
-    for (int k = 0; k < test->program.sides; k++)
-        if (side[k])
-            backend->free(backend, side[k], side_bytes(test, k) + MARGIN);
-    free(side);
+    for (int k = 0; k < test->program.analyses; k++)
+        if (analysis[k])
+            backend->free(backend, analysis[k], analysis_bytes(test, k) + MARGIN);
+    free(analysis);
 }
 
-// Which side data of a slot is wrong; -1: none.
-static int wrong_side(const struct test_case *test, int slot)
+// Which analysis of a slot is wrong; -1: none.
+static int wrong_analysis(const struct test_case *test, int slot)
 {
-    for (int k = 0; k < test->program.sides; k++) {
-        const uint8_t *got = test->side[slot][k], *want = test->expected_side[slot][k];
-        size_t bytes = side_bytes(test, k);
+    for (int k = 0; k < test->program.analyses; k++) {
+        const uint8_t *got = test->analysis[slot][k], *want = test->expected_analysis[slot][k];
+        size_t bytes = analysis_bytes(test, k);
         if (got && (memcmp(got, want, bytes) || memcmp(got + bytes, want + bytes, MARGIN)))
             return k;
     }
@@ -756,8 +756,8 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
             picture_init(&test->target[k][n], format, test->width, test->height, &shape, backend);
             picture_init(&test->expected[k][n], format, test->width, test->height, &again, backend);
         }
-        test->side[k] = sides_alloc(test, backend, true, &state);
-        test->expected_side[k] = sides_alloc(test, backend, false, &state);
+        test->analysis[k] = analyses_alloc(test, backend, true, &state);
+        test->expected_analysis[k] = analyses_alloc(test, backend, false, &state);
     }
     test->fields = !has_whole(&test->program) && !random_below(&state, 4) && has_fields(test);
     // A filler that is taken over keeps its bytes, the scalar reference writes its own.
@@ -800,7 +800,7 @@ static void case_submit(struct test_case *test)
         work[k] = describe_work(test, k, test->target[k]);
         work[k].source_on_device = test->on_device;
         work[k].source_stream = test->stream;
-        work[k].side = test->side[k];
+        work[k].analysis = test->analysis[k];
     }
     if (together && executor_submit_many_async(test->executor, 0, work, SLOTS))
         fatal(test, "submit failed");
@@ -836,7 +836,7 @@ static void first_difference(const struct test_case *test, int slot, int n)
 // Say what is wrong with a slot's results, if anything is.
 static bool slot_is_right(const struct test_case *test, int slot)
 {
-    int side = wrong_side(test, slot);
+    int analysis = wrong_analysis(test, slot);
     for (int n = 0; n < program_pictures(&test->program); n++) {
         const struct picture_memory *got = &test->target[slot][n];
         if (!memcmp(got->memory, test->expected[slot][n].memory, got->size))
@@ -845,12 +845,12 @@ static bool slot_is_right(const struct test_case *test, int slot)
         first_difference(test, slot, n);
         return false;
     }
-    if (side >= 0) {
+    if (analysis >= 0) {
         describe(test);
-        printf("    slot %d: side data %d, of %s, differs\n", slot, side,
-               op_name(&test->program.op[test->program.side[side]]));
+        printf("    slot %d: analysis %d, of %s, differs\n", slot, analysis,
+               op_name(&test->program.op[test->program.analysis[analysis]]));
     }
-    return side < 0;
+    return analysis < 0;
 }
 
 static void slot_free(struct test_case *test, int slot, struct backend *backend)
@@ -860,8 +860,8 @@ static void slot_free(struct test_case *test, int slot, struct backend *backend)
         picture_free(&test->target[slot][n], backend);
         picture_free(&test->expected[slot][n], backend);
     }
-    sides_free(test, backend, test->side[slot]);
-    sides_free(test, backend, test->expected_side[slot]);
+    analyses_free(test, backend, test->analysis[slot]);
+    analyses_free(test, backend, test->expected_analysis[slot]);
 }
 
 static bool case_finish(struct test_case *test, struct backend *backend)
@@ -871,7 +871,7 @@ static bool case_finish(struct test_case *test, struct backend *backend)
         if (test->executor->wait(test->executor, k, NULL))
             fatal(test, "wait failed");
         struct work work = describe_work(test, k, test->expected[k]);
-        work.side = test->expected_side[k];
+        work.analysis = test->expected_analysis[k];
         if (scalar_run(&test->program, &work))
             fatal(test, "scalar failed");
         equal = equal && slot_is_right(test, k);
@@ -1074,23 +1074,23 @@ static bool match_step_is_right(int number, struct backend *backend, enum ladder
     struct plane from = {32 + random_below(&state, MATCH_LADDER_WIDTH - 31),
                          32 + random_below(&state, MATCH_LADDER_HEIGHT - 31), samples};
     struct plane to = {from.width, from.height, map};
-    int side = number % 3 ? 2 + random_below(&state, 31) : 32, count = from.width * from.height;
+    int analysis = number % 3 ? 2 + random_below(&state, 31) : 32, count = from.width * from.height;
     for (int k = 0; k < count; k++)
         bytes[k] = (uint8_t)(samples[k] = (uint16_t)random_below(&state, number % 2 ? 256 : 3));
-    struct op_template pattern = {.width = side, .height = side, .sample = bytes};
+    struct op_template pattern = {.width = analysis, .height = analysis, .sample = bytes};
     int64_t squares = 0;
-    for (int k = 0; k < side * side; k++) {
+    for (int k = 0; k < analysis * analysis; k++) {
         int value = bytes[k] - MATCH_BIAS;
         pattern.sum += value;
         squares += value * value;
     }
-    pattern.count = side * side;
+    pattern.count = analysis * analysis;
     pattern.norm = sqrt(match_difference(pattern.count, squares, pattern.sum, pattern.sum));
     if (!(pattern.norm > 0))
         return true;
     struct op op = {.kind = OP_MATCH,
                     .match = {&pattern, 1, .least = 0.9f, .most = 1, .map = true, .white = 255}};
-    struct op_matches *matches = malloc(match_side_bytes(&op.match));
+    struct op_matches *matches = malloc(match_analysis_bytes(&op.match));
     struct scalar_whole whole = {&op, &from, &to, 8, matches, NULL};
     struct ladder_match_task task = {&pattern, bytes, made, from.width, from.height};
     struct ladder_match *ladder = NULL;

@@ -512,7 +512,7 @@ static void whole_pictures_are_passes_between_plain_samples(void **state)
     assert_int_equal(chain_lower(&chain, &program), STATUS_OK);
     assert_int_equal(program.sides, 6);
     for (int c = 0; c < 3; c++)
-        program.picture.plane[c] = program.op[program.side[c]].result;
+        program.picture.plane[c] = program.op[program.analysis[c]].result;
     assert_int_equal(program_finish(&program, NULL), STATUS_OK);
     assert_int_equal(plan_create(&program, (struct plan_limits){16, 40}, &plan), STATUS_OK);
     for (int k = 0; k < plan->passes; k++) {
@@ -524,8 +524,8 @@ static void whole_pictures_are_passes_between_plain_samples(void **state)
         assert_true(pass->targets <= 1 && !pass->mix);
         assert_true(is_plain_operand(&program, pass->source[0], 8));
         assert_true(!pass->targets || is_plain_operand(&program, pass->target[0], 8));
-        assert_int_equal(pass->whole->record, pass->side / 3);
-        made[pass->side % 3]++;
+        assert_int_equal(pass->whole->record, pass->analysis / 3);
+        made[pass->analysis % 3]++;
     }
     assert_int_equal(wholes, 6);
     for (int c = 0; c < 3; c++)

@@ -83,11 +83,11 @@ static enum status write_frame(struct sluice_job *job, AVFrame *const *picture)
     return status;
 }
 
-// What the frame's side data tells.
+// What the frame's analysis tells.
 static enum status record(struct sluice_job *job, const struct slot *slot)
 {
-    void *const *side = filter_side(slot->filter, slot->number);
-    if (!job->recorder || !side)
+    void *const *analysis = filter_analysis(slot->filter, slot->number);
+    if (!job->recorder || !analysis)
         return STATUS_OK;
     const struct recorder_frame frame = {
         .index = job->frames_out,
@@ -95,7 +95,7 @@ static enum status record(struct sluice_job *job, const struct slot *slot)
         .width = slot->out[0]->width,
         .height = slot->out[0]->height,
         .program = filter_plan(slot->filter)->program,
-        .side = side,
+        .analysis = analysis,
     };
     return recorder_write(job->recorder, &frame);
 }

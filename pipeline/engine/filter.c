@@ -47,9 +47,9 @@ struct filter {
     struct image *tee;                           // of each slot, as struct work has them
     bool has_fields;                             // which stencils see each by itself
 
-    // Side data of slot k begins at side[k * program.sides].
-    void **side;
-    size_t *side_bytes; // of each in the program
+    // The analysis of slot k begins at analysis[k * program.analyses].
+    void **analysis;
+    size_t *analysis_bytes; // of each in the program
 
     // Made when first asked to verify.
     struct backend *scalar;
@@ -280,40 +280,40 @@ static enum status lay_out_pictures(struct filter *filter, const AVFrame *view)
     return status || filter->tee ? status : STATUS_MEMORY;
 }
 
-// Memory for the side data of every slot.
+// Memory for the analysis of every slot.
 static enum status make_sides(struct filter *filter)
 {
     const struct program *program = &filter->program;
     struct backend *backend = filter->request.backend;
-    size_t sides = (size_t)program->sides, all = sides * (size_t)filter->request.slots;
-    if (!sides)
+    size_t analyses = (size_t)program->analyses, all = analyses * (size_t)filter->request.slots;
+    if (!analyses)
         return STATUS_OK;
-    filter->side = calloc(all, sizeof *filter->side);
-    filter->side_bytes = calloc(sides, sizeof *filter->side_bytes);
-    if (!filter->side || !filter->side_bytes)
+    filter->analysis = calloc(all, sizeof *filter->analysis);
+    filter->analysis_bytes = calloc(analyses, sizeof *filter->analysis_bytes);
+    if (!filter->analysis || !filter->analysis_bytes)
         return STATUS_MEMORY;
-    for (size_t k = 0; k < sides; k++)
-        filter->side_bytes[k] =
-            program_side_bytes(program, (int)k, filter->input.width, filter->input.height);
+    for (size_t k = 0; k < analyses; k++)
+        filter->analysis_bytes[k] =
+            program_analysis_bytes(program, (int)k, filter->input.width, filter->input.height);
     for (size_t k = 0; k < all; k++)
-        if (!(filter->side[k] = backend->alloc(backend, filter->side_bytes[k % sides])))
+        if (!(filter->analysis[k] = backend->alloc(backend, filter->analysis_bytes[k % analyses])))
             return fail(filter->request.log, STATUS_MEMORY,
                         "there is no memory for what %s tells of %d frames of %dx%d, %lld MiB",
-                        op_name(&program->op[program->side[k % sides]]), filter->request.slots,
-                        filter->input.width, filter->input.height,
-                        (long long)(filter_side_bytes(filter) >> 20) + 1);
+                        op_name(&program->op[program->analysis[k % analyses]]),
+                        filter->request.slots, filter->input.width, filter->input.height,
+                        (long long)(filter_analysis_bytes(filter) >> 20) + 1);
     return STATUS_OK;
 }
 
 static void free_sides(struct filter *filter)
 {
     struct backend *backend = filter->request.backend;
-    size_t sides = (size_t)filter->program.sides;
-    for (size_t k = 0; filter->side && k < sides * (size_t)filter->request.slots; k++)
-        if (filter->side[k])
-            backend->free(backend, filter->side[k], filter->side_bytes[k % sides]);
-    free(filter->side);
-    free(filter->side_bytes);
+    size_t analyses = (size_t)filter->program.analyses;
+    for (size_t k = 0; filter->analysis && k < analyses * (size_t)filter->request.slots; k++)
+        if (filter->analysis[k])
+            backend->free(backend, filter->analysis[k], filter->analysis_bytes[k % analyses]);
+    free(filter->analysis);
+    free(filter->analysis_bytes);
 }
 
 // Whether frames with fields are filtered field by field: their rows are of two moments, which
@@ -671,7 +671,7 @@ static struct work describe_work(const struct filter *filter, int slot, const AV
         .source_on_device = filter->input.on_device,
         .source_stream = filter->input.on_device ? filter->request.device_stream : NULL,
         .fields = by_fields(filter, in, out),
-        .side = filter_side(filter, slot),
+        .analysis = filter_analysis(filter, slot),
     };
 }
 
@@ -836,16 +836,17 @@ enum status filter_verify(struct filter *filter, const AVFrame *in, AVFrame *con
     return status;
 }
 
-void *const *filter_side(const struct filter *filter, int slot)
+void *const *filter_analysis(const struct filter *filter, int slot)
 {
-    return filter->side ? filter->side + (size_t)slot * (size_t)filter->program.sides : NULL;
+    return filter->analysis ? filter->analysis + (size_t)slot * (size_t)filter->program.analyses
+                            : NULL;
 }
 
-int64_t filter_side_bytes(const struct filter *filter)
+int64_t filter_analysis_bytes(const struct filter *filter)
 {
     int64_t bytes = 0;
-    for (int k = 0; k < filter->program.sides; k++)
-        bytes += (int64_t)filter->side_bytes[k];
+    for (int k = 0; k < filter->program.analyses; k++)
+        bytes += (int64_t)filter->analysis_bytes[k];
     return bytes * filter->request.slots;
 }
 

@@ -58,12 +58,12 @@ enum status filter_wait(struct filter *filter, int slot, struct work_times *time
 enum status filter_verify(struct filter *filter, const AVFrame *in, AVFrame *const *out,
                           int64_t index);
 
-// The side data of the slot's frame once it is filtered, in the order of the program, until the
+// The analysis of the slot's frame once it is filtered, in the order of the program, until the
 // slot is used again; NULL: there is none.
-void *const *filter_side(const struct filter *filter, int slot);
+void *const *filter_analysis(const struct filter *filter, int slot);
 
-// The bytes of all that the filter's slots hold of side data.
-int64_t filter_side_bytes(const struct filter *filter);
+// The bytes of all that the filter's slots hold of analysis.
+int64_t filter_analysis_bytes(const struct filter *filter);
 
 // The pixel format of filtered frames.
 enum AVPixelFormat filter_pixel(const struct filter *filter);

@@ -525,9 +525,9 @@ static void tell_memory(struct sluice_job *job, int64_t frame_bytes)
         most_bytes = bytes > most_bytes ? bytes : most_bytes;
     }
     int64_t slots = (job->slots + FRAMES_QUEUED + 4) * (frame_bytes + out_bytes) +
-                    filter_side_bytes(job->filter);
-    int64_t side_bytes = filter_side_bytes(job->filter) / job->slots;
-    int64_t records = job->recorder ? recorder_memory(job->recorder, side_bytes) : 0;
+                    filter_analysis_bytes(job->filter);
+    int64_t analysis_bytes = filter_analysis_bytes(job->filter) / job->slots;
+    int64_t records = job->recorder ? recorder_memory(job->recorder, analysis_bytes) : 0;
     job->max_memory = budget_resident() + slots + 3 * budget_packets +
                       budget_of_decoder(av_cpu_count(), frame_bytes) + filter_memory(job->filter) +
                       job->sink->memory(job->sink, most_bytes) + records;

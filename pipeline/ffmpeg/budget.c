@@ -66,10 +66,10 @@ static size_t bytes_told(const struct budget_request *request, const struct op *
 {
     const struct program *program = request->plan->program;
     size_t bytes = 0, largest = 0;
-    for (int k = 0; k < program->sides && !request->without_sides; k++) {
-        size_t its = program_side_bytes(program, k, request->width, request->height);
+    for (int k = 0; k < program->analyses && !request->without_analyses; k++) {
+        size_t its = program_analysis_bytes(program, k, request->width, request->height);
         if (its > largest)
-            *most = &program->op[program->side[k]];
+            *most = &program->op[program->analysis[k]];
         largest = its > largest ? its : largest;
         bytes += its;
     }

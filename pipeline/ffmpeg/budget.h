@@ -35,7 +35,7 @@ struct budget_request {
     const struct plan *plan;
     int width, height, slots;
     bool frames_in_flight; // as backend->executor_create() has it
-    bool without_sides;    // nobody wants the side data
+    bool without_analyses; // nobody wants the analysis
     const struct log *log;
 };
 

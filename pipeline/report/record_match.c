@@ -44,7 +44,7 @@ static void print(AVIOContext *to, const struct record *record, const struct op_
 
 enum status record_match(struct recording *recording, const struct record *record)
 {
-    const struct op_matches *matches = record->side;
+    const struct op_matches *matches = record->analysis;
     AVIOContext *to = matches->count ? recording_io(recording, RECORDING_FILE, record) : NULL;
     for (int k = 0; k < matches->count && to; k++)
         print(to, record, &matches->found[k]);

@@ -22,7 +22,7 @@ static struct moments moments_of(const struct op_statistics *op, const struct st
 
 static void print(AVIOContext *to, const struct record *record, const struct moments *moments)
 {
-    const struct statistics *found = record->side;
+    const struct statistics *found = record->analysis;
     avio_printf(to,
                 "{\"frame\": %" PRId64 ", \"pts\": %" PRId64
                 ", \"time\": %.6f, \"component\": \"%s\", \"min\": %.6g, \"max\": %.6g, "
@@ -38,7 +38,7 @@ enum status record_statistics(struct recording *recording, const struct record *
 {
     const struct op_statistics *op = &record->op->statistics;
     double samples = (double)record->width * record->height;
-    struct moments moments = moments_of(op, record->side, samples);
+    struct moments moments = moments_of(op, record->analysis, samples);
     AVIOContext *to = recording_io(recording, RECORDING_FILE, record);
     char name[32];
     if (to)

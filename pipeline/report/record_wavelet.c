@@ -86,7 +86,7 @@ static enum status write_planes(struct recording *recording, const struct record
     if (!planes || !to)
         return STATUS_OK;
     int64_t offset = avio_tell(planes);
-    const uint8_t *plane = op_wavelet_planes(op, (void *)record->side);
+    const uint8_t *plane = op_wavelet_planes(op, (void *)record->analysis);
     int row_bytes = record->width * (int)sizeof(float);
     for (int y = 0; y < op->scales * record->height; y++)
         avio_write(planes, plane + (size_t)y * (size_t)row_bytes, row_bytes);
@@ -97,5 +97,5 @@ enum status record_wavelet(struct recording *recording, const struct record *rec
 {
     const struct op_wavelet *op = &record->op->wavelet;
     enum status status = write_planes(recording, record);
-    return status ? status : recording_note(recording, "energy", record->side, op->scales);
+    return status ? status : recording_note(recording, "energy", record->analysis, op->scales);
 }

@@ -8,7 +8,7 @@
 
 struct kind {
     enum op_kind op;
-    // Record one operation's side data of one frame.
+    // Record one operation's analysis of one frame.
     enum status (*record)(struct recording *recording, const struct record *record);
 };
 
@@ -136,10 +136,11 @@ static const struct kind *kind_of(const struct op *op)
     return NULL;
 }
 
-static enum status record_side(struct recorder *recorder, const struct recorder_frame *frame, int k)
+static enum status record_analysis(struct recorder *recorder, const struct recorder_frame *frame,
+                                   int k)
 {
     const struct program *program = frame->program;
-    const struct op *op = &program->op[program->side[k]];
+    const struct op *op = &program->op[program->analysis[k]];
     const struct kind *kind = kind_of(op);
     if (!kind || op->record < 0 || op->record >= recorder->recordings)
         return STATUS_OK;
@@ -147,14 +148,14 @@ static enum status record_side(struct recorder *recorder, const struct recorder_
     struct program_plane grid = program->plane[op->source[0]];
     struct record record = {
         .op = op,
-        .side = frame->side[k],
+        .analysis = frame->analysis[k],
         .width = subsampled(frame->width, grid.shift_x),
         .height = subsampled(frame->height, grid.shift_y),
         .frame = frame->index,
         .pts = frame->pts,
         .seconds = (double)frame->pts * av_q2d(recorder->time_base),
     };
-    record.bytes = (int64_t)op_side_bytes(op, record.width, record.height);
+    record.bytes = (int64_t)op_analysis_bytes(op, record.width, record.height);
     recording->frames = frame->index + 1;
     return kind->record(recording, &record);
 }
@@ -163,8 +164,8 @@ enum status recorder_write(struct recorder *recorder, const struct recorder_fram
 {
     enum status status = STATUS_OK;
     monitor_lock(&recorder->lock);
-    for (int k = 0; k < frame->program->sides && !status && !recorder->finished; k++)
-        status = record_side(recorder, frame, k);
+    for (int k = 0; k < frame->program->analyses && !status && !recorder->finished; k++)
+        status = record_analysis(recorder, frame, k);
     for (int k = 0; k < recorder->recordings && !status && !recorder->finished; k++)
         if (recorder->recording[k].spool)
             status = spool_next(recorder->recording[k].spool);
@@ -213,12 +214,12 @@ void recorder_cancel(struct recorder *recorder)
     monitor_unlock(&recorder->lock);
 }
 
-int64_t recorder_memory(const struct recorder *recorder, int64_t side_bytes)
+int64_t recorder_memory(const struct recorder *recorder, int64_t analysis_bytes)
 {
     int64_t bytes = 0;
     for (int k = 0; k < recorder->recordings; k++)
         if (recorder->recording[k].spool)
-            bytes += spool_memory(recorder->live, side_bytes);
+            bytes += spool_memory(recorder->live, analysis_bytes);
     return bytes;
 }
 

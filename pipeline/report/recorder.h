@@ -1,4 +1,4 @@
-// What operations tell of each frame besides pictures, their side data, on its way into files and
+// What operations tell of each frame besides pictures, their analysis, on its way into files and
 // figures.
 //
 // A recording belongs to one stage of the chain that records, with a file or without. It lives as
@@ -46,10 +46,10 @@ struct recorder_frame {
     int64_t index, pts;
     int width, height;
     const struct program *program;
-    void *const *side; // of the program
+    void *const *analysis; // of the program
 };
 
-// Record a frame's side data. One thread. A file that cannot be written is given up, the others and
+// Record a frame's analysis. One thread. A file that cannot be written is given up, the others and
 // the job go on; recorder_finish() tells. After that nothing happens.
 enum status recorder_write(struct recorder *recorder, const struct recorder_frame *frame);
 
@@ -60,9 +60,9 @@ enum status recorder_finish(struct recorder *recorder, int64_t until_ns);
 // No output came of the job: leave nothing behind. Any thread.
 void recorder_cancel(struct recorder *recorder);
 
-// How much memory it may take, at most, when a frame has so many bytes of side data. After
+// How much memory it may take, at most, when a frame has so many bytes of analysis. After
 // recorder_open().
-int64_t recorder_memory(const struct recorder *recorder, int64_t side_bytes);
+int64_t recorder_memory(const struct recorder *recorder, int64_t analysis_bytes);
 
 // ---- figures, after recorder_finish() or without any other thread ----
 
@@ -96,14 +96,14 @@ const struct recording *recorder_recording(const struct recorder *recorder, int 
 
 // ---- for kinds ----
 
-// The side data of one operation and frame. Sizes are of the operation's source plane.
+// The analysis of one operation and frame. Sizes are of the operation's source plane.
 struct record {
     const struct op *op;
-    const void *side;
+    const void *analysis;
     int width, height;
     int64_t frame, pts;
     double seconds;
-    int64_t bytes; // of the side data
+    int64_t bytes; // of the analysis
 };
 
 // Where the frame's record goes in the file, or in the one beside it; NULL: nowhere. Asked only for

@@ -147,7 +147,7 @@ static bool widen(struct spool *spool, struct page *page, size_t more)
     return byte;
 }
 
-// ---- the writing side ----
+// ---- the writing analysis ----
 
 static void warn(struct spool *spool)
 {
