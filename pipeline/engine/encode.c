@@ -87,9 +87,9 @@ static enum status write_frame(struct sluice_job *job, AVFrame *const *picture)
 static enum status record(struct sluice_job *job, const struct slot *slot)
 {
     void *const *analysis = filter_analysis(slot->filter, slot->number);
-    if (!job->recorder || !analysis)
+    if (!job->report_writer || !analysis)
         return STATUS_OK;
-    const struct recorder_frame frame = {
+    const struct report_writer_frame frame = {
         .index = job->frames_out,
         .pts = slot->out[0]->pts,
         .width = slot->out[0]->width,
@@ -97,7 +97,7 @@ static enum status record(struct sluice_job *job, const struct slot *slot)
         .program = filter_plan(slot->filter)->program,
         .analysis = analysis,
     };
-    return recorder_write(job->recorder, &frame);
+    return report_writer_write(job->report_writer, &frame);
 }
 
 static enum status finish_slot(struct sluice_job *job, struct slot *slot)

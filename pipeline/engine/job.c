@@ -225,13 +225,13 @@ static enum status create_changes(struct sluice_job *job, const struct sluice_co
                           &job->changes);
 }
 
-static enum status create_recorder(struct sluice_job *job, const struct sluice_config *config)
+static enum status create_report_writer(struct sluice_job *job, const struct sluice_config *config)
 {
-    return recorder_create(&(struct recorder_request){.chain = &job->chain,
-                                                      .overwrite = config->overwrite,
-                                                      .log = &job->log,
-                                                      .stop = &job->stop},
-                           &job->recorder);
+    return report_writer_create(&(struct report_writer_request){.chain = &job->chain,
+                                                                .overwrite = config->overwrite,
+                                                                .log = &job->log,
+                                                                .stop = &job->stop},
+                                &job->report_writer);
 }
 
 static enum status create_watchers(struct sluice_job *job, const struct sluice_config *config)
@@ -300,7 +300,7 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     if (!status)
         status = create_changes(job, config);
     if (!status)
-        status = create_recorder(job, config);
+        status = create_report_writer(job, config);
     if (!status)
         status = check_outputs(job, config, outputs, count);
     if (!status)
@@ -503,8 +503,8 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
     job->sink->pixel = shape->format;
     int64_t begin_ns = meter_now_ns();
     status = job->sink->open(job->sink, &job->video);
-    if (!status && job->recorder)
-        status = recorder_open(job->recorder, job->video.time_base, job->video.live);
+    if (!status && job->report_writer)
+        status = report_writer_open(job->report_writer, job->video.time_base, job->video.live);
     job_start_span(job, "open the output", begin_ns);
     job->alone = !status && !wants_others(job);
     for (int n = 0; n < job->pictures && !status && source_may_be_lost(job->source); n++)
@@ -527,7 +527,8 @@ static void tell_memory(struct sluice_job *job, int64_t frame_bytes)
     int64_t slots = (job->slots + FRAMES_QUEUED + 4) * (frame_bytes + out_bytes) +
                     filter_analysis_bytes(job->filter);
     int64_t analysis_bytes = filter_analysis_bytes(job->filter) / job->slots;
-    int64_t records = job->recorder ? recorder_memory(job->recorder, analysis_bytes) : 0;
+    int64_t records =
+        job->report_writer ? report_writer_memory(job->report_writer, analysis_bytes) : 0;
     job->max_memory = budget_resident() + slots + 3 * budget_packets +
                       budget_of_decoder(av_cpu_count(), frame_bytes) + filter_memory(job->filter) +
                       job->sink->memory(job->sink, most_bytes) + records;
@@ -734,15 +735,15 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
     if (!status_is_failure(status))
         status = check_ledger(job);
     if (status_is_failure(status)) {
-        if (job->recorder && job->latency) // it stands, as what a live source gave so far does
-            recorder_finish(job->recorder, meter_now_ns() + stop_flush_ns);
+        if (job->report_writer && job->latency) // it stands, as what a live source gave so far does
+            report_writer_finish(job->report_writer, meter_now_ns() + stop_flush_ns);
         return status;
     }
     status = job->sink->finish(job->sink, job->stop.asked || job->ends);
-    if (job->recorder && job->sink->absent)
-        recorder_cancel(job->recorder);
-    else if (job->recorder)
-        status = status_join(status, recorder_finish(job->recorder, INT64_MAX));
+    if (job->report_writer && job->sink->absent)
+        report_writer_cancel(job->report_writer);
+    else if (job->report_writer)
+        status = status_join(status, report_writer_finish(job->report_writer, INT64_MAX));
     let_sink_go(job, false);
     count_missing(job);
     if (!status && !*left_alone)
@@ -873,7 +874,7 @@ void sluice_job_destroy(struct sluice_job **job)
         free(old->output_names[k]);
     // What holds frames goes before what made them.
     sink_destroy(&old->sink);
-    recorder_destroy(&old->recorder);
+    report_writer_destroy(&old->report_writer);
     for (int n = 0; n < MAX_PICTURES; n++) {
         av_frame_free(&old->shape[n]);
         gap_destroy(&old->gap[n]);

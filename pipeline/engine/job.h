@@ -23,7 +23,7 @@
 #include "base/meter.h"
 #include "base/monitor.h"
 #include "base/queue.h"
-#include "pipeline/report/recorder.h"
+#include "pipeline/report/report_writer.h"
 #include "pipeline/engine/ring.h"
 #include "pipeline/output/sink.h"
 #include "sluice/sluice.h"
@@ -55,7 +55,7 @@ struct sluice_job {
     struct chain chain;
     struct source *source;
     struct sink *sink;
-    struct recorder *recorder; // NULL: the chain records nothing
+    struct report_writer *report_writer; // NULL: the chain records nothing
     struct backend *backend;
     struct decoder *decoder;
     int64_t max_pixels;              // of a picture

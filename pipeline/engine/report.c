@@ -209,7 +209,7 @@ enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
 enum sluice_status sluice_job_record(const struct sluice_job *job, int index,
                                      struct sluice_record *record)
 {
-    const struct recording *from = recorder_recording(job->recorder, index);
+    const struct recording *from = report_writer_recording(job->report_writer, index);
     if (!from || !job->ran)
         return SLUICE_END;
     *record = (struct sluice_record){.stage = from->stage->name,
@@ -224,7 +224,7 @@ enum sluice_status sluice_job_record(const struct sluice_job *job, int index,
 enum sluice_status sluice_job_figure(const struct sluice_job *job, int index, int figure,
                                      struct sluice_figure *figures)
 {
-    const struct recording *from = recorder_recording(job->recorder, index);
+    const struct recording *from = report_writer_recording(job->report_writer, index);
     if (!from || !job->ran || figure < 0 || figure >= from->figures)
         return SLUICE_END;
     const struct figure *one = &from->figure[figure];

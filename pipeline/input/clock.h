@@ -1,6 +1,7 @@
-// The clock of a file whose parts were joined byte for byte, or whose recorder began anew: jumps
-// back by more than a tenth of a second, or ahead by more than ten, are taken out, so that packets
-// go on where those before ended. Live sources know when packets came and have their own, live.h.
+// The clock of a file whose parts were joined byte for byte, or whose report_writer began anew:
+// jumps back by more than a tenth of a second, or ahead by more than ten, are taken out, so that
+// packets go on where those before ended. Live sources know when packets came and have their own,
+// live.h.
 #pragma once
 
 #include <libavformat/avformat.h>

@@ -3,7 +3,7 @@
 #include <libavutil/avstring.h>
 #include <string.h>
 
-#include "pipeline/report/recorder.h"
+#include "pipeline/report/report_writer.h"
 
 static bool is_utf8(const char *text)
 {
@@ -42,7 +42,7 @@ static void print(AVIOContext *to, const struct record *record, const struct op_
                 found->x, found->y, t->width, t->height, found->score);
 }
 
-enum status record_match(struct recording *recording, const struct record *record)
+enum status report_match(struct recording *recording, const struct record *record)
 {
     const struct op_matches *matches = record->analysis;
     AVIOContext *to = matches->count ? recording_io(recording, RECORDING_FILE, record) : NULL;

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "pipeline/report/recorder.h"
+#include "pipeline/report/report_writer.h"
 
 struct moments {
     double low, high, mean, deviation;
@@ -34,7 +34,7 @@ static void print(AVIOContext *to, const struct record *record, const struct mom
     avio_printf(to, "]}\n");
 }
 
-enum status record_statistics(struct recording *recording, const struct record *record)
+enum status report_statistics(struct recording *recording, const struct record *record)
 {
     const struct op_statistics *op = &record->op->statistics;
     double samples = (double)record->width * record->height;

@@ -3,46 +3,48 @@
 //
 // A recording belongs to one stage of the chain that records, with a file or without. It lives as
 // long as the job, whatever parameters change meanwhile. Each file has a thread and a bounded queue
-// of its own (spool.h): of a live source one that is slow leaves out what is told of some frames
-// and holds up nothing; of a file all are waited for. The figures are of every frame in either
-// case.
+// of its own (async_file.h): of a live source one that is slow leaves out what is told of some
+// frames and holds up nothing; of a file all are waited for. The figures are of every frame in
+// either case.
 //
 //   kind         what becomes of it                           file
-//   statistics   a line of JSON; means of mean and deviation   record_statistics.c
-//   wavelet      planes of float32, beside them JSON; means of  record_wavelet.c
+//   statistics   a line of JSON; means of mean and deviation   report_statistics.c
+//   wavelet      planes of float32, beside them JSON; means of  report_wavelet.c
 //                the energies
-//   match        a line of JSON a match; the mean number       record_match.c
+//   match        a line of JSON a match; the mean number       report_match.c
 #pragma once
 
 #include <libavutil/rational.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/report/spool.h"
+#include "pipeline/report/async_file.h"
 #include "base/stop.h"
 #include "stages/chain.h"
 #include "base/log.h"
 
-struct recorder;
+struct report_writer;
 
-struct recorder_request {
-    const struct chain *chain; // must outlive recorder_create() only
+struct report_writer_request {
+    const struct chain *chain; // must outlive report_writer_create() only
     bool overwrite;
     const struct log *log;
     const struct stop *stop; // (optional) as of file_create()
 };
 
-// Refuse files that cannot be written; nothing is created yet. *recorder is NULL where the chain
-// records nothing.
-enum status recorder_create(const struct recorder_request *request, struct recorder **recorder);
+// Refuse files that cannot be written; nothing is created yet. *report_writer is NULL where the
+// chain records nothing.
+enum status report_writer_create(const struct report_writer_request *request,
+                                 struct report_writer **report_writer);
 
 // Free it: what was not finished leaves no trace. Accepts NULL behind the pointer, leaves NULL.
-void recorder_destroy(struct recorder **recorder);
+void report_writer_destroy(struct report_writer **report_writer);
 
 // Open the files, when the first frame is under way. Those of a `live` source grow in place.
-enum status recorder_open(struct recorder *recorder, AVRational time_base, bool live);
+enum status report_writer_open(struct report_writer *report_writer, AVRational time_base,
+                               bool live);
 
-struct recorder_frame {
+struct report_writer_frame {
     int64_t index, pts;
     int width, height;
     const struct program *program;
@@ -50,21 +52,22 @@ struct recorder_frame {
 };
 
 // Record a frame's analysis. One thread. A file that cannot be written is given up, the others and
-// the job go on; recorder_finish() tells. After that nothing happens.
-enum status recorder_write(struct recorder *recorder, const struct recorder_frame *frame);
+// the job go on; report_writer_finish() tells. After that nothing happens.
+enum status report_writer_write(struct report_writer *report_writer,
+                                const struct report_writer_frame *frame);
 
 // There are no more: make the files whole, waiting for readers of pipes until `until_ns` of
 // CLOCK_MONOTONIC. Any thread.
-enum status recorder_finish(struct recorder *recorder, int64_t until_ns);
+enum status report_writer_finish(struct report_writer *report_writer, int64_t until_ns);
 
 // No output came of the job: leave nothing behind. Any thread.
-void recorder_cancel(struct recorder *recorder);
+void report_writer_cancel(struct report_writer *report_writer);
 
 // How much memory it may take, at most, when a frame has so many bytes of analysis. After
-// recorder_open().
-int64_t recorder_memory(const struct recorder *recorder, int64_t analysis_bytes);
+// report_writer_open().
+int64_t report_writer_memory(const struct report_writer *report_writer, int64_t analysis_bytes);
 
-// ---- figures, after recorder_finish() or without any other thread ----
+// ---- figures, after report_writer_finish() or without any other thread ----
 
 enum { MAX_FIGURES = 16 };
 
@@ -78,12 +81,12 @@ struct figure {
 
 struct recording {
     const struct stage *stage;
-    char *name;          // of the file; NULL: none
-    char *beside_name;   // NULL: no second one
-    struct spool *spool; // NULL: no file, or not open
-    int64_t frames;      // that it was told of
-    int64_t bytes;       // of the file, at the end
-    int64_t dropped;     // frames of which the file does not tell, at the end
+    char *name;               // of the file; NULL: none
+    char *beside_name;        // NULL: no second one
+    struct async_file *async; // NULL: no file, or not open
+    int64_t frames;           // that it was told of
+    int64_t bytes;            // of the file, at the end
+    int64_t dropped;          // frames of which the file does not tell, at the end
     struct figure figure[MAX_FIGURES];
     int figures;
     // ---- of its kind ----
@@ -92,7 +95,8 @@ struct recording {
 };
 
 // Recording number `index` from 0; NULL past the last.
-const struct recording *recorder_recording(const struct recorder *recorder, int index);
+const struct recording *report_writer_recording(const struct report_writer *report_writer,
+                                                int index);
 
 // ---- for kinds ----
 
@@ -116,6 +120,6 @@ AVIOContext *recording_io(const struct recording *recording, enum recording_file
 enum status recording_note(struct recording *recording, const char *name, const double *value,
                            int values);
 
-enum status record_statistics(struct recording *recording, const struct record *record);
-enum status record_wavelet(struct recording *recording, const struct record *record);
-enum status record_match(struct recording *recording, const struct record *record);
+enum status report_statistics(struct recording *recording, const struct record *record);
+enum status report_wavelet(struct recording *recording, const struct record *record);
+enum status report_match(struct recording *recording, const struct record *record);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/report/recorder.h"
+#include "pipeline/report/report_writer.h"
 
 // What the file's heading says.
 struct heading {
@@ -93,7 +93,7 @@ static enum status write_planes(struct recording *recording, const struct record
     return describe(recording, record, offset, to); // last, so that it tells of what is there
 }
 
-enum status record_wavelet(struct recording *recording, const struct record *record)
+enum status report_wavelet(struct recording *recording, const struct record *record)
 {
     const struct op_wavelet *op = &record->op->wavelet;
     enum status status = write_planes(recording, record);
