@@ -36,8 +36,8 @@ struct settings {
     char **word;       // of `sluice ctl`: what follows
     int words;
     const char *control, *journal, *replay; // NULL: none
-    const char *others[4];                  // the files that a run writes besides, ended by NULL
-    const char *others_read[2];             // likewise that it reads
+    const char *reserved_outputs[4];        // the files that a run writes besides, ended by NULL
+    const char *reserved_inputs[2];         // likewise that it reads
     struct sluice_file *journal_file;
     bool journal_begun, journal_failed;
     bool never;                    // what exists is kept, whatever else is said

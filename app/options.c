@@ -659,10 +659,10 @@ static int check_reports(struct settings *settings, enum command command)
     int count = 0;
     for (size_t k = 0; k < sizeof files / sizeof *files; k++)
         if (files[k])
-            settings->others[count++] = files[k];
-    settings->config.others = settings->others;
-    settings->others_read[0] = settings->replay;
-    settings->config.others_read = settings->others_read;
+            settings->reserved_outputs[count++] = files[k];
+    settings->config.reserved_outputs = settings->reserved_outputs;
+    settings->reserved_inputs[0] = settings->replay;
+    settings->config.reserved_inputs = settings->reserved_inputs;
     enum sluice_status status = sluice_check_files(&settings->config);
     return status ? exit_code_of(status) : -1;
 }

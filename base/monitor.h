@@ -44,7 +44,7 @@ static inline void monitor_unlock(struct monitor *monitor)
 }
 
 // What is guarded has changed. With the lock held.
-static inline void monitor_tell(struct monitor *monitor)
+static inline void monitor_notify(struct monitor *monitor)
 {
     pthread_cond_broadcast(&monitor->changed);
 }

@@ -82,7 +82,7 @@ static void take_locked(struct queue *queue, void *item, int64_t weight)
     queue->bytes += weight;
     memcpy(&queue->item[(queue->first + queue->count++) % queue->capacity], item, sizeof none);
     memcpy(item, &none, sizeof none);
-    monitor_tell(&queue->lock);
+    monitor_notify(&queue->lock);
 }
 
 // `item` is a pointer to one.
@@ -131,7 +131,7 @@ enum status queue_pop_until(struct queue *queue, void *item, int64_t until_ns)
         queue->bytes -= weight_of(queue, queue->item[queue->first]);
         queue->first = (queue->first + 1) % queue->capacity;
         queue->count--;
-        monitor_tell(&queue->lock);
+        monitor_notify(&queue->lock);
     }
     monitor_unlock(&queue->lock);
     return status;
@@ -154,7 +154,7 @@ void queue_finish(struct queue *queue)
 {
     monitor_lock(&queue->lock);
     queue->writers--;
-    monitor_tell(&queue->lock);
+    monitor_notify(&queue->lock);
     monitor_unlock(&queue->lock);
 }
 
@@ -164,7 +164,7 @@ int queue_cancel(struct queue *queue)
     int dropped = queue->count;
     queue->closed = true;
     drop_all_locked(queue);
-    monitor_tell(&queue->lock);
+    monitor_notify(&queue->lock);
     monitor_unlock(&queue->lock);
     return dropped;
 }
@@ -173,6 +173,6 @@ void queue_close(struct queue *queue)
 {
     monitor_lock(&queue->lock);
     queue->closed = true;
-    monitor_tell(&queue->lock);
+    monitor_notify(&queue->lock);
     monitor_unlock(&queue->lock);
 }

@@ -190,7 +190,7 @@ static void show(const struct op_wavelet *op, int k, float w, float *shown, int 
 static int code(const struct op_wavelet *op, float shown, int winner)
 {
     float gain = (float)op->gain, high = (float)op->high;
-    if (op->show == WAVELET_WINNER)
+    if (op->show == WAVELET_SHOW_SCALE)
         return shown * gain < 0.5f ? 0 : winner + 1 < op->high ? winner + 1 : op->high;
     float value = op->show == WAVELET_SIGNED ? fmaf(shown, gain, high / 2) : fabsf(shown) * gain;
     return (int)(fminf(fmaxf(value, 0), high) + 0.5f);

@@ -291,7 +291,7 @@ static void show_row(const struct wavelet *self, const struct scratch *scratch, 
     float *winner = scratch->winner + y * scratch->stride;
     if (show == WAVELET_MAX)
         self->kernels->most(w, most, self->grid->width);
-    else if (show == WAVELET_WINNER)
+    else if (show == WAVELET_SHOW_SCALE)
         self->kernels->winner(w, (float)k, most, winner, self->grid->width);
     else if (k == 0)
         memcpy(most, w, (size_t)self->grid->width * sizeof *w);
@@ -318,11 +318,11 @@ static void finish_row(const struct wavelet *self, const struct scratch *scratch
     float *most = scratch->most + row * scratch->stride, gain = (float)op->gain;
     const float *winner = scratch->winner + row * scratch->stride;
     int width = self->grid->width;
-    for (int x = 0; x < width && op->show == WAVELET_WINNER; x++)
+    for (int x = 0; x < width && op->show == WAVELET_SHOW_SCALE; x++)
         most[x] = most[x] * gain < 0.5f ? 0 : winner[x] + 1;
     for (int x = 0; x < width && op->show == WAVELET_ABS; x++)
         most[x] = fabsf(most[x]);
-    self->kernels->finish[work->depth > 8](most, op->show == WAVELET_WINNER ? 1 : gain,
+    self->kernels->finish[work->depth > 8](most, op->show == WAVELET_SHOW_SCALE ? 1 : gain,
                                            op->show == WAVELET_SIGNED ? (float)op->high / 2 : 0,
                                            op->high, (uint8_t *)work->to + y * work->to_stride,
                                            width);

@@ -92,7 +92,7 @@ static void lay_out_results(struct layout *layout, const struct op_wavelet *op)
     int rows = layout->direct ? layout->height : 0;
     layout->shown = take_plane(layout, columns * TILE_COLUMNS, rows);
     layout->winner =
-        take_plane(layout, columns * TILE_COLUMNS, op->show == WAVELET_WINNER ? rows : 0);
+        take_plane(layout, columns * TILE_COLUMNS, op->show == WAVELET_SHOW_SCALE ? rows : 0);
     layout->energy = layout->floats;
     layout->floats +=
         2 * (size_t)(layout->direct_blocks + layout->spline_blocks) * (size_t)layout->filters;

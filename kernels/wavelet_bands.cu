@@ -144,7 +144,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
         if (first_y + row < w.height)
             *(float4 *)(plane_row(&w, w.shown, first_y + row) + first_x + column) = four;
     });
-    if (SHOW == WAVELET_WINNER)
+    if (SHOW == WAVELET_SHOW_SCALE)
         tile_turn(&tile, winner, [&](int row, int column, float4 four) {
             if (first_y + row < w.height)
                 *(float4 *)(plane_row(&w, w.winner, first_y + row) + first_x + column) = four;
@@ -158,12 +158,12 @@ template <int SHOW, int WANTED> struct column {
     float step;
     unsigned long long energy;
     float shown[SPLINE_ROWS];
-    float winner[SHOW == WAVELET_WINNER ? SPLINE_ROWS : 1];
+    float winner[SHOW == WAVELET_SHOW_SCALE ? SPLINE_ROWS : 1];
 
     __device__ inline void take(const struct wavelet *w, int scale, int row, float value)
     {
         show<(enum wavelet_show)SHOW>(value, scale, &shown[row],
-                                      &winner[SHOW == WAVELET_WINNER ? row : 0]);
+                                      &winner[SHOW == WAVELET_SHOW_SCALE ? row : 0]);
         bool inside = WANTED != ANALYSIS_NONE && is_there && y + row < w->height;
         if (WANTED != ANALYSIS_NONE)
             add_energy(&energy, inside ? value : 0, step);
@@ -297,7 +297,7 @@ static __device__ inline void write_code(const struct wavelet *w, int x, int y, 
 // Blocks of a multiprocessor, by what their threads keep in registers.
 template <int SHOW, int WANTED>
 static constexpr int SPLINE_BLOCKS = WANTED == ANALYSIS_PLANES      ? 3
-                                     : SHOW == WAVELET_WINNER ? 4
+                                     : SHOW == WAVELET_SHOW_SCALE ? 4
                                      : SHOW == WAVELET_MAX    ? 6
                                                               : 5;
 
@@ -317,7 +317,7 @@ static __global__ void __launch_bounds__(SPLINE_COLUMNS, SPLINE_BLOCKS<SHOW, WAN
     for (int k = 0; k < SPLINE_ROWS; k++) {
         int row = min(y + k, w.height - 1);
         column.shown[k] = w.level->scales ? plane_row(&w, w.shown, row)[x] : 0;
-        if (SHOW == WAVELET_WINNER)
+        if (SHOW == WAVELET_SHOW_SCALE)
             column.winner[k] = w.level->scales ? plane_row(&w, w.winner, row)[x] : 0;
     }
     for (int l = 1; l < w.levels; l++) {
@@ -359,8 +359,8 @@ static __global__ void __launch_bounds__(SPLINE_COLUMNS, SPLINE_BLOCKS<SHOW, WAN
     for (int k = 0; k < SPLINE_ROWS; k++)
         if (y + k < w.height)
             write_code(&w, column.x, y + k,
-                       code(&w, SHOW == WAVELET_WINNER, column.shown[k],
-                            column.winner[SHOW == WAVELET_WINNER ? k : 0]));
+                       code(&w, SHOW == WAVELET_SHOW_SCALE, column.shown[k],
+                            column.winner[SHOW == WAVELET_SHOW_SCALE ? k : 0]));
 }
 
 // A block adds up one scale's sums, each thread every 256th.
@@ -440,7 +440,7 @@ cudaError_t wavelet_bands_async(const struct wavelet *w, const struct layout *la
         return error;
     if (op->show == WAVELET_MAX)
         return make_shown<WAVELET_MAX>(w, layout, op->planes, stream);
-    if (op->show == WAVELET_WINNER)
-        return make_shown<WAVELET_WINNER>(w, layout, op->planes, stream);
+    if (op->show == WAVELET_SHOW_SCALE)
+        return make_shown<WAVELET_SHOW_SCALE>(w, layout, op->planes, stream);
     return make_shown<WAVELET_ABS>(w, layout, op->planes, stream);
 }

@@ -258,7 +258,7 @@ enum wavelet_norm {
     WAVELET_ARTICLE, // N(s) = sqrt(s)
 };
 
-enum wavelet_show { WAVELET_ABS, WAVELET_SIGNED, WAVELET_MAX, WAVELET_WINNER };
+enum wavelet_show { WAVELET_ABS, WAVELET_SIGNED, WAVELET_MAX, WAVELET_SHOW_SCALE };
 
 // 2.5 2^15 is the first scale that no grid is coarse enough for (wavelet_grid.h).
 enum { WAVELET_SCALES = 256, MAX_WAVELET_SCALE = 65536 };

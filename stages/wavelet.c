@@ -173,7 +173,7 @@ static void lower(const double *value, const char *const *text, struct program *
     op.wavelet.gain = value[GAIN] * white / edge_of(&op.wavelet);
     program_stencil(program, 0, (enum border)value[BORDER], op);
     meaning->range = RANGE_FULL;
-    if (op.wavelet.show == WAVELET_WINNER)
+    if (op.wavelet.show == WAVELET_SHOW_SCALE)
         colour(program, &op.wavelet);
 }
 

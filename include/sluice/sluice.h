@@ -143,8 +143,8 @@ struct sluice_config {
     // Files that whoever runs the job writes beside it (sluice_file_create()), a summary or a
     // journal, ended by NULL; NULL: none. Refused like outputs where the job reads or writes one of
     // them, and where one exists and must not be replaced.
-    const char *const *others;
-    const char *const *others_read; // likewise what it reads; refused where the job writes one
+    const char *const *reserved_outputs;
+    const char *const *reserved_inputs; // likewise what it reads; refused where the job writes one
 
     enum sluice_backend backend;
     enum sluice_hwdec hwdec;

@@ -576,7 +576,7 @@ static void *thread_main(void *argument)
     thread->status = status;
     thread->ended = true;
     job->running--;
-    monitor_tell(&job->threads_lock);
+    monitor_notify(&job->threads_lock);
     monitor_unlock(&job->threads_lock);
     return NULL;
 }

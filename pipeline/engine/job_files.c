@@ -23,7 +23,7 @@ static const char *file_of(const char *output)
 static enum status note_inputs(const struct claiming *claiming)
 {
     const char *input = source_request_of(claiming->config).name;
-    const char *const *other = claiming->config->others_read;
+    const char *const *other = claiming->config->reserved_inputs;
     enum status status = STATUS_OK;
     if (input)
         status = path_conflicts_add_input(claiming->conflicts, input);
@@ -82,7 +82,7 @@ static enum status claim_others(const struct claiming *claiming)
     const struct sluice_config *config = claiming->config;
     enum status status =
         config->trace ? claim(claiming, name_plain(config->trace, true)) : STATUS_OK;
-    for (const char *const *other = config->others; other && *other && !status; other++)
+    for (const char *const *other = config->reserved_outputs; other && *other && !status; other++)
         status = claim(claiming, name_plain(*other, true));
     return status;
 }
@@ -94,7 +94,7 @@ static enum status check_others(const struct claiming *claiming)
     enum status status = STATUS_OK;
     if (config->trace)
         status = file_check(name_plain(config->trace, true), config->overwrite, claiming->log);
-    for (const char *const *other = config->others; other && *other && !status; other++)
+    for (const char *const *other = config->reserved_outputs; other && *other && !status; other++)
         status = file_check(name_plain(*other, true), config->overwrite, claiming->log);
     return status;
 }

@@ -4,8 +4,8 @@
 #include "pipeline/output/path_conflicts.h"
 #include "sluice/sluice.h"
 
-// Note outputs, tees, reports, the trace and what config->others names. STATUS_USAGE with a
-// sentence, and NULL, where one of them is another, or the input, or what was read with `chain`,
+// Note outputs, tees, reports, the trace and what config->reserved_outputs names. STATUS_USAGE with
+// a sentence, and NULL, where one of them is another, or the input, or what was read with `chain`,
 // the config's; STATUS_OUTPUT where the trace or one of the others cannot be written, as
 // file_check() says it of outputs when they are made. The config's strings are not needed later.
 enum status job_files_claim(const struct sluice_config *config, const struct chain *chain,

@@ -80,7 +80,7 @@ void ring_publish(struct ring *ring, struct slot *slot)
     assert(slot == &ring->slot[ring->published % ring->slots]);
     (void)slot;
     ring->published++;
-    monitor_tell(&ring->lock);
+    monitor_notify(&ring->lock);
     monitor_unlock(&ring->lock);
 }
 
@@ -98,7 +98,7 @@ void ring_finish(struct ring *ring)
 {
     monitor_lock(&ring->lock);
     ring->finished = true;
-    monitor_tell(&ring->lock);
+    monitor_notify(&ring->lock);
     monitor_unlock(&ring->lock);
 }
 
@@ -129,7 +129,7 @@ void ring_release(struct ring *ring, struct slot *slot)
         av_frame_unref(slot->out[n]);
     monitor_lock(&ring->lock);
     ring->released++;
-    monitor_tell(&ring->lock);
+    monitor_notify(&ring->lock);
     monitor_unlock(&ring->lock);
 }
 
@@ -137,7 +137,7 @@ void ring_cancel(struct ring *ring)
 {
     monitor_lock(&ring->lock);
     ring->cancelled = true;
-    monitor_tell(&ring->lock);
+    monitor_notify(&ring->lock);
     monitor_unlock(&ring->lock);
 }
 

@@ -44,7 +44,7 @@ void snapshot_offer(struct snapshot *snapshot, const AVFrame *frame)
     av_frame_free(&snapshot->frame);
     snapshot->frame = av_frame_clone(frame);
     snapshot->frames++;
-    monitor_tell(&snapshot->lock);
+    monitor_notify(&snapshot->lock);
     monitor_unlock(&snapshot->lock);
 }
 
@@ -66,6 +66,6 @@ void snapshot_finish(struct snapshot *snapshot)
 {
     monitor_lock(&snapshot->lock);
     snapshot->finished = true;
-    monitor_tell(&snapshot->lock);
+    monitor_notify(&snapshot->lock);
     monitor_unlock(&snapshot->lock);
 }

@@ -188,7 +188,7 @@ static void become(struct session *session, enum session_state state, AVFormatCo
     session->state = state;
     if (description)
         session->description = description;
-    monitor_tell(&session->lock);
+    monitor_notify(&session->lock);
     monitor_unlock(&session->lock);
 }
 

@@ -82,7 +82,7 @@ static void *run(void *branch_)
     branch->dropped += queue_cancel(branch->frames);
     monitor_lock(&branch->lock);
     branch->ended = true;
-    monitor_tell(&branch->lock);
+    monitor_notify(&branch->lock);
     monitor_unlock(&branch->lock);
     return NULL;
 }

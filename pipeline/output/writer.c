@@ -265,7 +265,7 @@ static void *run(void *writer_)
     if (status_is_failure(status))
         writer->status = (int)status;
     writer->ended = true;
-    monitor_tell(&writer->lock);
+    monitor_notify(&writer->lock);
     monitor_unlock(&writer->lock);
     return NULL;
 }
@@ -399,7 +399,7 @@ static void decide(struct writer *writer, bool finish)
 {
     monitor_lock(&writer->lock);
     *(finish ? &writer->finishing : &writer->discarding) = true;
-    monitor_tell(&writer->lock);
+    monitor_notify(&writer->lock);
     monitor_unlock(&writer->lock);
     queue_close(writer->queue);
 }

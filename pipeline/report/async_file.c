@@ -108,7 +108,7 @@ static void put_back(struct async_file *async, struct block *block)
     monitor_lock(&async->lock);
     block->next = async->free;
     async->free = block;
-    monitor_tell(&async->lock);
+    monitor_notify(&async->lock);
     monitor_unlock(&async->lock);
 }
 
@@ -238,7 +238,7 @@ void async_file_close(struct async_file *async, const char *tail)
     monitor_lock(&async->lock);
     async->tail = tail;
     async->closed = true;
-    monitor_tell(&async->lock);
+    monitor_notify(&async->lock);
     monitor_unlock(&async->lock);
     queue_finish(async->queue);
 }
@@ -342,7 +342,7 @@ static void *run(void *spool_)
     write_end(async);
     monitor_lock(&async->lock);
     async->ended = true;
-    monitor_tell(&async->lock);
+    monitor_notify(&async->lock);
     monitor_unlock(&async->lock);
     return NULL;
 }

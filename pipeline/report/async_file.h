@@ -1,20 +1,20 @@
 // An asynchronous file: what is reported of frames, on its way into one file, or two that belong
 // together, by a thread of its own.
 //
-// What is told of one frame is a record. An asynchronous file that waits holds up whoever writes
-// while its file is slow: that of a job which reads a file. One that skips never does: it leaves
-// out records, each of them whole.
+// What is reported of one frame is a record. A file that waits holds up whoever writes while the
+// disk is slow: that of a job which reads a file. One that skips never does: it leaves out records,
+// each of them whole.
 //
-// Records travel on blocks, which are used again and again. A block has one owner at any moment:
+// Records travel in blocks, which are used again and again. A block has one owner at any moment:
 //
 //   state     owner             leaves this state when
-//   FREE      async             something is written, and the queue has room
-//   FILLING   writing thread    the record is complete; of an asynchronous file that waits, or the
-//   block is full QUEUED    queue             its turn has come EMPTYING  file's thread    it is in
-//   the file
+//   FREE      the file          something is written, and the queue has room
+//   FILLING   writing thread    the record is complete; of a file that waits, or the block is full
+//   QUEUED    queue             its turn has come
+//   EMPTYING  file's thread     it is on the disk
 //
-// Blocks keep their memory for the next record. An asynchronous file that waits holds a few of a
-// fixed size; one that skips holds as much as budget_records, and two records more.
+// Blocks keep their memory for the next record. A file that waits holds a few of a fixed size; one
+// that skips holds as much as budget_records, and two records more.
 #pragma once
 
 #include <libavformat/avio.h>
@@ -30,10 +30,10 @@ enum { ASYNC_FILES = 2 };
 struct async_file;
 
 struct async_file_request {
-    const char *name[ASYNC_FILES]; // must outlive the async; the second NULL: there is one
+    const char *name[ASYNC_FILES]; // must outlive it; the second NULL: there is one
     bool overwrite;
     bool live;               // it skips, and the files grow in place, record by record
-    const struct log *log;   // must outlive the async
+    const struct log *log;   // must outlive it
     const struct stop *stop; // (optional) as of file_create()
 };
 
@@ -46,8 +46,8 @@ void async_file_destroy(struct async_file **async);
 
 // ---- the writing thread ----
 
-// Where this record goes in file number `file`, waiting while an asynchronous file that waits has
-// no room. NULL: nowhere, as it is left out or the async has failed; that counts for the whole
+// Where this record goes in file number `file`, waiting while one that waits has
+// no room. NULL: nowhere, as it is left out or the file has failed; that counts for the whole
 // record. Positions are those in the file. `bytes` says when records have another size than those
 // before.
 AVIOContext *async_file_io(struct async_file *async, int file, int64_t bytes);
