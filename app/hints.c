@@ -151,7 +151,7 @@ bool hint_at_format(const char *chain)
     static const char formats[] =
         "rawvideo yuv4mpegpipe y4m matroska mkv mp4 mov webm avi flv mpegts hls dash image2 "
         "image2pipe mjpeg gif nut ogg wav s16le h264 hevc v4l2 x11grab lavfi fbdev concat rtsp "
-        "rtp segment tee framemd5 framehash md5 sdl sdl2 avfoundation dshow gdigrab";
+        "rtp segment framemd5 framehash md5 sdl sdl2 avfoundation dshow gdigrab";
     if (!lists(formats, chain, strlen(chain)))
         return false;
     fprintf(stderr,

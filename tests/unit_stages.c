@@ -212,7 +212,7 @@ static double effect_at(const struct op_separable *f, int i, int impulse)
             int from = abs(impulse - (m + side + k) * d);
             double tent = from < d ? (d - from) / ((double)d * d) : 0;
             sum +=
-                (side ? phase : d - phase) / (double)d * ldexp(f->tee_x[abs(k)], -f->bits) * tent;
+                (side ? phase : d - phase) / (double)d * ldexp(f->tap_x[abs(k)], -f->bits) * tent;
         }
     return sum;
 }
@@ -233,9 +233,9 @@ static void gaussians_stay_within_one_code(void **state)
             radius = radius < 1700 ? radius : 1700;
             if (program.ops) {
                 const struct op_separable *f = &program.op[0].separable;
-                int64_t sum = f->tee_x[0];
+                int64_t sum = f->tap_x[0];
                 for (int k = 1; k <= f->radius_x; k++)
-                    sum += 2 * (int64_t)f->tee_x[k];
+                    sum += 2 * (int64_t)f->tap_x[k];
                 assert_int_equal(sum, INT64_C(1) << f->bits);
                 int d = 1 << f->decimate_x, reach = radius + 3 * d;
                 double worst = 0;
@@ -510,7 +510,7 @@ static void whole_pictures_are_passes_between_plain_samples(void **state)
     assert_int_equal(chain_parse("stats,stats=a", &chain, &error), STATUS_OK);
     assert_int_equal(program_init(&program, &rgb), STATUS_OK);
     assert_int_equal(chain_lower(&chain, &program), STATUS_OK);
-    assert_int_equal(program.sides, 6);
+    assert_int_equal(program.analyses, 6);
     for (int c = 0; c < 3; c++)
         program.picture.plane[c] = program.op[program.analysis[c]].result;
     assert_int_equal(program_finish(&program, NULL), STATUS_OK);

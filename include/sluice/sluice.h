@@ -192,10 +192,10 @@ enum sluice_status sluice_job_create(const struct sluice_config *config, struct 
 // what stood under its name before still stands. Damaged input is no failure: see the summary.
 enum sluice_status sluice_job_run(struct sluice_job *job);
 
-// Whether sluice_job_create() would refuse the chains or the names of the files, so that `others`
-// may be opened before: SLUICE_USAGE if one that is written is written twice, or was read;
-// SLUICE_OUTPUT if one of `others`, or the trace, exists and must not be replaced, or has no folder
-// to be in. Nothing is opened but what a chain names to be read.
+// Whether sluice_job_create() would refuse the chains or the names of the files, so that what it
+// reserves may be opened before: SLUICE_USAGE if one that is written is written twice, or was read;
+// SLUICE_OUTPUT if one of `reserved_outputs`, or the trace, exists and must not be replaced, or has
+// no folder to be in. Nothing is opened but what a chain names to be read.
 enum sluice_status sluice_check_files(const struct sluice_config *config);
 
 // Ask a running job to end early: what was filtered so far and the encoder gives out in time
