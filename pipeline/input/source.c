@@ -12,7 +12,7 @@
 #include "pipeline/input/ending.h"
 #include "pipeline/ffmpeg/names.h"
 #include "pipeline/input/source_open.h"
-#include "pipeline/input/transport.h"
+#include "pipeline/input/mpegts.h"
 
 // ---- life ----
 
@@ -129,17 +129,17 @@ static void keep_pace(const struct source *source, const AVPacket *packet)
 }
 
 // What the bytes of a transport stream say, from this packet on.
-static enum transport_continuity look_at_bytes(const struct source *source, const AVPacket *packet,
-                                               int pes_max)
+static enum mpegts_continuity look_at_bytes(const struct source *source, const AVPacket *packet,
+                                            int pes_max)
 {
     const AVStream *stream = source->format->streams[packet->stream_index];
     AVRational rate = stream->avg_frame_rate, clock = {1, 90000};
-    const struct transport_place place = {source->bytes, packet->pos, stream->id};
+    const struct mpegts_place place = {source->bytes, packet->pos, stream->id};
     int64_t frame = packet->duration > 0 ? av_rescale_q(packet->duration, stream->time_base, clock)
                     : rate.num > 0       ? av_rescale_q(1, av_inv_q(rate), clock)
                                          : 0;
-    return source_is_transport(source) && packet->pos >= 0 ? transport_look(&place, pes_max, frame)
-                                                           : TRANSPORT_KEPT;
+    return source_is_mpegts(source) && packet->pos >= 0 ? mpegts_look(&place, pes_max, frame)
+                                                        : MPEGTS_KEPT;
 }
 
 // The mark of damage is the demuxer's. The parser gives out a picture when it has seen the next one
@@ -151,9 +151,9 @@ static void mend_mark(const struct source *source, AVPacket *packet)
     if (packet->stream_index != source->video)
         return;
     if (av_match_name("hls", source->format->iformat->name) ||
-        (marked && look_at_bytes(source, packet, 2) == TRANSPORT_JOINED))
+        (marked && look_at_bytes(source, packet, 2) == MPEGTS_JOINED))
         packet->flags &= ~AV_PKT_FLAG_CORRUPT;
-    else if (!marked && first && look_at_bytes(source, packet, 1) == TRANSPORT_BROKEN)
+    else if (!marked && first && look_at_bytes(source, packet, 1) == MPEGTS_BROKEN)
         packet->flags |= AV_PKT_FLAG_CORRUPT;
 }
 

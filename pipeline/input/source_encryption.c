@@ -4,7 +4,7 @@
 
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/input/source_open.h"
-#include "pipeline/input/transport.h"
+#include "pipeline/input/mpegts.h"
 
 // Tags by which readers tell of an encryption that they leave as it is.
 static const struct {
@@ -43,6 +43,6 @@ bool source_is_encrypted(const struct source *source)
 
 bool source_is_scrambled(const struct source *source)
 {
-    const struct transport_place place = {source->bytes, 0, source_video(source)->id};
-    return source_is_transport(source) && transport_is_scrambled(&place);
+    const struct mpegts_place place = {source->bytes, 0, source_video(source)->id};
+    return source_is_mpegts(source) && mpegts_is_scrambled(&place);
 }

@@ -15,7 +15,7 @@ enum status source_begin(struct source *source, const struct source_request *req
 enum status source_await(struct source *source, const struct source_request *request,
                          enum status (*open)(struct source *, const struct source_request *));
 
-static inline bool source_is_transport(const struct source *source)
+static inline bool source_is_mpegts(const struct source *source)
 {
     return source->bytes && !strcmp(source->format->iformat->name, "mpegts");
 }

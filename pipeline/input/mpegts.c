@@ -1,4 +1,4 @@
-#include "pipeline/input/transport.h"
+#include "pipeline/input/mpegts.h"
 
 #include <libavutil/avutil.h>
 #include <libavutil/intreadwrite.h>
@@ -72,8 +72,8 @@ static void begin_pes(struct walk *walk, const uint8_t *pes, ptrdiff_t size)
     walk->begun++;
 }
 
-// The next packet of the stream. Unless the walk is over the answer is TRANSPORT_KEPT, so far.
-static enum transport_continuity look_at(struct walk *walk, const uint8_t *packet)
+// The next packet of the stream. Unless the walk is over the answer is MPEGTS_KEPT, so far.
+static enum mpegts_continuity look_at(struct walk *walk, const uint8_t *packet)
 {
     bool starts = packet[1] & 0x40, has_field = packet[3] & 0x20, has_data = packet[3] & 0x10;
     const uint8_t *field = packet + 4, *data = field + (has_field ? 1 + field[0] : 0);
@@ -83,11 +83,10 @@ static enum transport_continuity look_at(struct walk *walk, const uint8_t *packe
     bool jumps = walk->counter >= 0 && !announced && counter != expected;
     walk->over = true;
     if (packet[1] & 0x80 || size < 0 || (jumps && !starts)) // the first: a receiver says so
-        return TRANSPORT_BROKEN;
+        return MPEGTS_BROKEN;
     if (jumps) {
         bool ended = walk->stuffed || walk->left == 0;
-        return ended && time_goes_on(walk, pes_dts(data, size)) ? TRANSPORT_JOINED
-                                                                : TRANSPORT_BROKEN;
+        return ended && time_goes_on(walk, pes_dts(data, size)) ? MPEGTS_JOINED : MPEGTS_BROKEN;
     }
     walk->counter = counter;
     if (starts)
@@ -97,7 +96,7 @@ static enum transport_continuity look_at(struct walk *walk, const uint8_t *packe
     if (has_data)
         walk->stuffed = has_field && has_stuffing(field);
     walk->over = walk->begun > walk->pes_max;
-    return TRANSPORT_KEPT;
+    return MPEGTS_KEPT;
 }
 
 // ---- the file ----
@@ -120,14 +119,14 @@ static size_t find_stride(const uint8_t *bytes, size_t size, size_t *first)
 
 // Packets of one stream in a file, block by block.
 struct reader {
-    const struct transport_place *place;
+    const struct mpegts_place *place;
     size_t stride; // 0: these are no packets
     int64_t at, end;
     uint8_t block[BLOCK * STRIDE_MAX];
     size_t size, used;
 };
 
-static void reader_init(struct reader *reader, const struct transport_place *place, int64_t most)
+static void reader_init(struct reader *reader, const struct mpegts_place *place, int64_t most)
 {
     size_t first = 0;
     reader->place = place;
@@ -164,8 +163,8 @@ static const uint8_t *next_packet(struct reader *reader)
     }
 }
 
-enum transport_continuity transport_look(const struct transport_place *place, int pes_max,
-                                         int64_t frame_90khz)
+enum mpegts_continuity mpegts_look(const struct mpegts_place *place, int pes_max,
+                                   int64_t frame_90khz)
 {
     struct reader reader;
     struct walk walk = {.pes_max = pes_max,
@@ -173,7 +172,7 @@ enum transport_continuity transport_look(const struct transport_place *place, in
                         .counter = -1,
                         .left = INT64_MAX,
                         .dts = AV_NOPTS_VALUE};
-    enum transport_continuity answer = TRANSPORT_KEPT;
+    enum mpegts_continuity answer = MPEGTS_KEPT;
     const uint8_t *packet;
     reader_init(&reader, place, look_max);
     while (!walk.over && (packet = next_packet(&reader)))
@@ -181,7 +180,7 @@ enum transport_continuity transport_look(const struct transport_place *place, in
     return answer;
 }
 
-bool transport_is_scrambled(const struct transport_place *place)
+bool mpegts_is_scrambled(const struct mpegts_place *place)
 {
     struct reader reader;
     const uint8_t *packet;
