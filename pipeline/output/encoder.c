@@ -31,15 +31,15 @@ static const struct {
     {"nut", {"ffv1"}},
 };
 
-static bool container_takes(const AVOutputFormat *muxer, const AVCodec *codec)
+static bool container_takes(const AVOutputFormat *container, const AVCodec *codec)
 {
-    return avformat_query_codec(muxer, codec->id, FF_COMPLIANCE_UNOFFICIAL) != 0;
+    return avformat_query_codec(container, codec->id, FF_COMPLIANCE_UNOFFICIAL) != 0;
 }
 
-static const AVCodec *favourite(const AVOutputFormat *muxer)
+static const AVCodec *favourite(const AVOutputFormat *container)
 {
     for (size_t k = 0; k < sizeof favourites / sizeof *favourites; k++) {
-        if (!av_match_name(muxer->name, favourites[k].muxers))
+        if (!av_match_name(container->name, favourites[k].muxers))
             continue;
         for (const char *const *name = favourites[k].encoders; *name; name++) {
             const AVCodec *codec = avcodec_find_encoder_by_name(*name);
@@ -50,7 +50,7 @@ static const AVCodec *favourite(const AVOutputFormat *muxer)
     return NULL;
 }
 
-static const AVCodec *find_named(const char *name, const AVOutputFormat *muxer,
+static const AVCodec *find_named(const char *name, const AVOutputFormat *container,
                                  const struct log *log)
 {
     if (!strcmp(name, "copy")) {
@@ -74,28 +74,28 @@ static const AVCodec *find_named(const char *name, const AVOutputFormat *muxer,
         log_print(log, LOG_ERROR, "%s is no video encoder", codec->name);
         return NULL;
     }
-    if (!container_takes(muxer, codec)) {
+    if (!container_takes(container, codec)) {
         log_print(log, LOG_ERROR, "the container %s takes no %s; mkv takes nearly everything",
-                  muxer->name, avcodec_get_name(codec->id));
+                  container->name, avcodec_get_name(codec->id));
         return NULL;
     }
     return codec;
 }
 
-const AVCodec *encoder_find(const char *name, const AVOutputFormat *muxer, const char *file,
+const AVCodec *encoder_find(const char *name, const AVOutputFormat *container, const char *file,
                             const struct log *log)
 {
     if (name)
-        return find_named(name, muxer, log);
-    const AVCodec *codec = favourite(muxer);
+        return find_named(name, container, log);
+    const AVCodec *codec = favourite(container);
     if (!codec) {
         enum AVCodecID id =
-            av_guess_codec((AVOutputFormat *)muxer, NULL, file, NULL, AVMEDIA_TYPE_VIDEO);
+            av_guess_codec((AVOutputFormat *)container, NULL, file, NULL, AVMEDIA_TYPE_VIDEO);
         codec = id == AV_CODEC_ID_NONE ? NULL : avcodec_find_encoder(id);
     }
     if (!codec)
         log_print(log, LOG_ERROR, "no encoder in this FFmpeg makes video for %s; name one by -c:v",
-                  muxer->name);
+                  container->name);
     return codec;
 }
 

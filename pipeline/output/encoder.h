@@ -12,7 +12,7 @@
 // The encoder of this name, or the best that the container has and this build knows: libx264 or
 // MPEG-4 in mp4, libvpx-vp9 in webm, the image's own in images. NULL with a sentence in the log if
 // there is none, or if the container does not take the one that was named.
-const AVCodec *encoder_find(const char *name, const AVOutputFormat *muxer, const char *file,
+const AVCodec *encoder_find(const char *name, const AVOutputFormat *container, const char *file,
                             const struct log *log);
 
 // Which ranges of Y'CbCr survive this codec: all, where streams say which they have.

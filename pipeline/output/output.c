@@ -75,23 +75,23 @@ struct output {
 
 // ---- choice ----
 
-bool output_has_option(const AVOutputFormat *muxer, const char *key)
+bool output_has_option(const AVOutputFormat *container, const char *key)
 {
-    const AVClass *generic = avformat_get_class(), *own = muxer->priv_class;
+    const AVClass *generic = avformat_get_class(), *own = container->priv_class;
     const AVOption *option = av_opt_find(&generic, key, NULL, 0, AV_OPT_SEARCH_FAKE_OBJ);
     if (option && option->flags & AV_OPT_FLAG_ENCODING_PARAM)
         return true;
     return own && av_opt_find(&own, key, NULL, 0, AV_OPT_SEARCH_FAKE_OBJ);
 }
 
-static bool is_isobmff(const AVOutputFormat *muxer)
+static bool is_isobmff(const AVOutputFormat *container)
 {
-    return av_match_name(muxer->name, "mp4,mov,ipod,3gp,3g2,psp,ismv,f4v");
+    return av_match_name(container->name, "mp4,mov,ipod,3gp,3g2,psp,ismv,f4v");
 }
 
-bool output_carries_rotation(const AVOutputFormat *muxer)
+bool output_carries_rotation(const AVOutputFormat *container)
 {
-    return is_isobmff(muxer);
+    return is_isobmff(container);
 }
 
 // ---- files ----
@@ -178,8 +178,8 @@ enum status output_create(const struct target *target, const char *name, const s
     made->files = (struct output_files){.log = log, .stop = stop, .target = target};
     made->name = strdup(name);
     enum status status = STATUS_MEMORY;
-    if (made->name && avformat_alloc_output_context2(&made->format, (AVOutputFormat *)target->muxer,
-                                                     NULL, name) >= 0)
+    if (made->name && avformat_alloc_output_context2(
+                          &made->format, (AVOutputFormat *)target->container, NULL, name) >= 0)
         status = open_container(made);
     if (status)
         output_destroy(output);
@@ -211,12 +211,12 @@ void output_destroy(struct output **output)
 // ---- streams ----
 
 // Try the header of a container that holds nothing but this stream.
-static bool header_takes(const AVOutputFormat *muxer, const AVStream *stream)
+static bool header_takes(const AVOutputFormat *container, const AVStream *stream)
 {
     AVFormatContext *trial = NULL;
     uint8_t *bytes = NULL;
     bool takes = false;
-    if (avformat_alloc_output_context2(&trial, (AVOutputFormat *)muxer, NULL, NULL) < 0)
+    if (avformat_alloc_output_context2(&trial, (AVOutputFormat *)container, NULL, NULL) < 0)
         return false;
     AVStream *copy = avformat_new_stream(trial, NULL);
     if (copy && avcodec_parameters_copy(copy->codecpar, stream->codecpar) >= 0 &&
@@ -233,9 +233,9 @@ static bool header_takes(const AVOutputFormat *muxer, const AVStream *stream)
     return takes;
 }
 
-static bool takes_one_stream(const AVOutputFormat *muxer)
+static bool takes_one_stream(const AVOutputFormat *container)
 {
-    return av_match_name(muxer->name, "image2,rtp,mjpeg");
+    return av_match_name(container->name, "image2,rtp,mjpeg");
 }
 
 // MPEG-TS's muxer takes anything, but what it has no stream type or descriptor for it stores as
@@ -259,55 +259,58 @@ static bool transport_has_name(enum AVCodecID id, const char *file)
 
 // Muxers that name in the header how each stream is to be decoded, by one of several tables, and
 // refuse what is in none; what avformat_query_codec() says of them is by one table only.
-static bool header_decides(const AVOutputFormat *muxer, enum AVMediaType type)
+static bool header_decides(const AVOutputFormat *container, enum AVMediaType type)
 {
     return type != AVMEDIA_TYPE_DATA &&
-           (is_isobmff(muxer) || av_match_name(muxer->name, "matroska,webm"));
+           (is_isobmff(container) || av_match_name(container->name, "matroska,webm"));
 }
 
-static bool muxer_carries(const AVOutputFormat *muxer, enum AVMediaType type)
+static bool muxer_carries(const AVOutputFormat *container, enum AVMediaType type)
 {
-    return type == AVMEDIA_TYPE_AUDIO      ? muxer->audio_codec != AV_CODEC_ID_NONE
-           : type == AVMEDIA_TYPE_SUBTITLE ? muxer->subtitle_codec != AV_CODEC_ID_NONE
+    return type == AVMEDIA_TYPE_AUDIO      ? container->audio_codec != AV_CODEC_ID_NONE
+           : type == AVMEDIA_TYPE_SUBTITLE ? container->subtitle_codec != AV_CODEC_ID_NONE
                                            : true;
 }
 
 static bool container_takes(const struct output *output, const AVStream *stream)
 {
-    const AVOutputFormat *muxer = output->format->oformat;
+    const AVOutputFormat *container = output->format->oformat;
     enum AVCodecID id = stream->codecpar->codec_id;
     enum AVMediaType type = stream->codecpar->codec_type;
-    bool transport = av_match_name(muxer->name, "mpegts,hls") &&
+    bool transport = av_match_name(container->name, "mpegts,hls") &&
                      (type == AVMEDIA_TYPE_AUDIO || type == AVMEDIA_TYPE_SUBTITLE);
     if (type == AVMEDIA_TYPE_ATTACHMENT) // files within the file: fonts, pictures
-        return av_match_name(muxer->name, "matroska");
-    if (id == AV_CODEC_ID_NONE || takes_one_stream(muxer))
+        return av_match_name(container->name, "matroska");
+    if (id == AV_CODEC_ID_NONE || takes_one_stream(container))
         return false;
     if (transport && !transport_has_name(id, output->name))
         return false;
-    if (muxer->flags & AVFMT_NOFILE) // no header can be tried; packets say what it does not take
-        return type == AVMEDIA_TYPE_AUDIO && muxer_carries(muxer, type);
-    if (transport || header_decides(muxer, type))
-        return header_takes(muxer, stream);
-    int known = avformat_query_codec(muxer, id, FF_COMPLIANCE_NORMAL);
-    return known != 0 && (known == 1 || muxer_carries(muxer, type)) && header_takes(muxer, stream);
+    if (container->flags &
+        AVFMT_NOFILE) // no header can be tried; packets say what it does not take
+        return type == AVMEDIA_TYPE_AUDIO && muxer_carries(container, type);
+    if (transport || header_decides(container, type))
+        return header_takes(container, stream);
+    int known = avformat_query_codec(container, id, FF_COMPLIANCE_NORMAL);
+    return known != 0 && (known == 1 || muxer_carries(container, type)) &&
+           header_takes(container, stream);
 }
 
 // The tag that the container knows the codec by, or 0: it finds its own.
-static uint32_t fitting_tag(const AVOutputFormat *muxer, const AVCodecParameters *about)
+static uint32_t fitting_tag(const AVOutputFormat *container, const AVCodecParameters *about)
 {
-    if (!muxer->codec_tag)
+    if (!container->codec_tag)
         return about->codec_tag;
-    return av_codec_get_id(muxer->codec_tag, about->codec_tag) == about->codec_id ? about->codec_tag
-                                                                                  : 0;
+    return av_codec_get_id(container->codec_tag, about->codec_tag) == about->codec_id
+               ? about->codec_tag
+               : 0;
 }
 
 // AAC from MPEG-TS has a header before every frame, which MP4 and Matroska do without. Their muxers
 // would see to it themselves, but MP4's not when it writes fragments, and Matroska's spoils its own
 // header by it (until FFmpeg 7.1).
-static bool wants_bare_aac(const AVOutputFormat *muxer)
+static bool wants_bare_aac(const AVOutputFormat *container)
 {
-    return is_isobmff(muxer) || av_match_name(muxer->name, "matroska");
+    return is_isobmff(container) || av_match_name(container->name, "matroska");
 }
 
 static enum status add_filter(const AVStream *to, const char *name, struct route *route)
@@ -646,19 +649,19 @@ static enum status prepare_playlist(struct output *output, const AVDictionary *o
 
 enum status output_begin(struct output *output, AVDictionary **options)
 {
-    const AVOutputFormat *muxer = output->format->oformat;
+    const AVOutputFormat *container = output->format->oformat;
     int error = connect_to(output);
     if (error < 0)
         return write_failed(output, error, "it is not reached");
     bool seekable = output->format->pb && output->format->pb->seekable;
     if (output->live) {
         output->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;
-        if (is_isobmff(muxer)) // of others it is in seconds
+        if (is_isobmff(container)) // of others it is in seconds
             set_default(output, options, "frag_duration", "1000000");
         set_default(output, options, "cluster_time_limit", "1000");
     }
     // What cannot be gone back to, or may break off at any time, is written in fragments.
-    if (is_isobmff(muxer) && (!seekable || output->live))
+    if (is_isobmff(container) && (!seekable || output->live))
         av_dict_set(options, "movflags",
                     output->live && !needs_packets(output)
                         ? "+frag_keyframe+empty_moov+default_base_moof"
@@ -667,7 +670,7 @@ enum status output_begin(struct output *output, AVDictionary **options)
     if (target_is_images(output->target) && !name_is_sequence(output->name))
         av_dict_set(options, "update", "1", AV_DICT_DONT_OVERWRITE);
     // MPEG-TS moves all timestamps by its buffering delay unless told to keep them.
-    if (!strcmp(muxer->name, "mpegts"))
+    if (!strcmp(container->name, "mpegts"))
         av_dict_set(options, "mpegts_copyts", "1", AV_DICT_DONT_OVERWRITE);
     if (output->target->kind == TARGET_ADDRESS) { // nothing waits to be sent together
         output->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;

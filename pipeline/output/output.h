@@ -18,11 +18,11 @@
 #include "base/log.h"
 #include "base/status.h"
 
-// Whether the muxer by itself, or by generic options, knows this option.
-bool output_has_option(const AVOutputFormat *muxer, const char *key);
+// Whether the container's muxer by itself, or by generic options, knows this option.
+bool output_has_option(const AVOutputFormat *container, const char *key);
 
 // Whether the container says how a picture is to be turned for showing.
-bool output_carries_rotation(const AVOutputFormat *muxer);
+bool output_carries_rotation(const AVOutputFormat *container);
 
 // How long a call on an address may block: until the deadline, by CLOCK_MONOTONIC, or until it is
 // over. Any thread.

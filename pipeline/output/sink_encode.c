@@ -22,8 +22,8 @@ struct encode_sink {
     const AVCodec *codec;
     bool codec_named;
     AVDictionary *encoder_options;
-    const AVOutputFormat *muxer; // of the first output
-    bool one_a_file;             // it writes images
+    const AVOutputFormat *container; // of the first output
+    bool one_a_file;                 // it writes images
     struct writer *writer[MAX_OUTPUTS];
     int writers;
     struct encoder *encoder;
@@ -85,11 +85,12 @@ static enum status add_option(struct encode_sink *self, const char *key, const c
         av_dict_set(&self->encoder_options, key, value, 0);
         return status;
     }
-    if (output_has_option(self->muxer, key)) {
+    if (output_has_option(self->container, key)) {
         AVFormatContext *trial = NULL;
-        if (avformat_alloc_output_context2(&trial, (AVOutputFormat *)self->muxer, NULL, NULL) < 0)
+        if (avformat_alloc_output_context2(&trial, (AVOutputFormat *)self->container, NULL, NULL) <
+            0)
             return STATUS_MEMORY;
-        status = try_option(self, trial, key, value, self->muxer->name);
+        status = try_option(self, trial, key, value, self->container->name);
         avformat_free_context(trial);
         av_dict_set(muxer_options, key, value, 0);
         return status;
@@ -97,7 +98,8 @@ static enum status add_option(struct encode_sink *self, const char *key, const c
     return fail(self->log, STATUS_USAGE,
                 "neither the encoder %s nor the container %s has an option '%s'; 'ffmpeg -h "
                 "encoder=%s' and 'ffmpeg -h muxer=%s' list them",
-                self->codec->name, self->muxer->name, key, self->codec->name, self->muxer->name);
+                self->codec->name, self->container->name, key, self->codec->name,
+                self->container->name);
 }
 
 static enum status add_options(struct encode_sink *self, const struct sink_request *request,
@@ -152,7 +154,7 @@ static void choose_formats(struct encode_sink *self)
 {
     struct sink_formats *formats = &self->base.formats;
     formats->candidates = encoder_pixel_formats(self->codec);
-    if (!strcmp(self->muxer->name, "yuv4mpegpipe"))
+    if (!strcmp(self->container->name, "yuv4mpegpipe"))
         formats->candidates = y4m_formats;
     if (writer_target(self->writer[0])->kind == TARGET_DISPLAY)
         formats->candidates = window_formats;
@@ -164,15 +166,15 @@ static void choose_formats(struct encode_sink *self)
 // ---- frames and packets ----
 
 // Containers that count frames instead of timing them. Their flags do not tell.
-static bool counts_frames(const AVOutputFormat *muxer)
+static bool counts_frames(const AVOutputFormat *container)
 {
-    return av_match_name(muxer->name, "avi,dv,gxf,mxf,mxf_d10,mxf_opatom,roq,swf,yuv4mpegpipe");
+    return av_match_name(container->name, "avi,dv,gxf,mxf,mxf_d10,mxf_opatom,roq,swf,yuv4mpegpipe");
 }
 
 static bool wants_global_header(const struct encode_sink *self)
 {
     for (int k = 0; k < self->writers; k++)
-        if (writer_target(self->writer[k])->muxer->flags & AVFMT_GLOBALHEADER)
+        if (writer_target(self->writer[k])->container->flags & AVFMT_GLOBALHEADER)
             return true;
     return false;
 }
@@ -205,7 +207,7 @@ static enum status open_encoder(struct encode_sink *self, const AVFrame *frame)
         .frame = frame,
         .time_base = self->video.time_base,
         .rate = self->video.frame_rate,
-        .constant_rate = counts_frames(self->muxer),
+        .constant_rate = counts_frames(self->container),
         .global_header = wants_global_header(self),
         .still = self->base.one_frame,
     };
@@ -282,7 +284,7 @@ static enum status choose_pixel(struct encode_sink *self, AVFrame *shown)
 static bool all_carry_rotation(const struct encode_sink *self)
 {
     for (int k = 0; k < self->writers; k++)
-        if (!output_carries_rotation(writer_target(self->writer[k])->muxer))
+        if (!output_carries_rotation(writer_target(self->writer[k])->container))
             return false;
     return true;
 }
@@ -309,7 +311,7 @@ static void choose_turn(struct encode_sink *self, AVFrame *shown)
         log_print(self->log, LOG_WARNING,
                   "the picture should be turned for showing; %s cannot say "
                   "so, and %s pictures cannot be turned",
-                  self->muxer->name, av_get_pix_fmt_name(shown->format));
+                  self->container->name, av_get_pix_fmt_name(shown->format));
         return;
     }
     self->turn = turn;
@@ -507,7 +509,7 @@ static void note_dropped(struct encode_sink *self, bool sent)
     if (!sent && !self->base.dropped++)
         log_print(self->log, LOG_WARNING,
                   "frames come faster than the clock of %s ticks: some are left out",
-                  self->muxer->name);
+                  self->container->name);
 }
 
 static bool wants_key(struct encode_sink *self, const AVFrame *frame)
@@ -648,7 +650,7 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
         list[k] = (struct sink_output){
             .name = target->shown,
             .encoder = self->codec->name,
-            .container = target->muxer->name,
+            .container = target->container->name,
             .frames = figures.packets,
             .dropped = figures.skipped,
             .unwatched = sink->one_frame ? 0 : sink->unwanted,
@@ -728,7 +730,7 @@ void sink_encode_join(struct sink *sink, struct sink **other)
     bool format = !sink_is_asked(&from->base.formats) || asks_the_same(self, from);
     if (!codec || !options || !format || self->one_a_file || from->one_a_file ||
         (is_for_show(self) && !is_for_show(from)) ||
-        counts_frames(self->muxer) != counts_frames(from->muxer))
+        counts_frames(self->container) != counts_frames(from->container))
         return;
     for (int k = 0; k < from->writers; k++)
         self->writer[self->writers++] = from->writer[k];
@@ -760,14 +762,14 @@ static enum status choose_encoder(struct encode_sink *self, const struct sink_re
 {
     const struct target *target = writer_target(self->writer[0]);
     AVDictionary *muxer_options = NULL;
-    self->muxer = target->muxer;
+    self->container = target->container;
     self->one_a_file = target_is_images(target);
-    self->codec = encoder_find(request->encoder, target->muxer, target->name, self->log);
+    self->codec = encoder_find(request->encoder, target->container, target->name, self->log);
     if (!self->codec)
         return STATUS_USAGE;
     self->codec_named = request->encoder;
     self->base.encoder = self->codec->name;
-    self->base.container = target->muxer->name;
+    self->base.container = target->container->name;
     self->base.one_frame = self->one_a_file && !name_is_sequence(target->name);
     self->base.is_live = target_is_live(target);
     choose_formats(self);

@@ -18,14 +18,14 @@ static const int64_t segment_least_us = 100000;
 
 // ---- containers ----
 
-static enum status find_muxer(const char *format, const char *file, const struct log *log,
-                              const AVOutputFormat **muxer)
+static enum status find_container(const char *format, const char *file, const struct log *log,
+                                  const AVOutputFormat **container)
 {
     if (!format && !strcmp(file, "-"))
         return fail(log, STATUS_USAGE, "standard output needs a format: -F y4m, -F matroska, ...");
     format = name_of_format(format);
-    *muxer = av_guess_format(format, format ? NULL : file, NULL);
-    if (*muxer)
+    *container = av_guess_format(format, format ? NULL : file, NULL);
+    if (*container)
         return STATUS_OK;
     struct stat about;
     if (!format && !stat(file, &about) && S_ISDIR(about.st_mode))
@@ -73,8 +73,8 @@ static enum status find_address(struct target *target, const struct target_reque
         return fail(log, STATUS_USAGE,
                     "%s cannot be published to; rtsp, rtmp, srt, udp, rtp and tcp addresses can",
                     target->shown);
-    return find_muxer(request->format ? request->format : usual, request->name, log,
-                      &target->muxer);
+    return find_container(request->format ? request->format : usual, request->name, log,
+                          &target->container);
 }
 
 // Without any of them SDL may draw where nobody sees it.
@@ -91,7 +91,7 @@ static enum status find_display(struct target *target, const struct log *log)
                     "%s needs a screen; neither DISPLAY nor WAYLAND_DISPLAY names one",
                     target->shown);
     enum status status = window_check(target->shown, log);
-    return status ? status : find_muxer("rawvideo", "", log, &target->muxer);
+    return status ? status : find_container("rawvideo", "", log, &target->container);
 }
 
 static enum status find_page(struct target *target, const struct log *log)
@@ -99,7 +99,7 @@ static enum status find_page(struct target *target, const struct log *log)
     target->kind = TARGET_PAGE;
     if (!*target->name)
         return fail(log, STATUS_USAGE, "mjpeg: needs an address to listen on, as in mjpeg:8080");
-    return find_muxer("mjpeg", "", log, &target->muxer);
+    return find_container("mjpeg", "", log, &target->container);
 }
 
 static enum status check_file(const struct target *target, const struct log *log)
@@ -125,7 +125,7 @@ static enum status check_segments(const struct target *target, const struct log 
                     "--segment: the playlist %s has segments already; --option %s=SECONDS says how "
                     "long they are",
                     target->shown,
-                    strcmp(target->muxer->name, "dash") ? "hls_time" : "seg_duration");
+                    strcmp(target->container->name, "dash") ? "hls_time" : "seg_duration");
     if (!strcmp(target->name, "-") || target_is_images(target) || target_is_playlist(target))
         return fail(log, STATUS_USAGE, "%s cannot be written in segments", target->shown);
     if (name_is_sequence(target->name))
@@ -173,7 +173,7 @@ static enum status find_file(struct target *target, const struct target_request 
 {
     target->kind = request->segment > 0 ? TARGET_SEGMENTS : TARGET_FILE;
     target->segment_us = (int64_t)(request->segment * AV_TIME_BASE);
-    enum status status = find_muxer(request->format, target->name, log, &target->muxer);
+    enum status status = find_container(request->format, target->name, log, &target->container);
     if (status)
         return status;
     return target->kind == TARGET_FILE ? STATUS_OK : check_segments(target, log);
@@ -215,7 +215,7 @@ void target_finish(struct target *target)
 
 bool target_is_images(const struct target *target)
 {
-    return !strcmp(target->muxer->name, "image2");
+    return !strcmp(target->container->name, "image2");
 }
 
 enum status target_check_conflicts(const struct target *target, const char *name,
@@ -228,7 +228,7 @@ enum status target_check_conflicts(const struct target *target, const char *name
 
 bool target_is_playlist(const struct target *target)
 {
-    return av_match_name(target->muxer->name, "hls,dash");
+    return av_match_name(target->container->name, "hls,dash");
 }
 
 bool name_is_sequence(const char *name)

@@ -31,7 +31,7 @@ struct target {
     enum target_kind kind;
     char *name;  // what follows a prefix like "display:"
     char *shown; // the name as it was given, without secrets
-    const AVOutputFormat *muxer;
+    const AVOutputFormat *container;
     bool overwrite;
     int64_t segment_us;
     const struct path_conflicts *conflicts; // (optional)
