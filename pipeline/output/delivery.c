@@ -4,16 +4,16 @@
 
 #include "base/meter.h"
 
-static struct delivery *new_of(enum target_kind kind)
+static struct delivery *new_of(enum destination_kind kind)
 {
     switch (kind) {
-    case TARGET_FILE:
+    case DESTINATION_FILE:
         return delivery_file_new();
-    case TARGET_SEGMENTS:
+    case DESTINATION_SEGMENTS:
         return delivery_segments_new();
-    case TARGET_DISPLAY:
+    case DESTINATION_DISPLAY:
         return delivery_window_new();
-    case TARGET_PAGE:
+    case DESTINATION_PAGE:
         return delivery_page_new();
     default:
         return delivery_connection_new();
@@ -22,7 +22,7 @@ static struct delivery *new_of(enum target_kind kind)
 
 enum status delivery_create(const struct delivery_request *request, struct delivery **delivery)
 {
-    *delivery = new_of(request->target->kind);
+    *delivery = new_of(request->destination->kind);
     if (!*delivery)
         return STATUS_MEMORY;
     (*delivery)->request = *request;
@@ -50,8 +50,8 @@ enum status delivery_begin(struct delivery *delivery, const char *name,
     if (av_dict_copy(&options, request->options, 0) < 0)
         return STATUS_MEMORY;
     delivery->guard.deadline_ns =
-        target_is_live(request->target) ? meter_now_ns() + request->open_ns : 0;
-    enum status status = output_create(request->target, name, request->log, request->stop,
+        destination_is_live(request->destination) ? meter_now_ns() + request->open_ns : 0;
+    enum status status = output_create(request->destination, name, request->log, request->stop,
                                        &delivery->guard, &delivery->output);
     if (!status)
         status = output_add_streams(delivery->output, streams);

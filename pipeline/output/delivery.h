@@ -1,4 +1,4 @@
-// How a writer's packets reach their target: what differs between the kinds of target.
+// How a writer's packets reach their destination: what differs between the kinds of destination.
 //
 //   kind                what is written                                     file
 //   FILE                one output, from the first packet to the last       delivery_file.c
@@ -18,7 +18,7 @@
 
 #include "pipeline/output/output.h"
 #include "base/stop.h"
-#include "pipeline/output/target.h"
+#include "pipeline/output/destination.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -26,7 +26,7 @@
 struct delivery_request {
     const struct log *log;
     const struct stop *stop; // (optional)
-    const struct target *target;
+    const struct destination *destination;
     int64_t open_ns, stall_ns; // that connecting, and writing a packet, may take
     int reconnects;            // attempts in a row; below 0: for ever
     // ---- known when it is opened ----
@@ -86,7 +86,7 @@ struct delivery {
     void (*free)(struct delivery *delivery);
 };
 
-// Make the kind that the request's target is. On success the caller owns *delivery.
+// Make the kind that the request's destination is. On success the caller owns *delivery.
 enum status delivery_create(const struct delivery_request *request, struct delivery **delivery);
 
 // Free it; what was not finished leaves no trace, except where others watch. Accepts NULL behind

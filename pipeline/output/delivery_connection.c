@@ -26,7 +26,7 @@ static struct connection *connection_of(struct delivery *delivery)
 
 static const char *name_of(const struct connection *self)
 {
-    return self->base.request.target->shown;
+    return self->base.request.destination->shown;
 }
 
 // What it would take is found out before it is reached.
@@ -38,8 +38,8 @@ static enum status open_connection(struct delivery *delivery, const struct outpu
     delivery->away = true;
     enum status status = output_streams_copy(streams, &self->streams);
     if (!status)
-        status = output_create(request->target, request->target->name, request->log, request->stop,
-                               &delivery->guard, &delivery->output);
+        status = output_create(request->destination, request->destination->name, request->log,
+                               request->stop, &delivery->guard, &delivery->output);
     if (!status)
         status = output_add_streams(delivery->output, streams);
     if (!status)
@@ -111,7 +111,8 @@ static enum status attempt_connection(struct delivery *delivery, bool *stale)
 {
     struct connection *self = connection_of(delivery);
     self->attempts++;
-    enum status status = delivery_begin(delivery, delivery->request.target->name, &self->streams);
+    enum status status =
+        delivery_begin(delivery, delivery->request.destination->name, &self->streams);
     if (status == STATUS_EOF)
         return attempt_failed(self);
     if (status)

@@ -6,7 +6,7 @@
 static enum status open_file(struct delivery *self, const struct output_streams *streams)
 {
     struct output_streams first = *streams;
-    enum status status = delivery_begin(self, self->request.target->name, &first);
+    enum status status = delivery_begin(self, self->request.destination->name, &first);
     return status ? status : delivery_note_wants(self, streams);
 }
 

@@ -21,7 +21,7 @@ static enum status open_page(struct delivery *delivery, const struct output_stre
     struct page *self = page_of(delivery);
     const struct delivery_request *request = &delivery->request;
     enum status status =
-        mjpeg_create(request->target->name, streams->name, request->log, &self->mjpeg);
+        mjpeg_create(request->destination->name, streams->name, request->log, &self->mjpeg);
     if (status)
         return status == STATUS_FAILED ? STATUS_OUTPUT : status;
     log_print(request->log, LOG_INFO, "the picture is at %s", mjpeg_url(self->mjpeg));

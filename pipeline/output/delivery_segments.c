@@ -46,30 +46,30 @@ static struct segments *segments_of(struct delivery *delivery)
     return (struct segments *)delivery;
 }
 
-static bool is_taken(const struct target *target, const char *name)
+static bool is_taken(const struct destination *destination, const char *name)
 {
     static const struct log silent = {0};
-    return file_check(name, target->overwrite, &silent) ||
-           target_check_conflicts(target, name, &silent);
+    return file_check(name, destination->overwrite, &silent) ||
+           destination_check_conflicts(destination, name, &silent);
 }
 
 // The first name that is free: of a file that may be replaced, too, but of none of these.
 static enum status name_segment(struct segments *self, int64_t wall_s, int64_t media_us,
                                 char **name)
 {
-    const struct target *target = self->base.request.target;
-    char *plain = target_segment_name(target, wall_s, media_us, 0);
+    const struct destination *destination = self->base.request.destination;
+    char *plain = destination_segment_name(destination, wall_s, media_us, 0);
     bool again = plain && self->name && !strcmp(plain, self->name);
     int number = again ? self->number + 1 : 0, last = number + NAMES_TRIED;
     free(self->name);
     self->name = plain;
     *name = NULL;
     if (plain)
-        target_make_folders(target, plain);
+        destination_make_folders(destination, plain);
     do {
         free(*name);
-        *name = target_segment_name(target, wall_s, media_us, number);
-    } while (*name && is_taken(target, *name) && ++number < last);
+        *name = destination_segment_name(destination, wall_s, media_us, number);
+    } while (*name && is_taken(destination, *name) && ++number < last);
     self->number = number;
     return *name && plain ? STATUS_OK : STATUS_MEMORY;
 }
@@ -92,7 +92,7 @@ static enum status open_segments(struct delivery *delivery, const struct output_
     struct segments *self = segments_of(delivery);
     self->origin_us = streams->shift;
     self->video_us = self->since_us = INT64_MIN;
-    self->key_due_us = self->due_us = streams->shift + delivery->request.target->segment_us;
+    self->key_due_us = self->due_us = streams->shift + delivery->request.destination->segment_us;
     enum status status = output_streams_copy(streams, &self->streams);
     if (!status)
         status = begin_segment(self, streams->shift);
@@ -127,7 +127,7 @@ static enum status next_segment(struct segments *self, int64_t pts_us)
     settle(self, true);
     delivery_close(&self->base);
     self->turns = false;
-    self->due_us = due_after(self->due_us, self->base.request.target->segment_us, pts_us);
+    self->due_us = due_after(self->due_us, self->base.request.destination->segment_us, pts_us);
     self->streams.shift = pts_us;
     return begin_segment(self, pts_us);
 }
@@ -220,7 +220,7 @@ static enum status go_away(struct segments *self)
         self->away_ns = meter_now_ns();
         log_print(base->request.log, LOG_WARNING,
                   "%s: what comes now is missing; a new segment begins when there is room",
-                  base->request.target->shown);
+                  base->request.destination->shown);
     }
     base->away = true;
     base->next_attempt_ns = meter_now_ns() + look_ns;
@@ -232,7 +232,8 @@ static bool has_room(const struct segments *self)
 {
     char name[4096];
     struct statvfs disk;
-    snprintf(name, sizeof name, "%s", self->name ? self->name : self->base.request.target->name);
+    snprintf(name, sizeof name, "%s",
+             self->name ? self->name : self->base.request.destination->name);
     if (statvfs(dirname(name), &disk))
         return true;
     uint64_t all = (uint64_t)disk.f_blocks * disk.f_frsize / ROOM_SHARE;
@@ -257,12 +258,12 @@ static enum status attempt_segments(struct delivery *delivery, bool *stale)
 static enum status come_back(struct segments *self, int64_t pts_us)
 {
     self->awaits_key = self->turns = false;
-    self->due_us = due_after(self->due_us, self->base.request.target->segment_us, pts_us);
+    self->due_us = due_after(self->due_us, self->base.request.destination->segment_us, pts_us);
     self->streams.shift = self->since_us = pts_us;
     enum status status = begin_segment(self, pts_us);
     if (!status)
         log_print(self->base.request.log, LOG_WARNING, "%s goes on after %.1f s",
-                  self->base.request.target->shown,
+                  self->base.request.destination->shown,
                   (double)(meter_now_ns() - self->away_ns) * 1e-9);
     if (!status)
         self->away_ns = 0;
@@ -306,7 +307,8 @@ static bool is_key_due(struct delivery *delivery, int64_t pts_us)
 {
     struct segments *self = segments_of(delivery);
     bool due = pts_us >= self->key_due_us;
-    self->key_due_us = due_after(self->key_due_us, delivery->request.target->segment_us, pts_us);
+    self->key_due_us =
+        due_after(self->key_due_us, delivery->request.destination->segment_us, pts_us);
     return due;
 }
 

@@ -36,15 +36,15 @@ static int square_width(const AVCodecParameters *codec)
 
 static enum status open_screen(struct delivery *delivery, const struct output_streams *streams)
 {
-    const struct target *target = delivery->request.target;
+    const struct destination *destination = delivery->request.destination;
     const AVCodecParameters *codec = streams->codec;
     if (codec->codec_id != AV_CODEC_ID_RAWVIDEO || codec->format != AV_PIX_FMT_YUV420P)
         return fail(delivery->request.log, STATUS_OUTPUT,
                     "%s shows raw video in yuv420p only, without an encoder or format of its own",
-                    target->shown);
+                    destination->shown);
     screen_of(delivery)->request = (struct window_request){
-        .shown = target->shown,
-        .title = *target->name ? target->name : "sluice",
+        .shown = destination->shown,
+        .title = *destination->name ? destination->name : "sluice",
         .width = codec->width,
         .height = codec->height,
         .shown_width = square_width(codec),

@@ -59,7 +59,7 @@ static const int64_t goodbye_ns = 500 * INT64_C(1000000); // to part from a serv
 struct output {
     const struct log *log;
     const struct stop *stop;
-    const struct target *target;
+    const struct destination *destination;
     struct output_guard *guard;
     char *name;
     AVFormatContext *format;
@@ -146,7 +146,8 @@ static enum status open_files(struct output *output)
     format->io_close = close_file_silently; // output->files.failed tells
 #endif
     if (format->oformat->flags & AVFMT_NOFILE) // it opens its files by itself, through open_file()
-        return set_url(output, target_is_playlist(output->target) ? "" : "file:", output->name);
+        return set_url(output,
+                       destination_is_playlist(output->destination) ? "" : "file:", output->name);
     if (output_files_open(&output->files, output->name, &format->pb))
         return STATUS_OUTPUT;
     format->flags |= AVFMT_FLAG_CUSTOM_IO;
@@ -160,12 +161,13 @@ static enum status open_container(struct output *output)
     format->strict_std_compliance = FF_COMPLIANCE_EXPERIMENTAL;
     if (output->guard)
         format->interrupt_callback = (AVIOInterruptCB){interrupted, output->guard};
-    return target_is_live(output->target) ? set_url(output, "", output->name) : open_files(output);
+    return destination_is_live(output->destination) ? set_url(output, "", output->name)
+                                                    : open_files(output);
 }
 
-enum status output_create(const struct target *target, const char *name, const struct log *log,
-                          const struct stop *stop, struct output_guard *guard,
-                          struct output **output)
+enum status output_create(const struct destination *destination, const char *name,
+                          const struct log *log, const struct stop *stop,
+                          struct output_guard *guard, struct output **output)
 {
     *output = calloc(1, sizeof **output);
     struct output *made = *output;
@@ -173,13 +175,13 @@ enum status output_create(const struct target *target, const char *name, const s
         return STATUS_MEMORY;
     made->log = log;
     made->stop = stop;
-    made->target = target;
+    made->destination = destination;
     made->guard = guard;
-    made->files = (struct output_files){.log = log, .stop = stop, .target = target};
+    made->files = (struct output_files){.log = log, .stop = stop, .destination = destination};
     made->name = strdup(name);
     enum status status = STATUS_MEMORY;
     if (made->name && avformat_alloc_output_context2(
-                          &made->format, (AVOutputFormat *)target->container, NULL, name) >= 0)
+                          &made->format, (AVOutputFormat *)destination->container, NULL, name) >= 0)
         status = open_container(made);
     if (status)
         output_destroy(output);
@@ -191,12 +193,13 @@ void output_destroy(struct output **output)
     if (!*output)
         return;
     struct output *old = *output;
-    old->files.failed = true;                        // what the muxer still closes is not kept
-    if (old->begun && target_is_live(old->target)) { // muxers close their own connections there
+    old->files.failed = true; // what the muxer still closes is not kept
+    if (old->begun &&
+        destination_is_live(old->destination)) { // muxers close their own connections there
         old->guard->deadline_ns = meter_now_ns() + goodbye_ns;
         av_write_trailer(old->format);
     }
-    if (old->format && old->target->kind == TARGET_ADDRESS)
+    if (old->format && old->destination->kind == DESTINATION_ADDRESS)
         avio_closep(&old->format->pb);
     avformat_free_context(old->format);
     output_files_discard(&old->files);
@@ -556,7 +559,7 @@ static enum status write_failed(struct output *output, int error, const char *wh
 {
     bool said = output->files.failed;
     output->files.failed = true;
-    if (target_is_live(output->target)) {
+    if (destination_is_live(output->destination)) {
         bool late = error == AVERROR_EXIT && !output->guard->over;
         av_strerror(late ? AVERROR(ETIMEDOUT) : error, output->error, sizeof output->error);
         return error == AVERROR(ENOMEM) ? STATUS_MEMORY : STATUS_EOF;
@@ -599,7 +602,7 @@ static int connect_to(struct output *output)
 {
     AVFormatContext *format = output->format;
     AVDictionary *options = NULL;
-    if (output->target->kind != TARGET_ADDRESS || format->oformat->flags & AVFMT_NOFILE)
+    if (output->destination->kind != DESTINATION_ADDRESS || format->oformat->flags & AVFMT_NOFILE)
         return 0;
     if (av_strstart(output->name, "udp:", NULL)) // whole packets of MPEG-TS in each of UDP
         av_dict_set(&options, "pkt_size", "1316", 0);
@@ -630,7 +633,7 @@ static enum status check_segments(const struct output *output, const AVDictionar
     int number = name_first_number(names, &count);
     if (number < 0 || av_get_frame_filename(name, sizeof name, names, number) < 0)
         return STATUS_OK;
-    return file_check(name, output->target->overwrite, output->log);
+    return file_check(name, output->destination->overwrite, output->log);
 }
 
 // A film's files get their names together, unless the muxer is asked to give segments other names
@@ -667,21 +670,22 @@ enum status output_begin(struct output *output, AVDictionary **options)
                         ? "+frag_keyframe+empty_moov+default_base_moof"
                         : "+frag_keyframe+delay_moov+default_base_moof",
                     AV_DICT_APPEND);
-    if (target_is_images(output->target) && !name_is_sequence(output->name))
+    if (destination_is_images(output->destination) && !name_is_sequence(output->name))
         av_dict_set(options, "update", "1", AV_DICT_DONT_OVERWRITE);
     // MPEG-TS moves all timestamps by its buffering delay unless told to keep them.
     if (!strcmp(container->name, "mpegts"))
         av_dict_set(options, "mpegts_copyts", "1", AV_DICT_DONT_OVERWRITE);
-    if (output->target->kind == TARGET_ADDRESS) { // nothing waits to be sent together
+    if (output->destination->kind == DESTINATION_ADDRESS) { // nothing waits to be sent together
         output->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;
         set_default(output, options, "rtsp_transport", "tcp");
         set_default(output, options, "flvflags", "no_duration_filesize");
     }
-    enum status status =
-        target_is_playlist(output->target) ? prepare_playlist(output, *options) : STATUS_OK;
+    enum status status = destination_is_playlist(output->destination)
+                             ? prepare_playlist(output, *options)
+                             : STATUS_OK;
     if (status)
         return status;
-    if (target_is_playlist(output->target)) { // of what is live the newest, of a film all
+    if (destination_is_playlist(output->destination)) { // of what is live the newest, of a film all
         set_default(output, options, "hls_list_size", output->live ? "6" : "0");
         if (output->live)
             set_default(output, options, "hls_flags", "delete_segments");
@@ -729,7 +733,7 @@ static int filter_packet(const struct route *route, AVPacket *packet)
 // Give a live output's files their names, now that there is something to be seen in them.
 static enum status publish(struct output *output)
 {
-    bool wanted = output->live && !output->published && !target_is_images(output->target);
+    bool wanted = output->live && !output->published && !destination_is_images(output->destination);
     output->published = true;
     return wanted ? output_files_publish(&output->files) : STATUS_OK;
 }
@@ -753,10 +757,10 @@ enum status output_write(struct output *output, AVPacket *packet, int stream)
     int error = route->filter ? filter_packet(route, packet) : 0;
     if (!error)
         error = av_interleaved_write_frame(output->format, packet);
-    if (error >= 0 && target_is_live(output->target) && interrupted(output->guard))
+    if (error >= 0 && destination_is_live(output->destination) && interrupted(output->guard))
         error = AVERROR_EXIT; // RTSP's muxer does not say so
     output_files_note_size(&output->files);
-    if (output->target->kind == TARGET_ADDRESS)
+    if (output->destination->kind == DESTINATION_ADDRESS)
         output->sent_bytes = output->format->pb ? output->format->pb->bytes_written
                                                 : output->sent_bytes + size; // RTSP keeps its own
     if (output->files.failed) // said where it happened

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "pipeline/output/target.h"
+#include "pipeline/output/destination.h"
 #include "base/stop.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -56,11 +56,12 @@ void output_streams_free(struct output_streams *copy);
 
 struct output;
 
-// Begin: a file is opened under `name` (not the target's, which may stand for several), an address
-// not before output_begin(). `target`, `stop` and `guard` (optional) must outlive the output.
-enum status output_create(const struct target *target, const char *name, const struct log *log,
-                          const struct stop *stop, struct output_guard *guard,
-                          struct output **output);
+// Begin: a file is opened under `name` (not the destination's, which may stand for several), an
+// address not before output_begin(). `destination`, `stop` and `guard` (optional) must outlive the
+// output.
+enum status output_create(const struct destination *destination, const char *name,
+                          const struct log *log, const struct stop *stop,
+                          struct output_guard *guard, struct output **output);
 
 // Add a stream for every one of the source that the container takes, in the source's order; say
 // which are left out and why. Copies chapters, metadata, dispositions, rotation and HDR data; the

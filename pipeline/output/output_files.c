@@ -61,8 +61,8 @@ static void note_own(struct output_files *files, const char *name)
 static char *final_name(const struct output_files *files, const char *name)
 {
     size_t length = strlen(name);
-    bool temporary =
-        target_is_playlist(files->target) && length > 4 && !strcmp(name + length - 4, ".tmp");
+    bool temporary = destination_is_playlist(files->destination) && length > 4 &&
+                     !strcmp(name + length - 4, ".tmp");
     return strndup(name, temporary ? length - 4 : length);
 }
 
@@ -70,14 +70,15 @@ static char *final_name(const struct output_files *files, const char *name)
 
 static enum status check_name(const struct output_files *files, const char *name)
 {
-    const struct target *target = files->target;
+    const struct destination *destination = files->destination;
     if (av_strstart(name, "crypto:", NULL))
-        return fail(files->log, STATUS_USAGE, "%s: segments cannot be encrypted", target->shown);
+        return fail(files->log, STATUS_USAGE, "%s: segments cannot be encrypted",
+                    destination->shown);
     // The others are looked at before anything is opened, or when they get their names.
-    if (!target_is_playlist(target) || is_own(files, name))
+    if (!destination_is_playlist(destination) || is_own(files, name))
         return STATUS_OK;
-    enum status status = file_check(name, target->overwrite, files->log);
-    return status ? status : target_check_conflicts(target, name, files->log);
+    enum status status = file_check(name, destination->overwrite, files->log);
+    return status ? status : destination_check_conflicts(destination, name, files->log);
 }
 
 static enum status open_in(struct output_files *files, const char *name, struct file **file)
@@ -87,8 +88,8 @@ static enum status open_in(struct output_files *files, const char *name, struct 
         return STATUS_MEMORY;
     enum status status = check_name(files, final);
     // What it is in the end has been looked at.
-    bool playlist = target_is_playlist(files->target);
-    bool overwrite = files->target->overwrite ||
+    bool playlist = destination_is_playlist(files->destination);
+    bool overwrite = files->destination->overwrite ||
                      (playlist && (strcmp(name, final) != 0 || is_own(files, final)));
     if (!status)
         status = file_create(files->whole ? final : name, overwrite, files->log, files->stop, file);
@@ -217,7 +218,7 @@ static enum status check_held(const struct output_files *files)
 {
     enum status status = STATUS_OK;
     for (int k = 0; k < files->helds && !status; k++)
-        status = file_check(files->held[k].name, files->target->overwrite, files->log);
+        status = file_check(files->held[k].name, files->destination->overwrite, files->log);
     return status;
 }
 

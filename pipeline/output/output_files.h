@@ -22,7 +22,7 @@
 
 #include "pipeline/output/file.h"
 #include "base/stop.h"
-#include "pipeline/output/target.h"
+#include "pipeline/output/destination.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -32,7 +32,7 @@ enum { OPEN_FILES_MAX = 4, OWN_NAMES_MAX = 64 };
 struct output_files {
     const struct log *log;
     const struct stop *stop; // (optional)
-    const struct target *target;
+    const struct destination *destination;
     bool whole;   // all get their names at the end; set before the first is opened
     bool failed;  // one could not be written or named; the log has the sentence
     bool blocked; // ... by the disk, which may change

@@ -91,7 +91,7 @@ struct sink {
     atomic_bool absent;       // a stop left it without a picture; set by finish()
     enum AVPixelFormat pixel; // of what is written: of the frames, unless open() changes it
 
-    // Whether its files may be written, see target_check(). Before open(); NULL: it has none.
+    // Whether its files may be written, see destination_check(). Before open(); NULL: it has none.
     enum status (*check)(const struct sink *sink);
 
     // Open everything and write the header. Once.
@@ -143,7 +143,7 @@ struct sink_request {
     const char *pixfmt;                                    // (optional)
     enum sink_range range;                                 // ANY: what comes of the rest
     bool overwrite;
-    const struct path_conflicts *conflicts; // (optional) as of struct target_request
+    const struct path_conflicts *conflicts; // (optional) as of struct destination_request
     double open_timeout, stall_timeout;     // of connections, seconds
     int reconnects;                         // attempts in a row; below 0: for ever
     bool await_start;                       // as many when an address is not reached at first

@@ -156,7 +156,7 @@ static void choose_formats(struct encode_sink *self)
     formats->candidates = encoder_pixel_formats(self->codec);
     if (!strcmp(self->container->name, "yuv4mpegpipe"))
         formats->candidates = y4m_formats;
-    if (writer_target(self->writer[0])->kind == TARGET_DISPLAY)
+    if (writer_destination(self->writer[0])->kind == DESTINATION_DISPLAY)
         formats->candidates = window_formats;
     formats->natural = !formats->candidates;
     formats->wishes = encoder_wishes(self->codec);
@@ -174,7 +174,7 @@ static bool counts_frames(const AVOutputFormat *container)
 static bool wants_global_header(const struct encode_sink *self)
 {
     for (int k = 0; k < self->writers; k++)
-        if (writer_target(self->writer[k])->container->flags & AVFMT_GLOBALHEADER)
+        if (writer_destination(self->writer[k])->container->flags & AVFMT_GLOBALHEADER)
             return true;
     return false;
 }
@@ -183,8 +183,8 @@ static bool wants_global_header(const struct encode_sink *self)
 static bool is_joined_midway(const struct encode_sink *self)
 {
     for (int k = 0; k < self->writers; k++) {
-        const struct target *target = writer_target(self->writer[k]);
-        if (target->kind == TARGET_ADDRESS || target_is_playlist(target))
+        const struct destination *destination = writer_destination(self->writer[k]);
+        if (destination->kind == DESTINATION_ADDRESS || destination_is_playlist(destination))
             return true;
     }
     return false;
@@ -284,7 +284,7 @@ static enum status choose_pixel(struct encode_sink *self, AVFrame *shown)
 static bool all_carry_rotation(const struct encode_sink *self)
 {
     for (int k = 0; k < self->writers; k++)
-        if (!output_carries_rotation(writer_target(self->writer[k])->container))
+        if (!output_carries_rotation(writer_destination(self->writer[k])->container))
             return false;
     return true;
 }
@@ -351,8 +351,8 @@ static enum status describe(const struct encode_sink *self, AVCodecParameters **
 // before they are encoded, which is kinder to the picture.
 static bool skips(const struct encode_sink *self, const struct writer *writer)
 {
-    return self->video.live &&
-           (self->video.crowded || self->writers > 1 || target_is_live(writer_target(writer)));
+    return self->video.live && (self->video.crowded || self->writers > 1 ||
+                                destination_is_live(writer_destination(writer)));
 }
 
 static enum status open_writers(struct encode_sink *self)
@@ -433,7 +433,7 @@ static enum status renew_encoder(struct encode_sink *self, const AVFrame *frame)
 static bool is_all_segments(const struct encode_sink *self)
 {
     for (int k = 0; k < self->writers; k++)
-        if (writer_target(self->writer[k])->kind != TARGET_SEGMENTS)
+        if (writer_destination(self->writer[k])->kind != DESTINATION_SEGMENTS)
             return false;
     return true;
 }
@@ -602,7 +602,7 @@ static void discard_outputs(struct encode_sink *self)
     for (int k = 0; k < self->writers; k++) {
         log_print(self->log, LOG_WARNING,
                   "stopped before the encoder gave its first frame: there is no output %s",
-                  writer_target(self->writer[k])->shown);
+                  writer_destination(self->writer[k])->shown);
         writer_discard(self->writer[k]);
     }
 }
@@ -644,13 +644,13 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
     const struct encode_sink *self = (const struct encode_sink *)sink;
     int count = self->writers < most ? self->writers : most;
     for (int k = 0; k < count; k++) {
-        const struct target *target = writer_target(self->writer[k]);
+        const struct destination *destination = writer_destination(self->writer[k]);
         struct writer_figures figures;
         writer_figures(self->writer[k], &figures);
         list[k] = (struct sink_output){
-            .name = target->shown,
+            .name = destination->shown,
             .encoder = self->codec->name,
-            .container = target->container->name,
+            .container = destination->container->name,
             .frames = figures.packets,
             .dropped = figures.skipped,
             .unwatched = sink->one_frame ? 0 : sink->unwanted,
@@ -677,7 +677,7 @@ static enum status check(const struct sink *sink)
     const struct encode_sink *self = (const struct encode_sink *)sink;
     enum status status = STATUS_OK;
     for (int k = 0; k < self->writers && !status; k++)
-        status = target_check(writer_target(self->writer[k]), self->log);
+        status = destination_check(writer_destination(self->writer[k]), self->log);
     return status;
 }
 
@@ -711,7 +711,7 @@ static bool is_same(const AVDictionary *a, const AVDictionary *b)
 // What a window or a page gets is for eyes that are there, and too large or too poor to be kept.
 static bool is_for_show(const struct encode_sink *self)
 {
-    return writer_target(self->writer[0])->kind >= TARGET_DISPLAY;
+    return writer_destination(self->writer[0])->kind >= DESTINATION_DISPLAY;
 }
 
 static bool asks_the_same(const struct encode_sink *self, const struct encode_sink *other)
@@ -760,18 +760,19 @@ static enum status create_writer(struct encode_sink *self, const struct sink_req
 
 static enum status choose_encoder(struct encode_sink *self, const struct sink_request *request)
 {
-    const struct target *target = writer_target(self->writer[0]);
+    const struct destination *destination = writer_destination(self->writer[0]);
     AVDictionary *muxer_options = NULL;
-    self->container = target->container;
-    self->one_a_file = target_is_images(target);
-    self->codec = encoder_find(request->encoder, target->container, target->name, self->log);
+    self->container = destination->container;
+    self->one_a_file = destination_is_images(destination);
+    self->codec =
+        encoder_find(request->encoder, destination->container, destination->name, self->log);
     if (!self->codec)
         return STATUS_USAGE;
     self->codec_named = request->encoder;
     self->base.encoder = self->codec->name;
-    self->base.container = target->container->name;
-    self->base.one_frame = self->one_a_file && !name_is_sequence(target->name);
-    self->base.is_live = target_is_live(target);
+    self->base.container = destination->container->name;
+    self->base.one_frame = self->one_a_file && !name_is_sequence(destination->name);
+    self->base.is_live = destination_is_live(destination);
     choose_formats(self);
     enum status status = sink_ask(&self->base, request, self->codec->name, self->log);
     if (!status)

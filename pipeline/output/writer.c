@@ -25,7 +25,7 @@ struct change {
 struct writer {
     const struct log *log;
     const struct stop *stop;
-    struct target target;
+    struct destination destination;
     struct delivery *delivery;
     AVDictionary *options;
 
@@ -71,7 +71,7 @@ enum status writer_create(const struct writer_request *request, const struct log
     struct writer *made = *writer;
     if (!made)
         return STATUS_MEMORY;
-    struct target_request target = {
+    struct destination_request destination = {
         .name = request->name,
         .format = request->format,
         .overwrite = request->overwrite,
@@ -81,7 +81,7 @@ enum status writer_create(const struct writer_request *request, const struct log
     struct delivery_request delivery = {
         .log = log,
         .stop = stop,
-        .target = &made->target,
+        .destination = &made->destination,
         .open_ns = (int64_t)(request->open_timeout * (double)second_ns),
         .stall_ns = (int64_t)(request->stall_timeout * (double)second_ns),
         .reconnects = request->reconnects,
@@ -89,7 +89,7 @@ enum status writer_create(const struct writer_request *request, const struct log
     made->log = log;
     made->stop = stop;
     monitor_init(&made->lock);
-    enum status status = target_init(&target, log, &made->target);
+    enum status status = destination_init(&destination, log, &made->destination);
     if (!status)
         status = delivery_create(&delivery, &made->delivery);
     if (!status && av_dict_copy(&made->options, request->options, 0) < 0)
@@ -99,9 +99,9 @@ enum status writer_create(const struct writer_request *request, const struct log
     return status;
 }
 
-const struct target *writer_target(const struct writer *writer)
+const struct destination *writer_destination(const struct writer *writer)
 {
-    return &writer->target;
+    return &writer->destination;
 }
 
 void writer_set_options(struct writer *writer, AVDictionary **options)
@@ -130,7 +130,7 @@ static void take_change(struct writer *writer)
 static void note_skipped(struct writer *writer)
 {
     writer->skipped++;
-    writer->missing += writer->target.kind == TARGET_SEGMENTS;
+    writer->missing += writer->destination.kind == DESTINATION_SEGMENTS;
 }
 
 // A packet that comes while nothing can be written.
@@ -411,7 +411,7 @@ void writer_finish(struct writer *writer, bool cut)
     monitor_unlock(&writer->lock);
     writer->finish_ns = meter_now_ns();
     if (!writer->delivery->connected) // nobody is there to part from
-        writer->delivery->guard.over = target_is_live(&writer->target);
+        writer->delivery->guard.over = destination_is_live(&writer->destination);
     decide(writer, true);
 }
 
@@ -425,7 +425,7 @@ void writer_discard(struct writer *writer)
 // Nobody ever watched: no output came of it.
 static bool is_unheard(const struct writer *writer)
 {
-    return writer->target.kind == TARGET_ADDRESS && !writer->delivery->connects &&
+    return writer->destination.kind == DESTINATION_ADDRESS && !writer->delivery->connects &&
            !status_is_failure((enum status)writer->status);
 }
 
@@ -435,7 +435,7 @@ static int64_t patience_end_ns(const struct writer *writer)
 {
     const struct stop *stop = writer->stop;
     int64_t until_ns = writer->finish_ns + second_ns;
-    if (!target_is_live(&writer->target))
+    if (!destination_is_live(&writer->destination))
         return INT64_MAX;
     if (!stop || !stop->asked)
         return until_ns;
@@ -452,7 +452,7 @@ enum status writer_join(struct writer *writer)
     }
     if (is_unheard(writer) && !writer->discarding)
         writer->status =
-            fail(writer->log, STATUS_OUTPUT, "%s was never reached", writer->target.shown);
+            fail(writer->log, STATUS_OUTPUT, "%s was never reached", writer->destination.shown);
     enum status status = (enum status)writer->status;
     return status_is_failure(status) ? status : STATUS_OK;
 }
@@ -476,7 +476,7 @@ void writer_destroy(struct writer **writer)
         free_change(change);
     }
     av_dict_free(&old->options);
-    target_finish(&old->target);
+    destination_finish(&old->destination);
     monitor_finish(&old->lock);
     free(old);
     *writer = NULL;

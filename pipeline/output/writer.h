@@ -14,16 +14,16 @@
 #include <stdint.h>
 
 #include "pipeline/output/output.h"
-#include "pipeline/output/target.h"
+#include "pipeline/output/destination.h"
 #include "base/stop.h"
 #include "base/log.h"
 #include "base/status.h"
 
 struct writer_request {
-    const char *name, *format; // as of struct target_request
+    const char *name, *format; // as of struct destination_request
     bool overwrite;
     double segment;                         // seconds
-    const struct path_conflicts *conflicts; // (optional) as of struct target_request
+    const struct path_conflicts *conflicts; // (optional) as of struct destination_request
     const AVDictionary *options;            // (optional) of the muxer
     double open_timeout;                    // seconds that connecting may take
     double stall_timeout;                   // seconds that writing a packet may take
@@ -42,7 +42,7 @@ enum status writer_create(const struct writer_request *request, const struct log
 // fine.
 void writer_destroy(struct writer **writer);
 
-const struct target *writer_target(const struct writer *writer);
+const struct destination *writer_destination(const struct writer *writer);
 
 // Options for the muxer, before writer_open(). Takes the dictionary.
 void writer_set_options(struct writer *writer, AVDictionary **options);

@@ -15,11 +15,17 @@
 #include "base/log.h"
 #include "base/status.h"
 
-enum target_kind { TARGET_FILE, TARGET_SEGMENTS, TARGET_ADDRESS, TARGET_DISPLAY, TARGET_PAGE };
+enum destination_kind {
+    DESTINATION_FILE,
+    DESTINATION_SEGMENTS,
+    DESTINATION_ADDRESS,
+    DESTINATION_DISPLAY,
+    DESTINATION_PAGE
+};
 
 struct path_conflicts;
 
-struct target_request {
+struct destination_request {
     const char *name;
     const char *format; // (optional) FFmpeg's name of a muxer
     bool overwrite;
@@ -27,8 +33,8 @@ struct target_request {
     const struct path_conflicts *conflicts; // (optional) of what else the job reads and writes
 };
 
-struct target {
-    enum target_kind kind;
+struct destination {
+    enum destination_kind kind;
     char *name;  // what follows a prefix like "display:"
     char *shown; // the name as it was given, without secrets
     const AVOutputFormat *container;
@@ -38,42 +44,42 @@ struct target {
 };
 
 // Find out. STATUS_USAGE with a sentence for what does not exist or does not fit. Creates nothing.
-// target_finish() in either case.
-enum status target_init(const struct target_request *request, const struct log *log,
-                        struct target *target);
+// destination_finish() in either case.
+enum status destination_init(const struct destination_request *request, const struct log *log,
+                             struct destination *destination);
 
 // Whether it may be written: STATUS_OUTPUT with a sentence for folders that are not there and files
 // that must not be replaced. Makes the folders of segments, no file.
-enum status target_check(const struct target *target, const struct log *log);
+enum status destination_check(const struct destination *destination, const struct log *log);
 
-void target_finish(struct target *target);
+void destination_finish(struct destination *destination);
 
 // Whether it is somewhere that others watch while it is written, so that nothing may wait and all
 // goes at the source's own pace.
-static inline bool target_is_live(const struct target *target)
+static inline bool destination_is_live(const struct destination *destination)
 {
-    return target->kind >= TARGET_ADDRESS;
+    return destination->kind >= DESTINATION_ADDRESS;
 }
 
 // Whether the muxer writes images, one a file; and whether a name stands for several.
-bool target_is_images(const struct target *target);
+bool destination_is_images(const struct destination *destination);
 bool name_is_sequence(const char *name);
 
-// Whether a file that the target turns out to be made of is nothing else that the job reads or
+// Whether a file that the destination turns out to be made of is nothing else that the job reads or
 // writes; else STATUS_USAGE with a sentence.
-enum status target_check_conflicts(const struct target *target, const char *name,
-                                   const struct log *log);
+enum status destination_check_conflicts(const struct destination *destination, const char *name,
+                                        const struct log *log);
 
 // Whether a playlist is written, of segments beside it.
-bool target_is_playlist(const struct target *target);
+bool destination_is_playlist(const struct destination *destination);
 
 // The name of a segment, freed by the caller (free()); NULL without memory. A name with strftime(3)
 // conversions is filled in, another gets "-20261121-173000" before its extension: the local time
 // `wall_s`, or "-001000" for `media_us` when `wall_s` is negative. `number` above 0 is added behind
 // that, where the name is taken.
-char *target_segment_name(const struct target *target, int64_t wall_s, int64_t media_us,
-                          int number);
+char *destination_segment_name(const struct destination *destination, int64_t wall_s,
+                               int64_t media_us, int number);
 
 // Make the folders of a segment's name, where the time is part of them. What fails is told where
 // the file is made.
-void target_make_folders(const struct target *target, const char *name);
+void destination_make_folders(const struct destination *destination, const char *name);

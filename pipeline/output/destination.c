@@ -1,0 +1,284 @@
+#define _GNU_SOURCE
+#include "pipeline/output/destination.h"
+
+#include <libavutil/avstring.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/output/path_conflicts.h"
+#include "pipeline/output/file.h"
+#include "pipeline/ffmpeg/names.h"
+#include "pipeline/output/window.h"
+
+static const int64_t segment_least_us = 100000;
+
+// ---- containers ----
+
+static enum status find_container(const char *format, const char *file, const struct log *log,
+                                  const AVOutputFormat **container)
+{
+    if (!format && !strcmp(file, "-"))
+        return fail(log, STATUS_USAGE, "standard output needs a format: -F y4m, -F matroska, ...");
+    format = name_of_format(format);
+    *container = av_guess_format(format, format ? NULL : file, NULL);
+    if (*container)
+        return STATUS_OK;
+    struct stat about;
+    if (!format && !stat(file, &about) && S_ISDIR(about.st_mode))
+        return fail(log, STATUS_USAGE, "%s is a folder; name a file in it, as in %s%sout.mp4", file,
+                    file, file[strlen(file) - 1] == '/' ? "" : "/");
+    if (!format && (!strcmp(file, "null") || !strcmp(file, "hash") || !strcmp(file, "display")))
+        return fail(log, STATUS_USAGE, "the output '%s' has no extension; did you mean %s:%s?",
+                    file, file, *file == 'h' ? "-" : "");
+    if (format)
+        return fail(log, STATUS_USAGE,
+                    "there is no output format '%s'; 'ffmpeg -muxers' lists them", format);
+    return fail(log, STATUS_USAGE,
+                "the extension of %s says no format that this FFmpeg writes; "
+                "name one by -F, as in -F matroska",
+                file);
+}
+
+// What servers expect in an address of this scheme; NULL: none that can be published to.
+static const char *format_of_scheme(const char *name)
+{
+    static const struct {
+        const char *schemes, *format;
+    } known[] = {
+        {"rtsp,rtsps", "rtsp"},
+        {"rtmp,rtmps,rtmpt,rtmpe,rtmpte,rtmpts", "flv"},
+        {"srt,udp,tcp", "mpegts"},
+        {"rtp", "rtp_mpegts"},
+    };
+    char scheme[16];
+    snprintf(scheme, sizeof scheme, "%.*s", (int)strcspn(name, ":"), name);
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if (av_match_name(scheme, known[k].schemes))
+            return known[k].format;
+    return NULL;
+}
+
+// ---- kinds ----
+
+static enum status find_address(struct destination *destination,
+                                const struct destination_request *request, const struct log *log)
+{
+    const char *usual = format_of_scheme(request->name);
+    destination->kind = DESTINATION_ADDRESS;
+    if (!usual)
+        return fail(log, STATUS_USAGE,
+                    "%s cannot be published to; rtsp, rtmp, srt, udp, rtp and tcp addresses can",
+                    destination->shown);
+    return find_container(request->format ? request->format : usual, request->name, log,
+                          &destination->container);
+}
+
+// Without any of them SDL may draw where nobody sees it.
+static bool has_screen(void)
+{
+    return getenv("DISPLAY") || getenv("WAYLAND_DISPLAY") || getenv("SDL_VIDEODRIVER");
+}
+
+static enum status find_display(struct destination *destination, const struct log *log)
+{
+    destination->kind = DESTINATION_DISPLAY;
+    if (!has_screen())
+        return fail(log, STATUS_OUTPUT,
+                    "%s needs a screen; neither DISPLAY nor WAYLAND_DISPLAY names one",
+                    destination->shown);
+    enum status status = window_check(destination->shown, log);
+    return status ? status : find_container("rawvideo", "", log, &destination->container);
+}
+
+static enum status find_page(struct destination *destination, const struct log *log)
+{
+    destination->kind = DESTINATION_PAGE;
+    if (!*destination->name)
+        return fail(log, STATUS_USAGE, "mjpeg: needs an address to listen on, as in mjpeg:8080");
+    return find_container("mjpeg", "", log, &destination->container);
+}
+
+static enum status check_file(const struct destination *destination, const struct log *log)
+{
+    char first[4096];
+    int count;
+    if (!destination_is_images(destination) || !name_is_sequence(destination->name))
+        return file_check(destination->name, destination->overwrite, log);
+    // One that is there already would be in the way once its number comes.
+    int number = name_first_number(destination->name, &count);
+    av_get_frame_filename2(first, sizeof first, destination->name, number < 0 ? 1 : number,
+                           AV_FRAME_FILENAME_FLAGS_MULTIPLE);
+    return file_check(first, destination->overwrite, log);
+}
+
+static enum status check_segments(const struct destination *destination, const struct log *log)
+{
+    if (destination->segment_us < segment_least_us)
+        return fail(log, STATUS_USAGE, "segments of %s would be too short; they take %g s or more",
+                    destination->shown, (double)segment_least_us / AV_TIME_BASE);
+    if (destination_is_playlist(destination))
+        return fail(log, STATUS_USAGE,
+                    "--segment: the playlist %s has segments already; --option %s=SECONDS says how "
+                    "long they are",
+                    destination->shown,
+                    strcmp(destination->container->name, "dash") ? "hls_time" : "seg_duration");
+    if (!strcmp(destination->name, "-") || destination_is_images(destination) ||
+        destination_is_playlist(destination))
+        return fail(log, STATUS_USAGE, "%s cannot be written in segments", destination->shown);
+    if (name_is_sequence(destination->name))
+        return fail(log, STATUS_USAGE,
+                    "%s numbers images; segments are named by the time, as in out-%%H%%M.mkv",
+                    destination->shown);
+    return STATUS_OK;
+}
+
+// The folder of a playlist, which the segments fill: the last part of its name is made.
+static void make_folder(const char *name)
+{
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", name);
+    char *slash = strrchr(folder, '/');
+    if (!slash || slash == folder)
+        return;
+    *slash = 0;
+    mkdir(folder, 0777);
+}
+
+static enum status check_segment(const struct destination *destination, const struct log *log)
+{
+    char *name = destination_segment_name(destination, (int64_t)time(NULL), 0, 0);
+    if (name)
+        destination_make_folders(destination, name);
+    enum status status = name ? file_check(name, true, log) : STATUS_MEMORY;
+    free(name);
+    return status;
+}
+
+enum status destination_check(const struct destination *destination, const struct log *log)
+{
+    if (destination->kind == DESTINATION_SEGMENTS)
+        return check_segment(destination, log);
+    if (destination->kind != DESTINATION_FILE)
+        return STATUS_OK;
+    if (destination_is_playlist(destination))
+        make_folder(destination->name);
+    return check_file(destination, log);
+}
+
+static enum status find_file(struct destination *destination,
+                             const struct destination_request *request, const struct log *log)
+{
+    destination->kind = request->segment > 0 ? DESTINATION_SEGMENTS : DESTINATION_FILE;
+    destination->segment_us = (int64_t)(request->segment * AV_TIME_BASE);
+    enum status status =
+        find_container(request->format, destination->name, log, &destination->container);
+    if (status)
+        return status;
+    return destination->kind == DESTINATION_FILE ? STATUS_OK : check_segments(destination, log);
+}
+
+enum status destination_init(const struct destination_request *request, const struct log *log,
+                             struct destination *destination)
+{
+    const char *name = request->name;
+    char shown[4300];
+    bool display = av_strstart(request->name, "display:", &name);
+    bool page = !display && av_strstart(request->name, "mjpeg:", &name);
+    name_without_secrets(request->name, shown, sizeof shown);
+    *destination = (struct destination){.name = strdup(name),
+                                        .shown = strdup(shown),
+                                        .overwrite = request->overwrite,
+                                        .conflicts = request->conflicts};
+    if (!destination->name || !destination->shown)
+        return STATUS_MEMORY;
+    if ((display || page) && request->format)
+        return fail(log, STATUS_USAGE, "-F is for files and addresses; %s has its own format",
+                    destination->shown);
+    bool address = !display && !page && name_is_url(request->name);
+    if ((display || page || address) && request->segment > 0)
+        return fail(log, STATUS_USAGE, "--segment is for files; %s is none", destination->shown);
+    if (display)
+        return find_display(destination, log);
+    if (page)
+        return find_page(destination, log);
+    return address ? find_address(destination, request, log) : find_file(destination, request, log);
+}
+
+void destination_finish(struct destination *destination)
+{
+    free(destination->name);
+    free(destination->shown);
+    *destination = (struct destination){0};
+}
+
+bool destination_is_images(const struct destination *destination)
+{
+    return !strcmp(destination->container->name, "image2");
+}
+
+enum status destination_check_conflicts(const struct destination *destination, const char *name,
+                                        const struct log *log)
+{
+    return destination->conflicts && !names_are_same(name, destination->name)
+               ? path_conflicts_check_file(destination->conflicts, name, log)
+               : STATUS_OK;
+}
+
+bool destination_is_playlist(const struct destination *destination)
+{
+    return av_match_name(destination->container->name, "hls,dash");
+}
+
+bool name_is_sequence(const char *name)
+{
+    char first[4096];
+    return av_get_frame_filename2(first, sizeof first, name, 1, AV_FRAME_FILENAME_FLAGS_MULTIPLE) >=
+           0;
+}
+
+// ---- segments ----
+
+char *destination_segment_name(const struct destination *destination, int64_t wall_s,
+                               int64_t media_us, int number)
+{
+    char pattern[4096], stamped[4096], *made;
+    const char *slash = strrchr(destination->name, '/'), *dot = strrchr(destination->name, '.');
+    size_t stem = dot && (!slash || dot > slash + 1) ? (size_t)(dot - destination->name)
+                                                     : strlen(destination->name);
+    int64_t media_s = media_us / AV_TIME_BASE;
+    time_t at = (time_t)(wall_s < 0 ? media_s : wall_s);
+    struct tm broken = {0};
+    if (wall_s < 0)
+        gmtime_r(&at, &broken);
+    else
+        localtime_r(&at, &broken);
+    if (strchr(destination->name, '%'))
+        snprintf(pattern, sizeof pattern, "%.*s", (int)stem, destination->name);
+    else if (wall_s < 0)
+        snprintf(pattern, sizeof pattern, "%.*s-%02lld%02d%02d", (int)stem, destination->name,
+                 (long long)(media_s / 3600), (int)(media_s / 60 % 60), (int)(media_s % 60));
+    else
+        snprintf(pattern, sizeof pattern, "%.*s-%%Y%%m%%d-%%H%%M%%S", (int)stem, destination->name);
+    if (!strftime(stamped, sizeof stamped, pattern, &broken))
+        return NULL;
+    bool failed = number > 0
+                      ? asprintf(&made, "%s-%d%s", stamped, number, destination->name + stem) < 0
+                      : asprintf(&made, "%s%s", stamped, destination->name + stem) < 0;
+    return failed ? NULL : made;
+}
+
+void destination_make_folders(const struct destination *destination, const char *name)
+{
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", name);
+    char *slash = strchr(destination->name, '%') && *folder ? strchr(folder + 1, '/') : NULL;
+    for (; slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(folder, 0777);
+        *slash = '/';
+    }
+}
