@@ -825,7 +825,7 @@ static enum status write_snapshot(struct sluice_job *job, const struct sink_requ
         status = fail(log, STATUS_USAGE, "%s is no name of an image, as snapshot.png is", file);
     video.first = frame;
     video.live = false;
-    video.watch = (struct writer_watch){0};
+    video.watch = (struct mux_thread_watch){0};
     if (!status)
         status = sink->open(sink, &video);
     if (!status)

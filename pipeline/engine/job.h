@@ -1,6 +1,6 @@
 // A job from the inside: what its threads share.
 //
-//   demux --packets--> decode --frames--> submit ==ring==> encode --> sink: its writers' threads
+//   demux --packets--> decode --frames--> submit ==ring==> encode --> sink: its mux threads
 //     \______________________ packets of other streams _______________/
 //
 // Each thread is one file with one loop. A thread that ends finishes what it writes to and cancels

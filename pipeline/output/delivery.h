@@ -1,4 +1,5 @@
-// How a writer's packets reach their destination: what differs between the kinds of destination.
+// How a mux thread's packets reach their destination: what differs between the kinds of
+// destination.
 //
 //   kind                what is written                                     file
 //   FILE                one output, from the first packet to the last       delivery_file.c
@@ -7,7 +8,7 @@
 //   DISPLAY             pictures in a window                                delivery_window.c
 //   PAGE                the newest picture, to whoever looks                delivery_page.c
 //
-// Thread-safety: whoever creates it opens it; from then on it is the writer's thread's, except for
+// Thread-safety: whoever creates it opens it; from then on it is the mux thread's, except for
 // what says otherwise.
 #pragma once
 
@@ -42,7 +43,7 @@ struct delivery {
     int video;   // the filtered stream of the source
     bool *wants; // by stream of the source
 
-    // ---- the writer's thread's ----
+    // ---- the mux thread's ----
     struct output *output;   // NULL: a connection that does not stand, a window or a page
     bool away;               // nothing can be written now, attempt() is wanted
     int64_t next_attempt_ns; // when
@@ -54,7 +55,7 @@ struct delivery {
     _Atomic int64_t bytes, files, connects;
     _Atomic int64_t unsafe; // packets of video that were written and may not be on the disk yet
     _Atomic int64_t lost;   // ... and never got there
-    int64_t closed_bytes;   // of outputs before this one; the writer's thread's
+    int64_t closed_bytes;   // of outputs before this one; the mux thread's
 
     // Find out which streams go in, and begin where that needs nobody else. `streams` is needed
     // until it returns.
@@ -79,7 +80,7 @@ struct delivery {
     // Make it whole.
     enum status (*finish)(struct delivery *delivery);
 
-    // It is over, one way or the other, in the writer's thread. NULL: nothing is to be done then.
+    // It is over, one way or the other, in the mux thread. NULL: nothing is to be done then.
     void (*close)(struct delivery *delivery);
 
     // Free what the kind has beyond this. NULL: nothing.

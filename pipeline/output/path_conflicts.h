@@ -1,4 +1,4 @@
-// Which files a job reads and writes: what one writer writes no other may, nor may it be read.
+// Which files a job reads and writes: what one output writes no other may, nor may it be read.
 //
 // Thread-safety: adding is for one thread, before the job runs; the checks are for any, then.
 #pragma once

@@ -1,7 +1,7 @@
 // Where filtered frames go.
 //
 //   kind     what it is                                                       file
-//   encode   one encoder; what it makes goes to one or more writers           sink_encode.c
+//   encode   one encoder; what it makes goes to one or more mux threads           sink_encode.c
 //   hash     a list of hashes                                                 sink_hash.c
 //   null     nowhere                                                          sink_null.c
 //   tee      several of these, each with a thread of its own                  sink_tee.c
@@ -15,7 +15,7 @@
 #include "base/meter.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "base/stop.h"
-#include "pipeline/output/writer.h"
+#include "pipeline/output/mux_thread.h"
 #include "plan/program.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -41,19 +41,19 @@ static inline bool sink_is_asked(const struct sink_formats *formats)
 
 // What is known when the first frame has been filtered.
 struct sink_video {
-    const char *name;            // of the source, without secrets; it outlives the sink
-    const AVFormatContext *from; // what the source holds: streams, chapters, tags
-    int stream;                  // the one of them that is filtered
-    bool live;                   // it plays in its own time
-    const AVFrame *first;        // size, pixel format, tags, side data
-    AVFrame *const *tee;         // the same of each tee's picture
-    AVRational time_base;        // of frames
-    AVRational frame_rate;       // {0}: unknown
-    int64_t shift;               // microseconds by which timestamps move back
-    int64_t end;                 // where the video ends before its input does, before the shift
-    bool crowded;                // there are other outputs, which nothing may hold up
-    bool silent;                 // another one tells what is true of all
-    struct writer_watch watch;   // told of the first output's packets
+    const char *name;              // of the source, without secrets; it outlives the sink
+    const AVFormatContext *from;   // what the source holds: streams, chapters, tags
+    int stream;                    // the one of them that is filtered
+    bool live;                     // it plays in its own time
+    const AVFrame *first;          // size, pixel format, tags, side data
+    AVFrame *const *tee;           // the same of each tee's picture
+    AVRational time_base;          // of frames
+    AVRational frame_rate;         // {0}: unknown
+    int64_t shift;                 // microseconds by which timestamps move back
+    int64_t end;                   // where the video ends before its input does, before the shift
+    bool crowded;                  // there are other outputs, which nothing may hold up
+    bool silent;                   // another one tells what is true of all
+    struct mux_thread_watch watch; // told of the first output's packets
     // Whether a frame that has waited is too old to be begun with. NULL: none ever is. Any thread.
     bool (*is_late)(void *opaque, const AVFrame *frame);
     void *opaque;

@@ -1,4 +1,4 @@
-// The sink that encodes: an encoder, and the writers that its packets go to.
+// The sink that encodes: an encoder, and the mux threads that its packets go to.
 #include <libavutil/avstring.h>
 #include <libavutil/opt.h>
 #include <libavutil/pixdesc.h>
@@ -24,8 +24,8 @@ struct encode_sink {
     AVDictionary *encoder_options;
     const AVOutputFormat *container; // of the first output
     bool one_a_file;                 // it writes images
-    struct writer *writer[MAX_OUTPUTS];
-    int writers;
+    struct mux_thread *mux[MAX_OUTPUTS];
+    int muxes;
     struct encoder *encoder;
     struct sink_video video;
     int stream; // of the source: the filtered one
@@ -156,7 +156,7 @@ static void choose_formats(struct encode_sink *self)
     formats->candidates = encoder_pixel_formats(self->codec);
     if (!strcmp(self->container->name, "yuv4mpegpipe"))
         formats->candidates = y4m_formats;
-    if (writer_destination(self->writer[0])->kind == DESTINATION_DISPLAY)
+    if (mux_thread_destination(self->mux[0])->kind == DESTINATION_DISPLAY)
         formats->candidates = window_formats;
     formats->natural = !formats->candidates;
     formats->wishes = encoder_wishes(self->codec);
@@ -173,8 +173,8 @@ static bool counts_frames(const AVOutputFormat *container)
 
 static bool wants_global_header(const struct encode_sink *self)
 {
-    for (int k = 0; k < self->writers; k++)
-        if (writer_destination(self->writer[k])->container->flags & AVFMT_GLOBALHEADER)
+    for (int k = 0; k < self->muxes; k++)
+        if (mux_thread_destination(self->mux[k])->container->flags & AVFMT_GLOBALHEADER)
             return true;
     return false;
 }
@@ -182,8 +182,8 @@ static bool wants_global_header(const struct encode_sink *self)
 // Whoever begins to watch waits for a key frame.
 static bool is_joined_midway(const struct encode_sink *self)
 {
-    for (int k = 0; k < self->writers; k++) {
-        const struct destination *destination = writer_destination(self->writer[k]);
+    for (int k = 0; k < self->muxes; k++) {
+        const struct destination *destination = mux_thread_destination(self->mux[k]);
         if (destination->kind == DESTINATION_ADDRESS || destination_is_playlist(destination))
             return true;
     }
@@ -283,8 +283,8 @@ static enum status choose_pixel(struct encode_sink *self, AVFrame *shown)
 
 static bool all_carry_rotation(const struct encode_sink *self)
 {
-    for (int k = 0; k < self->writers; k++)
-        if (!output_carries_rotation(writer_destination(self->writer[k])->container))
+    for (int k = 0; k < self->muxes; k++)
+        if (!output_carries_rotation(mux_thread_destination(self->mux[k])->container))
             return false;
     return true;
 }
@@ -322,7 +322,7 @@ static void choose_turn(struct encode_sink *self, AVFrame *shown)
     }
 }
 
-// What the encoder makes, for writers. `codec` is freed by the caller.
+// What the encoder makes, for mux threads. `codec` is freed by the caller.
 static enum status describe(const struct encode_sink *self, AVCodecParameters **codec,
                             struct output_streams *streams)
 {
@@ -349,22 +349,22 @@ static enum status describe(const struct encode_sink *self, AVCodecParameters **
 
 // A live source waits for nobody, but for the one file that there is: frames are then dropped
 // before they are encoded, which is kinder to the picture.
-static bool skips(const struct encode_sink *self, const struct writer *writer)
+static bool skips(const struct encode_sink *self, const struct mux_thread *mux)
 {
-    return self->video.live && (self->video.crowded || self->writers > 1 ||
-                                destination_is_live(writer_destination(writer)));
+    return self->video.live && (self->video.crowded || self->muxes > 1 ||
+                                destination_is_live(mux_thread_destination(mux)));
 }
 
-static enum status open_writers(struct encode_sink *self)
+static enum status open_muxes(struct encode_sink *self)
 {
     AVCodecParameters *codec;
-    struct writer_opening opening = {.watch = self->video.watch};
+    struct mux_thread_opening opening = {.watch = self->video.watch};
     enum status status = describe(self, &codec, &opening.streams);
-    for (int k = 0; k < self->writers && !status; k++) {
-        opening.skips = skips(self, self->writer[k]);
-        opening.must_connect = !self->video.crowded && self->writers == 1 && !self->await_start;
-        status = writer_open(self->writer[k], &opening);
-        opening.watch = (struct writer_watch){0};
+    for (int k = 0; k < self->muxes && !status; k++) {
+        opening.skips = skips(self, self->mux[k]);
+        opening.must_connect = !self->video.crowded && self->muxes == 1 && !self->await_start;
+        status = mux_thread_open(self->mux[k], &opening);
+        opening.watch = (struct mux_thread_watch){0};
     }
     avcodec_parameters_free(&codec);
     return status;
@@ -380,18 +380,18 @@ static enum status open(struct sink *sink, const struct sink_video *video)
     enum status status = choose_pixel(self, &shown);
     if (!status)
         status = open_encoder(self, &shown);
-    return status ? status : open_writers(self);
+    return status ? status : open_muxes(self);
 }
 
-// Give a packet to all writers. The first failure, where none of them takes it.
+// Give a packet to all mux threads. The first failure, where none of them takes it.
 static enum status push(struct encode_sink *self, const AVPacket *packet, bool other)
 {
     enum status first = STATUS_OK;
     int taken = 0;
-    for (int k = 0; k < self->writers; k++) {
-        if (other && !writer_wants(self->writer[k], packet->stream_index))
+    for (int k = 0; k < self->muxes; k++) {
+        if (other && !mux_thread_wants(self->mux[k], packet->stream_index))
             continue;
-        enum status status = writer_push(self->writer[k], packet);
+        enum status status = mux_thread_push(self->mux[k], packet);
         taken += !status;
         first = first ? first : status;
     }
@@ -432,8 +432,8 @@ static enum status renew_encoder(struct encode_sink *self, const AVFrame *frame)
 
 static bool is_all_segments(const struct encode_sink *self)
 {
-    for (int k = 0; k < self->writers; k++)
-        if (writer_destination(self->writer[k])->kind != DESTINATION_SEGMENTS)
+    for (int k = 0; k < self->muxes; k++)
+        if (mux_thread_destination(self->mux[k])->kind != DESTINATION_SEGMENTS)
             return false;
     return true;
 }
@@ -448,8 +448,8 @@ static enum status change_segment(struct encode_sink *self, const AVFrame *frame
     enum status status = renew_encoder(self, frame);
     if (!status)
         status = describe(self, &codec, &streams);
-    for (int k = 0; k < self->writers && !status; k++)
-        status = writer_change(self->writer[k], &streams);
+    for (int k = 0; k < self->muxes && !status; k++)
+        status = mux_thread_change(self->mux[k], &streams);
     avcodec_parameters_free(&codec);
     return status;
 }
@@ -516,8 +516,8 @@ static bool wants_key(struct encode_sink *self, const AVFrame *frame)
 {
     int64_t pts_us = av_rescale_q(frame->pts, self->video.time_base, AV_TIME_BASE_Q);
     bool wants = false;
-    for (int k = 0; k < self->writers; k++)
-        wants |= writer_takes_key(self->writer[k], pts_us);
+    for (int k = 0; k < self->muxes; k++)
+        wants |= mux_thread_takes_key(self->mux[k], pts_us);
     return wants;
 }
 
@@ -547,8 +547,8 @@ static bool is_idle(struct encode_sink *self)
 {
     const int64_t second_ns = 1000 * INT64_C(1000000);
     int64_t now_ns = meter_now_ns();
-    for (int k = 0; k < self->writers; k++)
-        if (!writer_is_idle(self->writer[k]))
+    for (int k = 0; k < self->muxes; k++)
+        if (!mux_thread_is_idle(self->mux[k]))
             return false;
     if (now_ns - self->seen_ns < second_ns)
         return true;
@@ -579,8 +579,8 @@ static enum status write(struct sink *sink, AVFrame *frame)
 static bool wants(const struct sink *sink, int stream)
 {
     const struct encode_sink *self = (const struct encode_sink *)sink;
-    for (int k = 0; k < self->writers; k++)
-        if (writer_wants(self->writer[k], stream))
+    for (int k = 0; k < self->muxes; k++)
+        if (mux_thread_wants(self->mux[k], stream))
             return true;
     return false;
 }
@@ -593,17 +593,17 @@ static enum status carry(struct sink *sink, const AVPacket *packet)
 static void cancel(struct sink *sink)
 {
     struct encode_sink *self = (struct encode_sink *)sink;
-    for (int k = 0; k < self->writers; k++)
-        writer_cancel(self->writer[k]);
+    for (int k = 0; k < self->muxes; k++)
+        mux_thread_cancel(self->mux[k]);
 }
 
 static void discard_outputs(struct encode_sink *self)
 {
-    for (int k = 0; k < self->writers; k++) {
+    for (int k = 0; k < self->muxes; k++) {
         log_print(self->log, LOG_WARNING,
                   "stopped before the encoder gave its first frame: there is no output %s",
-                  writer_destination(self->writer[k])->shown);
-        writer_discard(self->writer[k]);
+                  mux_thread_destination(self->mux[k])->shown);
+        mux_thread_discard(self->mux[k]);
     }
 }
 
@@ -614,10 +614,10 @@ static enum status finish(struct sink *sink, bool cut)
     sink->absent = self->stop && self->stop->asked && !sink->kept;
     if (sink->absent)
         discard_outputs(self);
-    for (int k = 0; k < self->writers && !sink->absent; k++)
-        writer_finish(self->writer[k], cut);
-    for (int k = 0; k < self->writers; k++)
-        status = status_join(status, writer_join(self->writer[k]));
+    for (int k = 0; k < self->muxes && !sink->absent; k++)
+        mux_thread_finish(self->mux[k], cut);
+    for (int k = 0; k < self->muxes; k++)
+        status = status_join(status, mux_thread_join(self->mux[k]));
     return status;
 }
 
@@ -642,11 +642,11 @@ static int64_t pending(const struct sink *sink)
 static int outputs(const struct sink *sink, struct sink_output *list, int most)
 {
     const struct encode_sink *self = (const struct encode_sink *)sink;
-    int count = self->writers < most ? self->writers : most;
+    int count = self->muxes < most ? self->muxes : most;
     for (int k = 0; k < count; k++) {
-        const struct destination *destination = writer_destination(self->writer[k]);
-        struct writer_figures figures;
-        writer_figures(self->writer[k], &figures);
+        const struct destination *destination = mux_thread_destination(self->mux[k]);
+        struct mux_thread_figures figures;
+        mux_thread_figures(self->mux[k], &figures);
         list[k] = (struct sink_output){
             .name = destination->shown,
             .encoder = self->codec->name,
@@ -669,23 +669,23 @@ static int64_t memory(const struct sink *sink, int64_t frame_bytes)
 {
     const struct encode_sink *self = (const struct encode_sink *)sink;
     return budget_of_encoder(encoder_context(self->encoder), frame_bytes) +
-           self->writers * 2 * budget_packets;
+           self->muxes * 2 * budget_packets;
 }
 
 static enum status check(const struct sink *sink)
 {
     const struct encode_sink *self = (const struct encode_sink *)sink;
     enum status status = STATUS_OK;
-    for (int k = 0; k < self->writers && !status; k++)
-        status = destination_check(writer_destination(self->writer[k]), self->log);
+    for (int k = 0; k < self->muxes && !status; k++)
+        status = destination_check(mux_thread_destination(self->mux[k]), self->log);
     return status;
 }
 
 static void destroy(struct sink **sink)
 {
     struct encode_sink *self = (struct encode_sink *)*sink;
-    for (int k = 0; k < self->writers; k++)
-        writer_destroy(&self->writer[k]);
+    for (int k = 0; k < self->muxes; k++)
+        mux_thread_destroy(&self->mux[k]);
     encoder_destroy(&self->encoder);
     scaler_destroy(&self->scaler);
     av_dict_free(&self->encoder_options);
@@ -711,7 +711,7 @@ static bool is_same(const AVDictionary *a, const AVDictionary *b)
 // What a window or a page gets is for eyes that are there, and too large or too poor to be kept.
 static bool is_for_show(const struct encode_sink *self)
 {
-    return writer_destination(self->writer[0])->kind >= DESTINATION_DISPLAY;
+    return mux_thread_destination(self->mux[0])->kind >= DESTINATION_DISPLAY;
 }
 
 static bool asks_the_same(const struct encode_sink *self, const struct encode_sink *other)
@@ -732,18 +732,18 @@ void sink_encode_join(struct sink *sink, struct sink **other)
         (is_for_show(self) && !is_for_show(from)) ||
         counts_frames(self->container) != counts_frames(from->container))
         return;
-    for (int k = 0; k < from->writers; k++)
-        self->writer[self->writers++] = from->writer[k];
+    for (int k = 0; k < from->muxes; k++)
+        self->mux[self->muxes++] = from->mux[k];
     self->base.is_live |= from->base.is_live;
-    from->writers = 0;
+    from->muxes = 0;
     destroy(other);
 }
 
 // ---- creation ----
 
-static enum status create_writer(struct encode_sink *self, const struct sink_request *request)
+static enum status create_mux(struct encode_sink *self, const struct sink_request *request)
 {
-    struct writer_request writer = {
+    struct mux_thread_request mux = {
         .name = request->output,
         .format = request->format,
         .overwrite = request->overwrite,
@@ -753,14 +753,14 @@ static enum status create_writer(struct encode_sink *self, const struct sink_req
         .stall_timeout = request->stall_timeout,
         .reconnects = request->reconnects,
     };
-    enum status status = writer_create(&writer, self->log, self->stop, &self->writer[0]);
-    self->writers = !status;
+    enum status status = mux_thread_create(&mux, self->log, self->stop, &self->mux[0]);
+    self->muxes = !status;
     return status;
 }
 
 static enum status choose_encoder(struct encode_sink *self, const struct sink_request *request)
 {
-    const struct destination *destination = writer_destination(self->writer[0]);
+    const struct destination *destination = mux_thread_destination(self->mux[0]);
     AVDictionary *muxer_options = NULL;
     self->container = destination->container;
     self->one_a_file = destination_is_images(destination);
@@ -777,7 +777,7 @@ static enum status choose_encoder(struct encode_sink *self, const struct sink_re
     enum status status = sink_ask(&self->base, request, self->codec->name, self->log);
     if (!status)
         status = add_options(self, request, &muxer_options);
-    writer_set_options(self->writer[0], &muxer_options);
+    mux_thread_set_options(self->mux[0], &muxer_options);
     return status;
 }
 
@@ -807,7 +807,7 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
     self->stop = stop;
     self->await_start = request->await_start;
     *sink = &self->base;
-    enum status status = create_writer(self, request);
+    enum status status = create_mux(self, request);
     if (!status)
         status = choose_encoder(self, request);
     if (status)

@@ -164,7 +164,7 @@ static enum status open(struct sink *sink, const struct sink_video *video)
         enum status status = open_branch(&self->branch[k], &mine, self->log);
         if (status)
             return status;
-        mine.watch = (struct writer_watch){0};
+        mine.watch = (struct mux_thread_watch){0};
         mine.silent |= self->branch[k].sink->encoder != NULL;
     }
     self->base.pixel = self->branch[0].sink->pixel;

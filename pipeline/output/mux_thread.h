@@ -1,12 +1,14 @@
-// A writer: packets on their way into one output, in a thread of their own. What one encoder makes
-// may go to several.
+// A mux thread: takes packets for one output, and muxes them in a thread of its own. What one
+// encoder makes may go to several.
 //
-// A writer that waits holds up the encoder while its output is slow: the file of a job that is not
-// live. One that skips never does. It leaves out whole groups of pictures, from the packet that
-// found no room to the next key frame, which it asks for.
-// Packets of other streams are written once video of their time has come (hold.h).
-// How packets reach what the output is, and what happens when that fails, is the delivery's
-// (delivery.h). No other output is touched by any of it.
+//   waiting    holds up the encoder while its output is slow: the file of a job that is not live
+//   skipping   never does: it leaves out whole groups of pictures, from the packet that found no
+//   room
+//              to the next key frame, which it asks for
+//
+// Packets of other streams are written once video of their time has come (hold.h). How packets
+// reach what the output is, and what happens when that fails, is the delivery's (delivery.h). No
+// other output is touched by any of it.
 #pragma once
 
 #include <libavcodec/avcodec.h>
@@ -19,7 +21,7 @@
 #include "base/log.h"
 #include "base/status.h"
 
-struct writer_request {
+struct mux_thread_request {
     const char *name, *format; // as of struct destination_request
     bool overwrite;
     double segment;                         // seconds
@@ -31,75 +33,76 @@ struct writer_request {
                     // 0: none, below 0: for ever
 };
 
-struct writer;
+struct mux_thread;
 
 // Find out where to and how; nothing is created. STATUS_USAGE or STATUS_OUTPUT with a sentence.
-// `stop` (optional) must outlive the writer.
-enum status writer_create(const struct writer_request *request, const struct log *log,
-                          const struct stop *stop, struct writer **writer);
+// `stop` (optional) must outlive it.
+enum status mux_thread_create(const struct mux_thread_request *request, const struct log *log,
+                              const struct stop *stop, struct mux_thread **mux);
 
 // Free it. What was not finished leaves no trace, except where others watch. NULL behind it is
 // fine.
-void writer_destroy(struct writer **writer);
+void mux_thread_destroy(struct mux_thread **mux);
 
-const struct destination *writer_destination(const struct writer *writer);
+const struct destination *mux_thread_destination(const struct mux_thread *mux);
 
-// Options for the muxer, before writer_open(). Takes the dictionary.
-void writer_set_options(struct writer *writer, AVDictionary **options);
+// Options for the muxer, before mux_thread_open(). Takes the dictionary.
+void mux_thread_set_options(struct mux_thread *mux, AVDictionary **options);
 
-// How it was done. Called from the writer's thread.
-struct writer_watch {
+// How it was done. Called from the mux thread.
+struct mux_thread_watch {
     // A packet was written, of the filtered stream if `pts_us` is not AV_NOPTS_VALUE.
     void (*wrote)(void *opaque, int64_t pts_us, int64_t begin_ns);
     void *opaque;
 };
 
-struct writer_opening {
-    struct output_streams streams; // all that it points to is needed until writer_open() returns
-    bool skips;                    // else it waits
-    bool must_connect;             // an address that is not reached at first is a failure
-    struct writer_watch watch;     // .wrote NULL: nobody asks
+struct mux_thread_opening {
+    struct output_streams
+        streams;       // all that it points to is needed until mux_thread_open() returns
+    bool skips;        // else it waits
+    bool must_connect; // an address that is not reached at first is a failure
+    struct mux_thread_watch watch; // .wrote NULL: nobody asks
 };
 
 // Write the header, of an address in the thread, and start the thread.
-enum status writer_open(struct writer *writer, const struct writer_opening *opening);
+enum status mux_thread_open(struct mux_thread *mux, const struct mux_thread_opening *opening);
 
 // Whether packets of this stream of the source go into the output. Any thread.
-bool writer_wants(const struct writer *writer, int stream);
+bool mux_thread_wants(const struct mux_thread *mux, int stream);
 
 // Whether it would like the next frame to be a key frame. Asks once.
-bool writer_takes_key(struct writer *writer, int64_t pts_us);
+bool mux_thread_takes_key(struct mux_thread *mux, int64_t pts_us);
 
 // Whether nobody would see what is written now: a page without visitors. Any thread.
-bool writer_is_idle(const struct writer *writer);
+bool mux_thread_is_idle(const struct mux_thread *mux);
 
 // Hand over a packet of the source's stream `stream_index`, of the filtered one with its pts in
 // microseconds as `pos`. It stays the caller's. What has failed or ended takes no more: its status,
 // STATUS_EOF of an end. STATUS_STOPPED: no time is left.
 //
 // Thread-safety: any two threads, one for the filtered stream.
-enum status writer_push(struct writer *writer, const AVPacket *packet);
+enum status mux_thread_push(struct mux_thread *mux, const AVPacket *packet);
 
 // From the next packet on the video is another. Of SEGMENTS, which begin a new one by it.
-enum status writer_change(struct writer *writer, const struct output_streams *streams);
+enum status mux_thread_change(struct mux_thread *mux, const struct output_streams *streams);
 
-// No time is left: nothing more is taken, what waits in writer_push() gives up. Any thread.
-void writer_cancel(struct writer *writer);
+// No time is left: nothing more is taken, what waits in mux_thread_push() gives up. Any thread.
+void mux_thread_cancel(struct mux_thread *mux);
 
 // There is no more: what waits is written, and the output made whole. `cut`: the video ended before
 // its source did, and what other streams have beyond its end is left out. Returns at once; once.
-void writer_finish(struct writer *writer, bool cut);
+void mux_thread_finish(struct mux_thread *mux, bool cut);
 
 // Nobody wants it: what is not finished leaves no trace. Returns at once; once, in the place of
-// writer_finish().
-void writer_discard(struct writer *writer);
+// mux_thread_finish().
+void mux_thread_discard(struct mux_thread *mux);
 
 // Wait for that, of connections no longer than a second. Its failure, if it had one; an address
 // that was never reached is one.
-enum status writer_join(struct writer *writer);
+enum status mux_thread_join(struct mux_thread *mux);
 
 // How it goes. Any thread.
-struct writer_figures {
+struct mux_thread_figures {
     int64_t packets; // of video, written
     int64_t skipped; // of video, left out
     int64_t missing; // of those: there was no room on the disk for them
@@ -109,4 +112,4 @@ struct writer_figures {
     bool connected;   // an address is reached now
     enum status status;
 };
-void writer_figures(const struct writer *writer, struct writer_figures *figures);
+void mux_thread_figures(const struct mux_thread *mux, struct mux_thread_figures *figures);

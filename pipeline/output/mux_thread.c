@@ -1,0 +1,495 @@
+#include "pipeline/output/mux_thread.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "pipeline/ffmpeg/budget.h"
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/ffmpeg/compat.h"
+#include "pipeline/output/delivery.h"
+#include "pipeline/output/hold.h"
+#include "base/meter.h"
+#include "base/monitor.h"
+#include "base/queue.h"
+
+enum { MAX_WAITING = 64, MAX_SKIPPING = 1024 };
+static const int64_t second_ns = 1000 * INT64_C(1000000);
+
+// From packet number `at` of the video on, counted from 0, other streams go in.
+struct change {
+    struct output_streams streams; // owned
+    int64_t at;
+    struct change *next;
+};
+
+struct mux_thread {
+    const struct log *log;
+    const struct stop *stop;
+    struct destination destination;
+    struct delivery *delivery;
+    AVDictionary *options;
+
+    // ---- set by mux_thread_open() ----
+    bool skips, opened;
+    struct mux_thread_watch watch;
+    struct queue *queue;
+    pthread_t thread;
+
+    // ---- of the thread that pushes video ----
+    bool skipping;  // to the next key frame
+    int64_t pushed; // packets of video
+    int64_t finish_ns;
+
+    // ---- the mux thread's, and set by mux_thread_open() ----
+    int64_t popped;       // packets of video
+    struct hold hold;     // of the other streams
+    AVRational time_base; // of packets of video
+
+    // ---- any thread's ----
+    _Atomic int64_t packets, skipped, missing;
+    atomic_int status; // enum status
+
+    struct monitor lock;
+    // ---- guarded by lock ----
+    bool finishing, discarding, ended;
+    bool cut;            // other streams end with the video
+    struct change *next; // the oldest first; owned
+};
+
+static void drop_packet(void *packet_)
+{
+    AVPacket *packet = packet_;
+    av_packet_free(&packet);
+}
+
+// ---- creation ----
+
+enum status mux_thread_create(const struct mux_thread_request *request, const struct log *log,
+                              const struct stop *stop, struct mux_thread **mux)
+{
+    *mux = calloc(1, sizeof **mux);
+    struct mux_thread *made = *mux;
+    if (!made)
+        return STATUS_MEMORY;
+    struct destination_request destination = {
+        .name = request->name,
+        .format = request->format,
+        .overwrite = request->overwrite,
+        .segment = request->segment,
+        .conflicts = request->conflicts,
+    };
+    struct delivery_request delivery = {
+        .log = log,
+        .stop = stop,
+        .destination = &made->destination,
+        .open_ns = (int64_t)(request->open_timeout * (double)second_ns),
+        .stall_ns = (int64_t)(request->stall_timeout * (double)second_ns),
+        .reconnects = request->reconnects,
+    };
+    made->log = log;
+    made->stop = stop;
+    monitor_init(&made->lock);
+    enum status status = destination_init(&destination, log, &made->destination);
+    if (!status)
+        status = delivery_create(&delivery, &made->delivery);
+    if (!status && av_dict_copy(&made->options, request->options, 0) < 0)
+        status = STATUS_MEMORY;
+    if (status)
+        mux_thread_destroy(mux);
+    return status;
+}
+
+const struct destination *mux_thread_destination(const struct mux_thread *mux)
+{
+    return &mux->destination;
+}
+
+void mux_thread_set_options(struct mux_thread *mux, AVDictionary **options)
+{
+    av_dict_free(&mux->options);
+    mux->options = *options;
+    *options = NULL;
+}
+
+// ---- packets ----
+
+// What the next packet of video is the first of: another picture size.
+static void take_change(struct mux_thread *mux)
+{
+    monitor_lock(&mux->lock);
+    while (mux->next && mux->next->at <= mux->popped) {
+        struct change *change = mux->next;
+        mux->next = change->next;
+        mux->time_base = change->streams.time_base;
+        mux->delivery->change(mux->delivery, &change->streams);
+        free(change);
+    }
+    monitor_unlock(&mux->lock);
+}
+
+static void note_skipped(struct mux_thread *mux)
+{
+    mux->skipped++;
+    mux->missing += mux->destination.kind == DESTINATION_SEGMENTS;
+}
+
+// A packet that comes while nothing can be written.
+static void skip_packet(struct mux_thread *mux, const AVPacket *packet)
+{
+    if (!delivery_is_video(mux->delivery, packet))
+        return;
+    take_change(mux);
+    mux->popped++;
+    note_skipped(mux);
+}
+
+static void skip_waiting(struct mux_thread *mux)
+{
+    AVPacket *packet = NULL;
+    while (!queue_pop_until(mux->queue, &packet, 0) && packet) {
+        skip_packet(mux, packet);
+        av_packet_free(&packet);
+    }
+}
+
+static enum status write_packet(struct mux_thread *mux, AVPacket *packet)
+{
+    int64_t begin_ns = meter_now_ns(), pts_us = packet->pos;
+    bool video = delivery_is_video(mux->delivery, packet), written = false;
+    enum status status = mux->delivery->write(mux->delivery, packet, &written);
+    mux->popped += video;
+    mux->packets += video && written;
+    if (video && !written && !status)
+        note_skipped(mux);
+    if (mux->watch.wrote && written)
+        mux->watch.wrote(mux->watch.opaque, video ? pts_us : AV_NOPTS_VALUE, begin_ns);
+    return status;
+}
+
+// A packet that was held. The connection may have gone meanwhile.
+static enum status write_held(void *opaque, AVPacket *packet)
+{
+    struct mux_thread *mux = opaque;
+    return mux->delivery->away ? STATUS_OK : write_packet(mux, packet);
+}
+
+static enum status write_video(struct mux_thread *mux, AVPacket *packet)
+{
+    take_change(mux);
+    hold_note_video(&mux->hold, packet, mux->time_base);
+    enum status status = hold_release(&mux->hold, mux->hold.end_us, write_held, mux);
+    if (!status && mux->delivery->away)
+        skip_packet(mux, packet);
+    else if (!status)
+        status = write_packet(mux, packet);
+    return status;
+}
+
+static enum status write_other(struct mux_thread *mux, AVPacket **packet)
+{
+    if (!hold_is_ahead(&mux->hold, *packet))
+        return write_packet(mux, *packet);
+    enum status status = hold_put(&mux->hold, packet);
+    if (!status && hold_is_full(&mux->hold))
+        status = hold_release(&mux->hold, mux->hold.end_us, write_held, mux);
+    return status;
+}
+
+// ---- the thread ----
+
+static enum status attempt(struct mux_thread *mux)
+{
+    bool stale = false;
+    enum status status = mux->delivery->attempt(mux->delivery, &stale);
+    if (stale)
+        skip_waiting(mux);
+    return status;
+}
+
+static enum status step(struct mux_thread *mux)
+{
+    const struct delivery *delivery = mux->delivery;
+    bool away = delivery->away;
+    AVPacket *packet = NULL;
+    enum status status =
+        queue_pop_until(mux->queue, &packet, away ? delivery->next_attempt_ns : INT64_MAX);
+    if (status)
+        return status;
+    if (!packet)
+        return attempt(mux);
+    if (away) {
+        hold_drop(&mux->hold);
+        skip_packet(mux, packet);
+    } else if (delivery_is_video(delivery, packet)) {
+        status = write_video(mux, packet);
+    } else {
+        status = write_other(mux, &packet);
+    }
+    av_packet_free(&packet);
+    return status;
+}
+
+// What is still held goes in, unless the video ended before its source did.
+static enum status finish(struct mux_thread *mux)
+{
+    int64_t until_us = mux->cut ? mux->hold.end_us : INT64_MAX;
+    enum status status = hold_release(&mux->hold, until_us, write_held, mux);
+    return status ? status : mux->delivery->finish(mux->delivery);
+}
+
+static bool await_verdict(struct mux_thread *mux)
+{
+    monitor_lock(&mux->lock);
+    while (!mux->finishing && !mux->discarding)
+        monitor_wait(&mux->lock);
+    bool finish = mux->finishing;
+    monitor_unlock(&mux->lock);
+    return finish;
+}
+
+static void *run(void *opaque)
+{
+    struct mux_thread *mux = opaque;
+    struct delivery *delivery = mux->delivery;
+    enum status status = STATUS_OK;
+    while (!status)
+        status = step(mux);
+    if (status != STATUS_EOF || delivery->ended)
+        mux->status = (int)status; // for those who push
+    skip_waiting(mux);
+    queue_cancel(mux->queue);
+    if (!status_is_failure(status) && await_verdict(mux) && status_is_failure(finish(mux)))
+        status = STATUS_OUTPUT;
+    delivery_close(delivery);
+    monitor_lock(&mux->lock);
+    if (status_is_failure(status))
+        mux->status = (int)status;
+    mux->ended = true;
+    monitor_notify(&mux->lock);
+    monitor_unlock(&mux->lock);
+    return NULL;
+}
+
+enum status mux_thread_open(struct mux_thread *mux, const struct mux_thread_opening *opening)
+{
+    mux->skips = opening->skips;
+    mux->watch = opening->watch;
+    enum status status =
+        queue_create(mux->skips ? MAX_SKIPPING : MAX_WAITING, 1, drop_packet, &mux->queue);
+    if (status)
+        return status;
+    queue_limit(mux->queue, budget_packets, budget_of_packet);
+    mux->time_base = opening->streams.time_base;
+    status = hold_init(&mux->hold, opening->streams.from, opening->streams.frame_rate);
+    if (status)
+        return status;
+    mux->delivery->request.options = mux->options;
+    mux->delivery->request.must_connect = opening->must_connect;
+    status = mux->delivery->open(mux->delivery, &opening->streams);
+    if (status)
+        return status;
+    mux->opened = !pthread_create(&mux->thread, NULL, run, mux);
+    return mux->opened ? STATUS_OK : fail(mux->log, STATUS_FAILED, "a thread could not be started");
+}
+
+// ---- the other side ----
+
+bool mux_thread_wants(const struct mux_thread *mux, int stream)
+{
+    return mux->delivery->wants[stream];
+}
+
+bool mux_thread_takes_key(struct mux_thread *mux, int64_t pts_us)
+{
+    struct delivery *delivery = mux->delivery;
+    bool due = delivery->is_key_due && delivery->is_key_due(delivery, pts_us);
+    return atomic_exchange(&delivery->wants_key, false) || due;
+}
+
+bool mux_thread_is_idle(const struct mux_thread *mux)
+{
+    const struct delivery *delivery = mux->delivery;
+    return delivery->is_idle && delivery->is_idle(delivery);
+}
+
+static enum status push_waiting(struct mux_thread *mux, AVPacket **packet)
+{
+    return queue_push(mux->queue, packet);
+}
+
+static enum status push_skipping(struct mux_thread *mux, AVPacket **packet, bool video)
+{
+    bool key = (*packet)->flags & AV_PKT_FLAG_KEY, taken = false;
+    enum status status = STATUS_OK;
+    if (video && key)
+        mux->skipping = false;
+    if (!video || !mux->skipping)
+        status = queue_offer(mux->queue, packet, &taken);
+    if (taken || status || !video)
+        return status;
+    if (!mux->skipping)
+        mux->delivery->wants_key = true;
+    mux->skipping = true;
+    mux->skipped++;
+    return STATUS_OK;
+}
+
+enum status mux_thread_push(struct mux_thread *mux, const AVPacket *packet)
+{
+    bool video = delivery_is_video(mux->delivery, packet);
+    if (mux->status)
+        return (enum status)mux->status;
+    AVPacket *copy = av_packet_clone(packet);
+    if (!copy)
+        return STATUS_MEMORY;
+    enum status status = mux->skips ? push_skipping(mux, &copy, video) : push_waiting(mux, &copy);
+    if (video && !copy)
+        mux->pushed++;
+    av_packet_free(&copy);
+    if (status == STATUS_EOF)
+        return mux->status ? (enum status)mux->status : STATUS_STOPPED;
+    return status;
+}
+
+static void free_change(struct change *change)
+{
+    if (change)
+        output_streams_free(&change->streams);
+    free(change);
+}
+
+enum status mux_thread_change(struct mux_thread *mux, const struct output_streams *streams)
+{
+    struct change *change = calloc(1, sizeof *change), **last = &mux->next;
+    enum status status = change ? output_streams_copy(streams, &change->streams) : STATUS_MEMORY;
+    if (status) {
+        free_change(change);
+        return status;
+    }
+    change->at = mux->pushed;
+    monitor_lock(&mux->lock);
+    while (*last)
+        last = &(*last)->next;
+    *last = change;
+    monitor_unlock(&mux->lock);
+    return STATUS_OK;
+}
+
+void mux_thread_cancel(struct mux_thread *mux)
+{
+    if (mux->queue)
+        queue_close(mux->queue);
+}
+
+// Wait for the thread's end until `until_ns`.
+static bool await_end(struct mux_thread *mux, int64_t until_ns)
+{
+    bool in_time = true;
+    monitor_lock(&mux->lock);
+    while (!mux->ended && in_time)
+        in_time = monitor_wait_until(&mux->lock, until_ns);
+    bool ended = mux->ended;
+    monitor_unlock(&mux->lock);
+    return ended;
+}
+
+static void decide(struct mux_thread *mux, bool finish)
+{
+    monitor_lock(&mux->lock);
+    *(finish ? &mux->finishing : &mux->discarding) = true;
+    monitor_notify(&mux->lock);
+    monitor_unlock(&mux->lock);
+    queue_close(mux->queue);
+}
+
+void mux_thread_finish(struct mux_thread *mux, bool cut)
+{
+    monitor_lock(&mux->lock);
+    mux->cut = cut;
+    monitor_unlock(&mux->lock);
+    mux->finish_ns = meter_now_ns();
+    if (!mux->delivery->connected) // nobody is there to part from
+        mux->delivery->guard.over = destination_is_live(&mux->destination);
+    decide(mux, true);
+}
+
+void mux_thread_discard(struct mux_thread *mux)
+{
+    mux->finish_ns = meter_now_ns();
+    mux->delivery->guard.over = true;
+    decide(mux, false);
+}
+
+// Nobody ever watched: no output came of it.
+static bool is_unheard(const struct mux_thread *mux)
+{
+    return mux->destination.kind == DESTINATION_ADDRESS && !mux->delivery->connects &&
+           !status_is_failure((enum status)mux->status);
+}
+
+// Until when connections are waited for: a second, but of several that are joined one after the
+// other not more than a stop has.
+static int64_t patience_end_ns(const struct mux_thread *mux)
+{
+    const struct stop *stop = mux->stop;
+    int64_t until_ns = mux->finish_ns + second_ns;
+    if (!destination_is_live(&mux->destination))
+        return INT64_MAX;
+    if (!stop || !stop->asked)
+        return until_ns;
+    int64_t late_ns = stop->at_ns + stop_flush_ns, least_ns = mux->finish_ns + second_ns / 10;
+    late_ns = late_ns > least_ns ? late_ns : least_ns;
+    return until_ns < late_ns ? until_ns : late_ns;
+}
+
+enum status mux_thread_join(struct mux_thread *mux)
+{
+    if (!await_end(mux, patience_end_ns(mux))) {
+        mux->delivery->guard.over = true; // what waits gives up, except the look-up of a name
+        await_end(mux, meter_now_ns() + second_ns / 4);
+    }
+    if (is_unheard(mux) && !mux->discarding)
+        mux->status = fail(mux->log, STATUS_OUTPUT, "%s was never reached", mux->destination.shown);
+    enum status status = (enum status)mux->status;
+    return status_is_failure(status) ? status : STATUS_OK;
+}
+
+void mux_thread_destroy(struct mux_thread **mux)
+{
+    struct mux_thread *old = *mux;
+    if (!old)
+        return;
+    if (old->opened) {
+        decide(old, false);
+        old->delivery->guard.over = true;
+        pthread_join(old->thread, NULL);
+    }
+    delivery_destroy(&old->delivery);
+    hold_finish(&old->hold);
+    queue_destroy(&old->queue);
+    while (old->next) {
+        struct change *change = old->next;
+        old->next = change->next;
+        free_change(change);
+    }
+    av_dict_free(&old->options);
+    destination_finish(&old->destination);
+    monitor_finish(&old->lock);
+    free(old);
+    *mux = NULL;
+}
+
+void mux_thread_figures(const struct mux_thread *mux, struct mux_thread_figures *figures)
+{
+    const struct delivery *delivery = mux->delivery;
+    *figures = (struct mux_thread_figures){
+        .packets = mux->packets - delivery->unsafe - delivery->lost,
+        .skipped = mux->skipped + delivery->lost,
+        .missing = mux->missing + delivery->lost,
+        .bytes = delivery->bytes,
+        .files = delivery->files,
+        .connects = delivery->connects,
+        .connected = delivery->connected,
+        .status = (enum status)mux->status,
+    };
+}
