@@ -79,14 +79,14 @@ static int code_of(const struct sluice_job *job, enum sluice_status status,
     bool damaged = summary->frames_damaged || summary->packets_damaged || summary->truncated ||
                    summary->dropped_clock || summary->dropped_late || summary->packets_skipped ||
                    misses_frames(job);
-    if (status == SLUICE_STOPPED && signal)
+    if (status == SLUICE_STATUS_STOPPED && signal)
         return EXIT_SIGNAL + signal;
-    if (status == SLUICE_STOPPED)
-        status = SLUICE_OK; // by the control socket: as asked for
-    if (status == SLUICE_OK && damaged && settings->strict && settings->quiet)
+    if (status == SLUICE_STATUS_STOPPED)
+        status = SLUICE_STATUS_OK; // by the control socket: as asked for
+    if (status == SLUICE_STATUS_OK && damaged && settings->strict && settings->quiet)
         fprintf(stderr, "sluice: the input was damaged or frames were left out, which --strict "
                         "takes for a failure; without -q the summary counts them\n");
-    if (status == SLUICE_OK && damaged)
+    if (status == SLUICE_STATUS_OK && damaged)
         return settings->strict ? EXIT_OTHER : EXIT_DAMAGED;
     return exit_code_of(status);
 }
@@ -101,7 +101,7 @@ static int run_job(struct sluice_job *job, const struct settings *settings,
     sluice_job_summary(job, &summary);
     *on_gpu = !strcmp(summary.backend, "cuda");
     int code = code_of(job, status, settings, watcher->signal);
-    bool whole = status == SLUICE_OK || status == SLUICE_STOPPED;
+    bool whole = status == SLUICE_STATUS_OK || status == SLUICE_STATUS_STOPPED;
     struct sluice_output_figures second;
     bool several = !sluice_job_output(job, 1, &second); // some may be whole
     if (!settings->quiet && (whole || several))
@@ -131,7 +131,7 @@ int filter_command(struct settings *settings)
     struct sluice_job *job;
     if (!journal_read(settings))
         return EXIT_USAGE;
-    enum sluice_status status = SLUICE_OK;
+    enum sluice_status status = SLUICE_STATUS_OK;
     if (settings->replay) // its chain may write
         status = sluice_check_files(&settings->config);
     if (status)

@@ -9,15 +9,15 @@
 int exit_code_of(enum sluice_status status)
 {
     switch (status) {
-    case SLUICE_OK:
+    case SLUICE_STATUS_OK:
         return EXIT_WHOLE;
-    case SLUICE_USAGE:
+    case SLUICE_STATUS_USAGE:
         return EXIT_USAGE;
-    case SLUICE_INPUT:
+    case SLUICE_STATUS_INPUT:
         return EXIT_INPUT;
-    case SLUICE_OUTPUT:
+    case SLUICE_STATUS_OUTPUT:
         return EXIT_OUTPUT;
-    case SLUICE_DEVICE:
+    case SLUICE_STATUS_DEVICE:
         return EXIT_DEVICE;
     default:
         return EXIT_OTHER;

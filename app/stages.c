@@ -10,7 +10,7 @@ static void print_default(const struct sluice_option_info *option)
         printf("required");
     else if (option->derived)
         printf("default %s", option->derived);
-    else if (option->type != SLUICE_CHOICE)
+    else if (option->type != SLUICE_OPTION_CHOICE)
         printf("default %g", option->initial);
     else {
         const char *choice = option->choices;
@@ -23,9 +23,9 @@ static void print_default(const struct sluice_option_info *option)
 static void print_option(const struct sluice_option_info *option)
 {
     printf("    %-10s %s; ", option->name, option->help);
-    if (option->type == SLUICE_TEXT)
+    if (option->type == SLUICE_OPTION_TEXT)
         printf("%s, ", option->unit);
-    else if (option->type == SLUICE_CHOICE)
+    else if (option->type == SLUICE_OPTION_CHOICE)
         printf("%s, ", option->choices);
     else
         printf("%g .. %g%s%s, ", option->min, option->max, *option->unit ? " " : "", option->unit);

@@ -5,8 +5,8 @@
 
 #include "app/app.h"
 
-static const char *const part_names[SLUICE_PARTS] = {"demux",    "decode", "upload", "filter",
-                                                     "download", "encode", "mux"};
+static const char *const part_names[SLUICE_PART_COUNT] = {"demux",    "decode", "upload", "filter",
+                                                          "download", "encode", "mux"};
 
 static void print_damage(const struct sluice_summary *summary, FILE *to)
 {
@@ -128,7 +128,7 @@ void print_summary(const struct sluice_job *job, FILE *to)
             summary->output_format);
     bool busy = false;
     fprintf(to, "busy     ");
-    for (int part = 0; part < SLUICE_PARTS; part++)
+    for (int part = 0; part < SLUICE_PART_COUNT; part++)
         if (summary->busy[part] >= 0.005) {
             fprintf(to, " %s %.0f %%", part_names[part], 100 * summary->busy[part]);
             busy = true;
@@ -297,7 +297,7 @@ static json_t *time_json(const struct sluice_summary *summary)
 static json_t *pace_json(const struct sluice_summary *summary)
 {
     json_t *busy = json_object();
-    for (int part = 0; part < SLUICE_PARTS; part++)
+    for (int part = 0; part < SLUICE_PART_COUNT; part++)
         json_object_set_new(busy, part_names[part], json_real(summary->busy[part]));
     return json_pack("{s:o, s:f, s:f, s:s, s:o}", "busy", busy, "cores_busy", summary->cores_busy,
                      "ring_occupancy", summary->ring_occupancy, "bottleneck",

@@ -33,8 +33,8 @@ static bool wants_color(void)
 static void print_sentence(enum sluice_log_level level, const char *sentence)
 {
     const char *color = "", *plain = "";
-    if (wants_color() && level <= SLUICE_WARNING) {
-        color = level == SLUICE_ERROR ? "\033[31m" : "\033[33m";
+    if (wants_color() && level <= SLUICE_LOG_WARNING) {
+        color = level == SLUICE_LOG_ERROR ? "\033[31m" : "\033[33m";
         plain = "\033[0m";
     }
     fprintf(stderr, "%ssluice: %s%s%s\n", takes_escapes() ? "\r\033[K" : "", color, sentence,
@@ -44,11 +44,11 @@ static void print_sentence(enum sluice_log_level level, const char *sentence)
 void terminal_log(void *opaque, enum sluice_log_level level, const char *sentence)
 {
     struct settings *settings = opaque;
-    bool quiet = settings->quiet && level > SLUICE_ERROR;
+    bool quiet = settings->quiet && level > SLUICE_LOG_ERROR;
     flockfile(stderr); // one thread at a time
-    if (level == SLUICE_ERROR && !*settings->error)
+    if (level == SLUICE_LOG_ERROR && !*settings->error)
         snprintf(settings->error, sizeof settings->error, "%s", sentence);
-    if (!quiet && (settings->verbose || level <= SLUICE_INFO))
+    if (!quiet && (settings->verbose || level <= SLUICE_LOG_INFO))
         print_sentence(level, sentence);
     funlockfile(stderr);
 }

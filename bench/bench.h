@@ -48,8 +48,9 @@ struct sluice_ladder_row {
 
 // Climb the ladder: each step is compared with its reference, to the bit, and then timed, 50 runs
 // of pictures of three sizes (of input_size alone where that is given). `quick` takes the smallest
-// two and few runs. Without a GPU, or with SLUICE_CPU, the steps on it are absent; SLUICE_CUDA
-// insists on one. row() as in sluice_bench(). A step that is wrong is SLUICE_FAILED.
+// two and few runs. Without a GPU, or with SLUICE_BACKEND_CPU, the steps on it are absent;
+// SLUICE_BACKEND_CUDA insists on one. row() as in sluice_bench(). A step that is wrong is
+// SLUICE_STATUS_FAILED.
 enum sluice_status sluice_ladder(const struct sluice_config *config, bool quick,
                                  void (*row)(void *opaque, const struct sluice_ladder_row *row),
                                  void *opaque);

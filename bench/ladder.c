@@ -517,7 +517,7 @@ static enum status find_gpu(struct climb *climb)
 {
     const struct sluice_config *config = climb->config;
     snprintf(climb->absent, sizeof climb->absent, "the CPU was asked for");
-    if (config->backend == SLUICE_CPU)
+    if (config->backend == SLUICE_BACKEND_CPU)
         return STATUS_OK;
     struct devices devices;
     enum status status = devices_read(config->device, &climb->log, &devices);
@@ -529,7 +529,7 @@ static enum status find_gpu(struct climb *climb)
         return status;
     status = backend_cuda_create(devices.device[0], &climb->log, &climb->backend[CLIMBER_CUDA],
                                  climb->absent, sizeof climb->absent);
-    if (status == STATUS_DEVICE && config->backend == SLUICE_CUDA)
+    if (status == STATUS_DEVICE && config->backend == SLUICE_BACKEND_CUDA)
         return fail(&climb->log, status, "the GPU was asked for and cannot be used: %s",
                     climb->absent);
     return status == STATUS_DEVICE ? STATUS_OK : status;
@@ -564,11 +564,11 @@ static enum status find_devices(struct climb *climb)
 static enum status check_config(const struct climb *climb, struct shape *own)
 {
     const struct sluice_config *config = climb->config;
-    const char *what = config->input                      ? "an input"
-                       : config->chain                    ? "--filter"
-                       : config->input_pixfmt             ? "--pix-fmt"
-                       : config->backend == SLUICE_SCALAR ? "--backend scalar"
-                                                          : NULL;
+    const char *what = config->input                              ? "an input"
+                       : config->chain                            ? "--filter"
+                       : config->input_pixfmt                     ? "--pix-fmt"
+                       : config->backend == SLUICE_BACKEND_SCALAR ? "--backend scalar"
+                                                                  : NULL;
     if (what)
         return fail(&climb->log, STATUS_USAGE,
                     "--ladder and %s do not go together: it has one filter, on 8-bit gray noise, "

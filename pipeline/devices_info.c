@@ -135,7 +135,7 @@ enum sluice_status sluice_device_kind(int index, struct sluice_device_kind *kind
         if (device_find(name->format, &silent, &demuxer) || index-- > 0)
             continue;
         *kind = (struct sluice_device_kind){name->format, demuxer->long_name, name->example};
-        return SLUICE_OK;
+        return SLUICE_STATUS_OK;
     }
-    return SLUICE_END;
+    return SLUICE_STATUS_END;
 }

@@ -21,7 +21,7 @@ enum sluice_status sluice_file_create(const struct sluice_config *config, const 
 {
     *file = calloc(1, sizeof **file);
     if (!*file)
-        return SLUICE_MEMORY;
+        return SLUICE_STATUS_MEMORY;
     name = name_plain(name, true);
     (*file)->log =
         (struct log){(void (*)(void *, enum log_level, const char *))config->log, config->opaque};

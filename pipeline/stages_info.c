@@ -2,7 +2,8 @@
 #include "sluice/sluice.h"
 #include "stages/stage.h"
 
-_Static_assert((int)SLUICE_TEXT == (int)OPTION_TEXT, "sluice_option_type mirrors option_type");
+_Static_assert((int)SLUICE_OPTION_TEXT == (int)OPTION_TEXT,
+               "sluice_option_type mirrors option_type");
 
 static const struct stage *stage_at(int index)
 {
@@ -24,17 +25,17 @@ enum sluice_status sluice_stage(int index, struct sluice_stage_info *info)
 {
     const struct stage *stage = stage_at(index);
     if (!stage)
-        return SLUICE_END;
+        return SLUICE_STATUS_END;
     *info = (struct sluice_stage_info){stage->name, stage->summary, stage->formula, stage->source,
                                        options_of(stage)};
-    return SLUICE_OK;
+    return SLUICE_STATUS_OK;
 }
 
 enum sluice_status sluice_stage_option(int index, int option, struct sluice_option_info *info)
 {
     const struct stage *stage = stage_at(index);
     if (!stage || option < 0 || option >= options_of(stage))
-        return SLUICE_END;
+        return SLUICE_STATUS_END;
     const struct stage_option *row = &stage->option[option];
     *info = (struct sluice_option_info){
         .name = row->name,
@@ -49,5 +50,5 @@ enum sluice_status sluice_stage_option(int index, int option, struct sluice_opti
         .max = row->max,
         .help = row->help,
     };
-    return SLUICE_OK;
+    return SLUICE_STATUS_OK;
 }

@@ -69,8 +69,8 @@ static long count_calls(const char *clip, const char *chain, enum sluice_backend
     struct sluice_summary summary;
     struct sluice_job *job;
     calls = 0;
-    assert_int_equal(sluice_job_create(&config, &job), SLUICE_OK);
-    assert_int_equal(sluice_job_run(job), SLUICE_OK);
+    assert_int_equal(sluice_job_create(&config, &job), SLUICE_STATUS_OK);
+    assert_int_equal(sluice_job_run(job), SLUICE_STATUS_OK);
     sluice_job_summary(job, &summary);
     assert_int_equal(summary.frames_out, frames);
     sluice_job_destroy(&job);
@@ -87,7 +87,8 @@ static void a_frame_allocates_nothing(void **state)
     write_clip(clip, sizeof clip);
     for (size_t k = 0; k < sizeof chains / sizeof *chains; k++) {
         // AUTO: the GPU where there is one.
-        for (int backend = SLUICE_AUTO; backend <= SLUICE_CPU; backend += SLUICE_CPU) {
+        for (int backend = SLUICE_BACKEND_AUTO; backend <= SLUICE_BACKEND_CPU;
+             backend += SLUICE_BACKEND_CPU) {
             long few = count_calls(clip, chains[k], (enum sluice_backend)backend, 100);
             long many = count_calls(clip, chains[k], (enum sluice_backend)backend, FRAMES);
             assert_true(few > 10); // they are counted

@@ -31,22 +31,27 @@ extern "C" {
 
 // What came of a call. Zero is success; the log has the sentence that says why.
 enum sluice_status {
-    SLUICE_OK = 0,
-    SLUICE_END,     // no more of what was asked for; not a failure
-    SLUICE_STOPPED, // sluice_job_stop() ended it; the output is whole up to there
-    SLUICE_FAILED,  // none of the others
-    SLUICE_MEMORY,  // out of memory
-    SLUICE_USAGE,   // the configuration is wrong; nothing was opened for writing
-    SLUICE_INPUT,   // the input cannot be read or decoded
-    SLUICE_OUTPUT,  // the output cannot be encoded or written
-    SLUICE_DEVICE,  // the GPU that was required failed or is not there
+    SLUICE_STATUS_OK = 0,
+    SLUICE_STATUS_END,     // no more of what was asked for; not a failure
+    SLUICE_STATUS_STOPPED, // sluice_job_stop() ended it; the output is whole up to there
+    SLUICE_STATUS_FAILED,  // none of the others
+    SLUICE_STATUS_MEMORY,  // out of memory
+    SLUICE_STATUS_USAGE,   // the configuration is wrong; nothing was opened for writing
+    SLUICE_STATUS_INPUT,   // the input cannot be read or decoded
+    SLUICE_STATUS_OUTPUT,  // the output cannot be encoded or written
+    SLUICE_STATUS_DEVICE,  // the GPU that was required failed or is not there
 };
 
-enum sluice_log_level { SLUICE_ERROR, SLUICE_WARNING, SLUICE_INFO, SLUICE_DEBUG };
+enum sluice_log_level { SLUICE_LOG_ERROR, SLUICE_LOG_WARNING, SLUICE_LOG_INFO, SLUICE_LOG_DEBUG };
 
 // What filters: the GPU where there is one that pays, else the CPU; or one of them by name. Scalar
 // is the reference of all results, slow and exact.
-enum sluice_backend { SLUICE_AUTO, SLUICE_CUDA, SLUICE_CPU, SLUICE_SCALAR };
+enum sluice_backend {
+    SLUICE_BACKEND_AUTO,
+    SLUICE_BACKEND_CUDA,
+    SLUICE_BACKEND_CPU,
+    SLUICE_BACKEND_SCALAR
+};
 
 // Whether the GPU decodes: where it can, or not at all, or nothing else will do.
 enum sluice_hwdec { SLUICE_HWDEC_AUTO, SLUICE_HWDEC_OFF, SLUICE_HWDEC_REQUIRE };
@@ -151,7 +156,7 @@ struct sluice_config {
     bool repeatable;    // damaged input gives the same frames in every run: the CPU decodes, in one
                         // thread
     const char *device; // which GPUs: "0", "0,1", which take frames in turn, or "all"; with
-                        // SLUICE_AUTO one that is named is required. NULL: "0"
+                        // SLUICE_BACKEND_AUTO one that is named is required. NULL: "0"
     int threads;        // of the CPU backend; 0: one per usable core
     int ring;           // frames in flight; 0: as many as the backend likes, at most 64
     const char *trace;  // a file for a timeline that ui.perfetto.dev opens; NULL: none
@@ -193,17 +198,17 @@ enum sluice_status sluice_job_create(const struct sluice_config *config, struct 
 enum sluice_status sluice_job_run(struct sluice_job *job);
 
 // Whether sluice_job_create() would refuse the chains or the names of the files, so that what it
-// reserves may be opened before: SLUICE_USAGE if one that is written is written twice, or was read;
-// SLUICE_OUTPUT if one of `reserved_outputs`, or the trace, exists and must not be replaced, or has
-// no folder to be in. Nothing is opened but what a chain names to be read.
+// reserves may be opened before: SLUICE_STATUS_USAGE if one that is written is written twice, or
+// was read; SLUICE_STATUS_OUTPUT if one of `reserved_outputs`, or the trace, exists and must not be
+// replaced, or has no folder to be in. Nothing is opened but what a chain names to be read.
 enum sluice_status sluice_check_files(const struct sluice_config *config);
 
 // Ask a running job to end early: what was filtered so far and the encoder gives out in time
 // becomes a whole output, whose other streams end with its video, within two seconds whatever
-// source and encoder do, and sluice_job_run() returns SLUICE_STOPPED. Frames that it does not give
-// out in time are counted as dropped_stop. Returns at once. Any thread, any time between create and
-// destroy; not a signal handler. An encoder that was deep in a frame may then still be at it:
-// sluice_job_destroy() waits for that.
+// source and encoder do, and sluice_job_run() returns SLUICE_STATUS_STOPPED. Frames that it does
+// not give out in time are counted as dropped_stop. Returns at once. Any thread, any time between
+// create and destroy; not a signal handler. An encoder that was deep in a frame may then still be
+// at it: sluice_job_destroy() waits for that.
 void sluice_job_stop(struct sluice_job *job);
 
 // Free everything. Not while sluice_job_run() is running. Leaves NULL, accepts NULL behind it.
@@ -213,10 +218,11 @@ void sluice_job_destroy(struct sluice_job **job);
 
 // Filter by other parameters from the next frame on, all of them at once: "gaussian.sigma=2.5,
 // threshold.t1=30", or of the second of two "gaussian#2.sigma=1". Refused, with a sentence in `why`
-// (optional), and nothing changes: SLUICE_USAGE if they are none of the chain's, would change the
-// files that it writes, or are what the start of a job would have refused of the pictures that come
-// now, as more memory than there is or a template larger than they are. Any thread, any time
-// between create and destroy; what is asked before the first picture came may end the run with it.
+// (optional), and nothing changes: SLUICE_STATUS_USAGE if they are none of the chain's, would
+// change the files that it writes, or are what the start of a job would have refused of the
+// pictures that come now, as more memory than there is or a template larger than they are. Any
+// thread, any time between create and destroy; what is asked before the first picture came may end
+// the run with it.
 enum sluice_status sluice_job_set(struct sluice_job *job, const char *options, char *why,
                                   size_t size);
 
@@ -230,9 +236,9 @@ char *sluice_job_chain(struct sluice_job *job);
 
 // Write the next filtered picture into an image file, of the kind that its extension says. What is
 // there is replaced if `overwrite`, or the job's, says so, but never what the job reads or writes.
-// Waits up to two seconds for it, or until the job ends. SLUICE_USAGE, SLUICE_OUTPUT or SLUICE_END,
-// with a sentence in `why` (optional). Any thread, any time between create and destroy; of a turned
-// picture as players show it.
+// Waits up to two seconds for it, or until the job ends. SLUICE_STATUS_USAGE, SLUICE_STATUS_OUTPUT
+// or SLUICE_STATUS_END, with a sentence in `why` (optional). Any thread, any time between create
+// and destroy; of a turned picture as players show it.
 enum sluice_status sluice_job_snapshot(struct sluice_job *job, const char *file, bool overwrite,
                                        char *why, size_t size);
 
@@ -242,8 +248,8 @@ enum sluice_status sluice_job_snapshot(struct sluice_job *job, const char *file,
 // one is whole, and for good unless config->overwrite.
 struct sluice_file;
 
-// Begin one; "-" is standard output. Nothing is seen of it yet. SLUICE_OUTPUT with a sentence in
-// the config's log, which is needed until the end. On success the caller owns *file.
+// Begin one; "-" is standard output. Nothing is seen of it yet. SLUICE_STATUS_OUTPUT with a
+// sentence in the config's log, which is needed until the end. On success the caller owns *file.
 enum sluice_status sluice_file_create(const struct sluice_config *config, const char *name,
                                       struct sluice_file **file);
 
@@ -256,7 +262,8 @@ void sluice_file_write(struct sluice_file *file, const char *data, size_t size);
 // Give it its name now, for one that grows while others read it.
 enum sluice_status sluice_file_publish(struct sluice_file *file);
 
-// Finish: SLUICE_OUTPUT with a sentence unless every byte is safely stored. Frees it either way.
+// Finish: SLUICE_STATUS_OUTPUT with a sentence unless every byte is safely stored. Frees it either
+// way.
 enum sluice_status sluice_file_commit(struct sluice_file **file);
 
 // Give up: nothing is left of it, unless it was published. Accepts NULL behind the pointer.
@@ -273,7 +280,7 @@ enum sluice_part {
     SLUICE_PART_DOWNLOAD,
     SLUICE_PART_ENCODE,
     SLUICE_PART_MUX,
-    SLUICE_PARTS,
+    SLUICE_PART_COUNT,
 };
 
 // How many frames took how long from a packet's arrival to the writing of what became of it.
@@ -314,10 +321,10 @@ struct sluice_progress {
     bool connecting; // it is lost, and the attempts to have it back go on
     struct sluice_latency latency;
 
-    double busy_seconds[SLUICE_PARTS]; // that each part was working; the CPU's threads are one
-    int ring, ring_used;               // slots, and how many of them hold a frame now
-    double ring_occupancy;             // mean share of the slots in use
-    int64_t bytes_out;                 // of the output
+    double busy_seconds[SLUICE_PART_COUNT]; // that each part was working; the CPU's threads are one
+    int ring, ring_used;                    // slots, and how many of them hold a frame now
+    double ring_occupancy;                  // mean share of the slots in use
+    int64_t bytes_out;                      // of the output
 };
 
 void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *progress);
@@ -339,7 +346,7 @@ struct sluice_output_figures {
     bool tee;          // it has the picture at a tee of the chain
 };
 
-// Output number `index` from 0. SLUICE_END past the last. Any thread while the job exists.
+// Output number `index` from 0. SLUICE_STATUS_END past the last. Any thread while the job exists.
 enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
                                      struct sluice_output_figures *figures);
 
@@ -362,7 +369,7 @@ struct sluice_figure {
     int64_t frames;
 };
 
-// Record number `index` from 0, and figure number `figure` of it. SLUICE_END past the last.
+// Record number `index` from 0, and figure number `figure` of it. SLUICE_STATUS_END past the last.
 enum sluice_status sluice_job_record(const struct sluice_job *job, int index,
                                      struct sluice_record *record);
 enum sluice_status sluice_job_figure(const struct sluice_job *job, int index, int figure,
@@ -408,12 +415,12 @@ struct sluice_summary {
     const char *backend, *device, *decoder;       // names, for people
     int width, height;
 
-    double busy[SLUICE_PARTS]; // share of the time that each part was working, 0 to 1
-    int64_t max_memory;        // bytes of memory that the process stays below, as it was told at
-                               // the start; 0: it never began
-    double cores_busy;         // share of the processor's time that the process used, 0 to 1
-    double ring_occupancy;     // mean share of the ring's slots in use
-    int ring;                  // slots
+    double busy[SLUICE_PART_COUNT]; // share of the time that each part was working, 0 to 1
+    int64_t max_memory;    // bytes of memory that the process stays below, as it was told at
+                           // the start; 0: it never began
+    double cores_busy;     // share of the processor's time that the process used, 0 to 1
+    double ring_occupancy; // mean share of the ring's slots in use
+    int ring;              // slots
     enum sluice_part bottleneck;
     const char *verdict; // one or two sentences: what set the pace, and what would change it
 };
@@ -422,18 +429,23 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
 
 // ---- stages ----
 
-enum sluice_option_type { SLUICE_REAL, SLUICE_INT, SLUICE_CHOICE, SLUICE_TEXT };
+enum sluice_option_type {
+    SLUICE_OPTION_REAL,
+    SLUICE_OPTION_INT,
+    SLUICE_OPTION_CHOICE,
+    SLUICE_OPTION_TEXT
+};
 
 // One option of a stage. Strings are static.
 struct sluice_option_info {
     const char *name;
     enum sluice_option_type type;
-    const char *unit;    // "" for a plain number; of SLUICE_TEXT what the text says
-    const char *choices; // "luma|mean", of SLUICE_CHOICE
+    const char *unit;    // "" for a plain number; of SLUICE_OPTION_TEXT what the text says
+    const char *choices; // "luma|mean", of SLUICE_OPTION_CHOICE
     const char *derived; // how the default follows from other options; NULL: it does not
     bool required;
     bool many;      // of the first option: it takes all values that have no name
-    double initial; // the default; of SLUICE_CHOICE its index
+    double initial; // the default; of SLUICE_OPTION_CHOICE its index
     double min, max;
     const char *help;
 };
@@ -444,7 +456,7 @@ struct sluice_stage_info {
     int options;
 };
 
-// Stage number `index` from 0, and option `option` of it. SLUICE_END past the last.
+// Stage number `index` from 0, and option `option` of it. SLUICE_STATUS_END past the last.
 enum sluice_status sluice_stage(int index, struct sluice_stage_info *info);
 enum sluice_status sluice_stage_option(int index, int option, struct sluice_option_info *info);
 
@@ -493,7 +505,8 @@ struct sluice_device_kind {
     const char *name, *description, *example;
 };
 
-// Kind number `index` from 0. SLUICE_END past the last, and always if there is no libavdevice.
+// Kind number `index` from 0. SLUICE_STATUS_END past the last, and always if there is no
+// libavdevice.
 enum sluice_status sluice_device_kind(int index, struct sluice_device_kind *kind);
 
 // ---- reports ----

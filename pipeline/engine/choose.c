@@ -84,8 +84,9 @@ int sink_requests_add_tees(const struct sluice_config *config, const struct chai
 static enum status create_cpu(const struct sluice_config *config, const struct log *log,
                               struct backend **backend)
 {
-    return config->backend == SLUICE_SCALAR ? backend_scalar_create(log, backend)
-                                            : backend_cpu_create(config->threads, log, backend);
+    return config->backend == SLUICE_BACKEND_SCALAR
+               ? backend_scalar_create(log, backend)
+               : backend_cpu_create(config->threads, log, backend);
 }
 
 // ---- GPUs ----
@@ -170,8 +171,8 @@ static enum status create_one(const struct sluice_config *config, bool still, co
     enum status status = devices_read(config->device, log, &devices);
     if (status)
         return status;
-    bool named = config->backend == SLUICE_CPU || config->backend == SLUICE_SCALAR;
-    bool wants_gpu = config->backend == SLUICE_CUDA ||
+    bool named = config->backend == SLUICE_BACKEND_CPU || config->backend == SLUICE_BACKEND_SCALAR;
+    bool wants_gpu = config->backend == SLUICE_BACKEND_CUDA ||
                      (!named && (config->hwdec == SLUICE_HWDEC_REQUIRE || config->device));
     snprintf(reason, reason_size, "%s",
              named ? "it was asked for" : "a single picture is done before a GPU is ready");
@@ -208,7 +209,7 @@ int backend_slots(const struct sluice_config *config, const struct backend *back
 {
     if (config->ring)
         return config->ring;
-    if ((source && source->is_still) || config->backend == SLUICE_SCALAR)
+    if ((source && source->is_still) || config->backend == SLUICE_BACKEND_SCALAR)
         return 1;
     double rate = source ? frame_rate(source) : 0;
     int slots = backend->in_flight ? backend->in_flight : backend->parallel + 1;

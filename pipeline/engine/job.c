@@ -17,9 +17,11 @@
 #include "pipeline/ffmpeg/names.h"
 #include "pipeline/input/session.h"
 
-_Static_assert((int)SLUICE_DEVICE == (int)STATUS_DEVICE, "sluice_status mirrors enum status");
-_Static_assert((int)SLUICE_USAGE == (int)STATUS_USAGE, "sluice_status mirrors enum status");
-_Static_assert((int)SLUICE_STOPPED == (int)STATUS_STOPPED, "sluice_status mirrors enum status");
+_Static_assert((int)SLUICE_STATUS_DEVICE == (int)STATUS_DEVICE,
+               "sluice_status mirrors enum status");
+_Static_assert((int)SLUICE_STATUS_USAGE == (int)STATUS_USAGE, "sluice_status mirrors enum status");
+_Static_assert((int)SLUICE_STATUS_STOPPED == (int)STATUS_STOPPED,
+               "sluice_status mirrors enum status");
 
 enum {
     PACKETS_QUEUED = 32,
@@ -38,7 +40,7 @@ void job_span(struct sluice_job *job, enum sluice_part part, int64_t begin_ns, i
     static const struct {
         enum trace_track track;
         const char *name;
-    } spans[SLUICE_PARTS] = {
+    } spans[SLUICE_PART_COUNT] = {
         [SLUICE_PART_DEMUX] = {TRACE_DEMUX, "read"},
         [SLUICE_PART_DECODE] = {TRACE_DECODE, "decode"},
         [SLUICE_PART_ENCODE] = {TRACE_ENCODE, "encode"},
@@ -325,7 +327,7 @@ enum sluice_status sluice_job_create(const struct sluice_config *config, struct 
 {
     *job = calloc(1, sizeof **job);
     if (!*job)
-        return SLUICE_MEMORY;
+        return SLUICE_STATUS_MEMORY;
     monitor_init(&(*job)->threads_lock);
     (*job)->log =
         (struct log){(void (*)(void *, enum log_level, const char *))config->log, config->opaque};

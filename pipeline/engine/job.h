@@ -104,8 +104,8 @@ struct sluice_job {
     int64_t behind_ns; // when decoding was last fast enough
 
     // ---- the encode thread's ----
-    int64_t engine_end[MAX_FLEET][SLUICE_PARTS]; // when each GPU's engines were last busy
-    int64_t encode_ns;                           // what a frame takes, at most, of late
+    int64_t engine_end[MAX_FLEET][SLUICE_PART_COUNT]; // when each GPU's engines were last busy
+    int64_t encode_ns;                                // what a frame takes, at most, of late
 
     // ---- any thread's ----
     struct stop stop;         // asked for from outside
@@ -119,7 +119,7 @@ struct sluice_job {
     _Atomic int64_t packets_skipped; // not decoded, to catch up
     _Atomic int64_t shown_ns;        // when a frame was last written
     _Atomic int64_t media_us;        // of video handed to the sink, since its first frame
-    struct meter meter[SLUICE_PARTS];
+    struct meter meter[SLUICE_PART_COUNT];
 
     // ---- the threads ----
     struct thread thread[JOB_THREADS];

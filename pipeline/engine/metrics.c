@@ -144,14 +144,14 @@ static void write_drops(FILE *to, const struct sluice_progress *now)
 static void write_busy(FILE *to, const struct sluice_progress *now)
 {
     static const char name[] = "sluice_part_busy_seconds_total";
-    static const char *const labels[SLUICE_PARTS] = {
+    static const char *const labels[SLUICE_PART_COUNT] = {
         [SLUICE_PART_DEMUX] = "{part=\"demux\"}",       [SLUICE_PART_DECODE] = "{part=\"decode\"}",
         [SLUICE_PART_UPLOAD] = "{part=\"upload\"}",     [SLUICE_PART_FILTER] = "{part=\"filter\"}",
         [SLUICE_PART_DOWNLOAD] = "{part=\"download\"}", [SLUICE_PART_ENCODE] = "{part=\"encode\"}",
         [SLUICE_PART_MUX] = "{part=\"mux\"}",
     };
     write_head(to, name, "counter", "Time that each part was working.");
-    for (int part = 0; part < SLUICE_PARTS; part++)
+    for (int part = 0; part < SLUICE_PART_COUNT; part++)
         write_sample(to, name, labels[part], now->busy_seconds[part]);
 }
 

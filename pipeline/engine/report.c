@@ -138,7 +138,7 @@ static void report_ledger(const struct sluice_job *job, struct sluice_progress *
 
 static void report_pace(const struct sluice_job *job, struct sluice_progress *progress)
 {
-    for (int part = 0; part < SLUICE_PARTS; part++)
+    for (int part = 0; part < SLUICE_PART_COUNT; part++)
         progress->busy_seconds[part] = busy_seconds(job, (enum sluice_part)part);
     progress->ring = job->slots;
     if (job->under_way) {
@@ -186,7 +186,7 @@ enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
         job->sink->outputs(job->sink, list, MAX_OUTPUTS);
     monitor_unlock(lock);
     if (index < 0 || index >= job->outputs)
-        return SLUICE_END;
+        return SLUICE_STATUS_END;
     const struct sink_output *from = &list[index];
     *figures = (struct sluice_output_figures){
         .name = job->output_names[index],
@@ -203,7 +203,7 @@ enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
         .unwatched = from->unwatched,
         .tee = from->tee,
     };
-    return SLUICE_OK;
+    return SLUICE_STATUS_OK;
 }
 
 enum sluice_status sluice_job_record(const struct sluice_job *job, int index,
@@ -211,14 +211,14 @@ enum sluice_status sluice_job_record(const struct sluice_job *job, int index,
 {
     const struct recording *from = report_writer_recording(job->report_writer, index);
     if (!from || !job->ran)
-        return SLUICE_END;
+        return SLUICE_STATUS_END;
     *record = (struct sluice_record){.stage = from->stage->name,
                                      .file = from->name,
                                      .frames = from->frames - from->dropped,
                                      .dropped = from->dropped,
                                      .bytes = from->bytes,
                                      .figures = from->figures};
-    return SLUICE_OK;
+    return SLUICE_STATUS_OK;
 }
 
 enum sluice_status sluice_job_figure(const struct sluice_job *job, int index, int figure,
@@ -226,10 +226,10 @@ enum sluice_status sluice_job_figure(const struct sluice_job *job, int index, in
 {
     const struct recording *from = report_writer_recording(job->report_writer, index);
     if (!from || !job->ran || figure < 0 || figure >= from->figures)
-        return SLUICE_END;
+        return SLUICE_STATUS_END;
     const struct figure *one = &from->figure[figure];
     *figures = (struct sluice_figure){one->name, one->sum, one->values, one->frames};
-    return SLUICE_OK;
+    return SLUICE_STATUS_OK;
 }
 
 // The share of the time that a part was working.
@@ -242,7 +242,7 @@ static double busy_share(const struct sluice_job *job, enum sluice_part part)
 static enum sluice_part bottleneck(const struct sluice_job *job)
 {
     enum sluice_part most = SLUICE_PART_DEMUX;
-    for (int part = 0; part < SLUICE_PARTS; part++)
+    for (int part = 0; part < SLUICE_PART_COUNT; part++)
         if (busy_share(job, (enum sluice_part)part) > busy_share(job, most))
             most = (enum sluice_part)part;
     return most;
@@ -338,6 +338,6 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         latency_figures(job->latency, &latency);
     memcpy(summary->latency, latency.quantile, sizeof summary->latency);
     summary->bytes_out = bytes_out(job);
-    for (int part = 0; part < SLUICE_PARTS; part++)
+    for (int part = 0; part < SLUICE_PART_COUNT; part++)
         summary->busy[part] = busy_share(job, (enum sluice_part)part);
 }
