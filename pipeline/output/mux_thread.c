@@ -6,7 +6,7 @@
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
-#include "pipeline/output/delivery.h"
+#include "pipeline/output/transport.h"
 #include "pipeline/output/hold.h"
 #include "base/meter.h"
 #include "base/monitor.h"
@@ -26,7 +26,7 @@ struct mux_thread {
     const struct log *log;
     const struct stop *stop;
     struct destination destination;
-    struct delivery *delivery;
+    struct transport *transport;
     AVDictionary *options;
 
     // ---- set by mux_thread_open() ----
@@ -78,7 +78,7 @@ enum status mux_thread_create(const struct mux_thread_request *request, const st
         .segment = request->segment,
         .conflicts = request->conflicts,
     };
-    struct delivery_request delivery = {
+    struct transport_request transport = {
         .log = log,
         .stop = stop,
         .destination = &made->destination,
@@ -91,7 +91,7 @@ enum status mux_thread_create(const struct mux_thread_request *request, const st
     monitor_init(&made->lock);
     enum status status = destination_init(&destination, log, &made->destination);
     if (!status)
-        status = delivery_create(&delivery, &made->delivery);
+        status = transport_create(&transport, &made->transport);
     if (!status && av_dict_copy(&made->options, request->options, 0) < 0)
         status = STATUS_MEMORY;
     if (status)
@@ -121,7 +121,7 @@ static void take_change(struct mux_thread *mux)
         struct change *change = mux->next;
         mux->next = change->next;
         mux->time_base = change->streams.time_base;
-        mux->delivery->change(mux->delivery, &change->streams);
+        mux->transport->change(mux->transport, &change->streams);
         free(change);
     }
     monitor_unlock(&mux->lock);
@@ -136,7 +136,7 @@ static void note_skipped(struct mux_thread *mux)
 // A packet that comes while nothing can be written.
 static void skip_packet(struct mux_thread *mux, const AVPacket *packet)
 {
-    if (!delivery_is_video(mux->delivery, packet))
+    if (!transport_is_video(mux->transport, packet))
         return;
     take_change(mux);
     mux->popped++;
@@ -155,8 +155,8 @@ static void skip_waiting(struct mux_thread *mux)
 static enum status write_packet(struct mux_thread *mux, AVPacket *packet)
 {
     int64_t begin_ns = meter_now_ns(), pts_us = packet->pos;
-    bool video = delivery_is_video(mux->delivery, packet), written = false;
-    enum status status = mux->delivery->write(mux->delivery, packet, &written);
+    bool video = transport_is_video(mux->transport, packet), written = false;
+    enum status status = mux->transport->write(mux->transport, packet, &written);
     mux->popped += video;
     mux->packets += video && written;
     if (video && !written && !status)
@@ -170,7 +170,7 @@ static enum status write_packet(struct mux_thread *mux, AVPacket *packet)
 static enum status write_held(void *opaque, AVPacket *packet)
 {
     struct mux_thread *mux = opaque;
-    return mux->delivery->away ? STATUS_OK : write_packet(mux, packet);
+    return mux->transport->away ? STATUS_OK : write_packet(mux, packet);
 }
 
 static enum status write_video(struct mux_thread *mux, AVPacket *packet)
@@ -178,7 +178,7 @@ static enum status write_video(struct mux_thread *mux, AVPacket *packet)
     take_change(mux);
     hold_note_video(&mux->hold, packet, mux->time_base);
     enum status status = hold_release(&mux->hold, mux->hold.end_us, write_held, mux);
-    if (!status && mux->delivery->away)
+    if (!status && mux->transport->away)
         skip_packet(mux, packet);
     else if (!status)
         status = write_packet(mux, packet);
@@ -200,7 +200,7 @@ static enum status write_other(struct mux_thread *mux, AVPacket **packet)
 static enum status attempt(struct mux_thread *mux)
 {
     bool stale = false;
-    enum status status = mux->delivery->attempt(mux->delivery, &stale);
+    enum status status = mux->transport->attempt(mux->transport, &stale);
     if (stale)
         skip_waiting(mux);
     return status;
@@ -208,11 +208,11 @@ static enum status attempt(struct mux_thread *mux)
 
 static enum status step(struct mux_thread *mux)
 {
-    const struct delivery *delivery = mux->delivery;
-    bool away = delivery->away;
+    const struct transport *transport = mux->transport;
+    bool away = transport->away;
     AVPacket *packet = NULL;
     enum status status =
-        queue_pop_until(mux->queue, &packet, away ? delivery->next_attempt_ns : INT64_MAX);
+        queue_pop_until(mux->queue, &packet, away ? transport->next_attempt_ns : INT64_MAX);
     if (status)
         return status;
     if (!packet)
@@ -220,7 +220,7 @@ static enum status step(struct mux_thread *mux)
     if (away) {
         hold_drop(&mux->hold);
         skip_packet(mux, packet);
-    } else if (delivery_is_video(delivery, packet)) {
+    } else if (transport_is_video(transport, packet)) {
         status = write_video(mux, packet);
     } else {
         status = write_other(mux, &packet);
@@ -234,7 +234,7 @@ static enum status finish(struct mux_thread *mux)
 {
     int64_t until_us = mux->cut ? mux->hold.end_us : INT64_MAX;
     enum status status = hold_release(&mux->hold, until_us, write_held, mux);
-    return status ? status : mux->delivery->finish(mux->delivery);
+    return status ? status : mux->transport->finish(mux->transport);
 }
 
 static bool await_verdict(struct mux_thread *mux)
@@ -250,17 +250,17 @@ static bool await_verdict(struct mux_thread *mux)
 static void *run(void *opaque)
 {
     struct mux_thread *mux = opaque;
-    struct delivery *delivery = mux->delivery;
+    struct transport *transport = mux->transport;
     enum status status = STATUS_OK;
     while (!status)
         status = step(mux);
-    if (status != STATUS_EOF || delivery->ended)
+    if (status != STATUS_EOF || transport->ended)
         mux->status = (int)status; // for those who push
     skip_waiting(mux);
     queue_cancel(mux->queue);
     if (!status_is_failure(status) && await_verdict(mux) && status_is_failure(finish(mux)))
         status = STATUS_OUTPUT;
-    delivery_close(delivery);
+    transport_close(transport);
     monitor_lock(&mux->lock);
     if (status_is_failure(status))
         mux->status = (int)status;
@@ -283,9 +283,9 @@ enum status mux_thread_open(struct mux_thread *mux, const struct mux_thread_open
     status = hold_init(&mux->hold, opening->streams.from, opening->streams.frame_rate);
     if (status)
         return status;
-    mux->delivery->request.options = mux->options;
-    mux->delivery->request.must_connect = opening->must_connect;
-    status = mux->delivery->open(mux->delivery, &opening->streams);
+    mux->transport->request.options = mux->options;
+    mux->transport->request.must_connect = opening->must_connect;
+    status = mux->transport->open(mux->transport, &opening->streams);
     if (status)
         return status;
     mux->opened = !pthread_create(&mux->thread, NULL, run, mux);
@@ -296,20 +296,20 @@ enum status mux_thread_open(struct mux_thread *mux, const struct mux_thread_open
 
 bool mux_thread_wants(const struct mux_thread *mux, int stream)
 {
-    return mux->delivery->wants[stream];
+    return mux->transport->wants[stream];
 }
 
 bool mux_thread_takes_key(struct mux_thread *mux, int64_t pts_us)
 {
-    struct delivery *delivery = mux->delivery;
-    bool due = delivery->is_key_due && delivery->is_key_due(delivery, pts_us);
-    return atomic_exchange(&delivery->wants_key, false) || due;
+    struct transport *transport = mux->transport;
+    bool due = transport->is_key_due && transport->is_key_due(transport, pts_us);
+    return atomic_exchange(&transport->wants_key, false) || due;
 }
 
 bool mux_thread_is_idle(const struct mux_thread *mux)
 {
-    const struct delivery *delivery = mux->delivery;
-    return delivery->is_idle && delivery->is_idle(delivery);
+    const struct transport *transport = mux->transport;
+    return transport->is_idle && transport->is_idle(transport);
 }
 
 static enum status push_waiting(struct mux_thread *mux, AVPacket **packet)
@@ -328,7 +328,7 @@ static enum status push_skipping(struct mux_thread *mux, AVPacket **packet, bool
     if (taken || status || !video)
         return status;
     if (!mux->skipping)
-        mux->delivery->wants_key = true;
+        mux->transport->wants_key = true;
     mux->skipping = true;
     mux->skipped++;
     return STATUS_OK;
@@ -336,7 +336,7 @@ static enum status push_skipping(struct mux_thread *mux, AVPacket **packet, bool
 
 enum status mux_thread_push(struct mux_thread *mux, const AVPacket *packet)
 {
-    bool video = delivery_is_video(mux->delivery, packet);
+    bool video = transport_is_video(mux->transport, packet);
     if (mux->status)
         return (enum status)mux->status;
     AVPacket *copy = av_packet_clone(packet);
@@ -408,22 +408,22 @@ void mux_thread_finish(struct mux_thread *mux, bool cut)
     mux->cut = cut;
     monitor_unlock(&mux->lock);
     mux->finish_ns = meter_now_ns();
-    if (!mux->delivery->connected) // nobody is there to part from
-        mux->delivery->guard.over = destination_is_live(&mux->destination);
+    if (!mux->transport->connected) // nobody is there to part from
+        mux->transport->guard.over = destination_is_live(&mux->destination);
     decide(mux, true);
 }
 
 void mux_thread_discard(struct mux_thread *mux)
 {
     mux->finish_ns = meter_now_ns();
-    mux->delivery->guard.over = true;
+    mux->transport->guard.over = true;
     decide(mux, false);
 }
 
 // Nobody ever watched: no output came of it.
 static bool is_unheard(const struct mux_thread *mux)
 {
-    return mux->destination.kind == DESTINATION_ADDRESS && !mux->delivery->connects &&
+    return mux->destination.kind == DESTINATION_ADDRESS && !mux->transport->connects &&
            !status_is_failure((enum status)mux->status);
 }
 
@@ -445,7 +445,7 @@ static int64_t patience_end_ns(const struct mux_thread *mux)
 enum status mux_thread_join(struct mux_thread *mux)
 {
     if (!await_end(mux, patience_end_ns(mux))) {
-        mux->delivery->guard.over = true; // what waits gives up, except the look-up of a name
+        mux->transport->guard.over = true; // what waits gives up, except the look-up of a name
         await_end(mux, meter_now_ns() + second_ns / 4);
     }
     if (is_unheard(mux) && !mux->discarding)
@@ -461,10 +461,10 @@ void mux_thread_destroy(struct mux_thread **mux)
         return;
     if (old->opened) {
         decide(old, false);
-        old->delivery->guard.over = true;
+        old->transport->guard.over = true;
         pthread_join(old->thread, NULL);
     }
-    delivery_destroy(&old->delivery);
+    transport_destroy(&old->transport);
     hold_finish(&old->hold);
     queue_destroy(&old->queue);
     while (old->next) {
@@ -481,15 +481,15 @@ void mux_thread_destroy(struct mux_thread **mux)
 
 void mux_thread_figures(const struct mux_thread *mux, struct mux_thread_figures *figures)
 {
-    const struct delivery *delivery = mux->delivery;
+    const struct transport *transport = mux->transport;
     *figures = (struct mux_thread_figures){
-        .packets = mux->packets - delivery->unsafe - delivery->lost,
-        .skipped = mux->skipped + delivery->lost,
-        .missing = mux->missing + delivery->lost,
-        .bytes = delivery->bytes,
-        .files = delivery->files,
-        .connects = delivery->connects,
-        .connected = delivery->connected,
+        .packets = mux->packets - transport->unsafe - transport->lost,
+        .skipped = mux->skipped + transport->lost,
+        .missing = mux->missing + transport->lost,
+        .bytes = transport->bytes,
+        .files = transport->files,
+        .connects = transport->connects,
+        .connected = transport->connected,
         .status = (enum status)mux->status,
     };
 }

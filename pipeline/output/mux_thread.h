@@ -7,7 +7,7 @@
 //              to the next key frame, which it asks for
 //
 // Packets of other streams are written once video of their time has come (hold.h). How packets
-// reach what the output is, and what happens when that fails, is the delivery's (delivery.h). No
+// reach what the output is, and what happens when that fails, is the transport's (transport.h). No
 // other output is touched by any of it.
 #pragma once
 

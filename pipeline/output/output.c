@@ -243,7 +243,7 @@ static bool takes_one_stream(const AVOutputFormat *container)
 
 // MPEG-TS's muxer takes anything, but what it has no stream type or descriptor for it stores as
 // private data that nobody reads (ISO/IEC 13818-1, table 2-34; ETSI EN 300 468).
-static bool transport_has_name(enum AVCodecID id, const char *file)
+static bool mpegts_has_name(enum AVCodecID id, const char *file)
 {
     static const enum AVCodecID named[] = {
         AV_CODEC_ID_MP2,          AV_CODEC_ID_MP3,          AV_CODEC_ID_AAC,
@@ -280,18 +280,18 @@ static bool container_takes(const struct output *output, const AVStream *stream)
     const AVOutputFormat *container = output->format->oformat;
     enum AVCodecID id = stream->codecpar->codec_id;
     enum AVMediaType type = stream->codecpar->codec_type;
-    bool transport = av_match_name(container->name, "mpegts,hls") &&
-                     (type == AVMEDIA_TYPE_AUDIO || type == AVMEDIA_TYPE_SUBTITLE);
+    bool mpegts = av_match_name(container->name, "mpegts,hls") &&
+                  (type == AVMEDIA_TYPE_AUDIO || type == AVMEDIA_TYPE_SUBTITLE);
     if (type == AVMEDIA_TYPE_ATTACHMENT) // files within the file: fonts, pictures
         return av_match_name(container->name, "matroska");
     if (id == AV_CODEC_ID_NONE || takes_one_stream(container))
         return false;
-    if (transport && !transport_has_name(id, output->name))
+    if (mpegts && !mpegts_has_name(id, output->name))
         return false;
     if (container->flags &
         AVFMT_NOFILE) // no header can be tried; packets say what it does not take
         return type == AVMEDIA_TYPE_AUDIO && muxer_carries(container, type);
-    if (transport || header_decides(container, type))
+    if (mpegts || header_decides(container, type))
         return header_takes(container, stream);
     int known = avformat_query_codec(container, id, FF_COMPLIANCE_NORMAL);
     return known != 0 && (known == 1 || muxer_carries(container, type)) &&

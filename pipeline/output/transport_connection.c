@@ -4,14 +4,14 @@
 
 #include "base/backoff.h"
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/output/delivery.h"
+#include "pipeline/output/transport.h"
 #include "base/meter.h"
 
 static const int64_t second_ns = 1000 * INT64_C(1000000);
 static const int64_t good_ns = 100 * INT64_C(1000000); // so long a connection is to stand
 
 struct connection {
-    struct delivery base;
+    struct transport base;
     struct output_streams streams; // owned
     bool awaits_key;               // nothing is of use before
     int attempts;                  // since a connection was good, the one that made it included
@@ -19,9 +19,9 @@ struct connection {
     int64_t lost_ns, connected_ns;
 };
 
-static struct connection *connection_of(struct delivery *delivery)
+static struct connection *connection_of(struct transport *transport)
 {
-    return (struct connection *)delivery;
+    return (struct connection *)transport;
 }
 
 static const char *name_of(const struct connection *self)
@@ -30,21 +30,22 @@ static const char *name_of(const struct connection *self)
 }
 
 // What it would take is found out before it is reached.
-static enum status open_connection(struct delivery *delivery, const struct output_streams *streams)
+static enum status open_connection(struct transport *transport,
+                                   const struct output_streams *streams)
 {
-    struct connection *self = connection_of(delivery);
-    const struct delivery_request *request = &delivery->request;
+    struct connection *self = connection_of(transport);
+    const struct transport_request *request = &transport->request;
     self->seed = (unsigned)meter_now_ns();
-    delivery->away = true;
+    transport->away = true;
     enum status status = output_streams_copy(streams, &self->streams);
     if (!status)
         status = output_create(request->destination, request->destination->name, request->log,
-                               request->stop, &delivery->guard, &delivery->output);
+                               request->stop, &transport->guard, &transport->output);
     if (!status)
-        status = output_add_streams(delivery->output, streams);
+        status = output_add_streams(transport->output, streams);
     if (!status)
-        status = delivery_note_wants(delivery, streams);
-    output_destroy(&delivery->output);
+        status = transport_note_wants(transport, streams);
+    output_destroy(&transport->output);
     self->streams.again = true;
     return status;
 }
@@ -86,7 +87,7 @@ static void await_next_attempt(struct connection *self)
 {
     self->base.next_attempt_ns = meter_now_ns() + backoff_ns(self->attempts - 1, &self->seed);
     self->base.away = true;
-    delivery_close(&self->base);
+    transport_close(&self->base);
 }
 
 static enum status attempt_failed(struct connection *self)
@@ -107,12 +108,12 @@ static enum status attempt_failed(struct connection *self)
     return status;
 }
 
-static enum status attempt_connection(struct delivery *delivery, bool *stale)
+static enum status attempt_connection(struct transport *transport, bool *stale)
 {
-    struct connection *self = connection_of(delivery);
+    struct connection *self = connection_of(transport);
     self->attempts++;
     enum status status =
-        delivery_begin(delivery, delivery->request.destination->name, &self->streams);
+        transport_begin(transport, transport->request.destination->name, &self->streams);
     if (status == STATUS_EOF)
         return attempt_failed(self);
     if (status)
@@ -121,10 +122,10 @@ static enum status attempt_connection(struct delivery *delivery, bool *stale)
     say_connected(self);
     self->connected_ns = meter_now_ns();
     self->awaits_key = true;
-    delivery->connects++;
-    delivery->connected = true;
-    delivery->wants_key = true;
-    delivery->away = false;
+    transport->connects++;
+    transport->connected = true;
+    transport->wants_key = true;
+    transport->away = false;
     return STATUS_OK;
 }
 
@@ -150,42 +151,42 @@ static enum status lost(struct connection *self)
     return status;
 }
 
-static enum status write_connection(struct delivery *delivery, AVPacket *packet, bool *written)
+static enum status write_connection(struct transport *transport, AVPacket *packet, bool *written)
 {
-    struct connection *self = connection_of(delivery);
-    bool video = delivery_is_video(delivery, packet), key = packet->flags & AV_PKT_FLAG_KEY;
+    struct connection *self = connection_of(transport);
+    bool video = transport_is_video(transport, packet), key = packet->flags & AV_PKT_FLAG_KEY;
     self->awaits_key = self->awaits_key && !(video && key);
     if (self->awaits_key)
         return STATUS_OK;
-    delivery->guard.deadline_ns = meter_now_ns() + delivery->request.stall_ns;
-    enum status status = output_write(delivery->output, packet, packet->stream_index);
-    delivery_note_size(delivery);
+    transport->guard.deadline_ns = meter_now_ns() + transport->request.stall_ns;
+    enum status status = output_write(transport->output, packet, packet->stream_index);
+    transport_note_size(transport);
     *written = !status;
     return status == STATUS_EOF ? lost(self) : status;
 }
 
 // A server that has gone misses the goodbye.
-static enum status finish_connection(struct delivery *delivery)
+static enum status finish_connection(struct transport *transport)
 {
-    delivery->guard.deadline_ns = meter_now_ns() + second_ns;
-    enum status status = delivery->output ? output_finish(delivery->output) : STATUS_OK;
+    transport->guard.deadline_ns = meter_now_ns() + second_ns;
+    enum status status = transport->output ? output_finish(transport->output) : STATUS_OK;
     return status == STATUS_EOF ? STATUS_OK : status;
 }
 
-static void free_connection(struct delivery *delivery)
+static void free_connection(struct transport *transport)
 {
-    output_streams_free(&connection_of(delivery)->streams);
+    output_streams_free(&connection_of(transport)->streams);
 }
 
-struct delivery *delivery_connection_new(void)
+struct transport *transport_connection_new(void)
 {
     struct connection *self = calloc(1, sizeof *self);
     if (!self)
         return NULL;
-    self->base = (struct delivery){.open = open_connection,
-                                   .write = write_connection,
-                                   .attempt = attempt_connection,
-                                   .finish = finish_connection,
-                                   .free = free_connection};
+    self->base = (struct transport){.open = open_connection,
+                                    .write = write_connection,
+                                    .attempt = attempt_connection,
+                                    .finish = finish_connection,
+                                    .free = free_connection};
     return &self->base;
 }

@@ -3,18 +3,18 @@
 #include <stdlib.h>
 
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/output/delivery.h"
+#include "pipeline/output/transport.h"
 #include "pipeline/output/window.h"
 
 struct screen {
-    struct delivery base;
+    struct transport base;
     struct window_request request;
     struct window *window; // NULL: not yet, or not any more
 };
 
-static struct screen *screen_of(struct delivery *delivery)
+static struct screen *screen_of(struct transport *transport)
 {
-    return (struct screen *)delivery;
+    return (struct screen *)transport;
 }
 
 static enum window_matrix matrix_of(const AVCodecParameters *codec)
@@ -34,15 +34,15 @@ static int square_width(const AVCodecParameters *codec)
     return width < 1 ? 1 : width > INT16_MAX ? INT16_MAX : (int)width;
 }
 
-static enum status open_screen(struct delivery *delivery, const struct output_streams *streams)
+static enum status open_screen(struct transport *transport, const struct output_streams *streams)
 {
-    const struct destination *destination = delivery->request.destination;
+    const struct destination *destination = transport->request.destination;
     const AVCodecParameters *codec = streams->codec;
     if (codec->codec_id != AV_CODEC_ID_RAWVIDEO || codec->format != AV_PIX_FMT_YUV420P)
-        return fail(delivery->request.log, STATUS_OUTPUT,
+        return fail(transport->request.log, STATUS_OUTPUT,
                     "%s shows raw video in yuv420p only, without an encoder or format of its own",
                     destination->shown);
-    screen_of(delivery)->request = (struct window_request){
+    screen_of(transport)->request = (struct window_request){
         .shown = destination->shown,
         .title = *destination->name ? destination->name : "sluice",
         .width = codec->width,
@@ -50,7 +50,7 @@ static enum status open_screen(struct delivery *delivery, const struct output_st
         .shown_width = square_width(codec),
         .matrix = matrix_of(codec),
     };
-    return delivery_note_wants(delivery, streams);
+    return transport_note_wants(transport, streams);
 }
 
 static enum status begin_window(struct screen *self)
@@ -62,15 +62,15 @@ static enum status begin_window(struct screen *self)
 }
 
 // The window goes at once; the rest of the run goes on.
-static void close_screen(struct delivery *delivery)
+static void close_screen(struct transport *transport)
 {
-    delivery->connected = false;
-    window_destroy(&screen_of(delivery)->window);
+    transport->connected = false;
+    window_destroy(&screen_of(transport)->window);
 }
 
-static enum status write_screen(struct delivery *delivery, AVPacket *packet, bool *written)
+static enum status write_screen(struct transport *transport, AVPacket *packet, bool *written)
 {
-    struct screen *self = screen_of(delivery);
+    struct screen *self = screen_of(transport);
     const struct window_request *request = &self->request;
     uint8_t *plane[4];
     int stride[4];
@@ -87,24 +87,24 @@ static enum status write_screen(struct delivery *delivery, AVPacket *packet, boo
     }
     status = window_show(self->window, &picture);
     *written = !status;
-    delivery->ended = status == STATUS_EOF;
+    transport->ended = status == STATUS_EOF;
     if (status)
-        close_screen(delivery);
+        close_screen(transport);
     return status;
 }
 
-static enum status finish_screen(struct delivery *delivery)
+static enum status finish_screen(struct transport *transport)
 {
-    (void)delivery;
+    (void)transport;
     return STATUS_OK;
 }
 
-struct delivery *delivery_window_new(void)
+struct transport *transport_window_new(void)
 {
     struct screen *self = calloc(1, sizeof *self);
     if (!self)
         return NULL;
-    self->base = (struct delivery){
+    self->base = (struct transport){
         .open = open_screen, .write = write_screen, .close = close_screen, .finish = finish_screen};
     return &self->base;
 }

@@ -2,11 +2,11 @@
 // destination.
 //
 //   kind                what is written                                     file
-//   FILE                one output, from the first packet to the last       delivery_file.c
-//   SEGMENTS            a series of outputs, each from a key frame on       delivery_segments.c
-//   ADDRESS             an output that may be lost, and is connected again  delivery_connection.c
-//   DISPLAY             pictures in a window                                delivery_window.c
-//   PAGE                the newest picture, to whoever looks                delivery_page.c
+//   FILE                one output, from the first packet to the last       transport_file.c
+//   SEGMENTS            a series of outputs, each from a key frame on       transport_segments.c
+//   ADDRESS             an output that may be lost, and is connected again  transport_connection.c
+//   DISPLAY             pictures in a window                                transport_window.c
+//   PAGE                the newest picture, to whoever looks                transport_page.c
 //
 // Thread-safety: whoever creates it opens it; from then on it is the mux thread's, except for
 // what says otherwise.
@@ -24,7 +24,7 @@
 #include "base/status.h"
 
 // What it is made of; the pointers must outlive it.
-struct delivery_request {
+struct transport_request {
     const struct log *log;
     const struct stop *stop; // (optional)
     const struct destination *destination;
@@ -35,8 +35,8 @@ struct delivery_request {
     bool must_connect;           // an address that is not reached at first is a failure
 };
 
-struct delivery {
-    struct delivery_request request;
+struct transport {
+    struct transport_request request;
     struct output_guard guard; // .over is set by any thread when nothing is waited for any more
 
     // ---- set by open() ----
@@ -59,61 +59,61 @@ struct delivery {
 
     // Find out which streams go in, and begin where that needs nobody else. `streams` is needed
     // until it returns.
-    enum status (*open)(struct delivery *delivery, const struct output_streams *streams);
+    enum status (*open)(struct transport *transport, const struct output_streams *streams);
 
     // Write a packet, if it is of use: *written. STATUS_EOF: it has ended.
-    enum status (*write)(struct delivery *delivery, AVPacket *packet, bool *written);
+    enum status (*write)(struct transport *transport, AVPacket *packet, bool *written);
 
     // Try to reach what is away. *stale: what has waited for it is old by now. NULL: never away.
-    enum status (*attempt)(struct delivery *delivery, bool *stale);
+    enum status (*attempt)(struct transport *transport, bool *stale);
 
     // From the next packet on, a key frame, the video is another. Takes the streams. NULL: cannot.
-    void (*change)(struct delivery *delivery, struct output_streams *streams);
+    void (*change)(struct transport *transport, struct output_streams *streams);
 
     // Whether a key frame is due at this time; true once for each. The pushing thread's. NULL:
     // never.
-    bool (*is_key_due)(struct delivery *delivery, int64_t pts_us);
+    bool (*is_key_due)(struct transport *transport, int64_t pts_us);
 
     // Whether nobody would see what is written now. Any thread. NULL: somebody does.
-    bool (*is_idle)(const struct delivery *delivery);
+    bool (*is_idle)(const struct transport *transport);
 
     // Make it whole.
-    enum status (*finish)(struct delivery *delivery);
+    enum status (*finish)(struct transport *transport);
 
     // It is over, one way or the other, in the mux thread. NULL: nothing is to be done then.
-    void (*close)(struct delivery *delivery);
+    void (*close)(struct transport *transport);
 
     // Free what the kind has beyond this. NULL: nothing.
-    void (*free)(struct delivery *delivery);
+    void (*free)(struct transport *transport);
 };
 
-// Make the kind that the request's destination is. On success the caller owns *delivery.
-enum status delivery_create(const struct delivery_request *request, struct delivery **delivery);
+// Make the kind that the request's destination is. On success the caller owns *transport.
+enum status transport_create(const struct transport_request *request, struct transport **transport);
 
 // Free it; what was not finished leaves no trace, except where others watch. Accepts NULL behind
 // the pointer.
-void delivery_destroy(struct delivery **delivery);
+void transport_destroy(struct transport **transport);
 
 // ---- what the kinds share ----
 
-struct delivery *delivery_file_new(void);
-struct delivery *delivery_segments_new(void);
-struct delivery *delivery_connection_new(void);
-struct delivery *delivery_window_new(void);
-struct delivery *delivery_page_new(void);
+struct transport *transport_file_new(void);
+struct transport *transport_segments_new(void);
+struct transport *transport_connection_new(void);
+struct transport *transport_window_new(void);
+struct transport *transport_page_new(void);
 
-static inline bool delivery_is_video(const struct delivery *delivery, const AVPacket *packet)
+static inline bool transport_is_video(const struct transport *transport, const AVPacket *packet)
 {
-    return packet->stream_index == delivery->video;
+    return packet->stream_index == transport->video;
 }
 
-// Begin an output under `name`, the one of the delivery. `streams` are not new ones afterwards.
-enum status delivery_begin(struct delivery *delivery, const char *name,
-                           struct output_streams *streams);
+// Begin an output under `name`, the one of the transport. `streams` are not new ones afterwards.
+enum status transport_begin(struct transport *transport, const char *name,
+                            struct output_streams *streams);
 
 // It is done, one way or the other. Accepts none.
-void delivery_close(struct delivery *delivery);
+void transport_close(struct transport *transport);
 
 // Take note of which streams its output takes, and how large that is.
-enum status delivery_note_wants(struct delivery *delivery, const struct output_streams *streams);
-void delivery_note_size(struct delivery *delivery);
+enum status transport_note_wants(struct transport *transport, const struct output_streams *streams);
+void transport_note_size(struct transport *transport);

@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-#include "pipeline/output/delivery.h"
+#include "pipeline/output/transport.h"
 #include "pipeline/output/file.h"
 #include "base/meter.h"
 
@@ -23,7 +23,7 @@ static const int64_t look_ns = 1000 * INT64_C(1000000);
 enum { ROOM_SHARE = 16, ROOM_MAX = 64 << 20 };
 
 struct segments {
-    struct delivery base;
+    struct transport base;
     struct output_streams streams; // owned
     int64_t key_due_us;            // where the next one is to begin; the pushing thread's
     int64_t due_us, origin_us;
@@ -41,9 +41,9 @@ struct segments {
     int64_t away_ns;  // since when; 0: it is not
 };
 
-static struct segments *segments_of(struct delivery *delivery)
+static struct segments *segments_of(struct transport *transport)
 {
-    return (struct segments *)delivery;
+    return (struct segments *)transport;
 }
 
 static bool is_taken(const struct destination *destination, const char *name)
@@ -80,23 +80,23 @@ static enum status begin_segment(struct segments *self, int64_t pts_us)
     char *name = NULL;
     enum status status = name_segment(self, wall_s, pts_us - self->origin_us, &name);
     if (!status)
-        status = delivery_begin(&self->base, name, &self->streams);
+        status = transport_begin(&self->base, name, &self->streams);
     self->base.files += !status;
     self->size = 0;
     free(name);
     return status;
 }
 
-static enum status open_segments(struct delivery *delivery, const struct output_streams *streams)
+static enum status open_segments(struct transport *transport, const struct output_streams *streams)
 {
-    struct segments *self = segments_of(delivery);
+    struct segments *self = segments_of(transport);
     self->origin_us = streams->shift;
     self->video_us = self->since_us = INT64_MIN;
-    self->key_due_us = self->due_us = streams->shift + delivery->request.destination->segment_us;
+    self->key_due_us = self->due_us = streams->shift + transport->request.destination->segment_us;
     enum status status = output_streams_copy(streams, &self->streams);
     if (!status)
         status = begin_segment(self, streams->shift);
-    return status ? status : delivery_note_wants(delivery, streams);
+    return status ? status : transport_note_wants(transport, streams);
 }
 
 // The first of the moments `due_us`, `due_us + length_us`, ... that is not over at `pts_us`.
@@ -125,7 +125,7 @@ static enum status next_segment(struct segments *self, int64_t pts_us)
     if (status)
         return status;
     settle(self, true);
-    delivery_close(&self->base);
+    transport_close(&self->base);
     self->turns = false;
     self->due_us = due_after(self->due_us, self->base.request.destination->segment_us, pts_us);
     self->streams.shift = pts_us;
@@ -212,9 +212,9 @@ static bool may_go_on(const struct segments *self, enum status status)
 // Close what cannot be written, and wait for room.
 static enum status go_away(struct segments *self)
 {
-    struct delivery *base = &self->base;
+    struct transport *base = &self->base;
     settle(self, false);
-    delivery_close(base);
+    transport_close(base);
     drop_held(self);
     if (!self->away_ns) {
         self->away_ns = meter_now_ns();
@@ -241,16 +241,16 @@ static bool has_room(const struct segments *self)
     return free > (all < ROOM_MAX ? all : ROOM_MAX);
 }
 
-static enum status attempt_segments(struct delivery *delivery, bool *stale)
+static enum status attempt_segments(struct transport *transport, bool *stale)
 {
-    struct segments *self = segments_of(delivery);
+    struct segments *self = segments_of(transport);
     bool room = has_room(self);
     *stale = false;
-    delivery->next_attempt_ns = meter_now_ns() + look_ns;
-    delivery->away = !room;
+    transport->next_attempt_ns = meter_now_ns() + look_ns;
+    transport->away = !room;
     self->awaits_key = room;
     if (room)
-        delivery->wants_key = true;
+        transport->wants_key = true;
     return STATUS_OK;
 }
 
@@ -277,16 +277,16 @@ static enum status write_video(struct segments *self, AVPacket *packet)
     enum status status = self->awaits_key ? come_back(self, packet->pos) : turn(self, packet);
     if (!status)
         status = output_write(self->base.output, packet, packet->stream_index);
-    delivery_note_size(&self->base);
+    transport_note_size(&self->base);
     if (!status)
         note_safe(self);
     return status;
 }
 
-static enum status write_segments(struct delivery *delivery, AVPacket *packet, bool *written)
+static enum status write_segments(struct transport *transport, AVPacket *packet, bool *written)
 {
-    struct segments *self = segments_of(delivery);
-    bool video = delivery_is_video(delivery, packet);
+    struct segments *self = segments_of(transport);
+    bool video = transport_is_video(transport, packet);
     *written = false;
     if (self->awaits_key && !(video && packet->flags & AV_PKT_FLAG_KEY))
         return STATUS_OK;
@@ -295,54 +295,54 @@ static enum status write_segments(struct delivery *delivery, AVPacket *packet, b
     return may_go_on(self, status) ? go_away(self) : status;
 }
 
-static void change_segments(struct delivery *delivery, struct output_streams *streams)
+static void change_segments(struct transport *transport, struct output_streams *streams)
 {
-    struct segments *self = segments_of(delivery);
+    struct segments *self = segments_of(transport);
     output_streams_free(&self->streams);
     self->streams = *streams;
     self->turns = true;
 }
 
-static bool is_key_due(struct delivery *delivery, int64_t pts_us)
+static bool is_key_due(struct transport *transport, int64_t pts_us)
 {
-    struct segments *self = segments_of(delivery);
+    struct segments *self = segments_of(transport);
     bool due = pts_us >= self->key_due_us;
     self->key_due_us =
-        due_after(self->key_due_us, delivery->request.destination->segment_us, pts_us);
+        due_after(self->key_due_us, transport->request.destination->segment_us, pts_us);
     return due;
 }
 
-static enum status finish_segments(struct delivery *delivery)
+static enum status finish_segments(struct transport *transport)
 {
-    struct segments *self = segments_of(delivery);
-    if (!delivery->output) // there was no room any more
+    struct segments *self = segments_of(transport);
+    if (!transport->output) // there was no room any more
         return STATUS_OK;
     enum status status = write_held(self, INT64_MAX);
     if (!status)
-        status = output_finish(delivery->output);
+        status = output_finish(transport->output);
     settle(self, !status);
     return status;
 }
 
-static void free_segments(struct delivery *delivery)
+static void free_segments(struct transport *transport)
 {
-    struct segments *self = segments_of(delivery);
+    struct segments *self = segments_of(transport);
     drop_held(self);
     output_streams_free(&self->streams);
     free(self->name);
 }
 
-struct delivery *delivery_segments_new(void)
+struct transport *transport_segments_new(void)
 {
     struct segments *self = calloc(1, sizeof *self);
     if (!self)
         return NULL;
-    self->base = (struct delivery){.open = open_segments,
-                                   .write = write_segments,
-                                   .attempt = attempt_segments,
-                                   .change = change_segments,
-                                   .is_key_due = is_key_due,
-                                   .finish = finish_segments,
-                                   .free = free_segments};
+    self->base = (struct transport){.open = open_segments,
+                                    .write = write_segments,
+                                    .attempt = attempt_segments,
+                                    .change = change_segments,
+                                    .is_key_due = is_key_due,
+                                    .finish = finish_segments,
+                                    .free = free_segments};
     return &self->base;
 }

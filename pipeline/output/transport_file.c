@@ -1,0 +1,32 @@
+// One output, from the first packet to the last. When a call fails it has failed.
+#include <stdlib.h>
+
+#include "pipeline/output/transport.h"
+
+static enum status open_file(struct transport *self, const struct output_streams *streams)
+{
+    struct output_streams first = *streams;
+    enum status status = transport_begin(self, self->request.destination->name, &first);
+    return status ? status : transport_note_wants(self, streams);
+}
+
+static enum status write_file(struct transport *self, AVPacket *packet, bool *written)
+{
+    enum status status = output_write(self->output, packet, packet->stream_index);
+    transport_note_size(self);
+    *written = !status;
+    return status;
+}
+
+static enum status finish_file(struct transport *self)
+{
+    return output_finish(self->output);
+}
+
+struct transport *transport_file_new(void)
+{
+    struct transport *self = calloc(1, sizeof *self);
+    if (self)
+        *self = (struct transport){.open = open_file, .write = write_file, .finish = finish_file};
+    return self;
+}
