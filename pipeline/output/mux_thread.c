@@ -17,7 +17,7 @@ static const int64_t second_ns = 1000 * INT64_C(1000000);
 
 // From packet number `at` of the video on, counted from 0, other streams go in.
 struct change {
-    struct output_streams streams; // owned
+    struct muxer_streams streams; // owned
     int64_t at;
     struct change *next;
 };
@@ -354,14 +354,14 @@ enum status mux_thread_push(struct mux_thread *mux, const AVPacket *packet)
 static void free_change(struct change *change)
 {
     if (change)
-        output_streams_free(&change->streams);
+        muxer_streams_free(&change->streams);
     free(change);
 }
 
-enum status mux_thread_change(struct mux_thread *mux, const struct output_streams *streams)
+enum status mux_thread_change(struct mux_thread *mux, const struct muxer_streams *streams)
 {
     struct change *change = calloc(1, sizeof *change), **last = &mux->next;
-    enum status status = change ? output_streams_copy(streams, &change->streams) : STATUS_MEMORY;
+    enum status status = change ? muxer_streams_copy(streams, &change->streams) : STATUS_MEMORY;
     if (status) {
         free_change(change);
         return status;

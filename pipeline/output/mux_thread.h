@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/output/output.h"
+#include "pipeline/output/muxer.h"
 #include "pipeline/output/destination.h"
 #include "base/stop.h"
 #include "base/log.h"
@@ -57,10 +57,9 @@ struct mux_thread_watch {
 };
 
 struct mux_thread_opening {
-    struct output_streams
-        streams;       // all that it points to is needed until mux_thread_open() returns
-    bool skips;        // else it waits
-    bool must_connect; // an address that is not reached at first is a failure
+    struct muxer_streams streams; // all that it points to is needed until mux_thread_open() returns
+    bool skips;                   // else it waits
+    bool must_connect;            // an address that is not reached at first is a failure
     struct mux_thread_watch watch; // .wrote NULL: nobody asks
 };
 
@@ -84,7 +83,7 @@ bool mux_thread_is_idle(const struct mux_thread *mux);
 enum status mux_thread_push(struct mux_thread *mux, const AVPacket *packet);
 
 // From the next packet on the video is another. Of SEGMENTS, which begin a new one by it.
-enum status mux_thread_change(struct mux_thread *mux, const struct output_streams *streams);
+enum status mux_thread_change(struct mux_thread *mux, const struct muxer_streams *streams);
 
 // No time is left: nothing more is taken, what waits in mux_thread_push() gives up. Any thread.
 void mux_thread_cancel(struct mux_thread *mux);

@@ -85,7 +85,7 @@ static enum status add_option(struct encode_sink *self, const char *key, const c
         av_dict_set(&self->encoder_options, key, value, 0);
         return status;
     }
-    if (output_has_option(self->container, key)) {
+    if (muxer_has_option(self->container, key)) {
         AVFormatContext *trial = NULL;
         if (avformat_alloc_output_context2(&trial, (AVOutputFormat *)self->container, NULL, NULL) <
             0)
@@ -284,7 +284,7 @@ static enum status choose_pixel(struct encode_sink *self, AVFrame *shown)
 static bool all_carry_rotation(const struct encode_sink *self)
 {
     for (int k = 0; k < self->muxes; k++)
-        if (!output_carries_rotation(mux_thread_destination(self->mux[k])->container))
+        if (!muxer_carries_rotation(mux_thread_destination(self->mux[k])->container))
             return false;
     return true;
 }
@@ -324,13 +324,13 @@ static void choose_turn(struct encode_sink *self, AVFrame *shown)
 
 // What the encoder makes, for mux threads. `codec` is freed by the caller.
 static enum status describe(const struct encode_sink *self, AVCodecParameters **codec,
-                            struct output_streams *streams)
+                            struct muxer_streams *streams)
 {
     const AVCodecContext *context = encoder_context(self->encoder);
     *codec = avcodec_parameters_alloc();
     if (!*codec || avcodec_parameters_from_context(*codec, context) < 0)
         return STATUS_MEMORY;
-    *streams = (struct output_streams){
+    *streams = (struct muxer_streams){
         .name = self->video.name,
         .from = self->video.from,
         .video = self->stream,
@@ -442,7 +442,7 @@ static bool is_all_segments(const struct encode_sink *self)
 static enum status change_segment(struct encode_sink *self, const AVFrame *frame)
 {
     AVCodecParameters *codec = NULL;
-    struct output_streams streams;
+    struct muxer_streams streams;
     log_print(self->log, LOG_INFO, "the picture changes to %dx%d: a new segment begins",
               frame->width, frame->height);
     enum status status = renew_encoder(self, frame);

@@ -34,7 +34,7 @@ void transport_destroy(struct transport **transport)
     struct transport *old = *transport;
     if (!old)
         return;
-    output_destroy(&old->output);
+    muxer_destroy(&old->muxer);
     if (old->free)
         old->free(old);
     free(old->wants);
@@ -43,7 +43,7 @@ void transport_destroy(struct transport **transport)
 }
 
 enum status transport_begin(struct transport *transport, const char *name,
-                            struct output_streams *streams)
+                            struct muxer_streams *streams)
 {
     const struct transport_request *request = &transport->request;
     AVDictionary *options = NULL;
@@ -51,12 +51,12 @@ enum status transport_begin(struct transport *transport, const char *name,
         return STATUS_MEMORY;
     transport->guard.deadline_ns =
         destination_is_live(request->destination) ? meter_now_ns() + request->open_ns : 0;
-    enum status status = output_create(request->destination, name, request->log, request->stop,
-                                       &transport->guard, &transport->output);
+    enum status status = muxer_create(request->destination, name, request->log, request->stop,
+                                      &transport->guard, &transport->muxer);
     if (!status)
-        status = output_add_streams(transport->output, streams);
+        status = muxer_add_streams(transport->muxer, streams);
     if (!status)
-        status = output_begin(transport->output, &options);
+        status = muxer_begin(transport->muxer, &options);
     av_dict_free(&options);
     streams->again = true;
     return status;
@@ -65,25 +65,25 @@ enum status transport_begin(struct transport *transport, const char *name,
 void transport_note_size(struct transport *transport)
 {
     transport->bytes =
-        transport->closed_bytes + (transport->output ? output_size(transport->output) : 0);
+        transport->closed_bytes + (transport->muxer ? muxer_size(transport->muxer) : 0);
 }
 
 void transport_close(struct transport *transport)
 {
     if (transport->close)
         transport->close(transport);
-    if (transport->output)
-        transport->closed_bytes += output_size(transport->output);
-    output_destroy(&transport->output);
+    if (transport->muxer)
+        transport->closed_bytes += muxer_size(transport->muxer);
+    muxer_destroy(&transport->muxer);
     transport_note_size(transport);
 }
 
-enum status transport_note_wants(struct transport *transport, const struct output_streams *streams)
+enum status transport_note_wants(struct transport *transport, const struct muxer_streams *streams)
 {
     unsigned count = streams->from->nb_streams;
     transport->video = streams->video;
     transport->wants = calloc(count, sizeof *transport->wants);
-    for (unsigned k = 0; k < count && transport->wants && transport->output; k++)
-        transport->wants[k] = output_wants(transport->output, (int)k);
+    for (unsigned k = 0; k < count && transport->wants && transport->muxer; k++)
+        transport->wants[k] = muxer_wants(transport->muxer, (int)k);
     return transport->wants ? STATUS_OK : STATUS_MEMORY;
 }

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/output/output.h"
+#include "pipeline/output/muxer.h"
 #include "base/stop.h"
 #include "pipeline/output/destination.h"
 #include "base/log.h"
@@ -37,14 +37,14 @@ struct transport_request {
 
 struct transport {
     struct transport_request request;
-    struct output_guard guard; // .over is set by any thread when nothing is waited for any more
+    struct muxer_guard guard; // .over is set by any thread when nothing is waited for any more
 
     // ---- set by open() ----
     int video;   // the filtered stream of the source
     bool *wants; // by stream of the source
 
     // ---- the mux thread's ----
-    struct output *output;   // NULL: a connection that does not stand, a window or a page
+    struct muxer *muxer;     // NULL: a connection that does not stand, a window or a page
     bool away;               // nothing can be written now, attempt() is wanted
     int64_t next_attempt_ns; // when
     bool ended;              // for good: a window was closed
@@ -59,7 +59,7 @@ struct transport {
 
     // Find out which streams go in, and begin where that needs nobody else. `streams` is needed
     // until it returns.
-    enum status (*open)(struct transport *transport, const struct output_streams *streams);
+    enum status (*open)(struct transport *transport, const struct muxer_streams *streams);
 
     // Write a packet, if it is of use: *written. STATUS_EOF: it has ended.
     enum status (*write)(struct transport *transport, AVPacket *packet, bool *written);
@@ -68,7 +68,7 @@ struct transport {
     enum status (*attempt)(struct transport *transport, bool *stale);
 
     // From the next packet on, a key frame, the video is another. Takes the streams. NULL: cannot.
-    void (*change)(struct transport *transport, struct output_streams *streams);
+    void (*change)(struct transport *transport, struct muxer_streams *streams);
 
     // Whether a key frame is due at this time; true once for each. The pushing thread's. NULL:
     // never.
@@ -109,11 +109,11 @@ static inline bool transport_is_video(const struct transport *transport, const A
 
 // Begin an output under `name`, the one of the transport. `streams` are not new ones afterwards.
 enum status transport_begin(struct transport *transport, const char *name,
-                            struct output_streams *streams);
+                            struct muxer_streams *streams);
 
 // It is done, one way or the other. Accepts none.
 void transport_close(struct transport *transport);
 
 // Take note of which streams its output takes, and how large that is.
-enum status transport_note_wants(struct transport *transport, const struct output_streams *streams);
+enum status transport_note_wants(struct transport *transport, const struct muxer_streams *streams);
 void transport_note_size(struct transport *transport);

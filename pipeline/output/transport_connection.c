@@ -12,9 +12,9 @@ static const int64_t good_ns = 100 * INT64_C(1000000); // so long a connection i
 
 struct connection {
     struct transport base;
-    struct output_streams streams; // owned
-    bool awaits_key;               // nothing is of use before
-    int attempts;                  // since a connection was good, the one that made it included
+    struct muxer_streams streams; // owned
+    bool awaits_key;              // nothing is of use before
+    int attempts;                 // since a connection was good, the one that made it included
     unsigned seed;
     int64_t lost_ns, connected_ns;
 };
@@ -30,22 +30,21 @@ static const char *name_of(const struct connection *self)
 }
 
 // What it would take is found out before it is reached.
-static enum status open_connection(struct transport *transport,
-                                   const struct output_streams *streams)
+static enum status open_connection(struct transport *transport, const struct muxer_streams *streams)
 {
     struct connection *self = connection_of(transport);
     const struct transport_request *request = &transport->request;
     self->seed = (unsigned)meter_now_ns();
     transport->away = true;
-    enum status status = output_streams_copy(streams, &self->streams);
+    enum status status = muxer_streams_copy(streams, &self->streams);
     if (!status)
-        status = output_create(request->destination, request->destination->name, request->log,
-                               request->stop, &transport->guard, &transport->output);
+        status = muxer_create(request->destination, request->destination->name, request->log,
+                              request->stop, &transport->guard, &transport->muxer);
     if (!status)
-        status = output_add_streams(transport->output, streams);
+        status = muxer_add_streams(transport->muxer, streams);
     if (!status)
         status = transport_note_wants(transport, streams);
-    output_destroy(&transport->output);
+    muxer_destroy(&transport->muxer);
     self->streams.again = true;
     return status;
 }
@@ -93,7 +92,7 @@ static void await_next_attempt(struct connection *self)
 static enum status attempt_failed(struct connection *self)
 {
     const struct log *log = self->base.request.log;
-    const char *why = output_error(self->base.output);
+    const char *why = muxer_error(self->base.muxer);
     enum status status = STATUS_OK;
     if (self->base.guard.over)
         status = STATUS_EOF;
@@ -136,7 +135,7 @@ static enum status attempt_connection(struct transport *transport, bool *stale)
 static enum status lost(struct connection *self)
 {
     const struct log *log = self->base.request.log;
-    const char *why = output_error(self->base.output);
+    const char *why = muxer_error(self->base.muxer);
     enum status status = STATUS_OK;
     if (meter_now_ns() - self->connected_ns > good_ns)
         self->attempts = 1;
@@ -159,7 +158,7 @@ static enum status write_connection(struct transport *transport, AVPacket *packe
     if (self->awaits_key)
         return STATUS_OK;
     transport->guard.deadline_ns = meter_now_ns() + transport->request.stall_ns;
-    enum status status = output_write(transport->output, packet, packet->stream_index);
+    enum status status = muxer_write(transport->muxer, packet, packet->stream_index);
     transport_note_size(transport);
     *written = !status;
     return status == STATUS_EOF ? lost(self) : status;
@@ -169,13 +168,13 @@ static enum status write_connection(struct transport *transport, AVPacket *packe
 static enum status finish_connection(struct transport *transport)
 {
     transport->guard.deadline_ns = meter_now_ns() + second_ns;
-    enum status status = transport->output ? output_finish(transport->output) : STATUS_OK;
+    enum status status = transport->muxer ? muxer_finish(transport->muxer) : STATUS_OK;
     return status == STATUS_EOF ? STATUS_OK : status;
 }
 
 static void free_connection(struct transport *transport)
 {
-    output_streams_free(&connection_of(transport)->streams);
+    muxer_streams_free(&connection_of(transport)->streams);
 }
 
 struct transport *transport_connection_new(void)

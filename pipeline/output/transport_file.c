@@ -3,16 +3,16 @@
 
 #include "pipeline/output/transport.h"
 
-static enum status open_file(struct transport *self, const struct output_streams *streams)
+static enum status open_file(struct transport *self, const struct muxer_streams *streams)
 {
-    struct output_streams first = *streams;
+    struct muxer_streams first = *streams;
     enum status status = transport_begin(self, self->request.destination->name, &first);
     return status ? status : transport_note_wants(self, streams);
 }
 
 static enum status write_file(struct transport *self, AVPacket *packet, bool *written)
 {
-    enum status status = output_write(self->output, packet, packet->stream_index);
+    enum status status = muxer_write(self->muxer, packet, packet->stream_index);
     transport_note_size(self);
     *written = !status;
     return status;
@@ -20,7 +20,7 @@ static enum status write_file(struct transport *self, AVPacket *packet, bool *wr
 
 static enum status finish_file(struct transport *self)
 {
-    return output_finish(self->output);
+    return muxer_finish(self->muxer);
 }
 
 struct transport *transport_file_new(void)

@@ -16,7 +16,7 @@ static struct page *page_of(const struct transport *transport)
 }
 
 // An address that is taken already is an output that cannot be written.
-static enum status open_page(struct transport *transport, const struct output_streams *streams)
+static enum status open_page(struct transport *transport, const struct muxer_streams *streams)
 {
     struct page *self = page_of(transport);
     const struct transport_request *request = &transport->request;

@@ -24,8 +24,8 @@ enum { ROOM_SHARE = 16, ROOM_MAX = 64 << 20 };
 
 struct segments {
     struct transport base;
-    struct output_streams streams; // owned
-    int64_t key_due_us;            // where the next one is to begin; the pushing thread's
+    struct muxer_streams streams; // owned
+    int64_t key_due_us;           // where the next one is to begin; the pushing thread's
     int64_t due_us, origin_us;
     AVPacket *held[MAX_HELD]; // of other streams, until the video of their time tells the segment
     int helds;
@@ -87,13 +87,13 @@ static enum status begin_segment(struct segments *self, int64_t pts_us)
     return status;
 }
 
-static enum status open_segments(struct transport *transport, const struct output_streams *streams)
+static enum status open_segments(struct transport *transport, const struct muxer_streams *streams)
 {
     struct segments *self = segments_of(transport);
     self->origin_us = streams->shift;
     self->video_us = self->since_us = INT64_MIN;
     self->key_due_us = self->due_us = streams->shift + transport->request.destination->segment_us;
-    enum status status = output_streams_copy(streams, &self->streams);
+    enum status status = muxer_streams_copy(streams, &self->streams);
     if (!status)
         status = begin_segment(self, streams->shift);
     return status ? status : transport_note_wants(transport, streams);
@@ -121,7 +121,7 @@ static void settle(struct segments *self, bool safe)
 // The packet, a key frame, begins the next segment; its time is the segment's zero.
 static enum status next_segment(struct segments *self, int64_t pts_us)
 {
-    enum status status = output_finish(self->base.output);
+    enum status status = muxer_finish(self->base.muxer);
     if (status)
         return status;
     settle(self, true);
@@ -153,7 +153,7 @@ static enum status write_held(struct segments *self, int64_t until_us)
             self->held[kept++] = packet;
             continue;
         }
-        status = output_write(self->base.output, packet, packet->stream_index);
+        status = muxer_write(self->base.muxer, packet, packet->stream_index);
         av_packet_free(&packet);
     }
     self->helds = kept;
@@ -188,7 +188,7 @@ static enum status turn(struct segments *self, const AVPacket *packet)
 // What the muxer holds back is not on the disk. It tells by the size, which grows when it writes.
 static void note_safe(struct segments *self)
 {
-    int64_t size = output_size(self->base.output);
+    int64_t size = muxer_size(self->base.muxer);
     if (!self->streams.live)
         return;
     self->base.unsafe = size > self->size ? 1 : self->base.unsafe + 1;
@@ -205,8 +205,8 @@ static void drop_held(struct segments *self)
 // Whether the failure is one that passes. What could not be made at all is one of the disk.
 static bool may_go_on(const struct segments *self, enum status status)
 {
-    const struct output *output = self->base.output;
-    return status == STATUS_OUTPUT && self->streams.live && (!output || output_is_blocked(output));
+    const struct muxer *muxer = self->base.muxer;
+    return status == STATUS_OUTPUT && self->streams.live && (!muxer || muxer_is_blocked(muxer));
 }
 
 // Close what cannot be written, and wait for room.
@@ -276,7 +276,7 @@ static enum status write_video(struct segments *self, AVPacket *packet)
 {
     enum status status = self->awaits_key ? come_back(self, packet->pos) : turn(self, packet);
     if (!status)
-        status = output_write(self->base.output, packet, packet->stream_index);
+        status = muxer_write(self->base.muxer, packet, packet->stream_index);
     transport_note_size(&self->base);
     if (!status)
         note_safe(self);
@@ -295,10 +295,10 @@ static enum status write_segments(struct transport *transport, AVPacket *packet,
     return may_go_on(self, status) ? go_away(self) : status;
 }
 
-static void change_segments(struct transport *transport, struct output_streams *streams)
+static void change_segments(struct transport *transport, struct muxer_streams *streams)
 {
     struct segments *self = segments_of(transport);
-    output_streams_free(&self->streams);
+    muxer_streams_free(&self->streams);
     self->streams = *streams;
     self->turns = true;
 }
@@ -315,11 +315,11 @@ static bool is_key_due(struct transport *transport, int64_t pts_us)
 static enum status finish_segments(struct transport *transport)
 {
     struct segments *self = segments_of(transport);
-    if (!transport->output) // there was no room any more
+    if (!transport->muxer) // there was no room any more
         return STATUS_OK;
     enum status status = write_held(self, INT64_MAX);
     if (!status)
-        status = output_finish(transport->output);
+        status = muxer_finish(transport->muxer);
     settle(self, !status);
     return status;
 }
@@ -328,7 +328,7 @@ static void free_segments(struct transport *transport)
 {
     struct segments *self = segments_of(transport);
     drop_held(self);
-    output_streams_free(&self->streams);
+    muxer_streams_free(&self->streams);
     free(self->name);
 }
 

@@ -34,7 +34,7 @@ static int square_width(const AVCodecParameters *codec)
     return width < 1 ? 1 : width > INT16_MAX ? INT16_MAX : (int)width;
 }
 
-static enum status open_screen(struct transport *transport, const struct output_streams *streams)
+static enum status open_screen(struct transport *transport, const struct muxer_streams *streams)
 {
     const struct destination *destination = transport->request.destination;
     const AVCodecParameters *codec = streams->codec;

@@ -1,4 +1,4 @@
-#include "pipeline/output/output.h"
+#include "pipeline/output/muxer.h"
 
 #include <errno.h>
 #include <libavcodec/avcodec.h>
@@ -18,19 +18,19 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/ffmpeg/names.h"
-#include "pipeline/output/output_files.h"
+#include "pipeline/output/muxer_files.h"
 #include "pipeline/ffmpeg/names.h"
 #include "pipeline/input/session.h"
 
-void output_streams_free(struct output_streams *copy)
+void muxer_streams_free(struct muxer_streams *copy)
 {
     avformat_free_context((AVFormatContext *)copy->from);
     avcodec_parameters_free((AVCodecParameters **)&copy->codec);
     av_frame_free((AVFrame **)&copy->first);
-    *copy = (struct output_streams){0};
+    *copy = (struct muxer_streams){0};
 }
 
-enum status output_streams_copy(const struct output_streams *streams, struct output_streams *copy)
+enum status muxer_streams_copy(const struct muxer_streams *streams, struct muxer_streams *copy)
 {
     AVCodecParameters *codec = avcodec_parameters_alloc();
     AVFrame *first = av_frame_alloc();
@@ -56,14 +56,14 @@ struct route {
 
 static const int64_t goodbye_ns = 500 * INT64_C(1000000); // to part from a server
 
-struct output {
+struct muxer {
     const struct log *log;
     const struct stop *stop;
     const struct destination *destination;
-    struct output_guard *guard;
+    struct muxer_guard *guard;
     char *name;
     AVFormatContext *format;
-    struct output_files files;
+    struct muxer_files files;
     struct route *route; // one per stream of the source
     unsigned routes;
     bool live; // written so that what a crash leaves can be played, to within a second
@@ -75,7 +75,7 @@ struct output {
 
 // ---- choice ----
 
-bool output_has_option(const AVOutputFormat *container, const char *key)
+bool muxer_has_option(const AVOutputFormat *container, const char *key)
 {
     const AVClass *generic = avformat_get_class(), *own = container->priv_class;
     const AVOption *option = av_opt_find(&generic, key, NULL, 0, AV_OPT_SEARCH_FAKE_OBJ);
@@ -89,7 +89,7 @@ static bool is_isobmff(const AVOutputFormat *container)
     return av_match_name(container->name, "mp4,mov,ipod,3gp,3g2,psp,ismv,f4v");
 }
 
-bool output_carries_rotation(const AVOutputFormat *container)
+bool muxer_carries_rotation(const AVOutputFormat *container)
 {
     return is_isobmff(container);
 }
@@ -100,18 +100,18 @@ static int open_file(AVFormatContext *format, AVIOContext **io, const char *url,
                      AVDictionary **options)
 {
     (void)options;
-    struct output *output = format->opaque;
+    struct muxer *muxer = format->opaque;
     if (!(flags & AVIO_FLAG_WRITE)) // a second look at what was written, as faststart takes it
-        return avio_open2(io, output->files.whole ? output_files_name(url) : url, flags,
+        return avio_open2(io, muxer->files.whole ? muxer_files_name(url) : url, flags,
                           &format->interrupt_callback, NULL);
-    return output_files_open(&output->files, output_files_name(url), io);
+    return muxer_files_open(&muxer->files, muxer_files_name(url), io);
 }
 
 static int close_file(AVFormatContext *format, AVIOContext *io)
 {
-    struct output *output = format->opaque;
+    struct muxer *muxer = format->opaque;
     int error = 0;
-    return output_files_close(&output->files, io, &error) ? error : avio_close(io);
+    return muxer_files_close(&muxer->files, io, &error) ? error : avio_close(io);
 }
 
 #if LIBAVFORMAT_VERSION_MAJOR < 60
@@ -121,78 +121,78 @@ static void close_file_silently(AVFormatContext *format, AVIOContext *io)
 }
 #endif
 
-static enum status set_url(struct output *output, const char *scheme, const char *name)
+static enum status set_url(struct muxer *muxer, const char *scheme, const char *name)
 {
-    av_freep(&output->format->url);
-    output->format->url = av_asprintf("%s%s", scheme, name);
-    return output->format->url ? STATUS_OK : STATUS_MEMORY;
+    av_freep(&muxer->format->url);
+    muxer->format->url = av_asprintf("%s%s", scheme, name);
+    return muxer->format->url ? STATUS_OK : STATUS_MEMORY;
 }
 
 static int interrupted(void *guard_)
 {
-    const struct output_guard *guard = guard_;
+    const struct muxer_guard *guard = guard_;
     return guard->over || (guard->deadline_ns && meter_now_ns() > guard->deadline_ns);
 }
 
-static enum status open_files(struct output *output)
+static enum status open_files(struct muxer *muxer)
 {
-    AVFormatContext *format = output->format;
-    format->opaque = output;
+    AVFormatContext *format = muxer->format;
+    format->opaque = muxer;
     format->io_open = open_file;
 #if LIBAVFORMAT_VERSION_MAJOR >= 59
     format->io_close2 = close_file;
 #endif
 #if LIBAVFORMAT_VERSION_MAJOR < 60
-    format->io_close = close_file_silently; // output->files.failed tells
+    format->io_close = close_file_silently; // muxer->files.failed tells
 #endif
     if (format->oformat->flags & AVFMT_NOFILE) // it opens its files by itself, through open_file()
-        return set_url(output,
-                       destination_is_playlist(output->destination) ? "" : "file:", output->name);
-    if (output_files_open(&output->files, output->name, &format->pb))
+        return set_url(muxer,
+                       destination_is_playlist(muxer->destination) ? "" : "file:", muxer->name);
+    if (muxer_files_open(&muxer->files, muxer->name, &format->pb))
         return STATUS_OUTPUT;
     format->flags |= AVFMT_FLAG_CUSTOM_IO;
-    return set_url(output, "", file_temporary(output->files.open[0]));
+    return set_url(muxer, "", file_temporary(muxer->files.open[0]));
 }
 
-static enum status open_container(struct output *output)
+static enum status open_container(struct muxer *muxer)
 {
-    AVFormatContext *format = output->format;
+    AVFormatContext *format = muxer->format;
     // Formats that FFmpeg calls experimental (deep y4m) are what the user asked for.
     format->strict_std_compliance = FF_COMPLIANCE_EXPERIMENTAL;
-    if (output->guard)
-        format->interrupt_callback = (AVIOInterruptCB){interrupted, output->guard};
-    return destination_is_live(output->destination) ? set_url(output, "", output->name)
-                                                    : open_files(output);
+    if (muxer->guard)
+        format->interrupt_callback = (AVIOInterruptCB){interrupted, muxer->guard};
+    return destination_is_live(muxer->destination) ? set_url(muxer, "", muxer->name)
+                                                   : open_files(muxer);
 }
 
-enum status output_create(const struct destination *destination, const char *name,
-                          const struct log *log, const struct stop *stop,
-                          struct output_guard *guard, struct output **output)
+enum status muxer_create(const struct destination *destination, const char *name,
+                         const struct log *log, const struct stop *stop, struct muxer_guard *guard,
+                         struct muxer **muxer)
 {
-    *output = calloc(1, sizeof **output);
-    struct output *made = *output;
+    *muxer = calloc(1, sizeof **muxer);
+    struct muxer *made = *muxer;
     if (!made)
         return STATUS_MEMORY;
     made->log = log;
     made->stop = stop;
     made->destination = destination;
     made->guard = guard;
-    made->files = (struct output_files){.log = log, .stop = stop, .destination = destination};
+    made->files = (struct muxer_files){.log = log, .stop = stop, .destination = destination};
     made->name = strdup(name);
     enum status status = STATUS_MEMORY;
     if (made->name && avformat_alloc_output_context2(
                           &made->format, (AVOutputFormat *)destination->container, NULL, name) >= 0)
         status = open_container(made);
     if (status)
-        output_destroy(output);
+        muxer_destroy(muxer);
     return status;
 }
 
-void output_destroy(struct output **output)
+void muxer_destroy(struct muxer **muxer)
 {
-    if (!*output)
+    if (!*muxer)
         return;
-    struct output *old = *output;
+    struct muxer *old = *muxer;
     old->files.failed = true; // what the muxer still closes is not kept
     if (old->begun &&
         destination_is_live(old->destination)) { // muxers close their own connections there
@@ -202,13 +202,13 @@ void output_destroy(struct output **output)
     if (old->format && old->destination->kind == DESTINATION_ADDRESS)
         avio_closep(&old->format->pb);
     avformat_free_context(old->format);
-    output_files_discard(&old->files);
+    muxer_files_discard(&old->files);
     for (unsigned k = 0; k < old->routes && old->route; k++)
         av_bsf_free(&old->route[k].filter);
     free(old->route);
     free(old->name);
     free(old);
-    *output = NULL;
+    *muxer = NULL;
 }
 
 // ---- streams ----
@@ -275,9 +275,9 @@ static bool muxer_carries(const AVOutputFormat *container, enum AVMediaType type
                                            : true;
 }
 
-static bool container_takes(const struct output *output, const AVStream *stream)
+static bool container_takes(const struct muxer *muxer, const AVStream *stream)
 {
-    const AVOutputFormat *container = output->format->oformat;
+    const AVOutputFormat *container = muxer->format->oformat;
     enum AVCodecID id = stream->codecpar->codec_id;
     enum AVMediaType type = stream->codecpar->codec_type;
     bool mpegts = av_match_name(container->name, "mpegts,hls") &&
@@ -286,7 +286,7 @@ static bool container_takes(const struct output *output, const AVStream *stream)
         return av_match_name(container->name, "matroska");
     if (id == AV_CODEC_ID_NONE || takes_one_stream(container))
         return false;
-    if (mpegts && !mpegts_has_name(id, output->name))
+    if (mpegts && !mpegts_has_name(id, muxer->name))
         return false;
     if (container->flags &
         AVFMT_NOFILE) // no header can be tried; packets say what it does not take
@@ -328,13 +328,13 @@ static enum status add_filter(const AVStream *to, const char *name, struct route
     return av_bsf_init(route->filter) < 0 ? STATUS_MEMORY : STATUS_OK;
 }
 
-static enum status copy_stream(struct output *output, const AVStream *from, struct route *route)
+static enum status copy_stream(struct muxer *muxer, const AVStream *from, struct route *route)
 {
-    AVStream *to = avformat_new_stream(output->format, NULL);
+    AVStream *to = avformat_new_stream(muxer->format, NULL);
     if (!to || avcodec_parameters_copy(to->codecpar, from->codecpar) < 0 ||
         stream_data_copy(to, from) < 0 || av_dict_copy(&to->metadata, from->metadata, 0) < 0)
         return STATUS_MEMORY;
-    to->codecpar->codec_tag = fitting_tag(output->format->oformat, from->codecpar);
+    to->codecpar->codec_tag = fitting_tag(muxer->format->oformat, from->codecpar);
     to->time_base = from->time_base;
     to->disposition = from->disposition;
     to->sample_aspect_ratio = from->sample_aspect_ratio;
@@ -343,7 +343,7 @@ static enum status copy_stream(struct output *output, const AVStream *from, stru
     route->stream = to->index;
     route->copied = true;
     bool strip =
-        to->codecpar->codec_id == AV_CODEC_ID_AAC && wants_bare_aac(output->format->oformat);
+        to->codecpar->codec_id == AV_CODEC_ID_AAC && wants_bare_aac(muxer->format->oformat);
     return strip ? add_filter(to, "aac_adtstoasc", route) : STATUS_OK;
 }
 
@@ -422,22 +422,22 @@ static void forget_tags(AVStream *to)
 
 // Whoever begins to watch in the middle needs the codec's headers, where the container does not
 // keep them apart and the encoder was told to.
-static bool repeats_headers(const struct output *output, const struct output_streams *streams)
+static bool repeats_headers(const struct muxer *muxer, const struct muxer_streams *streams)
 {
     return streams->global_header && streams->codec->extradata_size > 0 &&
-           !(output->format->oformat->flags & AVFMT_GLOBALHEADER);
+           !(muxer->format->oformat->flags & AVFMT_GLOBALHEADER);
 }
 
-static enum status add_video(struct output *output, const struct output_streams *streams,
+static enum status add_video(struct muxer *muxer, const struct muxer_streams *streams,
                              struct route *route)
 {
     const AVStream *from = streams->from->streams[streams->video];
-    AVStream *to = avformat_new_stream(output->format, NULL);
+    AVStream *to = avformat_new_stream(muxer->format, NULL);
     if (!to || avcodec_parameters_copy(to->codecpar, streams->codec) < 0 ||
         av_dict_copy(&to->metadata, from->metadata, 0) < 0)
         return STATUS_MEMORY;
     forget_tags(to);
-    to->codecpar->codec_tag = fitting_tag(output->format->oformat, streams->codec);
+    to->codecpar->codec_tag = fitting_tag(muxer->format->oformat, streams->codec);
     to->time_base = streams->time_base;
     to->avg_frame_rate = streams->frame_rate;
     to->sample_aspect_ratio = streams->codec->sample_aspect_ratio;
@@ -448,7 +448,7 @@ static enum status add_video(struct output *output, const struct output_streams 
                        .shift = av_rescale_q(streams->shift, AV_TIME_BASE_Q, streams->time_base),
                        .last_dts = AV_NOPTS_VALUE};
     enum status status =
-        repeats_headers(output, streams) ? add_filter(to, "dump_extra", route) : STATUS_OK;
+        repeats_headers(muxer, streams) ? add_filter(to, "dump_extra", route) : STATUS_OK;
     if (!status)
         status = copy_picture_data(to, from, streams->first, streams->upright);
     return status ? status : add_light(to, streams->first);
@@ -464,21 +464,21 @@ static bool is_bookkeeping(const AVFormatContext *from, const AVStream *stream)
     return stream->codecpar->codec_type == AVMEDIA_TYPE_DATA && (chapters || timecode);
 }
 
-static void say_dropped(const struct output *output, const AVStream *stream)
+static void say_dropped(const struct muxer *muxer, const AVStream *stream)
 {
     const char *type = av_get_media_type_string(stream->codecpar->codec_type);
     bool unknown = stream->codecpar->codec_id == AV_CODEC_ID_NONE &&
                    stream->codecpar->codec_type != AVMEDIA_TYPE_ATTACHMENT;
-    log_print(output->log, LOG_INFO, "stream %d (%s, %s) is left out: %s", stream->index,
+    log_print(muxer->log, LOG_INFO, "stream %d (%s, %s) is left out: %s", stream->index,
               type ? type : "unknown", avcodec_get_name(stream->codecpar->codec_id),
               unknown ? "this FFmpeg does not know what it is"
                       : "the output's format does not take it");
 }
 
-static enum status copy_chapters(struct output *output, const AVFormatContext *from, int64_t shift,
+static enum status copy_chapters(struct muxer *muxer, const AVFormatContext *from, int64_t shift,
                                  int64_t end)
 {
-    AVFormatContext *to = output->format;
+    AVFormatContext *to = muxer->format;
     if (!from->nb_chapters)
         return STATUS_OK;
     to->chapters = av_calloc(from->nb_chapters, sizeof *to->chapters);
@@ -505,84 +505,84 @@ static enum status copy_chapters(struct output *output, const AVFormatContext *f
     return STATUS_OK;
 }
 
-static enum status copy_metadata(struct output *output, const AVFormatContext *from)
+static enum status copy_metadata(struct muxer *muxer, const AVFormatContext *from)
 {
     // What describes the input file itself, not its content.
     static const char *const of_the_file[] = {"major_brand", "minor_version", "compatible_brands",
                                               "encoder",     "creation_time", "duration"};
-    if (av_dict_copy(&output->format->metadata, from->metadata, 0) < 0)
+    if (av_dict_copy(&muxer->format->metadata, from->metadata, 0) < 0)
         return STATUS_MEMORY;
     for (size_t k = 0; k < sizeof of_the_file / sizeof *of_the_file; k++)
-        av_dict_set(&output->format->metadata, of_the_file[k], NULL, 0);
+        av_dict_set(&muxer->format->metadata, of_the_file[k], NULL, 0);
     return STATUS_OK;
 }
 
-enum status output_add_streams(struct output *output, const struct output_streams *streams)
+enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *streams)
 {
     const AVFormatContext *from = streams->from;
-    output->live = streams->live;
-    output->routes = from->nb_streams;
-    output->route = calloc(from->nb_streams, sizeof *output->route);
-    if (!output->route)
+    muxer->live = streams->live;
+    muxer->routes = from->nb_streams;
+    muxer->route = calloc(from->nb_streams, sizeof *muxer->route);
+    if (!muxer->route)
         return STATUS_MEMORY;
     enum status status = STATUS_OK;
     for (unsigned k = 0; k < from->nb_streams && !status; k++) {
         const AVStream *stream = from->streams[k];
-        struct route *route = &output->route[k];
+        struct route *route = &muxer->route[k];
         *route =
             (struct route){.stream = -1,
                            .time_base = stream->time_base,
                            .shift = av_rescale_q(streams->shift, AV_TIME_BASE_Q, stream->time_base),
                            .last_dts = AV_NOPTS_VALUE};
         if ((int)k == streams->video)
-            status = add_video(output, streams, route);
-        else if (container_takes(output, stream))
-            status = copy_stream(output, stream, route);
+            status = add_video(muxer, streams, route);
+        else if (container_takes(muxer, stream))
+            status = copy_stream(muxer, stream, route);
         else if (!is_bookkeeping(from, stream) && !streams->again)
-            say_dropped(output, stream);
+            say_dropped(muxer, stream);
     }
     if (!status)
-        status = copy_chapters(output, from, streams->shift, streams->end);
-    return status ? status : copy_metadata(output, from);
+        status = copy_chapters(muxer, from, streams->shift, streams->end);
+    return status ? status : copy_metadata(muxer, from);
 }
 
-bool output_wants(const struct output *output, int stream)
+bool muxer_wants(const struct muxer *muxer, int stream)
 {
-    return (unsigned)stream < output->routes && output->route[stream].stream >= 0;
+    return (unsigned)stream < muxer->routes && muxer->route[stream].stream >= 0;
 }
 
 // ---- writing ----
 
 // The sentence for a write that failed: what the file system said, if it was that. Of a connection,
 // the words only.
-static enum status write_failed(struct output *output, int error, const char *what)
+static enum status write_failed(struct muxer *muxer, int error, const char *what)
 {
-    bool said = output->files.failed;
-    output->files.failed = true;
-    if (destination_is_live(output->destination)) {
-        bool late = error == AVERROR_EXIT && !output->guard->over;
-        av_strerror(late ? AVERROR(ETIMEDOUT) : error, output->error, sizeof output->error);
+    bool said = muxer->files.failed;
+    muxer->files.failed = true;
+    if (destination_is_live(muxer->destination)) {
+        bool late = error == AVERROR_EXIT && !muxer->guard->over;
+        av_strerror(late ? AVERROR(ETIMEDOUT) : error, muxer->error, sizeof muxer->error);
         return error == AVERROR(ENOMEM) ? STATUS_MEMORY : STATUS_EOF;
     }
-    int cause = output_files_error(&output->files);
+    int cause = muxer_files_error(&muxer->files);
     if (cause == EPIPE)
         return STATUS_OUTPUT; // the reader has seen enough
     if (cause == ECANCELED)
         return STATUS_STOPPED; // the reader takes nothing, and it is time to go
-    output->files.blocked |= cause != 0;
+    muxer->files.blocked |= cause != 0;
     if (said)
         return STATUS_OUTPUT;
     if (cause)
-        return fail(output->log, STATUS_OUTPUT, "%s could not be written: %s", output->name,
+        return fail(muxer->log, STATUS_OUTPUT, "%s could not be written: %s", muxer->name,
                     strerror(cause));
-    return check_failed(output->log, STATUS_OUTPUT, error, "%s: %s", output->name, what);
+    return check_failed(muxer->log, STATUS_OUTPUT, error, "%s: %s", muxer->name, what);
 }
 
 // Whether the header of an MP4 has to wait for the first packets of some stream.
-static bool needs_packets(const struct output *output)
+static bool needs_packets(const struct muxer *muxer)
 {
-    for (unsigned k = 0; k < output->format->nb_streams; k++) {
-        enum AVCodecID id = output->format->streams[k]->codecpar->codec_id;
+    for (unsigned k = 0; k < muxer->format->nb_streams; k++) {
+        enum AVCodecID id = muxer->format->streams[k]->codecpar->codec_id;
         if (id == AV_CODEC_ID_AC3 || id == AV_CODEC_ID_EAC3 || id == AV_CODEC_ID_TRUEHD)
             return true;
     }
@@ -590,23 +590,23 @@ static bool needs_packets(const struct output *output)
 }
 
 // An option of the muxer, if it has such a one and nobody has set it.
-static void set_default(const struct output *output, AVDictionary **options, const char *key,
+static void set_default(const struct muxer *muxer, AVDictionary **options, const char *key,
                         const char *value)
 {
-    if (output_has_option(output->format->oformat, key))
+    if (muxer_has_option(muxer->format->oformat, key))
         av_dict_set(options, key, value, AV_DICT_DONT_OVERWRITE);
 }
 
 // Connect, where the muxer does not do so by itself.
-static int connect_to(struct output *output)
+static int connect_to(struct muxer *muxer)
 {
-    AVFormatContext *format = output->format;
+    AVFormatContext *format = muxer->format;
     AVDictionary *options = NULL;
-    if (output->destination->kind != DESTINATION_ADDRESS || format->oformat->flags & AVFMT_NOFILE)
+    if (muxer->destination->kind != DESTINATION_ADDRESS || format->oformat->flags & AVFMT_NOFILE)
         return 0;
-    if (av_strstart(output->name, "udp:", NULL)) // whole packets of MPEG-TS in each of UDP
+    if (av_strstart(muxer->name, "udp:", NULL)) // whole packets of MPEG-TS in each of UDP
         av_dict_set(&options, "pkt_size", "1316", 0);
-    int error = avio_open2(&format->pb, output->name, AVIO_FLAG_WRITE, &format->interrupt_callback,
+    int error = avio_open2(&format->pb, muxer->name, AVIO_FLAG_WRITE, &format->interrupt_callback,
                            &options);
     av_dict_free(&options);
     return error;
@@ -614,94 +614,93 @@ static int connect_to(struct output *output)
 
 // Whether segments of an earlier run, or strangers, have numbers that would be given in time: that
 // is better said now. Where numbers begin elsewhere each is looked at when it comes.
-static enum status check_segments(const struct output *output, const AVDictionary *options)
+static enum status check_segments(const struct muxer *muxer, const AVDictionary *options)
 {
     static const char *const others[] = {"start_number", "hls_start_number_source", "strftime"};
     const AVDictionaryEntry *given = av_dict_get(options, "hls_segment_filename", NULL, 0);
     const AVDictionaryEntry *type = av_dict_get(options, "hls_segment_type", NULL, 0);
-    const char *dot = strrchr(output->name, '.');
+    const char *dot = strrchr(muxer->name, '.');
     char pattern[4096], name[4096];
     int count;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (av_dict_get(options, others[k], NULL, 0))
             return STATUS_OK;
-    if (strcmp(output->format->oformat->name, "hls") != 0)
+    if (strcmp(muxer->format->oformat->name, "hls") != 0)
         return STATUS_OK;
-    snprintf(pattern, sizeof pattern, "%.*s%%d.%s", (int)(dot ? dot - output->name : 0),
-             output->name, type && !strcmp(type->value, "fmp4") ? "m4s" : "ts");
+    snprintf(pattern, sizeof pattern, "%.*s%%d.%s", (int)(dot ? dot - muxer->name : 0), muxer->name,
+             type && !strcmp(type->value, "fmp4") ? "m4s" : "ts");
     const char *names = given ? given->value : pattern;
     int number = name_first_number(names, &count);
     if (number < 0 || av_get_frame_filename(name, sizeof name, names, number) < 0)
         return STATUS_OK;
-    return file_check(name, output->destination->overwrite, output->log);
+    return file_check(name, muxer->destination->overwrite, muxer->log);
 }
 
 // A film's files get their names together, unless the muxer is asked to give segments other names
 // when they are done.
-static enum status prepare_playlist(struct output *output, const AVDictionary *options)
+static enum status prepare_playlist(struct muxer *muxer, const AVDictionary *options)
 {
     const AVDictionaryEntry *flags = av_dict_get(options, "hls_flags", NULL, 0);
     bool renames = flags && strstr(flags->value, "second_level");
     // DASH's muxer opens its single file by itself.
     bool opens = av_dict_get(options, "single_file", NULL, 0);
-    output->files.whole = !output->live && !renames && !opens;
-    av_freep(&output->format->url);
-    output->format->url = output_files_url(&output->files, output->name);
-    return output->format->url ? check_segments(output, options) : STATUS_MEMORY;
+    muxer->files.whole = !muxer->live && !renames && !opens;
+    av_freep(&muxer->format->url);
+    muxer->format->url = muxer_files_url(&muxer->files, muxer->name);
+    return muxer->format->url ? check_segments(muxer, options) : STATUS_MEMORY;
 }
 
-enum status output_begin(struct output *output, AVDictionary **options)
+enum status muxer_begin(struct muxer *muxer, AVDictionary **options)
 {
-    const AVOutputFormat *container = output->format->oformat;
-    int error = connect_to(output);
+    const AVOutputFormat *container = muxer->format->oformat;
+    int error = connect_to(muxer);
     if (error < 0)
-        return write_failed(output, error, "it is not reached");
-    bool seekable = output->format->pb && output->format->pb->seekable;
-    if (output->live) {
-        output->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;
+        return write_failed(muxer, error, "it is not reached");
+    bool seekable = muxer->format->pb && muxer->format->pb->seekable;
+    if (muxer->live) {
+        muxer->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;
         if (is_isobmff(container)) // of others it is in seconds
-            set_default(output, options, "frag_duration", "1000000");
-        set_default(output, options, "cluster_time_limit", "1000");
+            set_default(muxer, options, "frag_duration", "1000000");
+        set_default(muxer, options, "cluster_time_limit", "1000");
     }
     // What cannot be gone back to, or may break off at any time, is written in fragments.
-    if (is_isobmff(container) && (!seekable || output->live))
+    if (is_isobmff(container) && (!seekable || muxer->live))
         av_dict_set(options, "movflags",
-                    output->live && !needs_packets(output)
+                    muxer->live && !needs_packets(muxer)
                         ? "+frag_keyframe+empty_moov+default_base_moof"
                         : "+frag_keyframe+delay_moov+default_base_moof",
                     AV_DICT_APPEND);
-    if (destination_is_images(output->destination) && !name_is_sequence(output->name))
+    if (destination_is_images(muxer->destination) && !name_is_sequence(muxer->name))
         av_dict_set(options, "update", "1", AV_DICT_DONT_OVERWRITE);
     // MPEG-TS moves all timestamps by its buffering delay unless told to keep them.
     if (!strcmp(container->name, "mpegts"))
         av_dict_set(options, "mpegts_copyts", "1", AV_DICT_DONT_OVERWRITE);
-    if (output->destination->kind == DESTINATION_ADDRESS) { // nothing waits to be sent together
-        output->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;
-        set_default(output, options, "rtsp_transport", "tcp");
-        set_default(output, options, "flvflags", "no_duration_filesize");
+    if (muxer->destination->kind == DESTINATION_ADDRESS) { // nothing waits to be sent together
+        muxer->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;
+        set_default(muxer, options, "rtsp_transport", "tcp");
+        set_default(muxer, options, "flvflags", "no_duration_filesize");
     }
-    enum status status = destination_is_playlist(output->destination)
-                             ? prepare_playlist(output, *options)
-                             : STATUS_OK;
+    enum status status =
+        destination_is_playlist(muxer->destination) ? prepare_playlist(muxer, *options) : STATUS_OK;
     if (status)
         return status;
-    if (destination_is_playlist(output->destination)) { // of what is live the newest, of a film all
-        set_default(output, options, "hls_list_size", output->live ? "6" : "0");
-        if (output->live)
-            set_default(output, options, "hls_flags", "delete_segments");
+    if (destination_is_playlist(muxer->destination)) { // of what is live the newest, of a film all
+        set_default(muxer, options, "hls_list_size", muxer->live ? "6" : "0");
+        if (muxer->live)
+            set_default(muxer, options, "hls_flags", "delete_segments");
     }
-    error = avformat_write_header(output->format, options);
+    error = avformat_write_header(muxer->format, options);
     if (error < 0)
-        return write_failed(output, error, "the header could not be written");
-    output->begun = true;
+        return write_failed(muxer, error, "the header could not be written");
+    muxer->begun = true;
     return STATUS_OK;
 }
 
 // Most containers want decoding times to grow; damaged sources do not always oblige.
-static void mend_dts(const struct output *output, AVPacket *packet, struct route *route)
+static void mend_dts(const struct muxer *muxer, AVPacket *packet, struct route *route)
 {
-    bool strict = !(output->format->oformat->flags & AVFMT_TS_NONSTRICT);
-    if (output->format->oformat->flags & AVFMT_NOTIMESTAMPS || packet->dts == AV_NOPTS_VALUE)
+    bool strict = !(muxer->format->oformat->flags & AVFMT_TS_NONSTRICT);
+    if (muxer->format->oformat->flags & AVFMT_NOTIMESTAMPS || packet->dts == AV_NOPTS_VALUE)
         return;
     if (route->last_dts != AV_NOPTS_VALUE && packet->dts < route->last_dts + strict) {
         packet->dts = route->last_dts + strict;
@@ -731,21 +730,21 @@ static int filter_packet(const struct route *route, AVPacket *packet)
 }
 
 // Give a live output's files their names, now that there is something to be seen in them.
-static enum status publish(struct output *output)
+static enum status publish(struct muxer *muxer)
 {
-    bool wanted = output->live && !output->published && !destination_is_images(output->destination);
-    output->published = true;
-    return wanted ? output_files_publish(&output->files) : STATUS_OK;
+    bool wanted = muxer->live && !muxer->published && !destination_is_images(muxer->destination);
+    muxer->published = true;
+    return wanted ? muxer_files_publish(&muxer->files) : STATUS_OK;
 }
 
-enum status output_write(struct output *output, AVPacket *packet, int stream)
+enum status muxer_write(struct muxer *muxer, AVPacket *packet, int stream)
 {
     int size = packet->size;
-    struct route *route = &output->route[stream];
-    enum status status = route->copied ? STATUS_OK : publish(output);
+    struct route *route = &muxer->route[stream];
+    enum status status = route->copied ? STATUS_OK : publish(muxer);
     if (status)
         return status;
-    AVStream *to = output->format->streams[route->stream];
+    AVStream *to = muxer->format->streams[route->stream];
     if (packet->pts != AV_NOPTS_VALUE)
         packet->pts -= route->shift;
     if (packet->dts != AV_NOPTS_VALUE)
@@ -753,49 +752,49 @@ enum status output_write(struct output *output, AVPacket *packet, int stream)
     packet->stream_index = route->stream;
     packet->pos = -1;
     av_packet_rescale_ts(packet, route->time_base, to->time_base);
-    mend_dts(output, packet, route);
+    mend_dts(muxer, packet, route);
     int error = route->filter ? filter_packet(route, packet) : 0;
     if (!error)
-        error = av_interleaved_write_frame(output->format, packet);
-    if (error >= 0 && destination_is_live(output->destination) && interrupted(output->guard))
+        error = av_interleaved_write_frame(muxer->format, packet);
+    if (error >= 0 && destination_is_live(muxer->destination) && interrupted(muxer->guard))
         error = AVERROR_EXIT; // RTSP's muxer does not say so
-    output_files_note_size(&output->files);
-    if (output->destination->kind == DESTINATION_ADDRESS)
-        output->sent_bytes = output->format->pb ? output->format->pb->bytes_written
-                                                : output->sent_bytes + size; // RTSP keeps its own
-    if (output->files.failed) // said where it happened
+    muxer_files_note_size(&muxer->files);
+    if (muxer->destination->kind == DESTINATION_ADDRESS)
+        muxer->sent_bytes = muxer->format->pb ? muxer->format->pb->bytes_written
+                                              : muxer->sent_bytes + size; // RTSP keeps its own
+    if (muxer->files.failed)                                              // said where it happened
         return STATUS_OUTPUT;
     if (error == AVERROR_INVALIDDATA && route->copied) {
-        log_print(output->log, LOG_WARNING, "a damaged packet of stream %d is left out", stream);
+        log_print(muxer->log, LOG_WARNING, "a damaged packet of stream %d is left out", stream);
         return STATUS_OK;
     }
-    return error < 0 ? write_failed(output, error, "a packet could not be written") : STATUS_OK;
+    return error < 0 ? write_failed(muxer, error, "a packet could not be written") : STATUS_OK;
 }
 
-enum status output_finish(struct output *output)
+enum status muxer_finish(struct muxer *muxer)
 {
-    int error = av_write_trailer(output->format);
-    output->begun = false;
-    if (error >= 0 && output->format->pb && output->format->pb->error < 0)
-        error = output->format->pb->error;
+    int error = av_write_trailer(muxer->format);
+    muxer->begun = false;
+    if (error >= 0 && muxer->format->pb && muxer->format->pb->error < 0)
+        error = muxer->format->pb->error;
     if (error < 0)
-        return write_failed(output, error, "the end could not be written");
-    if (output->files.open[0])
-        output->format->pb = NULL;
-    return output_files_finish(&output->files);
+        return write_failed(muxer, error, "the end could not be written");
+    if (muxer->files.open[0])
+        muxer->format->pb = NULL;
+    return muxer_files_finish(&muxer->files);
 }
 
-bool output_is_blocked(const struct output *output)
+bool muxer_is_blocked(const struct muxer *muxer)
 {
-    return output->files.blocked;
+    return muxer->files.blocked;
 }
 
-int64_t output_size(const struct output *output)
+int64_t muxer_size(const struct muxer *muxer)
 {
-    return output_files_size(&output->files) + output->sent_bytes;
+    return muxer_files_size(&muxer->files) + muxer->sent_bytes;
 }
 
-const char *output_error(const struct output *output)
+const char *muxer_error(const struct muxer *muxer)
 {
-    return output->error;
+    return muxer->error;
 }

@@ -1,4 +1,4 @@
-#include "pipeline/output/output_files.h"
+#include "pipeline/output/muxer_files.h"
 
 #include <libavutil/avstring.h>
 #include <libavutil/error.h>
@@ -18,14 +18,14 @@ struct held_file {
 
 // ---- names ----
 
-char *output_files_url(const struct output_files *files, const char *name)
+char *muxer_files_url(const struct muxer_files *files, const char *name)
 {
     // With a folder, since muxers look for the last slash.
     return av_asprintf("%s%s%s", files->whole ? whole_scheme : "",
                        files->whole && !strchr(name, '/') ? "./" : "", name);
 }
 
-const char *output_files_name(const char *url)
+const char *muxer_files_name(const char *url)
 {
     const char *name = url;
     if (av_strstart(url, whole_scheme, &name))
@@ -41,7 +41,7 @@ static bool is_list(const char *name)
     return av_match_ext(name, "m3u8,mpd");
 }
 
-static bool is_own(const struct output_files *files, const char *name)
+static bool is_own(const struct muxer_files *files, const char *name)
 {
     for (int k = 0; k < files->owns; k++)
         if (!strcmp(files->own[k], name))
@@ -49,7 +49,7 @@ static bool is_own(const struct output_files *files, const char *name)
     return false;
 }
 
-static void note_own(struct output_files *files, const char *name)
+static void note_own(struct muxer_files *files, const char *name)
 {
     if (!is_own(files, name) && files->owns < OWN_NAMES_MAX &&
         (files->own[files->owns] = strdup(name)))
@@ -58,7 +58,7 @@ static void note_own(struct output_files *files, const char *name)
 
 // The name that a file of a playlist has in the end: a muxer that thinks that it will rename it
 // adds to that.
-static char *final_name(const struct output_files *files, const char *name)
+static char *final_name(const struct muxer_files *files, const char *name)
 {
     size_t length = strlen(name);
     bool temporary = destination_is_playlist(files->destination) && length > 4 &&
@@ -68,7 +68,7 @@ static char *final_name(const struct output_files *files, const char *name)
 
 // ---- opening ----
 
-static enum status check_name(const struct output_files *files, const char *name)
+static enum status check_name(const struct muxer_files *files, const char *name)
 {
     const struct destination *destination = files->destination;
     if (av_strstart(name, "crypto:", NULL))
@@ -81,7 +81,7 @@ static enum status check_name(const struct output_files *files, const char *name
     return status ? status : destination_check_conflicts(destination, name, files->log);
 }
 
-static enum status open_in(struct output_files *files, const char *name, struct file **file)
+static enum status open_in(struct muxer_files *files, const char *name, struct file **file)
 {
     char *final = final_name(files, name);
     if (!final)
@@ -99,7 +99,7 @@ static enum status open_in(struct output_files *files, const char *name, struct 
     return status;
 }
 
-int output_files_open(struct output_files *files, const char *name, AVIOContext **io)
+int muxer_files_open(struct muxer_files *files, const char *name, AVIOContext **io)
 {
     int free_one = 0;
     while (free_one < OPEN_FILES_MAX && files->open[free_one])
@@ -118,7 +118,7 @@ int output_files_open(struct output_files *files, const char *name, AVIOContext 
 // ---- closing ----
 
 // Keep it for the end, in the place of an earlier one of that name.
-static enum status hold(struct output_files *files, struct file **file)
+static enum status hold(struct muxer_files *files, struct file **file)
 {
     const char *name = file_name(*file);
     struct held_file *held = NULL;
@@ -145,7 +145,7 @@ static enum status hold(struct output_files *files, struct file **file)
 
 // Whether it is an empty one beside one of that name that was written: HLS's muxer opens a single
 // file twice, and writes into one of them.
-static bool is_idle_twin(const struct output_files *files, const struct file *file)
+static bool is_idle_twin(const struct muxer_files *files, const struct file *file)
 {
     bool written =
         !files->whole && is_own(files, file_name(file)) && !access(file_name(file), F_OK);
@@ -154,7 +154,7 @@ static bool is_idle_twin(const struct output_files *files, const struct file *fi
     return written && !file_size(file);
 }
 
-bool output_files_close(struct output_files *files, AVIOContext *io, int *error)
+bool muxer_files_close(struct muxer_files *files, AVIOContext *io, int *error)
 {
     struct file **file = NULL;
     for (int k = 0; k < OPEN_FILES_MAX; k++)
@@ -175,7 +175,7 @@ bool output_files_close(struct output_files *files, AVIOContext *io, int *error)
 
 // ---- the end ----
 
-int output_files_error(const struct output_files *files)
+int muxer_files_error(const struct muxer_files *files)
 {
     for (int k = 0; k < OPEN_FILES_MAX; k++)
         if (files->open[k] && file_error(files->open[k]))
@@ -183,7 +183,7 @@ int output_files_error(const struct output_files *files)
     return 0;
 }
 
-enum status output_files_publish(struct output_files *files)
+enum status muxer_files_publish(struct muxer_files *files)
 {
     enum status status = STATUS_OK;
     for (int k = 0; k < OPEN_FILES_MAX && !status; k++)
@@ -194,7 +194,7 @@ enum status output_files_publish(struct output_files *files)
 }
 
 // Give names to lists, or to all others.
-static enum status name_held(struct output_files *files, bool lists)
+static enum status name_held(struct muxer_files *files, bool lists)
 {
     enum status status = STATUS_OK;
     for (int k = 0; k < files->helds && !status; k++)
@@ -206,7 +206,7 @@ static enum status name_held(struct output_files *files, bool lists)
 }
 
 // Take back what has its name already: without the rest it is of no use.
-static void unname_held(struct output_files *files)
+static void unname_held(struct muxer_files *files)
 {
     for (int k = 0; k < files->helds; k++)
         if (files->held[k].named)
@@ -214,7 +214,7 @@ static void unname_held(struct output_files *files)
 }
 
 // A file that exists and must stay is in the way of all.
-static enum status check_held(const struct output_files *files)
+static enum status check_held(const struct muxer_files *files)
 {
     enum status status = STATUS_OK;
     for (int k = 0; k < files->helds && !status; k++)
@@ -222,7 +222,7 @@ static enum status check_held(const struct output_files *files)
     return status;
 }
 
-static enum status finish_held(struct output_files *files)
+static enum status finish_held(struct muxer_files *files)
 {
     enum status status = check_held(files);
     if (status)
@@ -237,14 +237,14 @@ static enum status finish_held(struct output_files *files)
     return status;
 }
 
-enum status output_files_finish(struct output_files *files)
+enum status muxer_files_finish(struct muxer_files *files)
 {
     enum status status = files->failed ? STATUS_OUTPUT : STATUS_OK;
     if (!status && files->whole)
         status = finish_held(files);
     if (!status && files->open[0]) {
         avio_flush(file_io(files->open[0]));
-        output_files_note_size(files);
+        muxer_files_note_size(files);
         status = file_commit(&files->open[0]);
     }
     files->blocked |= status == STATUS_OUTPUT;
@@ -252,7 +252,7 @@ enum status output_files_finish(struct output_files *files)
     return status;
 }
 
-void output_files_discard(struct output_files *files)
+void muxer_files_discard(struct muxer_files *files)
 {
     for (int k = 0; k < OPEN_FILES_MAX; k++)
         file_discard(&files->open[k]);
@@ -267,12 +267,12 @@ void output_files_discard(struct output_files *files)
     files->helds = files->owns = 0;
 }
 
-int64_t output_files_size(const struct output_files *files)
+int64_t muxer_files_size(const struct muxer_files *files)
 {
     return files->closed_bytes + files->open_bytes;
 }
 
-void output_files_note_size(struct output_files *files)
+void muxer_files_note_size(struct muxer_files *files)
 {
     if (files->open[0])
         files->open_bytes = file_size(files->open[0]);

@@ -1,10 +1,10 @@
-// The files of one output: the one that there is, or those that a muxer opens by itself.
+// The files of one muxer: the one that there is, or those that libavformat opens by itself.
 //
 //   what is written       when a file gets its name
-//   one file              with output_files_finish(); of a live source with output_files_publish()
+//   one file              with muxer_files_finish(); of a live source with muxer_files_publish()
 //   images                each when the muxer closes it
 //   a live playlist       likewise, list and segments
-//   a film's playlist     all of them with output_files_finish(), the lists last
+//   a film's playlist     all of them with muxer_files_finish(), the lists last
 //
 // After a failure no other file gets a name: a live list stays as it was, and names only segments
 // that are there. Of a film nothing is left then, and what stood under the names still stands.
@@ -29,7 +29,7 @@
 enum { OPEN_FILES_MAX = 4, OWN_NAMES_MAX = 64 };
 
 // Begins as zeros but for the first three.
-struct output_files {
+struct muxer_files {
     const struct log *log;
     const struct stop *stop; // (optional)
     const struct destination *destination;
@@ -45,29 +45,29 @@ struct output_files {
 };
 
 // Open a file to be written. On failure an AVERROR; the log has the sentence.
-int output_files_open(struct output_files *files, const char *name, AVIOContext **io);
+int muxer_files_open(struct muxer_files *files, const char *name, AVIOContext **io);
 
 // What a muxer wrote there is complete. On failure an AVERROR. False if `io` is none of these
 // files.
-bool output_files_close(struct output_files *files, AVIOContext *io, int *error);
+bool muxer_files_close(struct muxer_files *files, AVIOContext *io, int *error);
 
 // How a muxer is to be shown the name, so that it leaves renaming to us where that is to be; the
-// caller frees it (av_free()). Back again: output_files_name() points into `url`.
-char *output_files_url(const struct output_files *files, const char *name);
-const char *output_files_name(const char *url);
+// caller frees it (av_free()). Back again: muxer_files_name() points into `url`.
+char *muxer_files_url(const struct muxer_files *files, const char *name);
+const char *muxer_files_name(const char *url);
 
 // The errno of a write that failed, 0 if none has, in one of those that are open.
-int output_files_error(const struct output_files *files);
+int muxer_files_error(const struct muxer_files *files);
 
 // Give the open ones their names, as file_publish().
-enum status output_files_publish(struct output_files *files);
+enum status muxer_files_publish(struct muxer_files *files);
 
 // The muxer has ended: make all whole.
-enum status output_files_finish(struct output_files *files);
+enum status muxer_files_finish(struct muxer_files *files);
 
 // Free everything; what was not finished is removed.
-void output_files_discard(struct output_files *files);
+void muxer_files_discard(struct muxer_files *files);
 
-// Bytes written so far, as of the last output_files_note_size(). Any thread.
-int64_t output_files_size(const struct output_files *files);
-void output_files_note_size(struct output_files *files);
+// Bytes written so far, as of the last muxer_files_note_size(). Any thread.
+int64_t muxer_files_size(const struct muxer_files *files);
+void muxer_files_note_size(struct muxer_files *files);

@@ -1,9 +1,9 @@
-// The output container: which streams go in, the header, packets, the end. One file, one
-// connection.
+// A muxer (libavformat's, for one output): which streams go in, the header, packets, the end. One
+// file, one connection.
 //
 // Every file that the muxer opens (one, or one per image of a sequence, or a playlist and its
 // segments) is a struct file, whole or absent; a film's playlist is so with all of its segments
-// (output_files.h). Those of live sources are there from the first
+// (muxer_files.h). Those of live sources are there from the first
 // packet of video on instead, in fragments or clusters of a second: whatever ends the program, what
 // is there plays up to a second before.
 #pragma once
@@ -19,20 +19,20 @@
 #include "base/status.h"
 
 // Whether the container's muxer by itself, or by generic options, knows this option.
-bool output_has_option(const AVOutputFormat *container, const char *key);
+bool muxer_has_option(const AVOutputFormat *container, const char *key);
 
 // Whether the container says how a picture is to be turned for showing.
-bool output_carries_rotation(const AVOutputFormat *container);
+bool muxer_carries_rotation(const AVOutputFormat *container);
 
 // How long a call on an address may block: until the deadline, by CLOCK_MONOTONIC, or until it is
 // over. Any thread.
-struct output_guard {
+struct muxer_guard {
     _Atomic int64_t deadline_ns;
     atomic_bool over;
 };
 
 // What goes in.
-struct output_streams {
+struct muxer_streams {
     const char *name;               // of the source, without secrets; it outlives the outputs
     const AVFormatContext *from;    // what the source holds: streams, chapters, tags
     int video;                      // the one of them that is filtered
@@ -49,49 +49,49 @@ struct output_streams {
 };
 
 // Copy them with all that they point to; the caller owns *copy, also after a failure.
-enum status output_streams_copy(const struct output_streams *streams, struct output_streams *copy);
+enum status muxer_streams_copy(const struct muxer_streams *streams, struct muxer_streams *copy);
 
 // Free such a copy. Nothing to free is fine.
-void output_streams_free(struct output_streams *copy);
+void muxer_streams_free(struct muxer_streams *copy);
 
-struct output;
+struct muxer;
 
 // Begin: a file is opened under `name` (not the destination's, which may stand for several), an
-// address not before output_begin(). `destination`, `stop` and `guard` (optional) must outlive the
+// address not before muxer_begin(). `destination`, `stop` and `guard` (optional) must outlive the
 // output.
-enum status output_create(const struct destination *destination, const char *name,
-                          const struct log *log, const struct stop *stop,
-                          struct output_guard *guard, struct output **output);
+enum status muxer_create(const struct destination *destination, const char *name,
+                         const struct log *log, const struct stop *stop, struct muxer_guard *guard,
+                         struct muxer **muxer);
 
 // Add a stream for every one of the source that the container takes, in the source's order; say
 // which are left out and why. Copies chapters, metadata, dispositions, rotation and HDR data; the
 // first frame has the latter where only the bitstream did.
-enum status output_add_streams(struct output *output, const struct output_streams *streams);
+enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *streams);
 
-// Connect to an address, and write the header. *options (av_dict) holds what output_has_option()
-// knows. STATUS_EOF: an address is not reached, as output_error() says; nothing was logged.
-enum status output_begin(struct output *output, AVDictionary **options);
+// Connect to an address, and write the header. *options (av_dict) holds what muxer_has_option()
+// knows. STATUS_EOF: an address is not reached, as muxer_error() says; nothing was logged.
+enum status muxer_begin(struct muxer *muxer, AVDictionary **options);
 
 // Whether packets of this stream of the source go into the output.
-bool output_wants(const struct output *output, int stream);
+bool muxer_wants(const struct muxer *muxer, int stream);
 
 // Write one packet: of the encoder (`stream` the filtered one's index) or copied from the source.
 // Takes the packet's data in either case. STATUS_EOF: a connection is lost.
 //
-// Thread-safety: one thread from output_begin() to output_finish().
-enum status output_write(struct output *output, AVPacket *packet, int stream);
+// Thread-safety: one thread from muxer_begin() to muxer_finish().
+enum status muxer_write(struct muxer *muxer, AVPacket *packet, int stream);
 
 // Write the trailer and give the file its name. STATUS_EOF: the connection did not take it.
-enum status output_finish(struct output *output);
+enum status muxer_finish(struct muxer *muxer);
 
 // Free it; a file that was not finished is removed. Accepts NULL behind the pointer.
-void output_destroy(struct output **output);
+void muxer_destroy(struct muxer **muxer);
 
 // Whether a file could not be written, which may change: the disk is full, the folder away.
-bool output_is_blocked(const struct output *output);
+bool muxer_is_blocked(const struct muxer *muxer);
 
 // What the last call that returned STATUS_EOF said, in FFmpeg's words.
-const char *output_error(const struct output *output);
+const char *muxer_error(const struct muxer *muxer);
 
 // Bytes written. Any thread.
-int64_t output_size(const struct output *output);
+int64_t muxer_size(const struct muxer *muxer);
