@@ -20,7 +20,7 @@
 
 #include "cpu/scalar.h"
 #include "cpu/scalar_plane.h"
-#include "pipeline/engine/fleet.h"
+#include "pipeline/engine/multi_gpu.h"
 #include "plan/backend.h"
 #include "stages/chain.h"
 #include "stages/kernel.h"
@@ -1155,15 +1155,15 @@ static enum status create_backend(const struct settings *settings, int device,
 static enum status create_backends(const struct settings *settings, const struct log *log,
                                    struct backend **backend, char *reason, size_t size)
 {
-    struct backend *part[MAX_FLEET] = {NULL};
-    int count = settings->devices < MAX_FLEET ? settings->devices : MAX_FLEET;
+    struct backend *part[MAX_GPUS] = {NULL};
+    int count = settings->devices < MAX_GPUS ? settings->devices : MAX_GPUS;
     if (count < 2)
         return create_backend(settings, 0, log, backend, reason, size);
     enum status status = STATUS_OK;
     for (int k = 0; k < count && !status; k++)
         status = create_backend(settings, k, log, &part[k], reason, size);
     if (!status)
-        status = fleet_create(part, count, backend);
+        status = multi_gpu_create(part, count, backend);
     for (int k = 0; k < count; k++)
         backend_destroy(&part[k]);
     return status;

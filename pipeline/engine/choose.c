@@ -96,7 +96,7 @@ static enum status refuse_devices(const struct log *log, const char *text)
     return fail(
         log, STATUS_USAGE,
         "--device is '%s'; it takes the number of a GPU, up to %d of them as in 0,1, or all", text,
-        MAX_FLEET);
+        MAX_GPUS);
 }
 
 enum status devices_read(const char *text, const struct log *log, struct devices *devices)
@@ -106,7 +106,7 @@ enum status devices_read(const char *text, const struct log *log, struct devices
         char *end;
         long number = strtol(at, &end, 10);
         if (*at < '0' || *at > '9' || (*end && *end != ',') || number > 1024 ||
-            devices->count == MAX_FLEET)
+            devices->count == MAX_GPUS)
             return refuse_devices(log, text);
         for (int k = 0; k < devices->count; k++)
             if (devices->device[k] == number)
@@ -124,7 +124,7 @@ static enum status open_all(const struct log *log, struct backend **parts, int *
 {
     int there = backend_cuda_describe(0, reason, size);
     enum status status = there ? STATUS_OK : STATUS_DEVICE;
-    for (int k = 0; k < there && *count < MAX_FLEET && (!status || status == STATUS_DEVICE); k++) {
+    for (int k = 0; k < there && *count < MAX_GPUS && (!status || status == STATUS_DEVICE); k++) {
         status = backend_cuda_create(k, log, &parts[*count], reason, size);
         if (status == STATUS_DEVICE && there > 1)
             log_print(log, LOG_WARNING, "GPU %d is left out: %s", k, reason);
@@ -150,11 +150,11 @@ static enum status open_devices(const struct devices *devices, const struct log 
 static enum status create_gpus(const struct devices *devices, const struct log *log,
                                struct backend **backend, char *reason, size_t size)
 {
-    struct backend *part[MAX_FLEET] = {NULL};
+    struct backend *part[MAX_GPUS] = {NULL};
     int count;
     enum status status = open_devices(devices, log, part, &count, reason, size);
     if (!status && count > 1)
-        status = fleet_create(part, count, backend);
+        status = multi_gpu_create(part, count, backend);
     else if (!status)
         *backend = part[0], part[0] = NULL;
     for (int k = 0; k < count; k++)

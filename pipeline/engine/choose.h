@@ -1,7 +1,7 @@
 // What a configuration asks for: of the source, of the sink, and which backend it gets.
 #pragma once
 
-#include "pipeline/engine/fleet.h"
+#include "pipeline/engine/multi_gpu.h"
 #include "pipeline/output/sink.h"
 #include "sluice/sluice.h"
 #include "pipeline/input/source.h"
@@ -20,7 +20,7 @@ int sink_requests_add_tees(const struct sluice_config *config, const struct chai
 
 // The GPUs that "0", "0,1" or "all" names. NULL: the first.
 struct devices {
-    int device[MAX_FLEET];
+    int device[MAX_GPUS];
     int count;
     bool all; // `count` is unknown yet
 };

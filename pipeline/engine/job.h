@@ -17,7 +17,7 @@
 #include "pipeline/engine/change.h"
 #include "pipeline/input/decoder.h"
 #include "pipeline/engine/filter.h"
-#include "pipeline/engine/fleet.h"
+#include "pipeline/engine/multi_gpu.h"
 #include "pipeline/engine/gap.h"
 #include "pipeline/engine/latency.h"
 #include "base/meter.h"
@@ -104,8 +104,8 @@ struct sluice_job {
     int64_t behind_ns; // when decoding was last fast enough
 
     // ---- the encode thread's ----
-    int64_t engine_end[MAX_FLEET][SLUICE_PART_COUNT]; // when each GPU's engines were last busy
-    int64_t encode_ns;                                // what a frame takes, at most, of late
+    int64_t engine_end[MAX_GPUS][SLUICE_PART_COUNT]; // when each GPU's engines were last busy
+    int64_t encode_ns;                               // what a frame takes, at most, of late
 
     // ---- any thread's ----
     struct stop stop;         // asked for from outside

@@ -1,18 +1,18 @@
-#include "pipeline/engine/fleet.h"
+#include "pipeline/engine/multi_gpu.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct fleet {
+struct multi_gpu {
     struct backend base;
-    struct backend *part[MAX_FLEET];
+    struct backend *part[MAX_GPUS];
     int parts;
 };
 
 // Of parts that no slot is left for there is no executor.
-struct fleet_executor {
+struct multi_gpu_executor {
     struct executor base;
-    struct executor *part[MAX_FLEET];
+    struct executor *part[MAX_GPUS];
     int parts;
 };
 
@@ -20,14 +20,14 @@ struct fleet_executor {
 
 static struct executor *part_of(struct executor *executor, int slot, int *its_slot)
 {
-    struct fleet_executor *self = (struct fleet_executor *)executor;
+    struct multi_gpu_executor *self = (struct multi_gpu_executor *)executor;
     *its_slot = slot / self->parts;
     return self->part[slot % self->parts];
 }
 
 static enum status submit_async(struct executor *executor, int slot, const struct work *work)
 {
-    const struct fleet_executor *self = (const struct fleet_executor *)executor;
+    const struct multi_gpu_executor *self = (const struct multi_gpu_executor *)executor;
     struct executor *part = part_of(executor, slot, &slot);
     struct work its = *work;
     its.source_abroad = work->source_on_device && part != self->part[0];
@@ -42,7 +42,7 @@ static enum status wait(struct executor *executor, int slot, struct work_times *
 
 static void destroy(struct executor **executor)
 {
-    struct fleet_executor *self = (struct fleet_executor *)*executor;
+    struct multi_gpu_executor *self = (struct multi_gpu_executor *)*executor;
     for (int k = 0; k < self->parts; k++)
         executor_destroy(&self->part[k]);
     free(self);
@@ -53,17 +53,17 @@ static enum status executor_create(struct backend *backend, const struct plan *p
                                    int height, int slots, bool frames_in_flight,
                                    struct executor **executor)
 {
-    const struct fleet *fleet = (const struct fleet *)backend;
-    struct fleet_executor *self = calloc(1, sizeof *self);
+    const struct multi_gpu *gpus = (const struct multi_gpu *)backend;
+    struct multi_gpu_executor *self = calloc(1, sizeof *self);
     *executor = NULL;
     if (!self)
         return STATUS_MEMORY;
     self->base = (struct executor){submit_async, wait, destroy};
-    self->parts = slots < fleet->parts ? slots : fleet->parts;
+    self->parts = slots < gpus->parts ? slots : gpus->parts;
     *executor = &self->base;
     enum status status = STATUS_OK;
     for (int k = 0; k < self->parts && !status; k++) {
-        struct backend *part = fleet->part[k];
+        struct backend *part = gpus->part[k];
         int its_slots = (slots - k + self->parts - 1) / self->parts;
         status = part->executor_create(part, plan, width, height, its_slots, frames_in_flight,
                                        &self->part[k]);
@@ -79,37 +79,37 @@ static enum status executor_create(struct backend *backend, const struct plan *p
 
 static void *alloc(struct backend *backend, size_t bytes)
 {
-    struct backend *first = ((struct fleet *)backend)->part[0];
+    struct backend *first = ((struct multi_gpu *)backend)->part[0];
     return first->alloc(first, bytes);
 }
 
 static void free_memory(struct backend *backend, void *memory, size_t bytes)
 {
-    struct backend *first = ((struct fleet *)backend)->part[0];
+    struct backend *first = ((struct multi_gpu *)backend)->part[0];
     first->free(first, memory, bytes);
 }
 
 static void *device_context(struct backend *backend)
 {
-    struct backend *first = ((struct fleet *)backend)->part[0];
+    struct backend *first = ((struct multi_gpu *)backend)->part[0];
     return first->device_context(first);
 }
 
 static enum status stream_create(struct backend *backend, void **stream)
 {
-    struct backend *first = ((struct fleet *)backend)->part[0];
+    struct backend *first = ((struct multi_gpu *)backend)->part[0];
     return first->stream_create(first, stream);
 }
 
 static void stream_destroy(struct backend *backend, void **stream)
 {
-    struct backend *first = ((struct fleet *)backend)->part[0];
+    struct backend *first = ((struct multi_gpu *)backend)->part[0];
     first->stream_destroy(first, stream);
 }
 
 static void destroy_backend(struct backend **backend)
 {
-    struct fleet *self = (struct fleet *)*backend;
+    struct multi_gpu *self = (struct multi_gpu *)*backend;
     for (int k = 0; k < self->parts; k++)
         backend_destroy(&self->part[k]);
     free(self);
@@ -136,7 +136,7 @@ static struct plan_limits common_limits(struct plan_limits a, struct plan_limits
 }
 
 // "2 x NVIDIA H200, compute capability 9.0", or all of them.
-static void describe(struct fleet *self)
+static void describe(struct multi_gpu *self)
 {
     const char *first = self->part[0]->description;
     bool alike = true;
@@ -153,9 +153,9 @@ static void describe(struct fleet *self)
     self->base.description[sizeof self->base.description - 1] = 0;
 }
 
-enum status fleet_create(struct backend **parts, int count, struct backend **backend)
+enum status multi_gpu_create(struct backend **parts, int count, struct backend **backend)
 {
-    struct fleet *self = calloc(1, sizeof *self);
+    struct multi_gpu *self = calloc(1, sizeof *self);
     *backend = NULL;
     if (!self)
         return STATUS_MEMORY;
