@@ -7,7 +7,7 @@
 #include "pipeline/input/camera.h"
 #include "pipeline/input/devices.h"
 #include "base/meter.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/session.h"
 #include "sluice/sluice.h"
 

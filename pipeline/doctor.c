@@ -11,7 +11,7 @@
 #include "pipeline/engine/choose.h"
 #include "pipeline/input/decoder.h"
 #include "pipeline/engine/filter.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/ffmpeg/scaler.h"
 #include "pipeline/output/sink.h"
@@ -117,7 +117,7 @@ static void print_tees(const struct subject *subject, const struct program *prog
     chain_files(&subject->chain, WRITES_PICTURES, list, MAX_PICTURES);
     for (int k = 0; k < program->tees; k++) {
         char shown[4300];
-        name_without_secrets(list[k].name, shown, sizeof shown);
+        url_without_secrets(list[k].name, shown, sizeof shown);
         fprintf(to, "tee %d -> %s: %s %s\n", k + 1, shown, av_get_pix_fmt_name(output[k + 1]),
                 range_name(program_format(program, k + 1)));
     }

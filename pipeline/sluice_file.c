@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "pipeline/output/file.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 #include "sluice/sluice.h"
 
 struct sluice_file {
@@ -22,7 +22,7 @@ enum sluice_status sluice_file_create(const struct sluice_config *config, const 
     *file = calloc(1, sizeof **file);
     if (!*file)
         return SLUICE_STATUS_MEMORY;
-    name = name_plain(name, true);
+    name = url_plain(name, true);
     (*file)->log =
         (struct log){(void (*)(void *, enum log_level, const char *))config->log, config->opaque};
     enum status status = file_check(name, config->overwrite, &(*file)->log);

@@ -218,7 +218,7 @@ static void a_part_that_fails_takes_all_executors_along(void **state)
     backend_destroy(&gpus);
 }
 
-static void a_fleet_is_what_suits_every_part(void **state)
+static void several_gpus_are_what_suits_every_part(void **state)
 {
     (void)state;
     struct backend *gpus = create_noted();
@@ -370,7 +370,7 @@ int main(void)
         cmocka_unit_test(frames_of_the_first_are_abroad_elsewhere),
         cmocka_unit_test(parts_without_a_slot_have_no_executor),
         cmocka_unit_test(a_part_that_fails_takes_all_executors_along),
-        cmocka_unit_test(a_fleet_is_what_suits_every_part),
+        cmocka_unit_test(several_gpus_are_what_suits_every_part),
         cmocka_unit_test(frames_are_those_of_the_reference),
         cmocka_unit_test(texts_name_devices),
     };

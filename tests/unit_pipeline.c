@@ -17,7 +17,7 @@
 #include "pipeline/output/hold.h"
 #include "pipeline/engine/latency.h"
 #include "base/meter.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "base/queue.h"
 #include "pipeline/engine/ring.h"
@@ -372,9 +372,9 @@ static void secrets_are_left_out(void **state)
     };
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         char shown[128], small[16];
-        name_without_secrets(names[k][0], shown, sizeof shown);
+        url_without_secrets(names[k][0], shown, sizeof shown);
         assert_string_equal(shown, names[k][1]);
-        name_without_secrets(names[k][0], small, sizeof small); // stays within
+        url_without_secrets(names[k][0], small, sizeof small); // stays within
     }
 }
 
@@ -382,16 +382,16 @@ static void devices_have_names(void **state)
 {
     (void)state;
     const char *format, *what;
-    assert_true(name_is_device("lavfi:testsrc=size=2x2", &format, &what));
+    assert_true(url_is_device("lavfi:testsrc=size=2x2", &format, &what));
     assert_string_equal(format, "lavfi");
     assert_string_equal(what, "testsrc=size=2x2");
-    assert_false(name_is_device("rtsp://h/1", &format, &what));
+    assert_false(url_is_device("rtsp://h/1", &format, &what));
     assert_string_equal(what, "rtsp://h/1");
-    assert_false(name_is_device("in:out.mp4", &format, &what));
-    assert_true(name_is_live("udp://127.0.0.1:9"));
-    assert_true(name_is_live("tcp://127.0.0.1:9"));
-    assert_false(name_is_live("http://h/a.mp4"));
-    assert_false(name_is_live("in.mp4"));
+    assert_false(url_is_device("in:out.mp4", &format, &what));
+    assert_true(url_is_live("udp://127.0.0.1:9"));
+    assert_true(url_is_live("tcp://127.0.0.1:9"));
+    assert_false(url_is_live("http://h/a.mp4"));
+    assert_false(url_is_live("in.mp4"));
 }
 
 static void queues_can_be_waited_for_until_a_moment(void **state)

@@ -6,7 +6,7 @@
 
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 
 int64_t max_pixels_of(const struct sluice_config *config)
 {
@@ -15,7 +15,7 @@ int64_t max_pixels_of(const struct sluice_config *config)
 
 struct source_request source_request_of(const struct sluice_config *config)
 {
-    return (struct source_request){.name = config->input ? name_plain(config->input, false) : NULL,
+    return (struct source_request){.name = config->input ? url_plain(config->input, false) : NULL,
                                    .format = config->input_format,
                                    .size = config->input_size,
                                    .rate = config->input_rate,
@@ -39,7 +39,7 @@ static struct sink_request request_of(const struct sluice_config *config,
                                       const struct sluice_output *output)
 {
     return (struct sink_request){
-        .output = output->name ? name_plain(output->name, true) : NULL,
+        .output = output->name ? url_plain(output->name, true) : NULL,
         .format = output->format,
         .encoder = output->encoder,
         .crf = output->crf,

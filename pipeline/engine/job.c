@@ -14,7 +14,7 @@
 #include "pipeline/engine/choose.h"
 #include "pipeline/engine/job_files.h"
 #include "pipeline/engine/metrics.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/session.h"
 
 _Static_assert((int)SLUICE_STATUS_DEVICE == (int)STATUS_DEVICE,
@@ -242,8 +242,8 @@ static enum status create_watchers(struct sluice_job *job, const struct sluice_c
     if (config->metrics)
         status = metrics_create(config->metrics, &job->log, &job->metrics);
     if (!status && config->trace)
-        status = trace_create(name_plain(config->trace, true), config->overwrite, &job->log,
-                              &job->trace);
+        status =
+            trace_create(url_plain(config->trace, true), config->overwrite, &job->log, &job->trace);
     return status;
 }
 
@@ -282,7 +282,7 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     struct sink_request outputs[MAX_OUTPUTS];
     int count = sink_requests_of(config, outputs);
     char shown[4300];
-    name_without_secrets(config->output.name ? config->output.name : "", shown, sizeof shown);
+    url_without_secrets(config->output.name ? config->output.name : "", shown, sizeof shown);
     job->output_name = strdup(shown);
     job->verify = config->verify;
     job->overwrite = config->overwrite;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "pipeline/engine/choose.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 #include "pipeline/output/file.h"
 
 // What is claimed for, and against.
@@ -81,9 +81,9 @@ static enum status claim_others(const struct claiming *claiming)
 {
     const struct sluice_config *config = claiming->config;
     enum status status =
-        config->trace ? claim(claiming, name_plain(config->trace, true)) : STATUS_OK;
+        config->trace ? claim(claiming, url_plain(config->trace, true)) : STATUS_OK;
     for (const char *const *other = config->reserved_outputs; other && *other && !status; other++)
-        status = claim(claiming, name_plain(*other, true));
+        status = claim(claiming, url_plain(*other, true));
     return status;
 }
 
@@ -93,9 +93,9 @@ static enum status check_others(const struct claiming *claiming)
     const struct sluice_config *config = claiming->config;
     enum status status = STATUS_OK;
     if (config->trace)
-        status = file_check(name_plain(config->trace, true), config->overwrite, claiming->log);
+        status = file_check(url_plain(config->trace, true), config->overwrite, claiming->log);
     for (const char *const *other = config->reserved_outputs; other && *other && !status; other++)
-        status = file_check(name_plain(*other, true), config->overwrite, claiming->log);
+        status = file_check(url_plain(*other, true), config->overwrite, claiming->log);
     return status;
 }
 

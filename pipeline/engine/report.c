@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "pipeline/engine/job.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 #include "base/secrets.h"
 
 void sluice_public_name(const char *name, char *to, size_t size)
 {
-    name_without_secrets(name, to, size);
+    url_without_secrets(name, to, size);
 }
 
 void sluice_blank_secrets(char *argument)

@@ -12,7 +12,7 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/input/drift.h"
 #include "base/meter.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/restart.h"
 #include "pipeline/input/session.h"
 
@@ -536,7 +536,7 @@ enum status live_open(const struct live_request *request, const struct log *log,
         status = await_open(made, &made->format, &error);
     char host[256];
     if (status == STATUS_EOF && error == AVERROR(EIO) &&
-        name_has_unknown_host(request->url, host, sizeof host))
+        url_has_unknown_host(request->url, host, sizeof host))
         status = fail(log, STATUS_INPUT, "%s cannot be opened: the host %s is not known",
                       request->name, host);
     tell_refusal(made);

@@ -10,7 +10,7 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/input/ending.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/source_open.h"
 #include "pipeline/input/mpegts.h"
 
@@ -33,16 +33,16 @@ enum status source_open(const struct source_request *request, const struct log *
     made->is_stdin = !strcmp(request->name, "-");
     bool may_be_sequence = !request->format || !strcmp(request->format, "image2");
     const char *format, *what;
-    made->is_sequence = !made->is_stdin && !name_is_device(request->name, &format, &what) &&
-                        !name_is_url(request->name) && may_be_sequence &&
-                        (name_is_numbered(request->name) || name_is_globbed(request->name));
+    made->is_sequence = !made->is_stdin && !url_is_device(request->name, &format, &what) &&
+                        !url_has_scheme(request->name) && may_be_sequence &&
+                        (url_is_numbered(request->name) || url_is_globbed(request->name));
     size_t room = strlen(request->name) + 64;
     made->name = malloc(room);
     enum status status = made->name ? STATUS_OK : STATUS_MEMORY;
     if (!status)
         status = simulate_create(request->simulate, log, &made->simulate);
     if (!status) {
-        name_without_secrets(made->is_stdin ? "standard input" : request->name, made->name, room);
+        url_without_secrets(made->is_stdin ? "standard input" : request->name, made->name, room);
         status = source_begin(made, request);
     }
     if (status)
@@ -53,8 +53,8 @@ enum status source_open(const struct source_request *request, const struct log *
 enum status source_check(const struct source_request *request, const struct log *log)
 {
     const char *name = request->name, *format, *what;
-    bool plain = strcmp(name, "-") && !name_is_device(name, &format, &what) && !name_is_url(name) &&
-                 !name_is_numbered(name) && !name_is_globbed(name);
+    bool plain = strcmp(name, "-") && !url_is_device(name, &format, &what) &&
+                 !url_has_scheme(name) && !url_is_numbered(name) && !url_is_globbed(name);
     bool described = request->format || request->size || request->rate || request->pixfmt;
     if (!plain || described || !access(name, F_OK) || errno != ENOENT)
         return STATUS_OK;

@@ -5,7 +5,7 @@
 
 #include "base/backoff.h"
 #include "pipeline/input/bytes.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/source_open.h"
 
 // Keeps the first error, and hands on all else.
@@ -27,9 +27,9 @@ static void keep_reason(void *reason_, enum log_level level, const char *sentenc
 static bool may_come(const struct source_request *request)
 {
     const char *format, *what;
-    if (name_is_device(request->name, &format, &what))
+    if (url_is_device(request->name, &format, &what))
         return strcmp(format, "lavfi") != 0;
-    return name_is_url(request->name) && strncmp(request->name, "file:", 5) != 0;
+    return url_has_scheme(request->name) && strncmp(request->name, "file:", 5) != 0;
 }
 
 // What a failed attempt left. Nothing else refers to it.

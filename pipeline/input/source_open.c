@@ -17,7 +17,7 @@
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/input/devices.h"
 #include "pipeline/input/learn.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 
 static bool is_over(void *opaque)
 {
@@ -112,7 +112,7 @@ static enum status find_demuxer(const struct source *source, const char *name,
                                 const AVInputFormat **demuxer)
 {
     *demuxer = NULL;
-    if (name && !(*demuxer = av_find_input_format(name_of_format(name))))
+    if (name && !(*demuxer = av_find_input_format(url_format(name))))
         return fail(source->log, STATUS_USAGE,
                     "there is no input format '%s'; 'ffmpeg -demuxers' lists them", name);
     return STATUS_OK;
@@ -155,7 +155,7 @@ static enum status prepare(const struct source *source, const struct source_requ
 {
     const char *device, *pixfmt = request->pixfmt;
     *opening = (struct opening){0};
-    opening->is_device = name_is_device(request->name, &device, &opening->what);
+    opening->is_device = url_is_device(request->name, &device, &opening->what);
     bool is_camera = opening->is_device && !strcmp(device, "v4l2");
     enum status status = check_description(source, request, is_camera);
     if (!status)
@@ -174,9 +174,9 @@ static enum status prepare(const struct source *source, const struct source_requ
 // Images in their order, by number or by name.
 static enum status aim_at_sequence(struct source *source, const char *name, struct opening *opening)
 {
-    bool numbered = name_is_numbered(name);
-    int first = numbered ? name_first_number(name, &source->images) : -1;
-    if (numbered ? first < 0 : !name_has_matches(name))
+    bool numbered = url_is_numbered(name);
+    int first = numbered ? url_first_number(name, &source->images) : -1;
+    if (numbered ? first < 0 : !url_has_matches(name))
         return fail(source->log, STATUS_INPUT, "no file matches %s", source->name);
     opening->demuxer = av_find_input_format("image2");
     set_option(&opening->options, "pattern_type", numbered ? "sequence" : "glob");
@@ -242,7 +242,7 @@ static enum status read_header(struct source *source, struct opening *opening)
     if (error == AVERROR_EXIT && source_is_over(source))
         return STATUS_STOPPED;
     char host[256];
-    if (error == AVERROR(EIO) && name_has_unknown_host(opening->what, host, sizeof host))
+    if (error == AVERROR(EIO) && url_has_unknown_host(opening->what, host, sizeof host))
         return fail(source->log, STATUS_INPUT, "%s cannot be read: the host %s is not known",
                     source->name, host);
     source->broken |= source_tell_refusal(source);
@@ -279,7 +279,7 @@ static enum status open_container(struct source *source, const struct source_req
         return status;
     if (source->is_sequence)
         status = aim_at_sequence(source, name, &opening);
-    else if (name_is_url(name))
+    else if (url_has_scheme(name))
         reach_bind(source->reach, source->format, &opening.options);
     else if (!opening.is_device)
         status = aim_at_file(source, name, what, sizeof what, &opening);
@@ -378,7 +378,7 @@ static enum status open_live(struct source *source, const struct source_request 
         status = check_format(source, opening.demuxer);
     if (status)
         return status;
-    if (name_is_url(opening.what) && !strncmp(opening.what, "rtsp", 4)) {
+    if (url_has_scheme(opening.what) && !strncmp(opening.what, "rtsp", 4)) {
         set_option(&opening.options, "rtsp_transport", request->rtsp_transport);
         if (!request->rtsp_transport)
             set_option(&opening.options, "rtsp_flags", "prefer_tcp");
@@ -418,7 +418,7 @@ static bool has_no_end(const struct source *source, const char *name)
     bool seekable = format->pb && format->pb->seekable & AVIO_SEEKABLE_NORMAL;
     bool list = av_match_name("hls", format->iformat->name);
     bool sized = format->pb && avio_size(format->pb) > 0;
-    return name_is_url(name) && strncmp(name, "file:", 5) != 0 &&
+    return url_has_scheme(name) && strncmp(name, "file:", 5) != 0 &&
            format->duration == AV_NOPTS_VALUE && (list || (!seekable && !sized));
 }
 
@@ -453,23 +453,23 @@ static enum status open_file(struct source *source, const struct source_request 
 static bool is_generator(const char *name)
 {
     const char *format, *what;
-    return name_is_device(name, &format, &what) && !strcmp(format, "lavfi");
+    return url_is_device(name, &format, &what) && !strcmp(format, "lavfi");
 }
 
 static bool is_live(const struct source_request *request)
 {
     const char *format, *what;
-    if (name_is_device(request->name, &format, &what))
+    if (url_is_device(request->name, &format, &what))
         return !is_generator(request->name);
     bool local = !strncmp(request->name, "file:", 5);
-    return name_is_live(request->name) || (request->live && !local && name_is_url(request->name));
+    return url_is_live(request->name) || (request->live && !local && url_has_scheme(request->name));
 }
 
 // What the input may reach, and whether it is to be opened at all.
 static enum status make_reach(struct source *source, const struct source_request *request)
 {
     const char *format, *what;
-    bool address = name_is_url(request->name) && !name_is_device(request->name, &format, &what);
+    bool address = url_has_scheme(request->name) && !url_is_device(request->name, &format, &what);
     const struct reach_request wish = {.url = address ? request->name : NULL,
                                        .hosts = request->playlist_hosts,
                                        .tls_verify = request->tls_verify || request->ca_file,

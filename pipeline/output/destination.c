@@ -11,7 +11,7 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/output/path_conflicts.h"
 #include "pipeline/output/file.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 #include "pipeline/output/window.h"
 
 static const int64_t segment_least_us = 100000;
@@ -23,7 +23,7 @@ static enum status find_container(const char *format, const char *file, const st
 {
     if (!format && !strcmp(file, "-"))
         return fail(log, STATUS_USAGE, "standard output needs a format: -F y4m, -F matroska, ...");
-    format = name_of_format(format);
+    format = url_format(format);
     *container = av_guess_format(format, format ? NULL : file, NULL);
     if (*container)
         return STATUS_OK;
@@ -109,7 +109,7 @@ static enum status check_file(const struct destination *destination, const struc
     if (!destination_is_images(destination) || !name_is_sequence(destination->name))
         return file_check(destination->name, destination->overwrite, log);
     // One that is there already would be in the way once its number comes.
-    int number = name_first_number(destination->name, &count);
+    int number = url_first_number(destination->name, &count);
     av_get_frame_filename2(first, sizeof first, destination->name, number < 0 ? 1 : number,
                            AV_FRAME_FILENAME_FLAGS_MULTIPLE);
     return file_check(first, destination->overwrite, log);
@@ -188,7 +188,7 @@ enum status destination_init(const struct destination_request *request, const st
     char shown[4300];
     bool display = av_strstart(request->name, "display:", &name);
     bool page = !display && av_strstart(request->name, "mjpeg:", &name);
-    name_without_secrets(request->name, shown, sizeof shown);
+    url_without_secrets(request->name, shown, sizeof shown);
     *destination = (struct destination){.name = strdup(name),
                                         .shown = strdup(shown),
                                         .overwrite = request->overwrite,
@@ -198,7 +198,7 @@ enum status destination_init(const struct destination_request *request, const st
     if ((display || page) && request->format)
         return fail(log, STATUS_USAGE, "-F is for files and addresses; %s has its own format",
                     destination->shown);
-    bool address = !display && !page && name_is_url(request->name);
+    bool address = !display && !page && url_has_scheme(request->name);
     if ((display || page || address) && request->segment > 0)
         return fail(log, STATUS_USAGE, "--segment is for files; %s is none", destination->shown);
     if (display)
@@ -223,7 +223,7 @@ bool destination_is_images(const struct destination *destination)
 enum status destination_check_conflicts(const struct destination *destination, const char *name,
                                         const struct log *log)
 {
-    return destination->conflicts && !names_are_same(name, destination->name)
+    return destination->conflicts && !urls_are_same(name, destination->name)
                ? path_conflicts_check_file(destination->conflicts, name, log)
                : STATUS_OK;
 }

@@ -21,7 +21,7 @@
 
 #include "pipeline/ffmpeg/check.h"
 #include "base/meter.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 
 enum { IO_BUFFER = 1 << 18, POLL_MS = 100, GRACE_MS = 300 };
 static const int64_t sync_ns = 900 * INT64_C(1000000);
@@ -196,7 +196,7 @@ enum status file_check(const char *name, bool overwrite, const struct log *log)
         return fail(log, STATUS_OUTPUT, "%s exists; -y replaces it", name);
     if (there && !S_ISREG(about.st_mode))
         return STATUS_OK;
-    char *place = name_followed(name);
+    char *place = url_resolve(name);
     if (!place)
         return fail(log, STATUS_OUTPUT, "%s cannot be written: %s", name, strerror(errno));
     enum status status = check_folder(name, place, log);
@@ -341,7 +341,7 @@ enum status file_create(const char *name, bool overwrite, const struct log *log,
     made->fd = -1;
     // What a link leads to is replaced, not the link.
     bool follows = descriptor_of(name) < 0 && !is_special(name);
-    made->name = follows ? name_followed(name) : strdup(name);
+    made->name = follows ? url_resolve(name) : strdup(name);
     enum status status = made->name ? open_fd(made) : STATUS_OUTPUT;
     if (!made->name)
         fail(log, status, "%s cannot be written: %s", name, strerror(errno));

@@ -17,9 +17,9 @@
 
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 #include "pipeline/output/muxer_files.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/session.h"
 
 void muxer_streams_free(struct muxer_streams *copy)
@@ -630,7 +630,7 @@ static enum status check_segments(const struct muxer *muxer, const AVDictionary 
     snprintf(pattern, sizeof pattern, "%.*s%%d.%s", (int)(dot ? dot - muxer->name : 0), muxer->name,
              type && !strcmp(type->value, "fmp4") ? "m4s" : "ts");
     const char *names = given ? given->value : pattern;
-    int number = name_first_number(names, &count);
+    int number = url_first_number(names, &count);
     if (number < 0 || av_get_frame_filename(name, sizeof name, names, number) < 0)
         return STATUS_OK;
     return file_check(name, muxer->destination->overwrite, muxer->log);

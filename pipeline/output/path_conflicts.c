@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 
 struct names {
     char **name;
@@ -21,7 +21,7 @@ static bool is_template(const struct chain *chain, const char *name)
     for (int k = 0; k < chain->links; k++) {
         const struct template_set *set = chain->link[k].templates;
         for (int t = 0; set && t < set->count; t++)
-            if (names_collide(set->template[t].name, name))
+            if (urls_collide(set->template[t].name, name))
                 return true;
     }
     return false;
@@ -32,7 +32,7 @@ static bool is_text(const struct chain *chain, const char *name)
 {
     for (int k = 0; k < chain->links; k++)
         for (int n = 0; n < STAGE_OPTIONS; n++)
-            if (chain->link[k].given[n] && names_collide(chain->link[k].given[n], name))
+            if (chain->link[k].given[n] && urls_collide(chain->link[k].given[n], name))
                 return true;
     return false;
 }
@@ -63,7 +63,7 @@ static void free_names(struct names *names)
 static bool is_input(const struct path_conflicts *conflicts, const char *name)
 {
     for (int k = 0; k < conflicts->read.count; k++)
-        if (strcmp(name, "-") && names_collide(conflicts->read.name[k], name))
+        if (strcmp(name, "-") && urls_collide(conflicts->read.name[k], name))
             return true;
     return false;
 }
@@ -72,7 +72,7 @@ static bool is_claimed(const struct path_conflicts *conflicts, const char *name)
 {
     const struct names *written = &conflicts->written;
     for (int k = 0; k < written->count; k++)
-        if (names_are_same(name, written->name[k]) || names_collide(written->name[k], name))
+        if (urls_are_same(name, written->name[k]) || urls_collide(written->name[k], name))
             return true;
     return false;
 }
@@ -80,7 +80,7 @@ static bool is_claimed(const struct path_conflicts *conflicts, const char *name)
 static enum status refuse(const struct log *log, const char *read, const char *name)
 {
     char shown[4300];
-    name_without_secrets(name, shown, sizeof shown);
+    url_without_secrets(name, shown, sizeof shown);
     return read ? fail(log, STATUS_USAGE,
                        "%s and output are the same file, %s; name another output", read, shown)
                 : fail(log, STATUS_USAGE, "%s is named twice as an output", shown);
@@ -122,7 +122,7 @@ enum status path_conflicts_check_chain(const struct path_conflicts *conflicts,
     char shown[4300];
     for (int k = 0; k < conflicts->written.count; k++) {
         const char *name = conflicts->written.name[k], *read = reading(chain, name);
-        name_without_secrets(name, shown, sizeof shown);
+        url_without_secrets(name, shown, sizeof shown);
         if (read)
             return fail(log, STATUS_USAGE, "%s and output are the same file, %s; name another one",
                         read, shown);

@@ -1,4 +1,4 @@
-// What names of inputs and outputs stand for: a file, several images, an address.
+// Names of inputs and outputs: a file, several images, an address.
 //
 // A name that exists as it stands is always that file.
 #pragma once
@@ -9,17 +9,17 @@
 // The name without what FFmpeg's users put in front of files: "file:x" is x, unless x alone would
 // be no file, as an address is; "pipe:", and the pipe of the number that is meant anyway, are "-",
 // other pipes a name in /dev/fd. Points into `name` or is static.
-const char *name_plain(const char *name, bool is_output);
+const char *url_plain(const char *name, bool is_output);
 
 // "scheme://...".
-bool name_is_url(const char *name);
+bool url_has_scheme(const char *name);
 
 // An address whose source plays whether anyone watches or not: rtsp, rtmp, srt, udp, rtp, tcp.
-bool name_is_live(const char *name);
+bool url_is_live(const char *name);
 
 // Whether the host of an address has a name that nobody knows, which `host` gets. Asks, as opening
 // the address does, and so may take as long; of what has failed.
-bool name_has_unknown_host(const char *name, char *host, size_t size);
+bool url_has_unknown_host(const char *name, char *host, size_t size);
 
 // Kinds of devices by FFmpeg's name, each with an input of that kind; ended by a NULL format.
 struct device_name {
@@ -29,36 +29,36 @@ extern const struct device_name device_names[];
 
 // A device: a camera's node ("/dev/video0", "/dev/v4l/by-id/..."), or "FORMAT:WHAT" with the format
 // of a device_name in front. *format and *what (in `name`, or static) are set if so.
-bool name_is_device(const char *name, const char **format, const char **what);
+bool url_is_device(const char *name, const char **format, const char **what);
 
 // The name without what must not be read by others, see base/secrets.h.
-void name_without_secrets(const char *name, char *to, size_t size);
+void url_without_secrets(const char *name, char *to, size_t size);
 
 // "in%04d.png": images by number.
-bool name_is_numbered(const char *name);
+bool url_is_numbered(const char *name);
 
 // "*.png": images by glob(7).
-bool name_is_globbed(const char *name);
+bool url_is_globbed(const char *name);
 
 // Whether there is a file that a globbed name means.
-bool name_has_matches(const char *name);
+bool url_has_matches(const char *name);
 
 // What FFmpeg calls a format that people know by another name: y4m, mkv.
-const char *name_of_format(const char *format);
+const char *url_format(const char *format);
 
 // Of a numbered name: the lowest number that a file there has, -1 if there is none, and how many
 // files there are.
-int name_first_number(const char *name, int *count);
+int url_first_number(const char *name, int *count);
 
 // What a name leads to, with all symbolic links followed to their end, where nothing needs to be
 // yet. The caller frees it; NULL with errno: links that lead to each other, or no memory.
-char *name_followed(const char *name);
+char *url_resolve(const char *name);
 
 // Whether writing `output` would replace a file that `input` reads, by whatever way it is spelled
 // and by whichever of its hard links.
-bool names_collide(const char *input, const char *output);
+bool urls_collide(const char *input, const char *output);
 
 // Whether two names are of one file, which need not be there yet: of one folder, however it is
 // spelled, and the same in it with links followed, or a numbered one and one of those that it
 // stands for.
-bool names_are_same(const char *a, const char *b);
+bool urls_are_same(const char *a, const char *b);

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "pipeline/ffmpeg/names.h"
+#include "pipeline/ffmpeg/url.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -35,11 +35,11 @@ static bool is_special(const char *name, bool is_output)
     for (size_t k = 0; is_output && k < sizeof kinds / sizeof *kinds; k++)
         if (av_strstart(name, kinds[k], NULL))
             return true;
-    return name_is_url(name) ||
-           (!is_output && name_is_device(name, &format, &what) && what != name);
+    return url_has_scheme(name) ||
+           (!is_output && url_is_device(name, &format, &what) && what != name);
 }
 
-const char *name_plain(const char *name, bool is_output)
+const char *url_plain(const char *name, bool is_output)
 {
     static const char pipes[10][10] = {"/dev/fd/0", "/dev/fd/1", "/dev/fd/2", "/dev/fd/3",
                                        "/dev/fd/4", "/dev/fd/5", "/dev/fd/6", "/dev/fd/7",
@@ -55,28 +55,28 @@ const char *name_plain(const char *name, bool is_output)
     return number == is_output ? "-" : pipes[number];
 }
 
-bool name_is_url(const char *name)
+bool url_has_scheme(const char *name)
 {
     size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789+-.");
     return letters > 1 && !strncmp(name + letters, "://", 3) && !exists(name);
 }
 
-bool name_is_live(const char *name)
+bool url_is_live(const char *name)
 {
     static const char *const schemes[] = {"rtsp", "rtsps", "rtmp", "rtmps", "rtmpt", "rtmpe",
                                           "srt",  "udp",   "rtp",  "tcp",   NULL};
     size_t length = strcspn(name, ":");
-    for (int k = 0; name_is_url(name) && schemes[k]; k++)
+    for (int k = 0; url_has_scheme(name) && schemes[k]; k++)
         if (strlen(schemes[k]) == length && !strncmp(name, schemes[k], length))
             return true;
     return false;
 }
 
-bool name_has_unknown_host(const char *name, char *host, size_t size)
+bool url_has_unknown_host(const char *name, char *host, size_t size)
 {
     struct addrinfo *found = NULL;
     *host = 0;
-    if (name_is_url(name))
+    if (url_has_scheme(name))
         av_url_split(NULL, 0, NULL, 0, host, (int)size, NULL, NULL, 0, name);
     int error = *host ? getaddrinfo(host, NULL, NULL, &found) : 0;
     if (!error && found)
@@ -103,7 +103,7 @@ static bool is_camera(const char *name)
     return S_ISCHR(about.st_mode) && major(about.st_rdev) == 81;
 }
 
-bool name_is_device(const char *name, const char **format, const char **what)
+bool url_is_device(const char *name, const char **format, const char **what)
 {
     size_t length = strcspn(name, ":");
     *what = name;
@@ -118,23 +118,23 @@ bool name_is_device(const char *name, const char **format, const char **what)
     return *format;
 }
 
-void name_without_secrets(const char *name, char *to, size_t size)
+void url_without_secrets(const char *name, char *to, size_t size)
 {
     secrets_copy(name, SECRETS_IN_NAME, to, size);
 }
 
-bool name_is_numbered(const char *name)
+bool url_is_numbered(const char *name)
 {
     char first[4096];
     return !exists(name) && av_get_frame_filename(first, sizeof first, name, 1) >= 0;
 }
 
-bool name_is_globbed(const char *name)
+bool url_is_globbed(const char *name)
 {
     return !exists(name) && strpbrk(name, "*?[");
 }
 
-bool name_has_matches(const char *name)
+bool url_has_matches(const char *name)
 {
     glob_t found;
     bool any = !glob(name, GLOB_NOSORT, NULL, &found);
@@ -142,7 +142,7 @@ bool name_has_matches(const char *name)
     return any;
 }
 
-const char *name_of_format(const char *format)
+const char *url_format(const char *format)
 {
     if (format && !strcmp(format, "y4m"))
         return "yuv4mpegpipe";
@@ -206,7 +206,7 @@ static bool find_place(const char *name, struct place *place)
     return true;
 }
 
-int name_first_number(const char *name, int *count)
+int url_first_number(const char *name, int *count)
 {
     struct place place;
     int first = -1;
@@ -253,16 +253,16 @@ static bool holds_file(const struct place *pattern, const struct stat *file)
     return found;
 }
 
-bool names_collide(const char *input, const char *output)
+bool urls_collide(const char *input, const char *output)
 {
     struct stat read, written;
     bool there = !stat(output, &written);
     if (there && !stat(input, &read))
         return is_one_file(&read, &written);
-    if (name_is_numbered(output) && names_are_same(input, output))
+    if (url_is_numbered(output) && urls_are_same(input, output))
         return true;
     struct place from, to;
-    if ((!name_is_numbered(input) && !name_is_globbed(input)) || !find_place(input, &from))
+    if ((!url_is_numbered(input) && !url_is_globbed(input)) || !find_place(input, &from))
         return false;
     if (there)
         return holds_file(&from, &written);
@@ -288,10 +288,10 @@ static char *folder_of(const char *name)
 // Whether the first is the second, or a pattern for it.
 static bool means(const char *a, const char *b)
 {
-    return !strcmp(a, b) || (name_is_numbered(a) && number_in(a, b) >= 0);
+    return !strcmp(a, b) || (url_is_numbered(a) && number_in(a, b) >= 0);
 }
 
-char *name_followed(const char *name)
+char *url_resolve(const char *name)
 {
     enum { LINKS_MAX = 40 }; // as the kernel has it
     char target[4096], *at = strdup(name);
@@ -323,13 +323,13 @@ static bool are_same_followed(const char *a, const char *b)
     return same;
 }
 
-bool names_are_same(const char *a, const char *b)
+bool urls_are_same(const char *a, const char *b)
 {
     if (!strcmp(a, b))
         return true;
     if (strstr(a, "://") || strstr(b, "://"))
         return false;
-    char *one = name_followed(a), *other = name_followed(b);
+    char *one = url_resolve(a), *other = url_resolve(b);
     bool same = one && other && are_same_followed(one, other);
     free(one);
     free(other);
