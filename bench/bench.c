@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/engine/choose.h"
+#include "pipeline/engine/config.h"
 #include "base/meter.h"
 #include "bench/bench.h"
 #include "bench/subject.h"
@@ -69,7 +69,7 @@ static enum status measure_chain(const struct bench *bench, const char *chain,
                                    .shape = shape,
                                    .depth = bench->depth,
                                    .resident = resident,
-                                   .slots = backend_slots(bench->config, bench->backend, NULL),
+                                   .slots = config_slots(bench->config, bench->backend, NULL),
                                });
     if (status)
         return status;
@@ -286,7 +286,7 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
     if (!status && config->input)
         status = check_file(&bench);
     if (!status)
-        status = backend_choose(config, false, &bench.log, &bench.backend, reason, sizeof reason);
+        status = config_backend(config, false, &bench.log, &bench.backend, reason, sizeof reason);
     if (!status)
         snprintf(bench.device, sizeof bench.device, "%s", bench.backend->description);
     if (!status && bench.backend->gpus == 1)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/engine/choose.h"
+#include "pipeline/engine/config.h"
 #include "base/meter.h"
 #include "bench/bench.h"
 #include "bench/subject.h"
@@ -520,7 +520,7 @@ static enum status find_gpu(struct climb *climb)
     if (config->backend == SLUICE_BACKEND_CPU)
         return STATUS_OK;
     struct devices devices;
-    enum status status = devices_read(config->device, &climb->log, &devices);
+    enum status status = config_devices(config->device, &climb->log, &devices);
     if (!status && (devices.all || devices.count > 1))
         status = fail(&climb->log, STATUS_USAGE,
                       "--device is '%s'; the ladder is climbed on one GPU, as --device 0",

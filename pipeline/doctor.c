@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/engine/choose.h"
+#include "pipeline/engine/config.h"
 #include "pipeline/input/decoder.h"
 #include "pipeline/engine/filter.h"
 #include "pipeline/ffmpeg/url.h"
@@ -38,7 +38,7 @@ static void subject_finish(struct subject *subject)
 
 static enum status open_source(struct subject *subject, const struct sluice_config *config)
 {
-    struct source_request request = source_request_of(config);
+    struct source_request request = config_source(config);
     request.start = 0;
     return config->input ? source_open(&request, &subject->log, &subject->stop, &subject->source)
                          : STATUS_OK;
@@ -49,10 +49,10 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
     *subject = (struct subject){
         .log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque}};
     struct sink_request sinks[MAX_OUTPUTS];
-    int count = sink_requests_of(config, sinks);
+    int count = config_sinks(config, sinks);
     enum status status = chain_parse_logged(config->chain, &subject->log, &subject->chain);
     if (!status)
-        count = sink_requests_add_tees(config, &subject->chain, sinks, count);
+        count = config_add_tees(config, &subject->chain, sinks, count);
     for (int k = 0; k < count && k < MAX_OUTPUTS; k++)
         sinks[k].overwrite = true;
     if (!status)
@@ -62,7 +62,7 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
     if (!status && subject->sink)
         status = sink_check(subject->sink);
     if (!status)
-        status = backend_choose(config, subject->source && subject->source->is_still, &subject->log,
+        status = config_backend(config, subject->source && subject->source->is_still, &subject->log,
                                 &subject->backend, subject->reason, sizeof subject->reason);
     return status;
 }
@@ -132,9 +132,9 @@ static enum status check_plan(const struct subject *subject, const struct sluice
         .chain = &subject->chain,
         .formats = formats,
         .backend = subject->backend,
-        .slots = backend_slots(config, subject->backend, source),
+        .slots = config_slots(config, subject->backend, source),
         .frames_in_flight = source && !source->is_still,
-        .max_pixels = max_pixels_of(config),
+        .max_pixels = config_max_pixels(config),
         .strict = true,
         .software_pixel = frame->format,
         .log = &subject->log,
@@ -155,7 +155,7 @@ static enum status print_plan(const struct subject *subject, const struct sluice
     if (!status)
         status = check_plan(subject, config, formats, frame);
     if (!status)
-        status = chain_load(&subject->chain, max_pixels_of(config), &subject->log);
+        status = chain_load(&subject->chain, config_max_pixels(config), &subject->log);
     if (!status)
         status =
             filter_lower(&subject->chain, formats, frame, frame->format, &program, output, NULL);
@@ -240,7 +240,7 @@ static void print_choice(const struct subject *subject, const struct sluice_conf
     fprintf(to, "filters   on %s: %s", backend->name, backend->description);
     fprintf(to, *subject->reason ? ", because %s\n" : "\n", subject->reason);
     print_transforms(backend, to);
-    fprintf(to, "ring      %d frames in flight\n", backend_slots(config, backend, subject->source));
+    fprintf(to, "ring      %d frames in flight\n", config_slots(config, backend, subject->source));
 }
 
 static void print_input(const struct subject *subject, const struct sluice_config *config, FILE *to)

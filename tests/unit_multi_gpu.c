@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cpu/scalar.h"
-#include "pipeline/engine/choose.h"
+#include "pipeline/engine/config.h"
 #include "pipeline/engine/multi_gpu.h"
 #include "stages/chain.h"
 
@@ -335,16 +335,16 @@ static void texts_name_devices(void **state)
     (void)state;
     static const struct log silent;
     struct devices devices;
-    assert_int_equal(devices_read(NULL, &silent, &devices), STATUS_OK);
+    assert_int_equal(config_devices(NULL, &silent, &devices), STATUS_OK);
     assert_int_equal(devices.count, 1);
     assert_int_equal(devices.device[0], 0);
-    assert_int_equal(devices_read("3,0,12", &silent, &devices), STATUS_OK);
+    assert_int_equal(config_devices("3,0,12", &silent, &devices), STATUS_OK);
     assert_int_equal(devices.count, 3);
     assert_int_equal(devices.device[0], 3);
     assert_int_equal(devices.device[1], 0);
     assert_int_equal(devices.device[2], 12);
     assert_false(devices.all);
-    assert_int_equal(devices_read("all", &silent, &devices), STATUS_OK);
+    assert_int_equal(config_devices("all", &silent, &devices), STATUS_OK);
     assert_true(devices.all);
     const char *const wrong[] = {"",
                                  " 0",
@@ -360,7 +360,7 @@ static void texts_name_devices(void **state)
                                  "0;1",
                                  "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16"};
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++)
-        assert_int_equal(devices_read(wrong[k], &silent, &devices), STATUS_USAGE);
+        assert_int_equal(config_devices(wrong[k], &silent, &devices), STATUS_USAGE);
 }
 
 int main(void)

@@ -11,7 +11,7 @@
 
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/engine/choose.h"
+#include "pipeline/engine/config.h"
 #include "pipeline/engine/job_files.h"
 #include "pipeline/engine/metrics.h"
 #include "pipeline/ffmpeg/url.h"
@@ -186,12 +186,12 @@ static enum status set_latency(struct sluice_job *job, const struct sluice_confi
 static enum status create_decoder(struct sluice_job *job, const struct sluice_config *config)
 {
     int64_t begin_ns = meter_now_ns();
-    job->slots = backend_slots(config, job->backend, job->source);
+    job->slots = config_slots(config, job->backend, job->source);
     trace_slots(job->trace, job->slots);
     struct decoder_request request = {
         .hwdec = (enum hwdec)config->hwdec,
         .repeatable = config->repeatable,
-        .max_pixels = max_pixels_of(config),
+        .max_pixels = config_max_pixels(config),
         .frames_held = job->slots + FRAMES_QUEUED + 2,
         .max_latency = config->max_latency,
     };
@@ -250,7 +250,7 @@ static enum status create_watchers(struct sluice_job *job, const struct sluice_c
 // Open the input, when the outputs have been found to be possible.
 static enum status open_source(struct sluice_job *job, const struct sluice_config *config)
 {
-    struct source_request input = source_request_of(config);
+    struct source_request input = config_source(config);
     int64_t begin_ns = meter_now_ns();
     input.live |= job->sink->is_live;
     enum status status = source_check(&input, &job->log);
@@ -267,7 +267,7 @@ static enum status open_backend(struct sluice_job *job, const struct sluice_conf
 {
     char reason[256];
     int64_t begin_ns = meter_now_ns();
-    enum status status = backend_choose(config, job->source->is_still, &job->log, &job->backend,
+    enum status status = config_backend(config, job->source->is_still, &job->log, &job->backend,
                                         reason, sizeof reason);
     if (status)
         return status;
@@ -280,22 +280,22 @@ static enum status open_backend(struct sluice_job *job, const struct sluice_conf
 static enum status create(struct sluice_job *job, const struct sluice_config *config)
 {
     struct sink_request outputs[MAX_OUTPUTS];
-    int count = sink_requests_of(config, outputs);
+    int count = config_sinks(config, outputs);
     char shown[4300];
     url_without_secrets(config->output.name ? config->output.name : "", shown, sizeof shown);
     job->output_name = strdup(shown);
     job->verify = config->verify;
     job->overwrite = config->overwrite;
-    job->max_pixels = max_pixels_of(config);
+    job->max_pixels = config_max_pixels(config);
     job->gap_kind = (enum gap_kind)config->gap;
     struct devices devices;
     enum status status = job->output_name ? check_numbers(job, config) : STATUS_MEMORY;
     if (!status)
-        status = devices_read(config->device, &job->log, &devices);
+        status = config_devices(config->device, &job->log, &devices);
     if (!status)
         status = chain_parse_logged(config->chain, &job->log, &job->chain);
     if (!status)
-        count = sink_requests_add_tees(config, &job->chain, outputs, count);
+        count = config_add_tees(config, &job->chain, outputs, count);
     job->pictures = 1 + chain_files(&job->chain, WRITES_PICTURES, NULL, 0);
     if (!status)
         status = snapshot_create(&job->snapshot);

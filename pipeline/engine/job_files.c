@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/engine/choose.h"
+#include "pipeline/engine/config.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/output/file.h"
 
@@ -22,7 +22,7 @@ static const char *file_of(const char *output)
 
 static enum status note_inputs(const struct claiming *claiming)
 {
-    const char *input = source_request_of(claiming->config).name;
+    const char *input = config_source(claiming->config).name;
     const char *const *other = claiming->config->reserved_inputs;
     enum status status = STATUS_OK;
     if (input)
@@ -41,8 +41,8 @@ static enum status claim_outputs(const struct claiming *claiming)
 {
     struct sink_request outputs[MAX_OUTPUTS];
     enum status status = STATUS_OK;
-    int count = sink_requests_of(claiming->config, outputs);
-    count = sink_requests_add_tees(claiming->config, claiming->chain, outputs, count);
+    int count = config_sinks(claiming->config, outputs);
+    count = config_add_tees(claiming->config, claiming->chain, outputs, count);
     for (int k = 0; k < count && k < MAX_OUTPUTS && !status; k++)
         if (outputs[k].output && strcmp(outputs[k].output, "null:"))
             status = claim(claiming, file_of(outputs[k].output));

@@ -1,4 +1,4 @@
-#include "pipeline/engine/choose.h"
+#include "pipeline/engine/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,12 +8,12 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/url.h"
 
-int64_t max_pixels_of(const struct sluice_config *config)
+int64_t config_max_pixels(const struct sluice_config *config)
 {
     return config->max_pixels ? config->max_pixels : INT64_C(1) << 28;
 }
 
-struct source_request source_request_of(const struct sluice_config *config)
+struct source_request config_source(const struct sluice_config *config)
 {
     return (struct source_request){.name = config->input ? url_plain(config->input, false) : NULL,
                                    .format = config->input_format,
@@ -32,7 +32,7 @@ struct source_request source_request_of(const struct sluice_config *config)
                                    .playlist_hosts = config->playlist_hosts,
                                    .tls_verify = config->tls_verify,
                                    .ca_file = config->ca_file,
-                                   .max_pixels = max_pixels_of(config)};
+                                   .max_pixels = config_max_pixels(config)};
 }
 
 static struct sink_request request_of(const struct sluice_config *config,
@@ -59,7 +59,7 @@ static struct sink_request request_of(const struct sluice_config *config,
     };
 }
 
-int sink_requests_of(const struct sluice_config *config, struct sink_request *requests)
+int config_sinks(const struct sluice_config *config, struct sink_request *requests)
 {
     int count = 0;
     requests[count++] = request_of(config, &config->output);
@@ -69,8 +69,8 @@ int sink_requests_of(const struct sluice_config *config, struct sink_request *re
     return more && more->name ? MAX_OUTPUTS + 1 : count;
 }
 
-int sink_requests_add_tees(const struct sluice_config *config, const struct chain *chain,
-                           struct sink_request *requests, int count)
+int config_add_tees(const struct sluice_config *config, const struct chain *chain,
+                    struct sink_request *requests, int count)
 {
     struct chain_file list[MAX_PICTURES];
     int tees = chain_files(chain, WRITES_PICTURES, list, MAX_PICTURES);
@@ -99,7 +99,7 @@ static enum status refuse_devices(const struct log *log, const char *text)
         MAX_GPUS);
 }
 
-enum status devices_read(const char *text, const struct log *log, struct devices *devices)
+enum status config_devices(const char *text, const struct log *log, struct devices *devices)
 {
     *devices = (struct devices){.all = text && !strcmp(text, "all"), .count = !text};
     for (const char *at = text; at && !devices->all; devices->count++) {
@@ -162,13 +162,13 @@ static enum status create_gpus(const struct devices *devices, const struct log *
     return status;
 }
 
-// Either kind; see backend_choose().
+// Either kind; see config_backend().
 static enum status create_one(const struct sluice_config *config, bool still, const struct log *log,
                               struct backend **backend, char *reason, size_t reason_size)
 {
     struct devices devices;
     *backend = NULL;
-    enum status status = devices_read(config->device, log, &devices);
+    enum status status = config_devices(config->device, log, &devices);
     if (status)
         return status;
     bool named = config->backend == SLUICE_BACKEND_CPU || config->backend == SLUICE_BACKEND_SCALAR;
@@ -189,7 +189,7 @@ static enum status create_one(const struct sluice_config *config, bool still, co
     return create_cpu(config, log, backend);
 }
 
-enum status backend_choose(const struct sluice_config *config, bool still, const struct log *log,
+enum status config_backend(const struct sluice_config *config, bool still, const struct log *log,
                            struct backend **backend, char *reason, size_t reason_size)
 {
     enum status status = create_one(config, still, log, backend, reason, reason_size);
@@ -204,8 +204,8 @@ static double frame_rate(const struct source *source)
     return rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0;
 }
 
-int backend_slots(const struct sluice_config *config, const struct backend *backend,
-                  const struct source *source)
+int config_slots(const struct sluice_config *config, const struct backend *backend,
+                 const struct source *source)
 {
     if (config->ring)
         return config->ring;

@@ -1,4 +1,4 @@
-// What a configuration asks for: of the source, of the sink, and which backend it gets.
+// A configuration, read: requests of the source and the sink, and the backend it gets.
 #pragma once
 
 #include "pipeline/engine/multi_gpu.h"
@@ -7,16 +7,18 @@
 #include "pipeline/input/source.h"
 #include "stages/chain.h"
 
+// The pixels that a picture may have.
+int64_t config_max_pixels(const struct sluice_config *config);
+
 // The input and the outputs that config names. They point at its strings. `requests` has room for
 // MAX_OUTPUTS; returns how many there are, one more than that if there are too many.
-int64_t max_pixels_of(const struct sluice_config *config);
-struct source_request source_request_of(const struct sluice_config *config);
-int sink_requests_of(const struct sluice_config *config, struct sink_request *requests);
+struct source_request config_source(const struct sluice_config *config);
+int config_sinks(const struct sluice_config *config, struct sink_request *requests);
 
 // Add those of the chain's tees to `count` of them. Returns how many there are then, up to
 // MAX_OUTPUTS; more if there are too many. Names are the chain's.
-int sink_requests_add_tees(const struct sluice_config *config, const struct chain *chain,
-                           struct sink_request *requests, int count);
+int config_add_tees(const struct sluice_config *config, const struct chain *chain,
+                    struct sink_request *requests, int count);
 
 // The GPUs that "0", "0,1" or "all" names. NULL: the first.
 struct devices {
@@ -26,20 +28,20 @@ struct devices {
 };
 
 // Read such a text. STATUS_USAGE with a sentence if it is none.
-enum status devices_read(const char *text, const struct log *log, struct devices *devices);
+enum status config_devices(const char *text, const struct log *log, struct devices *devices);
 
 // Create the backend that config asks for. With SLUICE_BACKEND_AUTO that is the GPU where there is
 // one, or several as one, unless `still` says that the job is a single picture: a context on the
 // GPU takes longer than a picture, and single pictures are what the CPU is quick at. Who names a
 // device asks for the GPU. `reason` gets a sentence on why the CPU was taken, or "". A GPU that was
 // asked for and is not there is STATUS_DEVICE. Filters may take half of the machine's memory.
-enum status backend_choose(const struct sluice_config *config, bool still, const struct log *log,
+enum status config_backend(const struct sluice_config *config, bool still, const struct log *log,
                            struct backend **backend, char *reason, size_t reason_size);
 
 // How many frames of `source` (NULL: of one that does not end) to keep in flight when config does
 // not say. Where their rate is known they take up to half of the time that config's limit of
 // latency allows.
-int backend_slots(const struct sluice_config *config, const struct backend *backend,
-                  const struct source *source);
+int config_slots(const struct sluice_config *config, const struct backend *backend,
+                 const struct source *source);
 
 enum { MAX_SLOTS = 64 };
