@@ -1,10 +1,10 @@
 // What runs a plan: the border between the engine, which moves frames and knows no sample, and the
 // three backends, which know samples and no file.
 //
-//   backend    a device: the scalar reference, the CPU, one GPU; or several
-//   (pipeline/engine/multi_gpu.h) executor   one plan, for one picture size, with a number of slots on
-//   that device slot       one frame's seat: everything it needs was allocated when the executor
-//   was made
+//   backend    a device: the scalar reference, the CPU, one GPU, or several of them
+//              (pipeline/engine/multi_gpu.h)
+//   executor   one plan, for one picture size, with a number of slots on that device
+//   slot       one frame's seat: everything it needs was allocated when the executor was made
 #pragma once
 
 #include <stdbool.h>
