@@ -21,7 +21,7 @@ static int64_t end_us(const struct sluice_job *job)
 // Whether a packet of another stream lies within the output.
 static bool is_wanted(const struct sluice_job *job, const AVPacket *packet)
 {
-    if (!job->sink->carries || !job->sink->wants(job->sink, packet->stream_index))
+    if (!job->sink->accepts_streams || !job->sink->accepts_stream(job->sink, packet->stream_index))
         return false;
     int64_t at = packet_us(job, packet);
     bool early = job->source->start != AV_NOPTS_VALUE && at < job->source->start;
@@ -45,7 +45,7 @@ static enum status route(struct sluice_job *job, AVPacket **packet)
 {
     note_arrival(job, *packet);
     if ((*packet)->stream_index != job->source->video)
-        return is_wanted(job, *packet) ? job->sink->carry(job->sink, *packet) : STATUS_OK;
+        return is_wanted(job, *packet) ? job->sink->write_packet(job->sink, *packet) : STATUS_OK;
     if (job->ends) // the decoder has had enough; audio may still be to come
         return is_long_past_end(job, *packet) || job->alone ? STATUS_EOF : STATUS_OK;
     enum status status = queue_push(job->packets, packet);

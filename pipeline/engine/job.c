@@ -366,7 +366,7 @@ static enum status feed(struct sluice_job *job)
     enum status status = packet ? source_read(job->source, packet) : STATUS_MEMORY;
     if (!status && packet->stream_index == job->source->video)
         status = decoder_send(job->decoder, packet);
-    else if (!status && job->sink->carries)
+    else if (!status && job->sink->accepts_streams)
         status = keep_early(job, &packet);
     av_packet_free(&packet);
     return status;
@@ -380,7 +380,7 @@ static enum status learn_streams(struct sluice_job *job)
     int64_t most = job->early_bytes + max_learning_bytes;
     for (int k = 0; k < job->earlies && !status; k++)
         status = source_learn(job->source, job->early[k]);
-    while (!status && job->sink->carries && !source_is_learned(job->source) &&
+    while (!status && job->sink->accepts_streams && !source_is_learned(job->source) &&
            job->early_bytes < most) {
         AVPacket *packet = av_packet_alloc();
         status = packet ? source_read(job->source, packet) : STATUS_MEMORY;
@@ -446,8 +446,8 @@ static int64_t end_of_output(const struct sluice_job *job, const AVFrame *first)
 
 static bool wants_others(const struct sluice_job *job)
 {
-    for (unsigned k = 0; job->sink->carries && k < job->source->format->nb_streams; k++)
-        if ((int)k != job->source->video && job->sink->wants(job->sink, (int)k))
+    for (unsigned k = 0; job->sink->accepts_streams && k < job->source->format->nb_streams; k++)
+        if ((int)k != job->source->video && job->sink->accepts_stream(job->sink, (int)k))
             return true;
     return false;
 }

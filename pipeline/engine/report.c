@@ -30,7 +30,7 @@ char *sluice_public_chain(const char *text)
 // What of the sink others may ask while the job runs. Zero before and without it.
 struct sink_figures {
     int64_t dropped, kept, missing, pending;
-    bool carries;
+    bool accepts_streams;
 };
 
 // What is in the file, where one recording in segments is all that there is: frames that its disk
@@ -54,7 +54,7 @@ static struct sink_figures ask_sink(const struct sluice_job *job)
             .dropped = job->sink->dropped,
             .kept = job->sink->kept,
             .pending = job->sink->pending ? job->sink->pending(job->sink) : 0,
-            .carries = job->sink->carries,
+            .accepts_streams = job->sink->accepts_streams,
         };
     if (job->sink && job->under_way && job->outputs == 1) {
         job->sink->outputs(job->sink, list, 1);
@@ -82,7 +82,7 @@ static struct ledger ledger_now(const struct sluice_job *job)
         return job->ledger;
     return (struct ledger){
         .frames_in = job->frames_in,
-        .frames_out = sink.carries ? sink.kept : job->frames_out,
+        .frames_out = sink.accepts_streams ? sink.kept : job->frames_out,
         .dropped_range = job->dropped_range,
         .dropped_stop = job->dropped_stop,
         .dropped_clock = sink.dropped,

@@ -294,9 +294,9 @@ enum status mux_thread_open(struct mux_thread *mux, const struct mux_thread_open
 
 // ---- the other side ----
 
-bool mux_thread_wants(const struct mux_thread *mux, int stream)
+bool mux_thread_accepts_stream(const struct mux_thread *mux, int stream)
 {
-    return mux->transport->wants[stream];
+    return mux->transport->accepts[stream];
 }
 
 bool mux_thread_takes_key(struct mux_thread *mux, int64_t pts_us)

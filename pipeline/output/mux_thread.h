@@ -67,7 +67,7 @@ struct mux_thread_opening {
 enum status mux_thread_open(struct mux_thread *mux, const struct mux_thread_opening *opening);
 
 // Whether packets of this stream of the source go into the output. Any thread.
-bool mux_thread_wants(const struct mux_thread *mux, int stream);
+bool mux_thread_accepts_stream(const struct mux_thread *mux, int stream);
 
 // Whether it would like the next frame to be a key frame. Asks once.
 bool mux_thread_takes_key(struct mux_thread *mux, int64_t pts_us);

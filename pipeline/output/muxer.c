@@ -546,7 +546,7 @@ enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *s
     return status ? status : copy_metadata(muxer, from);
 }
 
-bool muxer_wants(const struct muxer *muxer, int stream)
+bool muxer_accepts_stream(const struct muxer *muxer, int stream)
 {
     return (unsigned)stream < muxer->routes && muxer->route[stream].stream >= 0;
 }

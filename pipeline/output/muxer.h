@@ -73,7 +73,7 @@ enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *s
 enum status muxer_begin(struct muxer *muxer, AVDictionary **options);
 
 // Whether packets of this stream of the source go into the output.
-bool muxer_wants(const struct muxer *muxer, int stream);
+bool muxer_accepts_stream(const struct muxer *muxer, int stream);
 
 // Write one packet: of the encoder (`stream` the filtered one's index) or copied from the source.
 // Takes the packet's data in either case. STATUS_EOF: a connection is lost.

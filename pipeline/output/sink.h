@@ -80,11 +80,11 @@ struct sink {
     AVFrame *const *tee;      // of tees: each tee's picture of the frame that write() takes next
     const char *encoder;      // NULL: none
     const char *container;    // "mp4", "hash", "null"
-    bool carries;             // other streams may join the video
+    bool accepts_streams;     // other streams may join the video
     bool one_frame;           // the output holds a single picture
     bool is_live;             // it is watched while it is written: all goes at the source's pace
     _Atomic int64_t dropped;  // frames that the output's clock has no tick for
-    _Atomic int64_t kept;     // of sinks that carry: frames that a stop does not take back
+    _Atomic int64_t kept;     // of sinks that accept streams: frames that a stop does not take back
     bool has_threads;         // write() hands frames over, and `meter` is the sink's own to keep
     struct meter *meter;      // (optional) how long the busiest of its threads has been
     _Atomic int64_t unwanted; // frames that nobody watched, or that one picture has no room for
@@ -101,19 +101,20 @@ struct sink {
     // no time is left, though the encoder has it; STATUS_EOF: nobody watches any more.
     enum status (*write)(struct sink *sink, AVFrame *frame);
 
-    // Of sinks that carry, in another thread: whether a stream of the source is wanted; take a
-    // packet of it, which stays the caller's.
-    bool (*wants)(const struct sink *sink, int stream);
-    enum status (*carry)(struct sink *sink, const AVPacket *packet);
+    // Streams that go along, in another thread: whether the output takes this one of the source;
+    // take a packet of it, which stays the caller's.
+    bool (*accepts_stream)(const struct sink *sink, int stream);
+    enum status (*write_packet)(struct sink *sink, const AVPacket *packet);
 
-    // No time is left: what waits in write() or carry() gives up. Any thread. NULL: nothing waits.
+    // No time is left: what waits in write() or write_packet() gives up. Any thread. NULL: nothing
+    // waits.
     void (*cancel)(struct sink *sink);
 
     // There is no more: make the output whole. `cut`: the video ended before its source did; what
-    // other streams have beyond its end is left out. One that carries and has no picture when the
-    // job was stopped goes instead, with a sentence: nobody wants its sound alone. No other thread
-    // is in carry() then; one may still be in write() after cancel(), deep in an encoder, and is
-    // not waited for.
+    // other streams have beyond its end is left out. A sink that accepts streams and has no picture
+    // when the job was stopped goes instead, with a sentence: nobody wants its sound alone. No
+    // other thread is in write_packet() then; one may still be in write() after cancel(), deep in
+    // an encoder, and is not waited for.
     enum status (*finish)(struct sink *sink, bool cut);
 
     // Name what libswscale has to convert before pictures, number n in pixel format pixel[n], can

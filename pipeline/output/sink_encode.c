@@ -389,7 +389,7 @@ static enum status push(struct encode_sink *self, const AVPacket *packet, bool o
     enum status first = STATUS_OK;
     int taken = 0;
     for (int k = 0; k < self->muxes; k++) {
-        if (other && !mux_thread_wants(self->mux[k], packet->stream_index))
+        if (other && !mux_thread_accepts_stream(self->mux[k], packet->stream_index))
             continue;
         enum status status = mux_thread_push(self->mux[k], packet);
         taken += !status;
@@ -576,16 +576,16 @@ static enum status write(struct sink *sink, AVFrame *frame)
     return status;
 }
 
-static bool wants(const struct sink *sink, int stream)
+static bool accepts_stream(const struct sink *sink, int stream)
 {
     const struct encode_sink *self = (const struct encode_sink *)sink;
     for (int k = 0; k < self->muxes; k++)
-        if (mux_thread_wants(self->mux[k], stream))
+        if (mux_thread_accepts_stream(self->mux[k], stream))
             return true;
     return false;
 }
 
-static enum status carry(struct sink *sink, const AVPacket *packet)
+static enum status write_packet(struct sink *sink, const AVPacket *packet)
 {
     return push((struct encode_sink *)sink, packet, true);
 }
@@ -789,12 +789,12 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
     if (!self)
         return STATUS_MEMORY;
     self->base = (struct sink){
-        .carries = true,
+        .accepts_streams = true,
         .check = check,
         .open = open,
         .write = write,
-        .wants = wants,
-        .carry = carry,
+        .accepts_stream = accepts_stream,
+        .write_packet = write_packet,
         .cancel = cancel,
         .finish = finish,
         .print_steps = print_steps,

@@ -186,24 +186,24 @@ static enum status write(struct sink *sink, AVFrame *frame)
     return taken ? STATUS_OK : first;
 }
 
-static bool wants(const struct sink *sink, int stream)
+static bool accepts_stream(const struct sink *sink, int stream)
 {
     const struct tee_sink *self = (const struct tee_sink *)sink;
     for (int k = 0; k < self->branches; k++) {
         const struct sink *one = self->branch[k].sink;
-        if (one->carries && one->wants(one, stream))
+        if (one->accepts_streams && one->accepts_stream(one, stream))
             return true;
     }
     return false;
 }
 
-static enum status carry(struct sink *sink, const AVPacket *packet)
+static enum status write_packet(struct sink *sink, const AVPacket *packet)
 {
     struct tee_sink *self = (struct tee_sink *)sink;
     for (int k = 0; k < self->branches; k++) {
         struct sink *one = self->branch[k].sink;
-        if (one->carries && one->wants(one, packet->stream_index))
-            one->carry(one, packet); // its failure shows where it takes frames
+        if (one->accepts_streams && one->accepts_stream(one, packet->stream_index))
+            one->write_packet(one, packet); // its failure shows where it takes frames
     }
     return STATUS_OK;
 }
@@ -248,7 +248,7 @@ static int64_t pending(const struct sink *sink)
         const struct branch *branch = &self->branch[k];
         const struct sink *one = branch->sink;
         int64_t frames = branch->given - branch->dropped - one->kept - one->dropped;
-        if (one->carries && !branch->status && frames > most)
+        if (one->accepts_streams && !branch->status && frames > most)
             most = frames;
     }
     return most;
@@ -400,8 +400,8 @@ enum status sink_tee_create(struct sink **sinks, const int *picture, int count,
         .check = check,
         .open = open,
         .write = write,
-        .wants = wants,
-        .carry = carry,
+        .accepts_stream = accepts_stream,
+        .write_packet = write_packet,
         .cancel = cancel,
         .finish = finish,
         .print_steps = print_steps,
@@ -416,7 +416,7 @@ enum status sink_tee_create(struct sink **sinks, const int *picture, int count,
         self->base.one_frame &= self->branch[k].sink->one_frame;
         if (picture[k])
             self->base.tee_formats[picture[k] - 1] = *who_decides(self, picture[k]);
-        self->base.carries |= self->branch[k].sink->carries;
+        self->base.accepts_streams |= self->branch[k].sink->accepts_streams;
         self->base.is_live |= self->branch[k].sink->is_live;
     }
     if (status)

@@ -37,7 +37,7 @@ void transport_destroy(struct transport **transport)
     muxer_destroy(&old->muxer);
     if (old->free)
         old->free(old);
-    free(old->wants);
+    free(old->accepts);
     free(old);
     *transport = NULL;
 }
@@ -78,12 +78,13 @@ void transport_close(struct transport *transport)
     transport_note_size(transport);
 }
 
-enum status transport_note_wants(struct transport *transport, const struct muxer_streams *streams)
+enum status transport_note_accepted(struct transport *transport,
+                                    const struct muxer_streams *streams)
 {
     unsigned count = streams->from->nb_streams;
     transport->video = streams->video;
-    transport->wants = calloc(count, sizeof *transport->wants);
-    for (unsigned k = 0; k < count && transport->wants && transport->muxer; k++)
-        transport->wants[k] = muxer_wants(transport->muxer, (int)k);
-    return transport->wants ? STATUS_OK : STATUS_MEMORY;
+    transport->accepts = calloc(count, sizeof *transport->accepts);
+    for (unsigned k = 0; k < count && transport->accepts && transport->muxer; k++)
+        transport->accepts[k] = muxer_accepts_stream(transport->muxer, (int)k);
+    return transport->accepts ? STATUS_OK : STATUS_MEMORY;
 }

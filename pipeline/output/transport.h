@@ -40,8 +40,8 @@ struct transport {
     struct muxer_guard guard; // .over is set by any thread when nothing is waited for any more
 
     // ---- set by open() ----
-    int video;   // the filtered stream of the source
-    bool *wants; // by stream of the source
+    int video;     // the filtered stream of the source
+    bool *accepts; // by stream of the source
 
     // ---- the mux thread's ----
     struct muxer *muxer;     // NULL: a connection that does not stand, a window or a page
@@ -115,5 +115,6 @@ enum status transport_begin(struct transport *transport, const char *name,
 void transport_close(struct transport *transport);
 
 // Take note of which streams its output takes, and how large that is.
-enum status transport_note_wants(struct transport *transport, const struct muxer_streams *streams);
+enum status transport_note_accepted(struct transport *transport,
+                                    const struct muxer_streams *streams);
 void transport_note_size(struct transport *transport);

@@ -43,7 +43,7 @@ static enum status open_connection(struct transport *transport, const struct mux
     if (!status)
         status = muxer_add_streams(transport->muxer, streams);
     if (!status)
-        status = transport_note_wants(transport, streams);
+        status = transport_note_accepted(transport, streams);
     muxer_destroy(&transport->muxer);
     self->streams.again = true;
     return status;

@@ -7,7 +7,7 @@ static enum status open_file(struct transport *self, const struct muxer_streams 
 {
     struct muxer_streams first = *streams;
     enum status status = transport_begin(self, self->request.destination->name, &first);
-    return status ? status : transport_note_wants(self, streams);
+    return status ? status : transport_note_accepted(self, streams);
 }
 
 static enum status write_file(struct transport *self, AVPacket *packet, bool *written)

@@ -25,7 +25,7 @@ static enum status open_page(struct transport *transport, const struct muxer_str
     if (status)
         return status == STATUS_FAILED ? STATUS_OUTPUT : status;
     log_print(request->log, LOG_INFO, "the picture is at %s", mjpeg_url(self->mjpeg));
-    return transport_note_wants(transport, streams);
+    return transport_note_accepted(transport, streams);
 }
 
 static enum status write_page(struct transport *transport, AVPacket *packet, bool *written)

@@ -96,7 +96,7 @@ static enum status open_segments(struct transport *transport, const struct muxer
     enum status status = muxer_streams_copy(streams, &self->streams);
     if (!status)
         status = begin_segment(self, streams->shift);
-    return status ? status : transport_note_wants(transport, streams);
+    return status ? status : transport_note_accepted(transport, streams);
 }
 
 // The first of the moments `due_us`, `due_us + length_us`, ... that is not over at `pts_us`.

@@ -50,7 +50,7 @@ static enum status open_screen(struct transport *transport, const struct muxer_s
         .shown_width = square_width(codec),
         .matrix = matrix_of(codec),
     };
-    return transport_note_wants(transport, streams);
+    return transport_note_accepted(transport, streams);
 }
 
 static enum status begin_window(struct screen *self)
