@@ -484,7 +484,7 @@ enum status file_publish(struct file *file)
 }
 
 // Whether so many files are open that one which only waits should not be.
-static bool is_crowded(int fd)
+static bool has_high_number(int fd)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd >= limit.rlim_cur / 2;
@@ -516,7 +516,7 @@ enum status file_hold(struct file *file)
         return error ? STATUS_OUTPUT : STATUS_OK;
     if (!error && fsync(file->fd))
         error = errno;
-    if (!error && is_crowded(file->fd))
+    if (!error && has_high_number(file->fd))
         error = hide_behind_name(file);
     if (error)
         return fail(file->log, STATUS_OUTPUT, "%s could not be written: %s", file->name,

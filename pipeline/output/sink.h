@@ -51,7 +51,7 @@ struct sink_video {
     AVRational frame_rate;         // {0}: unknown
     int64_t shift;                 // microseconds by which timestamps move back
     int64_t end;                   // where the video ends before its input does, before the shift
-    bool crowded;                  // there are other outputs, which nothing may hold up
+    bool has_siblings;             // there are other outputs, which nothing may hold up
     bool silent;                   // another one tells what is true of all
     struct mux_thread_watch watch; // told of the first output's packets
     // Whether a frame that has waited is too old to be begun with. NULL: none ever is. Any thread.

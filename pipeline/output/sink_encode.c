@@ -351,7 +351,7 @@ static enum status describe(const struct encode_sink *self, AVCodecParameters **
 // before they are encoded, which is kinder to the picture.
 static bool skips(const struct encode_sink *self, const struct mux_thread *mux)
 {
-    return self->video.live && (self->video.crowded || self->muxes > 1 ||
+    return self->video.live && (self->video.has_siblings || self->muxes > 1 ||
                                 destination_is_live(mux_thread_destination(mux)));
 }
 
@@ -362,7 +362,7 @@ static enum status open_muxes(struct encode_sink *self)
     enum status status = describe(self, &codec, &opening.streams);
     for (int k = 0; k < self->muxes && !status; k++) {
         opening.skips = skips(self, self->mux[k]);
-        opening.must_connect = !self->video.crowded && self->muxes == 1 && !self->await_start;
+        opening.must_connect = !self->video.has_siblings && self->muxes == 1 && !self->await_start;
         status = mux_thread_open(self->mux[k], &opening);
         opening.watch = (struct mux_thread_watch){0};
     }

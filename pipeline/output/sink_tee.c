@@ -158,7 +158,7 @@ static enum status open(struct sink *sink, const struct sink_video *video)
 {
     struct tee_sink *self = (struct tee_sink *)sink;
     struct sink_video mine = *video;
-    mine.crowded = true;
+    mine.has_siblings = true;
     for (int k = 0; k < self->branches; k++) {
         self->branch[k].meter = sink->meter;
         enum status status = open_branch(&self->branch[k], &mine, self->log);
