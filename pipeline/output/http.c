@@ -66,7 +66,7 @@ struct http {
     // ---- the thread's ----
     struct visit visit[MAX_VISITS];
     int64_t accepts_ns; // when the next client is accepted
-    bool said_short;
+    bool logged_short;
     pthread_mutex_t lock;
     // ---- guarded by lock ----
     struct client *client; // the first of all
@@ -394,11 +394,11 @@ static bool make_room(struct http *http, uint64_t address)
 static void note_shortage(struct http *http, int64_t now_ns)
 {
     http->accepts_ns = now_ns + accept_pause_ns;
-    if (!http->said_short)
+    if (!http->logged_short)
         log_print(&http->log, LOG_WARNING,
                   "clients of %s have to wait: there is no file descriptor left (ulimit -n)",
                   http->listener.url);
-    http->said_short = true;
+    http->logged_short = true;
 }
 
 static void accept_client(struct http *http)

@@ -464,7 +464,7 @@ static bool is_bookkeeping(const AVFormatContext *from, const AVStream *stream)
     return stream->codecpar->codec_type == AVMEDIA_TYPE_DATA && (chapters || timecode);
 }
 
-static void say_dropped(const struct muxer *muxer, const AVStream *stream)
+static void log_dropped(const struct muxer *muxer, const AVStream *stream)
 {
     const char *type = av_get_media_type_string(stream->codecpar->codec_type);
     bool unknown = stream->codecpar->codec_id == AV_CODEC_ID_NONE &&
@@ -539,7 +539,7 @@ enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *s
         else if (container_takes(muxer, stream))
             status = copy_stream(muxer, stream, route);
         else if (!is_bookkeeping(from, stream) && !streams->again)
-            say_dropped(muxer, stream);
+            log_dropped(muxer, stream);
     }
     if (!status)
         status = copy_chapters(muxer, from, streams->shift, streams->end);
@@ -557,7 +557,7 @@ bool muxer_accepts_stream(const struct muxer *muxer, int stream)
 // the words only.
 static enum status write_failed(struct muxer *muxer, int error, const char *what)
 {
-    bool said = muxer->files.failed;
+    bool reported = muxer->files.failed;
     muxer->files.failed = true;
     if (destination_is_live(muxer->destination)) {
         bool late = error == AVERROR_EXIT && !muxer->guard->over;
@@ -570,7 +570,7 @@ static enum status write_failed(struct muxer *muxer, int error, const char *what
     if (cause == ECANCELED)
         return STATUS_STOPPED; // the reader takes nothing, and it is time to go
     muxer->files.blocked |= cause != 0;
-    if (said)
+    if (reported)
         return STATUS_OUTPUT;
     if (cause)
         return fail(muxer->log, STATUS_OUTPUT, "%s could not be written: %s", muxer->name,
@@ -697,7 +697,7 @@ enum status muxer_begin(struct muxer *muxer, AVDictionary **options)
 }
 
 // Most containers want decoding times to grow; damaged sources do not always oblige.
-static void mend_dts(const struct muxer *muxer, AVPacket *packet, struct route *route)
+static void fix_dts(const struct muxer *muxer, AVPacket *packet, struct route *route)
 {
     bool strict = !(muxer->format->oformat->flags & AVFMT_TS_NONSTRICT);
     if (muxer->format->oformat->flags & AVFMT_NOTIMESTAMPS || packet->dts == AV_NOPTS_VALUE)
@@ -752,7 +752,7 @@ enum status muxer_write(struct muxer *muxer, AVPacket *packet, int stream)
     packet->stream_index = route->stream;
     packet->pos = -1;
     av_packet_rescale_ts(packet, route->time_base, to->time_base);
-    mend_dts(muxer, packet, route);
+    fix_dts(muxer, packet, route);
     int error = route->filter ? filter_packet(route, packet) : 0;
     if (!error)
         error = av_interleaved_write_frame(muxer->format, packet);

@@ -30,7 +30,7 @@ struct encode_sink {
     struct sink_video video;
     int stream; // of the source: the filtered one
     struct scaler *scaler;
-    bool said_scaled;
+    bool logged_scaled;
     _Atomic int64_t taken; // frames
     bool await_start;      // an address that is not reached at first is tried again
     int64_t seen_ns;       // when something was encoded though nobody watched
@@ -468,8 +468,8 @@ static enum status fit(struct encode_sink *self, const AVFrame *frame, AVFrame *
         return status ? status : av_frame_ref(fitted, frame) < 0 ? STATUS_MEMORY : STATUS_OK;
     }
     bool resized = frame->width != self->width || frame->height != self->height;
-    if (resized && !self->said_scaled) {
-        self->said_scaled = true;
+    if (resized && !self->logged_scaled) {
+        self->logged_scaled = true;
         log_print(self->log, self->video.silent ? LOG_DEBUG : LOG_INFO,
                   "the picture changes to %dx%d: it is scaled to the output's %dx%d", frame->width,
                   frame->height, self->width, self->height);

@@ -51,7 +51,7 @@ static enum status open_connection(struct transport *transport, const struct mux
 
 // ---- attempts ----
 
-static void say_lost(struct connection *self, const char *why)
+static void log_lost(struct connection *self, const char *why)
 {
     log_print(self->base.request.log, LOG_WARNING,
               self->base.connects ? "%s is lost (%s); it is connected again"
@@ -60,7 +60,7 @@ static void say_lost(struct connection *self, const char *why)
     self->lost_ns = meter_now_ns();
 }
 
-static void say_connected(struct connection *self)
+static void log_connected(struct connection *self)
 {
     if (self->lost_ns)
         log_print(self->base.request.log, LOG_WARNING, "%s is %s after %.1f s", name_of(self),
@@ -99,7 +99,7 @@ static enum status attempt_failed(struct connection *self)
     else if (is_last_attempt(self))
         status = fail(log, STATUS_OUTPUT, "%s is not reached: %s", name_of(self), why);
     else if (!self->lost_ns)
-        say_lost(self, why);
+        log_lost(self, why);
     else
         log_print(log, LOG_DEBUG, "%s is not reached (attempt %d): %s", name_of(self),
                   self->attempts, why);
@@ -118,7 +118,7 @@ static enum status attempt_connection(struct transport *transport, bool *stale)
     if (status)
         return status;
     *stale = self->lost_ns != 0;
-    say_connected(self);
+    log_connected(self);
     self->connected_ns = meter_now_ns();
     self->awaits_key = true;
     transport->connects++;
@@ -144,7 +144,7 @@ static enum status lost(struct connection *self)
     else if (has_given_up(self))
         status = fail(log, STATUS_OUTPUT, "%s is lost: %s", name_of(self), why);
     else
-        say_lost(self, why);
+        log_lost(self, why);
     self->base.connected = false;
     await_next_attempt(self);
     return status;
