@@ -371,7 +371,7 @@ static enum status add_light(AVStream *stream, const AVFrame *first)
 
 // Side data that says how to show the picture, which filtering does not change.
 static enum status copy_picture_data(AVStream *to, const AVStream *from, const AVFrame *first,
-                                     bool upright)
+                                     bool rotated)
 {
     static const struct {
         enum AVPacketSideDataType type;
@@ -383,16 +383,16 @@ static enum status copy_picture_data(AVStream *to, const AVStream *from, const A
         {AV_PKT_DATA_SPHERICAL, sizeof(AVSphericalMapping)},
         {AV_PKT_DATA_STEREO3D, sizeof(AVStereo3D)},
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 19, 100)
-        {AV_PKT_DATA_FRAME_CROPPING, 4 * sizeof(uint32_t)}, // the last: not of turned pictures
+        {AV_PKT_DATA_FRAME_CROPPING, 4 * sizeof(uint32_t)}, // the last: not of rotated pictures
 #endif
     };
     const bool crops = LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 19, 100);
-    const size_t count = sizeof kinds / sizeof *kinds - (crops && upright);
+    const size_t count = sizeof kinds / sizeof *kinds - (crops && rotated);
     for (size_t k = 0; k < count; k++) {
         bool rotation = kinds[k].type == AV_PKT_DATA_DISPLAYMATRIX;
         const void *data =
             rotation ? (const void *)display_matrix(from, first) : stream_data(from, kinds[k].type);
-        if (!data || stream_data(to, kinds[k].type) || (rotation && upright))
+        if (!data || stream_data(to, kinds[k].type) || (rotation && rotated))
             continue;
         uint8_t *room = stream_data_add(to, kinds[k].type, kinds[k].size);
         if (!room)
@@ -450,7 +450,7 @@ static enum status add_video(struct muxer *muxer, const struct muxer_streams *st
     enum status status =
         repeats_headers(muxer, streams) ? add_filter(to, "dump_extra", route) : STATUS_OK;
     if (!status)
-        status = copy_picture_data(to, from, streams->first, streams->upright);
+        status = copy_picture_data(to, from, streams->first, streams->rotated);
     return status ? status : add_light(to, streams->first);
 }
 

@@ -21,7 +21,7 @@
 // Whether the container's muxer by itself, or by generic options, knows this option.
 bool muxer_has_option(const AVOutputFormat *container, const char *key);
 
-// Whether the container says how a picture is to be turned for showing.
+// Whether the container says how a picture is to be rotated for showing.
 bool muxer_carries_rotation(const AVOutputFormat *container);
 
 // How long a call on an address may block: until the deadline, by CLOCK_MONOTONIC, or until it is
@@ -44,7 +44,7 @@ struct muxer_streams {
     const AVFrame *first;           // a filtered frame: tags and side data
     int64_t shift;                  // microseconds by which timestamps move back
     int64_t end;  // where the output ends before that, in microseconds; INT64_MAX: unknown
-    bool upright; // pictures are turned already
+    bool rotated; // pictures have been rotated, the container is not to ask for it
     bool again;   // not the first output with these: what is left out has been said
 };
 

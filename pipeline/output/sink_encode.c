@@ -34,7 +34,7 @@ struct encode_sink {
     _Atomic int64_t taken; // frames
     bool await_start;      // an address that is not reached at first is tried again
     int64_t seen_ns;       // when something was encoded though nobody watched
-    struct turn turn;      // of every frame, because the container cannot ask for it
+    struct turn rotation;  // of every frame, because the container cannot ask for it
     // The encoder's geometry, and whether its pictures are of full range.
     int width, height;
     bool full;
@@ -289,9 +289,9 @@ static bool all_carry_rotation(const struct encode_sink *self)
     return true;
 }
 
-// Decide whether pictures have to be turned, and what they are then like: `shown`, a view of the
+// Choose the rotation of pictures, and what they are then like: `shown`, a view of the
 // first.
-static void choose_turn(struct encode_sink *self, AVFrame *shown)
+static void choose_rotation(struct encode_sink *self, AVFrame *shown)
 {
     const int32_t *matrix =
         display_matrix(self->video.from->streams[self->stream], self->video.first);
@@ -299,24 +299,24 @@ static void choose_turn(struct encode_sink *self, AVFrame *shown)
     struct format format;
     if (!matrix || all_carry_rotation(self))
         return;
-    struct turn turn = turn_of_matrix(matrix);
-    if (turn_is_none(turn))
+    struct turn rotation = turn_of_matrix(matrix);
+    if (turn_is_none(rotation))
         return;
-    enum AVPixelFormat turned = AV_PIX_FMT_NONE;
+    enum AVPixelFormat rotated = AV_PIX_FMT_NONE;
     if (pixel_describe(shown->format, &tags, 1, 1, &format)) {
-        format = format_turned(&format, turn);
-        turned = pixel_find(&format);
+        format = format_turned(&format, rotation);
+        rotated = pixel_find(&format);
     }
-    if (turned == AV_PIX_FMT_NONE) {
+    if (rotated == AV_PIX_FMT_NONE) {
         log_print(self->log, LOG_WARNING,
                   "the picture should be turned for showing; %s cannot say "
                   "so, and %s pictures cannot be turned",
                   self->container->name, av_get_pix_fmt_name(shown->format));
         return;
     }
-    self->turn = turn;
-    shown->format = turned;
-    if (turn.transpose) {
+    self->rotation = rotation;
+    shown->format = rotated;
+    if (rotation.transpose) {
         FFSWAP(int, shown->width, shown->height);
         shown->sample_aspect_ratio = av_inv_q(shown->sample_aspect_ratio);
     }
@@ -342,7 +342,7 @@ static enum status describe(const struct encode_sink *self, AVCodecParameters **
         .first = self->video.first,
         .shift = self->video.shift,
         .end = self->video.end,
-        .upright = !turn_is_none(self->turn),
+        .rotated = !turn_is_none(self->rotation),
     };
     return STATUS_OK;
 }
@@ -376,7 +376,7 @@ static enum status open(struct sink *sink, const struct sink_video *video)
     self->video = *video;
     self->stream = video->stream;
     AVFrame shown = *video->first; // a view, to open the encoder by
-    choose_turn(self, &shown);
+    choose_rotation(self, &shown);
     enum status status = choose_pixel(self, &shown);
     if (!status)
         status = open_encoder(self, &shown);
@@ -483,24 +483,24 @@ static enum status fit(struct encode_sink *self, const AVFrame *frame, AVFrame *
                : status;
 }
 
-// Turn a picture upright into `to`, an empty frame.
-static enum status turn_frame(const struct encode_sink *self, const AVFrame *frame, AVFrame *to)
+// Rotate a picture into `to`, an empty frame.
+static enum status rotate_frame(const struct encode_sink *self, const AVFrame *frame, AVFrame *to)
 {
     struct color_tags tags = color_tags_of(frame);
-    struct format from, turned, stored;
+    struct format from, rotated, stored;
     if (!pixel_describe(frame->format, &tags, 1, 1, &from) || av_frame_copy_props(to, frame) < 0)
         return STATUS_FAILED;
-    turned = format_turned(&from, self->turn);
-    to->format = pixel_find(&turned);
-    to->width = self->turn.transpose ? frame->height : frame->width;
-    to->height = self->turn.transpose ? frame->width : frame->height;
-    if (self->turn.transpose)
+    rotated = format_turned(&from, self->rotation);
+    to->format = pixel_find(&rotated);
+    to->width = self->rotation.transpose ? frame->height : frame->width;
+    to->height = self->rotation.transpose ? frame->width : frame->height;
+    if (self->rotation.transpose)
         to->sample_aspect_ratio = av_inv_q(frame->sample_aspect_ratio);
     av_frame_remove_side_data(to, AV_FRAME_DATA_DISPLAYMATRIX);
     if (!pixel_describe(to->format, &tags, 1, 1, &stored) || av_frame_get_buffer(to, 0) < 0)
         return STATUS_MEMORY;
     struct image source = pixel_image(frame, &from), target = pixel_image(to, &stored);
-    image_turn(&source, self->turn, &target);
+    image_turn(&source, self->rotation, &target);
     return STATUS_OK;
 }
 
@@ -521,7 +521,7 @@ static bool wants_key(struct encode_sink *self, const AVFrame *frame)
     return wants;
 }
 
-static enum status write_upright(struct encode_sink *self, AVFrame *frame)
+static enum status encode_frame(struct encode_sink *self, AVFrame *frame)
 {
     AVFrame *fitted = NULL;
     enum status status = STATUS_OK;
@@ -566,13 +566,13 @@ static enum status write(struct sink *sink, AVFrame *frame)
         self->base.unwanted++;
         return STATUS_OK;
     }
-    if (!frame || turn_is_none(self->turn))
-        return write_upright(self, frame);
-    AVFrame *upright = av_frame_alloc();
-    enum status status = upright ? turn_frame(self, frame, upright) : STATUS_MEMORY;
+    if (!frame || turn_is_none(self->rotation))
+        return encode_frame(self, frame);
+    AVFrame *rotated = av_frame_alloc();
+    enum status status = rotated ? rotate_frame(self, frame, rotated) : STATUS_MEMORY;
     if (!status)
-        status = write_upright(self, upright);
-    av_frame_free(&upright);
+        status = encode_frame(self, rotated);
+    av_frame_free(&rotated);
     return status;
 }
 

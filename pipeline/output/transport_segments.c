@@ -30,7 +30,7 @@ struct segments {
     AVPacket *held[MAX_HELD]; // of other streams, until the video of their time tells the segment
     int helds;
     int64_t video_us; // how far that is
-    bool turns;       // the next one is due, whatever the time
+    bool next_due;    // the next one is due, whatever the time
     char *name;       // of the last, without a number; NULL: there was none
     int number;
 
@@ -126,7 +126,7 @@ static enum status next_segment(struct segments *self, int64_t pts_us)
         return status;
     settle(self, true);
     transport_close(&self->base);
-    self->turns = false;
+    self->next_due = false;
     self->due_us = due_after(self->due_us, self->base.request.destination->segment_us, pts_us);
     self->streams.shift = pts_us;
     return begin_segment(self, pts_us);
@@ -174,10 +174,10 @@ static enum status hold(struct segments *self, const AVPacket *packet)
 }
 
 // Begin the next one where it is due.
-static enum status turn(struct segments *self, const AVPacket *packet)
+static enum status begin_due(struct segments *self, const AVPacket *packet)
 {
     int64_t pts_us = packet->pos;
-    bool due = packet->flags & AV_PKT_FLAG_KEY && (self->turns || pts_us >= self->due_us);
+    bool due = packet->flags & AV_PKT_FLAG_KEY && (self->next_due || pts_us >= self->due_us);
     self->video_us = pts_us > self->video_us ? pts_us : self->video_us;
     enum status status = write_held(self, self->video_us);
     return due && !status ? next_segment(self, pts_us) : status;
@@ -257,7 +257,7 @@ static enum status attempt_segments(struct transport *transport, bool *stale)
 // The packet, a key frame, begins a segment after the time without.
 static enum status come_back(struct segments *self, int64_t pts_us)
 {
-    self->awaits_key = self->turns = false;
+    self->awaits_key = self->next_due = false;
     self->due_us = due_after(self->due_us, self->base.request.destination->segment_us, pts_us);
     self->streams.shift = self->since_us = pts_us;
     enum status status = begin_segment(self, pts_us);
@@ -274,7 +274,7 @@ static enum status come_back(struct segments *self, int64_t pts_us)
 
 static enum status write_video(struct segments *self, AVPacket *packet)
 {
-    enum status status = self->awaits_key ? come_back(self, packet->pos) : turn(self, packet);
+    enum status status = self->awaits_key ? come_back(self, packet->pos) : begin_due(self, packet);
     if (!status)
         status = muxer_write(self->base.muxer, packet, packet->stream_index);
     transport_note_size(&self->base);
@@ -300,7 +300,7 @@ static void change_segments(struct transport *transport, struct muxer_streams *s
     struct segments *self = segments_of(transport);
     muxer_streams_free(&self->streams);
     self->streams = *streams;
-    self->turns = true;
+    self->next_due = true;
 }
 
 static bool is_key_due(struct transport *transport, int64_t pts_us)
