@@ -109,23 +109,24 @@ static json_t *chain_answer(struct sluice_job *job)
 
 static json_t *ledger_stats(const struct sluice_progress *now)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "in",
-                     (json_int_t)now->frames_in, "filled", (json_int_t)now->frames_filled, "out",
-                     (json_int_t)now->frames_out, "dropped_range", (json_int_t)now->dropped_range,
-                     "dropped_stop", (json_int_t)now->dropped_stop, "dropped_clock",
-                     (json_int_t)now->dropped_clock, "dropped_late", (json_int_t)now->dropped_late,
-                     "dropped_disk", (json_int_t)now->dropped_disk, "damaged_frames",
-                     (json_int_t)now->frames_damaged, "damaged_packets",
-                     (json_int_t)now->packets_damaged);
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "in",
+        (json_int_t)now->ledger.frames_in, "filled", (json_int_t)now->ledger.frames_filled, "out",
+        (json_int_t)now->ledger.frames_out, "dropped_range", (json_int_t)now->ledger.dropped_range,
+        "dropped_stop", (json_int_t)now->ledger.dropped_stop, "dropped_clock",
+        (json_int_t)now->ledger.dropped_clock, "dropped_late", (json_int_t)now->ledger.dropped_late,
+        "dropped_disk", (json_int_t)now->ledger.dropped_disk, "damaged_frames",
+        (json_int_t)now->ledger.frames_damaged, "damaged_packets",
+        (json_int_t)now->ledger.packets_damaged);
 }
 
 static json_t *live_stats(const struct sluice_progress *now)
 {
     return json_pack("{s:b, s:I, s:I, s:f, s:{s:f, s:f, s:f}, s:I}", "lost", now->lost, "losses",
-                     (json_int_t)now->losses, "reconnects", (json_int_t)now->reconnects, "lost_s",
-                     now->lost_seconds, "latency_s", "p50", now->latency.quantile[0], "p95",
-                     now->latency.quantile[1], "p99", now->latency.quantile[2], "bytes",
-                     (json_int_t)now->bytes_out);
+                     (json_int_t)now->ledger.losses, "reconnects",
+                     (json_int_t)now->ledger.reconnects, "lost_s", now->ledger.lost_seconds,
+                     "latency_s", "p50", now->latency.quantile[0], "p95", now->latency.quantile[1],
+                     "p99", now->latency.quantile[2], "bytes", (json_int_t)now->bytes_out);
 }
 
 // Names are those of the closing summary.
@@ -135,10 +136,10 @@ static json_t *stats_answer(const struct sluice_job *job)
     sluice_job_progress(job, &progress);
     double fps = progress.seconds > 0 ? (double)progress.frames / progress.seconds : 0;
     json_t *ledger = ledger_stats(&progress), *live = live_stats(&progress);
-    json_t *answer =
-        json_pack("{s:b, s:I, s:f, s:f, s:f, s:I}", "ok", 1, "frames", (json_int_t)progress.frames,
-                  "fps", fps, "wall_s", progress.seconds, "media_s", progress.media_seconds,
-                  "damaged", (json_int_t)progress.damaged);
+    json_t *answer = json_pack(
+        "{s:b, s:I, s:f, s:f, s:f, s:I}", "ok", 1, "frames", (json_int_t)progress.frames, "fps",
+        fps, "wall_s", progress.seconds, "media_s", progress.media_seconds, "damaged",
+        (json_int_t)(progress.ledger.frames_damaged + progress.ledger.packets_damaged));
     json_object_update(answer, ledger);
     json_object_update(answer, live);
     json_decref(ledger);

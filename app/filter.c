@@ -76,8 +76,9 @@ static int code_of(const struct sluice_job *job, enum sluice_status status,
 {
     struct sluice_summary summary_, *summary = &summary_;
     sluice_job_summary(job, summary);
-    bool damaged = summary->frames_damaged || summary->packets_damaged || summary->truncated ||
-                   summary->dropped_clock || summary->dropped_late || summary->packets_skipped ||
+    bool damaged = summary->ledger.frames_damaged || summary->ledger.packets_damaged ||
+                   summary->truncated || summary->ledger.dropped_clock ||
+                   summary->ledger.dropped_late || summary->ledger.packets_skipped ||
                    misses_frames(job);
     if (status == SLUICE_STATUS_STOPPED && signal)
         return EXIT_SIGNAL + signal;

@@ -61,7 +61,8 @@ static bool say(const struct notify *notify, const char *text)
 static bool say_status(const struct notify *notify, const struct sluice_progress *now)
 {
     char text[256];
-    int64_t dropped = now->dropped_late + now->dropped_clock + now->dropped_disk;
+    int64_t dropped =
+        now->ledger.dropped_late + now->ledger.dropped_clock + now->ledger.dropped_disk;
     double rate = now->seconds > 0 ? (double)now->frames / now->seconds : 0;
     int used = snprintf(text, sizeof text, "STATUS=%sframe %lld, %.1f fps",
                         now->lost     ? "the source is lost, connecting again; "
@@ -71,12 +72,13 @@ static bool say_status(const struct notify *notify, const struct sluice_progress
     if (dropped)
         used +=
             snprintf(text + used, sizeof text - (size_t)used, ", %lld dropped", (long long)dropped);
-    if (now->damaged)
-        used += snprintf(text + used, sizeof text - (size_t)used, ", %lld damaged",
-                         (long long)now->damaged);
-    if (now->losses)
+    int64_t damaged = now->ledger.frames_damaged + now->ledger.packets_damaged;
+    if (damaged)
+        used +=
+            snprintf(text + used, sizeof text - (size_t)used, ", %lld damaged", (long long)damaged);
+    if (now->ledger.losses)
         snprintf(text + used, sizeof text - (size_t)used, ", lost %lld time%s",
-                 (long long)now->losses, now->losses == 1 ? "" : "s");
+                 (long long)now->ledger.losses, now->ledger.losses == 1 ? "" : "s");
     return say(notify, text);
 }
 
@@ -85,9 +87,9 @@ static bool say_status(const struct notify *notify, const struct sluice_progress
 // A number that changes whenever a frame gets anywhere.
 static int64_t count_moves(const struct sluice_progress *now)
 {
-    return now->frames_in + now->frames + now->frames_out + now->frames_filled +
-           now->dropped_range + now->dropped_late + now->dropped_clock + now->dropped_stop +
-           now->dropped_disk;
+    return now->ledger.frames_in + now->frames + now->ledger.frames_out +
+           now->ledger.frames_filled + now->ledger.dropped_range + now->ledger.dropped_late +
+           now->ledger.dropped_clock + now->ledger.dropped_stop + now->ledger.dropped_disk;
 }
 
 static void feed_watchdog(struct notify *notify, const struct sluice_progress *now, int64_t at_ns)
@@ -108,7 +110,7 @@ static void look(struct notify *notify)
     struct sluice_progress now;
     int64_t at_ns = now_ns();
     sluice_job_progress(notify->job, &now);
-    if (!notify->ready && now.frames_out)
+    if (!notify->ready && now.ledger.frames_out)
         notify->ready = say(notify, "READY=1");
     if (!notify->stopping && now.stopping)
         notify->stopping = say(notify, "STOPPING=1\nSTATUS=finishing the output");

@@ -10,27 +10,31 @@ static const char *const part_names[SLUICE_PART_COUNT] = {"demux",    "decode", 
 
 static void print_damage(const struct sluice_summary *summary, FILE *to)
 {
-    if (summary->packets_damaged)
+    if (summary->ledger.packets_damaged)
         fprintf(to, "damaged   %lld packet%s came damaged or could not be decoded\n",
-                (long long)summary->packets_damaged, summary->packets_damaged == 1 ? "" : "s");
-    if (summary->frames_damaged)
+                (long long)summary->ledger.packets_damaged,
+                summary->ledger.packets_damaged == 1 ? "" : "s");
+    if (summary->ledger.frames_damaged)
         fprintf(to, "damaged   %lld frame%s decoded with errors, kept as the decoder left %s\n",
-                (long long)summary->frames_damaged, summary->frames_damaged == 1 ? "" : "s",
-                summary->frames_damaged == 1 ? "it" : "them");
+                (long long)summary->ledger.frames_damaged,
+                summary->ledger.frames_damaged == 1 ? "" : "s",
+                summary->ledger.frames_damaged == 1 ? "it" : "them");
     if (summary->truncated)
         fprintf(to, "damaged   %s %s\n", summary->input,
-                summary->losses ? "was lost and did not come back"
-                                : "ends before its own header or index says so");
-    if (summary->packets_skipped)
+                summary->ledger.losses ? "was lost and did not come back"
+                                       : "ends before its own header or index says so");
+    if (summary->ledger.packets_skipped)
         fprintf(to, "skipped   %lld packets, because decoding was too slow\n",
-                (long long)summary->packets_skipped);
-    if (summary->latency[0] > 0)
+                (long long)summary->ledger.packets_skipped);
+    if (summary->latency.quantile[0] > 0)
         fprintf(to, "latency   %.1f ms for half of the frames, %.1f for 95 %%, %.1f for 99 %%\n",
-                1e3 * summary->latency[0], 1e3 * summary->latency[1], 1e3 * summary->latency[2]);
-    if (summary->losses)
+                1e3 * summary->latency.quantile[0], 1e3 * summary->latency.quantile[1],
+                1e3 * summary->latency.quantile[2]);
+    if (summary->ledger.losses)
         fprintf(to, "live      lost %lld time%s, for %.1f s in all; back %lld time%s\n",
-                (long long)summary->losses, summary->losses == 1 ? "" : "s", summary->lost_seconds,
-                (long long)summary->reconnects, summary->reconnects == 1 ? "" : "s");
+                (long long)summary->ledger.losses, summary->ledger.losses == 1 ? "" : "s",
+                summary->ledger.lost_seconds, (long long)summary->ledger.reconnects,
+                summary->ledger.reconnects == 1 ? "" : "s");
 }
 
 static void print_simulated(const struct sluice_simulated *simulated, FILE *to)
@@ -93,22 +97,24 @@ static void print_records(const struct sluice_job *job, FILE *to)
 
 static void print_ledger(const struct sluice_summary *summary, FILE *to)
 {
-    fprintf(to, "frames    %lld in", (long long)summary->frames_in);
-    if (summary->frames_filled)
-        fprintf(to, " + %lld filled in", (long long)summary->frames_filled);
-    fprintf(to, " = %lld out", (long long)summary->frames_out);
-    if (summary->dropped_range)
-        fprintf(to, " + %lld out of range", (long long)summary->dropped_range);
-    if (summary->dropped_stop)
-        fprintf(to, " + %lld dropped by the stop", (long long)summary->dropped_stop);
-    if (summary->dropped_late)
-        fprintf(to, " + %lld too late", (long long)summary->dropped_late);
-    if (summary->dropped_clock)
-        fprintf(to, " + %lld too close for the output's clock", (long long)summary->dropped_clock);
-    if (summary->dropped_disk)
-        fprintf(to, " + %lld that the disk had no room for", (long long)summary->dropped_disk);
-    if (summary->verified)
-        fprintf(to, "; %lld verified", (long long)summary->verified);
+    fprintf(to, "frames    %lld in", (long long)summary->ledger.frames_in);
+    if (summary->ledger.frames_filled)
+        fprintf(to, " + %lld filled in", (long long)summary->ledger.frames_filled);
+    fprintf(to, " = %lld out", (long long)summary->ledger.frames_out);
+    if (summary->ledger.dropped_range)
+        fprintf(to, " + %lld out of range", (long long)summary->ledger.dropped_range);
+    if (summary->ledger.dropped_stop)
+        fprintf(to, " + %lld dropped by the stop", (long long)summary->ledger.dropped_stop);
+    if (summary->ledger.dropped_late)
+        fprintf(to, " + %lld too late", (long long)summary->ledger.dropped_late);
+    if (summary->ledger.dropped_clock)
+        fprintf(to, " + %lld too close for the output's clock",
+                (long long)summary->ledger.dropped_clock);
+    if (summary->ledger.dropped_disk)
+        fprintf(to, " + %lld that the disk had no room for",
+                (long long)summary->ledger.dropped_disk);
+    if (summary->ledger.verified)
+        fprintf(to, "; %lld verified", (long long)summary->ledger.verified);
     fputc('\n', to);
 }
 
@@ -118,9 +124,9 @@ void print_summary(const struct sluice_job *job, FILE *to)
     sluice_job_summary(job, summary);
     double seconds = summary->seconds > 0 ? summary->seconds : 1e-9;
     fprintf(to, "%s  %lld frame%s of %dx%d in %.2f s: %.1f fps, %.2fx", summary->output,
-            (long long)summary->frames_out, summary->frames_out == 1 ? "" : "s", summary->width,
-            summary->height, summary->seconds, (double)summary->frames_out / seconds,
-            summary->media_seconds / seconds);
+            (long long)summary->ledger.frames_out, summary->ledger.frames_out == 1 ? "" : "s",
+            summary->width, summary->height, summary->seconds,
+            (double)summary->ledger.frames_out / seconds, summary->media_seconds / seconds);
     if (summary->bytes_out)
         fprintf(to, ", %.1f MB", (double)summary->bytes_out / 1e6);
     fprintf(to, "\npath      %s %s -> %s (%s) -> %s %s\n", summary->decoder, summary->input_format,
@@ -140,7 +146,7 @@ void print_summary(const struct sluice_job *job, FILE *to)
         fprintf(to, "verdict   %s\n", summary->verdict);
     if (summary->stopped)
         fprintf(to, "stopped   before the end of %s, as asked%s\n", summary->input,
-                summary->frames_out ? "; the output ends with its last frame" : "");
+                summary->ledger.frames_out ? "; the output ends with its last frame" : "");
     print_ledger(summary, to);
     print_outputs(job, to);
     print_records(job, to);
@@ -265,16 +271,19 @@ static json_t *frames_json(const struct sluice_summary *summary)
 {
     return json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:f}",
-        "filled", (json_int_t)summary->frames_filled, "in", (json_int_t)summary->frames_in, "out",
-        (json_int_t)summary->frames_out, "dropped_range", (json_int_t)summary->dropped_range,
-        "dropped_stop", (json_int_t)summary->dropped_stop, "dropped_clock",
-        (json_int_t)summary->dropped_clock, "dropped_late", (json_int_t)summary->dropped_late,
-        "dropped_disk", (json_int_t)summary->dropped_disk, "damaged_frames",
-        (json_int_t)summary->frames_damaged, "damaged_packets",
-        (json_int_t)summary->packets_damaged, "skipped_packets",
-        (json_int_t)summary->packets_skipped, "truncated", summary->truncated, "verified",
-        (json_int_t)summary->verified, "losses", (json_int_t)summary->losses, "reconnects",
-        (json_int_t)summary->reconnects, "lost_s", summary->lost_seconds);
+        "filled", (json_int_t)summary->ledger.frames_filled, "in",
+        (json_int_t)summary->ledger.frames_in, "out", (json_int_t)summary->ledger.frames_out,
+        "dropped_range", (json_int_t)summary->ledger.dropped_range, "dropped_stop",
+        (json_int_t)summary->ledger.dropped_stop, "dropped_clock",
+        (json_int_t)summary->ledger.dropped_clock, "dropped_late",
+        (json_int_t)summary->ledger.dropped_late, "dropped_disk",
+        (json_int_t)summary->ledger.dropped_disk, "damaged_frames",
+        (json_int_t)summary->ledger.frames_damaged, "damaged_packets",
+        (json_int_t)summary->ledger.packets_damaged, "skipped_packets",
+        (json_int_t)summary->ledger.packets_skipped, "truncated", summary->truncated, "verified",
+        (json_int_t)summary->ledger.verified, "losses", (json_int_t)summary->ledger.losses,
+        "reconnects", (json_int_t)summary->ledger.reconnects, "lost_s",
+        summary->ledger.lost_seconds);
 }
 
 static json_t *simulated_json(const struct sluice_simulated *simulated)
@@ -288,10 +297,11 @@ static json_t *simulated_json(const struct sluice_simulated *simulated)
 
 static json_t *time_json(const struct sluice_summary *summary)
 {
-    double rate = summary->seconds > 0 ? (double)summary->frames_out / summary->seconds : 0;
+    double rate = summary->seconds > 0 ? (double)summary->ledger.frames_out / summary->seconds : 0;
     return json_pack("{s:f, s:f, s:f, s:{s:f, s:f, s:f}}", "wall_s", summary->seconds, "media_s",
-                     summary->media_seconds, "fps", rate, "latency_s", "p50", summary->latency[0],
-                     "p95", summary->latency[1], "p99", summary->latency[2]);
+                     summary->media_seconds, "fps", rate, "latency_s", "p50",
+                     summary->latency.quantile[0], "p95", summary->latency.quantile[1], "p99",
+                     summary->latency.quantile[2]);
 }
 
 static json_t *pace_json(const struct sluice_summary *summary)

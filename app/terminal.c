@@ -132,8 +132,9 @@ static void compose(struct line *line, const struct sluice_progress *now)
         add_piece(line, 2, "%.0f %%", 100 * part);
         add_time(line, 3, "ETA ", now->seconds * (1 - part) / part);
     }
-    if (now->damaged)
-        add_piece(line, 1, "%lld damaged", (long long)now->damaged);
+    int64_t damaged = now->ledger.frames_damaged + now->ledger.packets_damaged;
+    if (damaged)
+        add_piece(line, 1, "%lld damaged", (long long)damaged);
 }
 
 static int line_width(const struct line *line)

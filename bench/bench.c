@@ -180,7 +180,7 @@ static enum status run_file(const struct bench *bench, const char *chain, bool e
         status = (enum status)sluice_job_run(job);
     if (!status) {
         sluice_job_summary(job, &summary);
-        *rate = (double)summary.frames_out / summary.seconds;
+        *rate = (double)summary.ledger.frames_out / summary.seconds;
     }
     sluice_job_destroy(&job);
     return status;

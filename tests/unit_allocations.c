@@ -72,7 +72,7 @@ static long count_calls(const char *clip, const char *chain, enum sluice_backend
     assert_int_equal(sluice_job_create(&config, &job), SLUICE_STATUS_OK);
     assert_int_equal(sluice_job_run(job), SLUICE_STATUS_OK);
     sluice_job_summary(job, &summary);
-    assert_int_equal(summary.frames_out, frames);
+    assert_int_equal(summary.ledger.frames_out, frames);
     sluice_job_destroy(&job);
     return calls;
 }

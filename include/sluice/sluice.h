@@ -282,19 +282,41 @@ enum sluice_part {
     SLUICE_PART_MUX,
     SLUICE_PART_COUNT,
 };
+enum { SLUICE_MAX_PARTS = 16 }; // room for more of them in the arrays below
 
-// How many frames took how long from a packet's arrival to the writing of what became of it.
-enum { SLUICE_LATENCY_LIMITS = 13 };
+// Latency of a live source: the time from a packet's arrival (of the packets of frames shown before
+// it, too) to the writing of its frame. All zero while nothing was written.
+enum { SLUICE_LATENCY_LIMITS = 16 };
 struct sluice_latency {
+    int limits;                            // how many of `limit` and `within` are in use
     double limit[SLUICE_LATENCY_LIMITS];   // seconds, rising
     int64_t within[SLUICE_LATENCY_LIMITS]; // frames that took no longer
     int64_t frames;                        // all
-    double seconds;                        // that they took together
-    double quantile[3]; // what 50, 95 and 99 % of the frames did not exceed, in seconds
+    double seconds;                        // sum over all frames
+    double quantile[3];                    // seconds that 50, 95 and 99 % of the frames kept within
 };
 
-// A snapshot, from any thread while the job exists. The ledger, losses, bytes and seconds never
-// fall.
+// The frame ledger. When a job ends frames_in + frames_filled is frames_out plus all that was
+// dropped, or the job has failed; while it runs the difference is under way. Counts never fall.
+struct sluice_ledger {
+    int64_t frames_in;          // decoded
+    int64_t frames_filled;      // shown while a live source was lost
+    int64_t frames_out;         // written
+    int64_t dropped_range;      // outside start, duration or frames
+    int64_t dropped_stop;       // decoded when the job was stopped, and not encoded in time
+    int64_t dropped_late;       // live source: older than max_latency before they were filtered
+    int64_t dropped_clock;      // two or more frames in one tick of the output's clock
+    int64_t dropped_disk;       // recording in segments as the only output: the disk was full
+    int64_t frames_damaged;     // of frames_in: decoded with errors, shown as the decoder left them
+    int64_t packets_damaged;    // came with a part missing, or could not be decoded at all
+    int64_t packets_skipped;    // live source: not decoded, because decoding was too slow
+    int64_t verified;           // frames recomputed and found equal
+    int64_t losses, reconnects; // times that a live source went away, and came back
+    double lost_seconds;        // time without it
+    int64_t reserved[8];        // zero
+};
+
+// A snapshot, from any thread while the job exists. Bytes and seconds never fall, either.
 struct sluice_progress {
     int64_t frames;         // filtered and handed to the encoder
     int64_t frames_pending; // of these, those that have not come out of the slowest encoder yet
@@ -302,29 +324,20 @@ struct sluice_progress {
     double seconds;         // since sluice_job_run() began
     double media_seconds;   // of video written
     double media_total;     // 0: unknown
-    int64_t damaged;        // so far
     bool flushing; // the last frame is through: encoders give what they hold, files are ended
     bool stopping; // nothing more comes: a stop was asked for, or the last frame is through
                    // and the output is being made whole
 
-    // The ledger so far, as in struct sluice_summary: frames that are under way came in and are
-    // nowhere else yet.
-    int64_t frames_in, frames_filled, frames_out;
-    int64_t dropped_range, dropped_stop, dropped_late, dropped_clock, dropped_disk;
-    int64_t frames_damaged, packets_damaged;
-    int64_t verified;
+    struct sluice_ledger ledger;
 
-    // Of a live source; see struct sluice_summary.
-    int64_t losses, reconnects;
-    double lost_seconds;
-    bool lost;       // for a quarter of a second or more, now
-    bool connecting; // it is lost, and the attempts to have it back go on
+    bool lost;       // live source: away for a quarter of a second or more, now
+    bool connecting; // ... and attempts to reconnect go on
     struct sluice_latency latency;
 
-    double busy_seconds[SLUICE_PART_COUNT]; // that each part was working; the CPU's threads are one
-    int ring, ring_used;                    // slots, and how many of them hold a frame now
-    double ring_occupancy;                  // mean share of the slots in use
-    int64_t bytes_out;                      // of the output
+    double busy_seconds[SLUICE_MAX_PARTS]; // that each part was working; the CPU's threads are one
+    int ring, ring_used;                   // slots, and how many of them hold a frame now
+    double ring_occupancy;                 // mean share of the slots in use
+    int64_t bytes_out;                     // of the output
 };
 
 void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *progress);
@@ -377,32 +390,16 @@ enum sluice_status sluice_job_figure(const struct sluice_job *job, int index, in
 
 // Everything about a job that has run, whatever came of it. Strings live as long as the job.
 struct sluice_summary {
-    // The ledger: frames_in + frames_filled = frames_out + all that was dropped, or the job has
-    // failed.
-    int64_t frames_in;       // decoded
-    int64_t frames_filled;   // shown while a live source was lost
-    int64_t frames_out;      // written
-    int64_t dropped_range;   // outside start, duration or frames
-    int64_t dropped_stop;    // decoded when the job was stopped, and not encoded in time
-    int64_t dropped_late;    // of a live source: older than max_latency before they were filtered
-    int64_t dropped_clock;   // two or more frames in one tick of the output's clock
-    int64_t dropped_disk;    // of a live recording in segments, the only output: there was no room
-    int64_t frames_damaged;  // of frames_in: decoded with errors, shown as the decoder left them
-    int64_t packets_damaged; // came with a part missing, or could not be decoded at all
-    int64_t packets_skipped; // of a live source: not decoded, because decoding was too slow
-    bool stopped;            // sluice_job_stop() ended it before its source did
-    bool truncated;          // the file ends before its own header or index says so, or a live
-                             // source was lost for good
-    int64_t losses, reconnects; // times that a live source went away, and came back
-    double lost_seconds;        // time without it
-    double latency[3]; // of a live source: what 50, 95 and 99 % of the frames did not exceed from
-                       // a packet's arrival (and that of those shown before it) to the writing of
-                       // what became of it; 0: nothing written
-    int64_t verified;  // frames recomputed and found equal
+    struct sluice_ledger ledger;
+    struct sluice_latency latency;
+    bool stopped;   // sluice_job_stop() ended it before its source did
+    bool truncated; // the file ends before its own header or index says so, or a live source was
+                    // lost for good
     // What config->simulate did.
     struct sluice_simulated {
         int64_t packets_lost, packets_corrupted;
         int64_t stalls, closes, ts_jumps, res_changes;
+        int64_t reserved[4]; // zero
     } simulated;
 
     double seconds;       // wall time of sluice_job_run()
@@ -415,7 +412,7 @@ struct sluice_summary {
     const char *backend, *device, *decoder;       // names, for people
     int width, height;
 
-    double busy[SLUICE_PART_COUNT]; // share of the time that each part was working, 0 to 1
+    double busy[SLUICE_MAX_PARTS]; // share of the time that each part was working, 0 to 1
     int64_t max_memory;    // bytes of memory that the process stays below, as it was told at
                            // the start; 0: it never began
     double cores_busy;     // share of the processor's time that the process used, 0 to 1

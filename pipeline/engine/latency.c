@@ -7,7 +7,9 @@
 
 #include "base/meter.h"
 
-enum { ARRIVALS = 1024, REORDERED = 32, BUCKETS = 512, BUCKETS_PER_OCTAVE = 16 };
+enum { ARRIVALS = 1024, REORDERED = 32, BUCKETS = 512, BUCKETS_PER_OCTAVE = 16, LIMITS = 13 };
+_Static_assert((int)LIMITS <= (int)SLUICE_LATENCY_LIMITS,
+               "the public struct has room for all limits");
 
 // What came within two seconds of the first packet may be one second older.
 static const int64_t opening_ns = INT64_C(2000000000), grace_ns = INT64_C(1000000000);
@@ -23,12 +25,12 @@ struct latency {
     unsigned next;
     int64_t first_ns;        // when the first arrived; 0: none has
     int64_t bucket[BUCKETS]; // frames whose time was below 2^(k / BUCKETS_PER_OCTAVE) microseconds
-    int64_t within[SLUICE_LATENCY_LIMITS]; // frames whose time was not above the limit
-    int64_t frames, ns;                    // all, and their times together
+    int64_t within[LIMITS];  // frames whose time was not above the limit
+    int64_t frames, ns;      // all, and their times together
 };
 
-static const double limits[SLUICE_LATENCY_LIMITS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
-                                                     0.25,  0.5,    1,     2.5,  5,     10};
+static const double limits[LIMITS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+                                      0.25,  0.5,    1,     2.5,  5,     10};
 
 enum status latency_create(struct latency **latency)
 {
@@ -102,7 +104,7 @@ void latency_note_out(struct latency *latency, int64_t pts_us)
         latency->bucket[k < BUCKETS ? k : BUCKETS - 1]++;
         latency->frames++;
         latency->ns += age;
-        for (k = 0; k < SLUICE_LATENCY_LIMITS; k++)
+        for (k = 0; k < LIMITS; k++)
             latency->within[k] += (double)age * 1e-9 <= limits[k];
     }
     pthread_mutex_unlock(&latency->lock);
@@ -122,9 +124,10 @@ static double quantile_s_locked(const struct latency *latency, double share)
 void latency_figures(struct latency *latency, struct sluice_latency *figures)
 {
     static const double shares[3] = {0.5, 0.95, 0.99};
+    figures->limits = LIMITS;
     memcpy(figures->limit, limits, sizeof limits);
     pthread_mutex_lock(&latency->lock);
-    memcpy(figures->within, latency->within, sizeof figures->within);
+    memcpy(figures->within, latency->within, sizeof latency->within);
     figures->frames = latency->frames;
     figures->seconds = (double)latency->ns * 1e-9;
     for (int k = 0; k < 3; k++)

@@ -73,22 +73,22 @@ static void write_plain(FILE *to, const struct sluice_progress *now)
         const char *name, *type, *help;
         double value;
     } rows[] = {
-        {"sluice_frames_in_total", "counter", "Frames decoded.", (double)now->frames_in},
-        {"sluice_frames_out_total", "counter", "Frames written.", (double)now->frames_out},
+        {"sluice_frames_in_total", "counter", "Frames decoded.", (double)now->ledger.frames_in},
+        {"sluice_frames_out_total", "counter", "Frames written.", (double)now->ledger.frames_out},
         {"sluice_frames_filled_total", "counter", "Frames shown while the source was lost.",
-         (double)now->frames_filled},
+         (double)now->ledger.frames_filled},
         {"sluice_frames_damaged_total", "counter", "Frames decoded with errors.",
-         (double)now->frames_damaged},
+         (double)now->ledger.frames_damaged},
         {"sluice_frames_verified_total", "counter", "Frames recomputed and found equal.",
-         (double)now->verified},
+         (double)now->ledger.verified},
         {"sluice_packets_damaged_total", "counter",
-         "Packets that came damaged or could not be decoded.", (double)now->packets_damaged},
+         "Packets that came damaged or could not be decoded.", (double)now->ledger.packets_damaged},
         {"sluice_source_losses_total", "counter", "Times that the live source went away.",
-         (double)now->losses},
+         (double)now->ledger.losses},
         {"sluice_source_reconnects_total", "counter", "Times that the live source came back.",
-         (double)now->reconnects},
+         (double)now->ledger.reconnects},
         {"sluice_source_lost_seconds_total", "counter", "Time without the live source.",
-         now->lost_seconds},
+         now->ledger.lost_seconds},
         {"sluice_source_lost", "gauge", "Whether the live source is lost now.", now->lost},
         {"sluice_media_seconds_total", "counter", "Time of video written.", now->media_seconds},
         {"sluice_ring_slots", "gauge", "Frames that can be in flight.", now->ring},
@@ -134,11 +134,11 @@ static void write_drops(FILE *to, const struct sluice_progress *now)
 {
     static const char name[] = "sluice_frames_dropped_total";
     write_head(to, name, "counter", "Frames decoded and not written, by reason.");
-    write_sample(to, name, "{reason=\"range\"}", (double)now->dropped_range);
-    write_sample(to, name, "{reason=\"stop\"}", (double)now->dropped_stop);
-    write_sample(to, name, "{reason=\"late\"}", (double)now->dropped_late);
-    write_sample(to, name, "{reason=\"clock\"}", (double)now->dropped_clock);
-    write_sample(to, name, "{reason=\"disk\"}", (double)now->dropped_disk);
+    write_sample(to, name, "{reason=\"range\"}", (double)now->ledger.dropped_range);
+    write_sample(to, name, "{reason=\"stop\"}", (double)now->ledger.dropped_stop);
+    write_sample(to, name, "{reason=\"late\"}", (double)now->ledger.dropped_late);
+    write_sample(to, name, "{reason=\"clock\"}", (double)now->ledger.dropped_clock);
+    write_sample(to, name, "{reason=\"disk\"}", (double)now->ledger.dropped_disk);
 }
 
 static void write_busy(FILE *to, const struct sluice_progress *now)
@@ -160,7 +160,7 @@ static void write_latency(FILE *to, const struct sluice_latency *latency)
     static const char name[] = "sluice_latency_seconds", bucket[] = "sluice_latency_seconds_bucket";
     char label[32];
     write_head(to, name, "histogram", "From a packet's arrival to the writing of its frame.");
-    for (int k = 0; k < SLUICE_LATENCY_LIMITS && latency->limit[0] > 0; k++) {
+    for (int k = 0; k < latency->limits; k++) {
         snprintf(label, sizeof label, "{le=\"%g\"}", latency->limit[k]);
         write_sample(to, bucket, label, (double)latency->within[k]);
     }

@@ -73,23 +73,44 @@ static int64_t bytes_out(const struct sluice_job *job)
     return bytes;
 }
 
-// The ledger so far. Where frames become packets those are what is written: an encoder keeps some
-// frames back.
-static struct ledger ledger_now(const struct sluice_job *job)
+// Frames so far, or at the end. Where frames become packets `frames_out` counts those written: an
+// encoder keeps some frames back.
+static void report_frames(const struct sluice_job *job, struct sluice_ledger *to)
 {
     struct sink_figures sink = ask_sink(job);
-    if (job->ran)
-        return job->ledger;
-    return (struct ledger){
-        .frames_in = job->frames_in,
-        .frames_out = sink.accepts_streams ? sink.kept : job->frames_out,
-        .dropped_range = job->dropped_range,
-        .dropped_stop = job->dropped_stop,
-        .dropped_clock = sink.dropped,
-        .dropped_late = job->dropped_late,
-        .dropped_disk = sink.missing,
-        .filled = job->filled,
-    };
+    struct ledger now = job->ledger;
+    if (!job->ran)
+        now = (struct ledger){
+            .frames_in = job->frames_in,
+            .frames_out = sink.accepts_streams ? sink.kept : job->frames_out,
+            .dropped_range = job->dropped_range,
+            .dropped_stop = job->dropped_stop,
+            .dropped_clock = sink.dropped,
+            .dropped_late = job->dropped_late,
+            .dropped_disk = sink.missing,
+            .filled = job->filled,
+        };
+    to->frames_in = now.frames_in;
+    to->frames_filled = now.filled;
+    to->frames_out = now.frames_out;
+    to->dropped_range = now.dropped_range;
+    to->dropped_stop = now.dropped_stop;
+    to->dropped_late = now.dropped_late;
+    to->dropped_clock = now.dropped_clock;
+    to->dropped_disk = now.dropped_disk;
+}
+
+static void report_ledger(const struct sluice_job *job, const struct live_figures *live,
+                          struct sluice_ledger *to)
+{
+    report_frames(job, to);
+    to->frames_damaged = decoder_damaged_frames(job->decoder);
+    to->packets_damaged = decoder_damaged_packets(job->decoder);
+    to->packets_skipped = job->packets_skipped;
+    to->verified = job->verified;
+    to->losses = live->losses;
+    to->reconnects = live->reconnects;
+    to->lost_seconds = (double)live->lost_us * 1e-6;
 }
 
 // The seconds that a part was working. The CPU's threads are one part, and so are several GPUs.
@@ -102,38 +123,6 @@ static double busy_seconds(const struct sluice_job *job, enum sluice_part part)
                  : part == SLUICE_PART_FILTER || of_gpus      ? backend->gpus
                                                               : 1;
     return shared > 1 ? seconds / shared : seconds;
-}
-
-static void report_live(const struct sluice_job *job, struct sluice_progress *progress)
-{
-    struct live_figures live;
-    source_figures(job->source, &live);
-    progress->losses = live.losses;
-    progress->reconnects = live.reconnects;
-    progress->lost_seconds = (double)live.lost_us * 1e-6;
-    progress->lost = live.lost;
-    progress->connecting = live.connecting;
-    if (job->latency)
-        latency_figures(job->latency, &progress->latency);
-}
-
-static void report_ledger(const struct sluice_job *job, struct sluice_progress *progress)
-{
-    struct ledger ledger = ledger_now(job);
-    progress->frames_in = ledger.frames_in;
-    progress->frames_filled = ledger.filled;
-    progress->frames_out = ledger.frames_out;
-    progress->dropped_range = ledger.dropped_range;
-    progress->dropped_stop = ledger.dropped_stop;
-    progress->dropped_late = ledger.dropped_late;
-    progress->dropped_clock = ledger.dropped_clock;
-    progress->dropped_disk = ledger.dropped_disk;
-    progress->frames_damaged = decoder_damaged_frames(job->decoder);
-    progress->packets_damaged = decoder_damaged_packets(job->decoder);
-    progress->damaged = progress->frames_damaged + progress->packets_damaged;
-    progress->verified = job->verified;
-    progress->bytes_out = bytes_out(job);
-    progress->frames_pending = job->ran ? 0 : ask_sink(job).pending;
 }
 
 static void report_pace(const struct sluice_job *job, struct sluice_progress *progress)
@@ -169,9 +158,16 @@ void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *p
         .media_total = media,
         .flushing = job->flushing,
         .stopping = job->stop.asked || job->finishing,
+        .frames_pending = job->ran ? 0 : ask_sink(job).pending,
+        .bytes_out = bytes_out(job),
     };
-    report_ledger(job, progress);
-    report_live(job, progress);
+    struct live_figures live;
+    source_figures(job->source, &live);
+    report_ledger(job, &live, &progress->ledger);
+    progress->lost = live.lost;
+    progress->connecting = live.connecting;
+    if (job->latency)
+        latency_figures(job->latency, &progress->latency);
     report_pace(job, progress);
 }
 
@@ -293,25 +289,14 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
     struct simulate_figures faults;
     simulate_figures(job->source->simulate, &faults);
     *summary = (struct sluice_summary){
-        .frames_in = job->ledger.frames_in,
-        .frames_out = job->ledger.frames_out,
-        .dropped_range = job->ledger.dropped_range,
-        .dropped_stop = job->ledger.dropped_stop,
-        .dropped_clock = job->ledger.dropped_clock,
-        .dropped_late = job->ledger.dropped_late,
-        .dropped_disk = job->ledger.dropped_disk,
-        .frames_filled = job->ledger.filled,
-        .frames_damaged = decoder_damaged_frames(job->decoder),
-        .packets_damaged = decoder_damaged_packets(job->decoder),
-        .packets_skipped = job->packets_skipped,
         .stopped = job->stop.asked,
         .truncated = job->truncated,
-        .losses = live.losses,
-        .reconnects = live.reconnects,
-        .lost_seconds = (double)live.lost_us * 1e-6,
-        .verified = job->verified,
-        .simulated = {faults.lost, faults.corrupted, faults.stalls, faults.closes, faults.ts_jumps,
-                      faults.res_changes},
+        .simulated = {.packets_lost = faults.lost,
+                      .packets_corrupted = faults.corrupted,
+                      .stalls = faults.stalls,
+                      .closes = faults.closes,
+                      .ts_jumps = faults.ts_jumps,
+                      .res_changes = faults.res_changes},
         .seconds = job->seconds,
         .media_seconds = (double)job->media_us * 1e-6,
         .input = job->source->name,
@@ -333,10 +318,9 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .bottleneck = bottleneck(job),
         .verdict = job->verdict,
     };
-    struct sluice_latency latency = {0};
+    report_ledger(job, &live, &summary->ledger);
     if (job->latency)
-        latency_figures(job->latency, &latency);
-    memcpy(summary->latency, latency.quantile, sizeof summary->latency);
+        latency_figures(job->latency, &summary->latency);
     summary->bytes_out = bytes_out(job);
     for (int part = 0; part < SLUICE_PART_COUNT; part++)
         summary->busy[part] = busy_share(job, (enum sluice_part)part);
