@@ -54,7 +54,8 @@ endif
 
 ISA := $(if $(filter x86_64,$(shell uname -m)),base v2 v3 v4 vnni,base)
 ROOMS = base plan stages pipeline $(PIPELINE)
-PIPELINE = pipeline/engine pipeline/input pipeline/output pipeline/report pipeline/ffmpeg
+PIPELINE = $(addprefix pipeline/,engine report $(OUTPUT) input ffmpeg)
+OUTPUT = output $(addprefix output/,transport muxer http file)
 LIBRARY_C = $(wildcard $(ROOMS:%=%/*.c)) $(filter-out cpu/rows.c,$(wildcard cpu/*.c)) \
             $(if $(NVCC),,kernels/absent.c)
 LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows_%.o) \
@@ -124,7 +125,7 @@ $(BUILD)/cuda-archs: always
 	    echo "Building for GPUs of $(CUDA_CHOSEN:%=sm_%), $(strip $(CUDA_WHY))."; }
 
 # What each object includes, as the compilers wrote it beside the object.
--include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
+-include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d $(BUILD)/*/*/*/*.d)
 %.d: ;
 
 # ---- what a fresh machine lacks ----

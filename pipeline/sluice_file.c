@@ -1,7 +1,7 @@
 // Files that whoever runs a job writes beside it, by the rules of outputs.
 #include <stdlib.h>
 
-#include "pipeline/output/file.h"
+#include "pipeline/output/file/file.h"
 #include "pipeline/ffmpeg/url.h"
 #include "sluice/sluice.h"
 

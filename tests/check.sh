@@ -60,12 +60,12 @@ layer stages '(stages|plan|base)'
 layer cpu '(cpu|plan|base)'
 layer kernels '(kernels|plan|base)'
 below='stages|plan|base|sluice'
-layer pipeline/ffmpeg "(pipeline/ffmpeg|$below)"
-layer pipeline/input "(pipeline/(input|ffmpeg)|$below)"
-layer pipeline/output "(pipeline/(output|input|ffmpeg)|$below)"
-layer pipeline/report "(pipeline/(report|output|input|ffmpeg)|$below)"
-layer pipeline/engine "(pipeline/(engine|report|output|input|ffmpeg)|$below)"
-layer pipeline "(pipeline/(engine|report|output|input|ffmpeg)|$below)"
+rooms=
+for room in ffmpeg input output/file output/http output/muxer output/transport output report engine; do
+    rooms=$rooms${rooms:+|}$room
+    layer pipeline/$room "(pipeline/($rooms)|$below)"
+done
+layer pipeline "(pipeline/($rooms)|$below)"
 layer bench "(bench|pipeline/(engine|ffmpeg)|$below)"
 layer app '(app|bench|sluice)'
 grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] cpu/*.[ch] app/*.[ch] &&

@@ -17,7 +17,8 @@ BELOW = {
     "kernels": ["plan", "base"],
 }
 BACKENDS = ["cpu", "kernels"]  # their constructors are declared in plan/backend.h
-PIPELINE = ["engine", "report", "output", "input", "ffmpeg"]
+PIPELINE = ["engine", "report", "output", "output/transport", "output/muxer", "output/http",
+            "output/file", "input", "ffmpeg"]
 for k, room in enumerate(PIPELINE):
     BELOW[f"pipeline/{room}"] = ([f"pipeline/{r}" for r in PIPELINE[k + 1:]] +
                                  ["stages", "plan", "base"] + BACKENDS)

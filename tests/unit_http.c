@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pipeline/output/http.h"
+#include "pipeline/output/http/http.h"
 #include "base/meter.h"
-#include "pipeline/output/mjpeg.h"
+#include "pipeline/output/http/mjpeg.h"
 
 static const struct log silent;
 static const int64_t second_ns = 1000000000;

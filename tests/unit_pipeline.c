@@ -12,7 +12,7 @@
 #include <libavutil/pixdesc.h>
 
 #include "pipeline/ffmpeg/budget.h"
-#include "pipeline/output/file.h"
+#include "pipeline/output/file/file.h"
 #include "pipeline/input/drift.h"
 #include "pipeline/output/hold.h"
 #include "pipeline/engine/latency.h"

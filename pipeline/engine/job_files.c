@@ -5,7 +5,7 @@
 
 #include "pipeline/engine/config.h"
 #include "pipeline/ffmpeg/url.h"
-#include "pipeline/output/file.h"
+#include "pipeline/output/file/file.h"
 
 // What is claimed for, and against.
 struct claiming {

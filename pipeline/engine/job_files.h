@@ -1,7 +1,7 @@
 // The files of a job that no two may write: what its configuration says of them.
 #pragma once
 
-#include "pipeline/output/path_conflicts.h"
+#include "pipeline/output/file/path_conflicts.h"
 #include "sluice/sluice.h"
 
 // Note outputs, tees, reports, the trace and what config->reserved_outputs names. STATUS_USAGE with

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pipeline/output/http.h"
+#include "pipeline/output/http/http.h"
 #include "pipeline/engine/job.h"
 
 struct metrics {

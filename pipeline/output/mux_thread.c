@@ -6,7 +6,7 @@
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
-#include "pipeline/output/transport.h"
+#include "pipeline/output/transport/transport.h"
 #include "pipeline/output/hold.h"
 #include "base/meter.h"
 #include "base/monitor.h"

@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/output/muxer.h"
-#include "pipeline/output/destination.h"
+#include "pipeline/output/muxer/muxer.h"
+#include "pipeline/output/muxer/destination.h"
 #include "base/stop.h"
 #include "base/log.h"
 #include "base/status.h"

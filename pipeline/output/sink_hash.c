@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/output/file.h"
+#include "pipeline/output/file/file.h"
 #include "pipeline/output/sink.h"
 
 struct hash_sink {

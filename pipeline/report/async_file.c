@@ -8,7 +8,7 @@
 
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/output/file.h"
+#include "pipeline/output/file/file.h"
 #include "base/monitor.h"
 #include "base/queue.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/output/file.h"
+#include "pipeline/output/file/file.h"
 #include "base/monitor.h"
 
 struct kind {

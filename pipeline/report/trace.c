@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "pipeline/output/file.h"
+#include "pipeline/output/file/file.h"
 #include "base/meter.h"
 
 // Trace Event Format (Google, 2016): "X" is a complete event, "M" names a thread; times are

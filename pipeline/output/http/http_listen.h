@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "pipeline/output/http.h"
+#include "pipeline/output/http/http.h"
 
 struct http_listener {
     int fd;        // does not block

@@ -1,8 +1,9 @@
-#include "pipeline/output/transport.h"
+#include "pipeline/output/transport/transport.h"
 
 #include <stdlib.h>
 
 #include "base/meter.h"
+#include "pipeline/output/transport/window.h"
 
 static struct transport *new_of(enum destination_kind kind)
 {
@@ -22,7 +23,13 @@ static struct transport *new_of(enum destination_kind kind)
 
 enum status transport_create(const struct transport_request *request, struct transport **transport)
 {
-    *transport = new_of(request->destination->kind);
+    const struct destination *destination = request->destination;
+    enum status status = destination->kind == DESTINATION_DISPLAY
+                             ? window_check(destination->shown, request->log)
+                             : STATUS_OK;
+    *transport = status ? NULL : new_of(destination->kind);
+    if (status)
+        return status;
     if (!*transport)
         return STATUS_MEMORY;
     (*transport)->request = *request;

@@ -17,9 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/output/muxer.h"
+#include "pipeline/output/muxer/muxer.h"
 #include "base/stop.h"
-#include "pipeline/output/destination.h"
+#include "pipeline/output/muxer/destination.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -87,7 +87,8 @@ struct transport {
     void (*free)(struct transport *transport);
 };
 
-// Make the kind that the request's destination is. On success the caller owns *transport.
+// Make the kind that the request's destination is. STATUS_OUTPUT with a sentence where this machine
+// cannot have it. On success the caller owns *transport.
 enum status transport_create(const struct transport_request *request, struct transport **transport);
 
 // Free it; what was not finished leaves no trace, except where others watch. Accepts NULL behind

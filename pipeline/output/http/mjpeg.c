@@ -1,4 +1,4 @@
-#include "pipeline/output/mjpeg.h"
+#include "pipeline/output/http/mjpeg.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/output/http.h"
+#include "pipeline/output/http/http.h"
 #include "base/meter.h"
 
 #define BOUNDARY "sluice"

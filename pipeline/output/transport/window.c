@@ -1,4 +1,4 @@
-#include "pipeline/output/window.h"
+#include "pipeline/output/transport/window.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -98,9 +98,18 @@ static void load(void)
         sdl.set_hint("SDL_NO_SIGNAL_HANDLERS", "1"); // signals are the program's
 }
 
+// Without any of them SDL may draw where nobody sees it.
+static bool has_screen(void)
+{
+    return getenv("DISPLAY") || getenv("WAYLAND_DISPLAY") || getenv("SDL_VIDEODRIVER");
+}
+
 enum status window_check(const char *shown, const struct log *log)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!has_screen())
+        return fail(log, STATUS_OUTPUT,
+                    "%s needs a screen; neither DISPLAY nor WAYLAND_DISPLAY names one", shown);
     pthread_once(&once, load);
     if (loaded)
         return STATUS_OK;

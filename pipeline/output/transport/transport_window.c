@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/output/transport.h"
-#include "pipeline/output/window.h"
+#include "pipeline/output/transport/transport.h"
+#include "pipeline/output/transport/window.h"
 
 struct screen {
     struct transport base;

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "pipeline/output/file.h"
+#include "pipeline/output/file/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

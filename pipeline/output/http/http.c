@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "pipeline/output/http.h"
+#include "pipeline/output/http/http.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/output/http_listen.h"
+#include "pipeline/output/http/http_listen.h"
 #include "base/meter.h"
 
 enum { MAX_READ = 64 << 10, MAX_HEADERS = 16 << 10 };

@@ -1,4 +1,4 @@
-#include "pipeline/output/muxer_files.h"
+#include "pipeline/output/muxer/muxer_files.h"
 
 #include <libavutil/avstring.h>
 #include <libavutil/error.h>

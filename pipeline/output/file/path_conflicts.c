@@ -1,4 +1,4 @@
-#include "pipeline/output/path_conflicts.h"
+#include "pipeline/output/file/path_conflicts.h"
 
 #include <stdlib.h>
 #include <string.h>

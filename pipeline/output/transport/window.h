@@ -28,7 +28,8 @@ struct window_picture {
 
 struct window;
 
-// Whether SDL is here; STATUS_OUTPUT with a sentence if not. `shown` as above. Any thread.
+// Whether a screen and SDL are here; STATUS_OUTPUT with a sentence if not. `shown` as above. Any
+// thread.
 enum status window_check(const char *shown, const struct log *log);
 
 // Open a window as large as the picture, or as the screen where that is smaller; users may change

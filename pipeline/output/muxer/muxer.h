@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "pipeline/output/destination.h"
+#include "pipeline/output/muxer/destination.h"
 #include "base/stop.h"
 #include "base/log.h"
 #include "base/status.h"

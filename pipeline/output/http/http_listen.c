@@ -1,4 +1,4 @@
-#include "pipeline/output/http_listen.h"
+#include "pipeline/output/http/http_listen.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -11,8 +11,8 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-#include "pipeline/output/transport.h"
-#include "pipeline/output/file.h"
+#include "pipeline/output/transport/transport.h"
+#include "pipeline/output/file/file.h"
 #include "base/meter.h"
 
 enum { MAX_HELD = 1024, NAMES_TRIED = 1000 };

@@ -1,7 +1,7 @@
 // One output, from the first packet to the last. When a call fails it has failed.
 #include <stdlib.h>
 
-#include "pipeline/output/transport.h"
+#include "pipeline/output/transport/transport.h"
 
 static enum status open_file(struct transport *self, const struct muxer_streams *streams)
 {

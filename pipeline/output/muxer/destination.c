@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "pipeline/output/destination.h"
+#include "pipeline/output/muxer/destination.h"
 
 #include <libavutil/avstring.h>
 #include <stdio.h>
@@ -9,10 +9,9 @@
 #include <time.h>
 
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/output/path_conflicts.h"
-#include "pipeline/output/file.h"
+#include "pipeline/output/file/path_conflicts.h"
+#include "pipeline/output/file/file.h"
 #include "pipeline/ffmpeg/url.h"
-#include "pipeline/output/window.h"
 
 static const int64_t segment_least_us = 100000;
 
@@ -77,21 +76,10 @@ static enum status find_address(struct destination *destination,
                           &destination->container);
 }
 
-// Without any of them SDL may draw where nobody sees it.
-static bool has_screen(void)
-{
-    return getenv("DISPLAY") || getenv("WAYLAND_DISPLAY") || getenv("SDL_VIDEODRIVER");
-}
-
 static enum status find_display(struct destination *destination, const struct log *log)
 {
     destination->kind = DESTINATION_DISPLAY;
-    if (!has_screen())
-        return fail(log, STATUS_OUTPUT,
-                    "%s needs a screen; neither DISPLAY nor WAYLAND_DISPLAY names one",
-                    destination->shown);
-    enum status status = window_check(destination->shown, log);
-    return status ? status : find_container("rawvideo", "", log, &destination->container);
+    return find_container("rawvideo", "", log, &destination->container);
 }
 
 static enum status find_page(struct destination *destination, const struct log *log)

@@ -20,9 +20,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "pipeline/output/file.h"
+#include "pipeline/output/file/file.h"
 #include "base/stop.h"
-#include "pipeline/output/destination.h"
+#include "pipeline/output/muxer/destination.h"
 #include "base/log.h"
 #include "base/status.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/backoff.h"
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/output/transport.h"
+#include "pipeline/output/transport/transport.h"
 #include "base/meter.h"
 
 static const int64_t second_ns = 1000 * INT64_C(1000000);

@@ -1,4 +1,4 @@
-#include "pipeline/output/muxer.h"
+#include "pipeline/output/muxer/muxer.h"
 
 #include <errno.h>
 #include <libavcodec/avcodec.h>
@@ -18,7 +18,7 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/ffmpeg/url.h"
-#include "pipeline/output/muxer_files.h"
+#include "pipeline/output/muxer/muxer_files.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/session.h"
 
