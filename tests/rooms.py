@@ -30,10 +30,18 @@ INTERFACE = "sluice_"  # what sluice.h declares is for everyone, whichever room 
 KNOWN = {"template_load", "template_measure"}
 
 
+def is_stale(file):
+    """Whether the object is of a source that has gone or moved, by what the compiler wrote beside it."""
+    made = file.with_suffix(".d")
+    return made.exists() and not pathlib.Path(made.read_text().split(":", 1)[1].split()[0]).exists()
+
+
 def symbols(build):
     """{object: (defined, wanted)}"""
     found = {}
     for file in sorted(build.rglob("*.o")):
+        if is_stale(file):
+            continue
         listed = subprocess.run(["nm", "-g", "-P", file], capture_output=True, text=True,
                                 check=True).stdout
         rows = [line.split()[:2] for line in listed.splitlines()]
