@@ -1,5 +1,6 @@
 #include "plan/format.h"
 
+#include <assert.h>
 #include <string.h>
 
 int format_colors(const struct format *format)
@@ -181,6 +182,35 @@ void image_limit_plane(const struct image *image, int p)
         if (format_has(image->format, c) && image->format->component[c].plane == p &&
             image->format->component[c].bytes == 2)
             limit_component(image, c);
+}
+
+static bool compare_row(const struct image *got, const struct image *want,
+                        struct image_difference *at)
+{
+    const uint8_t *a = got->data[at->plane] + at->row * got->stride[at->plane];
+    const uint8_t *b = want->data[at->plane] + at->row * want->stride[at->plane];
+    size_t bytes = format_row_bytes(got->format, at->plane, got->width);
+    if (!memcmp(a, b, bytes))
+        return true;
+    for (at->byte = 0; a[at->byte] == b[at->byte];)
+        at->byte++;
+    at->got = a[at->byte];
+    at->want = b[at->byte];
+    return false;
+}
+
+bool image_compare(const struct image *got, const struct image *want,
+                   struct image_difference *first)
+{
+    assert(got->width == want->width && got->height == want->height);
+    *first = (struct image_difference){0};
+    for (first->plane = 0; first->plane < got->format->planes; first->plane++) {
+        int rows = format_rows(got->format, first->plane, got->height);
+        for (first->row = 0; got->data[first->plane] && first->row < rows; first->row++)
+            if (!compare_row(got, want, first))
+                return false;
+    }
+    return true;
 }
 
 static void fill_component(const struct image *image, int c, int value)

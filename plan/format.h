@@ -111,9 +111,17 @@ bool image_has_fields(const struct image *frame);
 bool image_exceeds(const struct image *image, int p);
 void image_limit_plane(const struct image *image, int p);
 
-// Whether plane `p` holds samples above their depth, see op.h; limit these to the largest.
-bool image_exceeds(const struct image *image, int p);
-void image_limit_plane(const struct image *image, int p);
+// The first byte in which two pictures differ.
+struct image_difference {
+    int plane, row;
+    size_t byte; // of the row
+    uint8_t got, want;
+};
+
+// Whether two pictures of one format and size hold the same bytes; *first says where they do not.
+// Planes that `got` has no data of are not compared.
+bool image_compare(const struct image *got, const struct image *want,
+                   struct image_difference *first);
 
 // Write one value per component into every sample of plane `p` that a component has there.
 void image_fill_plane(const struct image *image, int p, const int value[FORMAT_COMPONENTS]);

@@ -538,6 +538,35 @@ static void sound_is_held_until_its_picture_comes(void **state)
     hold_finish(&hold);
 }
 
+static void the_first_byte_that_differs_is_found(void **state)
+{
+    (void)state;
+    struct format format;
+    struct color_tags none = {0};
+    uint8_t a[48] = {0}, b[48] = {0};
+    assert_true(pixel_describe(AV_PIX_FMT_YUV420P, &none, 6, 4, &format));
+    struct image got = {&format, 6, 4, {a, a + 32, a + 40}, {8, 4, 4}};
+    struct image want = {&format, 6, 4, {b, b + 32, b + 40}, {8, 4, 4}};
+    struct image_difference first;
+    assert_true(image_compare(&got, &want, &first));
+    a[6] = a[15] = a[35] = a[47] = 1; // padding
+    assert_true(image_compare(&got, &want, &first));
+    b[40 + 4 + 2] = 7;
+    assert_false(image_compare(&got, &want, &first));
+    assert_int_equal(first.plane, 2);
+    assert_int_equal(first.row, 1);
+    assert_int_equal(first.byte, 2);
+    assert_int_equal(first.got, 0);
+    assert_int_equal(first.want, 7);
+    b[8 * 3 + 5] = 1;
+    assert_false(image_compare(&got, &want, &first));
+    assert_int_equal(first.plane, 0);
+    assert_int_equal(first.row, 3);
+    assert_int_equal(first.byte, 5);
+    got.data[0] = got.data[2] = NULL;
+    assert_true(image_compare(&got, &want, &first));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -553,6 +582,7 @@ int main(void)
         cmocka_unit_test(failed_writes_are_noticed),
         cmocka_unit_test(pixel_formats_go_both_ways),
         cmocka_unit_test(outputs_take_the_least_loss),
+        cmocka_unit_test(the_first_byte_that_differs_is_found),
         cmocka_unit_test(what_gathers_at_the_beginning_is_given_time),
         cmocka_unit_test(a_clock_that_drifts_is_followed),
         cmocka_unit_test(a_frame_waits_for_those_that_are_shown_before_it),

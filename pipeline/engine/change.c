@@ -18,7 +18,7 @@ struct changes {
     // ---- guarded by lock ----
     struct chain wanted;
     struct filter_request filters; // of the frames that come now
-    AVFrame *shape;                // ... and how they are shaped; NULL: no frame came yet
+    AVFrame *first_props;          // ... and their properties; NULL: no frame came yet
 };
 
 enum status changes_create(const struct changes_request *request, struct changes **changes)
@@ -38,7 +38,7 @@ void changes_destroy(struct changes **changes)
     pthread_mutex_destroy(&(*changes)->lock);
     chain_free(&(*changes)->wanted);
     free((*changes)->untold);
-    av_frame_free(&(*changes)->shape);
+    av_frame_free(&(*changes)->first_props);
     free(*changes);
     *changes = NULL;
 }
@@ -70,7 +70,7 @@ static enum status check_frames_locked(const struct changes *changes, const stru
     request.chain = chain;
     request.strict = strict;
     request.log = &log;
-    return changes->shape ? filter_check(&request, changes->shape) : STATUS_OK;
+    return changes->first_props ? filter_check(&request, changes->first_props) : STATUS_OK;
 }
 
 // Let a chain be the one that is wanted, if it writes what is written already and can do its work.
@@ -153,13 +153,13 @@ static enum status check_planned_locked(const struct changes *changes,
 static enum status bind_locked(struct changes *changes, const struct filter_request *request,
                                const struct filter *filter, const AVFrame *frame)
 {
-    const struct sluice_change *planned = changes->shape ? NULL : changes->request.planned;
+    const struct sluice_change *planned = changes->first_props ? NULL : changes->request.planned;
     enum status status = STATUS_OK;
-    av_frame_free(&changes->shape);
-    changes->shape = av_frame_alloc();
-    if (!changes->shape)
+    av_frame_free(&changes->first_props);
+    changes->first_props = av_frame_alloc();
+    if (!changes->first_props)
         return STATUS_MEMORY;
-    filter_shape(frame, changes->shape);
+    filter_first_props(frame, changes->first_props);
     changes->filters = *request;
     changes->filters.strict = !filter_misfits(filter);
     for (; planned && planned->chain && !status; planned++)

@@ -14,7 +14,7 @@ struct filter_request {
     int slots;
     bool frames_in_flight;
     int64_t max_pixels; // of a template; 0: any
-    bool strict;        // what can do nothing on such frames is refused, not only told
+    bool strict;        // what can do nothing on such frames is refused, not only logged
     // Of frames on the GPU: the stream on which they become valid, and the software format that
     // stands for theirs.
     void *device_stream;
@@ -32,8 +32,8 @@ enum status filter_create(const struct filter_request *request, const AVFrame *f
 // allocated, and nothing runs. Any thread.
 enum status filter_check(const struct filter_request *request, const AVFrame *frame);
 
-// Make *shape, an empty frame, one without samples that filter_check() takes for `frame`.
-void filter_shape(const AVFrame *frame, AVFrame *shape);
+// Give *props, an empty frame, the properties of `frame` that filter_check() looks at.
+void filter_first_props(const AVFrame *frame, AVFrame *props);
 
 // Free the filter; frames that it gave out stay valid. No slot may be busy. Leaves NULL.
 void filter_destroy(struct filter **filter);
@@ -53,8 +53,7 @@ enum status filter_submit(struct filter *filter, int slot, AVFrame *in, AVFrame 
 enum status filter_wait(struct filter *filter, int slot, struct work_times *times);
 
 // Recompute `in` by the scalar reference and compare with the pictures. STATUS_FAILED, with a
-// sentence that names the first differing byte, if they differ. Where operations are not defined to
-// the bit, a sample in a hundred may be more than a code of 8 bits apart.
+// sentence that names the first differing byte, if they differ. The encode thread.
 enum status filter_verify(struct filter *filter, const AVFrame *in, AVFrame *const *out,
                           int64_t index);
 
