@@ -6,9 +6,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <libavutil/mem.h>
 #include <libavutil/pixdesc.h>
 
 #include "pipeline/ffmpeg/budget.h"
@@ -17,6 +19,7 @@
 #include "pipeline/output/hold.h"
 #include "pipeline/engine/latency.h"
 #include "base/meter.h"
+#include "pipeline/ffmpeg/packet.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "base/queue.h"
@@ -482,6 +485,42 @@ static void a_frame_waits_for_those_that_are_shown_before_it(void **state)
     latency_destroy(&latency);
 }
 
+// ---- packets ----
+
+// A clone shares the bytes, and has the restart with parameters of its own; the fields that
+// libavformat fills are left as they are.
+static void packets_carry_their_restart(void **state)
+{
+    (void)state;
+    static const uint8_t extradata[] = {1, 2, 3};
+    AVCodecParameters *codec = avcodec_parameters_alloc();
+    codec->codec_id = AV_CODEC_ID_H264;
+    codec->extradata = av_mallocz(sizeof extradata + AV_INPUT_BUFFER_PADDING_SIZE);
+    codec->extradata_size = sizeof extradata;
+    memcpy(codec->extradata, extradata, sizeof extradata);
+    struct packet *packet = packet_create();
+    assert_int_equal(packet->pts_us, AV_NOPTS_VALUE);
+    assert_false(packet->restart);
+    assert_int_equal(av_new_packet(packet->av, 100), 0);
+    packet->av->pos = 4711;
+    packet->arrived_ns = 7;
+    packet->pts_us = 9;
+    assert_int_equal(packet_set_restart(packet, codec), STATUS_OK);
+    avcodec_parameters_free(&codec);
+    struct packet *clone = packet_clone(packet);
+    packet_destroy(&packet);
+    packet_destroy(&packet); // NULL is fine
+    assert_int_equal(packet_weigh(clone), 100);
+    assert_int_equal(clone->av->pos, 4711);
+    assert_int_equal(clone->av->side_data_elems, 0);
+    assert_int_equal(clone->arrived_ns, 7);
+    assert_int_equal(clone->pts_us, 9);
+    assert_true(clone->restart);
+    assert_int_equal(clone->codec->codec_id, AV_CODEC_ID_H264);
+    assert_memory_equal(clone->codec->extradata, extradata, sizeof extradata);
+    packet_drop(clone);
+}
+
 // ---- hold ----
 
 // A packet of stream 0, of `size` bytes.
@@ -586,6 +625,7 @@ int main(void)
         cmocka_unit_test(what_gathers_at_the_beginning_is_given_time),
         cmocka_unit_test(a_clock_that_drifts_is_followed),
         cmocka_unit_test(a_frame_waits_for_those_that_are_shown_before_it),
+        cmocka_unit_test(packets_carry_their_restart),
         cmocka_unit_test(sound_is_held_until_its_picture_comes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -3,7 +3,6 @@
 
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/engine/job.h"
-#include "pipeline/input/restart.h"
 
 // The output has all its frames: say where it ends, so that other streams end there too.
 static void end_here(struct sluice_job *job, int64_t end_us)
@@ -78,7 +77,7 @@ static enum status deliver(struct sluice_job *job)
     }
 }
 
-static enum status send(struct sluice_job *job, const AVPacket *packet)
+static enum status send(struct sluice_job *job, const struct packet *packet)
 {
     int64_t start = meter_now_ns();
     enum status status = decoder_send(job->decoder, packet);
@@ -100,16 +99,14 @@ static bool falls_behind(struct sluice_job *job, int64_t age_ns)
 
 // Every frame would be late then, and the picture stand: packets are left out, up to a key frame
 // that has just come.
-static bool leaves_out(struct sluice_job *job, const AVPacket *packet)
+static bool leaves_out(struct sluice_job *job, const struct packet *packet)
 {
-    AVRational base = source_video(job->source)->time_base;
-    if (!job->latency || !job->latency_ns || restart_is_marked(packet) ||
-        packet->pts == AV_NOPTS_VALUE)
+    if (!job->latency || !job->latency_ns || packet->restart || packet->pts_us == AV_NOPTS_VALUE)
         return job->catches_up = false;
-    int64_t age_ns = latency_age_ns(job->latency, av_rescale_q(packet->pts, base, AV_TIME_BASE_Q));
+    int64_t age_ns = latency_age_ns(job->latency, packet->pts_us);
     if (falls_behind(job, age_ns))
         job->catches_up = true;
-    if (packet->flags & AV_PKT_FLAG_KEY && age_ns < job->latency_ns / 2)
+    if (packet->av->flags & AV_PKT_FLAG_KEY && age_ns < job->latency_ns / 2)
         job->catches_up = false;
     job->packets_skipped += job->catches_up;
     return job->catches_up;
@@ -120,7 +117,7 @@ enum status decode_run(struct sluice_job *job)
     job->behind_ns = meter_now_ns();
     enum status status = deliver(job); // those behind the first, which is under way already
     while (!status && !job->stop.asked) {
-        AVPacket *packet = NULL;
+        struct packet *packet = NULL;
         status = queue_pop(job->packets, &packet);
         if (status == STATUS_EOF && !job->stop.asked) {
             status = send(job, NULL);
@@ -130,7 +127,7 @@ enum status decode_run(struct sluice_job *job)
         }
         if (!status && !leaves_out(job, packet))
             status = send(job, packet);
-        av_packet_free(&packet);
+        packet_destroy(&packet);
         if (!status)
             status = deliver(job);
     }

@@ -72,12 +72,6 @@ bool frame_is_late(const struct sluice_job *job, const AVFrame *frame, int64_t a
            job->latency_ns - ahead_ns;
 }
 
-void drop_packet(void *packet_)
-{
-    AVPacket *packet = packet_;
-    av_packet_free(&packet);
-}
-
 void drop_frame(void *frame_)
 {
     AVFrame *frame = frame_;
@@ -343,14 +337,14 @@ enum sluice_status sluice_job_create(const struct sluice_config *config, struct 
 
 // ---- the first frame ----
 
-static enum status keep_early(struct sluice_job *job, AVPacket **packet)
+static enum status keep_early(struct sluice_job *job, struct packet **packet)
 {
-    job->early_bytes += (*packet)->size;
+    job->early_bytes += (*packet)->av->size;
     if (job->early_bytes > max_early_bytes)
         return fail(&job->log, STATUS_INPUT,
                     "%s has no frame of video within its first %lld MiB of other streams",
                     job->source->name, (long long)max_early_bytes >> 20);
-    AVPacket **list = realloc(job->early, (size_t)(job->earlies + 1) * sizeof *list);
+    struct packet **list = realloc(job->early, (size_t)(job->earlies + 1) * sizeof *list);
     if (!list)
         return STATUS_MEMORY;
     job->early = list;
@@ -362,13 +356,13 @@ static enum status keep_early(struct sluice_job *job, AVPacket **packet)
 // Read until the decoder has something to say. STATUS_EOF: there is no more to read.
 static enum status feed(struct sluice_job *job)
 {
-    AVPacket *packet = av_packet_alloc();
-    enum status status = packet ? source_read(job->source, packet) : STATUS_MEMORY;
-    if (!status && packet->stream_index == job->source->video)
+    struct packet *packet = NULL;
+    enum status status = source_read(job->source, &packet);
+    if (!status && packet->av->stream_index == job->source->video)
         status = decoder_send(job->decoder, packet);
     else if (!status && job->sink->accepts_streams)
         status = keep_early(job, &packet);
-    av_packet_free(&packet);
+    packet_destroy(&packet);
     return status;
 }
 
@@ -379,16 +373,16 @@ static enum status learn_streams(struct sluice_job *job)
     enum status status = STATUS_OK;
     int64_t most = job->early_bytes + max_learning_bytes;
     for (int k = 0; k < job->earlies && !status; k++)
-        status = source_learn(job->source, job->early[k]);
+        status = source_learn(job->source, job->early[k]->av);
     while (!status && job->sink->accepts_streams && !source_is_learned(job->source) &&
            job->early_bytes < most) {
-        AVPacket *packet = av_packet_alloc();
-        status = packet ? source_read(job->source, packet) : STATUS_MEMORY;
+        struct packet *packet = NULL;
+        status = source_read(job->source, &packet);
         if (!status)
-            status = source_learn(job->source, packet);
+            status = source_learn(job->source, packet->av);
         if (!status)
             status = keep_early(job, &packet);
-        av_packet_free(&packet);
+        packet_destroy(&packet);
     }
     return status == STATUS_EOF ? STATUS_OK : status;
 }
@@ -543,11 +537,11 @@ static enum status begin(struct sluice_job *job)
 {
     enum status status = ring_create(job->slots, job->pictures, &job->ring);
     if (!status)
-        status = queue_create(PACKETS_QUEUED, 1, drop_packet, &job->packets);
+        status = queue_create(PACKETS_QUEUED, 1, packet_drop, &job->packets);
     if (!status)
         status = queue_create(FRAMES_QUEUED, 1, drop_frame, &job->frames);
     if (!status)
-        queue_limit(job->packets, budget_packets, budget_of_packet);
+        queue_limit(job->packets, budget_packets, packet_weigh);
     AVFrame *first = NULL;
     if (!status)
         status = first_frame(job, &first);
@@ -892,7 +886,7 @@ void sluice_job_destroy(struct sluice_job **job)
     source_close(&old->source);
     backend_destroy(&old->backend);
     for (int k = 0; k < old->earlies; k++)
-        av_packet_free(&old->early[k]);
+        packet_destroy(&old->early[k]);
     free(old->early);
     changes_destroy(&old->changes);
     chain_free(&old->chain);

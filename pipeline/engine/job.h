@@ -75,9 +75,9 @@ struct sluice_job {
 
     // ---- built by sluice_job_run() before the threads start ----
     struct ring *ring;
-    struct queue *packets; // AVPacket, of the filtered stream
+    struct queue *packets; // struct packet, of the filtered stream
     struct queue *frames;  // AVFrame, decoded and wanted
-    AVPacket **early;      // packets read before the threads began and not dealt with yet
+    struct packet **early; // packets read before the threads began and not dealt with yet
     int earlies;
     int64_t early_bytes;
     struct latency *latency;       // NULL: the source is not live
@@ -168,6 +168,5 @@ void job_start_span(struct sluice_job *job, const char *name, int64_t begin_ns);
 // A part has been busy since `begin_ns`, with this frame or (below 0) with none in particular.
 void job_span(struct sluice_job *job, enum sluice_part part, int64_t begin_ns, int64_t frame);
 
-// Queue callbacks.
-void drop_packet(void *packet);
+// Queue callback.
 void drop_frame(void *frame);

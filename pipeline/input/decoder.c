@@ -1,5 +1,6 @@
 #include "pipeline/input/decoder.h"
 
+#include <assert.h>
 #include <libavutil/cpu.h>
 #include <libavutil/hwcontext.h>
 #include <libavutil/imgutils.h>
@@ -12,7 +13,6 @@
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/input/learn.h"
 #include "pipeline/ffmpeg/memory.h"
-#include "pipeline/input/restart.h"
 
 // libavutil's header wants two types of cuda.h, which a machine without CUDA has not.
 #define CUDA_VERSION 0
@@ -37,9 +37,7 @@ struct decoder {
     int earlies, replayed;
     bool began, draining, replaying;
 
-    // A live source came back: what is in the decoder comes out before `pending` goes in.
-    struct restart restart;
-    AVPacket *pending;        // NULL: it did not
+    struct packet *pending;   // a restart: what is in the decoder comes out before; NULL: none
     AVCodecParameters *about; // of the stream, now
 
     // Frames for software decoding into the backend's memory. Frame threads ask at once.
@@ -352,8 +350,7 @@ void decoder_destroy(struct decoder **decoder)
         old->backend->stream_destroy(old->backend, &old->stream);
     av_buffer_pool_uninit(&old->pool);
     forget_early(old);
-    av_packet_free(&old->pending);
-    avcodec_parameters_free(&old->restart.codec);
+    packet_destroy(&old->pending);
     avcodec_parameters_free(&old->about);
     pthread_mutex_destroy(&old->pool_lock);
     free(old);
@@ -433,47 +430,10 @@ static enum status check_encryption(const struct decoder *decoder, const AVPacke
     return STATUS_OK;
 }
 
-// Whether the packet is marked so; then it is pending.
-static bool is_first_after_loss(struct decoder *decoder, const AVPacket *packet)
-{
-    AVPacket *copy = packet->side_data_elems ? av_packet_clone(packet) : NULL;
-    if (copy && restart_take(copy, &decoder->restart))
-        decoder->pending = copy;
-    else
-        av_packet_free(&copy);
-    return decoder->pending != NULL;
-}
-
 // The GPU's decoder has not given a frame yet, and may not be able to.
 static bool is_untried(const struct decoder *decoder)
 {
     return decoder->hardware && !decoder->began;
-}
-
-// What was in the decoder has come out: begin anew with the pending packet.
-static enum status restart(struct decoder *decoder)
-{
-    enum status status = STATUS_OK;
-    AVPacket *packet = decoder->pending;
-    decoder->pending = NULL;
-    forget_early(decoder);
-    if (decoder->restart.codec) {
-        avcodec_parameters_free(&decoder->about);
-        decoder->about = decoder->restart.codec;
-        decoder->restart.codec = NULL;
-        status = check_stream(decoder);
-        if (!status && decoder->hardware && !decoder_has_hardware(decoder->about->codec_id))
-            av_buffer_unref(&decoder->hardware);
-        if (!status)
-            status = open_codec(decoder);
-        decoder->began = false;
-    } else {
-        avcodec_flush_buffers(decoder->codec);
-    }
-    if (!status && packet->size)
-        status = decoder_send(decoder, packet);
-    av_packet_free(&packet);
-    return status;
 }
 
 // Where the container does not say how large the pictures are, the first packet does.
@@ -486,20 +446,55 @@ static enum status check_unknown_size(const struct decoder *decoder, const AVPac
                : STATUS_OK;
 }
 
-enum status decoder_send(struct decoder *decoder, const AVPacket *packet)
+static enum status send_packet(struct decoder *decoder, const AVPacket *packet)
 {
     enum status status = check_encryption(decoder, packet);
     if (!status)
         status = check_unknown_size(decoder, packet);
+    if (!status)
+        status = keep_early(decoder, packet);
     if (status)
         return status;
-    if (packet && is_first_after_loss(decoder, packet))
-        return is_untried(decoder) ? STATUS_OK : send(decoder, NULL);
     count_marked(decoder, packet);
-    if (!packet)
-        decoder->draining = true;
-    status = keep_early(decoder, packet);
-    return status ? status : send(decoder, packet);
+    decoder->draining |= !packet;
+    return send(decoder, packet);
+}
+
+enum status decoder_send(struct decoder *decoder, const struct packet *packet)
+{
+    if (!packet || !packet->restart)
+        return send_packet(decoder, packet ? packet->av : NULL);
+    assert(!decoder->pending); // all that there is was received before
+    decoder->pending = packet_clone(packet);
+    if (!decoder->pending)
+        return STATUS_MEMORY;
+    return is_untried(decoder) ? STATUS_OK : send(decoder, NULL);
+}
+
+// What was in the decoder has come out: begin anew with the pending packet.
+static enum status restart(struct decoder *decoder)
+{
+    enum status status = STATUS_OK;
+    struct packet *packet = decoder->pending;
+    decoder->pending = NULL;
+    forget_early(decoder);
+    if (packet->codec) {
+        avcodec_parameters_free(&decoder->about);
+        decoder->about = packet->codec;
+        packet->codec = NULL;
+        status = check_stream(decoder);
+        if (!status && decoder->hardware && !decoder_has_hardware(decoder->about->codec_id))
+            av_buffer_unref(&decoder->hardware);
+        if (!status)
+            status = open_codec(decoder);
+        decoder->began = false;
+    } else {
+        avcodec_flush_buffers(decoder->codec);
+    }
+    if (!status && packet->av->size)
+        status = send_packet(decoder, packet->av);
+    packet_destroy(&packet);
+    return status;
 }
 
 // The GPU was to decode and does not: begin again in software, with all packets so far.

@@ -29,9 +29,9 @@ void decoder_destroy(struct decoder **decoder);
 
 // Decode one packet of the stream; NULL: there are no more. The packet stays the caller's. A packet
 // that the demuxer marks as damaged, or that cannot be decoded, is counted, not a failure. Ahead of
-// one that is marked as the first after a loss or a change (see restart.h), all that is in the
-// decoder comes out; then it begins anew, with another codec if need be.
-enum status decoder_send(struct decoder *decoder, const AVPacket *packet);
+// a restart all that is in the decoder comes out; then it begins anew, with another codec if need
+// be.
+enum status decoder_send(struct decoder *decoder, const struct packet *packet);
 
 // Take the next frame if there is one: *got says so. Its pts is set, in the stream's time base,
 // never AV_NOPTS_VALUE. STATUS_EOF after the last frame.

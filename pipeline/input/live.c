@@ -13,7 +13,6 @@
 #include "pipeline/input/drift.h"
 #include "base/meter.h"
 #include "pipeline/ffmpeg/url.h"
-#include "pipeline/input/restart.h"
 #include "pipeline/input/session.h"
 
 static const int64_t second_ns = 1000 * INT64_C(1000000), look_ns = 50 * INT64_C(1000000);
@@ -379,7 +378,7 @@ static void set_clock_by_arrival(struct live *live, struct track *track, const A
 // Move a packet's timestamps to our clock. Packets without any, in the midst of others that have
 // them, are left alone.
 static void set_clock(struct live *live, struct track *track, const AVStream *stream,
-                      AVPacket *packet)
+                      AVPacket *packet, int64_t arrived_ns)
 {
     AVRational base = stream->time_base;
     int64_t key = packet->dts != AV_NOPTS_VALUE ? packet->dts : packet->pts;
@@ -392,7 +391,7 @@ static void set_clock(struct live *live, struct track *track, const AVStream *st
     bool watched = track == &live->track[live->watched];
     if (live->anchored && track->last_us != AV_NOPTS_VALUE)
         jump = at + live->offset_us - track->last_us;
-    int64_t ahead = live->epoch_ns ? at + live->offset_us - clock_us(live, packet->pos) : 0;
+    int64_t ahead = live->epoch_ns ? at + live->offset_us - clock_us(live, arrived_ns) : 0;
     if (jump < -max_back_us || (jump > max_ahead_us && ahead > max_ahead_us)) {
         log_print(live->log, LOG_INFO, "the clock of %s jumps by %.1f s; it goes on evenly",
                   live->request.name, (double)jump / AV_TIME_BASE);
@@ -425,43 +424,49 @@ static void set_clock(struct live *live, struct track *track, const AVStream *st
         packet->pts = packet->dts;
 }
 
-static enum status mark_restart(struct live *live, AVPacket *packet)
+static enum status mark_restart(struct live *live, struct packet *packet)
 {
     const AVCodecParameters *codec = live->changed ? live->track[live->watched].codec : NULL;
     live->marks = live->changed = false;
-    return restart_mark(packet, codec);
+    return packet_set_restart(packet, codec);
 }
 
-// A packet of nothing, for the decoder to give out what it has.
-static enum status give_parting(struct live *live, AVPacket *packet)
+// A restart without data, for the decoder to give out what it has.
+static enum status give_parting(struct live *live, struct packet **packet)
 {
-    packet->stream_index = live->watched;
+    *packet = packet_create();
+    if (!*packet)
+        return STATUS_MEMORY;
+    (*packet)->arrived_ns = meter_now_ns();
+    (*packet)->av->stream_index = live->watched;
     live->parts = false;
-    return restart_mark(packet, NULL);
+    return packet_set_restart(*packet, NULL);
 }
 
 // Make a packet of the connection one of ours. False: of a stream that we do not know.
-static enum status adapt(struct live *live, AVPacket *packet, bool *ours)
+static enum status adapt(struct live *live, struct packet *packet, bool *ours)
 {
-    int n = packet->stream_index < (int)live->mapped ? live->map[packet->stream_index] : -1;
+    AVPacket *av = packet->av;
+    int n = av->stream_index < (int)live->mapped ? live->map[av->stream_index] : -1;
     *ours = n >= 0;
     if (n < 0)
         return STATUS_OK;
-    packet->stream_index = n;
+    av->stream_index = n;
     if (n == live->watched)
-        note_back(live, packet->pos);
-    set_clock(live, &live->track[n], live->format->streams[n], packet);
+        note_back(live, packet->arrived_ns);
+    set_clock(live, &live->track[n], live->format->streams[n], av, packet->arrived_ns);
     return n == live->watched && live->marks ? mark_restart(live, packet) : STATUS_OK;
 }
 
-enum status live_read(struct live *live, AVPacket *packet)
+enum status live_read(struct live *live, struct packet **packet)
 {
+    *packet = NULL;
     while (!is_over(live)) {
         live->tried_ns = meter_now_ns();
         if (live->parts)
             return give_parting(live, packet);
         enum status status = live->session ? STATUS_OK : reconnect(live);
-        AVPacket *next = NULL;
+        struct packet *next = NULL;
         if (!status)
             status = session_read(live->session, meter_now_ns() + look_ns, &next);
         simulate_tell(live->request.simulate);
@@ -473,15 +478,16 @@ enum status live_read(struct live *live, AVPacket *packet)
         if (status)
             return status;
         // What was not read in time is no fault of the source: what counts is when packets came.
-        int64_t came_ns = next ? next->pos : meter_now_ns();
+        int64_t came_ns = next ? next->arrived_ns : meter_now_ns();
         bool ours = false;
         if (next)
             status = adapt(live, next, &ours);
         if (is_stalled(live, came_ns))
             say_stalled(live);
         if (ours && !status)
-            av_packet_move_ref(packet, next);
-        av_packet_free(&next);
+            *packet = next;
+        else
+            packet_destroy(&next);
         if (ours || status)
             return status;
     }

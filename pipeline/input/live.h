@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pipeline/ffmpeg/packet.h"
 #include "pipeline/input/reach.h"
 #include "pipeline/input/simulate.h"
 #include "base/log.h"
@@ -49,12 +50,12 @@ const AVFormatContext *live_format(const struct live *live);
 void live_watch(struct live *live, int stream);
 
 // Read the next packet, of a stream of live_format() and in its time base, connecting again as
-// often as it takes. The first packet of the watched stream after a loss is marked, see restart.h,
-// and so is one without data at the loss. A packet's `pos` says when it arrived, by
-// CLOCK_MONOTONIC. STATUS_EOF: the source is gone for good, as the log says.
+// often as it takes. *packet is the caller's on success, else NULL. The first packet of the watched
+// stream after a loss is a restart, and so is one without data at the loss. STATUS_EOF: the source
+// is gone for good, as the log says.
 //
 // Thread-safety: one reading thread.
-enum status live_read(struct live *live, AVPacket *packet);
+enum status live_read(struct live *live, struct packet **packet);
 
 // How it went so far. Any thread.
 struct live_figures {

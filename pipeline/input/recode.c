@@ -1,12 +1,13 @@
 #include "pipeline/input/recode.h"
 
+#include <assert.h>
 #include <libavcodec/avcodec.h>
 #include <libavutil/pixdesc.h>
 #include <stdlib.h>
 #include <string.h>
+
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
-#include "pipeline/input/restart.h"
 #include "pipeline/ffmpeg/scaler.h"
 
 enum { STAMPS = 256 }; // more frames than any encoder holds
@@ -25,16 +26,16 @@ struct recode {
     AVCodecContext *decoder, *encoder; // NULL: none yet
     AVFrame *frame, *scaled;
     struct scaler *scaler;
-    AVPacket *passing; // goes through as it is, unless empty
-    bool passes, ended;
-    AVPacket *pending; // marked: what is in the decoder comes out before
-    int64_t shown_pts; // of what passed, the last to be shown
-    bool timed;        // all that passed has a pts
-    int64_t held;      // frames of what passed that the decoder has not given out
-    bool first;        // the encoder has not given a packet yet
-    int64_t frames;    // encoded, which is the encoder's clock
+    struct packet *passing; // goes through as it is; NULL: none
+    bool ended;
+    struct packet *pending; // a restart: what is in the decoder comes out before; NULL: none
+    int64_t shown_pts;      // of what passed, the last to be shown
+    bool timed;             // all that passed has a pts
+    int64_t held;           // frames of what passed that the decoder has not given out
+    bool first;             // the encoder has not given a packet yet
+    int64_t frames;         // encoded, which is the encoder's clock
     struct stamp stamp[STAMPS];
-    int64_t pos;
+    int64_t arrived_ns; // of the last packet that came
 };
 
 // ---- decoding ----
@@ -67,37 +68,31 @@ static enum status decode(struct recode *recode, const AVPacket *packet)
     return error == AVERROR(ENOMEM) ? STATUS_MEMORY : STATUS_OK;
 }
 
-// The packet is marked: take the mark, and let the decoder know of no packets before.
-static enum status begin_anew(struct recode *recode, AVPacket *packet)
+// The decoder forgets all packets before this restart.
+static enum status begin_anew(struct recode *recode, const struct packet *packet)
 {
-    struct restart restart;
-    restart_take(packet, &restart);
     recode->held = 0;
-    if (!restart.codec) {
+    if (!packet->codec) {
         avcodec_flush_buffers(recode->decoder);
         return STATUS_OK;
     }
-    avcodec_parameters_free(&recode->about);
-    recode->about = restart.codec;
+    if (avcodec_parameters_copy(recode->about, packet->codec) < 0)
+        return STATUS_MEMORY;
     return open_decoder(recode);
 }
 
 // Decode what passes, for its successors.
-static enum status follow(struct recode *recode, const AVPacket *packet)
+static enum status follow(struct recode *recode, const struct packet *packet)
 {
-    AVPacket *copy = av_packet_clone(packet);
-    enum status status = copy ? STATUS_OK : STATUS_MEMORY;
-    if (!status && restart_is_marked(copy))
-        status = begin_anew(recode, copy);
-    if (!status && copy->size && !is_wrapped(recode)) {
+    enum status status = packet->restart ? begin_anew(recode, packet) : STATUS_OK;
+    if (!status && packet->av->size && !is_wrapped(recode)) {
         recode->held++;
-        status = decode(recode, copy);
+        status = decode(recode, packet->av);
     }
     while (!status && avcodec_receive_frame(recode->decoder, recode->frame) >= 0) {
         recode->held--;
         av_frame_unref(recode->frame);
     }
-    av_packet_free(&copy);
     return status;
 }
 
@@ -218,20 +213,21 @@ static enum status encode(struct recode *recode, const AVFrame *frame)
 }
 
 // Make what the encoder gave a packet of the stream.
-static enum status finish_packet(struct recode *recode, AVPacket *packet)
+static enum status finish_packet(struct recode *recode, struct packet *packet)
 {
-    const struct stamp *stamp = &recode->stamp[packet->pts % STAMPS];
-    packet->pts = packet->dts = stamp->pts;
-    packet->duration = stamp->duration;
-    packet->stream_index = recode->video->index;
-    packet->pos = recode->pos;
+    AVPacket *av = packet->av;
+    const struct stamp *stamp = &recode->stamp[av->pts % STAMPS];
+    av->pts = av->dts = stamp->pts;
+    av->duration = stamp->duration;
+    av->stream_index = recode->video->index;
+    packet->arrived_ns = recode->arrived_ns;
     if (!recode->first)
         return STATUS_OK;
     recode->first = false;
     AVCodecParameters *about = avcodec_parameters_alloc();
     enum status status = STATUS_MEMORY;
     if (about && avcodec_parameters_from_context(about, recode->encoder) >= 0)
-        status = restart_mark(packet, about);
+        status = packet_set_restart(packet, about);
     avcodec_parameters_free(&about);
     return status;
 }
@@ -254,49 +250,54 @@ void recode_resize(struct recode *recode, int width, int height)
         avcodec_send_frame(recode->encoder, NULL);
 }
 
-static void pass(struct recode *recode, AVPacket *packet)
+static void pass(struct recode *recode, struct packet **packet)
 {
-    if (packet->pts != AV_NOPTS_VALUE && packet->pts > recode->shown_pts)
-        recode->shown_pts = packet->pts;
-    recode->timed &= packet->pts != AV_NOPTS_VALUE || !packet->size;
-    av_packet_move_ref(recode->passing, packet);
-    recode->passes = true;
+    const AVPacket *av = (*packet)->av;
+    assert(!recode->passing);
+    if (av->pts != AV_NOPTS_VALUE && av->pts > recode->shown_pts)
+        recode->shown_pts = av->pts;
+    recode->timed &= av->pts != AV_NOPTS_VALUE || !av->size;
+    recode->passing = *packet;
+    *packet = NULL;
 }
 
-enum status recode_send(struct recode *recode, AVPacket *packet)
+enum status recode_send(struct recode *recode, struct packet **packet)
 {
-    recode->ended |= !packet;
+    enum status status = STATUS_OK;
+    if (!*packet) {
+        recode->ended = true;
+        return recode->on ? decode(recode, NULL) : STATUS_OK;
+    }
     if (!recode->on) {
-        enum status status = packet && recode->changes ? follow(recode, packet) : STATUS_OK;
-        if (packet && !status)
+        status = recode->changes ? follow(recode, *packet) : STATUS_OK;
+        if (!status)
             pass(recode, packet);
-        return status;
+    } else {
+        recode->arrived_ns = (*packet)->arrived_ns;
+        status = decode(recode, (*packet)->restart ? NULL : (*packet)->av);
+        if ((*packet)->restart) {
+            assert(!recode->pending);
+            recode->pending = *packet;
+            *packet = NULL;
+        }
     }
-    if (packet)
-        recode->pos = packet->pos;
-    if (packet && restart_is_marked(packet)) {
-        av_packet_move_ref(recode->pending, packet);
-        return decode(recode, NULL);
-    }
-    enum status status = decode(recode, packet);
-    if (packet)
-        av_packet_unref(packet);
+    packet_destroy(packet);
     return status;
 }
 
 // What was before the pending packet has come out.
 static enum status take_pending(struct recode *recode)
 {
-    if (!recode->pending->size) { // at a loss: those behind will say how it goes on
+    if (!recode->pending->av->size) { // at a loss: those behind will say how it goes on
         avcodec_flush_buffers(recode->decoder);
         recode->held = 0;
-        pass(recode, recode->pending);
+        pass(recode, &recode->pending);
         return STATUS_OK;
     }
     enum status status = begin_anew(recode, recode->pending);
     if (!status)
-        status = decode(recode, recode->pending);
-    av_packet_unref(recode->pending);
+        status = decode(recode, recode->pending->av);
+    packet_destroy(&recode->pending);
     return status;
 }
 
@@ -317,32 +318,41 @@ static enum status advance(struct recode *recode, bool *more)
     if (error == AVERROR_EOF && recode->encoder)
         avcodec_send_frame(recode->encoder, NULL);
     else if (error == AVERROR_EOF)
-        status = recode->pending->side_data_elems ? take_pending(recode) : STATUS_EOF;
+        status = recode->pending ? take_pending(recode) : STATUS_EOF;
     else if (error >= 0 && !is_shown(recode))
         status = encode(recode, recode->frame);
     av_frame_unref(recode->frame);
     return input_error(error, 0) == AVERROR(ENOMEM) ? STATUS_MEMORY : status;
 }
 
-enum status recode_receive(struct recode *recode, AVPacket *packet, bool *got)
+// Take the encoder's next packet; NULL without memory, or with *error if it has none.
+static struct packet *take_encoded(struct recode *recode, int *error)
+{
+    struct packet *packet = recode->encoder ? packet_create() : NULL;
+    *error = packet            ? avcodec_receive_packet(recode->encoder, packet->av)
+             : recode->encoder ? AVERROR(ENOMEM)
+                               : AVERROR(EAGAIN);
+    if (*error < 0)
+        packet_destroy(&packet);
+    return packet;
+}
+
+enum status recode_receive(struct recode *recode, struct packet **packet)
 {
     enum status status = STATUS_OK;
-    *got = false;
+    *packet = NULL;
     for (bool more = true; more && !status;) {
-        if (recode->passes) {
-            av_packet_move_ref(packet, recode->passing);
-            recode->passes = false;
-            *got = true;
+        if (recode->passing) {
+            *packet = recode->passing;
+            recode->passing = NULL;
             return STATUS_OK;
         }
         if (!recode->on)
             return recode->ended ? STATUS_EOF : STATUS_OK;
-        int error =
-            recode->encoder ? avcodec_receive_packet(recode->encoder, packet) : AVERROR(EAGAIN);
-        if (error >= 0) {
-            *got = true;
-            return finish_packet(recode, packet);
-        }
+        int error;
+        *packet = take_encoded(recode, &error);
+        if (*packet)
+            return finish_packet(recode, *packet);
         if (error == AVERROR_EOF)
             avcodec_free_context(&recode->encoder);
         else if (error != AVERROR(EAGAIN))
@@ -369,12 +379,10 @@ enum status recode_create(const AVStream *video, bool changes, const struct log 
     made->shown_pts = INT64_MIN;
     made->timed = true;
     made->about = avcodec_parameters_alloc();
-    made->passing = av_packet_alloc();
-    made->pending = av_packet_alloc();
     made->frame = av_frame_alloc();
     made->scaled = av_frame_alloc();
     enum status status = STATUS_OK;
-    if (!made->about || !made->passing || !made->pending || !made->frame || !made->scaled ||
+    if (!made->about || !made->frame || !made->scaled ||
         avcodec_parameters_copy(made->about, video->codecpar) < 0)
         status = STATUS_MEMORY;
     if (!status && changes && avcodec_find_decoder(made->about->codec_id))
@@ -392,8 +400,8 @@ void recode_destroy(struct recode **recode)
     avcodec_free_context(&old->decoder);
     avcodec_free_context(&old->encoder);
     avcodec_parameters_free(&old->about);
-    av_packet_free(&old->passing);
-    av_packet_free(&old->pending);
+    packet_destroy(&old->passing);
+    packet_destroy(&old->pending);
     av_frame_free(&old->frame);
     av_frame_free(&old->scaled);
     scaler_destroy(&old->scaler);

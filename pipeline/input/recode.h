@@ -1,6 +1,6 @@
 // A video stream at another size from some packet on, for simulate.h: what a camera does whose
 // resolution is changed. Its packets are decoded, scaled, and encoded by the same codec, or by FFV1
-// where this FFmpeg cannot encode that; the first one of the new kind is marked, see restart.h.
+// where this FFmpeg cannot encode that; the first one of the new kind is a restart.
 //
 // Ahead of the change packets pass as they are, and are decoded beside that, so that the new kind
 // need not wait for a key frame.
@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "pipeline/ffmpeg/packet.h"
 
 struct recode;
 
@@ -29,10 +30,10 @@ bool recode_may_resize(const struct recode *recode, const AVPacket *packet);
 // is 0.
 void recode_resize(struct recode *recode, int width, int height);
 
-// Hand over a packet; NULL: there are no more. The packet is empty afterwards. All that there is
+// Hand over *packet, which is NULL afterwards; NULL before: there are no more. All that there is
 // has to be received before the next one is sent.
-enum status recode_send(struct recode *recode, AVPacket *packet);
+enum status recode_send(struct recode *recode, struct packet **packet);
 
-// Take the next packet, if there is one: *got says so. Its `pos` is that of the packet it came
-// with. STATUS_EOF after the last.
-enum status recode_receive(struct recode *recode, AVPacket *packet, bool *got);
+// Take the next packet, if there is one: *packet is the caller's then, else NULL. It arrived when
+// the packet did that it was made of. STATUS_EOF after the last.
+enum status recode_receive(struct recode *recode, struct packet **packet);

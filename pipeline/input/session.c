@@ -43,12 +43,6 @@ struct session {
     AVFormatContext *description;
 };
 
-static void drop_packet(void *packet_)
-{
-    AVPacket *packet = packet_;
-    av_packet_free(&packet);
-}
-
 static void unref(struct session *session)
 {
     if (atomic_fetch_sub(&session->holders, 1) > 1)
@@ -212,21 +206,21 @@ static int keep_packet(AVPacket *packet)
 static int read_packets(struct session *session)
 {
     for (;;) {
-        AVPacket *packet = av_packet_alloc();
+        struct packet *packet = packet_create();
         if (!packet)
             return AVERROR(ENOMEM);
         set_deadline(session, session->stall_ns);
-        int error = simulate_read(session->simulate, session->format, -1, packet);
+        int error = simulate_read(session->simulate, session->format, -1, packet->av);
         // A parser gives out what it has before it says that the time is over. That was there when
         // the call began.
         bool late = interrupted(session);
-        packet->pos = late ? session->deadline_ns - session->stall_ns : meter_now_ns();
+        packet->arrived_ns = late ? session->deadline_ns - session->stall_ns : meter_now_ns();
         if (error == AVERROR(EAGAIN))
             nap();
         if (error >= 0 && session->is_camera)
-            error = keep_packet(packet);
+            error = keep_packet(packet->av);
         enum status status = error < 0 ? STATUS_OK : queue_push(session->packets, &packet);
-        av_packet_free(&packet);
+        packet_destroy(&packet);
         if (late || status)
             return AVERROR(ETIMEDOUT);
         if (error < 0 && error != AVERROR(EAGAIN))
@@ -272,9 +266,9 @@ static enum status create(const struct session_request *request, struct session 
     av_dict_copy(&session->options, request->options, 0);
     if (!session->url)
         return STATUS_MEMORY;
-    enum status status = queue_create(MAX_PACKETS, 1, drop_packet, &session->packets);
+    enum status status = queue_create(MAX_PACKETS, 1, packet_drop, &session->packets);
     if (!status)
-        queue_limit(session->packets, budget_packets, budget_of_packet);
+        queue_limit(session->packets, budget_packets, packet_weigh);
     return status;
 }
 
@@ -333,7 +327,7 @@ AVFormatContext *session_take_format(struct session *session)
     return taken;
 }
 
-enum status session_read(struct session *session, int64_t until_ns, AVPacket **packet)
+enum status session_read(struct session *session, int64_t until_ns, struct packet **packet)
 {
     return queue_pop_until(session->packets, packet, until_ns);
 }

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pipeline/ffmpeg/packet.h"
 #include "pipeline/input/reach.h"
 #include "pipeline/input/simulate.h"
 #include "base/status.h"
@@ -51,10 +52,10 @@ AVFormatContext *session_take_format(struct session *session);
 // given out later if the streams had to be learned from packets. 0 before that.
 int64_t session_opened_ns(const struct session *session);
 
-// Take the next packet, waiting until `until_ns`. *packet is NULL when none came by then. Its `pos`
-// says when it was read, by CLOCK_MONOTONIC.
+// Take the next packet, waiting until `until_ns`. *packet is the caller's, or NULL when none came
+// by then.
 // STATUS_EOF: it is OVER, and all its packets were taken.
-enum status session_read(struct session *session, int64_t until_ns, AVPacket **packet);
+enum status session_read(struct session *session, int64_t until_ns, struct packet **packet);
 
 // Turn away, but keep hold of it, to see when its thread has come back and session_is_gone(). It
 // still has to be left.

@@ -14,7 +14,6 @@
 #include "pipeline/ffmpeg/check.h"
 #include "base/meter.h"
 #include "pipeline/input/recode.h"
-#include "pipeline/input/restart.h"
 
 static const int64_t look_ns = 20 * INT64_C(1000000), jump_us = 3600 * INT64_C(1000000);
 // A step of a file's clock that is longer is a jump of its own.
@@ -451,10 +450,10 @@ enum status simulate_begin(struct simulate *simulate, const AVStream *video, con
     return recode_create(video, simulate->resizes, log, &simulate->recode);
 }
 
-enum status simulate_send(struct simulate *simulate, AVPacket *packet)
+enum status simulate_send(struct simulate *simulate, struct packet **packet)
 {
     struct event event;
-    while (packet && recode_may_resize(simulate->recode, packet) &&
+    while (*packet && recode_may_resize(simulate->recode, (*packet)->av) &&
            take_event(simulate, true, &event)) {
         recode_resize(simulate->recode, event.width, event.height);
         simulate_tell(simulate);
@@ -482,34 +481,31 @@ static void count_packet(struct simulate *simulate, enum fault fault)
     pthread_mutex_unlock(&simulate->lock);
 }
 
-// The rates; *got is false if the packet is lost. One that is marked has to come: no other would
-// tell the decoder.
-static enum status hit(struct simulate *simulate, AVPacket *packet, bool *got)
+// The rates; *packet is NULL if it is lost. A restart has to come: nothing else would reach the
+// decoder.
+static enum status hit(struct simulate *simulate, struct packet **packet)
 {
-    bool lost = is_hit(simulate, FAULT_LOSS) && !restart_is_marked(packet);
+    bool lost = is_hit(simulate, FAULT_LOSS) && !(*packet)->restart;
     bool corrupted = is_hit(simulate, FAULT_CORRUPT);
     if (lost) {
         count_packet(simulate, FAULT_LOSS);
-        av_packet_unref(packet);
-        *got = false;
+        packet_destroy(packet);
     } else if (corrupted) {
         count_packet(simulate, FAULT_CORRUPT);
-        return corrupt(simulate, packet);
+        return corrupt(simulate, (*packet)->av);
     }
     return STATUS_OK;
 }
 
-enum status simulate_receive(struct simulate *simulate, AVPacket *packet, bool *got)
+enum status simulate_receive(struct simulate *simulate, struct packet **packet)
 {
-    enum status status = STATUS_OK;
-    bool more = true;
-    *got = false;
-    while (!status && !*got && more) {
-        status = recode_receive(simulate->recode, packet, got);
-        more = *got;
-        if (*got && packet->size)
-            status = hit(simulate, packet, got);
-    }
+    enum status status;
+    do {
+        status = recode_receive(simulate->recode, packet);
+        if (status || !*packet || !(*packet)->av->size)
+            return status;
+        status = hit(simulate, packet);
+    } while (!status && !*packet);
     return status;
 }
 

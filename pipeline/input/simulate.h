@@ -27,6 +27,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "pipeline/ffmpeg/packet.h"
 
 struct simulate;
 
@@ -54,12 +55,13 @@ int simulate_read(struct simulate *simulate, AVFormatContext *format, int stream
 enum status simulate_begin(struct simulate *simulate, const AVStream *video, const char *name,
                            const struct log *log);
 
-// Hand over a packet of the filtered stream; NULL: there are no more. It is empty afterwards. All
-// that there is has to be received before the next one is sent.
-enum status simulate_send(struct simulate *simulate, AVPacket *packet);
+// Hand over *packet, of the filtered stream, which is NULL afterwards; NULL before: there are no
+// more. All that there is has to be received before the next one is sent.
+enum status simulate_send(struct simulate *simulate, struct packet **packet);
 
-// Take the next packet, if there is one: *got says so. STATUS_EOF after the last.
-enum status simulate_receive(struct simulate *simulate, AVPacket *packet, bool *got);
+// Take the next packet, if there is one: *packet is the caller's then, else NULL. STATUS_EOF after
+// the last.
+enum status simulate_receive(struct simulate *simulate, struct packet **packet);
 
 // Log which events of a live source happened since the last call; others are logged by themselves.
 void simulate_tell(struct simulate *simulate);

@@ -157,14 +157,14 @@ static void mend_mark(const struct source *source, AVPacket *packet)
         packet->flags |= AV_PKT_FLAG_CORRUPT;
 }
 
-static enum status read_live(struct source *source, AVPacket *packet)
+static enum status read_live(struct source *source, struct packet **packet)
 {
     enum status status = live_read(source->live, packet);
     if (status == STATUS_STOPPED && !atomic_load(source->stop))
         return STATUS_EOF; // cancelled
     source->broken |= status == STATUS_EOF;
     if (!status)
-        mend_mark(source, packet);
+        mend_mark(source, (*packet)->av);
     return status;
 }
 
@@ -244,21 +244,15 @@ static void mark_hole(struct source *source, AVPacket *packet)
     source->hole = false;
 }
 
-// Read what the demuxer has next.
-static enum status read_packet(struct source *source, AVPacket *packet)
+// Read what the demuxer of a file has next.
+static enum status read_file(struct source *source, AVPacket *packet)
 {
-    if (source->live)
-        return read_live(source, packet);
     int error = read_demuxer(source, packet);
     source->broken |= source_tell_refusal(source); // a part is missing
-    if (atomic_load(source->stop)) {
-        av_packet_unref(packet);
+    if (atomic_load(source->stop))
         return STATUS_STOPPED;
-    }
-    if (source->cancelled) {
-        av_packet_unref(packet);
+    if (source->cancelled)
         return STATUS_EOF;
-    }
     error = input_error(error, 0);
     if (error == AVERROR(ENOMEM))
         return STATUS_MEMORY;
@@ -283,31 +277,54 @@ static enum status read_packet(struct source *source, AVPacket *packet)
     follow_outage(source, packet);
     if (!status)
         keep_pace(source, packet);
-    packet->pos = meter_now_ns();
+    return status;
+}
+
+static enum status read_packet(struct source *source, struct packet **packet)
+{
+    if (source->live)
+        return read_live(source, packet);
+    *packet = packet_create();
+    if (!*packet)
+        return STATUS_MEMORY;
+    enum status status = read_file(source, (*packet)->av);
+    (*packet)->arrived_ns = meter_now_ns();
+    if (status)
+        packet_destroy(packet);
     return status;
 }
 
 // The same, with the faults of packets.
-static enum status read_simulated(struct source *source, AVPacket *packet)
+static enum status read_simulated(struct source *source, struct packet **packet)
 {
     for (;;) {
-        bool got;
-        enum status status = simulate_receive(source->simulate, packet, &got);
-        if (status || got)
+        enum status status = simulate_receive(source->simulate, packet);
+        if (status || *packet)
             return status;
         status = read_packet(source, packet);
-        bool ended = status == STATUS_EOF;
-        if ((status && !ended) || (!ended && packet->stream_index != source->video))
+        if (status && status != STATUS_EOF)
             return status;
-        status = simulate_send(source->simulate, ended ? NULL : packet);
+        if (*packet && (*packet)->av->stream_index != source->video)
+            return status;
+        status = simulate_send(source->simulate, packet);
         if (status)
             return status;
     }
 }
 
-enum status source_read(struct source *source, AVPacket *packet)
+enum status source_read(struct source *source, struct packet **packet)
 {
-    return source->simulate ? read_simulated(source, packet) : read_packet(source, packet);
+    enum status status =
+        source->simulate ? read_simulated(source, packet) : read_packet(source, packet);
+    if (status) {
+        packet_destroy(packet);
+        return status;
+    }
+    const AVPacket *av = (*packet)->av;
+    AVRational base = source->format->streams[av->stream_index]->time_base;
+    if (av->pts != AV_NOPTS_VALUE)
+        (*packet)->pts_us = av_rescale_q(av->pts, base, AV_TIME_BASE_Q);
+    return STATUS_OK;
 }
 
 void source_figures(const struct source *source, struct live_figures *figures)

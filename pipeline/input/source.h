@@ -81,14 +81,14 @@ enum status source_check(const struct source_request *request, const struct log 
 
 void source_close(struct source **source);
 
-// Read the next packet of any stream. Its `pos` says when it was there, by CLOCK_MONOTONIC. Of a
-// live source the first packet of video after a loss is marked, see restart.h. STATUS_EOF at the
-// end; a file that breaks off ends there, and source_is_truncated() tells. Where the clock may jump
+// Read the next packet of any stream; *packet is the caller's on success, else NULL. Of a live
+// source the first packet of video after a loss is a restart. STATUS_EOF at the end; a file that
+// breaks off ends there, and source_is_truncated() tells. Where the clock may jump
 // (in MPEG-TS, and in any format by simulation) packets after a jump back, or ahead by over ten
 // seconds, go on where those before ended.
 //
 // Thread-safety: one reading thread.
-enum status source_read(struct source *source, AVPacket *packet);
+enum status source_read(struct source *source, struct packet **packet);
 
 // Containers other than MPEG-TS want AAC's configuration ahead of its packets, and MPEG-TS has it
 // in them only. source_learn() takes it from a packet; source_is_learned() says that no stream
