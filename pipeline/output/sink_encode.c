@@ -136,17 +136,6 @@ static enum status add_options(struct encode_sink *self, const struct sink_reque
 
 // ---- formats ----
 
-// What a y4m header has a name for.
-static const enum AVPixelFormat y4m_formats[] = {
-    AV_PIX_FMT_GRAY8,     AV_PIX_FMT_GRAY9,     AV_PIX_FMT_GRAY10,    AV_PIX_FMT_GRAY12,
-    AV_PIX_FMT_GRAY16,    AV_PIX_FMT_YUV411P,   AV_PIX_FMT_YUV420P,   AV_PIX_FMT_YUV422P,
-    AV_PIX_FMT_YUV444P,   AV_PIX_FMT_YUV420P9,  AV_PIX_FMT_YUV422P9,  AV_PIX_FMT_YUV444P9,
-    AV_PIX_FMT_YUV420P10, AV_PIX_FMT_YUV422P10, AV_PIX_FMT_YUV444P10, AV_PIX_FMT_YUV420P12,
-    AV_PIX_FMT_YUV422P12, AV_PIX_FMT_YUV444P12, AV_PIX_FMT_YUV420P14, AV_PIX_FMT_YUV422P14,
-    AV_PIX_FMT_YUV444P14, AV_PIX_FMT_YUV420P16, AV_PIX_FMT_YUV422P16, AV_PIX_FMT_YUV444P16,
-    AV_PIX_FMT_NONE,
-};
-
 // What a window shows without conversion of its own.
 static const enum AVPixelFormat window_formats[] = {AV_PIX_FMT_YUV420P, AV_PIX_FMT_NONE};
 
@@ -154,9 +143,10 @@ static void choose_formats(struct encode_sink *self)
 {
     struct sink_formats *formats = &self->base.formats;
     formats->candidates = encoder_pixel_formats(self->codec);
-    if (!strcmp(self->container->name, "yuv4mpegpipe"))
-        formats->candidates = y4m_formats;
-    if (mux_thread_destination(self->mux[0])->kind == DESTINATION_DISPLAY)
+    const struct destination *destination = mux_thread_destination(self->mux[0]);
+    if (destination->quirks->formats)
+        formats->candidates = destination->quirks->formats;
+    if (destination->kind == DESTINATION_DISPLAY)
         formats->candidates = window_formats;
     formats->natural = !formats->candidates;
     formats->wishes = encoder_wishes(self->codec);
@@ -165,10 +155,9 @@ static void choose_formats(struct encode_sink *self)
 
 // ---- frames and packets ----
 
-// Containers that count frames instead of timing them. Their flags do not tell.
-static bool counts_frames(const AVOutputFormat *container)
+static bool counts_frames(const struct encode_sink *self)
 {
-    return av_match_name(container->name, "avi,dv,gxf,mxf,mxf_d10,mxf_opatom,roq,swf,yuv4mpegpipe");
+    return mux_thread_destination(self->mux[0])->quirks->counts_frames;
 }
 
 static bool wants_global_header(const struct encode_sink *self)
@@ -207,7 +196,7 @@ static enum status open_encoder(struct encode_sink *self, const AVFrame *frame)
         .frame = frame,
         .time_base = self->video.time_base,
         .rate = self->video.frame_rate,
-        .constant_rate = counts_frames(self->container),
+        .constant_rate = counts_frames(self),
         .global_header = wants_global_header(self),
         .still = self->base.one_frame,
     };
@@ -284,7 +273,7 @@ static enum status choose_pixel(struct encode_sink *self, AVFrame *shown)
 static bool all_carry_rotation(const struct encode_sink *self)
 {
     for (int k = 0; k < self->muxes; k++)
-        if (!muxer_carries_rotation(mux_thread_destination(self->mux[k])->container))
+        if (!mux_thread_destination(self->mux[k])->quirks->rotation)
             return false;
     return true;
 }
@@ -729,8 +718,7 @@ void sink_encode_join(struct sink *sink, struct sink **other)
     bool options = !from->encoder_options || is_same(from->encoder_options, self->encoder_options);
     bool format = !sink_is_asked(&from->base.formats) || asks_the_same(self, from);
     if (!codec || !options || !format || self->one_a_file || from->one_a_file ||
-        (is_for_show(self) && !is_for_show(from)) ||
-        counts_frames(self->container) != counts_frames(from->container))
+        (is_for_show(self) && !is_for_show(from)) || counts_frames(self) != counts_frames(from))
         return;
     for (int k = 0; k < from->muxes; k++)
         self->mux[self->muxes++] = from->mux[k];

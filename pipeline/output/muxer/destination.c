@@ -17,15 +17,17 @@ static const int64_t segment_least_us = 100000;
 
 // ---- containers ----
 
-static enum status find_container(const char *format, const char *file, const struct log *log,
-                                  const AVOutputFormat **container)
+static enum status find_container(struct destination *destination, const char *format,
+                                  const char *file, const struct log *log)
 {
     if (!format && !strcmp(file, "-"))
         return fail(log, STATUS_USAGE, "standard output needs a format: -F y4m, -F matroska, ...");
     format = url_format(format);
-    *container = av_guess_format(format, format ? NULL : file, NULL);
-    if (*container)
+    destination->container = av_guess_format(format, format ? NULL : file, NULL);
+    if (destination->container) {
+        destination->quirks = muxer_quirks_of(destination->container);
         return STATUS_OK;
+    }
     struct stat about;
     if (!format && !stat(file, &about) && S_ISDIR(about.st_mode))
         return fail(log, STATUS_USAGE, "%s is a folder; name a file in it, as in %s%sout.mp4", file,
@@ -72,14 +74,14 @@ static enum status find_address(struct destination *destination,
         return fail(log, STATUS_USAGE,
                     "%s cannot be published to; rtsp, rtmp, srt, udp, rtp and tcp addresses can",
                     destination->shown);
-    return find_container(request->format ? request->format : usual, request->name, log,
-                          &destination->container);
+    return find_container(destination, request->format ? request->format : usual, request->name,
+                          log);
 }
 
 static enum status find_display(struct destination *destination, const struct log *log)
 {
     destination->kind = DESTINATION_DISPLAY;
-    return find_container("rawvideo", "", log, &destination->container);
+    return find_container(destination, "rawvideo", "", log);
 }
 
 static enum status find_page(struct destination *destination, const struct log *log)
@@ -87,7 +89,7 @@ static enum status find_page(struct destination *destination, const struct log *
     destination->kind = DESTINATION_PAGE;
     if (!*destination->name)
         return fail(log, STATUS_USAGE, "mjpeg: needs an address to listen on, as in mjpeg:8080");
-    return find_container("mjpeg", "", log, &destination->container);
+    return find_container(destination, "mjpeg", "", log);
 }
 
 static enum status check_file(const struct destination *destination, const struct log *log)
@@ -112,8 +114,7 @@ static enum status check_segments(const struct destination *destination, const s
         return fail(log, STATUS_USAGE,
                     "--segment: the playlist %s has segments already; --option %s=SECONDS says how "
                     "long they are",
-                    destination->shown,
-                    strcmp(destination->container->name, "dash") ? "hls_time" : "seg_duration");
+                    destination->shown, destination->quirks->segment_time);
     if (!strcmp(destination->name, "-") || destination_is_images(destination) ||
         destination_is_playlist(destination))
         return fail(log, STATUS_USAGE, "%s cannot be written in segments", destination->shown);
@@ -162,8 +163,7 @@ static enum status find_file(struct destination *destination,
 {
     destination->kind = request->segment > 0 ? DESTINATION_SEGMENTS : DESTINATION_FILE;
     destination->segment_us = (int64_t)(request->segment * AV_TIME_BASE);
-    enum status status =
-        find_container(request->format, destination->name, log, &destination->container);
+    enum status status = find_container(destination, request->format, destination->name, log);
     if (status)
         return status;
     return destination->kind == DESTINATION_FILE ? STATUS_OK : check_segments(destination, log);
@@ -203,22 +203,12 @@ void destination_finish(struct destination *destination)
     *destination = (struct destination){0};
 }
 
-bool destination_is_images(const struct destination *destination)
-{
-    return !strcmp(destination->container->name, "image2");
-}
-
 enum status destination_check_conflicts(const struct destination *destination, const char *name,
                                         const struct log *log)
 {
     return destination->conflicts && !urls_are_same(name, destination->name)
                ? path_conflicts_check_file(destination->conflicts, name, log)
                : STATUS_OK;
-}
-
-bool destination_is_playlist(const struct destination *destination)
-{
-    return av_match_name(destination->container->name, "hls,dash");
 }
 
 bool name_is_sequence(const char *name)

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "pipeline/output/muxer/muxer_quirks.h"
 
 enum destination_kind {
     DESTINATION_FILE,
@@ -38,6 +39,7 @@ struct destination {
     char *name;  // what follows a prefix like "display:"
     char *shown; // the name as it was given, without secrets
     const AVOutputFormat *container;
+    const struct muxer_quirks *quirks; // of the container
     bool overwrite;
     int64_t segment_us;
     const struct path_conflicts *conflicts; // (optional)
@@ -61,17 +63,25 @@ static inline bool destination_is_live(const struct destination *destination)
     return destination->kind >= DESTINATION_ADDRESS;
 }
 
-// Whether the muxer writes images, one a file; and whether a name stands for several.
-bool destination_is_images(const struct destination *destination);
+// Whether the muxer writes images, one a file.
+static inline bool destination_is_images(const struct destination *destination)
+{
+    return destination->quirks->images;
+}
+
+// Whether a playlist is written, of segments beside it.
+static inline bool destination_is_playlist(const struct destination *destination)
+{
+    return destination->quirks->segment_time;
+}
+
+// Whether a name stands for several images.
 bool name_is_sequence(const char *name);
 
 // Whether a file that the destination turns out to be made of is nothing else that the job reads or
 // writes; else STATUS_USAGE with a sentence.
 enum status destination_check_conflicts(const struct destination *destination, const char *name,
                                         const struct log *log);
-
-// Whether a playlist is written, of segments beside it.
-bool destination_is_playlist(const struct destination *destination);
 
 // The name of a segment, freed by the caller (free()); NULL without memory. A name with strftime(3)
 // conversions is filled in, another gets "-20261121-173000" before its extension: the local time

@@ -21,9 +21,6 @@
 // Whether the container's muxer by itself, or by generic options, knows this option.
 bool muxer_has_option(const AVOutputFormat *container, const char *key);
 
-// Whether the container says how a picture is to be rotated for showing.
-bool muxer_carries_rotation(const AVOutputFormat *container);
-
 // How long a call on an address may block: until the deadline, by CLOCK_MONOTONIC, or until it is
 // over. Any thread.
 struct muxer_guard {

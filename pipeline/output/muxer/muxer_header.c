@@ -1,0 +1,137 @@
+// A muxer's beginning: the connection, options, the header.
+#include <libavutil/avstring.h>
+#include <libavutil/mem.h>
+#include <libavutil/opt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/ffmpeg/url.h"
+#include "pipeline/output/muxer/muxer_internal.h"
+
+bool muxer_has_option(const AVOutputFormat *container, const char *key)
+{
+    const AVClass *generic = avformat_get_class(), *own = container->priv_class;
+    const AVOption *option = av_opt_find(&generic, key, NULL, 0, AV_OPT_SEARCH_FAKE_OBJ);
+    if (option && option->flags & AV_OPT_FLAG_ENCODING_PARAM)
+        return true;
+    return own && av_opt_find(&own, key, NULL, 0, AV_OPT_SEARCH_FAKE_OBJ);
+}
+
+// Whether the header of an MP4 has to wait for the first packets of some stream.
+static bool needs_packets(const struct muxer *muxer)
+{
+    for (unsigned k = 0; k < muxer->format->nb_streams; k++) {
+        enum AVCodecID id = muxer->format->streams[k]->codecpar->codec_id;
+        if (id == AV_CODEC_ID_AC3 || id == AV_CODEC_ID_EAC3 || id == AV_CODEC_ID_TRUEHD)
+            return true;
+    }
+    return false;
+}
+
+// Connect, where the muxer does not do so by itself.
+static int connect_to(struct muxer *muxer)
+{
+    AVFormatContext *format = muxer->format;
+    AVDictionary *options = NULL;
+    if (muxer->destination->kind != DESTINATION_ADDRESS || format->oformat->flags & AVFMT_NOFILE)
+        return 0;
+    if (av_strstart(muxer->name, "udp:", NULL)) // whole packets of MPEG-TS in each of UDP
+        av_dict_set(&options, "pkt_size", "1316", 0);
+    int error = avio_open2(&format->pb, muxer->name, AVIO_FLAG_WRITE, &format->interrupt_callback,
+                           &options);
+    av_dict_free(&options);
+    return error;
+}
+
+// Whether segments of an earlier run, or strangers, have numbers that would be given in time: that
+// is better said now. Where numbers begin elsewhere each is looked at when it comes.
+static enum status check_segments(const struct muxer *muxer, const AVDictionary *options)
+{
+    static const char *const others[] = {"start_number", "hls_start_number_source", "strftime"};
+    const AVDictionaryEntry *given = av_dict_get(options, "hls_segment_filename", NULL, 0);
+    const AVDictionaryEntry *type = av_dict_get(options, "hls_segment_type", NULL, 0);
+    const char *dot = strrchr(muxer->name, '.');
+    char pattern[4096], name[4096];
+    int count;
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (av_dict_get(options, others[k], NULL, 0))
+            return STATUS_OK;
+    if (!muxer->destination->quirks->numbers_segments)
+        return STATUS_OK;
+    snprintf(pattern, sizeof pattern, "%.*s%%d.%s", (int)(dot ? dot - muxer->name : 0), muxer->name,
+             type && !strcmp(type->value, "fmp4") ? "m4s" : "ts");
+    const char *names = given ? given->value : pattern;
+    int number = url_first_number(names, &count);
+    if (number < 0 || av_get_frame_filename(name, sizeof name, names, number) < 0)
+        return STATUS_OK;
+    return file_check(name, muxer->destination->overwrite, muxer->log);
+}
+
+// A film's files get their names together, unless the muxer is asked to give segments other names
+// when they are done.
+static enum status prepare_playlist(struct muxer *muxer, const AVDictionary *options)
+{
+    const AVDictionaryEntry *flags = av_dict_get(options, "hls_flags", NULL, 0);
+    bool renames = flags && strstr(flags->value, "second_level");
+    // DASH's muxer opens its single file by itself.
+    bool opens = av_dict_get(options, "single_file", NULL, 0);
+    muxer->files.whole = !muxer->live && !renames && !opens;
+    av_freep(&muxer->format->url);
+    muxer->format->url = muxer_files_url(&muxer->files, muxer->name);
+    return muxer->format->url ? check_segments(muxer, options) : STATUS_MEMORY;
+}
+
+static bool applies(const struct muxer *muxer, enum muxer_when when)
+{
+    switch (when) {
+    case MUXER_WHEN_LIVE:
+        return muxer->live;
+    case MUXER_WHEN_FILM:
+        return !muxer->live;
+    case MUXER_WHEN_ADDRESS:
+        return muxer->destination->kind == DESTINATION_ADDRESS;
+    case MUXER_WHEN_STILL:
+        return !name_is_sequence(muxer->name);
+    default:
+        return true;
+    }
+}
+
+// Options that nobody has set. What cannot be gone back to, or may break off at any time, is
+// written in fragments.
+static void set_options(const struct muxer *muxer, AVDictionary **options)
+{
+    const struct muxer_quirks *quirks = muxer->destination->quirks;
+    bool seekable = muxer->format->pb && muxer->format->pb->seekable;
+    const int count = sizeof quirks->option / sizeof *quirks->option;
+    for (int k = 0; k < count && quirks->option[k].key; k++)
+        if (applies(muxer, quirks->option[k].when))
+            av_dict_set(options, quirks->option[k].key, quirks->option[k].value,
+                        AV_DICT_DONT_OVERWRITE);
+    if (quirks->fragments && (!seekable || muxer->live))
+        av_dict_set(options, "movflags",
+                    muxer->live && !needs_packets(muxer)
+                        ? "+frag_keyframe+empty_moov+default_base_moof"
+                        : "+frag_keyframe+delay_moov+default_base_moof",
+                    AV_DICT_APPEND);
+}
+
+enum status muxer_begin(struct muxer *muxer, AVDictionary **options)
+{
+    const struct destination *destination = muxer->destination;
+    int error = connect_to(muxer);
+    if (error < 0)
+        return muxer_failed(muxer, error, "it is not reached");
+    if (muxer->live || destination->kind == DESTINATION_ADDRESS) // nothing waits to go together
+        muxer->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;
+    enum status status =
+        destination_is_playlist(destination) ? prepare_playlist(muxer, *options) : STATUS_OK;
+    if (status)
+        return status;
+    set_options(muxer, options);
+    error = avformat_write_header(muxer->format, options);
+    if (error < 0)
+        return muxer_failed(muxer, error, "the header could not be written");
+    muxer->begun = true;
+    return STATUS_OK;
+}

@@ -1,0 +1,361 @@
+// A muxer's streams: which of the source go in, and what they take along.
+#include <libavcodec/bsf.h>
+#include <libavutil/avstring.h>
+#include <libavutil/mastering_display_metadata.h>
+#include <libavutil/mem.h>
+#include <libavutil/pixdesc.h>
+#include <libavutil/spherical.h>
+#include <libavutil/stereo3d.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/ffmpeg/compat.h"
+#include "pipeline/input/session.h"
+#include "pipeline/output/muxer/muxer_internal.h"
+
+void muxer_streams_free(struct muxer_streams *copy)
+{
+    avformat_free_context((AVFormatContext *)copy->from);
+    avcodec_parameters_free((AVCodecParameters **)&copy->codec);
+    av_frame_free((AVFrame **)&copy->first);
+    *copy = (struct muxer_streams){0};
+}
+
+enum status muxer_streams_copy(const struct muxer_streams *streams, struct muxer_streams *copy)
+{
+    AVCodecParameters *codec = avcodec_parameters_alloc();
+    AVFrame *first = av_frame_alloc();
+    *copy = *streams;
+    copy->from = format_describe(streams->from);
+    copy->codec = codec;
+    copy->first = first;
+    bool whole = copy->from && codec && first &&
+                 avcodec_parameters_copy(codec, streams->codec) >= 0 &&
+                 av_frame_copy_props(first, streams->first) >= 0;
+    return whole ? STATUS_OK : STATUS_MEMORY;
+}
+
+// ---- choice ----
+
+// Try the header of a container that holds nothing but this stream.
+static bool header_takes(const AVOutputFormat *container, const AVStream *stream)
+{
+    AVFormatContext *trial = NULL;
+    uint8_t *bytes = NULL;
+    bool takes = false;
+    if (avformat_alloc_output_context2(&trial, (AVOutputFormat *)container, NULL, NULL) < 0)
+        return false;
+    AVStream *copy = avformat_new_stream(trial, NULL);
+    if (copy && avcodec_parameters_copy(copy->codecpar, stream->codecpar) >= 0 &&
+        avio_open_dyn_buf(&trial->pb) >= 0) {
+        copy->codecpar->codec_tag = 0;
+        copy->time_base = stream->time_base;
+        av_dict_copy(&copy->metadata, stream->metadata, 0);
+        takes = avformat_write_header(trial, NULL) >= 0;
+        avio_close_dyn_buf(trial->pb, &bytes);
+        trial->pb = NULL;
+        av_free(bytes);
+    }
+    avformat_free_context(trial);
+    return takes;
+}
+
+// MPEG-TS's muxer takes anything, but what it has no stream type or descriptor for it stores as
+// private data that nobody reads (ISO/IEC 13818-1, table 2-34; ETSI EN 300 468).
+static bool mpegts_has_name(enum AVCodecID id, const char *file)
+{
+    static const enum AVCodecID named[] = {
+        AV_CODEC_ID_MP2,          AV_CODEC_ID_MP3,          AV_CODEC_ID_AAC,
+        AV_CODEC_ID_AAC_LATM,     AV_CODEC_ID_AC3,          AV_CODEC_ID_EAC3,
+        AV_CODEC_ID_DTS,          AV_CODEC_ID_TRUEHD,       AV_CODEC_ID_OPUS,
+        AV_CODEC_ID_S302M,        AV_CODEC_ID_DVB_SUBTITLE, AV_CODEC_ID_DVB_TELETEXT,
+        AV_CODEC_ID_ARIB_CAPTION,
+    };
+    if (id == AV_CODEC_ID_PCM_BLURAY || id == AV_CODEC_ID_HDMV_PGS_SUBTITLE)
+        return av_match_ext(file, "m2ts");
+    for (size_t k = 0; k < sizeof named / sizeof *named; k++)
+        if (named[k] == id)
+            return true;
+    return false;
+}
+
+static bool has_default_codec(const AVOutputFormat *container, enum AVMediaType type)
+{
+    return type == AVMEDIA_TYPE_AUDIO      ? container->audio_codec != AV_CODEC_ID_NONE
+           : type == AVMEDIA_TYPE_SUBTITLE ? container->subtitle_codec != AV_CODEC_ID_NONE
+                                           : true;
+}
+
+// Which streams go in. Where no header can be tried, packets say what the muxer does not take.
+static bool container_takes(const struct muxer *muxer, const AVStream *stream)
+{
+    const AVOutputFormat *container = muxer->format->oformat;
+    const struct muxer_quirks *quirks = muxer->destination->quirks;
+    enum AVCodecID id = stream->codecpar->codec_id;
+    enum AVMediaType type = stream->codecpar->codec_type;
+    bool named =
+        quirks->mpegts_names && (type == AVMEDIA_TYPE_AUDIO || type == AVMEDIA_TYPE_SUBTITLE);
+    if (type == AVMEDIA_TYPE_ATTACHMENT)
+        return quirks->attachments;
+    if (id == AV_CODEC_ID_NONE || quirks->one_stream)
+        return false;
+    if (named && !mpegts_has_name(id, muxer->name))
+        return false;
+    if (container->flags & AVFMT_NOFILE)
+        return type == AVMEDIA_TYPE_AUDIO && has_default_codec(container, type);
+    if (named || (quirks->header_decides && type != AVMEDIA_TYPE_DATA))
+        return header_takes(container, stream);
+    int known = avformat_query_codec(container, id, FF_COMPLIANCE_NORMAL);
+    return known != 0 && (known == 1 || has_default_codec(container, type)) &&
+           header_takes(container, stream);
+}
+
+// ---- streams that are copied ----
+
+// The tag that the container knows the codec by, or 0: it finds its own.
+static uint32_t fitting_tag(const AVOutputFormat *container, const AVCodecParameters *about)
+{
+    if (!container->codec_tag)
+        return about->codec_tag;
+    return av_codec_get_id(container->codec_tag, about->codec_tag) == about->codec_id
+               ? about->codec_tag
+               : 0;
+}
+
+static enum status add_filter(const AVStream *to, const char *name, struct route *route)
+{
+    const AVBitStreamFilter *kind = av_bsf_get_by_name(name);
+    if (!kind)
+        return STATUS_OK;
+    if (av_bsf_alloc(kind, &route->filter) < 0 ||
+        avcodec_parameters_copy(route->filter->par_in, to->codecpar) < 0)
+        return STATUS_MEMORY;
+    route->filter->time_base_in = to->time_base;
+    return av_bsf_init(route->filter) < 0 ? STATUS_MEMORY : STATUS_OK;
+}
+
+static enum status copy_stream(struct muxer *muxer, const AVStream *from, struct route *route)
+{
+    AVStream *to = avformat_new_stream(muxer->format, NULL);
+    if (!to || avcodec_parameters_copy(to->codecpar, from->codecpar) < 0 ||
+        stream_data_copy(to, from) < 0 || av_dict_copy(&to->metadata, from->metadata, 0) < 0)
+        return STATUS_MEMORY;
+    to->codecpar->codec_tag = fitting_tag(muxer->format->oformat, from->codecpar);
+    to->time_base = from->time_base;
+    to->disposition = from->disposition;
+    to->sample_aspect_ratio = from->sample_aspect_ratio;
+    to->avg_frame_rate = from->avg_frame_rate;
+    to->r_frame_rate = from->r_frame_rate;
+    route->stream = to->index;
+    route->copied = true;
+    bool strip = to->codecpar->codec_id == AV_CODEC_ID_AAC && muxer->destination->quirks->bare_aac;
+    return strip ? add_filter(to, "aac_adtstoasc", route) : STATUS_OK;
+}
+
+// ---- the filtered stream ----
+
+// What a frame knows of its light goes into the container too.
+static enum status add_light(AVStream *stream, const AVFrame *first)
+{
+    static const struct {
+        enum AVFrameSideDataType frame;
+        enum AVPacketSideDataType stream;
+    } kinds[] = {
+        {AV_FRAME_DATA_MASTERING_DISPLAY_METADATA, AV_PKT_DATA_MASTERING_DISPLAY_METADATA},
+        {AV_FRAME_DATA_CONTENT_LIGHT_LEVEL, AV_PKT_DATA_CONTENT_LIGHT_LEVEL},
+    };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const AVFrameSideData *data = av_frame_get_side_data(first, kinds[k].frame);
+        if (!data || stream_data(stream, kinds[k].stream))
+            continue;
+        uint8_t *room = stream_data_add(stream, kinds[k].stream, data->size);
+        if (!room)
+            return STATUS_MEMORY;
+        memcpy(room, data->data, data->size);
+    }
+    return STATUS_OK;
+}
+
+// Side data that says how to show the picture, which filtering does not change.
+static enum status copy_picture_data(AVStream *to, const AVStream *from, const AVFrame *first,
+                                     bool rotated)
+{
+    static const struct {
+        enum AVPacketSideDataType type;
+        size_t size;
+    } kinds[] = {
+        {AV_PKT_DATA_DISPLAYMATRIX, 9 * sizeof(int32_t)},
+        {AV_PKT_DATA_CONTENT_LIGHT_LEVEL, sizeof(AVContentLightMetadata)},
+        {AV_PKT_DATA_MASTERING_DISPLAY_METADATA, sizeof(AVMasteringDisplayMetadata)},
+        {AV_PKT_DATA_SPHERICAL, sizeof(AVSphericalMapping)},
+        {AV_PKT_DATA_STEREO3D, sizeof(AVStereo3D)},
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 19, 100)
+        {AV_PKT_DATA_FRAME_CROPPING, 4 * sizeof(uint32_t)}, // the last: not of rotated pictures
+#endif
+    };
+    const bool crops = LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 19, 100);
+    const size_t count = sizeof kinds / sizeof *kinds - (crops && rotated);
+    for (size_t k = 0; k < count; k++) {
+        bool rotation = kinds[k].type == AV_PKT_DATA_DISPLAYMATRIX;
+        const void *data =
+            rotation ? (const void *)display_matrix(from, first) : stream_data(from, kinds[k].type);
+        if (!data || stream_data(to, kinds[k].type) || (rotation && rotated))
+            continue;
+        uint8_t *room = stream_data_add(to, kinds[k].type, kinds[k].size);
+        if (!room)
+            return STATUS_MEMORY;
+        memcpy(room, data, kinds[k].size);
+    }
+    return STATUS_OK;
+}
+
+// Tags that describe the input's own encoding.
+static void forget_tags(AVStream *to)
+{
+    static const char *const old[] = {"encoder", "BPS", "NUMBER_OF_FRAMES", "NUMBER_OF_BYTES",
+                                      "_STATISTICS_"};
+    const AVDictionaryEntry *tag = NULL;
+    bool alpha = av_pix_fmt_desc_get(to->codecpar->format)->flags & AV_PIX_FMT_FLAG_ALPHA;
+    if (!alpha)
+        av_dict_set(&to->metadata, "alpha_mode", NULL, 0);
+    while ((tag = av_dict_get(to->metadata, "", tag, AV_DICT_IGNORE_SUFFIX)))
+        for (size_t k = 0; k < sizeof old / sizeof *old; k++)
+            if (!strncmp(tag->key, old[k], strlen(old[k]))) { // with a language behind, "BPS-eng"
+                av_dict_set(&to->metadata, tag->key, NULL, 0);
+                tag = NULL; // begin again: the list has changed
+                break;
+            }
+}
+
+// Whoever begins to watch in the middle needs the codec's headers, where the container does not
+// keep them apart and the encoder was told to.
+static bool repeats_headers(const struct muxer *muxer, const struct muxer_streams *streams)
+{
+    return streams->global_header && streams->codec->extradata_size > 0 &&
+           !(muxer->format->oformat->flags & AVFMT_GLOBALHEADER);
+}
+
+static enum status add_video(struct muxer *muxer, const struct muxer_streams *streams,
+                             struct route *route)
+{
+    const AVStream *from = streams->from->streams[streams->video];
+    AVStream *to = avformat_new_stream(muxer->format, NULL);
+    if (!to || avcodec_parameters_copy(to->codecpar, streams->codec) < 0 ||
+        av_dict_copy(&to->metadata, from->metadata, 0) < 0)
+        return STATUS_MEMORY;
+    forget_tags(to);
+    to->codecpar->codec_tag = fitting_tag(muxer->format->oformat, streams->codec);
+    to->time_base = streams->time_base;
+    to->avg_frame_rate = streams->frame_rate;
+    to->sample_aspect_ratio = streams->codec->sample_aspect_ratio;
+    to->disposition = from->disposition;
+    *route =
+        (struct route){.stream = to->index,
+                       .time_base = streams->time_base,
+                       .shift = av_rescale_q(streams->shift, AV_TIME_BASE_Q, streams->time_base),
+                       .last_dts = AV_NOPTS_VALUE};
+    enum status status =
+        repeats_headers(muxer, streams) ? add_filter(to, "dump_extra", route) : STATUS_OK;
+    if (!status)
+        status = copy_picture_data(to, from, streams->first, streams->rotated);
+    return status ? status : add_light(to, streams->first);
+}
+
+// ---- all of them ----
+
+// Tracks by which MOV stores what goes along as chapters and as metadata; its muxer makes them
+// anew.
+static bool is_bookkeeping(const AVFormatContext *from, const AVStream *stream)
+{
+    bool chapters = stream->codecpar->codec_tag == MKTAG('t', 'e', 'x', 't') && from->nb_chapters;
+    bool timecode = stream->codecpar->codec_tag == MKTAG('t', 'm', 'c', 'd') &&
+                    av_dict_get(stream->metadata, "timecode", NULL, 0);
+    return stream->codecpar->codec_type == AVMEDIA_TYPE_DATA && (chapters || timecode);
+}
+
+static void log_dropped(const struct muxer *muxer, const AVStream *stream)
+{
+    const char *type = av_get_media_type_string(stream->codecpar->codec_type);
+    bool unknown = stream->codecpar->codec_id == AV_CODEC_ID_NONE &&
+                   stream->codecpar->codec_type != AVMEDIA_TYPE_ATTACHMENT;
+    log_print(muxer->log, LOG_INFO, "stream %d (%s, %s) is left out: %s", stream->index,
+              type ? type : "unknown", avcodec_get_name(stream->codecpar->codec_id),
+              unknown ? "this FFmpeg does not know what it is"
+                      : "the output's format does not take it");
+}
+
+static enum status copy_chapters(struct muxer *muxer, const AVFormatContext *from, int64_t shift,
+                                 int64_t end)
+{
+    AVFormatContext *to = muxer->format;
+    if (!from->nb_chapters)
+        return STATUS_OK;
+    to->chapters = av_calloc(from->nb_chapters, sizeof *to->chapters);
+    if (!to->chapters)
+        return STATUS_MEMORY;
+    for (unsigned k = 0; k < from->nb_chapters; k++) {
+        const AVChapter *old = from->chapters[k];
+        int64_t back = av_rescale_q(shift, AV_TIME_BASE_Q, old->time_base);
+        int64_t last =
+            end == INT64_MAX ? old->end : av_rescale_q(end, AV_TIME_BASE_Q, old->time_base);
+        if (old->end <= back || old->start >= last)
+            continue;
+        AVChapter *chapter = av_mallocz(sizeof *chapter);
+        if (!chapter)
+            return STATUS_MEMORY;
+        chapter->id = old->id;
+        chapter->time_base = old->time_base;
+        chapter->start = old->start > back ? old->start - back : 0;
+        chapter->end = (old->end < last ? old->end : last) - back;
+        to->chapters[to->nb_chapters++] = chapter;
+        if (av_dict_copy(&chapter->metadata, old->metadata, 0) < 0)
+            return STATUS_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+static enum status copy_metadata(struct muxer *muxer, const AVFormatContext *from)
+{
+    // What describes the input file itself, not its content.
+    static const char *const of_the_file[] = {"major_brand", "minor_version", "compatible_brands",
+                                              "encoder",     "creation_time", "duration"};
+    if (av_dict_copy(&muxer->format->metadata, from->metadata, 0) < 0)
+        return STATUS_MEMORY;
+    for (size_t k = 0; k < sizeof of_the_file / sizeof *of_the_file; k++)
+        av_dict_set(&muxer->format->metadata, of_the_file[k], NULL, 0);
+    return STATUS_OK;
+}
+
+enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *streams)
+{
+    const AVFormatContext *from = streams->from;
+    muxer->live = streams->live;
+    muxer->routes = from->nb_streams;
+    muxer->route = calloc(from->nb_streams, sizeof *muxer->route);
+    if (!muxer->route)
+        return STATUS_MEMORY;
+    enum status status = STATUS_OK;
+    for (unsigned k = 0; k < from->nb_streams && !status; k++) {
+        const AVStream *stream = from->streams[k];
+        struct route *route = &muxer->route[k];
+        *route =
+            (struct route){.stream = -1,
+                           .time_base = stream->time_base,
+                           .shift = av_rescale_q(streams->shift, AV_TIME_BASE_Q, stream->time_base),
+                           .last_dts = AV_NOPTS_VALUE};
+        if ((int)k == streams->video)
+            status = add_video(muxer, streams, route);
+        else if (container_takes(muxer, stream))
+            status = copy_stream(muxer, stream, route);
+        else if (!is_bookkeeping(from, stream) && !streams->again)
+            log_dropped(muxer, stream);
+    }
+    if (!status)
+        status = copy_chapters(muxer, from, streams->shift, streams->end);
+    return status ? status : copy_metadata(muxer, from);
+}
+
+bool muxer_accepts_stream(const struct muxer *muxer, int stream)
+{
+    return (unsigned)stream < muxer->routes && muxer->route[stream].stream >= 0;
+}
