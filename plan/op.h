@@ -1,7 +1,7 @@
 // Operations: the small vocabulary that every stage lowers to, and the exact arithmetic of each.
 //
-// An operation makes one plane from one plane (mix: from up to three). Operations on the whole
-// picture may also have analysis: what they deliver with each frame besides the plane. Samples are
+// An operation makes one plane from one plane (mix: from up to three). Operations on the full
+// frame may also have analysis: what they deliver with each frame besides the plane. Samples are
 // unsigned integers of the plane's depth, 8 to 16 bits. Everything below is arithmetic that no
 // implementation may round differently, of integers but for OP_WAVELET: the scalar, cpu and cuda
 // backends agree to the bit.
@@ -46,11 +46,12 @@ enum op_kind {
     OP_BOX,
     OP_CONVOLVE,
     OP_GRADIENT,
-    // Whole pictures: what is made depends on all of x.
+    // Full frames: what is made depends on all of x.
     OP_STATISTICS,
     OP_WAVELET,
     OP_MATCH,
     OP_MARK,
+    OP_KINDS,
 };
 
 // y = clamp((x * gain + offset + 2^15) >> 16, low, high), in 64 bits. The result may have another
@@ -302,22 +303,14 @@ struct op {
     };
 };
 
-static inline bool op_is_pointwise(const struct op *op)
-{
-    return op->kind <= OP_TABLE;
-}
+// The family of an operation: what it may do in a pass. One of these four holds.
+bool op_is_pointwise(const struct op *op);
+bool op_is_mix(const struct op *op);
+bool op_is_stencil(const struct op *op);
 
-static inline bool op_is_stencil(const struct op *op)
-{
-    return op->kind >= OP_SEPARABLE && op->kind <= OP_GRADIENT;
-}
-
-// Whether it needs the whole picture at once: it is a pass by itself, from memory to memory, and
-// pictures of programs that hold one are not filtered field by field.
-static inline bool op_is_whole(const struct op *op)
-{
-    return op->kind >= OP_STATISTICS;
-}
+// An operation on the full frame needs all of it at once: it is a pass by itself, from memory to
+// memory, and pictures of programs that hold one are not filtered field by field.
+bool op_is_whole(const struct op *op);
 
 // The bytes of its analysis, for a source plane of this size; 0: there is none.
 size_t op_analysis_bytes(const struct op *op, int width, int height);
@@ -325,7 +318,7 @@ size_t op_analysis_bytes(const struct op *op, int width, int height);
 // The number of the operation, an earlier one, whose analysis it reads; -1: none.
 int op_reads_analysis(const struct op *op);
 
-// How many columns (rows) around a place the result depends on.
+// Stencils: how many columns (rows) around a place the result depends on, on the farther side.
 int op_radius_x(const struct op *op);
 int op_radius_y(const struct op *op);
 

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/op_info.h"
+#include "plan/plan_buffers.h"
+
 struct plan_block {
     struct plan_block *next;
     max_align_t bytes[];
@@ -96,11 +99,10 @@ static void append_table(struct builder *builder, struct plan_pass *pass,
 }
 
 // Whether a stencil is to be made by transforms, which rounding has to forgive.
-static bool is_transform(const struct builder *builder, const struct op *op, int depth)
+static bool transforms(const struct builder *builder, const struct op *op, int depth)
 {
-    return builder->limits.transform && op->kind == OP_CONVOLVE && !op->convolve.rank &&
-           op_convolve_products(&op->convolve) >= builder->limits.transform &&
-           op_convolve_transform_error(&op->convolve, builder->limits.transform_size, depth) < 0.45;
+    const struct op_info *info = op_info(op);
+    return info->transforms && info->transforms(op, &builder->limits, depth);
 }
 
 // The steps of one pass: the operations ops[0 .. count - 1].
@@ -121,7 +123,7 @@ static void append_steps(struct builder *builder, struct plan_pass *pass,
             pass->halo_y += op_radius_y(ops[k]);
             pass->step[pass->steps++] =
                 (struct plan_step){.stencil = ops[k],
-                                   .transform = is_transform(builder, ops[k], depth),
+                                   .transform = transforms(builder, ops[k], depth),
                                    .depth_in = depth,
                                    .depth_out = depth};
         }
@@ -130,29 +132,9 @@ static void append_steps(struct builder *builder, struct plan_pass *pass,
     }
 }
 
-static const struct component *output_component(const struct program *program, int index)
-{
-    return &program_format(program, index / FORMAT_COMPONENTS)
-                ->component[index % FORMAT_COMPONENTS];
-}
-
-// Whether an operand lies in memory as plain samples.
-static bool is_plain(const struct builder *builder, struct operand operand, int depth)
-{
-    const struct program *program = builder->program;
-    switch (operand.place) {
-    case PLACE_INPUT:
-        return component_is_plain(&program->input.component[operand.index], depth);
-    case PLACE_OUTPUT:
-        return component_is_plain(output_component(program, operand.index), depth);
-    default:
-        return operand.place == PLACE_BUFFER;
-    }
-}
-
 // How many of the operations fit one pass that reads `source`, or a mix. None, if something else
 // than plain samples in memory precedes what must read these: a stencil too large to follow
-// anything, which wants all rows, or an operation on the whole picture.
+// anything, which wants all rows, or an operation on the full frame.
 static int fitting(const struct builder *builder, const struct plan_pass *pass,
                    const struct op *const *ops, int count)
 {
@@ -160,7 +142,8 @@ static int fitting(const struct builder *builder, const struct plan_pass *pass,
     int stencils = 0, sum = 0;
     for (int k = 0; k < count; k++) {
         if (op_is_whole(ops[k]))
-            return k > 0 ? k : !mix && is_plain(builder, pass->source[0], pass->load_depth);
+            return k > 0 ? k
+                         : !mix && plan_is_plain(builder->plan, pass->source[0], pass->load_depth);
         if (!op_is_stencil(ops[k]))
             continue;
         int rx = op_radius_x(ops[k]), ry = op_radius_y(ops[k]);
@@ -211,7 +194,7 @@ static void make_analysis(struct builder *builder, int analysis)
 }
 
 // The operation that is a pass by itself, after what it reads.
-static void set_whole(struct builder *builder, struct plan_pass *pass, const struct op *op)
+static void set_full_frame(struct builder *builder, struct plan_pass *pass, const struct op *op)
 {
     const struct program *program = builder->program;
     int reads = op_reads_analysis(op);
@@ -241,7 +224,7 @@ static void find_route(struct builder *builder, int plane, struct route *route)
     *route = (struct route){.plane = {plane}, .sources = 1};
     while (ops && !is_in_memory(builder, route->plane[0], plane) && !route->mix) {
         const struct op *op = definition(program, route->plane[0]);
-        if (op->kind == OP_MIX) {
+        if (op_is_mix(op)) {
             route->mix = op;
             route->sources = op->sources;
             memcpy(route->plane, op->source, sizeof route->plane);
@@ -256,11 +239,11 @@ static void find_route(struct builder *builder, int plane, struct route *route)
         route->source[k] = materialised(builder, route->plane[k]);
 }
 
-// Whether an operation on the whole picture can write there.
-static bool takes_whole(const struct builder *builder, const struct operand *target, int targets,
-                        int depth)
+// Whether an operation on the full frame can write there.
+static bool takes_full_frame(const struct builder *builder, const struct operand *target,
+                             int targets, int depth)
 {
-    return !targets || (targets == 1 && is_plain(builder, target[0], depth));
+    return !targets || (targets == 1 && plan_is_plain(builder->plan, target[0], depth));
 }
 
 // The pass that goes as far along the route as one can. Returns whether it may write the targets.
@@ -269,18 +252,18 @@ static bool make_part(struct builder *builder, struct plan_pass *pass, struct ro
 {
     set_source(builder, pass, route->mix, route->source, route->plane, route->sources);
     int run = fitting(builder, pass, route->ops, route->count);
-    bool whole = run && op_is_whole(route->ops[0]);
+    bool full_frame = run && op_is_whole(route->ops[0]);
     int result = run          ? route->ops[run - 1]->result
                  : route->mix ? route->mix->result
                               : route->plane[0];
-    if (whole)
-        set_whole(builder, pass, route->ops[0]);
+    if (full_frame)
+        set_full_frame(builder, pass, route->ops[0]);
     else
         append_steps(builder, pass, route->ops, run);
     pass->grid = builder->program->plane[result];
     *route = (struct route){
         .ops = route->ops + run, .count = route->count - run, .plane = {result}, .sources = 1};
-    return !whole || takes_whole(builder, target, targets, pass->grid.depth);
+    return !full_frame || takes_full_frame(builder, target, targets, pass->grid.depth);
 }
 
 // Append the passes that make program plane `plane` and put it into the targets, if there are any.
@@ -346,7 +329,7 @@ static struct operand materialised(struct builder *builder, int plane)
     int targets = find_targets(builder, plane, target + 1, FORMAT_COMPONENTS - 1), first = 1;
     target[0] = (struct operand){PLACE_CONSTANT, 0};
     for (int k = targets; k > 0; k--)
-        if (is_plain(builder, target[k], grid.depth))
+        if (plan_is_plain(builder->plan, target[k], grid.depth))
             target[0] = target[k];
     if (target[0].place == PLACE_CONSTANT) {
         target[0] = (struct operand){PLACE_BUFFER, append_buffer(builder, grid)};
@@ -483,65 +466,7 @@ static void count_uses(struct builder *builder)
         builder->uses[plane] += is_output(program, plane);
 }
 
-// ---- buffers that are never alive together share memory ----
-
-static int last_read(const struct plan *plan, int buffer)
-{
-    int last = -1;
-    for (int k = 0; k < plan->passes; k++)
-        for (int s = 0; s < plan->pass[k].sources; s++)
-            if (plan->pass[k].source[s].place == PLACE_BUFFER &&
-                plan->pass[k].source[s].index == buffer)
-                last = k;
-    return last;
-}
-
-static void rename_buffers(struct plan *plan, const int *name)
-{
-    for (int k = 0; k < plan->passes; k++) {
-        struct plan_pass *pass = &plan->pass[k];
-        for (int s = 0; s < pass->sources; s++)
-            if (pass->source[s].place == PLACE_BUFFER)
-                pass->source[s].index = name[pass->source[s].index];
-        for (int t = 0; t < pass->targets; t++)
-            if (pass->target[t].place == PLACE_BUFFER)
-                pass->target[t].index = name[pass->target[t].index];
-    }
-}
-
-static void share_buffers(struct builder *builder)
-{
-    struct plan *plan = builder->plan;
-    size_t count = (size_t)plan->buffers;
-    int *name = plan_alloc(builder, (count + 1) * sizeof *name);
-    int *busy_until = plan_alloc(builder, (count + 1) * sizeof *busy_until);
-    struct plan_buffer *kept = plan_alloc(builder, (count + 1) * sizeof *kept);
-    int keeps = 0;
-    if (builder->status)
-        return;
-    for (int k = 0; k < plan->passes; k++) {
-        if (!plan->pass[k].targets || plan->pass[k].target[0].place != PLACE_BUFFER)
-            continue;
-        int buffer = plan->pass[k].target[0].index, slot = 0;
-        struct program_plane grid = plan->buffer[buffer].grid;
-        while (slot < keeps && (busy_until[slot] >= k || kept[slot].grid.shift_x != grid.shift_x ||
-                                kept[slot].grid.shift_y != grid.shift_y ||
-                                (kept[slot].grid.depth > 8) != (grid.depth > 8)))
-            slot++;
-        if (slot == keeps)
-            kept[keeps++] = plan->buffer[buffer];
-        if (grid.depth > kept[slot].grid.depth)
-            kept[slot].grid.depth = grid.depth;
-        busy_until[slot] = last_read(plan, buffer);
-        name[buffer] = slot;
-    }
-    rename_buffers(plan, name);
-    if (keeps)
-        memcpy(plan->buffer, kept, (size_t)keeps * sizeof *kept);
-    plan->buffers = keeps;
-}
-
-// ---- the whole ----
+// ---- the plan ----
 
 static void note_reads(struct plan *plan)
 {
@@ -572,7 +497,7 @@ enum status plan_create(const struct program *program, struct plan_limits limits
             make_analysis(&builder, k);
     }
     if (!builder.status)
-        share_buffers(&builder);
+        builder.status = plan_share_buffers(*plan);
     if (builder.status)
         plan_destroy(plan);
     else
@@ -595,184 +520,22 @@ void plan_destroy(struct plan **plan)
     *plan = NULL;
 }
 
-// ---- text ----
+// ---- operands ----
 
-static size_t operand_bytes(const struct plan *plan, struct operand operand,
-                            struct program_plane grid, int width, int height)
-{
-    size_t samples =
-        (size_t)subsampled(width, grid.shift_x) * (size_t)subsampled(height, grid.shift_y);
-    switch (operand.place) {
-    case PLACE_INPUT:
-        return samples * (size_t)plan->program->input.component[operand.index].bytes;
-    case PLACE_OUTPUT:
-        return samples * (size_t)output_component(plan->program, operand.index)->bytes;
-    case PLACE_BUFFER:
-        return samples * (grid.depth > 8 ? 2 : 1);
-    case PLACE_CONSTANT:
-        return 0;
-    }
-    return 0;
-}
-
-size_t plan_pass_bytes(const struct plan *plan, const struct plan_pass *pass, int width, int height)
-{
-    size_t bytes = 0;
-    for (int s = 0; s < pass->sources; s++)
-        bytes += operand_bytes(plan, pass->source[s], pass->source_grid[s], width, height);
-    for (int t = 0; t < pass->targets; t++)
-        bytes += operand_bytes(plan, pass->target[t], pass->grid, width, height);
-    return bytes;
-}
-
-static const char *component_name(const struct format *format, int c)
-{
-    static const char *const names[][4] = {
-        [MODEL_GRAY] = {"Y", "", "", "A"},
-        [MODEL_YUV] = {"Y", "Cb", "Cr", "A"},
-        [MODEL_RGB] = {"R", "G", "B", "A"},
-    };
-    return c == COMPONENT_ALPHA && !format->alpha ? "filler" : names[format->model][c];
-}
-
-static const char *picture_name(int n, char *name, size_t size)
-{
-    if (n)
-        snprintf(name, size, "tee %d", n);
-    else
-        snprintf(name, size, "output");
-    return name;
-}
-
-static void print_output(const struct plan *plan, int index, FILE *to)
-{
-    char name[16];
-    int n = index / FORMAT_COMPONENTS;
-    fprintf(to, "%s %s", picture_name(n, name, sizeof name),
-            component_name(program_format(plan->program, n), index % FORMAT_COMPONENTS));
-}
-
-static void print_operand(const struct plan *plan, struct operand operand, FILE *to)
+const struct component *plan_component(const struct plan *plan, struct operand operand)
 {
     if (operand.place == PLACE_INPUT)
-        fprintf(to, "input %s", component_name(&plan->program->input, operand.index));
-    else if (operand.place == PLACE_OUTPUT)
-        print_output(plan, operand.index, to);
-    else if (operand.place == PLACE_BUFFER)
-        fprintf(to, "buffer %d", operand.index);
-    else
-        fprintf(to, "constant %d", operand.index);
+        return &plan->program->input.component[operand.index];
+    if (operand.place == PLACE_OUTPUT)
+        return &program_format(plan->program, operand.index / FORMAT_COMPONENTS)
+                    ->component[operand.index % FORMAT_COMPONENTS];
+    return NULL;
 }
 
-static void print_convolve(const struct plan *plan, const struct plan_step *step, FILE *to)
+bool plan_is_plain(const struct plan *plan, struct operand operand, int depth)
 {
-    struct transform_size size = plan->transform_size;
-    const struct op_convolve *f = &step->stencil->convolve;
-    int products = op_convolve_products(f);
-    if (step->transform) {
-        fprintf(to,
-                " by Fourier transforms of up to %dx%d instead of %d products, exact: errors stay "
-                "below %.2g of a sum's last bit",
-                op_convolve_transform_side(f->width, size),
-                op_convolve_transform_side(f->height, size), products,
-                op_convolve_transform_error(f, size, step->depth_in));
-        return;
-    }
-    if (f->rank)
-        fprintf(to, " of rank %d: %d instead of %d products", f->rank, products,
-                f->width * f->height);
-    else
-        fprintf(to, ": %d products", products);
-    if (f->why)
-        fprintf(to, ", %s", f->why);
-}
-
-static void print_stencil(const struct plan *plan, const struct plan_step *step, FILE *to)
-{
-    const struct op *op = step->stencil;
-    bool convolve = op->kind == OP_CONVOLVE;
-    fprintf(to, "%s %dx%d", op_name(op), convolve ? op->convolve.width : 2 * op_radius_x(op) + 1,
-            convolve ? op->convolve.height : 2 * op_radius_y(op) + 1);
-    if (op->kind == OP_SEPARABLE) {
-        const struct op_separable *f = &op->separable;
-        fprintf(to, " (%d + %d taps of %d bits", 2 * f->radius_y + 1, 2 * f->radius_x + 1, f->bits);
-        if (f->decimate_x || f->decimate_y)
-            fprintf(to, ", on every %dth column and %dth row", 1 << f->decimate_x,
-                    1 << f->decimate_y);
-        fprintf(to, ")");
-    }
-    if (op->kind == OP_CONVOLVE)
-        print_convolve(plan, step, to);
-    fprintf(to, ", border %s", border_name(op->border));
-}
-
-static void print_table(const struct plan_step *step, FILE *to)
-{
-    fprintf(to, "table of");
-    for (int k = 0; k < step->folded_count; k++)
-        fprintf(to, "%s %s", k ? "," : "",
-                step->folded[k]->stage ? step->folded[k]->stage : op_name(step->folded[k]));
-    if (step->depth_in != step->depth_out)
-        fprintf(to, ", %d to %d bits", step->depth_in, step->depth_out);
-}
-
-static void print_pass(const struct plan *plan, const struct plan_pass *pass, int number, int width,
-                       int height, FILE *to)
-{
-    fprintf(to, "pass %d: ", number);
-    for (int s = 0; s < pass->sources; s++) {
-        fprintf(to, "%s", s ? " + " : "");
-        print_operand(plan, pass->source[s], to);
-    }
-    fprintf(to, " -> ");
-    for (int t = 0; t < pass->targets; t++) {
-        fprintf(to, "%s", t ? ", " : "");
-        print_operand(plan, pass->target[t], to);
-    }
-    if (pass->analysis >= 0)
-        fprintf(to, "%sanalysis %d", pass->targets ? ", " : "", pass->analysis);
-    fprintf(to, "  %dx%d, %d bits, halo %dx%d, %zu bytes\n", subsampled(width, pass->grid.shift_x),
-            subsampled(height, pass->grid.shift_y), pass->grid.depth, pass->halo_x, pass->halo_y,
-            plan_pass_bytes(plan, pass, width, height));
-    if (pass->whole)
-        fprintf(to, "    %s of the whole picture, %zu bytes of analysis\n", op_name(pass->whole),
-                op_analysis_bytes(pass->whole, subsampled(width, pass->grid.shift_x),
-                                  subsampled(height, pass->grid.shift_y)));
-    if (pass->mix)
-        fprintf(to, "    convert: mix of %d component%s\n", pass->sources,
-                pass->sources == 1 ? "" : "s");
-    for (int k = 0; k < pass->steps; k++) {
-        fprintf(to, "    ");
-        if (pass->step[k].stencil)
-            print_stencil(plan, &pass->step[k], to);
-        else
-            print_table(&pass->step[k], to);
-        fprintf(to, "\n");
-    }
-}
-
-static void print_origins(const struct plan *plan, int n, FILE *to)
-{
-    char name[16];
-    picture_name(n, name, sizeof name);
-    for (int p = 0; p < program_format(plan->program, n)->planes; p++) {
-        const struct plan_plane *plane = &plan->picture[n].plane[p];
-        if (plane->origin == PLANE_REFERENCE)
-            fprintf(to, "%s plane %d: plane %d of the input, untouched\n", name, p, plane->source);
-        else if (plane->origin == PLANE_CONSTANT)
-            fprintf(to, "%s plane %d: constant, filled once\n", name, p);
-    }
-}
-
-void plan_print(const struct plan *plan, int width, int height, FILE *to)
-{
-    size_t bytes = 0;
-    for (int k = 0; k < plan->passes; k++) {
-        print_pass(plan, &plan->pass[k], k + 1, width, height, to);
-        bytes += plan_pass_bytes(plan, &plan->pass[k], width, height);
-    }
-    for (int n = 0; n < program_pictures(plan->program); n++)
-        print_origins(plan, n, to);
-    fprintf(to, "%d pass%s, %d buffer%s, %zu bytes moved a frame\n", plan->passes,
-            plan->passes == 1 ? "" : "es", plan->buffers, plan->buffers == 1 ? "" : "s", bytes);
+    const struct component *at = plan_component(plan, operand);
+    if (operand.place == PLACE_BUFFER)
+        return (plan->buffer[operand.index].grid.depth > 8) == (depth > 8);
+    return at && component_is_plain(at, depth);
 }

@@ -3,7 +3,7 @@
 // A pass makes one plane. It reads each source once and writes the result once: gather the samples
 // of a component from the input's storage (or mix several), apply its steps, scatter the result
 // into the output's storage. A step is a table, into which a run of pointwise operations folds, or
-// a stencil. An operation on the whole picture is a pass by itself, from plain samples in memory to
+// a stencil. An operation on the full frame is a pass by itself, from plain samples in memory to
 // such, or to nowhere where nothing but its analysis is wanted. Planes that no operation touches
 // are no pass at all: the output refers to the input's.
 //
@@ -113,6 +113,13 @@ static inline bool plan_writes(const struct plan *plan, int n, int p, bool sourc
     enum plane_origin origin = plan->picture[n].plane[p].origin;
     return origin == PLANE_COMPUTED || (origin == PLANE_REFERENCE && source_on_device);
 }
+
+// The component of the input or of an output picture that an operand is; NULL: neither.
+const struct component *plan_component(const struct plan *plan, struct operand operand);
+
+// Whether an operand lies in memory as plain samples of this depth (component_is_plain()), so that
+// rows can be pointed at.
+bool plan_is_plain(const struct plan *plan, struct operand operand, int depth);
 
 // Bytes that a pass reads from and writes to memory for a picture of this size, each sample once.
 size_t plan_pass_bytes(const struct plan *plan, const struct plan_pass *pass, int width,

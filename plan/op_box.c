@@ -1,0 +1,10 @@
+// The mean over a box.
+#include "plan/op_info.h"
+
+static struct op_reach reach(const struct op *op)
+{
+    const struct op_box *f = &op->box;
+    return (struct op_reach){f->radius_x, f->radius_x, f->radius_y, f->radius_y};
+}
+
+const struct op_info op_box_info = {.name = "box", .family = OP_FAMILY_STENCIL, .reach = reach};

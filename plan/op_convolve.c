@@ -1,0 +1,95 @@
+// Two-dimensional convolutions: how large sums become, and when Fourier transforms make them.
+#include "plan/op_info.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "plan/plan.h"
+
+static struct op_reach reach(const struct op *op)
+{
+    const struct op_convolve *f = &op->convolve;
+    return (struct op_reach){.left = f->origin_x,
+                             .right = f->width - 1 - f->origin_x,
+                             .above = f->origin_y,
+                             .below = f->height - 1 - f->origin_y};
+}
+
+static int64_t sum_of_sizes(const int32_t *weight, int count)
+{
+    int64_t sum = 0;
+    for (int k = 0; k < count; k++)
+        sum += llabs((long long)weight[k]);
+    return sum;
+}
+
+int64_t op_convolve_max(const struct op_convolve *op, int depth)
+{
+    int64_t sum = 0;
+    if (!op->rank)
+        sum = sum_of_sizes(op->weight, op->width * op->height);
+    for (int r = 0; r < op->rank; r++)
+        sum += sum_of_sizes(op->line_x[r], op->width) * sum_of_sizes(op->line_y[r], op->height);
+    return sum * ((1 << depth) - 1) + llabs(op->offset);
+}
+
+int op_convolve_products(const struct op_convolve *op)
+{
+    return op->rank ? op->rank * (op->width + op->height) : op->width * op->height;
+}
+
+int op_convolve_transform_side(int side, struct transform_size size)
+{
+    int power = 64;
+    while (power < size.times * side && (power < size.most || power < 2 * side))
+        power *= 2;
+    return power;
+}
+
+double op_convolve_transform_error(const struct op_convolve *op, struct transform_size size,
+                                   int depth)
+{
+    double samples = (double)op_convolve_transform_side(op->width, size) *
+                     op_convolve_transform_side(op->height, size);
+    double n = log2(samples), e = ldexp(1, -53), squares = 0;
+    for (int k = 0; k < op->width * op->height; k++)
+        squares += (double)op->weight[k] * op->weight[k];
+    double each = expm1(6 * n * log1p(e) + (3 * n + 1) * log1p(e * sqrt(5)));
+    return ldexp(1, depth - 1) * sqrt(samples) * sqrt(squares) * each;
+}
+
+static bool transforms(const struct op *op, const struct plan_limits *limits, int depth)
+{
+    const struct op_convolve *f = &op->convolve;
+    return limits->transform && !f->rank && op_convolve_products(f) >= limits->transform &&
+           op_convolve_transform_error(f, limits->transform_size, depth) < 0.45;
+}
+
+static void print(const struct plan *plan, const struct plan_step *step, FILE *to)
+{
+    struct transform_size size = plan->transform_size;
+    const struct op_convolve *f = &step->stencil->convolve;
+    int products = op_convolve_products(f);
+    if (step->transform) {
+        fprintf(to,
+                " by Fourier transforms of up to %dx%d instead of %d products, exact: errors stay "
+                "below %.2g of a sum's last bit",
+                op_convolve_transform_side(f->width, size),
+                op_convolve_transform_side(f->height, size), products,
+                op_convolve_transform_error(f, size, step->depth_in));
+        return;
+    }
+    if (f->rank)
+        fprintf(to, " of rank %d: %d instead of %d products", f->rank, products,
+                f->width * f->height);
+    else
+        fprintf(to, ": %d products", products);
+    if (f->why)
+        fprintf(to, ", %s", f->why);
+}
+
+const struct op_info op_convolve_info = {.name = "convolve",
+                                         .family = OP_FAMILY_STENCIL,
+                                         .reach = reach,
+                                         .transforms = transforms,
+                                         .print = print};
