@@ -1,7 +1,7 @@
 // The CPU backend: worker threads that make passes by bands of rows.
 //
 // Each executor has its own workers. A frame is a sequence of phases (each pass, or those of an
-// operation on the whole picture, for each field); a phase is done when all its bands are, and the
+// operation on the full frame, for each field); a phase is done when all its bands are, and the
 // next begins. Workers take the oldest frame with
 // a band left, so that frames finish in the order they came.
 #define _GNU_SOURCE
@@ -16,7 +16,7 @@
 #include "cpu/host.h"
 #include "cpu/rows.h"
 #include "cpu/stream.h"
-#include "cpu/whole.h"
+#include "cpu/full_frame.h"
 
 // Products of a convolution that cost as much as its transforms: on gray 1080p 470 with AVX-512, by
 // time, and 300 with AVX2, by instructions.
@@ -35,9 +35,9 @@ struct cpu_slot {
     struct work work;
     struct image target[MAX_PICTURES]; // of the work: all pictures
     uint8_t **buffer;                  // the plan's, of this slot
-    void **analysis;      // the program's, where an operation reads it; NULL: the frame's alone
-    struct whole **whole; // of each pass; NULL: none
-    long long ticket;     // the order of submission
+    void **analysis; // the program's, where an operation reads it; NULL: the frame's alone
+    struct full_frame **full_frame; // of each pass; NULL: none
+    long long ticket;               // the order of submission
     // ---- guarded by lock ----
     bool running;
     int phase;      // the one whose bands are being made
@@ -46,7 +46,7 @@ struct cpu_slot {
     struct work_span span;
 };
 
-// A phase of a frame: a pass, and which of its own if that is of an operation on the whole picture.
+// A phase of a frame: a pass, and which of its own if that is of an operation on the full frame.
 struct phase {
     int pass, step;
 };
@@ -82,7 +82,7 @@ static int phases(const struct cpu_executor *self, const struct cpu_slot *slot)
     return self->phases * (slot->work.fields ? 2 : 1);
 }
 
-// Where an operand of an operation on the whole picture begins, and how far apart its rows are.
+// Where an operand of an operation on the full frame begins, and how far apart its rows are.
 static uint8_t *operand_rows(const struct cpu_executor *self, const struct stream_memory *memory,
                              struct operand operand, ptrdiff_t *stride)
 {
@@ -104,12 +104,12 @@ static void *analysis_of(const struct cpu_slot *slot, int analysis)
     return wanted || analysis < 0 ? wanted : slot->analysis[analysis];
 }
 
-static void run_whole(const struct cpu_executor *self, const struct cpu_slot *slot,
-                      const struct stream_memory *memory, struct phase phase, int band)
+static void run_full_frame(const struct cpu_executor *self, const struct cpu_slot *slot,
+                           const struct stream_memory *memory, struct phase phase, int band)
 {
     const struct plan_pass *pass = &self->plan->pass[phase.pass];
-    struct whole_work work = {
-        .op = pass->whole,
+    struct full_frame_work work = {
+        .op = pass->full_frame,
         .width = subsampled(memory->source->width, pass->grid.shift_x),
         .height = subsampled(memory->source->height, pass->grid.shift_y),
         .depth = pass->load_depth,
@@ -120,8 +120,8 @@ static void run_whole(const struct cpu_executor *self, const struct cpu_slot *sl
     work.from = operand_rows(self, memory, pass->source[0], &work.from_stride);
     if (pass->targets)
         work.to = operand_rows(self, memory, pass->target[0], &work.to_stride);
-    struct whole *whole = slot->whole[phase.pass];
-    whole->run(whole, &work, phase.step, band, self->bands);
+    struct full_frame *full_frame = slot->full_frame[phase.pass];
+    full_frame->run(full_frame, &work, phase.step, band, self->bands);
 }
 
 static void run_band(const struct cpu_executor *self, const struct worker *worker,
@@ -137,8 +137,8 @@ static void run_band(const struct cpu_executor *self, const struct worker *worke
             field[n] = image_field(&slot->target[n], parity);
         memory.target = field;
     }
-    if (self->plan->pass[phase.pass].whole) {
-        run_whole(self, slot, &memory, phase, band);
+    if (self->plan->pass[phase.pass].full_frame) {
+        run_full_frame(self, slot, &memory, phase, band);
         return;
     }
     long long rows = subsampled(source.height, self->plan->pass[phase.pass].grid.shift_y);
@@ -231,8 +231,8 @@ static enum status wait(struct executor *executor, int number, struct work_times
     pthread_mutex_unlock(&self->lock);
     enum status status = STATUS_OK;
     for (int p = 0; p < self->plan->passes; p++)
-        if (slot->whole[p])
-            status = status_join(status, slot->whole[p]->status);
+        if (slot->full_frame[p])
+            status = status_join(status, slot->full_frame[p]->status);
     return status;
 }
 
@@ -244,11 +244,11 @@ static void finish_slot(const struct plan *plan, struct cpu_slot *slot)
         free(slot->buffer[b]);
     for (int k = 0; slot->analysis && k < plan->program->analyses; k++)
         free(slot->analysis[k]);
-    for (int p = 0; slot->whole && p < plan->passes; p++)
-        whole_destroy(&slot->whole[p]);
+    for (int p = 0; slot->full_frame && p < plan->passes; p++)
+        full_frame_destroy(&slot->full_frame[p]);
     free(slot->buffer);
     free(slot->analysis);
-    free(slot->whole);
+    free(slot->full_frame);
 }
 
 static void destroy(struct executor **executor)
@@ -310,27 +310,27 @@ static enum status init_analysis(struct cpu_executor *self, struct cpu_slot *slo
     return slot->analysis[analysis] ? STATUS_OK : STATUS_MEMORY;
 }
 
-// What the operations on the whole picture work in, and the analysis that others of them read.
-static enum status init_whole(struct cpu_executor *self, struct cpu_slot *slot, int width,
-                              int height)
+// What the operations on the full frame work in, and the analysis that others of them read.
+static enum status init_full_frame(struct cpu_executor *self, struct cpu_slot *slot, int width,
+                                   int height)
 {
     const struct plan *plan = self->plan;
-    slot->whole = calloc((size_t)plan->passes + 1, sizeof(struct whole *));
+    slot->full_frame = calloc((size_t)plan->passes + 1, sizeof(struct full_frame *));
     slot->analysis = calloc((size_t)plan->program->analyses + 1, sizeof(void *));
-    enum status status = slot->whole && slot->analysis ? STATUS_OK : STATUS_MEMORY;
+    enum status status = slot->full_frame && slot->analysis ? STATUS_OK : STATUS_MEMORY;
     for (int p = 0; p < plan->passes && !status; p++) {
         const struct plan_pass *pass = &plan->pass[p];
-        if (!pass->whole)
+        if (!pass->full_frame)
             continue;
-        struct whole_request request = {.op = pass->whole,
-                                        .width = subsampled(width, pass->grid.shift_x),
-                                        .height = subsampled(height, pass->grid.shift_y),
-                                        .depth = pass->load_depth,
-                                        .bands = self->bands,
-                                        .rows = self->backend->rows};
-        status = whole_create(&request, &slot->whole[p]);
+        struct full_frame_request request = {.op = pass->full_frame,
+                                             .width = subsampled(width, pass->grid.shift_x),
+                                             .height = subsampled(height, pass->grid.shift_y),
+                                             .depth = pass->load_depth,
+                                             .bands = self->bands,
+                                             .rows = self->backend->rows};
+        status = full_frame_create(&request, &slot->full_frame[p]);
         if (!status)
-            self->base.memory += slot->whole[p]->memory;
+            self->base.memory += slot->full_frame[p]->memory;
         if (!status && pass->reads >= 0 && !slot->analysis[pass->reads])
             status = init_analysis(self, slot, pass->reads, width, height);
     }
@@ -340,15 +340,15 @@ static enum status init_whole(struct cpu_executor *self, struct cpu_slot *slot, 
 // Phases are the same in every slot.
 static enum status list_phases(struct cpu_executor *self)
 {
-    struct whole *const *whole = self->slot[0].whole;
+    struct full_frame *const *full_frame = self->slot[0].full_frame;
     int count = 0;
     for (int p = 0; p < self->plan->passes; p++)
-        count += whole[p] ? whole[p]->phases : 1;
+        count += full_frame[p] ? full_frame[p]->phases : 1;
     self->phase = calloc((size_t)count + 1, sizeof *self->phase);
     if (!self->phase)
         return STATUS_MEMORY;
     for (int p = 0; p < self->plan->passes; p++)
-        for (int step = 0; step < (whole[p] ? whole[p]->phases : 1); step++)
+        for (int step = 0; step < (full_frame[p] ? full_frame[p]->phases : 1); step++)
             self->phase[self->phases++] = (struct phase){p, step};
     return STATUS_OK;
 }
@@ -360,7 +360,7 @@ static enum status start_worker(struct cpu_executor *self, struct worker *worker
     if (!worker->stream)
         return STATUS_MEMORY;
     for (int p = 0; p < self->plan->passes; p++) {
-        if (self->plan->pass[p].whole)
+        if (self->plan->pass[p].full_frame)
             continue;
         enum status status = stream_create(self->plan, &self->plan->pass[p], width,
                                            self->backend->rows, &worker->stream[p]);
@@ -380,7 +380,7 @@ static enum status init_slot(struct cpu_executor *self, struct cpu_slot *slot, i
                              int height)
 {
     enum status status = init_buffers(self, slot, width, height);
-    return status ? status : init_whole(self, slot, width, height);
+    return status ? status : init_full_frame(self, slot, width, height);
 }
 
 // An executor whose slots hold nothing yet, and whose workers do not run.

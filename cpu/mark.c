@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "base/minmax.h"
-#include "cpu/whole.h"
+#include "cpu/full_frame.h"
 
-static void draw_row(const struct whole_work *work, struct match_box box, int line, int value,
+static void draw_row(const struct full_frame_work *work, struct match_box box, int line, int value,
                      int y)
 {
     const struct op_mark *f = &work->op->mark;
@@ -21,7 +21,7 @@ static void draw_row(const struct whole_work *work, struct match_box box, int li
     }
 }
 
-static void draw_frame(const struct whole_work *work, const struct op_found *found, int line,
+static void draw_frame(const struct full_frame_work *work, const struct op_found *found, int line,
                        int top, int bottom)
 {
     const struct op_mark *f = &work->op->mark;
@@ -34,30 +34,31 @@ static void draw_frame(const struct whole_work *work, const struct op_found *fou
 }
 
 // The best is drawn last, on top.
-static void run(struct whole *whole, const struct whole_work *work, int phase, int band, int bands)
+static void run(struct full_frame *full_frame, const struct full_frame_work *work, int phase,
+                int band, int bands)
 {
-    (void)whole, (void)phase;
+    (void)full_frame, (void)phase;
     const struct op_matches *matches = work->reads;
-    int top = whole_band_row(work->height, band, bands);
-    int bottom = whole_band_row(work->height, band + 1, bands);
+    int top = full_frame_band_row(work->height, band, bands);
+    int bottom = full_frame_band_row(work->height, band + 1, bands);
     for (int y = top; y < bottom; y++)
-        whole_copy_row(work, y);
+        full_frame_copy_row(work, y);
     for (int k = matches->count - 1; k >= 0; k--)
         draw_frame(work, &matches->found[k], matches->line, top, bottom);
 }
 
-static void destroy(struct whole **whole)
+static void destroy(struct full_frame **full_frame)
 {
-    free(*whole);
-    *whole = NULL;
+    free(*full_frame);
+    *full_frame = NULL;
 }
 
-enum status mark_create(const struct whole_request *request, struct whole **whole)
+enum status mark_create(const struct full_frame_request *request, struct full_frame **full_frame)
 {
     (void)request;
-    *whole = calloc(1, sizeof **whole);
-    if (!*whole)
+    *full_frame = calloc(1, sizeof **full_frame);
+    if (!*full_frame)
         return STATUS_MEMORY;
-    **whole = (struct whole){1, run, destroy};
+    **full_frame = (struct full_frame){1, run, destroy};
     return STATUS_OK;
 }

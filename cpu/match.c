@@ -6,7 +6,7 @@
 
 #include "base/minmax.h"
 #include "cpu/fft.h"
-#include "cpu/whole.h"
+#include "cpu/full_frame.h"
 
 // What is summed over the window: the samples times the template's; where it has a mask, also the
 // samples, and their squares, that count. Squares are 256 high + low, which takes two sums of
@@ -62,8 +62,8 @@ struct band {
 
 enum { SCORE, FIND, PHASES };
 
-struct match_whole {
-    struct whole base;
+struct match_full_frame {
+    struct full_frame base;
     const struct op_match *op;
     const struct row_kernels *rows;
     int width, height, bands;
@@ -96,18 +96,19 @@ static enum status list_add(struct list *list, struct match_place place)
 
 // ---- the rows of a picture ----
 
-static const uint8_t *row_of(const struct whole_work *work, int y)
+static const uint8_t *row_of(const struct full_frame_work *work, int y)
 {
     return (const uint8_t *)work->from + y * work->from_stride;
 }
 
 // The picture's rows [first, end) that hold the windows whose middle lies in a band of rows.
-static void band_places(const struct match_whole *self, const struct pattern *pattern, int band,
-                        int *first, int *end)
+static void band_places(const struct match_full_frame *self, const struct pattern *pattern,
+                        int band, int *first, int *end)
 {
     int middle = pattern->template->height / 2;
-    *first = max_int(whole_band_row(self->height, band, self->bands) - middle, 0);
-    *end = min_int(whole_band_row(self->height, band + 1, self->bands) - middle, pattern->rows);
+    *first = max_int(full_frame_band_row(self->height, band, self->bands) - middle, 0);
+    *end =
+        min_int(full_frame_band_row(self->height, band + 1, self->bands) - middle, pattern->rows);
     if (band == self->bands - 1)
         *end = pattern->rows;
 }
@@ -120,7 +121,7 @@ static void load_squares(const uint8_t *from, uint8_t *high, uint8_t *low, int w
     }
 }
 
-static void load_row(const struct match_whole *self, struct band *band, const uint8_t *from,
+static void load_row(const struct match_full_frame *self, struct band *band, const uint8_t *from,
                      int row)
 {
     uint8_t *at[PARTS];
@@ -135,7 +136,8 @@ static void load_row(const struct match_whole *self, struct band *band, const ui
     self->rows->match_load(low, at[PART_LOW], self->width);
 }
 
-static void load_rows(const struct match_whole *self, const struct whole_work *work, int number)
+static void load_rows(const struct match_full_frame *self, const struct full_frame_work *work,
+                      int number)
 {
     struct band *band = &self->band[number];
     int first = self->height, end = 0;
@@ -155,7 +157,7 @@ static void load_rows(const struct match_whole *self, const struct whole_work *w
 // ---- sums of products ----
 
 // MATCH_ROWS rows of places from y on, of one slab.
-static void slab_products(const struct match_whole *self, struct band *band,
+static void slab_products(const struct match_full_frame *self, struct band *band,
                           const struct pattern *pattern, enum sum sum, enum part part, int slab,
                           int y)
 {
@@ -172,7 +174,7 @@ static void slab_products(const struct match_whole *self, struct band *band,
 }
 
 // Add `factor` times what slabs give to rows of sums.
-static void add_slabs(const struct match_whole *self, struct band *band,
+static void add_slabs(const struct match_full_frame *self, struct band *band,
                       const struct pattern *pattern, enum sum sum, enum part part, double factor,
                       int y)
 {
@@ -187,7 +189,7 @@ static void add_slabs(const struct match_whole *self, struct band *band,
     }
 }
 
-static void sum_slabs(const struct match_whole *self, struct band *band,
+static void sum_slabs(const struct match_full_frame *self, struct band *band,
                       const struct pattern *pattern, enum sum sum, int y)
 {
     memset(band->sums[sum], 0, MATCH_ROWS * self->sums_stride * sizeof *band->sums[sum]);
@@ -200,7 +202,7 @@ static void sum_slabs(const struct match_whole *self, struct band *band,
 }
 
 // One tile of samples, or of their squares, zeros beyond the picture.
-static void fill_tile(const struct match_whole *self, const struct whole_work *work,
+static void fill_tile(const struct match_full_frame *self, const struct full_frame_work *work,
                       struct fft *fft, bool squares, int x, int y)
 {
     int columns = fft_sample_columns(fft), inside = min_int(columns, self->width - x);
@@ -215,7 +217,7 @@ static void fill_tile(const struct match_whole *self, const struct whole_work *w
 }
 
 // As many rows of sums as a tile gives, tile by tile.
-static void sum_tiles(const struct match_whole *self, const struct whole_work *work,
+static void sum_tiles(const struct match_full_frame *self, const struct full_frame_work *work,
                       struct band *band, int number, enum sum sum, int y)
 {
     struct fft *fft = band->fft[number * SUMS + (int)sum];
@@ -231,13 +233,13 @@ static void sum_tiles(const struct match_whole *self, const struct whole_work *w
 }
 
 // How many rows of places are made together.
-static int rows_together(const struct match_whole *self, const struct band *band, int number)
+static int rows_together(const struct match_full_frame *self, const struct band *band, int number)
 {
     const struct pattern *pattern = &self->pattern[number];
     return pattern->transforms ? fft_rows(band->fft[number * SUMS]) : MATCH_ROWS;
 }
 
-static void make_sums(const struct match_whole *self, const struct whole_work *work,
+static void make_sums(const struct match_full_frame *self, const struct full_frame_work *work,
                       struct band *band, int number, int y)
 {
     const struct pattern *pattern = &self->pattern[number];
@@ -256,7 +258,7 @@ static void make_sums(const struct match_whole *self, const struct whole_work *w
 // ---- scores ----
 
 // Sums down the columns for the window that begins at row y, from those of the row before.
-static void slide_columns(const struct match_whole *self, const struct whole_work *work,
+static void slide_columns(const struct match_full_frame *self, const struct full_frame_work *work,
                           struct band *band, const struct op_template *t, int y, bool first)
 {
     if (first) {
@@ -271,7 +273,7 @@ static void slide_columns(const struct match_whole *self, const struct whole_wor
                             band->column[1], self->width);
 }
 
-static float score_narrow(const struct match_whole *self, struct band *band,
+static float score_narrow(const struct match_full_frame *self, struct band *band,
                           const struct pattern *pattern, int row)
 {
     const struct op_template *t = pattern->template;
@@ -286,7 +288,7 @@ static float score_narrow(const struct match_whole *self, struct band *band,
 }
 
 // Sums of more than 32 bits, and of templates with a mask.
-static float score_wide(const struct match_whole *self, struct band *band,
+static float score_wide(const struct match_full_frame *self, struct band *band,
                         const struct pattern *pattern, int row)
 {
     const struct op_template *t = pattern->template;
@@ -320,12 +322,12 @@ static float score_wide(const struct match_whole *self, struct band *band,
 }
 
 // Whether there is a map to draw.
-static bool draws(const struct whole_work *work)
+static bool draws(const struct full_frame_work *work)
 {
     return work->op->match.map && work->to;
 }
 
-static void draw_map(const struct whole_work *work, const struct pattern *pattern,
+static void draw_map(const struct full_frame_work *work, const struct pattern *pattern,
                      const float *scores, int y)
 {
     const struct op_template *t = pattern->template;
@@ -342,14 +344,14 @@ static void draw_map(const struct whole_work *work, const struct pattern *patter
     }
 }
 
-static void clear_map(const struct whole_work *work, int first, int end)
+static void clear_map(const struct full_frame_work *work, int first, int end)
 {
     size_t bytes = (size_t)work->width * (work->op->match.white < 256 ? 1 : 2);
     for (int y = first; y < end && draws(work); y++)
         memset((uint8_t *)work->to + y * work->to_stride, 0, bytes);
 }
 
-static void take_scores(const struct match_whole *self, const struct whole_work *work,
+static void take_scores(const struct match_full_frame *self, const struct full_frame_work *work,
                         struct band *band, int number, int y, float greatest)
 {
     const struct pattern *pattern = &self->pattern[number];
@@ -362,7 +364,7 @@ static void take_scores(const struct match_whole *self, const struct whole_work 
         draw_map(work, pattern, band->scores, y);
 }
 
-static void match_pattern(const struct match_whole *self, const struct whole_work *work,
+static void match_pattern(const struct match_full_frame *self, const struct full_frame_work *work,
                           int band_number, int number)
 {
     const struct pattern *pattern = &self->pattern[number];
@@ -381,11 +383,12 @@ static void match_pattern(const struct match_whole *self, const struct whole_wor
     }
 }
 
-static void score_band(struct match_whole *self, const struct whole_work *work, int number)
+static void score_band(struct match_full_frame *self, const struct full_frame_work *work,
+                       int number)
 {
     struct band *band = &self->band[number];
-    clear_map(work, whole_band_row(self->height, number, self->bands),
-              whole_band_row(self->height, number + 1, self->bands));
+    clear_map(work, full_frame_band_row(self->height, number, self->bands),
+              full_frame_band_row(self->height, number + 1, self->bands));
     band->status = STATUS_OK;
     load_rows(self, work, number);
     for (int k = 0; k < self->op->count; k++) {
@@ -423,8 +426,8 @@ static int find_column(const struct list *list, int first, int end, int x)
     return first;
 }
 
-static bool row_has_better(const struct match_whole *self, const struct op_template *t, int row,
-                           const struct match_place *own)
+static bool row_has_better(const struct match_full_frame *self, const struct op_template *t,
+                           int row, const struct match_place *own)
 {
     const struct list *list = &self->all;
     int end = self->row_first[row + 1];
@@ -436,7 +439,7 @@ static bool row_has_better(const struct match_whole *self, const struct op_templ
 }
 
 // Nearest rows first: most places that are not the greatest lie beside a greater one.
-static bool is_greatest(const struct match_whole *self, const struct pattern *pattern,
+static bool is_greatest(const struct match_full_frame *self, const struct pattern *pattern,
                         const struct match_place *own)
 {
     const struct op_template *t = pattern->template;
@@ -450,7 +453,7 @@ static bool is_greatest(const struct match_whole *self, const struct pattern *pa
 }
 
 // All candidates of a template, and where their rows begin.
-static enum status gather(struct match_whole *self, int number)
+static enum status gather(struct match_full_frame *self, int number)
 {
     enum status status = STATUS_OK;
     int rows = 0;
@@ -468,7 +471,7 @@ static enum status gather(struct match_whole *self, int number)
     return status;
 }
 
-static enum status find_best(struct match_whole *self)
+static enum status find_best(struct match_full_frame *self)
 {
     enum status status = STATUS_OK;
     self->best.count = 0;
@@ -484,7 +487,7 @@ static enum status find_best(struct match_whole *self)
 }
 
 // The score at a place, sample by sample.
-static float score_at(const struct whole_work *work, const struct op_template *t, int x, int y)
+static float score_at(const struct full_frame_work *work, const struct op_template *t, int x, int y)
 {
     int64_t products = 0, samples = 0, squares = 0;
     for (int j = 0; j < t->height; j++) {
@@ -501,8 +504,8 @@ static float score_at(const struct whole_work *work, const struct op_template *t
     return match_score(t->count, t->sum, t->norm, products, samples, squares);
 }
 
-static struct op_found refined(const struct match_whole *self, const struct whole_work *work,
-                               const struct match_place *place)
+static struct op_found refined(const struct match_full_frame *self,
+                               const struct full_frame_work *work, const struct match_place *place)
 {
     const struct pattern *pattern = &self->pattern[place->number];
     const struct op_template *t = pattern->template;
@@ -515,7 +518,7 @@ static struct op_found refined(const struct match_whole *self, const struct whol
     return (struct op_found){(float)(x + right), (float)(y + down), place->score, place->number};
 }
 
-static void find_matches(struct match_whole *self, const struct whole_work *work)
+static void find_matches(struct match_full_frame *self, const struct full_frame_work *work)
 {
     struct op_matches *matches = work->analysis;
     enum status status = STATUS_OK;
@@ -534,9 +537,10 @@ static void find_matches(struct match_whole *self, const struct whole_work *work
         matches->found[k] = refined(self, work, &self->best.place[k]);
 }
 
-static void run(struct whole *whole, const struct whole_work *work, int phase, int band, int bands)
+static void run(struct full_frame *full_frame, const struct full_frame_work *work, int phase,
+                int band, int bands)
 {
-    struct match_whole *self = (struct match_whole *)whole;
+    struct match_full_frame *self = (struct match_full_frame *)full_frame;
     (void)bands;
     if (phase == SCORE)
         score_band(self, work, band);
@@ -582,7 +586,7 @@ static enum status init_weights(const struct op_template *t, enum sum sum, struc
     return how->weight ? STATUS_OK : STATUS_MEMORY;
 }
 
-static enum status init_pattern(const struct match_whole *self, const struct op_template *t,
+static enum status init_pattern(const struct match_full_frame *self, const struct op_template *t,
                                 struct pattern *pattern)
 {
     int group = self->rows->match_group, products = t->width * t->height;
@@ -609,7 +613,7 @@ struct needs {
     bool direct, squares, sums;
 };
 
-static struct needs needs_of(const struct match_whole *self)
+static struct needs needs_of(const struct match_full_frame *self)
 {
     struct needs needs = {.together = MATCH_ROWS};
     for (int k = 0; k < self->op->count; k++) {
@@ -624,14 +628,14 @@ static struct needs needs_of(const struct match_whole *self)
     return needs;
 }
 
-static bool give(struct match_whole *self, void **memory, size_t bytes)
+static bool give(struct match_full_frame *self, void **memory, size_t bytes)
 {
     *memory = calloc(1, bytes + 64);
     self->base.memory += bytes;
     return *memory != NULL;
 }
 
-static bool give_sums(struct match_whole *self, struct band *band, const struct needs *needs)
+static bool give_sums(struct match_full_frame *self, struct band *band, const struct needs *needs)
 {
     bool given = true;
     size_t bytes = (size_t)self->sums_rows * self->sums_stride * sizeof(double);
@@ -640,7 +644,7 @@ static bool give_sums(struct match_whole *self, struct band *band, const struct 
     return given;
 }
 
-static bool give_rows(struct match_whole *self, struct band *band, const struct needs *needs)
+static bool give_rows(struct match_full_frame *self, struct band *band, const struct needs *needs)
 {
     size_t columns = (size_t)self->width + MATCH_MARGIN;
     bool given =
@@ -657,7 +661,7 @@ static bool give_rows(struct match_whole *self, struct band *band, const struct 
 }
 
 // The transforms of a band; the rows that they make together count in sums_rows.
-static enum status init_transforms(struct match_whole *self, struct band *band)
+static enum status init_transforms(struct match_full_frame *self, struct band *band)
 {
     enum status status = STATUS_OK;
     for (int k = 0; k < self->op->count; k++) {
@@ -677,7 +681,8 @@ static enum status init_transforms(struct match_whole *self, struct band *band)
     return status;
 }
 
-static enum status init_band(struct match_whole *self, struct band *band, const struct needs *needs)
+static enum status init_band(struct match_full_frame *self, struct band *band,
+                             const struct needs *needs)
 {
     size_t count = (size_t)self->op->count;
     band->fft = calloc(count * SUMS, sizeof(struct fft *));
@@ -690,7 +695,7 @@ static enum status init_band(struct match_whole *self, struct band *band, const 
     return status;
 }
 
-static enum status init(struct match_whole *self)
+static enum status init(struct match_full_frame *self)
 {
     enum status status = STATUS_OK;
     for (int k = 0; k < self->op->count && !status; k++)
@@ -701,7 +706,7 @@ static enum status init(struct match_whole *self)
     return status;
 }
 
-static void finish_band(const struct match_whole *self, struct band *band)
+static void finish_band(const struct match_full_frame *self, struct band *band)
 {
     for (int p = 0; p < PARTS; p++)
         free(band->part[p]);
@@ -725,9 +730,9 @@ static void finish_band(const struct match_whole *self, struct band *band)
     free(band->list);
 }
 
-static void destroy(struct whole **whole)
+static void destroy(struct full_frame **full_frame)
 {
-    struct match_whole *old = (struct match_whole *)*whole;
+    struct match_full_frame *old = (struct match_full_frame *)*full_frame;
     for (int b = 0; b < old->bands && old->band; b++)
         finish_band(old, &old->band[b]);
     for (int k = 0; k < old->op->count && old->pattern; k++)
@@ -742,16 +747,16 @@ static void destroy(struct whole **whole)
     free(old->all.place);
     free(old->best.place);
     free(old);
-    *whole = NULL;
+    *full_frame = NULL;
 }
 
-enum status match_create(const struct whole_request *request, struct whole **whole)
+enum status match_create(const struct full_frame_request *request, struct full_frame **full_frame)
 {
     const struct op_match *op = &request->op->match;
-    struct match_whole *self = calloc(1, sizeof *self);
+    struct match_full_frame *self = calloc(1, sizeof *self);
     if (!self)
         return STATUS_MEMORY;
-    self->base = (struct whole){PHASES, run, destroy};
+    self->base = (struct full_frame){PHASES, run, destroy};
     self->op = op;
     self->rows = request->rows;
     self->width = request->width;
@@ -765,11 +770,11 @@ enum status match_create(const struct whole_request *request, struct whole **who
     self->band = calloc((size_t)self->bands, sizeof *self->band);
     self->zeros = calloc((size_t)self->width + 64, 1);
     self->row_first = calloc((size_t)self->height + 2, sizeof *self->row_first);
-    *whole = &self->base;
+    *full_frame = &self->base;
     enum status status = STATUS_MEMORY;
     if (self->pattern && self->band && self->zeros && self->row_first)
         status = init(self);
     if (status)
-        destroy(whole);
+        destroy(full_frame);
     return status;
 }

@@ -327,11 +327,11 @@ static void run_gradient(const struct op *op, const struct plane *from, struct p
 
 // ---- programs ----
 
-static enum status run_whole(const struct program *program, const struct op *op,
-                             struct plane *planes, void *const *analysis)
+static enum status run_full_frame(const struct program *program, const struct op *op,
+                                  struct plane *planes, void *const *analysis)
 {
     int own = program_analysis(program, (int)(op - program->op)), reads = op_reads_analysis(op);
-    struct scalar_whole work = {
+    struct scalar_full_frame work = {
         .op = op,
         .from = &planes[op->source[0]],
         .to = &planes[op->result],
@@ -380,7 +380,7 @@ static enum status run_op(const struct program *program, const struct op *op, st
         run_gradient(op, from, to);
         return STATUS_OK;
     default:
-        return run_whole(program, op, planes, analysis);
+        return run_full_frame(program, op, planes, analysis);
     }
 }
 

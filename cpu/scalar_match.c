@@ -117,7 +117,7 @@ static void add_matches(const struct op_match *f, int number, const struct score
         }
 }
 
-enum status match_scalar(const struct scalar_whole *work)
+enum status match_scalar(const struct scalar_full_frame *work)
 {
     const struct op_match *f = &work->op->match;
     struct op_matches *matches = work->analysis;
@@ -158,7 +158,7 @@ static int marked(const struct op_mark *f, const struct op_matches *matches, int
     return sample;
 }
 
-enum status mark_scalar(const struct scalar_whole *work)
+enum status mark_scalar(const struct scalar_full_frame *work)
 {
     for (int y = 0; y < work->to->height; y++)
         for (int x = 0; x < work->to->width; x++)

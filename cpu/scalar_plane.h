@@ -26,8 +26,8 @@ static inline int plane_extended(const struct plane *plane, const struct op *op,
     return x < 0 || y < 0 ? op->border_value : *plane_at(plane, x, y);
 }
 
-// An operation on the whole picture. `from` and `to` are of equal size and do not overlap.
-struct scalar_whole {
+// An operation on the full frame. `from` and `to` are of equal size and do not overlap.
+struct scalar_full_frame {
     const struct op *op;
     const struct plane *from;
     struct plane *to;
@@ -37,7 +37,7 @@ struct scalar_whole {
 };
 
 // The references of these operations. STATUS_MEMORY is the only failure.
-enum status statistics_scalar(const struct scalar_whole *work);
-enum status wavelet_scalar(const struct scalar_whole *work);
-enum status match_scalar(const struct scalar_whole *work);
-enum status mark_scalar(const struct scalar_whole *work);
+enum status statistics_scalar(const struct scalar_full_frame *work);
+enum status wavelet_scalar(const struct scalar_full_frame *work);
+enum status match_scalar(const struct scalar_full_frame *work);
+enum status mark_scalar(const struct scalar_full_frame *work);

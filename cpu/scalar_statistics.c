@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum status statistics_scalar(const struct scalar_whole *work)
+enum status statistics_scalar(const struct scalar_full_frame *work)
 {
     size_t samples = (size_t)work->from->width * (size_t)work->from->height;
     struct statistics *found = work->analysis;

@@ -1,13 +1,13 @@
 // OP_STATISTICS: each band counts its rows, then the counts are added.
-#include "cpu/whole.h"
+#include "cpu/full_frame.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { COUNT, ADD, PHASES };
 
-struct statistics_whole {
-    struct whole base;
+struct statistics_full_frame {
+    struct full_frame base;
     struct statistics *part; // of each band
 };
 
@@ -50,8 +50,8 @@ static inline void count_limited(const uint16_t *row, int width, int depth, uint
 }
 
 // Samples are limited in rows that have some above their depth: looking costs less.
-static void count_words(const struct whole_work *work, const uint16_t *row, struct counts *counts,
-                        struct statistics *part)
+static void count_words(const struct full_frame_work *work, const uint16_t *row,
+                        struct counts *counts, struct statistics *part)
 {
     uint16_t most = (uint16_t)max_sample(work->depth);
     if (work->rows->any_bit(row, (uint16_t)~most, work->width))
@@ -81,7 +81,8 @@ static void read_histogram(struct statistics *part)
     }
 }
 
-static void count_rows(const struct whole_work *work, int first, int last, struct statistics *part)
+static void count_rows(const struct full_frame_work *work, int first, int last,
+                       struct statistics *part)
 {
     struct counts counts = {0};
     for (int y = first; y < last; y++) {
@@ -96,13 +97,14 @@ static void count_rows(const struct whole_work *work, int first, int last, struc
         read_histogram(part);
 }
 
-static void make_band(struct statistics *part, const struct whole_work *work, int first, int last)
+static void make_band(struct statistics *part, const struct full_frame_work *work, int first,
+                      int last)
 {
     *part = (struct statistics){.low = UINT16_MAX};
     if (work->analysis)
         count_rows(work, first, last, part);
     for (int y = first; y < last && work->to; y++)
-        whole_copy_row(work, y);
+        full_frame_copy_row(work, y);
 }
 
 static void add(struct statistics *to, const struct statistics *part)
@@ -115,12 +117,13 @@ static void add(struct statistics *to, const struct statistics *part)
         to->bin[k] += part->bin[k];
 }
 
-static void run(struct whole *whole, const struct whole_work *work, int phase, int band, int bands)
+static void run(struct full_frame *full_frame, const struct full_frame_work *work, int phase,
+                int band, int bands)
 {
-    struct statistics_whole *self = (struct statistics_whole *)whole;
+    struct statistics_full_frame *self = (struct statistics_full_frame *)full_frame;
     if (phase == COUNT) {
-        make_band(&self->part[band], work, whole_band_row(work->height, band, bands),
-                  whole_band_row(work->height, band + 1, bands));
+        make_band(&self->part[band], work, full_frame_band_row(work->height, band, bands),
+                  full_frame_band_row(work->height, band + 1, bands));
     } else if (band == 0 && work->analysis) {
         struct statistics all = self->part[0];
         for (int k = 1; k < bands; k++)
@@ -129,22 +132,23 @@ static void run(struct whole *whole, const struct whole_work *work, int phase, i
     }
 }
 
-static void destroy(struct whole **whole)
+static void destroy(struct full_frame **full_frame)
 {
-    free(((struct statistics_whole *)*whole)->part);
-    free(*whole);
-    *whole = NULL;
+    free(((struct statistics_full_frame *)*full_frame)->part);
+    free(*full_frame);
+    *full_frame = NULL;
 }
 
-enum status statistics_create(const struct whole_request *request, struct whole **whole)
+enum status statistics_create(const struct full_frame_request *request,
+                              struct full_frame **full_frame)
 {
-    struct statistics_whole *self = calloc(1, sizeof *self);
+    struct statistics_full_frame *self = calloc(1, sizeof *self);
     if (!self)
         return STATUS_MEMORY;
-    self->base = (struct whole){PHASES, run, destroy};
+    self->base = (struct full_frame){PHASES, run, destroy};
     self->part = calloc((size_t)request->bands, sizeof *self->part);
-    *whole = &self->base;
+    *full_frame = &self->base;
     if (!self->part)
-        destroy(whole);
-    return *whole ? STATUS_OK : STATUS_MEMORY;
+        destroy(full_frame);
+    return *full_frame ? STATUS_OK : STATUS_MEMORY;
 }

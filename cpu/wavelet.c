@@ -7,7 +7,7 @@
 //   energies
 //
 // The same comes of any number of bands.
-#include "cpu/whole.h"
+#include "cpu/full_frame.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ struct scratch {
 };
 
 struct wavelet {
-    struct whole base;
+    struct full_frame base;
     const struct op *op;
     const struct wavelet_kernels *kernels;
     struct wavelet_grid *grid;
@@ -114,9 +114,9 @@ static bool make_room(struct wavelet *self)
     return made;
 }
 
-static void destroy(struct whole **whole)
+static void destroy(struct full_frame **full_frame)
 {
-    struct wavelet *self = (struct wavelet *)*whole;
+    struct wavelet *self = (struct wavelet *)*full_frame;
     for (int k = 0; k < WAVELET_LEVELS; k++)
         free(self->cells[k].row);
     for (int k = 0; self->values && k < self->op->wavelet.scales; k++)
@@ -128,13 +128,13 @@ static void destroy(struct whole **whole)
     free(self->scratch);
     free(self->energy);
     free(self);
-    *whole = NULL;
+    *full_frame = NULL;
 }
 
 // ---- phases ----
 
 // The scales that somebody wants.
-static int scales(const struct wavelet *self, const struct whole_work *work)
+static int scales(const struct wavelet *self, const struct full_frame_work *work)
 {
     bool one = self->op->wavelet.show == WAVELET_ABS || self->op->wavelet.show == WAVELET_SIGNED;
     return one && !work->analysis ? 1 : self->op->wavelet.scales;
@@ -162,7 +162,7 @@ static int find_band(const struct wavelet *self, int *part)
     }
 }
 
-static int parts(const struct wavelet *self, const struct whole_work *work, int phase)
+static int parts(const struct wavelet *self, const struct full_frame_work *work, int phase)
 {
     const struct wavelet_grid *grid = self->grid;
     int count = 0;
@@ -197,7 +197,7 @@ static void extend_row(const struct wavelet_level *level, float *row)
     }
 }
 
-static void run_samples(const struct wavelet *self, const struct whole_work *work, int part)
+static void run_samples(const struct wavelet *self, const struct full_frame_work *work, int part)
 {
     const struct wavelet_level *level = &self->grid->level[0];
     for (int y = part * ROWS; y < (part + 1) * ROWS && y < level->y.cells; y++) {
@@ -297,8 +297,8 @@ static void show_row(const struct wavelet *self, const struct scratch *scratch, 
         memcpy(most, w, (size_t)self->grid->width * sizeof *w);
 }
 
-static void keep_row(const struct wavelet *self, const struct whole_work *work, int part, int k,
-                     int y, const float *w)
+static void keep_row(const struct wavelet *self, const struct full_frame_work *work, int part,
+                     int k, int y, const float *w)
 {
     const struct op_wavelet *op = &self->op->wavelet;
     size_t width = (size_t)self->grid->width, height = (size_t)self->grid->height;
@@ -312,7 +312,7 @@ static void keep_row(const struct wavelet *self, const struct whole_work *work, 
 }
 
 static void finish_row(const struct wavelet *self, const struct scratch *scratch,
-                       const struct whole_work *work, int row, int y)
+                       const struct full_frame_work *work, int row, int y)
 {
     const struct op_wavelet *op = &self->op->wavelet;
     float *most = scratch->most + row * scratch->stride, gain = (float)op->gain;
@@ -329,7 +329,7 @@ static void finish_row(const struct wavelet *self, const struct scratch *scratch
 }
 
 static void run_results(struct wavelet *self, const struct scratch *scratch,
-                        const struct whole_work *work, int part)
+                        const struct full_frame_work *work, int part)
 {
     int first = part * ROWS, rows = self->grid->height - first, count = scales(self, work);
     rows = rows < ROWS ? rows : ROWS;
@@ -351,8 +351,8 @@ static void run_results(struct wavelet *self, const struct scratch *scratch,
         finish_row(self, scratch, work, y, first + y);
 }
 
-// Of the whole picture, part after part.
-static void run_energies(const struct wavelet *self, const struct whole_work *work)
+// Of the full frame, part after part.
+static void run_energies(const struct wavelet *self, const struct full_frame_work *work)
 {
     int count = self->op->wavelet.scales;
     for (int k = 0; k < count; k++) {
@@ -366,7 +366,7 @@ static void run_energies(const struct wavelet *self, const struct whole_work *wo
 }
 
 static void run_part(struct wavelet *self, const struct scratch *scratch,
-                     const struct whole_work *work, int phase, int part)
+                     const struct full_frame_work *work, int phase, int part)
 {
     switch (phase) {
     case SAMPLES:
@@ -386,33 +386,34 @@ static void run_part(struct wavelet *self, const struct scratch *scratch,
     }
 }
 
-static void run(struct whole *whole, const struct whole_work *work, int phase, int band, int bands)
+static void run(struct full_frame *full_frame, const struct full_frame_work *work, int phase,
+                int band, int bands)
 {
-    struct wavelet *self = (struct wavelet *)whole;
-    int count = parts(self, work, phase), end = whole_band_row(count, band + 1, bands);
-    for (int part = whole_band_row(count, band, bands); part < end; part++)
+    struct wavelet *self = (struct wavelet *)full_frame;
+    int count = parts(self, work, phase), end = full_frame_band_row(count, band + 1, bands);
+    for (int part = full_frame_band_row(count, band, bands); part < end; part++)
         run_part(self, &self->scratch[band], work, phase, part);
 }
 
-enum status wavelet_create(const struct whole_request *request, struct whole **whole)
+enum status wavelet_create(const struct full_frame_request *request, struct full_frame **full_frame)
 {
     const struct op *op = request->op;
     struct wavelet *self = calloc(1, sizeof *self);
-    *whole = NULL;
+    *full_frame = NULL;
     if (!self)
         return STATUS_MEMORY;
     size_t scales = (size_t)op->wavelet.scales, parts = (size_t)parts_of(request->height);
-    self->base = (struct whole){PHASES, run, destroy};
+    self->base = (struct full_frame){PHASES, run, destroy};
     self->op = op;
     self->kernels = &request->rows->wavelet;
     self->bands = request->bands;
     self->values = calloc(scales, sizeof *self->values);
     self->scratch = calloc((size_t)request->bands, sizeof *self->scratch);
     self->energy = calloc(scales * parts, sizeof *self->energy);
-    *whole = &self->base;
+    *full_frame = &self->base;
     if (self->values && self->scratch && self->energy &&
         !wavelet_grid_create(op, request->width, request->height, &self->grid) && make_room(self))
         return STATUS_OK;
-    destroy(whole);
+    destroy(full_frame);
     return STATUS_MEMORY;
 }

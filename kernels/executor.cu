@@ -249,8 +249,8 @@ static void lay_out_scratch(struct cuda_executor *self)
         const struct plan_pass *pass = &self->plan->pass[k];
         int width = subsampled(self->width, pass->grid.shift_x), stencils = pass_stencils(pass);
         int height = subsampled(self->height, pass->grid.shift_y);
-        if (pass->whole)
-            enlarge(&scratch, whole_scratch(pass->whole, width, height));
+        if (pass->full_frame)
+            enlarge(&scratch, whole_scratch(pass->full_frame, width, height));
         for (int n = 0; n < stencils; n++) {
             int depth = stencil_depth(pass, n);
             size_t plane = scratch_bytes(width, height, sample_bytes(depth));
@@ -375,11 +375,11 @@ static const void *put_whole(struct constants *constants, const struct cuda_exec
 {
     int width = subsampled(self->width, pass->grid.shift_x);
     int height = subsampled(self->height, pass->grid.shift_y);
-    size_t bytes = whole_constants(pass->whole, width, height, NULL);
+    size_t bytes = whole_constants(pass->full_frame, width, height, NULL);
     void *host;
     const void *device = constants_take(constants, bytes, &host);
     if (host && bytes)
-        whole_constants(pass->whole, width, height, host);
+        whole_constants(pass->full_frame, width, height, host);
     return device;
 }
 
@@ -394,7 +394,7 @@ static size_t put_constants(struct cuda_executor *self, uint8_t *host)
             to->lookup[n] = put_table(&constants, pass_table(pass, n));
         for (int n = 0; n < pass_stencils(pass); n++)
             put_stencil(&constants, pass, to, n);
-        if (pass->whole)
+        if (pass->full_frame)
             to->whole = put_whole(&constants, self, pass);
     }
     return constants.used;
@@ -907,7 +907,7 @@ static bool analysis_is_wanted(const struct cuda_executor *self, const struct wo
     if (analysis >= 0 && work->analysis && work->analysis[analysis])
         return true;
     for (int p = 0; p < self->plan->passes; p++)
-        if (self->plan->pass[p].whole && self->plan->pass[p].reads == analysis)
+        if (self->plan->pass[p].full_frame && self->plan->pass[p].reads == analysis)
             return true;
     return false;
 }
@@ -925,7 +925,7 @@ static cudaError_t whole_pass_async(const struct cuda_executor *self, const stru
     for (int k = 0; k < frames->count && !error; k++) {
         uint8_t *memory = frames->memory + (size_t)k * self->slot_bytes;
         struct whole whole = {
-            .op = pass->whole,
+            .op = pass->full_frame,
             .width = source.width,
             .height = source.height,
             .depth = pass->load_depth,
@@ -951,7 +951,7 @@ static enum status run_passes(struct cuda_executor *self, const struct device_fr
     for (int k = 0; k < self->plan->passes && !status; k++) {
         const struct plan_pass *pass = &self->plan->pass[k];
         const struct pass_constants *constants = &self->constants[k];
-        if (pass->whole)
+        if (pass->full_frame)
             status =
                 CUDA_CHECK(self->backend, whole_pass_async(self, pass, constants, frames, stream));
         else if (pass_stencils(pass))

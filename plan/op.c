@@ -34,7 +34,7 @@ bool op_is_stencil(const struct op *op)
     return op_info(op)->family == OP_FAMILY_STENCIL;
 }
 
-bool op_is_whole(const struct op *op)
+bool op_is_full_frame(const struct op *op)
 {
     return op_info(op)->family == OP_FAMILY_FULL_FRAME;
 }

@@ -310,7 +310,7 @@ bool op_is_stencil(const struct op *op);
 
 // An operation on the full frame needs all of it at once: it is a pass by itself, from memory to
 // memory, and pictures of programs that hold one are not filtered field by field.
-bool op_is_whole(const struct op *op);
+bool op_is_full_frame(const struct op *op);
 
 // The bytes of its analysis, for a source plane of this size; 0: there is none.
 size_t op_analysis_bytes(const struct op *op, int width, int height);

@@ -18,7 +18,7 @@ enum op_family {
     OP_FAMILY_POINTWISE,  // runs of these fold into a table
     OP_FAMILY_MIX,        // several planes begin a pass
     OP_FAMILY_STENCIL,    // a step of a pass, with a halo
-    OP_FAMILY_FULL_FRAME, // a pass by itself, see op_is_whole()
+    OP_FAMILY_FULL_FRAME, // a pass by itself, see op_is_full_frame()
 };
 
 // How many columns and rows around a place a stencil's result depends on.

@@ -141,7 +141,7 @@ static int fitting(const struct builder *builder, const struct plan_pass *pass,
     const struct op *mix = pass->mix;
     int stencils = 0, sum = 0;
     for (int k = 0; k < count; k++) {
-        if (op_is_whole(ops[k]))
+        if (op_is_full_frame(ops[k]))
             return k > 0 ? k
                          : !mix && plan_is_plain(builder->plan, pass->source[0], pass->load_depth);
         if (!op_is_stencil(ops[k]))
@@ -198,7 +198,7 @@ static void set_full_frame(struct builder *builder, struct plan_pass *pass, cons
 {
     const struct program *program = builder->program;
     int reads = op_reads_analysis(op);
-    pass->whole = op;
+    pass->full_frame = op;
     pass->analysis = program_analysis(program, (int)(op - program->op));
     pass->reads = reads < 0 ? -1 : program_analysis(program, reads);
     if (pass->analysis >= 0)
@@ -252,7 +252,7 @@ static bool make_part(struct builder *builder, struct plan_pass *pass, struct ro
 {
     set_source(builder, pass, route->mix, route->source, route->plane, route->sources);
     int run = fitting(builder, pass, route->ops, route->count);
-    bool full_frame = run && op_is_whole(route->ops[0]);
+    bool full_frame = run && op_is_full_frame(route->ops[0]);
     int result = run          ? route->ops[run - 1]->result
                  : route->mix ? route->mix->result
                               : route->plane[0];

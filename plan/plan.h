@@ -55,9 +55,9 @@ struct plan_step {
 };
 
 struct plan_pass {
-    const struct op *mix;   // NULL: source[0] as it is
-    const struct op *whole; // NULL: steps; else one of source[0], to one target or none
-    int analysis, reads;    // of `whole`: its analysis, and what it reads; -1: none
+    const struct op *mix;        // NULL: source[0] as it is
+    const struct op *full_frame; // NULL: steps; else one of source[0], to one target or none
+    int analysis, reads;         // of `full_frame`: its analysis, and what it reads; -1: none
     struct operand source[3];
     struct program_plane source_grid[3];
     int sources;

@@ -103,9 +103,9 @@ static void print_pass(const struct plan *plan, const struct plan_pass *pass, in
     fprintf(to, "  %dx%d, %d bits, halo %dx%d, %zu bytes\n", subsampled(width, pass->grid.shift_x),
             subsampled(height, pass->grid.shift_y), pass->grid.depth, pass->halo_x, pass->halo_y,
             plan_pass_bytes(plan, pass, width, height));
-    if (pass->whole)
-        fprintf(to, "    %s of the whole picture, %zu bytes of analysis\n", op_name(pass->whole),
-                op_analysis_bytes(pass->whole, subsampled(width, pass->grid.shift_x),
+    if (pass->full_frame)
+        fprintf(to, "    %s of the full frame, %zu bytes of analysis\n", op_name(pass->full_frame),
+                op_analysis_bytes(pass->full_frame, subsampled(width, pass->grid.shift_x),
                                   subsampled(height, pass->grid.shift_y)));
     if (pass->mix)
         fprintf(to, "    convert: mix of %d component%s\n", pass->sources,

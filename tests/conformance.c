@@ -663,7 +663,7 @@ static int wrong_analysis(const struct test_case *test, int slot)
 static void use_results(struct program *program)
 {
     for (int k = 0; k < program->ops; k++)
-        for (int c = 0; c < FORMAT_COMPONENTS && op_is_whole(&program->op[k]); c++)
+        for (int c = 0; c < FORMAT_COMPONENTS && op_is_full_frame(&program->op[k]); c++)
             if (program->op[k].kind == OP_STATISTICS &&
                 program->picture.plane[c] == program->op[k].source[0])
                 program->picture.plane[c] = program->op[k].result;
@@ -698,7 +698,7 @@ static bool has_fillers(const struct program *program)
 static bool has_whole(const struct program *program)
 {
     for (int k = 0; k < program->ops; k++)
-        if (op_is_whole(&program->op[k]))
+        if (op_is_full_frame(&program->op[k]))
             return true;
     return false;
 }
@@ -1091,10 +1091,10 @@ static bool match_step_is_right(int number, struct backend *backend, enum ladder
     struct op op = {.kind = OP_MATCH,
                     .match = {&pattern, 1, .least = 0.9f, .most = 1, .map = true, .white = 255}};
     struct op_matches *matches = malloc(match_analysis_bytes(&op.match));
-    struct scalar_whole whole = {&op, &from, &to, 8, matches, NULL};
+    struct scalar_full_frame work = {&op, &from, &to, 8, matches, NULL};
     struct ladder_match_task task = {&pattern, bytes, made, from.width, from.height};
     struct ladder_match *ladder = NULL;
-    bool right = matches && !match_scalar(&whole) &&
+    bool right = matches && !match_scalar(&work) &&
                  !ladder_match_create(backend, &task, &ladder) && !ladder_match_make(ladder, step);
     for (int k = 0; k < count && right; k++)
         right = made[k] == map[k];

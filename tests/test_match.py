@@ -361,7 +361,7 @@ def test_the_chain_keeps_the_names(run, tmp_path, clips):
 def test_plan_tells_of_matching(run, tmp_path):
     write_template(tmp_path / "t.pam", noise(12, 12))
     plan = run("plan", "-f", "gray,match=t.pam:draw=none").text
-    assert "match of the whole picture" in plan and "analysis 0" in plan
+    assert "match of the full frame" in plan and "analysis 0" in plan
 
 
 @pytest.mark.parametrize("report", ["plan", "doctor"])

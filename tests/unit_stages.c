@@ -517,14 +517,14 @@ static void whole_pictures_are_passes_between_plain_samples(void **state)
     assert_int_equal(plan_create(&program, (struct plan_limits){16, 40}, &plan), STATUS_OK);
     for (int k = 0; k < plan->passes; k++) {
         const struct plan_pass *pass = &plan->pass[k];
-        if (!pass->whole)
+        if (!pass->full_frame)
             continue;
         wholes++;
         assert_int_equal(pass->steps, 0);
         assert_true(pass->targets <= 1 && !pass->mix);
         assert_true(is_plain_operand(&program, pass->source[0], 8));
         assert_true(!pass->targets || is_plain_operand(&program, pass->target[0], 8));
-        assert_int_equal(pass->whole->record, pass->analysis / 3);
+        assert_int_equal(pass->full_frame->record, pass->analysis / 3);
         made[pass->analysis % 3]++;
     }
     assert_int_equal(wholes, 6);

@@ -63,13 +63,13 @@ static enum status accept_input(struct filter *filter, AVFrame *view)
 }
 
 // Whether frames with fields are filtered field by field: their rows are of two moments, which
-// stencils must not mix; but what needs a whole picture gets it.
+// stencils must not mix; but what needs a full frame gets it.
 static bool has_fields(const struct program *program)
 {
     bool stencils = false;
     for (int k = 0; k < program->ops; k++) {
         stencils |= op_is_stencil(&program->op[k]);
-        if (op_is_whole(&program->op[k]))
+        if (op_is_full_frame(&program->op[k]))
             return false;
     }
     return stencils;

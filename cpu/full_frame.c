@@ -1,6 +1,6 @@
-#include "cpu/whole.h"
+#include "cpu/full_frame.h"
 
-void whole_copy_row(const struct whole_work *work, int y)
+void full_frame_copy_row(const struct full_frame_work *work, int y)
 {
     static const struct component bytes = {.step = 1, .bytes = 1};
     static const struct component words = {
@@ -11,18 +11,19 @@ void whole_copy_row(const struct whole_work *work, int y)
                            (uint8_t *)work->to + y * work->to_stride, work->width);
 }
 
-enum status whole_create(const struct whole_request *request, struct whole **whole)
+enum status full_frame_create(const struct full_frame_request *request,
+                              struct full_frame **full_frame)
 {
-    *whole = NULL;
+    *full_frame = NULL;
     switch (request->op->kind) {
     case OP_STATISTICS:
-        return statistics_create(request, whole);
+        return statistics_create(request, full_frame);
     case OP_WAVELET:
-        return wavelet_create(request, whole);
+        return wavelet_create(request, full_frame);
     case OP_MATCH:
-        return match_create(request, whole);
+        return match_create(request, full_frame);
     case OP_MARK:
-        return mark_create(request, whole);
+        return mark_create(request, full_frame);
     default:
         return STATUS_FAILED;
     }
