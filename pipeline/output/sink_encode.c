@@ -13,7 +13,7 @@
 #include "pipeline/ffmpeg/scaler.h"
 #include "pipeline/output/sink.h"
 #include "base/secrets.h"
-#include "plan/turn.h"
+#include "plan/rotation.h"
 
 struct encode_sink {
     struct sink base;
@@ -31,10 +31,10 @@ struct encode_sink {
     int stream; // of the source: the filtered one
     struct scaler *scaler;
     bool logged_scaled;
-    _Atomic int64_t taken; // frames
-    bool await_start;      // an address that is not reached at first is tried again
-    int64_t seen_ns;       // when something was encoded though nobody watched
-    struct turn rotation;  // of every frame, because the container cannot ask for it
+    _Atomic int64_t taken;    // frames
+    bool await_start;         // an address that is not reached at first is tried again
+    int64_t seen_ns;          // when something was encoded though nobody watched
+    struct rotation rotation; // of every frame, because the container cannot ask for it
     // The encoder's geometry, and whether its pictures are of full range.
     int width, height;
     bool full;
@@ -288,12 +288,12 @@ static void choose_rotation(struct encode_sink *self, AVFrame *shown)
     struct format format;
     if (!matrix || all_carry_rotation(self))
         return;
-    struct turn rotation = turn_of_matrix(matrix);
-    if (turn_is_none(rotation))
+    struct rotation rotation = rotation_of_matrix(matrix);
+    if (rotation_is_none(rotation))
         return;
     enum AVPixelFormat rotated = AV_PIX_FMT_NONE;
     if (pixel_describe(shown->format, &tags, 1, 1, &format)) {
-        format = format_turned(&format, rotation);
+        format = format_rotated(&format, rotation);
         rotated = pixel_find(&format);
     }
     if (rotated == AV_PIX_FMT_NONE) {
@@ -331,7 +331,7 @@ static enum status describe(const struct encode_sink *self, AVCodecParameters **
         .first = self->video.first,
         .shift = self->video.shift,
         .end = self->video.end,
-        .rotated = !turn_is_none(self->rotation),
+        .rotated = !rotation_is_none(self->rotation),
     };
     return STATUS_OK;
 }
@@ -479,7 +479,7 @@ static enum status rotate_frame(const struct encode_sink *self, const AVFrame *f
     struct format from, rotated, stored;
     if (!pixel_describe(frame->format, &tags, 1, 1, &from) || av_frame_copy_props(to, frame) < 0)
         return STATUS_FAILED;
-    rotated = format_turned(&from, self->rotation);
+    rotated = format_rotated(&from, self->rotation);
     to->format = pixel_find(&rotated);
     to->width = self->rotation.transpose ? frame->height : frame->width;
     to->height = self->rotation.transpose ? frame->width : frame->height;
@@ -489,7 +489,7 @@ static enum status rotate_frame(const struct encode_sink *self, const AVFrame *f
     if (!pixel_describe(to->format, &tags, 1, 1, &stored) || av_frame_get_buffer(to, 0) < 0)
         return STATUS_MEMORY;
     struct image source = pixel_image(frame, &from), target = pixel_image(to, &stored);
-    image_turn(&source, self->rotation, &target);
+    image_rotate(&source, self->rotation, &target);
     return STATUS_OK;
 }
 
@@ -555,7 +555,7 @@ static enum status write(struct sink *sink, AVFrame *frame)
         self->base.unwanted++;
         return STATUS_OK;
     }
-    if (!frame || turn_is_none(self->rotation))
+    if (!frame || rotation_is_none(self->rotation))
         return encode_frame(self, frame);
     AVFrame *rotated = av_frame_alloc();
     enum status status = rotated ? rotate_frame(self, frame, rotated) : STATUS_MEMORY;
