@@ -1094,8 +1094,8 @@ static bool match_step_is_right(int number, struct backend *backend, enum ladder
     struct scalar_full_frame work = {&op, &from, &to, 8, matches, NULL};
     struct ladder_match_task task = {&pattern, bytes, made, from.width, from.height};
     struct ladder_match *ladder = NULL;
-    bool right = matches && !match_scalar(&work) &&
-                 !ladder_match_create(backend, &task, &ladder) && !ladder_match_make(ladder, step);
+    bool right = matches && !match_scalar(&work) && !ladder_match_create(backend, &task, &ladder) &&
+                 !ladder_match_make(ladder, step);
     for (int k = 0; k < count && right; k++)
         right = made[k] == map[k];
     ladder_match_destroy(&ladder);
