@@ -246,7 +246,8 @@ static int complain(const char *option, const char *value, const char *wanted)
 {
     char shown[4300];
     sluice_public_name(value, shown, sizeof shown);
-    fprintf(stderr, "sluice: --%s is '%s'; it takes %s\n", option, shown, wanted);
+    fprintf(stderr, "sluice: %s%s is '%s'; it takes %s\n", strchr(option, ':') ? "-" : "--", option,
+            shown, wanted);
     return EXIT_USAGE;
 }
 
@@ -368,13 +369,53 @@ static int set_reconnects(const char *name, const char *text, int *reconnects, b
 {
     double value;
     *await_start = strcmp(text, "no");
-    *reconnects = *await_start ? 0 : -1;
+    *reconnects = *await_start ? 0 : SLUICE_RECONNECTS_NONE;
     if (!strcmp(text, "no") || !strcmp(text, "forever"))
         return -1;
     if (!parse_whole(text, 1, 1e6, &value))
         return complain(name, text, "forever, no, or a whole number, 1 .. 1000000");
     *reconnects = (int)value;
     return -1;
+}
+
+static int set_size(const char *name, const char *text, struct sluice_config *config)
+{
+    return sluice_parse_size(text, &config->input_width, &config->input_height)
+               ? complain(name, text, "WxH, as in 1920x1080")
+               : -1;
+}
+
+static int set_rate(const char *name, const char *text, struct sluice_config *config)
+{
+    return sluice_parse_rate(text, &config->input_rate)
+               ? complain(name, text, "frames a second, as in 25 or 30000/1001")
+               : -1;
+}
+
+static int set_stream(const char *name, const char *text, struct sluice_config *config)
+{
+    double value;
+    if (!parse_whole(text, 0, 1e6, &value))
+        return complain(name, text, "the index of a stream, from 0");
+    config->stream = SLUICE_STREAM((int)value);
+    return -1;
+}
+
+static int set_crf(const char *name, const char *text, struct sluice_output *output)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value >= 0 && value <= 1e3))
+        return complain(name, text, "a number from 0, the best quality");
+    output->crf = value > 0 ? value : SLUICE_CRF_ZERO;
+    return -1;
+}
+
+static int set_bitrate(const char *name, const char *text, struct sluice_output *output)
+{
+    return sluice_parse_bitrate(text, &output->bitrate)
+               ? complain(name, text, "bits a second, as in 2M or 500k")
+               : -1;
 }
 
 static void add_output(struct settings *settings, const char *name)
@@ -399,17 +440,12 @@ static const struct {
 } output_texts[] =
     {
         {ID_ENCODER, offsetof(struct sluice_output, encoder)},
-        {ID_CRF, offsetof(struct sluice_output, crf)},
         {ID_PRESET, offsetof(struct sluice_output, preset)},
-        {ID_BITRATE, offsetof(struct sluice_output, bitrate)},
 },
   texts[] =
       {
           {ID_CHAIN, offsetof(struct settings, config.chain)},
-          {ID_SIZE, offsetof(struct settings, config.input_size)},
-          {ID_RATE, offsetof(struct settings, config.input_rate)},
           {ID_PIXFMT, offsetof(struct settings, config.input_pixfmt)},
-          {ID_STREAM, offsetof(struct settings, config.stream)},
           {ID_DEVICE, offsetof(struct settings, config.device)},
           {ID_SIMULATE, offsetof(struct settings, config.simulate)},
           {ID_TRACE, offsetof(struct settings, config.trace)},
@@ -495,6 +531,16 @@ static int set(struct settings *settings, enum id id, const char *text)
     case ID_PIX_FMT:
         *(config->input ? &current_output(settings)->pixfmt : &config->input_pixfmt) = text;
         return -1;
+    case ID_SIZE:
+        return set_size(name, text, config);
+    case ID_RATE:
+        return set_rate(name, text, config);
+    case ID_STREAM:
+        return set_stream(name, text, config);
+    case ID_CRF:
+        return set_crf(name, text, current_output(settings));
+    case ID_BITRATE:
+        return set_bitrate(name, text, current_output(settings));
     case ID_START:
         return set_time(name, text, true, &config->start);
     case ID_DURATION:

@@ -3,8 +3,15 @@
 // one server do not come back together.
 #pragma once
 
+#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
+
+// Attempts that a number of reconnections allows in a row: 0 is for ever, below 0 is none.
+static inline int backoff_max_attempts(int reconnects)
+{
+    return reconnects > 0 ? reconnects : reconnects < 0 ? 0 : INT_MAX;
+}
 
 // `attempts` were made so far; `seed` is the caller's, any value at first.
 static inline int64_t backoff_ns(int attempts, unsigned *seed)

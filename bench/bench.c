@@ -228,8 +228,9 @@ static enum status read_shape(struct bench *bench)
     bench->depth = 8;
     if (config->input)
         return STATUS_OK;
-    enum status status =
-        config->input_size ? shape_parse(config->input_size, &bench->log, &bench->own) : STATUS_OK;
+    enum status status = config->input_width ? shape_init(config->input_width, config->input_height,
+                                                          &bench->log, &bench->own)
+                                             : STATUS_OK;
     if (status)
         return status;
     if (config->input_pixfmt) {

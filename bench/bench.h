@@ -21,9 +21,10 @@ struct sluice_bench_row {
 };
 
 // Measure the chain of `config` (NULL: several) on its backend, with gray frames in memory (of
-// input_size and input_pixfmt, or of three sizes and 8 bits), and with config->input the whole path
-// over its first ten seconds, or config->duration. `quick` takes seconds, and is less certain.
-// row() is called with each figure once it is known, strings and all gone when it returns.
+// input_width, input_height and input_pixfmt, or of three sizes and 8 bits), and with config->input
+// the whole path over its first ten seconds, or config->duration. `quick` takes seconds, and is
+// less certain. row() is called with each figure once it is known, strings and all gone when it
+// returns.
 enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
                                 void (*row)(void *opaque, const struct sluice_bench_row *row),
                                 void *opaque);
@@ -47,7 +48,7 @@ struct sluice_ladder_row {
 };
 
 // Climb the ladder: each step is compared with its reference, to the bit, and then timed, 50 runs
-// of pictures of three sizes (of input_size alone where that is given). `quick` takes the smallest
+// of pictures of three sizes (of input_width alone where that is given). `quick` takes the smallest
 // two and few runs. Without a GPU, or with SLUICE_BACKEND_CPU, the steps on it are absent;
 // SLUICE_BACKEND_CUDA insists on one. row() as in sluice_bench(). A step that is wrong is
 // SLUICE_STATUS_FAILED.

@@ -574,11 +574,12 @@ static enum status check_config(const struct climb *climb, struct shape *own)
                     "--ladder and %s do not go together: it has one filter, on 8-bit gray noise, "
                     "by the CPU and the GPU",
                     what);
-    enum status status =
-        config->input_size ? shape_parse(config->input_size, &climb->log, own) : STATUS_OK;
+    enum status status = config->input_width ? shape_init(config->input_width, config->input_height,
+                                                          &climb->log, own)
+                                             : STATUS_OK;
     if (!status && (own->width > MAX_SIDE || own->height > MAX_SIDE))
-        return fail(&climb->log, STATUS_USAGE, "--size is '%s'; the ladder's sides go up to %d",
-                    config->input_size, MAX_SIDE);
+        return fail(&climb->log, STATUS_USAGE, "--size is %s; the ladder's sides go up to %d",
+                    own->name, MAX_SIDE);
     return status;
 }
 

@@ -1,6 +1,5 @@
 #include "bench/subject.h"
 
-#include <libavutil/parseutils.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +18,12 @@ static const size_t working_set = 256 << 20;
 const struct shape usual_shapes[SHAPES] = {
     {"1080p", 1920, 1080, 8}, {"4K", 3840, 2160, 4}, {"8K", 7680, 4320, 1}};
 
-enum status shape_parse(const char *text, const struct log *log, struct shape *shape)
+enum status shape_init(int width, int height, const struct log *log, struct shape *shape)
 {
-    *shape = (struct shape){.together = 1};
-    if (av_parse_video_size(&shape->width, &shape->height, text) < 0 ||
-        (int64_t)shape->width * shape->height > INT64_C(1) << 28)
-        return fail(log, STATUS_USAGE, "--size is '%s'; it takes WxH, as in 1920x1080", text);
+    *shape = (struct shape){.width = width, .height = height, .together = 1};
+    if ((int64_t)width * height > INT64_C(1) << 28)
+        return fail(log, STATUS_USAGE, "--size is %dx%d; that is more than 2^28 samples", width,
+                    height);
     snprintf(shape->name, sizeof shape->name, "%dx%d", shape->width, shape->height);
     return STATUS_OK;
 }

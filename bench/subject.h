@@ -19,7 +19,7 @@ struct shape {
 extern const struct shape usual_shapes[SHAPES];
 
 // The shape that --size asks for, up to 2^28 samples; STATUS_USAGE with a sentence.
-enum status shape_parse(const char *text, const struct log *log, struct shape *shape);
+enum status shape_init(int width, int height, const struct log *log, struct shape *shape);
 
 // Frames go from host memory to host memory through `slots` slots, as a job's do, unless they are
 // resident or still.

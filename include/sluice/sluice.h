@@ -64,6 +64,17 @@ enum sluice_gap { SLUICE_GAP_SKIP, SLUICE_GAP_FREEZE, SLUICE_GAP_BLACK };
 // leave, or limited (16 to 235), or full (0 to 255).
 enum sluice_range { SLUICE_RANGE_ANY, SLUICE_RANGE_LIMITED, SLUICE_RANGE_FULL };
 
+// Numbers for which zero has to be said, because 0 is the default.
+#define SLUICE_CRF_ZERO (-1.0)
+#define SLUICE_BITRATE_ZERO (-1)
+#define SLUICE_RECONNECTS_NONE (-1)
+#define SLUICE_STREAM(index) ((index) + 1)
+
+// A rate: num / den a second; 0/0: not known, or the default.
+struct sluice_rate {
+    int num, den;
+};
+
 // ---- a job ----
 
 // One output, and how it is encoded.
@@ -76,9 +87,10 @@ struct sluice_output {
     const char *name;
     const char *format;         // FFmpeg's name of a muxer
     const char *encoder;        // FFmpeg's name of an encoder
-    const char *crf;            // quality of encoders that have this option
-    const char *preset;         // likewise
-    const char *bitrate;        // "2M"
+    double crf;                 // quality of encoders that have this option, the lower the better;
+                                // 0: the encoder's own, SLUICE_CRF_ZERO: 0
+    const char *preset;         // speed, in the words of the encoder
+    int64_t bitrate;            // bits a second; 0: the encoder's own, SLUICE_BITRATE_ZERO: 0
     const char *const *options; // "key=value" for encoder or muxer, ended by NULL
     double segment;             // seconds: several files so long, named by time; 0: one
     const char *pixfmt;         // FFmpeg's name of a pixel format; NULL: the nearest that the
@@ -104,15 +116,17 @@ struct sluice_config {
     const char *chain;
 
     const char *input_format; // FFmpeg's name of a demuxer, when the content cannot tell
-    const char *input_size;   // "1920x1080", of raw video and devices
-    const char *input_rate;   // "30000/1001", of raw video, devices and image sequences
     const char *input_pixfmt; // FFmpeg's name of a pixel format, of raw video and devices; of
                               // cameras also of a codec, "mjpeg"
-    const char *stream;       // index of the video stream to filter; NULL: the best
-    double start;             // begin there
-    double duration;          // end so much later
-    int64_t frames;           // end after so many frames
-    int64_t max_pixels;       // refuse larger pictures; 0: 2^28
+    int input_width;          // of raw video and devices; 0: the device's own
+    int input_height;
+    struct sluice_rate input_rate; // frames a second of raw video, devices and image sequences;
+                                   // 0/0: 25, or the device's own
+    int stream;                    // SLUICE_STREAM(index): filter that stream; 0: the best video
+    double start;                  // begin there
+    double duration;               // end so much later
+    int64_t frames;                // end after so many frames
+    int64_t max_pixels;            // refuse larger pictures; 0: 2^28
 
     // Live sources: rtsp, rtmp, srt, udp and rtp addresses, http ones without an end, and capture
     // devices ("/dev/video0", "v4l2:/dev/video0", "x11grab::0", "lavfi:testsrc"). When they are
@@ -134,7 +148,7 @@ struct sluice_config {
                                 // second older, and the decoder's threads are limited; 0: 2 of
                                 // live sources, any of files and playlists
     int reconnects;             // attempts in a row, at once and then 0.25 s to 10 s apart; 0: for
-                                // ever, below 0: none
+                                // ever; SLUICE_RECONNECTS_NONE: none
     bool await_start; // tried again so often, too: a live source that is absent at the start, which
                       // sluice_job_create() waits for, and an address that is published to; else
                       // that fails at once
@@ -459,10 +473,6 @@ enum sluice_status sluice_stage_option(int index, int option, struct sluice_opti
 
 // ---- capture devices ----
 
-struct sluice_rate {
-    int num, den; // frames a second are num / den
-};
-
 // What a camera gives: pictures of one format, of one size or of any size in a range.
 struct sluice_mode {
     const char *pixfmt;          // what input_pixfmt takes; NULL: FFmpeg does not read it. Static
@@ -517,6 +527,14 @@ enum sluice_status sluice_plan(const struct sluice_config *config, char **text);
 // What this machine has and what a job would use, with the reason for each choice; with
 // config->input for that file. On success the caller frees *text with free().
 enum sluice_status sluice_doctor(const struct sluice_config *config, char **text);
+
+// ---- numbers as FFmpeg's tools take them ----
+
+// Sizes "1920x1080" and "hd720"; rates "25", "30000/1001" and "ntsc"; bits a second "2M" and
+// "500k". SLUICE_STATUS_USAGE for anything else, and nothing is set then. Nothing is logged.
+enum sluice_status sluice_parse_size(const char *text, int *width, int *height);
+enum sluice_status sluice_parse_rate(const char *text, struct sluice_rate *rate);
+enum sluice_status sluice_parse_bitrate(const char *text, int64_t *bitrate);
 
 // ---- small ----
 

@@ -17,7 +17,8 @@ struct source_request config_source(const struct sluice_config *config)
 {
     return (struct source_request){.name = config->input ? url_plain(config->input, false) : NULL,
                                    .format = config->input_format,
-                                   .size = config->input_size,
+                                   .width = config->input_width,
+                                   .height = config->input_height,
                                    .rate = config->input_rate,
                                    .pixfmt = config->input_pixfmt,
                                    .stream = config->stream,
@@ -52,9 +53,7 @@ static struct sink_request request_of(const struct sluice_config *config,
         .overwrite = config->overwrite,
         .open_timeout = config->open_timeout > 0 ? config->open_timeout : 10,
         .stall_timeout = config->stall_timeout > 0 ? config->stall_timeout : 5,
-        .reconnects = config->reconnects == 0  ? -1
-                      : config->reconnects < 0 ? 0
-                                               : config->reconnects,
+        .reconnects = config->reconnects,
         .await_start = config->await_start,
     };
 }

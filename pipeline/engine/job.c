@@ -96,11 +96,21 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
         {"open_timeout", config->open_timeout, 1e6},
         {"stall_timeout", config->stall_timeout, 1e6},
         {"max_latency", config->max_latency, 1e6},
+        {"stream", config->stream, 1e6},
+        {"input_width", config->input_width, 1e6},
+        {"input_height", config->input_height, 1e6},
+        {"input_rate.num", config->input_rate.num, INT_MAX},
+        {"input_rate.den", config->input_rate.den, INT_MAX},
     };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
         if (!(numbers[k].value >= 0 && numbers[k].value <= numbers[k].most))
             return fail(&job->log, STATUS_USAGE, "%s is %g; the range is 0 .. %g", numbers[k].name,
                         numbers[k].value, numbers[k].most);
+    if (!config->input_width != !config->input_height ||
+        !config->input_rate.num != !config->input_rate.den)
+        return fail(
+            &job->log, STATUS_USAGE,
+            "input_width goes with input_height, and the two numbers of input_rate together");
     if (!config->input || !*config->input)
         return fail(&job->log, STATUS_USAGE, "no input is named");
     if (config->repeatable && config->hwdec == SLUICE_HWDEC_REQUIRE)

@@ -253,23 +253,6 @@ void camera_close(struct camera *camera)
 
 // ---- what is asked for ----
 
-struct wanted {
-    const char *pixfmt;
-    int width, height;
-    struct sluice_rate rate;
-};
-
-static enum status parse_wish(const struct camera_wish *wish, struct wanted *wanted)
-{
-    AVRational rate = {0, 1};
-    *wanted = (struct wanted){.pixfmt = wish->pixfmt};
-    if ((wish->size && av_parse_video_size(&wanted->width, &wanted->height, wish->size) < 0) ||
-        (wish->rate && av_parse_video_rate(&rate, wish->rate) < 0))
-        return STATUS_USAGE;
-    wanted->rate = (struct sluice_rate){rate.num, rate.den};
-    return STATUS_OK;
-}
-
 static bool is_on_grid(int value, int least, int most, int step)
 {
     return value >= least && value <= most && (value - least) % step == 0;
@@ -307,31 +290,31 @@ static bool mode_has_rate(const struct sluice_mode *mode, struct sluice_rate rat
     return !mode->rates;
 }
 
-static bool is_readable(const struct sluice_mode *mode, const struct wanted *wanted)
+static bool is_readable(const struct sluice_mode *mode, const struct camera_wish *wanted)
 {
     (void)wanted;
     return mode->pixfmt;
 }
 
-static bool has_pixfmt(const struct sluice_mode *mode, const struct wanted *wanted)
+static bool has_pixfmt(const struct sluice_mode *mode, const struct camera_wish *wanted)
 {
     return same_format(mode->pixfmt, wanted->pixfmt);
 }
 
-static bool has_size(const struct sluice_mode *mode, const struct wanted *wanted)
+static bool has_size(const struct sluice_mode *mode, const struct camera_wish *wanted)
 {
     return mode_has_size(mode, wanted->width, wanted->height);
 }
 
-static bool has_rate(const struct sluice_mode *mode, const struct wanted *wanted)
+static bool has_rate(const struct sluice_mode *mode, const struct camera_wish *wanted)
 {
     return mode_has_rate(mode, wanted->rate);
 }
 
 // Leave only the modes that fit, and return true; or all, if none does.
 static bool narrow(struct camera *camera,
-                   bool (*fits)(const struct sluice_mode *mode, const struct wanted *wanted),
-                   const struct wanted *wanted)
+                   bool (*fits)(const struct sluice_mode *mode, const struct camera_wish *wanted),
+                   const struct camera_wish *wanted)
 {
     int count = 0;
     for (int k = 0; k < camera->modes; k++)
@@ -463,7 +446,7 @@ static const struct sluice_mode *best_mode(const struct camera *camera, bool any
 
 // What the driver would make of the size. One that does not answer will do as it was told.
 static enum status try_size(const char *path, const struct camera *camera,
-                            const struct sluice_mode *mode, const struct wanted *wanted,
+                            const struct sluice_mode *mode, const struct camera_wish *wanted,
                             const struct log *log)
 {
     struct v4l2_format format = {.type = V4L2_BUF_TYPE_VIDEO_CAPTURE};
@@ -480,11 +463,11 @@ static enum status try_size(const char *path, const struct camera *camera,
 }
 
 // Leave only the modes with that rate, in the size that is asked for or set now.
-static enum status narrow_to_rate(const char *path, struct camera *camera, struct wanted *wanted,
+static enum status narrow_to_rate(const char *path, struct camera *camera,
                                   const struct camera_wish *wish, const struct log *log)
 {
-    char what[160];
-    struct wanted now = *wanted;
+    char what[160], rate[32];
+    struct camera_wish now = *wish;
     if (!now.width) {
         now.width = camera->width;
         now.height = camera->height;
@@ -493,38 +476,38 @@ static enum status narrow_to_rate(const char *path, struct camera *camera, struc
     for (int k = 0; k < camera->modes; k++)
         if (camera->mode[k].max_width || !camera->mode[k].width)
             read_rates(camera, &camera->mode[k], now.width, now.height);
-    if (narrow(camera, has_rate, wanted))
+    if (narrow(camera, has_rate, wish))
         return STATUS_OK;
-    snprintf(what, sizeof what, "%.40s frames a second in %dx%d%s%.40s", wish->rate, now.width,
-             now.height, wish->pixfmt ? " of " : "", wish->pixfmt ? wish->pixfmt : "");
+    print_rate(wish->rate, rate, sizeof rate);
+    snprintf(what, sizeof what, "%s frames a second in %dx%d%s%.40s", rate, now.width, now.height,
+             wish->pixfmt ? " of " : "", wish->pixfmt ? wish->pixfmt : "");
     return refuse(path, camera, what, sluice_mode_rates, log);
 }
 
 static enum status choose(const char *path, struct camera *camera, const struct camera_wish *wish,
                           const struct log *log, const char **pixfmt)
 {
-    struct wanted wanted;
     char what[160];
-    enum status status = parse_wish(wish, &wanted);
-    if (!status && !narrow(camera, is_readable, &wanted))
+    enum status status = STATUS_OK;
+    if (!narrow(camera, is_readable, wish))
         return fail(log, STATUS_INPUT, "the camera %s (%s) has no format that FFmpeg reads", path,
                     camera->name);
-    if (!status && wish->pixfmt && !narrow(camera, has_pixfmt, &wanted)) {
+    if (wish->pixfmt && !narrow(camera, has_pixfmt, wish)) {
         snprintf(what, sizeof what, "pixel format %.60s", wish->pixfmt);
         return refuse(path, camera, what, print_pixfmt, log);
     }
-    if (!status && wish->size && !narrow(camera, has_size, &wanted)) {
-        snprintf(what, sizeof what, "pictures of %dx%d%s%.60s", wanted.width, wanted.height,
+    if (wish->width && !narrow(camera, has_size, wish)) {
+        snprintf(what, sizeof what, "pictures of %dx%d%s%.60s", wish->width, wish->height,
                  wish->pixfmt ? " in " : "", wish->pixfmt ? wish->pixfmt : "");
         return refuse(path, camera, what, sluice_mode_size, log);
     }
-    if (!status && wish->rate)
-        status = narrow_to_rate(path, camera, &wanted, wish, log);
+    if (wish->rate.num)
+        status = narrow_to_rate(path, camera, wish, log);
     if (status)
         return status;
-    const struct sluice_mode *mode = best_mode(camera, !wish->rate);
+    const struct sluice_mode *mode = best_mode(camera, !wish->rate.num);
     *pixfmt = mode->pixfmt;
-    return try_size(path, camera, mode, &wanted, log);
+    return try_size(path, camera, mode, wish, log);
 }
 
 enum status camera_check(const char *path, const struct camera_wish *wish, const struct log *log,
@@ -537,7 +520,7 @@ enum status camera_check(const char *path, const struct camera_wish *wish, const
         status = fail(log, STATUS_INPUT,
                       "the camera %s (%s) is in use by another program; 'fuser -v %s' shows which",
                       path, camera.name, path);
-    if (!status && (wish->size || wish->rate || wish->pixfmt))
+    if (!status && (wish->width || wish->rate.num || wish->pixfmt))
         status = choose(path, &camera, wish, log, pixfmt);
     camera_close(&camera);
     return status;
@@ -546,14 +529,14 @@ enum status camera_check(const char *path, const struct camera_wish *wish, const
 enum status camera_check_rate(const char *path, const struct camera_wish *wish, AVRational given,
                               const struct log *log)
 {
-    char shown[32];
-    struct wanted wanted;
+    char shown[32], asked[32];
     struct sluice_rate rate = {given.num, given.den};
-    if (!wish->rate || given.num <= 0 || given.den <= 0 || parse_wish(wish, &wanted))
+    if (!wish->rate.num || given.num <= 0 || given.den <= 0)
         return STATUS_OK;
-    if (fabs(per_second(rate) - per_second(wanted.rate)) < 0.01 * per_second(wanted.rate))
+    if (fabs(per_second(rate) - per_second(wish->rate)) < 0.01 * per_second(wish->rate))
         return STATUS_OK;
     print_rate(rate, shown, sizeof shown);
+    print_rate(wish->rate, asked, sizeof asked);
     return fail(log, STATUS_USAGE, "the camera %s makes %s frames a second of --rate %s", path,
-                shown, wish->rate);
+                shown, asked);
 }

@@ -28,9 +28,11 @@ struct camera {
 enum status camera_open(const char *path, const struct log *log, struct camera *camera);
 void camera_close(struct camera *camera);
 
-// What is asked of a camera, as in source_request; NULL: nothing.
+// Wishes for a camera, as in source_request; NULL and 0: none.
 struct camera_wish {
-    const char *size, *rate, *pixfmt;
+    const char *pixfmt;
+    int width, height;
+    struct sluice_rate rate;
 };
 
 // Check that the camera can be opened and has what is asked for. *pixfmt is the format to open it

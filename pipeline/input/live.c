@@ -211,7 +211,7 @@ static void say_lost(struct live *live, const char *why)
         return;
     }
     log_print(live->log, LOG_WARNING, "%s is lost: %s%s", live->request.name, why,
-              live->request.reconnects ? "; connecting again" : "");
+              live->request.reconnects >= 0 ? "; connecting again" : "");
     if (meter_now_ns() - live->back_ns > good_ns)
         live->attempts = 0;
     pthread_mutex_lock(&live->lock);
@@ -297,7 +297,7 @@ static enum status reconnect(struct live *live)
 {
     enum status status = STATUS_EOF;
     while (status == STATUS_EOF) {
-        if (live->request.reconnects >= 0 && live->attempts >= live->request.reconnects) {
+        if (live->attempts >= backoff_max_attempts(live->request.reconnects)) {
             if (live->request.reconnects > 0)
                 log_print(live->log, LOG_WARNING, "%s did not come back in %d attempts",
                           live->request.name, live->attempts);

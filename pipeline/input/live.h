@@ -23,7 +23,7 @@ struct live_request {
     const AVDictionary *options;  // (optional)
     double open_timeout;          // seconds
     double stall_timeout;         // seconds without a packet of video after which it counts as lost
-    int reconnects;               // attempts in a row after a loss; 0: none, below 0: for ever
+    int reconnects;               // attempts in a row after a loss; 0: for ever, below 0: none
     struct simulate *simulate;    // (optional) faults; must outlive it
     struct reach *reach;          // what may be opened; referred to; NULL: a device
     int64_t max_pixels;           // of pictures that are decoded to learn of the streams

@@ -55,7 +55,7 @@ enum status source_check(const struct source_request *request, const struct log 
     const char *name = request->name, *format, *what;
     bool plain = strcmp(name, "-") && !url_is_device(name, &format, &what) &&
                  !url_has_scheme(name) && !url_is_numbered(name) && !url_is_globbed(name);
-    bool described = request->format || request->size || request->rate || request->pixfmt;
+    bool described = request->format || request->width || request->rate.num || request->pixfmt;
     if (!plain || described || !access(name, F_OK) || errno != ENOENT)
         return STATUS_OK;
     return fail(log, STATUS_INPUT, "%s cannot be opened: %s", name, strerror(errno));

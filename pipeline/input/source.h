@@ -18,23 +18,26 @@
 #include "pipeline/input/outage.h"
 #include "pipeline/input/reach.h"
 #include "pipeline/input/simulate.h"
+#include "sluice/sluice.h"
 #include "base/log.h"
 #include "base/status.h"
 
 struct source_request {
     const char *name;
-    const char *format, *size, *rate, *pixfmt; // (optional)
-    const char *stream;                        // (optional) index of the video stream
-    double start;                              // seconds after the beginning; 0: the beginning
-    bool live;                  // also what is no live source: a file plays at its own pace
-    const char *rtsp_transport; // (optional) "tcp", "udp", ...; tcp, and udp where that fails
-    double open_timeout;        // seconds; 0: 10
-    double stall_timeout;       // seconds; 0: 5, of playlists 30
-    int reconnects;             // of live sources after a loss: 0 for ever, below 0 none, else so
-                                // many attempts in a row
-    bool await_start;           // as often when it is absent at the start
-    const char *simulate;       // (optional) faults, see simulate.h
-    const char *playlist_hosts; // (optional) see reach.h, as the two that follow
+    const char *format, *pixfmt; // (optional)
+    int width, height;           // of raw video and devices; 0: not given
+    struct sluice_rate rate;     // likewise
+    int stream;                  // index of the video stream, plus 1; 0: the best
+    double start;                // seconds after the beginning; 0: the beginning
+    bool live;                   // also what is no live source: a file plays at its own pace
+    const char *rtsp_transport;  // (optional) "tcp", "udp", ...; tcp, and udp where that fails
+    double open_timeout;         // seconds; 0: 10
+    double stall_timeout;        // seconds; 0: 5, of playlists 30
+    int reconnects;              // of live sources after a loss: 0 for ever, below 0 none, else so
+                                 // many attempts in a row
+    bool await_start;            // as often when it is absent at the start
+    const char *simulate;        // (optional) faults, see simulate.h
+    const char *playlist_hosts;  // (optional) see reach.h, as the two that follow
     bool tls_verify;
     const char *ca_file;
     int64_t max_pixels; // of a picture; no larger one is decoded to learn of the streams

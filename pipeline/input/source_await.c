@@ -77,8 +77,7 @@ enum status source_await(struct source *source, const struct source_request *req
     if (!request->await_start || !may_come(request))
         return open(source, request);
     enum status status = try(source, request, open, &reason);
-    for (int k = 1; status == STATUS_INPUT && (!request->reconnects || k <= request->reconnects);
-         k++) {
+    for (int k = 1; status == STATUS_INPUT && k <= backoff_max_attempts(request->reconnects); k++) {
         log_print(source->log, k == 1 ? LOG_WARNING : LOG_DEBUG, "%s; it is tried again",
                   reason.words);
         clear(source);

@@ -91,16 +91,7 @@ static const char *option_flag(const char *key)
 static enum status check_description(const struct source *source,
                                      const struct source_request *request, bool may_be_codec)
 {
-    int width, height;
-    AVRational rate;
     bool codec = may_be_codec && request->pixfmt && avcodec_descriptor_get_by_name(request->pixfmt);
-    if (request->size && av_parse_video_size(&width, &height, request->size) < 0)
-        return fail(source->log, STATUS_USAGE, "--size is '%s'; it takes WxH, as in 1920x1080",
-                    request->size);
-    if (request->rate && av_parse_video_rate(&rate, request->rate) < 0)
-        return fail(source->log, STATUS_USAGE,
-                    "--rate is '%s'; it takes frames a second, as in 25 or 30000/1001",
-                    request->rate);
     if (request->pixfmt && !codec && av_get_pix_fmt(request->pixfmt) == AV_PIX_FMT_NONE)
         return fail(source->log, STATUS_USAGE,
                     "--pix-fmt is '%s', which is no pixel format; 'ffmpeg -pix_fmts' lists them",
@@ -129,7 +120,15 @@ struct opening {
 
 static struct camera_wish camera_wish_of(const struct source_request *request)
 {
-    return (struct camera_wish){request->size, request->rate, request->pixfmt};
+    return (struct camera_wish){request->pixfmt, request->width, request->height, request->rate};
+}
+
+static void set_pair(AVDictionary **options, const char *key, int first, char between, int second)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%d%c%d", first, between, second);
+    if (first)
+        set_option(options, key, text);
 }
 
 // Devices take what is asked of them or nothing. *pixfmt is the format to open it in.
@@ -137,8 +136,8 @@ static enum status check_device(const struct source *source, const struct source
                                 const struct opening *opening, const char **pixfmt)
 {
     const struct camera_wish wish = camera_wish_of(request);
-    const char *const keys[] = {request->size ? "video_size" : NULL,
-                                request->rate ? "framerate" : NULL,
+    const char *const keys[] = {request->width ? "video_size" : NULL,
+                                request->rate.num ? "framerate" : NULL,
                                 request->pixfmt ? "pixel_format" : NULL};
     if (device_is_camera(opening->demuxer))
         return camera_check(opening->what, &wish, source->log, pixfmt);
@@ -165,8 +164,8 @@ static enum status prepare(const struct source *source, const struct source_requ
         status = check_device(source, request, opening, &pixfmt);
     if (status)
         return status;
-    set_option(&opening->options, "video_size", request->size);
-    set_option(&opening->options, "framerate", request->rate);
+    set_pair(&opening->options, "video_size", request->width, 'x', request->height);
+    set_pair(&opening->options, "framerate", request->rate.num, '/', request->rate.den);
     set_option(&opening->options, "pixel_format", pixfmt);
     return STATUS_OK;
 }
@@ -220,12 +219,12 @@ static enum status check_raw(const struct source *source, const struct source_re
 {
     bool sized = demuxer && av_match_name(demuxer->name, "rawvideo,bitpacked,v210,v210x");
     bool typed = demuxer && av_match_name(demuxer->name, "rawvideo,bitpacked");
-    if ((!sized || request->size) && (!typed || request->pixfmt))
+    if ((!sized || request->width) && (!typed || request->pixfmt))
         return STATUS_OK;
     return fail(source->log, STATUS_USAGE,
                 "%s is raw video, which does not say what it holds: give %s%s%s", source->name,
-                request->size ? "" : "--size WxH",
-                !request->size && typed && !request->pixfmt ? " and " : "",
+                request->width ? "" : "--size WxH",
+                !request->width && typed && !request->pixfmt ? " and " : "",
                 typed && !request->pixfmt
                     ? "--pix-fmt NAME, as in --pix-fmt yuv420p ('ffmpeg -pix_fmts' lists them)"
                     : "");
@@ -311,21 +310,20 @@ static void describe_streams(const AVFormatContext *format, char *text, size_t s
     }
 }
 
-static enum status choose_stream(struct source *source, const char *wanted)
+static enum status choose_stream(struct source *source, int wanted)
 {
     AVFormatContext *format = source->format;
     char found[512];
     describe_streams(format, found, sizeof found);
     if (wanted) {
-        char *end;
-        long index = strtol(wanted, &end, 10);
-        if (end == wanted || *end || index < 0 || index >= (long)format->nb_streams)
-            return fail(source->log, STATUS_USAGE, "--stream is '%s'; %s has streams 0 to %d",
-                        wanted, source->name, (int)format->nb_streams - 1);
+        int index = wanted - 1;
+        if (index < 0 || index >= (int)format->nb_streams)
+            return fail(source->log, STATUS_USAGE, "--stream is '%d'; %s has streams 0 to %d",
+                        index, source->name, (int)format->nb_streams - 1);
         if (format->streams[index]->codecpar->codec_type != AVMEDIA_TYPE_VIDEO)
-            return fail(source->log, STATUS_USAGE, "stream %ld of %s is no video; it has: %s",
-                        index, source->name, found);
-        source->video = (int)index;
+            return fail(source->log, STATUS_USAGE, "stream %d of %s is no video; it has: %s", index,
+                        source->name, found);
+        source->video = index;
         return STATUS_OK;
     }
     source->video = av_find_best_stream(format, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
@@ -390,9 +388,7 @@ static enum status open_live(struct source *source, const struct source_request 
         .options = opening.options,
         .open_timeout = (double)source->open_ns * 1e-9,
         .stall_timeout = (double)source->stall_ns * 1e-9,
-        .reconnects = request->reconnects == 0  ? -1
-                      : request->reconnects < 0 ? 0
-                                                : request->reconnects,
+        .reconnects = request->reconnects,
         .simulate = source->simulate,
         .reach = opening.is_device ? NULL : source->reach,
         .max_pixels = request->max_pixels,

@@ -30,7 +30,7 @@ struct mux_thread_request {
     double open_timeout;                    // seconds that connecting may take
     double stall_timeout;                   // seconds that writing a packet may take
     int reconnects; // attempts in a row, until a connection stands for two seconds;
-                    // 0: none, below 0: for ever
+                    // 0: for ever, below 0: none
 };
 
 struct mux_thread;

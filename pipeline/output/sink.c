@@ -10,7 +10,7 @@
 static enum status refuse_encoding(const struct sink_request *request, const struct log *log)
 {
     const char *option = request->encoder                        ? "-c:v"
-                         : request->crf                          ? "--crf"
+                         : request->crf != 0                     ? "--crf"
                          : request->preset                       ? "--preset"
                          : request->bitrate                      ? "-b:v"
                          : request->options && *request->options ? "--option"

@@ -137,16 +137,18 @@ struct sink {
 
 struct sink_request {
     const char *output;
-    int picture; // of the chain: its result, or that of tee `picture` - 1
-    const char *format, *encoder, *crf, *preset, *bitrate; // (optional)
-    const char *const *options;                            // (optional) ended by NULL
-    double segment;                                        // seconds; 0: one file
-    const char *pixfmt;                                    // (optional)
-    enum sink_range range;                                 // ANY: what comes of the rest
+    int picture;                           // of the chain: its result, or that of tee `picture` - 1
+    const char *format, *encoder, *preset; // (optional)
+    double crf;                            // 0: not given; below 0: 0
+    int64_t bitrate;                       // likewise
+    const char *const *options;            // (optional) ended by NULL
+    double segment;                        // seconds; 0: one file
+    const char *pixfmt;                    // (optional)
+    enum sink_range range;                 // ANY: what comes of the rest
     bool overwrite;
     const struct path_conflicts *conflicts; // (optional) as of struct destination_request
     double open_timeout, stall_timeout;     // of connections, seconds
-    int reconnects;                         // attempts in a row; below 0: for ever
+    int reconnects;                         // attempts in a row; 0: for ever, below 0: none
     bool await_start;                       // as many when an address is not reached at first
 };
 

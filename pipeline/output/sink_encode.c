@@ -105,11 +105,14 @@ static enum status add_option(struct encode_sink *self, const char *key, const c
 static enum status add_options(struct encode_sink *self, const struct sink_request *request,
                                AVDictionary **muxer_options)
 {
+    char crf[32], bitrate[32];
+    snprintf(crf, sizeof crf, "%g", request->crf > 0 ? request->crf : 0);
+    snprintf(bitrate, sizeof bitrate, "%" PRId64, request->bitrate > 0 ? request->bitrate : 0);
     const struct {
         const char *flag, *key, *value;
-    } named[] = {{"--crf", "crf", request->crf},
+    } named[] = {{"--crf", "crf", request->crf != 0 ? crf : NULL},
                  {"--preset", "preset", request->preset},
-                 {"-b:v", "b", request->bitrate}};
+                 {"-b:v", "b", request->bitrate ? bitrate : NULL}};
     for (size_t k = 0; k < sizeof named / sizeof *named; k++) {
         if (!named[k].value)
             continue;

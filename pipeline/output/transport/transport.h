@@ -29,7 +29,7 @@ struct transport_request {
     const struct stop *stop; // (optional)
     const struct destination *destination;
     int64_t open_ns, stall_ns; // that connecting, and writing a packet, may take
-    int reconnects;            // attempts in a row; below 0: for ever
+    int reconnects;            // attempts in a row; 0: for ever, below 0: none
     // ---- known when it is opened ----
     const AVDictionary *options; // (optional) of the muxer
     bool must_connect;           // an address that is not reached at first is a failure

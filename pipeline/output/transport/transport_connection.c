@@ -71,8 +71,7 @@ static void log_connected(struct connection *self)
 
 static bool has_given_up(const struct connection *self)
 {
-    int most = self->base.request.reconnects;
-    return most >= 0 && self->attempts > most;
+    return self->attempts > backoff_max_attempts(self->base.request.reconnects);
 }
 
 static bool is_last_attempt(const struct connection *self)
