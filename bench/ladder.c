@@ -1,7 +1,7 @@
 // `sluice bench --ladder`: one Gaussian in the steps of a lesson, each checked, then timed.
 #include "plan/ladder.h"
 #include "stages/stage.h"
-#include "stages/template.h"
+#include "stages/pattern.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -316,8 +316,8 @@ enum { MATCH_RUNGS = sizeof match_rungs / sizeof *match_rungs };
 
 struct match_climb {
     struct climb *climb;
-    struct template template; // a part of the picture
-    bool map;                 // of the scores; else nothing is drawn
+    struct pattern pattern; // a part of the picture
+    bool map;               // of the scores; else nothing is drawn
     struct subject reference;
     uint8_t *made;
     char name[64]; // of the size, with what is done
@@ -327,13 +327,13 @@ struct match_climb {
 static void lower_match(void *opaque, struct program *program)
 {
     struct match_climb *self = opaque;
-    struct template_set set = {.count = 1, .template = &self->template};
+    struct pattern_set set = {.count = 1, .pattern = &self->pattern};
     const struct stage *stage = stage_find("match", 5);
     const double value[STAGE_OPTIONS] = {NAN, 0.9, 100, self->map ? 2 : 1};
     const char *const text[STAGE_OPTIONS] = {NULL};
-    program->templates = &set;
+    program->patterns = &set;
     stage->lower(value, text, program);
-    program->templates = NULL;
+    program->patterns = NULL;
 }
 
 static struct subject_request match_request(struct match_climb *self, enum climber climber)
@@ -462,10 +462,10 @@ static enum status climb_match_rung(struct match_climb *self, const struct match
 }
 
 // The template is cut from the middle of the noise that all pictures hold.
-static enum status cut_template(struct match_climb *self)
+static enum status cut_pattern(struct match_climb *self)
 {
     const struct image *source = &self->reference.source[0];
-    struct template *t = &self->template;
+    struct pattern *t = &self->pattern;
     for (int y = 0; y < t->height; y++)
         memcpy(t->sample + y * t->width,
                source->data[0] + (source->height / 2 + y - t->height / 2) * source->stride[0] +
@@ -481,7 +481,7 @@ static enum status define_match(struct match_climb *self)
     const struct subject_request plain = subject_request_of(climb, climb->backend[CLIMBER_ALL]);
     enum status status = subject_init(&self->reference, &plain);
     if (!status)
-        status = cut_template(self);
+        status = cut_pattern(self);
     self->map = true;
     const struct subject_request request = match_request(self, CLIMBER_ALL);
     int64_t frames;
@@ -500,7 +500,7 @@ static enum status climb_matching(struct climb *climb, const struct shape *shape
     int side = LADDER_MATCH_SIDE;
     if (shape->width < side || shape->height < side)
         return STATUS_OK;
-    struct match_climb self = {.climb = climb, .template = {name, side, side, sample, NULL}};
+    struct match_climb self = {.climb = climb, .pattern = {name, side, side, sample, NULL}};
     climb->shape = shape;
     snprintf(self.name, sizeof self.name, "%.31s, template %dx%d", shape->name, side, side);
     enum status status = define_match(&self);

@@ -49,7 +49,7 @@ struct program_tee {
 };
 
 struct program_block;
-struct template_set;
+struct pattern_set;
 
 struct program {
     struct format input;  // how the planes 0 to 3 lie in memory
@@ -61,8 +61,8 @@ struct program {
     int ops;
     int *analysis; // the operations that have analysis, by their numbers
     int analyses;
-    int record;                           // of the operations that are appended now
-    const struct template_set *templates; // of the stage that is lowered now; NULL: it has none
+    int record;                         // of the operations that are appended now
+    const struct pattern_set *patterns; // of the stage that is lowered now; NULL: it has none
     struct program_output out[FORMAT_COMPONENTS];
     struct program_tee tee[MAX_PICTURES - 1];
     int tees;

@@ -313,17 +313,17 @@ static struct span bare(struct span span)
 // The pictures that a text names, instead of those from before.
 static enum status read_pictures(struct parser *parser, struct span span,
                                  const struct stage_option *option, const char *names,
-                                 struct template_set **templates)
+                                 struct pattern_set **patterns)
 {
-    struct template_set *fresh = NULL;
+    struct pattern_set *fresh = NULL;
     char why[384] = "";
-    enum status status = template_set_read(names, &fresh, why, sizeof why);
+    enum status status = pattern_set_read(names, &fresh, why, sizeof why);
     if (status == STATUS_MEMORY)
         return out_of_memory(parser);
     if (status)
         return refuse(parser, span, "%s is %s", option->name, why);
-    template_set_unref(templates);
-    *templates = fresh;
+    pattern_set_unref(patterns);
+    *patterns = fresh;
     return STATUS_OK;
 }
 
@@ -338,7 +338,7 @@ static enum status parse_texts(struct parser *parser, struct span span, struct c
     }
     if (status || !option->pictures)
         return status;
-    return read_pictures(parser, span, option, link->text[index], &link->templates);
+    return read_pictures(parser, span, option, link->text[index], &link->patterns);
 }
 
 static enum status parse_value(struct parser *parser, struct span span, struct chain_link *link,
@@ -610,7 +610,7 @@ static bool copy_link(const struct chain_link *from, struct chain_link *to)
 {
     bool whole = true;
     *to = *from;
-    template_set_ref(to->templates);
+    pattern_set_ref(to->patterns);
     for (int k = 0; k < STAGE_OPTIONS; k++) {
         to->text[k] = from->text[k] ? strdup(from->text[k]) : NULL;
         to->given[k] = NULL; // it was asked for when the text was read
@@ -768,7 +768,7 @@ enum status chain_parse_logged(const char *text, const struct log *log, struct c
 void chain_free(struct chain *chain)
 {
     for (int k = 0; k < chain->links; k++) {
-        template_set_unref(&chain->link[k].templates);
+        pattern_set_unref(&chain->link[k].patterns);
         for (int n = 0; n < STAGE_OPTIONS; n++)
             free(chain->link[k].text[n]), free(chain->link[k].given[n]);
     }
@@ -905,11 +905,11 @@ bool chain_writes_alike(const struct chain *chain, const struct chain *like,
     return false;
 }
 
-static enum status check_sizes(const struct template_set *set, int64_t max_pixels, char *why,
+static enum status check_sizes(const struct pattern_set *set, int64_t max_pixels, char *why,
                                size_t size)
 {
     for (int k = 0; max_pixels && k < set->count; k++) {
-        const struct template *t = &set->template[k];
+        const struct pattern *t = &set->pattern[k];
         if ((int64_t)t->width * t->height <= max_pixels)
             continue;
         snprintf(why, size, "%s; it is %dx%d, and the limit is %lld pixels: see --max-pixels",
@@ -925,10 +925,10 @@ enum status chain_load(const struct chain *chain, int64_t max_pixels, const stru
     enum status status = STATUS_OK;
     for (int k = 0; k < chain->links && !status; k++) {
         const struct chain_link *link = &chain->link[k];
-        if (link->templates)
-            status = check_sizes(link->templates, max_pixels, why, sizeof why);
-        if (link->templates && !status)
-            status = template_set_load(link->templates, why, sizeof why);
+        if (link->patterns)
+            status = check_sizes(link->patterns, max_pixels, why, sizeof why);
+        if (link->patterns && !status)
+            status = pattern_set_load(link->patterns, why, sizeof why);
         if (status == STATUS_USAGE)
             log_print(log, LOG_ERROR, "%s: %s", link->stage->name, why);
     }
@@ -945,12 +945,12 @@ enum status chain_lower(const struct chain *chain, struct program *program)
         const struct chain_link *link = &chain->link[k];
         int before = program->ops;
         program->record = writes_file(link, WRITES_RECORDS) ? records++ : -1;
-        program->templates = link->templates;
+        program->patterns = link->patterns;
         link->stage->lower(link->value, (const char *const *)link->text, program);
         for (int n = before; n < program->ops; n++)
             program->op[n].stage = link->stage->name;
     }
     program->record = -1;
-    program->templates = NULL;
+    program->patterns = NULL;
     return program->status;
 }

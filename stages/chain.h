@@ -8,17 +8,17 @@
 
 #include "base/log.h"
 #include "stages/stage.h"
-#include "stages/template.h"
+#include "stages/pattern.h"
 
 // What filters when no chain is given: an edge video.
 #define CHAIN_DEFAULT "gray,gaussian=1.4,sobel,threshold=20:240"
 
 struct chain_link {
     const struct stage *stage;
-    double value[STAGE_OPTIONS];    // NAN where derived and not given, and of texts
-    char *text[STAGE_OPTIONS];      // of texts that were given, resolved; the chain's
-    char *given[STAGE_OPTIONS];     // of those that may be read from a file: as they were given
-    struct template_set *templates; // of the text that names pictures; a count of it is the chain's
+    double value[STAGE_OPTIONS];  // NAN where derived and not given, and of texts
+    char *text[STAGE_OPTIONS];    // of texts that were given, resolved; the chain's
+    char *given[STAGE_OPTIONS];   // of those that may be read from a file: as they were given
+    struct pattern_set *patterns; // of the text that names pictures; a count of it is the chain's
 };
 
 struct chain {

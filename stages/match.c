@@ -1,6 +1,6 @@
 #include "plan/match.h"
 #include "stages/stage.h"
-#include "stages/template.h"
+#include "stages/pattern.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@ enum { COLORS = sizeof palette / sizeof *palette };
 // ---- templates ----
 
 // A copy that lives as long as the program; samples that do not count become MATCH_BIAS.
-static struct op_template template_of(struct program *program, const struct template *from)
+static struct op_template pattern_of(struct program *program, const struct pattern *from)
 {
     size_t samples = (size_t)from->width * (size_t)from->height;
     char *name = program_alloc(program, strlen(from->name) + 1);
@@ -44,10 +44,10 @@ static struct op_template template_of(struct program *program, const struct temp
 
 static const struct op_template *copy_templates(struct program *program)
 {
-    const struct template_set *set = program->templates;
+    const struct pattern_set *set = program->patterns;
     struct op_template *copy = program_alloc(program, (size_t)set->count * sizeof *copy);
     for (int k = 0; k < set->count && !program->status; k++)
-        copy[k] = template_of(program, &set->template[k]);
+        copy[k] = pattern_of(program, &set->pattern[k]);
     return copy;
 }
 
@@ -104,7 +104,7 @@ static void lower(const double *value, const char *const *text, struct program *
     struct picture picture = program->picture;
     struct op op = {.kind = OP_MATCH,
                     .match = {.templates = copy_templates(program),
-                              .count = program->templates->count,
+                              .count = program->patterns->count,
                               .least = (float)value[LEAST],
                               .most = (int)value[MOST],
                               .map = value[DRAW] == DRAW_MAP,

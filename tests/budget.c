@@ -10,7 +10,7 @@
 
 #include "plan/backend.h"
 #include "stages/chain.h"
-#include "tests/templates.h"
+#include "tests/patterns.h"
 
 static void print_message(void *opaque, enum log_level level, const char *sentence)
 {

@@ -25,7 +25,7 @@
 #include "stages/chain.h"
 #include "stages/kernel.h"
 #include "plan/ladder.h"
-#include "tests/templates.h"
+#include "tests/patterns.h"
 
 // ---- random numbers: splitmix64, the same everywhere ----
 

@@ -27,7 +27,7 @@ BELOW["bench"] = BELOW["pipeline"] + ["pipeline"]
 BELOW["app"] = ["bench"]
 INTERFACE = "sluice_"  # what sluice.h declares is for everyone, whichever room defines it
 # The files that templates name are read by libavcodec: pipeline/input/picture.c defines these two.
-KNOWN = {"template_load", "template_measure"}
+KNOWN = {"pattern_load", "pattern_measure"}
 
 
 def is_stale(file):

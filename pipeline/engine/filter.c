@@ -77,15 +77,15 @@ static bool has_fields(const struct program *program)
 
 // The next template that is larger than the picture, and so nowhere in it, from number *t of
 // stage *k on; NULL: there is none.
-static const struct template *next_misfit(const struct filter *filter, int *k, int *t)
+static const struct pattern *next_misfit(const struct filter *filter, int *k, int *t)
 {
     const struct chain *chain = filter->request.chain;
     for (; *k < chain->links; ++*k, *t = 0) {
-        const struct template_set *set = chain->link[*k].templates;
+        const struct pattern_set *set = chain->link[*k].patterns;
         while (set && *t < set->count) {
-            const struct template *template = &set->template[(*t)++];
-            if (template->width > filter->input.width || template->height > filter->input.height)
-                return template;
+            const struct pattern *pattern = &set->pattern[(*t)++];
+            if (pattern->width > filter->input.width || pattern->height > filter->input.height)
+                return pattern;
         }
     }
     return NULL;
@@ -98,20 +98,20 @@ bool filter_misfits(const struct filter *filter)
 }
 
 // Such a template is a mistake, unless the size has changed since.
-static enum status check_templates(const struct filter *filter)
+static enum status check_patterns(const struct filter *filter)
 {
     const struct filter_request *request = &filter->request;
     int width = filter->input.width, height = filter->input.height, k = 0, t = 0;
-    const struct template *template;
-    while ((template = next_misfit(filter, &k, &t))) {
+    const struct pattern *pattern;
+    while ((pattern = next_misfit(filter, &k, &t))) {
         if (request->strict)
             return fail(request->log, STATUS_USAGE,
                         "the template %s is %dx%d and the picture %dx%d; give one that fits into "
                         "it",
-                        template->name, template->width, template->height, width, height);
+                        pattern->name, pattern->width, pattern->height, width, height);
         log_print(request->log, LOG_WARNING,
                   "the template %s is %dx%d and the picture now %dx%d: it matches nothing there",
-                  template->name, template->width, template->height, width, height);
+                  pattern->name, pattern->width, pattern->height, width, height);
     }
     return STATUS_OK;
 }
@@ -135,7 +135,7 @@ static enum status plan_filter(struct filter *filter, const AVFrame *view, bool 
     const struct filter_request *request = &filter->request;
     enum AVPixelFormat output[MAX_PICTURES] = {AV_PIX_FMT_NONE};
     struct format natural[MAX_PICTURES];
-    enum status status = check_templates(filter);
+    enum status status = check_patterns(filter);
     if (!status)
         status = chain_load(request->chain, request->max_pixels, request->log);
     if (!status)

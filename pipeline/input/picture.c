@@ -15,7 +15,7 @@
 #include "pipeline/input/reach.h"
 #include "pipeline/ffmpeg/scaler.h"
 #include "plan/backend.h"
-#include "stages/template.h"
+#include "stages/pattern.h"
 
 enum { OPAQUE = 128 };
 
@@ -229,18 +229,18 @@ static enum status run(const struct program *program, const struct work *work)
     return status;
 }
 
-static enum status make_gray(const AVFrame *frame, struct template *template)
+static enum status make_gray(const AVFrame *frame, struct pattern *pattern)
 {
     struct format format;
     struct program program;
     size_t samples = (size_t)frame->width * (size_t)frame->height;
     enum status status = lower_gray(frame, &format, &program);
     if (!status) {
-        template->width = frame->width;
-        template->height = frame->height;
-        template->sample = malloc(samples);
-        template->mask = format.alpha ? malloc(samples) : NULL;
-        if (!template->sample || (format.alpha && !template->mask))
+        pattern->width = frame->width;
+        pattern->height = frame->height;
+        pattern->sample = malloc(samples);
+        pattern->mask = format.alpha ? malloc(samples) : NULL;
+        if (!pattern->sample || (format.alpha && !pattern->mask))
             status = STATUS_MEMORY;
     }
     const struct work work = {
@@ -248,16 +248,16 @@ static enum status make_gray(const AVFrame *frame, struct template *template)
         .target = {.format = &program.output,
                    .width = frame->width,
                    .height = frame->height,
-                   .data = {template->sample, template->mask},
+                   .data = {pattern->sample, pattern->mask},
                    .stride = {frame->width, frame->width}},
     };
     if (!status)
         status = run(&program, &work);
-    for (size_t k = 0; template->mask && !status && k < samples; k++)
-        template->mask[k] = template->mask[k] >= OPAQUE;
-    if (template->mask && !memchr(template->mask, 0, samples)) { // all of it is looked for
-        free(template->mask);
-        template->mask = NULL;
+    for (size_t k = 0; pattern->mask && !status && k < samples; k++)
+        pattern->mask[k] = pattern->mask[k] >= OPAQUE;
+    if (pattern->mask && !memchr(pattern->mask, 0, samples)) { // all of it is looked for
+        free(pattern->mask);
+        pattern->mask = NULL;
     }
     program_free(&program);
     return status;
@@ -275,7 +275,7 @@ static enum status check_file(const char *name, const struct reason *reason)
 
 static const char no_picture[] = "it is no picture that FFmpeg can read";
 
-enum status template_measure(const char *name, struct template *template, char *why, size_t size)
+enum status pattern_measure(const char *name, struct pattern *pattern, char *why, size_t size)
 {
     const struct reason reason = {why, size};
     struct picture_file picture = {0};
@@ -285,15 +285,15 @@ enum status template_measure(const char *name, struct template *template, char *
         status = refuse_code(&reason, no_picture, error);
     else if (!status && !measure_picture(about_of(&picture), picture.packet, &width, &height))
         status = refuse(&reason, no_picture, "");
-    else if (width > TEMPLATE_SIDE || height > TEMPLATE_SIDE)
+    else if (width > MAX_PATTERN_SIDE || height > MAX_PATTERN_SIDE)
         status = refuse(&reason, "its sides are larger than 65535", "");
-    template->width = width;
-    template->height = height;
+    pattern->width = width;
+    pattern->height = height;
     picture_file_finish(&picture);
     return status;
 }
 
-enum status template_load(const char *name, struct template *template, char *why, size_t size)
+enum status pattern_load(const char *name, struct pattern *pattern, char *why, size_t size)
 {
     const struct reason reason = {why, size};
     struct picture_file picture = {0};
@@ -301,7 +301,7 @@ enum status template_load(const char *name, struct template *template, char *why
     if (!frame)
         return STATUS_MEMORY;
     enum status status = check_file(name, &reason);
-    int64_t pixels = (int64_t) template->width * template->height;
+    int64_t pixels = (int64_t)pattern->width * pattern->height;
     int error = status ? 0 : picture_file_init(name, &picture);
     if (!status && error >= 0)
         error = decode(&picture, pixels, frame);
@@ -311,7 +311,7 @@ enum status template_load(const char *name, struct template *template, char *why
     if (!status)
         status = make_known(frame, &reason);
     if (!status)
-        status = make_gray(frame, template);
+        status = make_gray(frame, pattern);
     av_frame_free(&frame);
     return status;
 }

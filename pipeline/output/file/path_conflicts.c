@@ -16,12 +16,12 @@ struct path_conflicts {
 };
 
 // Whether the chain looks for the picture in this file.
-static bool is_template(const struct chain *chain, const char *name)
+static bool is_pattern(const struct chain *chain, const char *name)
 {
     for (int k = 0; k < chain->links; k++) {
-        const struct template_set *set = chain->link[k].templates;
+        const struct pattern_set *set = chain->link[k].patterns;
         for (int t = 0; set && t < set->count; t++)
-            if (urls_collide(set->template[t].name, name))
+            if (urls_collide(set->pattern[t].name, name))
                 return true;
     }
     return false;
@@ -40,7 +40,7 @@ static bool is_text(const struct chain *chain, const char *name)
 // What a chain reads this file for; NULL: it does not.
 static const char *reading(const struct chain *chain, const char *name)
 {
-    return is_template(chain, name) ? "template" : is_text(chain, name) ? "kernel" : NULL;
+    return is_pattern(chain, name) ? "template" : is_text(chain, name) ? "kernel" : NULL;
 }
 
 static enum status add_name(struct names *names, const char *name)

@@ -13,49 +13,48 @@
 #include "base/status.h"
 
 enum {
-    TEMPLATE_SIDE = 65535,    // samples
-    MAX_PATTERNS = 256 << 20, // samples of all templates of a set
+    MAX_PATTERN_SIDE = 65535,        // samples
+    MAX_PATTERN_SAMPLES = 256 << 20, // samples of all templates of a set
 };
 
 // Luma, full range, 8 bits, row by row; NULL before it is loaded. `mask` is 1 for samples that
 // count, else 0; NULL: all do.
-struct template
-{
+struct pattern {
     char *name;
     int width, height;
     uint8_t *sample, *mask;
 };
 
-enum { TEMPLATES_MEASURED, TEMPLATES_LOADING, TEMPLATES_LOADED };
+enum { PATTERNS_MEASURED, PATTERNS_LOADING, PATTERNS_LOADED };
 
-struct template_set {
+struct pattern_set {
     atomic_int users, state;
     int count;
-    struct template *template;
+    struct pattern *pattern;
 };
 
 // Read the sizes of `names`, joined by newlines. On success the caller has one count of *set.
 // STATUS_USAGE, with the reason in `why` as "logo.png; it is no picture", where one of them is none
 // that could be found.
-enum status template_set_read(const char *names, struct template_set **set, char *why, size_t size);
+enum status pattern_set_read(const char *names, struct pattern_set **set, char *why, size_t size);
 
 // Read the samples, if that was not done yet. STATUS_USAGE as above, also of what is all of one
 // shade.
-enum status template_set_load(struct template_set *set, char *why, size_t size);
+enum status pattern_set_load(struct pattern_set *set, char *why, size_t size);
 
 // One more count of the set, which may be NULL.
-struct template_set *template_set_ref(struct template_set *set);
+struct pattern_set *pattern_set_ref(struct pattern_set *set);
 
 // One less; frees the set with the last one. Leaves NULL.
-void template_set_unref(struct template_set **set);
+void pattern_set_unref(struct pattern_set **set);
 
 // Find the size of the picture in a file, the first where there are more, without decoding it: sets
 // width and height. On STATUS_USAGE `why` says why, as "it is no picture".
 //
 // Both are defined by whoever can read pictures: pipeline/input/picture.c.
-enum status template_measure(const char *name, struct template *template, char *why, size_t size);
+enum status pattern_measure(const char *name, struct pattern *pattern, char *why, size_t size);
 
-// Read the picture. Everything of *template but its name is set; its memory, of malloc(), is the
+// Read the picture. Everything of *pattern but its name is set; its memory, of malloc(), is the
 // caller's, also on failure. A mask says where alpha is 128 or more. Width and height say what was
 // measured, and nothing larger is decoded.
-enum status template_load(const char *name, struct template *template, char *why, size_t size);
+enum status pattern_load(const char *name, struct pattern *pattern, char *why, size_t size);

@@ -1,4 +1,4 @@
-#include "stages/template.h"
+#include "stages/pattern.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static int count_names(const char *names)
 }
 
 // Whether samples that count differ.
-static bool has_shades(const struct template *t)
+static bool has_shades(const struct pattern *t)
 {
     int first = -1;
     for (size_t k = 0; k < (size_t)t->width * (size_t)t->height; k++) {
@@ -36,10 +36,10 @@ static enum status refuse(const char *name, const char *reason, char *why, size_
     return STATUS_USAGE;
 }
 
-static enum status measure_one(struct template *t, size_t *room, char *why, size_t size)
+static enum status measure_one(struct pattern *t, size_t *room, char *why, size_t size)
 {
     char reason[192] = "";
-    enum status status = template_measure(t->name, t, reason, sizeof reason);
+    enum status status = pattern_measure(t->name, t, reason, sizeof reason);
     if (status == STATUS_USAGE)
         return refuse(t->name, reason, why, size);
     if (status)
@@ -54,21 +54,21 @@ static enum status measure_one(struct template *t, size_t *room, char *why, size
     return STATUS_OK;
 }
 
-static enum status measure_all(const char *names, struct template_set *set, char *why, size_t size)
+static enum status measure_all(const char *names, struct pattern_set *set, char *why, size_t size)
 {
-    size_t room = MAX_PATTERNS;
+    size_t room = MAX_PATTERN_SAMPLES;
     enum status status = STATUS_OK;
     for (int k = 0; k < set->count && !status; k++) {
         size_t length = strcspn(names, "\n");
-        set->template[k].name = strndup(names, length);
-        status = set->template[k].name ? measure_one(&set->template[k], &room, why, size)
-                                       : STATUS_MEMORY;
+        set->pattern[k].name = strndup(names, length);
+        status =
+            set->pattern[k].name ? measure_one(&set->pattern[k], &room, why, size) : STATUS_MEMORY;
         names += length + 1;
     }
     return status;
 }
 
-enum status template_set_read(const char *names, struct template_set **set, char *why, size_t size)
+enum status pattern_set_read(const char *names, struct pattern_set **set, char *why, size_t size)
 {
     int count = count_names(names);
     *set = NULL;
@@ -76,27 +76,27 @@ enum status template_set_read(const char *names, struct template_set **set, char
         snprintf(why, size, "%d files; there can be %d", count, MATCH_TEMPLATES);
         return STATUS_USAGE;
     }
-    struct template_set *made = *set = calloc(1, sizeof *made);
+    struct pattern_set *made = *set = calloc(1, sizeof *made);
     if (!made)
         return STATUS_MEMORY;
     atomic_init(&made->users, 1);
-    made->template = calloc((size_t)count, sizeof *made->template);
-    made->count = made->template ? count : 0;
-    enum status status = made->template ? measure_all(names, made, why, size) : STATUS_MEMORY;
+    made->pattern = calloc((size_t)count, sizeof *made->pattern);
+    made->count = made->pattern ? count : 0;
+    enum status status = made->pattern ? measure_all(names, made, why, size) : STATUS_MEMORY;
     if (status)
-        template_set_unref(set);
+        pattern_set_unref(set);
     return status;
 }
 
 // ---- samples ----
 
-static enum status load_one(struct template *t, char *why, size_t size)
+static enum status load_one(struct pattern *t, char *why, size_t size)
 {
     char reason[192] = "";
-    struct template loaded = *t;
+    struct pattern loaded = *t;
     if (t->sample)
         return STATUS_OK;
-    enum status status = template_load(t->name, &loaded, reason, sizeof reason);
+    enum status status = pattern_load(t->name, &loaded, reason, sizeof reason);
     bool same = loaded.width == t->width && loaded.height == t->height;
     if (!status && same && has_shades(&loaded)) {
         *t = loaded;
@@ -111,40 +111,40 @@ static enum status load_one(struct template *t, char *why, size_t size)
                   : refuse(t->name, "it has changed while it was read", why, size);
 }
 
-enum status template_set_load(struct template_set *set, char *why, size_t size)
+enum status pattern_set_load(struct pattern_set *set, char *why, size_t size)
 {
-    int state = TEMPLATES_MEASURED;
-    while (!atomic_compare_exchange_strong(&set->state, &state, TEMPLATES_LOADING)) {
-        if (state == TEMPLATES_LOADED)
+    int state = PATTERNS_MEASURED;
+    while (!atomic_compare_exchange_strong(&set->state, &state, PATTERNS_LOADING)) {
+        if (state == PATTERNS_LOADED)
             return STATUS_OK;
         thrd_yield(); // another thread is at it
-        state = TEMPLATES_MEASURED;
+        state = PATTERNS_MEASURED;
     }
     enum status status = STATUS_OK;
     for (int k = 0; k < set->count && !status; k++)
-        status = load_one(&set->template[k], why, size);
-    atomic_store(&set->state, status ? TEMPLATES_MEASURED : TEMPLATES_LOADED);
+        status = load_one(&set->pattern[k], why, size);
+    atomic_store(&set->state, status ? PATTERNS_MEASURED : PATTERNS_LOADED);
     return status;
 }
 
-struct template_set *template_set_ref(struct template_set *set)
+struct pattern_set *pattern_set_ref(struct pattern_set *set)
 {
     if (set)
         atomic_fetch_add(&set->users, 1);
     return set;
 }
 
-void template_set_unref(struct template_set **set)
+void pattern_set_unref(struct pattern_set **set)
 {
-    struct template_set *old = *set;
+    struct pattern_set *old = *set;
     *set = NULL;
     if (!old || atomic_fetch_sub(&old->users, 1) > 1)
         return;
     for (int k = 0; k < old->count; k++) {
-        free(old->template[k].name);
-        free(old->template[k].sample);
-        free(old->template[k].mask);
+        free(old->pattern[k].name);
+        free(old->pattern[k].sample);
+        free(old->pattern[k].mask);
     }
-    free(old->template);
+    free(old->pattern);
     free(old);
 }
