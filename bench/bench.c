@@ -4,6 +4,7 @@
 
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/engine/config.h"
+#include "pipeline/input/picture.h"
 #include "base/meter.h"
 #include "bench/bench.h"
 #include "bench/subject.h"
@@ -250,7 +251,8 @@ static enum status mute_chain(const struct bench *bench, const char *given, char
 {
     struct chain chain;
     *muted = NULL;
-    enum status status = given ? chain_parse_logged(given, &bench->log, &chain) : STATUS_OK;
+    enum status status =
+        given ? chain_parse_logged(given, &picture_reader, &bench->log, &chain) : STATUS_OK;
     if (!given || status)
         return status;
     if (chain_files(&chain, WRITES_PICTURES, NULL, 0) +

@@ -8,6 +8,7 @@
 #include "pipeline/ffmpeg/check.h"
 #include "base/meter.h"
 #include "pipeline/engine/ring.h"
+#include "pipeline/input/picture.h"
 #include "stages/chain.h"
 
 // Frames that stay on the GPU move at least so much, so that its cache does not hold them all.
@@ -37,7 +38,7 @@ static enum status lower_chain(const struct subject_request *request, struct pro
         request->lower(request->opaque, program);
         return program->status;
     }
-    enum status status = chain_parse_logged(request->chain, request->log, &chain);
+    enum status status = chain_parse_logged(request->chain, &picture_reader, request->log, &chain);
     if (status)
         return status;
     status = chain_load(&chain, 0, request->log);

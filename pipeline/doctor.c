@@ -14,6 +14,7 @@
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/ffmpeg/scaler.h"
+#include "pipeline/input/picture.h"
 #include "pipeline/output/sink.h"
 #include "pipeline/input/source.h"
 
@@ -50,7 +51,8 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
         .log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque}};
     struct sink_request sinks[MAX_OUTPUTS];
     int count = config_sinks(config, sinks);
-    enum status status = chain_parse_logged(config->chain, &subject->log, &subject->chain);
+    enum status status =
+        chain_parse_logged(config->chain, &picture_reader, &subject->log, &subject->chain);
     if (!status)
         count = config_add_tees(config, &subject->chain, sinks, count);
     for (int k = 0; k < count && k < MAX_OUTPUTS; k++)

@@ -16,6 +16,7 @@ struct span {
 
 struct parser {
     const char *text;
+    const struct picture_reader *reader;
     struct chain_error *error;
     char *shown; // the text with its secrets blanked, of the same length
 };
@@ -31,9 +32,10 @@ static bool span_is(struct span span, const char *word)
            !memcmp(word, span.begin, (size_t)span_length(span));
 }
 
-static enum status parser_init(struct parser *parser, const char *text, struct chain_error *error)
+static enum status parser_init(struct parser *parser, const char *text,
+                               const struct picture_reader *reader, struct chain_error *error)
 {
-    *parser = (struct parser){text, error, strdup(text)};
+    *parser = (struct parser){text, reader, error, strdup(text)};
     *error = (struct chain_error){0};
     if (!parser->shown)
         return STATUS_MEMORY;
@@ -317,7 +319,9 @@ static enum status read_pictures(struct parser *parser, struct span span,
 {
     struct pattern_set *fresh = NULL;
     char why[384] = "";
-    enum status status = pattern_set_read(names, &fresh, why, sizeof why);
+    if (!parser->reader)
+        return refuse(parser, span, "%s is a file, and no pictures can be read here", option->name);
+    enum status status = pattern_set_read(names, parser->reader, &fresh, why, sizeof why);
     if (status == STATUS_MEMORY)
         return out_of_memory(parser);
     if (status)
@@ -549,13 +553,14 @@ static enum status parse_links(struct parser *parser, struct span rest, struct c
     return status;
 }
 
-enum status chain_parse(const char *text, struct chain *chain, struct chain_error *error)
+enum status chain_parse(const char *text, const struct picture_reader *reader, struct chain *chain,
+                        struct chain_error *error)
 {
     struct parser parser;
     struct span rest = {text, text + strlen(text)};
     struct span all = trimmed(rest);
-    *chain = (struct chain){0};
-    enum status status = parser_init(&parser, text, error);
+    *chain = (struct chain){.reader = reader};
+    enum status status = parser_init(&parser, text, reader, error);
     if (!status)
         status = check_quotes(&parser);
     if (!status && all.begin < all.end)
@@ -621,7 +626,8 @@ static bool copy_link(const struct chain_link *from, struct chain_link *to)
 
 enum status chain_copy(const struct chain *chain, struct chain *to)
 {
-    *to = (struct chain){calloc((size_t)chain->links + 1, sizeof *to->link), chain->links};
+    *to = (struct chain){calloc((size_t)chain->links + 1, sizeof *to->link), chain->links,
+                         chain->reader};
     if (!to->link)
         return STATUS_MEMORY;
     enum status status = STATUS_OK;
@@ -638,7 +644,7 @@ enum status chain_set(struct chain *chain, const char *text, struct chain_error 
     struct parser parser;
     struct span rest = {text, text + strlen(text)};
     struct chain changed = {0};
-    enum status status = parser_init(&parser, text, error);
+    enum status status = parser_init(&parser, text, chain->reader, error);
     if (!status)
         status = chain_copy(chain, &changed);
     if (!status)
@@ -752,12 +758,13 @@ char *chain_text(const struct chain *chain)
     return NULL;
 }
 
-enum status chain_parse_logged(const char *text, const struct log *log, struct chain *chain)
+enum status chain_parse_logged(const char *text, const struct picture_reader *reader,
+                               const struct log *log, struct chain *chain)
 {
     struct chain_error error = {0};
     char described[1024];
     text = text ? text : CHAIN_DEFAULT;
-    enum status status = chain_parse(text, chain, &error);
+    enum status status = chain_parse(text, reader, chain, &error);
     if (status) {
         chain_error_describe(&error, text, described, sizeof described);
         log_print(log, LOG_ERROR, "%s", described);

@@ -24,6 +24,7 @@ struct chain_link {
 struct chain {
     struct chain_link *link;
     int links;
+    const struct picture_reader *reader; // of what chain_set() names
 };
 
 // Why a text is no chain: a sentence, and the part of the text that it is about.
@@ -32,9 +33,11 @@ struct chain_error {
     int position, length; // bytes
 };
 
-// Read `text`. On success the caller owns *chain; on STATUS_USAGE *error says why, STATUS_MEMORY
-// says itself. `error` is not optional.
-enum status chain_parse(const char *text, struct chain *chain, struct chain_error *error);
+// Read `text`, and by `reader` (optional: then there can be none) the pictures that it names. On
+// success the caller owns *chain; on STATUS_USAGE *error says why, STATUS_MEMORY says itself.
+// `error` is not optional. `reader` outlives the chain and its copies.
+enum status chain_parse(const char *text, const struct picture_reader *reader, struct chain *chain,
+                        struct chain_error *error);
 void chain_free(struct chain *chain);
 
 // Whether it does nothing: pictures pass as they are.
@@ -73,7 +76,8 @@ bool chain_writes_alike(const struct chain *chain, const struct chain *like,
                         struct chain_error *error);
 
 // The same as chain_parse(), with CHAIN_DEFAULT for a NULL text and a described error in the log.
-enum status chain_parse_logged(const char *text, const struct log *log, struct chain *chain);
+enum status chain_parse_logged(const char *text, const struct picture_reader *reader,
+                               const struct log *log, struct chain *chain);
 
 // The message with the text below it and the part marked, three lines without a last newline. Cut
 // to `size` bytes. Secrets of the text's addresses are asterisks (secrets.h).

@@ -36,10 +36,11 @@ static enum status refuse(const char *name, const char *reason, char *why, size_
     return STATUS_USAGE;
 }
 
-static enum status measure_one(struct pattern *t, size_t *room, char *why, size_t size)
+static enum status measure_one(const struct picture_reader *reader, struct pattern *t, size_t *room,
+                               char *why, size_t size)
 {
     char reason[192] = "";
-    enum status status = pattern_measure(t->name, t, reason, sizeof reason);
+    enum status status = reader->measure(t->name, t, reason, sizeof reason);
     if (status == STATUS_USAGE)
         return refuse(t->name, reason, why, size);
     if (status)
@@ -61,14 +62,15 @@ static enum status measure_all(const char *names, struct pattern_set *set, char 
     for (int k = 0; k < set->count && !status; k++) {
         size_t length = strcspn(names, "\n");
         set->pattern[k].name = strndup(names, length);
-        status =
-            set->pattern[k].name ? measure_one(&set->pattern[k], &room, why, size) : STATUS_MEMORY;
+        status = set->pattern[k].name ? measure_one(set->reader, &set->pattern[k], &room, why, size)
+                                      : STATUS_MEMORY;
         names += length + 1;
     }
     return status;
 }
 
-enum status pattern_set_read(const char *names, struct pattern_set **set, char *why, size_t size)
+enum status pattern_set_read(const char *names, const struct picture_reader *reader,
+                             struct pattern_set **set, char *why, size_t size)
 {
     int count = count_names(names);
     *set = NULL;
@@ -80,6 +82,7 @@ enum status pattern_set_read(const char *names, struct pattern_set **set, char *
     if (!made)
         return STATUS_MEMORY;
     atomic_init(&made->users, 1);
+    made->reader = reader;
     made->pattern = calloc((size_t)count, sizeof *made->pattern);
     made->count = made->pattern ? count : 0;
     enum status status = made->pattern ? measure_all(names, made, why, size) : STATUS_MEMORY;
@@ -90,13 +93,14 @@ enum status pattern_set_read(const char *names, struct pattern_set **set, char *
 
 // ---- samples ----
 
-static enum status load_one(struct pattern *t, char *why, size_t size)
+static enum status load_one(const struct picture_reader *reader, struct pattern *t, char *why,
+                            size_t size)
 {
     char reason[192] = "";
     struct pattern loaded = *t;
     if (t->sample)
         return STATUS_OK;
-    enum status status = pattern_load(t->name, &loaded, reason, sizeof reason);
+    enum status status = reader->load(t->name, &loaded, reason, sizeof reason);
     bool same = loaded.width == t->width && loaded.height == t->height;
     if (!status && same && has_shades(&loaded)) {
         *t = loaded;
@@ -122,7 +126,7 @@ enum status pattern_set_load(struct pattern_set *set, char *why, size_t size)
     }
     enum status status = STATUS_OK;
     for (int k = 0; k < set->count && !status; k++)
-        status = load_one(&set->pattern[k], why, size);
+        status = load_one(set->reader, &set->pattern[k], why, size);
     atomic_store(&set->state, status ? PATTERNS_MEASURED : PATTERNS_LOADED);
     return status;
 }

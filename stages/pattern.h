@@ -25,18 +25,33 @@ struct pattern {
     uint8_t *sample, *mask;
 };
 
+// Reads pictures from files, for stages/ that knows no file format: pipeline/input/picture.h has
+// it.
+struct picture_reader {
+    // Find the size of the picture in a file, the first where there are more, without decoding it:
+    // sets width and height. On STATUS_USAGE `why` says why, as "it is no picture".
+    enum status (*measure)(const char *name, struct pattern *pattern, char *why, size_t size);
+
+    // Read the picture. Everything of *pattern but its name is set; its memory, of malloc(), is the
+    // caller's, also on failure. A mask says where alpha is 128 or more. Width and height say what
+    // was measured, and nothing larger is decoded.
+    enum status (*load)(const char *name, struct pattern *pattern, char *why, size_t size);
+};
+
 enum { PATTERNS_MEASURED, PATTERNS_LOADING, PATTERNS_LOADED };
 
 struct pattern_set {
     atomic_int users, state;
+    const struct picture_reader *reader;
     int count;
     struct pattern *pattern;
 };
 
 // Read the sizes of `names`, joined by newlines. On success the caller has one count of *set.
 // STATUS_USAGE, with the reason in `why` as "logo.png; it is no picture", where one of them is none
-// that could be found.
-enum status pattern_set_read(const char *names, struct pattern_set **set, char *why, size_t size);
+// that could be found. `reader` outlives the set.
+enum status pattern_set_read(const char *names, const struct picture_reader *reader,
+                             struct pattern_set **set, char *why, size_t size);
 
 // Read the samples, if that was not done yet. STATUS_USAGE as above, also of what is all of one
 // shade.
@@ -47,14 +62,3 @@ struct pattern_set *pattern_set_ref(struct pattern_set *set);
 
 // One less; frees the set with the last one. Leaves NULL.
 void pattern_set_unref(struct pattern_set **set);
-
-// Find the size of the picture in a file, the first where there are more, without decoding it: sets
-// width and height. On STATUS_USAGE `why` says why, as "it is no picture".
-//
-// Both are defined by whoever can read pictures: pipeline/input/picture.c.
-enum status pattern_measure(const char *name, struct pattern *pattern, char *why, size_t size);
-
-// Read the picture. Everything of *pattern but its name is set; its memory, of malloc(), is the
-// caller's, also on failure. A mask says where alpha is 128 or more. Width and height say what was
-// measured, and nothing larger is decoded.
-enum status pattern_load(const char *name, struct pattern *pattern, char *why, size_t size);

@@ -33,7 +33,7 @@ static void plan_chain(const char *text, const struct log *log, struct backend *
     const struct format full = {.range = RANGE_FULL};
     const struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
     struct chain chain;
-    require(chain_parse_logged(text, log, &chain));
+    require(chain_parse_logged(text, &noise_reader, log, &chain));
     require(program_init(program, &gray));
     require(chain_lower(&chain, program));
     require(program_finish(program, NULL));

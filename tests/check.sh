@@ -66,7 +66,7 @@ for room in ffmpeg input output/file output/http output/muxer output/transport o
     layer pipeline/$room "(pipeline/($rooms)|$below)"
 done
 layer pipeline "(pipeline/($rooms)|$below)"
-layer bench "(bench|pipeline/(engine|ffmpeg)|$below)"
+layer bench "(bench|pipeline/(engine|input|ffmpeg)|$below)"
 layer app '(app|bench|sluice)'
 grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] cpu/*.[ch] app/*.[ch] &&
     complain "FFmpeg belongs in pipeline, CUDA in kernels"

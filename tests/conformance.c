@@ -417,7 +417,7 @@ static void random_fitting_link(uint64_t *state, const struct stage *stage, FILE
         FILE *link = fmemopen(text, sizeof text, "w");
         random_link(state, stage, link);
         fclose(link);
-        status = chain_parse(text, &chain, &error);
+        status = chain_parse(text, &noise_reader, &chain, &error);
         if (!status)
             chain_free(&chain);
     } while (status);
@@ -732,7 +732,7 @@ static void case_prepare(struct test_case *test, int number, bool large, struct 
 
     struct chain chain;
     struct chain_error error;
-    if (chain_parse(test->chain, &chain, &error))
+    if (chain_parse(test->chain, &noise_reader, &chain, &error))
         fatal(test, error.message);
     if (program_init(&test->program, &test->format) || chain_lower(&chain, &test->program))
         fatal(test, "no program");
@@ -921,8 +921,9 @@ static bool lower_ladder(struct program *program, const char *text)
     struct chain chain;
     struct chain_error error;
     gray = test_format(0);
-    bool fine = !chain_parse(text, &chain, &error) && !program_init(program, &gray) &&
-                !chain_lower(&chain, program) && !program_finish(program, NULL);
+    bool fine = !chain_parse(text, &noise_reader, &chain, &error) &&
+                !program_init(program, &gray) && !chain_lower(&chain, program) &&
+                !program_finish(program, NULL);
     chain_free(&chain);
     return fine;
 }

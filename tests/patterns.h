@@ -23,14 +23,15 @@ static enum status pattern_describe(const char *name, struct pattern *pattern, c
     return STATUS_USAGE;
 }
 
-enum status pattern_measure(const char *name, struct pattern *pattern, char *why, size_t size)
+static enum status pattern_measure(const char *name, struct pattern *pattern, char *why,
+                                   size_t size)
 {
     unsigned kind;
     char form;
     return pattern_describe(name, pattern, &form, &kind, why, size);
 }
 
-enum status pattern_load(const char *name, struct pattern *pattern, char *why, size_t size)
+static enum status pattern_load(const char *name, struct pattern *pattern, char *why, size_t size)
 {
     unsigned kind;
     char form;
@@ -55,3 +56,6 @@ enum status pattern_load(const char *name, struct pattern *pattern, char *why, s
         pattern->sample[samples - 1] = 255 - pattern->sample[0];
     return STATUS_OK;
 }
+
+static const struct picture_reader noise_reader = {.measure = pattern_measure,
+                                                   .load = pattern_load};

@@ -263,7 +263,7 @@ static void lower(const char *text, struct program *program)
     struct chain_error error;
     const struct format meaning = {.range = RANGE_FULL, .kr = 0.2126, .kb = 0.0722};
     gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &meaning);
-    assert_int_equal(chain_parse(text, &chain, &error), STATUS_OK);
+    assert_int_equal(chain_parse(text, NULL, &chain, &error), STATUS_OK);
     assert_int_equal(program_init(program, &gray), STATUS_OK);
     assert_int_equal(chain_lower(&chain, program), STATUS_OK);
     assert_int_equal(program_finish(program, NULL), STATUS_OK);

@@ -20,7 +20,7 @@ static void run(const char *chain_text, const struct format *format, int width, 
     struct chain chain;
     struct chain_error error;
     struct program program;
-    assert_int_equal(chain_parse(chain_text, &chain, &error), STATUS_OK);
+    assert_int_equal(chain_parse(chain_text, NULL, &chain, &error), STATUS_OK);
     assert_int_equal(program_init(&program, format), STATUS_OK);
     assert_int_equal(chain_lower(&chain, &program), STATUS_OK);
     assert_int_equal(program_finish(&program, NULL), STATUS_OK);

@@ -48,11 +48,12 @@ static void chains_that_are_none(void **state)
         {"gray,convolve=1 2/3:2", 14, 5, "row 2 has 1 number"},
         {"convolve='1,2:3'", 9, 7, "nor a file"},
         {"convolve=\"0 0\":1", 9, 5, "only zeros"},
+        {"gray,match=logo.png", 11, 8, "no pictures can be read"},
     };
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         struct chain chain;
         struct chain_error error;
-        assert_int_equal(chain_parse(wrong[k].text, &chain, &error), STATUS_USAGE);
+        assert_int_equal(chain_parse(wrong[k].text, NULL, &chain, &error), STATUS_USAGE);
         if (error.position != wrong[k].position || error.length != wrong[k].length ||
             !strstr(error.message, wrong[k].says))
             fail_msg("'%s': at %d + %d: %s", wrong[k].text, error.position, error.length,
@@ -83,7 +84,7 @@ static void chains_that_are(void **state)
     for (size_t k = 0; k < sizeof right / sizeof *right; k++) {
         struct chain chain;
         struct chain_error error;
-        if (chain_parse(right[k].text, &chain, &error))
+        if (chain_parse(right[k].text, NULL, &chain, &error))
             fail_msg("'%s': %s", right[k].text, error.message);
         assert_int_equal(chain.links, right[k].links);
         if (chain.links)
@@ -98,7 +99,7 @@ static void errors_are_marked_in_the_text(void **state)
     struct chain chain;
     struct chain_error error;
     char text[512];
-    assert_int_equal(chain_parse("gray,gausian=1", &chain, &error), STATUS_USAGE);
+    assert_int_equal(chain_parse("gray,gausian=1", NULL, &chain, &error), STATUS_USAGE);
     chain_error_describe(&error, "gray,gausian=1", text, sizeof text);
     assert_non_null(strstr(text, "\n  gray,gausian=1\n       ^^^^^^^"));
 }
@@ -107,8 +108,8 @@ static bool writes_alike(const char *text, const char *like)
 {
     struct chain a, b;
     struct chain_error error;
-    assert_int_equal(chain_parse(text, &a, &error), STATUS_OK);
-    assert_int_equal(chain_parse(like, &b, &error), STATUS_OK);
+    assert_int_equal(chain_parse(text, NULL, &a, &error), STATUS_OK);
+    assert_int_equal(chain_parse(like, NULL, &b, &error), STATUS_OK);
     bool alike = chain_writes_alike(&a, &b, &error);
     chain_free(&a);
     chain_free(&b);
@@ -121,7 +122,8 @@ static void files_of_a_chain_stay_or_go(void **state)
     struct chain chain;
     struct chain_error error;
     struct chain_file list[2];
-    assert_int_equal(chain_parse("tee=a,gray,stats,tee='b:c',sobel", &chain, &error), STATUS_OK);
+    assert_int_equal(chain_parse("tee=a,gray,stats,tee='b:c',sobel", NULL, &chain, &error),
+                     STATUS_OK);
     assert_int_equal(chain_files(&chain, WRITES_RECORDS, list, 2), 1);
     assert_null(list[0].name);
     assert_int_equal(chain_files(&chain, WRITES_PICTURES, list, 1), 2);
@@ -306,7 +308,7 @@ static void expect_weights(const char *text, const struct format *format, int ra
     struct chain chain;
     struct chain_error error;
     struct program program;
-    assert_int_equal(chain_parse(text, &chain, &error), STATUS_OK);
+    assert_int_equal(chain_parse(text, NULL, &chain, &error), STATUS_OK);
     assert_int_equal(program_init(&program, format), STATUS_OK);
     assert_int_equal(chain_lower(&chain, &program), STATUS_OK);
     const struct op_convolve *f = &program.op[0].convolve;
@@ -381,7 +383,7 @@ static void plan_of(const char *text, const struct format *format, struct plan_l
 {
     struct chain chain;
     struct chain_error error;
-    assert_int_equal(chain_parse(text, &chain, &error), STATUS_OK);
+    assert_int_equal(chain_parse(text, NULL, &chain, &error), STATUS_OK);
     assert_int_equal(program_init(program, format), STATUS_OK);
     assert_int_equal(chain_lower(&chain, program), STATUS_OK);
     assert_int_equal(program_finish(program, NULL), STATUS_OK);
@@ -507,7 +509,7 @@ static void whole_pictures_are_passes_between_plain_samples(void **state)
         rgb.component[c] = (struct component){.offset = c, .step = 3, .bytes = 1};
     struct chain chain;
     struct chain_error error;
-    assert_int_equal(chain_parse("stats,stats=a", &chain, &error), STATUS_OK);
+    assert_int_equal(chain_parse("stats,stats=a", NULL, &chain, &error), STATUS_OK);
     assert_int_equal(program_init(&program, &rgb), STATUS_OK);
     assert_int_equal(chain_lower(&chain, &program), STATUS_OK);
     assert_int_equal(program.analyses, 6);
@@ -601,7 +603,7 @@ static void chains_change_and_read_back(void **state)
     for (size_t k = 0; k < sizeof changes / sizeof *changes; k++) {
         struct chain chain, again;
         struct chain_error error;
-        assert_int_equal(chain_parse(changes[k].chain, &chain, &error), STATUS_OK);
+        assert_int_equal(chain_parse(changes[k].chain, NULL, &chain, &error), STATUS_OK);
         enum status status = chain_set(&chain, changes[k].change, &error);
         char *text = chain_text(&chain);
         assert_int_equal(status, changes[k].after ? STATUS_OK : STATUS_USAGE);
@@ -609,7 +611,7 @@ static void chains_change_and_read_back(void **state)
             assert_string_equal(text, changes[k].after);
         else
             assert_true(*error.message);
-        assert_int_equal(chain_parse(text, &again, &error), STATUS_OK);
+        assert_int_equal(chain_parse(text, NULL, &again, &error), STATUS_OK);
         assert_int_equal(again.links, chain.links);
         for (int n = 0; n < chain.links; n++) {
             assert_memory_equal(again.link[n].value, chain.link[n].value,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pipeline/ffmpeg/check.h"
+#include "pipeline/input/picture.h"
 
 struct changes {
     struct changes_request request; // planned: the next one; NULL: none at all
@@ -113,7 +114,7 @@ enum status changes_ask_chain(struct changes *changes, const char *text, char *w
 {
     struct chain_error error = {.length = (int)strlen(text)};
     struct chain chain;
-    enum status status = chain_parse(text, &chain, &error);
+    enum status status = chain_parse(text, &picture_reader, &chain, &error);
     if (!status) {
         pthread_mutex_lock(&changes->lock);
         status = take_over_locked(changes, &chain, &error);
@@ -141,7 +142,7 @@ static enum status check_planned_locked(const struct changes *changes,
 {
     struct chain_error error = {.message = ""};
     struct chain chain;
-    enum status status = chain_parse(planned->chain, &chain, &error);
+    enum status status = chain_parse(planned->chain, &picture_reader, &chain, &error);
     if (!status)
         status = check_frames_locked(changes, &chain, false, &error);
     chain_free(&chain);

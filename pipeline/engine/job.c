@@ -15,6 +15,7 @@
 #include "pipeline/engine/job_files.h"
 #include "pipeline/engine/metrics.h"
 #include "pipeline/ffmpeg/url.h"
+#include "pipeline/input/picture.h"
 #include "pipeline/input/session.h"
 
 _Static_assert((int)SLUICE_STATUS_DEVICE == (int)STATUS_DEVICE,
@@ -147,7 +148,7 @@ static enum status check_changes(struct sluice_job *job, const struct sluice_con
     const struct sluice_change *change = config->changes;
     for (; change && change->chain && !status; change++) {
         struct chain planned;
-        status = chain_parse_logged(change->chain, &job->log, &planned);
+        status = chain_parse_logged(change->chain, &picture_reader, &job->log, &planned);
         struct chain_error error;
         if (!status && !chain_writes_alike(&planned, &job->chain, &error))
             status = fail(&job->log, STATUS_USAGE, "%s", error.message);
@@ -297,7 +298,7 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     if (!status)
         status = config_devices(config->device, &job->log, &devices);
     if (!status)
-        status = chain_parse_logged(config->chain, &job->log, &job->chain);
+        status = chain_parse_logged(config->chain, &picture_reader, &job->log, &job->chain);
     if (!status)
         count = config_add_tees(config, &job->chain, outputs, count);
     job->pictures = 1 + chain_files(&job->chain, WRITES_PICTURES, NULL, 0);

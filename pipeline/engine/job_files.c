@@ -5,6 +5,7 @@
 
 #include "pipeline/engine/config.h"
 #include "pipeline/ffmpeg/url.h"
+#include "pipeline/input/picture.h"
 #include "pipeline/output/file/file.h"
 
 // What is claimed for, and against.
@@ -127,7 +128,7 @@ static enum status check_changes(const struct path_conflicts *conflicts,
     enum status status = STATUS_OK;
     for (; change && change->chain && !status; change++) {
         struct chain chain;
-        status = chain_parse_logged(change->chain, log, &chain);
+        status = chain_parse_logged(change->chain, &picture_reader, log, &chain);
         if (!status)
             status = path_conflicts_check_chain(conflicts, &chain, log);
         chain_free(&chain);
@@ -140,8 +141,7 @@ enum sluice_status sluice_check_files(const struct sluice_config *config)
     struct log log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque};
     struct chain chain;
     struct path_conflicts *conflicts = NULL;
-    enum status status =
-        chain_parse_logged(config->chain ? config->chain : CHAIN_DEFAULT, &log, &chain);
+    enum status status = chain_parse_logged(config->chain, &picture_reader, &log, &chain);
     if (!status)
         status = job_files_claim(config, &chain, &log, &conflicts);
     if (!status)

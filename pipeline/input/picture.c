@@ -1,5 +1,7 @@
 // Pictures from files, as templates: decoded by FFmpeg, and made gray by the operations that make a
 // picture's own, so that what is cut out of a frame is found there to the bit.
+#include "pipeline/input/picture.h"
+
 #include <errno.h>
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -15,7 +17,6 @@
 #include "pipeline/input/reach.h"
 #include "pipeline/ffmpeg/scaler.h"
 #include "plan/backend.h"
-#include "stages/pattern.h"
 
 enum { OPAQUE = 128 };
 
@@ -275,7 +276,7 @@ static enum status check_file(const char *name, const struct reason *reason)
 
 static const char no_picture[] = "it is no picture that FFmpeg can read";
 
-enum status pattern_measure(const char *name, struct pattern *pattern, char *why, size_t size)
+static enum status measure(const char *name, struct pattern *pattern, char *why, size_t size)
 {
     const struct reason reason = {why, size};
     struct picture_file picture = {0};
@@ -293,7 +294,7 @@ enum status pattern_measure(const char *name, struct pattern *pattern, char *why
     return status;
 }
 
-enum status pattern_load(const char *name, struct pattern *pattern, char *why, size_t size)
+static enum status load(const char *name, struct pattern *pattern, char *why, size_t size)
 {
     const struct reason reason = {why, size};
     struct picture_file picture = {0};
@@ -315,3 +316,5 @@ enum status pattern_load(const char *name, struct pattern *pattern, char *why, s
     av_frame_free(&frame);
     return status;
 }
+
+const struct picture_reader picture_reader = {.measure = measure, .load = load};
