@@ -82,7 +82,7 @@ $(BUILD)/libsluice.so.$(SOVERSION): $(LIBRARY_O)
 	$(CC) $(LDFLAGS) -shared -Wl,-soname,libsluice.so.$(SOVERSION) \
 	    -Wl,--version-script,$(BUILD)/exports -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lm -lpthread -ldl
 
-$(BUILD)/conformance: $(BUILD)/tests/conformance.o $(BUILD)/libsluice.a
+$(BUILD)/conformance: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/conformance/*.c)) $(BUILD)/libsluice.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread -ldl
 
 $(BUILD)/budget: $(BUILD)/tests/budget.o $(BUILD)/libsluice.a
@@ -209,7 +209,7 @@ test-webcam: setup-webcam
 
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) include/sluice cpu kernels app bench tests
+EVERYWHERE = $(ROOMS) include/sluice cpu kernels app bench tests tests/conformance
 C_FILES = $(wildcard $(EVERYWHERE:%=%/*.c))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))
 CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh tests/*.cu)

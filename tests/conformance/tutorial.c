@@ -1,0 +1,264 @@
+#include "tests/conformance/tutorial.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/scalar.h"
+#include "cpu/scalar_plane.h"
+#include "plan/ladder.h"
+#include "stages/chain.h"
+#include "tests/conformance/formats.h"
+#include "tests/conformance/picture.h"
+#include "tests/conformance/random.h"
+#include "tests/conformance/size.h"
+#include "tests/patterns.h"
+
+// ---- a Gaussian, step by step ----
+
+struct ladder_case {
+    int number, width, height;
+    struct program program;
+    struct picture_memory source, target;
+    struct picture_memory scalar, square; // both references of the target
+};
+
+// The ladder knows no pictures that lie upside down.
+static void ladder_picture_init(struct picture_memory *picture, const struct ladder_case *test,
+                                uint64_t shape, struct backend *backend)
+{
+    picture_init(picture, &test->program.input, test->width, test->height, &shape, backend);
+    struct image *image = &picture->image;
+    if (image->stride[0] < 0) {
+        image->data[0] += (test->height - 1) * image->stride[0];
+        image->stride[0] = -image->stride[0];
+    }
+}
+
+static bool lower_ladder(struct program *program, const char *text)
+{
+    static struct format gray;
+    struct chain chain;
+    struct chain_error error;
+    gray = test_format(0).format;
+    bool fine = !chain_parse(text, &noise_reader, &chain, &error) &&
+                !program_init(program, &gray) && !chain_lower(&chain, program) &&
+                !program_finish(program, NULL);
+    chain_free(&chain);
+    return fine;
+}
+
+static void ladder_prepare(struct ladder_case *test, int number, bool large,
+                           struct backend *backend)
+{
+    static const int sizes[] = {1, 2, 3, 31, 32, 33, 255, 257};
+    uint64_t state = (uint64_t)number * 1000003 + 29, shape = random_next(&state);
+    *test = (struct ladder_case){.number = number,
+                                 .width = large ? ugly_size(&state, true) : sizes[number / 8],
+                                 .height = large ? ugly_size(&state, true) : sizes[number % 8]};
+    if (!lower_ladder(&test->program, number % 3 ? "gaussian=2.5:8:zero" : "gaussian=0.9:3:zero")) {
+        fprintf(stderr, "no program for the ladder\n");
+        exit(1);
+    }
+    ladder_picture_init(&test->source, test, random_next(&state), backend);
+    ladder_picture_init(&test->target, test, shape, backend);
+    ladder_picture_init(&test->scalar, test, shape, backend);
+    ladder_picture_init(&test->square, test, shape, backend);
+    picture_fill(&test->source, &state);
+}
+
+static void ladder_finish(struct ladder_case *test, struct backend *backend)
+{
+    picture_free(&test->source, backend);
+    picture_free(&test->target, backend);
+    picture_free(&test->scalar, backend);
+    picture_free(&test->square, backend);
+    program_free(&test->program);
+}
+
+static struct ladder_task ladder_task_of(const struct ladder_case *test,
+                                         const struct picture_memory *target)
+{
+    const struct image *from = &test->source.image, *to = &target->image;
+    struct ladder_task task = {.source = from->data[0],
+                               .target = to->data[0],
+                               .source_stride = from->stride[0],
+                               .target_stride = to->stride[0],
+                               .width = test->width,
+                               .height = test->height};
+    ladder_filter_init(&task.filter, &test->program.op[0].separable);
+    return task;
+}
+
+// The sum of a step in two dimensions with the taps as they are: 2^26 times a sample.
+static double exact_square(const struct ladder_task *task, int x, int y)
+{
+    int64_t sum = 0;
+    for (int b = -LADDER_RADIUS; b <= LADDER_RADIUS; b++)
+        for (int a = -LADDER_RADIUS; a <= LADDER_RADIUS; a++)
+            if (x + a >= 0 && x + a < task->width && y + b >= 0 && y + b < task->height)
+                sum += (int64_t)task->filter.tap[LADDER_RADIUS + a] *
+                       task->filter.tap[LADDER_RADIUS + b] *
+                       task->source[(y + b) * task->source_stride + x + a];
+    return ldexp((double)sum, -26);
+}
+
+static int byte_at(const struct picture_memory *picture, int x, int y)
+{
+    return picture->image.data[0][y * picture->image.stride[0] + x];
+}
+
+static bool ladder_fails(const struct ladder_case *test, const char *step, int x, int y,
+                         const char *what)
+{
+    printf("ladder %d, %dx%d, %s: column %d, row %d %s\n", test->number, test->width, test->height,
+           step, x, y, what);
+    return false;
+}
+
+// The reference in two dimensions rounds the exact sums, but for what the rounding of its weights
+// may add, and is within 1 of the scalar one.
+static bool square_is_right(const struct ladder_case *test, const struct ladder_task *task)
+{
+    const double most = 0.5 + LADDER_TAPS * LADDER_TAPS * 255 / ldexp(2, LADDER_SQUARE_BITS);
+    for (int y = 0; y < test->height; y++)
+        for (int x = 0; x < test->width; x++) {
+            int value = byte_at(&test->square, x, y);
+            if (fabs(value - exact_square(task, x, y)) > most)
+                return ladder_fails(test, "reference in 2-D", x, y, "is not the rounded sum");
+            if (abs(value - byte_at(&test->scalar, x, y)) > 1)
+                return ladder_fails(test, "reference in 2-D", x, y, "is far from scalar");
+        }
+    return true;
+}
+
+static bool step_is_right(const struct ladder_case *test, struct ladder *ladder,
+                          enum ladder_step step)
+{
+    static const char *const names[LADDER_STEPS] = {"plain",  "2-D",       "naive",
+                                                    "shared", "separable", "unrolled"};
+    const struct picture_memory *wanted = ladder_is_square(step) ? &test->square : &test->scalar;
+    memset(test->target.memory, GUARD, test->target.size);
+    if (ladder->make(ladder, step))
+        return ladder_fails(test, names[step], 0, 0, "could not be made");
+    for (int y = 0; y < test->height; y++)
+        for (int x = 0; x < test->width; x++)
+            if (byte_at(&test->target, x, y) != byte_at(wanted, x, y))
+                return ladder_fails(test, names[step], x, y, "differs from its reference");
+    if (memcmp(test->target.memory, wanted->memory, wanted->size))
+        return ladder_fails(test, names[step], test->width, test->height, "or beside was written");
+    return true;
+}
+
+// The plain steps make the reference in two dimensions, and are right themselves.
+static int run_plain(const struct ladder_case *test, int threads, const struct log *log)
+{
+    struct ladder_task square = ladder_task_of(test, &test->square),
+                       task = ladder_task_of(test, &test->target);
+    struct ladder *ladder = NULL;
+    int passed = 0;
+    if (!ladder_cpu_create(&square, 1, log, &ladder) && !ladder->make(ladder, LADDER_SQUARE))
+        passed += square_is_right(test, &square);
+    ladder_destroy(&ladder);
+    if (!ladder_cpu_create(&task, threads, log, &ladder))
+        passed +=
+            step_is_right(test, ladder, LADDER_PLAIN) && step_is_right(test, ladder, LADDER_SQUARE);
+    ladder_destroy(&ladder);
+    return passed;
+}
+
+static int run_cuda(const struct ladder_case *test, struct backend *backend)
+{
+    struct ladder_task task = ladder_task_of(test, &test->target);
+    struct ladder *ladder;
+    int passed = 0;
+    if (ladder_cuda_create(backend, &task, &ladder))
+        return 0;
+    for (enum ladder_step step = LADDER_NAIVE; step < LADDER_STEPS; step++)
+        passed += step_is_right(test, ladder, step);
+    ladder_destroy(&ladder);
+    return passed;
+}
+
+// ---- the steps of template matching ----
+
+enum { MATCH_LADDER_WIDTH = 75, MATCH_LADDER_HEIGHT = 53 };
+
+// Both score maps are of one picture and one template, of random sizes.
+static bool match_step_is_right(int number, struct backend *backend, enum ladder_match_step step)
+{
+    static const char *const names[] = {"match naive", "match tiles"};
+    static uint16_t samples[MATCH_LADDER_HEIGHT * MATCH_LADDER_WIDTH], map[sizeof samples / 2];
+    static uint8_t bytes[sizeof samples / 2], made[sizeof samples / 2];
+    uint64_t state = (uint64_t)number + 1;
+    struct plane from = {32 + random_below(&state, MATCH_LADDER_WIDTH - 31),
+                         32 + random_below(&state, MATCH_LADDER_HEIGHT - 31), samples};
+    struct plane to = {from.width, from.height, map};
+    int side = number % 3 ? 2 + random_below(&state, 31) : 32, count = from.width * from.height;
+    for (int k = 0; k < count; k++)
+        bytes[k] = (uint8_t)(samples[k] = (uint16_t)random_below(&state, number % 2 ? 256 : 3));
+    struct op_template pattern = {.width = side, .height = side, .sample = bytes};
+    int64_t squares = 0;
+    for (int k = 0; k < side * side; k++) {
+        int value = bytes[k] - MATCH_BIAS;
+        pattern.sum += value;
+        squares += value * value;
+    }
+    pattern.count = side * side;
+    pattern.norm = sqrt(match_difference(pattern.count, squares, pattern.sum, pattern.sum));
+    if (!(pattern.norm > 0))
+        return true;
+    struct op op = {.kind = OP_MATCH,
+                    .match = {&pattern, 1, .least = 0.9f, .most = 1, .map = true, .white = 255}};
+    struct op_matches *matches = malloc(match_analysis_bytes(&op.match));
+    struct scalar_full_frame work = {&op, &from, &to, 8, matches, NULL};
+    struct ladder_match_task task = {&pattern, bytes, made, from.width, from.height};
+    struct ladder_match *ladder = NULL;
+    bool right = matches && !match_scalar(&work) && !ladder_match_create(backend, &task, &ladder) &&
+                 !ladder_match_make(ladder, step);
+    for (int k = 0; k < count && right; k++)
+        right = made[k] == map[k];
+    ladder_match_destroy(&ladder);
+    free(matches);
+    if (!right)
+        printf("FAILED ladder %d, %s, %dx%d\n", number, names[step], from.width, from.height);
+    return right;
+}
+
+static void run_match(struct backend *backend, int *passed, int *failed)
+{
+    for (int k = 0; k < 30; k++)
+        for (int step = 0; step < LADDER_MATCH_STEPS; step++)
+            ++*(match_step_is_right(k, backend, (enum ladder_match_step)step) ? passed : failed);
+}
+
+// All sizes with all others, or a few large ones.
+static void run_filter(const struct tutorial_settings *settings, struct backend *backend,
+                       int *passed, int *failed)
+{
+    const int cases = settings->large ? 2 : 64, plain = 2, cuda = LADDER_STEPS - LADDER_NAIVE;
+    for (int k = 0; k < cases; k++) {
+        struct ladder_case test;
+        ladder_prepare(&test, k, settings->large, backend);
+        int right = 0, tried = plain;
+        if (!scalar_run(&test.program,
+                        &(struct work){.source = test.source.image, .target = test.scalar.image}))
+            right = run_plain(&test, settings->threads > 0 ? settings->threads : 1, settings->log);
+        if (backend->has_device_memory) {
+            right += run_cuda(&test, backend);
+            tried += cuda;
+        }
+        *passed += right;
+        *failed += tried - right;
+        ladder_finish(&test, backend);
+    }
+}
+
+void tutorial_run(const struct tutorial_settings *settings, struct backend *backend, int *passed,
+                  int *failed)
+{
+    run_filter(settings, backend, passed, failed);
+    if (backend->has_device_memory)
+        run_match(backend, passed, failed);
+}
