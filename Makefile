@@ -53,11 +53,11 @@ endif
 # ---- sources: wildcards per folder ----
 
 ISA := $(if $(filter x86_64,$(shell uname -m)),base v2 v3 v4 vnni,base)
-ROOMS = base plan stages pipeline $(PIPELINE)
+ROOMS = base plan stages pipeline $(PIPELINE) $(CPU)
+CPU = cpu cpu/reference
 PIPELINE = $(addprefix pipeline/,engine report $(OUTPUT) input ffmpeg)
 OUTPUT = output $(addprefix output/,transport muxer http file)
-LIBRARY_C = $(wildcard $(ROOMS:%=%/*.c)) $(filter-out cpu/rows.c,$(wildcard cpu/*.c)) \
-            $(if $(NVCC),,kernels/absent.c)
+LIBRARY_C = $(filter-out cpu/rows.c,$(wildcard $(ROOMS:%=%/*.c))) $(if $(NVCC),,kernels/absent.c)
 LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows_%.o) \
             $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard kernels/*.cu)))
 APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c bench/*.c))
@@ -209,7 +209,7 @@ test-webcam: setup-webcam
 
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) include/sluice cpu kernels app bench tests tests/conformance
+EVERYWHERE = $(ROOMS) include/sluice kernels app bench tests tests/conformance
 C_FILES = $(wildcard $(EVERYWHERE:%=%/*.c))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))
 CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh tests/*.cu)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "cpu/host.h"
-#include "cpu/scalar.h"
+#include "cpu/reference/scalar.h"
 
 struct scalar_executor {
     struct executor base;

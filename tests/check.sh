@@ -57,7 +57,8 @@ layer() { # ROOM ALLOWED-PATTERN
 layer base 'base'
 layer plan '(plan|base)'
 layer stages '(stages|plan|base)'
-layer cpu '(cpu|plan|base)'
+layer cpu/reference '(cpu/reference|plan|base)'
+layer cpu '(cpu|cpu/reference|plan|base)'
 layer kernels '(kernels|plan|base)'
 below='stages|plan|base|sluice'
 rooms=
@@ -68,7 +69,7 @@ done
 layer pipeline "(pipeline/($rooms)|$below)"
 layer bench "(bench|pipeline/(engine|input|ffmpeg)|$below)"
 layer app '(app|bench|sluice)'
-grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] cpu/*.[ch] app/*.[ch] &&
+grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] &&
     complain "FFmpeg belongs in pipeline, CUDA in kernels"
 grep -nE '#include <pthread' plan/*.[ch] stages/*.[ch] app/*.h && complain "plan and stages know no threads"
 # shellcheck disable=SC2086

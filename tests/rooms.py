@@ -13,7 +13,8 @@ BELOW = {
     "base": [],
     "plan": ["base"],
     "stages": ["plan", "base"],
-    "cpu": ["plan", "base"],
+    "cpu/reference": ["plan", "base"],
+    "cpu": ["cpu/reference", "plan", "base"],
     "kernels": ["plan", "base"],
 }
 BACKENDS = ["cpu", "kernels"]  # their constructors are declared in plan/backend.h

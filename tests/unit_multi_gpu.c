@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/scalar.h"
+#include "cpu/reference/scalar.h"
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/multi_gpu.h"
 #include "stages/chain.h"

@@ -1,7 +1,7 @@
 // The scalar reference itself, against pictures worked out by hand.
 #include "tests/unit.h"
 
-#include "cpu/scalar.h"
+#include "cpu/reference/scalar.h"
 #include "stages/chain.h"
 
 struct hand {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/scalar.h"
+#include "cpu/reference/scalar.h"
 #include "stages/chain.h"
 #include "tests/conformance/chains.h"
 #include "tests/conformance/formats.h"

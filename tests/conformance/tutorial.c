@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/scalar.h"
-#include "cpu/scalar_plane.h"
+#include "cpu/reference/scalar.h"
+#include "cpu/reference/scalar_op.h"
 #include "plan/ladder.h"
 #include "stages/chain.h"
 #include "tests/conformance/formats.h"
@@ -212,7 +212,8 @@ static bool match_step_is_right(int number, struct backend *backend, enum ladder
     struct op op = {.kind = OP_MATCH,
                     .match = {&pattern, 1, .least = 0.9f, .most = 1, .map = true, .white = 255}};
     struct op_matches *matches = malloc(match_analysis_bytes(&op.match));
-    struct scalar_full_frame work = {&op, &from, &to, 8, matches, NULL};
+    struct scalar_work work = {
+        .op = &op, .from = &from, .to = &to, .depth = 8, .analysis = matches};
     struct ladder_match_task task = {&pattern, bytes, made, from.width, from.height};
     struct ladder_match *ladder = NULL;
     bool right = matches && !match_scalar(&work) && !ladder_match_create(backend, &task, &ladder) &&

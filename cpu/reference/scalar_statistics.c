@@ -1,9 +1,9 @@
 // The reference of OP_STATISTICS.
-#include "cpu/scalar_plane.h"
+#include "cpu/reference/scalar_op.h"
 
 #include <string.h>
 
-enum status statistics_scalar(const struct scalar_full_frame *work)
+enum status statistics_scalar(const struct scalar_work *work)
 {
     size_t samples = (size_t)work->from->width * (size_t)work->from->height;
     struct statistics *found = work->analysis;

@@ -1,5 +1,5 @@
 // The reference of OP_WAVELET, step by step as plan/op.h has it.
-#include "cpu/scalar_plane.h"
+#include "cpu/reference/scalar_op.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static enum status reals_init(struct reals *reals, int width, int height)
 
 // What a frame is made with. `values` and both sums are of one scale.
 struct transform {
-    const struct scalar_full_frame *work;
+    const struct scalar_work *work;
     struct wavelet_grid *grid;
     struct reals samples; // less black
     struct reals cells[WAVELET_LEVELS];
@@ -207,7 +207,7 @@ static double energy(const struct reals *w, float step)
     return (double)sum / step / step / ((double)w->width * w->height);
 }
 
-static enum status transform_init(struct transform *self, const struct scalar_full_frame *work)
+static enum status transform_init(struct transform *self, const struct scalar_work *work)
 {
     int width = work->from->width, height = work->from->height, columns = 0, rows = 0;
     *self = (struct transform){.work = work};
@@ -246,7 +246,7 @@ static void make_all_cells(struct transform *self)
         make_cells(self, &self->grid->level[k], self->values.at, &self->cells[k]);
 }
 
-enum status wavelet_scalar(const struct scalar_full_frame *work)
+enum status wavelet_scalar(const struct scalar_work *work)
 {
     const struct op_wavelet *op = &work->op->wavelet;
     size_t samples = (size_t)work->from->width * (size_t)work->from->height;

@@ -1,5 +1,5 @@
 // The reference of OP_MATCH and OP_MARK: loops over plan/match.h as it is written.
-#include "cpu/scalar_plane.h"
+#include "cpu/reference/scalar_op.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +117,7 @@ static void add_matches(const struct op_match *f, int number, const struct score
         }
 }
 
-enum status match_scalar(const struct scalar_full_frame *work)
+enum status match_scalar(const struct scalar_work *work)
 {
     const struct op_match *f = &work->op->match;
     struct op_matches *matches = work->analysis;
@@ -158,7 +158,7 @@ static int marked(const struct op_mark *f, const struct op_matches *matches, int
     return sample;
 }
 
-enum status mark_scalar(const struct scalar_full_frame *work)
+enum status mark_scalar(const struct scalar_work *work)
 {
     for (int y = 0; y < work->to->height; y++)
         for (int x = 0; x < work->to->width; x++)
