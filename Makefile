@@ -54,11 +54,11 @@ endif
 
 ISA := $(if $(filter x86_64,$(shell uname -m)),base v2 v3 v4 vnni,base)
 ROOMS = base plan stages pipeline $(PIPELINE) $(CPU)
-CPU = cpu cpu/reference
+CPU = cpu cpu/reference cpu/rows
 PIPELINE = $(addprefix pipeline/,engine report $(OUTPUT) input ffmpeg)
 OUTPUT = output $(addprefix output/,transport muxer http file)
-LIBRARY_C = $(filter-out cpu/rows.c,$(wildcard $(ROOMS:%=%/*.c))) $(if $(NVCC),,kernels/absent.c)
-LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows_%.o) \
+LIBRARY_C = $(filter-out cpu/rows/rows.c,$(wildcard $(ROOMS:%=%/*.c))) $(if $(NVCC),,kernels/absent.c)
+LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
             $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard kernels/*.cu)))
 APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c bench/*.c))
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
@@ -106,7 +106,7 @@ ROWS_v2 = -march=x86-64-v2
 ROWS_v3 = -march=x86-64-v3
 ROWS_v4 = -march=x86-64-v4
 ROWS_vnni = -march=x86-64-v4 -mavx512vnni -mavx512vbmi
-$(BUILD)/cpu/rows_%.o: cpu/rows.c | packages
+$(BUILD)/cpu/rows/rows_%.o: cpu/rows/rows.c | packages
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -MMD -MP -O3 -fno-math-errno -fPIC $(WARNINGS) -I. -Iinclude $(ROWS_$*) \
 	    -DROWS_TABLE=rows_$* -DROWS_NAME='"$*"' -c -o $@ $<

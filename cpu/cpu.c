@@ -14,7 +14,7 @@
 
 #include "cpu/fft.h"
 #include "cpu/host.h"
-#include "cpu/rows.h"
+#include "cpu/rows/rows.h"
 #include "cpu/stream.h"
 #include "cpu/full_frame.h"
 

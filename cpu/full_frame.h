@@ -4,7 +4,7 @@
 // make at once; the next phase begins when all bands are done.
 #pragma once
 
-#include "cpu/rows.h"
+#include "cpu/rows/rows.h"
 #include "plan/op.h"
 #include "base/status.h"
 

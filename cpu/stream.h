@@ -8,7 +8,7 @@
 // the row kernels like best, so that each asks for as many from the one below.
 #pragma once
 
-#include "cpu/rows.h"
+#include "cpu/rows/rows.h"
 #include "plan/plan.h"
 
 // Where the operands of a plan are for one frame. Buffers are planes as plan_buffer describes.

@@ -11,7 +11,7 @@ format=$(command -v clang-format-14 || command -v clang-format)
 case $("$format" --version) in
     *' 14.'*)
         # shellcheck disable=SC2086
-        "$format" --dry-run -Werror $c_files $h_files $cu_files cpu/*.inc ||
+        "$format" --dry-run -Werror $c_files $h_files $cu_files cpu/rows/*.inc ||
             complain "clang-format would change the files above" ;;
     *) echo "check: format not checked, clang-format 14 is not here" ;;
 esac
@@ -58,7 +58,8 @@ layer base 'base'
 layer plan '(plan|base)'
 layer stages '(stages|plan|base)'
 layer cpu/reference '(cpu/reference|plan|base)'
-layer cpu '(cpu|cpu/reference|plan|base)'
+layer cpu/rows '(cpu/rows|plan|base)'
+layer cpu '(cpu|cpu/reference|cpu/rows|plan|base)'
 layer kernels '(kernels|plan|base)'
 below='stages|plan|base|sluice'
 rooms=

@@ -14,7 +14,8 @@ BELOW = {
     "plan": ["base"],
     "stages": ["plan", "base"],
     "cpu/reference": ["plan", "base"],
-    "cpu": ["cpu/reference", "plan", "base"],
+    "cpu/rows": ["plan", "base"],
+    "cpu": ["cpu/reference", "cpu/rows", "plan", "base"],
     "kernels": ["plan", "base"],
 }
 BACKENDS = ["cpu", "kernels"]  # their constructors are declared in plan/backend.h

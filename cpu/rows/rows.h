@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cpu/point.h"
-#include "cpu/wavelet.h"
+#include "cpu/rows/point.h"
+#include "cpu/rows/wavelet.h"
 #include "plan/op.h"
 
 // One axis of OP_SEPARABLE. Taps of at most 15 bits are also laid out as a line, tap[radius] ..

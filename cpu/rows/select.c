@@ -1,4 +1,4 @@
-#include "cpu/rows.h"
+#include "cpu/rows/rows.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // Compiled once per instruction-set level with ROWS_TABLE naming the table and ROWS_NAME its level.
-#include "cpu/rows.h"
+#include "cpu/rows/rows.h"
 
 #include <assert.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
-#include "cpu/lanes.h"
+#include "cpu/rows/lanes.h"
 
 // What a row kernel is made of, and must be part of for its constants to be known.
 #define INLINE static inline __attribute__((always_inline))
@@ -23,9 +23,9 @@
 enum {
     BLOCK = 64,
 // Sums that stay in registers: as many rows as these have room for.
-#if !defined(LANES)
+#if !defined(SIMD_LANES)
     VERTICAL_ROWS = 1,
-#elif LANES == 32
+#elif SIMD_LANES == 32
     VERTICAL_ROWS = 4,
 #else
     VERTICAL_ROWS = 2,
@@ -142,9 +142,9 @@ INLINE uint32_t slide(const uint32_t *entering, const uint32_t *leaving, uint32_
                       uint32_t *restrict total, int columns)
 {
     int x = 0;
-#ifdef LANES
+#ifdef SIMD_LANES
     lanes32 before = lanes_all(running);
-    for (; x + LANES / 2 <= columns; x += LANES / 2) {
+    for (; x + SIMD_LANES / 2 <= columns; x += SIMD_LANES / 2) {
         lanes32 out = (lanes32)lanes_load(leaving + x);
         lanes32 change = lanes_running((lanes32)lanes_load(entering + x) - out);
         lanes_store(total + x, (lanes16)(before + change + out));
@@ -160,13 +160,13 @@ INLINE uint32_t slide(const uint32_t *entering, const uint32_t *leaving, uint32_
     return running;
 }
 
-#ifdef LANES
+#ifdef SIMD_LANES
 // Sums of even and odd columns in turn.
 struct turns {
     lanes32 even[4], odd[4];
 };
 
-// Weighted sums of LANES bytes in 32 bits, in the order of lanes_low() and lanes_high().
+// Weighted sums of SIMD_LANES bytes in 32 bits, in the order of lanes_low() and lanes_high().
 struct weighed {
     lanes32 low, high;
 };
@@ -207,21 +207,21 @@ INLINE lanes8x2 lanes_point(const struct point *f, bool plain, lanes8x2 value)
 #define ROOT float
 #define ROOT_OF(value) sqrtf(value)
 #define ROWS(name) name##_8
-#include "cpu/rows.inc"
-#include "cpu/pointwise.inc"
-#include "cpu/separable.inc"
-#include "cpu/gradient.inc"
+#include "cpu/rows/rows.inc"
+#include "cpu/rows/pointwise.inc"
+#include "cpu/rows/separable.inc"
+#include "cpu/rows/gradient.inc"
 #define SUM float
 #define FLOOR floorf
 #define SUMS(name) name##_8_single
-#include "cpu/convolve.inc"
+#include "cpu/rows/convolve.inc"
 #undef SUM
 #undef FLOOR
 #undef SUMS
 #define SUM double
 #define FLOOR floor
 #define SUMS(name) name##_8_double
-#include "cpu/convolve.inc"
+#include "cpu/rows/convolve.inc"
 #undef SUM
 #undef FLOOR
 #undef SUMS
@@ -236,21 +236,21 @@ INLINE lanes8x2 lanes_point(const struct point *f, bool plain, lanes8x2 value)
 #define ROOT double
 #define ROOT_OF(value) sqrt(value)
 #define ROWS(name) name##_16
-#include "cpu/rows.inc"
-#include "cpu/pointwise.inc"
-#include "cpu/separable.inc"
-#include "cpu/gradient.inc"
+#include "cpu/rows/rows.inc"
+#include "cpu/rows/pointwise.inc"
+#include "cpu/rows/separable.inc"
+#include "cpu/rows/gradient.inc"
 #define SUM float
 #define FLOOR floorf
 #define SUMS(name) name##_16_single
-#include "cpu/convolve.inc"
+#include "cpu/rows/convolve.inc"
 #undef SUM
 #undef FLOOR
 #undef SUMS
 #define SUM double
 #define FLOOR floor
 #define SUMS(name) name##_16_double
-#include "cpu/convolve.inc"
+#include "cpu/rows/convolve.inc"
 #undef SUM
 #undef FLOOR
 #undef SUMS
@@ -260,7 +260,7 @@ INLINE lanes8x2 lanes_point(const struct point *f, bool plain, lanes8x2 value)
 #undef ROOT_OF
 #undef ROWS
 
-#include "cpu/wavelet.inc"
+#include "cpu/rows/wavelet.inc"
 
 // Between depths of different sample types.
 static void widen(const void *from_, const uint16_t *table, void *to_, int width)
@@ -275,14 +275,14 @@ static bool any_bit(const uint16_t *from, uint16_t mask, int width)
 {
     uint16_t any = 0;
     int x = 0;
-#ifdef LANES
+#ifdef SIMD_LANES
     lanes16 all[4] = {{0}};
-    for (; x + 4 * LANES <= width; x += 4 * LANES)
+    for (; x + 4 * SIMD_LANES <= width; x += 4 * SIMD_LANES)
         UNROLL
     for (int k = 0; k < 4; k++)
-        all[k] |= lanes_load(from + x + k * LANES);
+        all[k] |= lanes_load(from + x + k * SIMD_LANES);
     all[0] |= all[1] | all[2] | all[3];
-    for (int k = 0; k < LANES; k++)
+    for (int k = 0; k < SIMD_LANES; k++)
         any |= all[0][k];
 #endif
     for (; x < width; x++)
@@ -298,7 +298,7 @@ static void narrow(const void *from_, const uint16_t *table, void *to_, int widt
         to[x] = (uint8_t)table[from[x]];
 }
 
-#include "cpu/match.inc"
+#include "cpu/rows/match.inc"
 
 #define BOTH(name)          \
     {                       \

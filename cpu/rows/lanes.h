@@ -1,6 +1,6 @@
 // Vectors of 16-bit lanes, as wide as the level of the instruction set has them, for what compilers
-// do not find in plain loops: the sum of two products per 32-bit lane. The rest is GNU C. LANES,
-// how many there are, is defined where they exist; kernels have a plain form as well.
+// do not find in plain loops: the sum of two products per 32-bit lane. The rest is GNU C.
+// SIMD_LANES, how many there are, is defined where they exist; kernels have a plain form as well.
 #pragma once
 
 #include <stdint.h>
@@ -10,15 +10,15 @@
 #include <immintrin.h>
 
 #if defined(__AVX512BW__)
-#define LANES 32
+#define SIMD_LANES 32
 #define LANES_CALL(name, a, b) _mm512_##name((__m512i)(a), (__m512i)(b))
 #define LANES_CALL_1(name, a) _mm512_##name((__m512i)(a))
 #elif defined(__AVX2__)
-#define LANES 16
+#define SIMD_LANES 16
 #define LANES_CALL(name, a, b) _mm256_##name((__m256i)(a), (__m256i)(b))
 #define LANES_CALL_1(name, a) _mm256_##name((__m256i)(a))
 #else
-#define LANES 8
+#define SIMD_LANES 8
 #define LANES_CALL(name, a, b) _mm_##name((__m128i)(a), (__m128i)(b))
 #define LANES_CALL_1(name, a) _mm_##name((__m128i)(a))
 #endif
@@ -32,17 +32,17 @@
 #define UNROLL _Pragma("GCC unroll 4")
 #define UNROLL_8 _Pragma("GCC unroll 8")
 #endif
-#if LANES == 32 && !defined(__clang__)
+#if SIMD_LANES == 32 && !defined(__clang__)
 #define UNROLL_PRODUCTS _Pragma("GCC unroll 4")
 #else
 #define UNROLL_PRODUCTS
 #endif
 
-typedef uint16_t lanes16 __attribute__((vector_size(2 * LANES)));
-typedef uint8_t lanes8x2 __attribute__((vector_size(2 * LANES))); // of a whole vector
-typedef int16_t lanes16s __attribute__((vector_size(2 * LANES)));
-typedef uint32_t lanes32 __attribute__((vector_size(2 * LANES)));
-typedef int32_t lanes32s __attribute__((vector_size(2 * LANES)));
+typedef uint16_t lanes16 __attribute__((vector_size(2 * SIMD_LANES)));
+typedef uint8_t lanes8x2 __attribute__((vector_size(2 * SIMD_LANES))); // of a whole vector
+typedef int16_t lanes16s __attribute__((vector_size(2 * SIMD_LANES)));
+typedef uint32_t lanes32 __attribute__((vector_size(2 * SIMD_LANES)));
+typedef int32_t lanes32s __attribute__((vector_size(2 * SIMD_LANES)));
 
 // sum + (a's even lane times b's) + (a's odd lane times b's), of signed 16-bit lanes.
 static inline lanes32 lanes_madd(lanes32 sum, lanes16 a, lanes16 b)
@@ -54,7 +54,7 @@ static inline lanes32 lanes_madd(lanes32 sum, lanes16 a, lanes16 b)
 #endif
 }
 
-#if LANES == 32
+#if SIMD_LANES == 32
 // a with the even (odd) lanes of b added.
 #define LANES_ADD_SOME
 
@@ -126,9 +126,9 @@ static inline void lanes_store(void *to, lanes16 value)
 
 static inline lanes16 lanes_load_8(const uint8_t *from)
 {
-#if LANES == 32
+#if SIMD_LANES == 32
     return (lanes16)_mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)from));
-#elif LANES == 16
+#elif SIMD_LANES == 16
     return (lanes16)_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)from));
 #else
     __m128i bytes = _mm_loadl_epi64((const __m128i *)from);
@@ -139,9 +139,9 @@ static inline lanes16 lanes_load_8(const uint8_t *from)
 // Of lanes that fit bytes.
 static inline void lanes_store_8(uint8_t *to, lanes16 value)
 {
-#if LANES == 32
+#if SIMD_LANES == 32
     _mm256_storeu_si256((__m256i *)to, _mm512_cvtepi16_epi8((__m512i)value));
-#elif LANES == 16
+#elif SIMD_LANES == 16
     __m256i bytes = _mm256_packus_epi16((__m256i)value, (__m256i)value);
     bytes = _mm256_permute4x64_epi64(bytes, 0x08);
     _mm_storeu_si128((__m128i *)to, _mm256_castsi256_si128(bytes));
@@ -154,10 +154,10 @@ static inline void lanes_store_8(uint8_t *to, lanes16 value)
 static inline void lanes_store_8_both(uint8_t *to, lanes16 first, lanes16 second)
 {
     lanes16 bytes = (lanes16)LANES_CALL(packus_epi16, first, second);
-#if LANES == 32
+#if SIMD_LANES == 32
     const __m512i order = _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0);
     bytes = (lanes16)_mm512_permutexvar_epi64(order, (__m512i)bytes);
-#elif LANES == 16
+#elif SIMD_LANES == 16
     bytes = (lanes16)_mm256_permute4x64_epi64((__m256i)bytes, 0xd8);
 #endif
     lanes_store(to, bytes);
@@ -202,7 +202,7 @@ static inline lanes8x2 lanes_choose_8(lanes8x2 a, lanes8x2 b, lanes8x2 then, lan
     return (lanes8x2)_mm512_mask_mov_epi8((__m512i)other, is_less, (__m512i)then);
 #elif defined(__SSE4_1__)
     lanes8x2 is_not = (lanes8x2)((lanes8x2)LANES_CALL(max_epu8, a, b) == a);
-#if LANES == 16
+#if SIMD_LANES == 16
     return (lanes8x2)_mm256_blendv_epi8((__m256i)then, (__m256i)other, (__m256i)is_not);
 #else
     return (lanes8x2)_mm_blendv_epi8((__m128i)then, (__m128i)other, (__m128i)is_not);
@@ -234,13 +234,13 @@ static inline lanes16 lanes_pair(const int16_t *from)
 // Each lane and all before it added up; the last lane in all of them.
 static inline lanes32 lanes_running(lanes32 a)
 {
-#if LANES == 32
+#if SIMD_LANES == 32
     __m512i none = _mm512_setzero_si512();
     a += (lanes32)_mm512_alignr_epi32((__m512i)a, none, 15);
     a += (lanes32)_mm512_alignr_epi32((__m512i)a, none, 14);
     a += (lanes32)_mm512_alignr_epi32((__m512i)a, none, 12);
     a += (lanes32)_mm512_alignr_epi32((__m512i)a, none, 8);
-#elif LANES == 16
+#elif SIMD_LANES == 16
     a += (lanes32)_mm256_slli_si256((__m256i)a, 4);
     a += (lanes32)_mm256_slli_si256((__m256i)a, 8);
     __m256i low = _mm256_permute2x128_si256((__m256i)a, (__m256i)a, 0x08);
@@ -254,9 +254,9 @@ static inline lanes32 lanes_running(lanes32 a)
 
 static inline lanes32 lanes_last(lanes32 a)
 {
-#if LANES == 32
+#if SIMD_LANES == 32
     return (lanes32)_mm512_permutexvar_epi32(_mm512_set1_epi32(15), (__m512i)a);
-#elif LANES == 16
+#elif SIMD_LANES == 16
     return (lanes32)_mm256_permutevar8x32_epi32((__m256i)a, _mm256_set1_epi32(7));
 #else
     return (lanes32)_mm_shuffle_epi32((__m128i)a, 0xff);

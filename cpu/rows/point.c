@@ -1,4 +1,4 @@
-#include "cpu/point.h"
+#include "cpu/rows/point.h"
 
 // Entries in a row, from `first` in direction `step`, that equal the first of them.
 static int equal_run(const uint16_t *table, int first, int step, int entries)
