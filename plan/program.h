@@ -4,7 +4,8 @@
 // components (luma or R first, alpha last); each operation makes the next one. While a chain is
 // lowered, `picture` says what the planes made so far mean; stages read it and append operations
 // through the verbs below. A program makes one picture, and one more for each tee. The program is
-// the reference of a chain: cpu/reference/scalar.c runs it as it stands, the plan (plan.h) only regroups it.
+// the reference of a chain: cpu/reference/scalar.c runs it as it stands, the plan (plan.h) only
+// regroups it.
 //
 // Errors are sticky: an allocation that fails sets `status`, and every later verb does nothing.
 //
