@@ -14,9 +14,9 @@
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/job_files.h"
 #include "pipeline/engine/metrics.h"
+#include "pipeline/ffmpeg/format.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/picture.h"
-#include "pipeline/input/session.h"
 
 _Static_assert((int)SLUICE_STATUS_DEVICE == (int)STATUS_DEVICE,
                "sluice_status mirrors enum status");

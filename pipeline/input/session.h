@@ -65,6 +65,3 @@ bool session_is_gone(const struct session *session);
 // Turn away. What blocks is interrupted where that is possible; the session's thread frees itself
 // and the connection when it comes back. Accepts NULL behind the pointer, leaves NULL.
 void session_close(struct session **session);
-
-// A copy of what a context says of its streams, that nothing can be read from. NULL without memory.
-AVFormatContext *format_describe(const AVFormatContext *from);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "pipeline/ffmpeg/compat.h"
-#include "pipeline/input/session.h"
+#include "pipeline/ffmpeg/format.h"
 #include "pipeline/output/muxer/muxer_internal.h"
 
 void muxer_streams_free(struct muxer_streams *copy)
