@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <libavcodec/bsf.h>
+#include <libavutil/avstring.h>
 #include <libavutil/mem.h>
 #include <stdlib.h>
 #include <string.h>
