@@ -8,7 +8,7 @@
 #include "pipeline/input/devices.h"
 #include "base/meter.h"
 #include "pipeline/ffmpeg/url.h"
-#include "pipeline/input/session.h"
+#include "pipeline/input/connection.h"
 #include "sluice/sluice.h"
 
 struct listing {
@@ -76,21 +76,21 @@ static const int64_t patience_ns = 2000 * INT64_C(1000000);
 static enum status look_at_screen(const char *display, const AVInputFormat *demuxer,
                                   struct sluice_device *device, char *name, size_t size)
 {
-    struct session *session;
-    struct session_request request = {
+    struct connection *connection;
+    struct connection_request request = {
         .url = display, .demuxer = demuxer, .open_ns = patience_ns, .stall_ns = patience_ns};
-    enum status status = session_start(&request, &session);
+    enum status status = connection_start(&request, &connection);
     if (status)
         return status;
-    session_await(session, meter_now_ns() + patience_ns);
-    AVFormatContext *format = session_take_format(session);
+    connection_await(connection, meter_now_ns() + patience_ns);
+    AVFormatContext *format = connection_take_format(connection);
     if (format && format->nb_streams)
         snprintf(name, size, "X11 screen, %dx%d", format->streams[0]->codecpar->width,
                  format->streams[0]->codecpar->height);
     else
         device->trouble = "it does not answer, or does not let this user in";
     avformat_free_context(format);
-    session_close(&session);
+    connection_close(&connection);
     return STATUS_OK;
 }
 

@@ -13,7 +13,7 @@
 #include "pipeline/input/drift.h"
 #include "base/meter.h"
 #include "pipeline/ffmpeg/url.h"
-#include "pipeline/input/session.h"
+#include "pipeline/input/connection.h"
 
 static const int64_t second_ns = 1000 * INT64_C(1000000), look_ns = 50 * INT64_C(1000000);
 // Whoever connects again looks up at least so often.
@@ -45,8 +45,8 @@ struct live {
     AVFormatContext *format;
     struct track *track;
     int watched;
-    struct session *session; // NULL: lost
-    struct session *hanging[MAX_HANGING];
+    struct connection *connection; // NULL: lost
+    struct connection *hanging[MAX_HANGING];
     int *map; // of its streams to ours, -1: to none
     unsigned mapped;
     bool clockless;    // its demuxer makes timestamps up
@@ -93,7 +93,7 @@ static void tell_refusal(const struct live *live)
 
 static enum status start(struct live *live)
 {
-    struct session_request request = {
+    struct connection_request request = {
         .url = live->url,
         .demuxer = live->request.demuxer,
         .options = live->options,
@@ -104,7 +104,7 @@ static enum status start(struct live *live)
         .reach = live->request.reach,
         .max_pixels = live->request.max_pixels,
     };
-    return session_start(&request, &live->session);
+    return connection_start(&request, &live->connection);
 }
 
 // Wait for the connection that was begun. A call that does not end by its own deadline gets a
@@ -113,13 +113,13 @@ static enum status start(struct live *live)
 static enum status await_open(struct live *live, AVFormatContext **format, int *error)
 {
     int64_t late = meter_now_ns() + (int64_t)((live->request.open_timeout + 1) * (double)second_ns);
-    enum session_state state = SESSION_OPENING;
-    while (state == SESSION_OPENING && !is_over(live) && meter_now_ns() < late) {
+    enum connection_state state = CONNECTION_OPENING;
+    while (state == CONNECTION_OPENING && !is_over(live) && meter_now_ns() < late) {
         live->tried_ns = meter_now_ns();
-        state = session_await(live->session, live->tried_ns + look_ns);
+        state = connection_await(live->connection, live->tried_ns + look_ns);
     }
-    *error = state == SESSION_OVER ? session_error(live->session) : AVERROR(ETIMEDOUT);
-    *format = state == SESSION_OPENING ? NULL : session_take_format(live->session);
+    *error = state == CONNECTION_OVER ? connection_error(live->connection) : AVERROR(ETIMEDOUT);
+    *format = state == CONNECTION_OPENING ? NULL : connection_take_format(live->connection);
     return *format ? STATUS_OK : is_over(live) ? STATUS_STOPPED : STATUS_EOF;
 }
 
@@ -181,11 +181,11 @@ static void note_alive(struct live *live)
 
 // Connections whose threads hang in a call that cannot be interrupted, as in a camera's driver, are
 // kept in mind: there may be MAX_HANGING. Returns where there is room for one more, or NULL.
-static struct session **room_to_hang(struct live *live)
+static struct connection **room_to_hang(struct live *live)
 {
     for (int k = 0; k < MAX_HANGING; k++) {
-        if (live->hanging[k] && session_is_gone(live->hanging[k]))
-            session_close(&live->hanging[k]);
+        if (live->hanging[k] && connection_is_gone(live->hanging[k]))
+            connection_close(&live->hanging[k]);
         if (!live->hanging[k])
             return &live->hanging[k];
     }
@@ -194,10 +194,10 @@ static struct session **room_to_hang(struct live *live)
 
 static void close_connection(struct live *live)
 {
-    struct session **place = room_to_hang(live); // there is, or it would not have been tried
-    session_cancel(live->session);
-    *place = live->session;
-    live->session = NULL;
+    struct connection **place = room_to_hang(live); // there is, or it would not have been tried
+    connection_cancel(live->connection);
+    *place = live->connection;
+    live->connection = NULL;
 }
 
 // The connection is over. One that gave no picture, or not for long, was not worth more than an
@@ -234,8 +234,8 @@ static void say_stalled(struct live *live)
     say_lost(live, words);
 }
 
-// The session has the same limit for its calls: which of the two threads notices a stall first is
-// all the same.
+// The connection has the same limit for its calls: which of the two threads notices a stall first
+// is all the same.
 static void say_lost_by_error(struct live *live, int error)
 {
     char words[AV_ERROR_MAX_STRING_SIZE] = "it ended";
@@ -334,7 +334,7 @@ static void note_back(struct live *live, int64_t came_ns)
 // when that stood.
 static int64_t anchor(struct live *live, int64_t at)
 {
-    int64_t came_ns = live->fresh ? session_opened_ns(live->session) : meter_now_ns();
+    int64_t came_ns = live->fresh ? connection_opened_ns(live->connection) : meter_now_ns();
     if (!live->epoch_ns) {
         live->epoch_ns = came_ns;
         return -at;
@@ -465,14 +465,14 @@ enum status live_read(struct live *live, struct packet **packet)
         live->tried_ns = meter_now_ns();
         if (live->parts)
             return give_parting(live, packet);
-        enum status status = live->session ? STATUS_OK : reconnect(live);
+        enum status status = live->connection ? STATUS_OK : reconnect(live);
         struct packet *next = NULL;
         if (!status)
-            status = session_read(live->session, meter_now_ns() + look_ns, &next);
+            status = connection_read(live->connection, meter_now_ns() + look_ns, &next);
         simulate_tell(live->request.simulate);
         tell_refusal(live);
-        if (status == STATUS_EOF && live->session) {
-            say_lost_by_error(live, session_error(live->session));
+        if (status == STATUS_EOF && live->connection) {
+            say_lost_by_error(live, connection_error(live->connection));
             continue;
         }
         if (status)
@@ -562,9 +562,9 @@ void live_close(struct live **live)
     if (!*live)
         return;
     struct live *old = *live;
-    session_close(&old->session);
+    connection_close(&old->connection);
     for (int k = 0; k < MAX_HANGING; k++)
-        session_close(&old->hanging[k]);
+        connection_close(&old->hanging[k]);
     for (unsigned k = 0; old->track && k < old->format->nb_streams; k++)
         avcodec_parameters_free(&old->track[k].codec);
     avformat_free_context(old->format);

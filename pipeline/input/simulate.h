@@ -17,8 +17,8 @@
 //
 // What befalls the connection (stall, close, ts-jump) does so where the demuxer is called, in a
 // thread that the rest can only wait for: live.h notices it by the same means as the real thing.
-// What befalls packets does so behind that. Sessions that hang may outlast the source, so that all
-// of them hold this by reference.
+// What befalls packets does so behind that. Connections that hang may outlast the source, so that
+// all of them hold this by reference.
 #pragma once
 
 #include <libavformat/avformat.h>
