@@ -84,7 +84,7 @@ static int64_t clock_us(const struct live *live, int64_t ns)
 // ---- connections ----
 
 // Say what its playlist named and was not opened, since the last time.
-static void tell_refusal(const struct live *live)
+static void log_refusal(const struct live *live)
 {
     char why[512];
     if (live->request.reach && reach_take_refusal(live->request.reach, why, sizeof why))
@@ -202,7 +202,7 @@ static void close_connection(struct live *live)
 
 // The connection is over. One that gave no picture, or not for long, was not worth more than an
 // attempt.
-static void say_lost(struct live *live, const char *why)
+static void log_lost(struct live *live, const char *why)
 {
     close_connection(live);
     if (live->lost_since_ns) {
@@ -227,25 +227,25 @@ static bool is_stalled(const struct live *live, int64_t ns)
     return ns - live->alive_ns >= (int64_t)(live->request.stall_timeout * (double)second_ns);
 }
 
-static void say_stalled(struct live *live)
+static void log_stalled(struct live *live)
 {
     char words[64];
     snprintf(words, sizeof words, "no picture for %g s", live->request.stall_timeout);
-    say_lost(live, words);
+    log_lost(live, words);
 }
 
 // The connection has the same limit for its calls: which of the two threads notices a stall first
 // is all the same.
-static void say_lost_by_error(struct live *live, int error)
+static void log_lost_by_error(struct live *live, int error)
 {
     char words[AV_ERROR_MAX_STRING_SIZE] = "it ended";
     if (error == AVERROR(ETIMEDOUT) && is_stalled(live, meter_now_ns())) {
-        say_stalled(live);
+        log_stalled(live);
         return;
     }
     if (error != AVERROR_EOF)
         av_strerror(error, words, sizeof words);
-    say_lost(live, words);
+    log_lost(live, words);
 }
 
 static enum status rest(struct live *live, int64_t ns)
@@ -469,10 +469,10 @@ enum status live_read(struct live *live, struct packet **packet)
         struct packet *next = NULL;
         if (!status)
             status = connection_read(live->connection, meter_now_ns() + look_ns, &next);
-        simulate_tell(live->request.simulate);
-        tell_refusal(live);
+        simulate_log(live->request.simulate);
+        log_refusal(live);
         if (status == STATUS_EOF && live->connection) {
-            say_lost_by_error(live, connection_error(live->connection));
+            log_lost_by_error(live, connection_error(live->connection));
             continue;
         }
         if (status)
@@ -483,7 +483,7 @@ enum status live_read(struct live *live, struct packet **packet)
         if (next)
             status = adapt(live, next, &ours);
         if (is_stalled(live, came_ns))
-            say_stalled(live);
+            log_stalled(live);
         if (ours && !status)
             *packet = next;
         else
@@ -545,7 +545,7 @@ enum status live_open(const struct live_request *request, const struct log *log,
         url_has_unknown_host(request->url, host, sizeof host))
         status = fail(log, STATUS_INPUT, "%s cannot be opened: the host %s is not known",
                       request->name, host);
-    tell_refusal(made);
+    log_refusal(made);
     if (status == STATUS_EOF)
         status = check_failed(log, STATUS_INPUT, error, "%s cannot be opened%s", request->name,
                               error == AVERROR(EIO) ? reach_doubt(request->reach) : "");

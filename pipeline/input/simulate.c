@@ -327,7 +327,7 @@ static void describe(const struct event *event, char *words, size_t size)
         snprintf(words, size, "the size changes to half");
 }
 
-void simulate_tell(struct simulate *simulate)
+void simulate_log(struct simulate *simulate)
 {
     for (int k = 0; simulate && simulate->log && k < simulate->events; k++) {
         pthread_mutex_lock(&simulate->lock);
@@ -362,7 +362,7 @@ static int befall(struct simulate *simulate, bool live, const AVIOInterruptCB *i
     int error = 0;
     while (!error && take_event(simulate, false, &event)) {
         if (!live)
-            simulate_tell(simulate);
+            simulate_log(simulate);
         if (event.fault == FAULT_STALL)
             error = simulate_open(simulate, interrupt);
         if (event.fault == FAULT_CLOSE)
@@ -456,7 +456,7 @@ enum status simulate_send(struct simulate *simulate, struct packet **packet)
     while (*packet && recode_may_resize(simulate->recode, (*packet)->av) &&
            take_event(simulate, true, &event)) {
         recode_resize(simulate->recode, event.width, event.height);
-        simulate_tell(simulate);
+        simulate_log(simulate);
     }
     return recode_send(simulate->recode, packet);
 }

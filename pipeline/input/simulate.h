@@ -64,7 +64,7 @@ enum status simulate_send(struct simulate *simulate, struct packet **packet);
 enum status simulate_receive(struct simulate *simulate, struct packet **packet);
 
 // Log which events of a live source happened since the last call; others are logged by themselves.
-void simulate_tell(struct simulate *simulate);
+void simulate_log(struct simulate *simulate);
 
 // ---- any thread ----
 

@@ -248,7 +248,7 @@ static void mark_hole(struct source *source, AVPacket *packet)
 static enum status read_file(struct source *source, AVPacket *packet)
 {
     int error = read_demuxer(source, packet);
-    source->broken |= source_tell_refusal(source); // a part is missing
+    source->broken |= source_log_refusal(source); // a part is missing
     if (atomic_load(source->stop))
         return STATUS_STOPPED;
     if (source->cancelled)

@@ -29,7 +29,7 @@ static int interrupted(void *opaque)
     return source_is_over(opaque) || source_is_late(opaque);
 }
 
-bool source_tell_refusal(const struct source *source)
+bool source_log_refusal(const struct source *source)
 {
     char why[512];
     bool refused = reach_take_refusal(source->reach, why, sizeof why);
@@ -244,7 +244,7 @@ static enum status read_header(struct source *source, struct opening *opening)
     if (error == AVERROR(EIO) && url_has_unknown_host(opening->what, host, sizeof host))
         return fail(source->log, STATUS_INPUT, "%s cannot be read: the host %s is not known",
                     source->name, host);
-    source->broken |= source_tell_refusal(source);
+    source->broken |= source_log_refusal(source);
     if (error == AVERROR(EINVAL) && !demuxer && !source->bytes) // libavformat's for the whitelist
         return fail(source->log, STATUS_INPUT,
                     "%s cannot be read: it is no video, but a list of other files or addresses; "
@@ -428,7 +428,7 @@ static enum status open_file(struct source *source, const struct source_request 
     if (status)
         return status;
     int error = learn_streams(source->format, request->max_pixels);
-    source->broken |= source_tell_refusal(source);
+    source->broken |= source_log_refusal(source);
     if (atomic_load(source->stop))
         return STATUS_STOPPED;
     if (error < 0 && source_is_late(source))
@@ -489,7 +489,7 @@ static enum status make_reach(struct source *source, const struct source_request
     return source->reach ? STATUS_OK : STATUS_MEMORY;
 }
 
-static void tell_peer(const struct source *source)
+static void log_peer(const struct source *source)
 {
     enum reach_peer peer = reach_peer(source->reach);
     if (peer == REACH_PEER_VERIFIED)
@@ -506,7 +506,7 @@ enum status source_begin(struct source *source, const struct source_request *req
     if (!status)
         status = source_await(source, request, is_live(request) ? open_live : open_file);
     if (!status)
-        tell_peer(source);
+        log_peer(source);
     if (!status)
         status = choose_stream(source, request->stream);
     if (!status && source->live && request->start > 0)

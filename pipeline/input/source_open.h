@@ -20,7 +20,7 @@ static inline bool source_is_mpegts(const struct source *source)
     return source->bytes && !strcmp(source->format->iformat->name, "mpegts");
 }
 // Say what the input named and was not opened, since the last time. Returns whether there was any.
-bool source_tell_refusal(const struct source *source);
+bool source_log_refusal(const struct source *source);
 
 // Whether nobody wants more of it. Any thread.
 static inline bool source_is_over(const struct source *source)
