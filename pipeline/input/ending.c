@@ -27,11 +27,11 @@ static size_t read_number(const uint8_t *from, size_t size, size_t most, uint64_
     return length;
 }
 
-static bool read_element(const struct bytes *bytes, int64_t at, struct element *element)
+static bool read_element(const struct input_io *io, int64_t at, struct element *element)
 {
     uint8_t header[HEADER_MAX];
     uint64_t id, size;
-    size_t there = bytes_read_at(bytes, at, header, sizeof header);
+    size_t there = input_io_read_at(io, at, header, sizeof header);
     size_t first = read_number(header, there, 4, &id);
     size_t second = first ? read_number(header + first, there - first, 8, &size) : 0;
     if (!second)
@@ -44,53 +44,53 @@ static bool read_element(const struct bytes *bytes, int64_t at, struct element *
     return true;
 }
 
-static bool find_segment(const struct bytes *bytes, struct element *segment)
+static bool find_segment(const struct input_io *io, struct element *segment)
 {
     struct element head;
-    return read_element(bytes, 0, &head) && head.id == EBML && head.end > 0 &&
-           read_element(bytes, head.end, segment) && segment->id == SEGMENT && segment->end >= 0;
+    return read_element(io, 0, &head) && head.id == EBML && head.end > 0 &&
+           read_element(io, head.end, segment) && segment->id == SEGMENT && segment->end >= 0;
 }
 
 // Whether elements fill this one, and others those of them that are clusters.
-static enum ending look_inside(const struct bytes *bytes, const struct element *outer)
+static enum ending look_inside(const struct input_io *io, const struct element *outer)
 {
     struct element inner;
     for (int64_t at = outer->data; at < outer->end; at = inner.end) {
-        if (!read_element(bytes, at, &inner) || inner.end > outer->end)
+        if (!read_element(io, at, &inner) || inner.end > outer->end)
             return ENDING_BROKEN;
         if (inner.end < 0)
             return ENDING_UNKNOWN;
         enum ending within = ENDING_WHOLE;
         if (outer->id == SEGMENT && inner.id == CLUSTER)
-            within = look_inside(bytes, &inner);
+            within = look_inside(io, &inner);
         if (within != ENDING_WHOLE)
             return within;
     }
     return ENDING_WHOLE;
 }
 
-enum ending ending_of_matroska(const struct bytes *bytes, bool thorough)
+enum ending ending_of_matroska(const struct input_io *io, bool thorough)
 {
     struct element segment;
-    if (!find_segment(bytes, &segment))
+    if (!find_segment(io, &segment))
         return ENDING_UNKNOWN;
-    if (segment.end > bytes_size(bytes))
+    if (segment.end > input_io_size(io))
         return ENDING_CUT;
-    return thorough ? look_inside(bytes, &segment) : ENDING_UNKNOWN;
+    return thorough ? look_inside(io, &segment) : ENDING_UNKNOWN;
 }
 
 // ---- FLV ----
 
 enum { FLV_AUDIO = 8, FLV_VIDEO = 9, FLV_SCRIPT = 18, FLV_TAG = 11 };
 
-enum ending ending_of_flv(const struct bytes *bytes)
+enum ending ending_of_flv(const struct input_io *io)
 {
     uint8_t last[4], tag[FLV_TAG];
-    int64_t end = bytes_size(bytes) - (int64_t)sizeof last;
-    if (end < 0 || bytes_read_at(bytes, end, last, sizeof last) < sizeof last)
+    int64_t end = input_io_size(io) - (int64_t)sizeof last;
+    if (end < 0 || input_io_read_at(io, end, last, sizeof last) < sizeof last)
         return ENDING_UNKNOWN;
     int64_t size = AV_RB32(last), at = end - size;
-    if (size < FLV_TAG || at < 0 || bytes_read_at(bytes, at, tag, sizeof tag) < sizeof tag)
+    if (size < FLV_TAG || at < 0 || input_io_read_at(io, at, tag, sizeof tag) < sizeof tag)
         return ENDING_UNKNOWN;
     int type = tag[0] & 0x1f;
     bool known = type == FLV_AUDIO || type == FLV_VIDEO || type == FLV_SCRIPT;

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "pipeline/input/bytes.h"
+#include "pipeline/input/input_io.h"
 
 enum ending {
     ENDING_UNKNOWN, // the structure does not tell
@@ -15,8 +15,8 @@ enum ending {
 // Of Matroska (RFC 9559): cut if the segment's declared size goes beyond the file. If not, unknown
 // unless `thorough`; then whole if its elements, down to the blocks of its clusters, follow one
 // another without a break to its end, broken if not. That takes a look at every block.
-enum ending ending_of_matroska(const struct bytes *bytes, bool thorough);
+enum ending ending_of_matroska(const struct input_io *io, bool thorough);
 
 // Of FLV (Adobe's Video File Format Specification 10.1, annex E): whole if the last bytes are the
 // size of a tag that begins so many bytes before, unknown if not.
-enum ending ending_of_flv(const struct bytes *bytes);
+enum ending ending_of_flv(const struct input_io *io);

@@ -130,7 +130,7 @@ static void reader_init(struct reader *reader, const struct mpegts_place *place,
 {
     size_t first = 0;
     reader->place = place;
-    reader->size = bytes_read_at(place->bytes, place->at, reader->block, 5 * STRIDE_MAX);
+    reader->size = input_io_read_at(place->io, place->at, reader->block, 5 * STRIDE_MAX);
     reader->stride = find_stride(reader->block, reader->size, &first);
     reader->at = place->at + (int64_t)first;
     reader->end = reader->at + most;
@@ -142,7 +142,7 @@ static bool read_block(struct reader *reader)
     if (!reader->stride || reader->at >= reader->end)
         return false;
     size_t wanted = BLOCK * reader->stride;
-    reader->size = bytes_read_at(reader->place->bytes, reader->at, reader->block, wanted);
+    reader->size = input_io_read_at(reader->place->io, reader->at, reader->block, wanted);
     reader->at += (int64_t)wanted;
     reader->used = 0;
     return reader->size >= TS_SIZE;

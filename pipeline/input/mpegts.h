@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/input/bytes.h"
+#include "pipeline/input/input_io.h"
 
 // Of which stream, from where on.
 struct mpegts_place {
-    const struct bytes *bytes; // of a regular file, or nothing can be told
+    const struct input_io *io; // of a regular file, or nothing can be told
     int64_t at;                // where a packet begins
     int pid;
 };

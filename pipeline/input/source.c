@@ -70,7 +70,7 @@ void source_close(struct source **source)
         live_close(&old->live);
     else
         avformat_close_input(&old->format);
-    bytes_close(&old->bytes);
+    input_io_close(&old->io);
     simulate_unref(&old->simulate);
     reach_unref(&old->reach);
     clock_finish(&old->clock);
@@ -134,7 +134,7 @@ static enum mpegts_continuity look_at_bytes(const struct source *source, const A
 {
     const AVStream *stream = source->format->streams[packet->stream_index];
     AVRational rate = stream->avg_frame_rate, clock = {1, 90000};
-    const struct mpegts_place place = {source->bytes, packet->pos, stream->id};
+    const struct mpegts_place place = {source->io, packet->pos, stream->id};
     int64_t frame = packet->duration > 0 ? av_rescale_q(packet->duration, stream->time_base, clock)
                     : rate.num > 0       ? av_rescale_q(1, av_inv_q(rate), clock)
                                          : 0;
@@ -229,7 +229,7 @@ static void follow_outage(struct source *source, AVPacket *packet)
 // Somebody else shortened the file meanwhile.
 static bool has_shrunk(const struct source *source)
 {
-    if (!source->bytes || !bytes_have_shrunk(source->bytes))
+    if (!source->io || !input_io_has_shrunk(source->io))
         return false;
     log_print(source->log, LOG_WARNING, "%s became shorter while it was read", source->name);
     return true;
@@ -355,9 +355,9 @@ static bool is_short(const struct source *source)
     bool suspicious = missing_us(source) > suspicious_us;
     enum ending ending = ENDING_UNKNOWN;
     if (av_match_name("matroska", reader))
-        ending = source->bytes ? ending_of_matroska(source->bytes, suspicious) : ENDING_UNKNOWN;
+        ending = source->io ? ending_of_matroska(source->io, suspicious) : ENDING_UNKNOWN;
     else if (av_match_name("flv", reader))
-        ending = source->bytes && suspicious ? ending_of_flv(source->bytes) : ENDING_UNKNOWN;
+        ending = source->io && suspicious ? ending_of_flv(source->io) : ENDING_UNKNOWN;
     else
         return false;
     return ending == ENDING_UNKNOWN ? missing_us(source) > short_us : ending != ENDING_WHOLE;
@@ -366,14 +366,14 @@ static bool is_short(const struct source *source)
 // The file's index points behind its end.
 static bool is_cut(const struct source *source)
 {
-    int64_t size = source->bytes ? bytes_size(source->bytes) : -1;
+    int64_t size = source->io ? input_io_size(source->io) : -1;
     const AVIndexEntry *last = last_index_entry(source_video(source));
     return size >= 0 && last && last->pos + last->size > size;
 }
 
 bool source_is_empty(const struct source *source)
 {
-    return source->bytes && !bytes_came(source->bytes);
+    return source->io && !input_io_has_data(source->io);
 }
 
 bool source_lacks_index(const struct source *source)

@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "pipeline/input/bytes.h"
+#include "pipeline/input/input_io.h"
 #include "pipeline/input/clock.h"
 #include "pipeline/input/live.h"
 #include "pipeline/input/outage.h"
@@ -50,7 +50,7 @@ struct source {
     struct live *live;         // NULL: it is not
     struct simulate *simulate; // NULL: no faults
     struct reach *reach;       // what may be opened
-    struct bytes *bytes;       // NULL where libavformat opens things itself
+    struct input_io *io;       // NULL where libavformat opens things itself
     bool is_stdin;
     bool is_still;           // one picture, as far as can be told before decoding
     bool is_playlist;        // of a broadcast: pictures come many at once, and then none for long

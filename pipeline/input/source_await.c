@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/backoff.h"
-#include "pipeline/input/bytes.h"
+#include "pipeline/input/input_io.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/source_open.h"
 
@@ -40,7 +40,7 @@ static void clear(struct source *source)
         source->format = NULL; // it was that one's
     }
     avformat_close_input(&source->format);
-    bytes_close(&source->bytes);
+    input_io_close(&source->io);
 }
 
 static enum status rest(const struct source *source, int attempts, unsigned *seed)

@@ -43,6 +43,6 @@ bool source_is_encrypted(const struct source *source)
 
 bool source_is_scrambled(const struct source *source)
 {
-    const struct mpegts_place place = {source->bytes, 0, source_video(source)->id};
+    const struct mpegts_place place = {source->io, 0, source_video(source)->id};
     return source_is_mpegts(source) && mpegts_is_scrambled(&place);
 }

@@ -40,21 +40,21 @@ bool source_log_refusal(const struct source *source)
 
 // ---- opening ----
 
-static enum status open_bytes(struct source *source, const char *name)
+static enum status open_io(struct source *source, const char *name)
 {
-    const struct bytes_request request = {
+    const struct input_io_request request = {
         .name = name,
         .is_stdin = source->is_stdin,
         .log = source->log,
         .is_over = is_over,
         .opaque = source,
     };
-    return bytes_open(&request, &source->bytes);
+    return input_io_open(&request, &source->io);
 }
 
 static enum status probe(struct source *source, const char *name, const AVInputFormat **format)
 {
-    int error = reach_probe(bytes_io(source->bytes), name, source->format, format);
+    int error = reach_probe(input_io_context(source->io), name, source->format, format);
     if (atomic_load(source->stop))
         return STATUS_STOPPED;
     if (source_is_empty(source))
@@ -194,10 +194,10 @@ static enum status aim_at_file(struct source *source, const char *name, char *wh
     snprintf(what, room, "file:%s", name);
     opening->what = what;
     reach_bind(source->reach, source->format, &opening->options);
-    enum status status = open_bytes(source, name);
+    enum status status = open_io(source, name);
     if (status)
         return status;
-    source->format->pb = bytes_io(source->bytes);
+    source->format->pb = input_io_context(source->io);
     source->format->flags |= AVFMT_FLAG_CUSTOM_IO;
     return opening->demuxer ? STATUS_OK : probe(source, what, &opening->demuxer);
 }
@@ -245,7 +245,7 @@ static enum status read_header(struct source *source, struct opening *opening)
         return fail(source->log, STATUS_INPUT, "%s cannot be read: the host %s is not known",
                     source->name, host);
     source->broken |= source_log_refusal(source);
-    if (error == AVERROR(EINVAL) && !demuxer && !source->bytes) // libavformat's for the whitelist
+    if (error == AVERROR(EINVAL) && !demuxer && !source->io) // libavformat's for the whitelist
         return fail(source->log, STATUS_INPUT,
                     "%s cannot be read: it is no video, but a list of other files or addresses; "
                     "of those from HTTP sluice follows HLS only",

@@ -17,7 +17,7 @@ enum status source_await(struct source *source, const struct source_request *req
 
 static inline bool source_is_mpegts(const struct source *source)
 {
-    return source->bytes && !strcmp(source->format->iformat->name, "mpegts");
+    return source->io && !strcmp(source->format->iformat->name, "mpegts");
 }
 // Say what the input named and was not opened, since the last time. Returns whether there was any.
 bool source_log_refusal(const struct source *source);
@@ -37,6 +37,6 @@ static inline bool source_is_late(const struct source *source)
 // The call that comes may take so long; on files it takes the time that it takes.
 static inline void source_set_deadline(struct source *source, int64_t ns)
 {
-    bool local = source->bytes || source->is_sequence;
+    bool local = source->io || source->is_sequence;
     source->deadline_ns = local ? 0 : meter_now_ns() + ns;
 }
