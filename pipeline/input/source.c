@@ -9,7 +9,7 @@
 
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
-#include "pipeline/input/ending.h"
+#include "pipeline/input/truncation.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/source_open.h"
 #include "pipeline/input/mpegts.h"
@@ -353,14 +353,14 @@ static bool is_short(const struct source *source)
     const int64_t suspicious_us = AV_TIME_BASE / 10, short_us = AV_TIME_BASE / 2;
     const char *reader = source->format->iformat->name;
     bool suspicious = missing_us(source) > suspicious_us;
-    enum ending ending = ENDING_UNKNOWN;
+    enum truncation found = TRUNCATION_UNKNOWN;
     if (av_match_name("matroska", reader))
-        ending = source->io ? ending_of_matroska(source->io, suspicious) : ENDING_UNKNOWN;
+        found = source->io ? truncation_of_matroska(source->io, suspicious) : TRUNCATION_UNKNOWN;
     else if (av_match_name("flv", reader))
-        ending = source->io && suspicious ? ending_of_flv(source->io) : ENDING_UNKNOWN;
+        found = source->io && suspicious ? truncation_of_flv(source->io) : TRUNCATION_UNKNOWN;
     else
         return false;
-    return ending == ENDING_UNKNOWN ? missing_us(source) > short_us : ending != ENDING_WHOLE;
+    return found == TRUNCATION_UNKNOWN ? missing_us(source) > short_us : found != TRUNCATION_NONE;
 }
 
 // The file's index points behind its end.

@@ -1,4 +1,4 @@
-#include "pipeline/input/ending.h"
+#include "pipeline/input/truncation.h"
 
 #include <libavutil/intreadwrite.h>
 
@@ -52,47 +52,47 @@ static bool find_segment(const struct input_io *io, struct element *segment)
 }
 
 // Whether elements fill this one, and others those of them that are clusters.
-static enum ending look_inside(const struct input_io *io, const struct element *outer)
+static enum truncation look_inside(const struct input_io *io, const struct element *outer)
 {
     struct element inner;
     for (int64_t at = outer->data; at < outer->end; at = inner.end) {
         if (!read_element(io, at, &inner) || inner.end > outer->end)
-            return ENDING_BROKEN;
+            return TRUNCATION_HOLE;
         if (inner.end < 0)
-            return ENDING_UNKNOWN;
-        enum ending within = ENDING_WHOLE;
+            return TRUNCATION_UNKNOWN;
+        enum truncation within = TRUNCATION_NONE;
         if (outer->id == SEGMENT && inner.id == CLUSTER)
             within = look_inside(io, &inner);
-        if (within != ENDING_WHOLE)
+        if (within != TRUNCATION_NONE)
             return within;
     }
-    return ENDING_WHOLE;
+    return TRUNCATION_NONE;
 }
 
-enum ending ending_of_matroska(const struct input_io *io, bool thorough)
+enum truncation truncation_of_matroska(const struct input_io *io, bool thorough)
 {
     struct element segment;
     if (!find_segment(io, &segment))
-        return ENDING_UNKNOWN;
+        return TRUNCATION_UNKNOWN;
     if (segment.end > input_io_size(io))
-        return ENDING_CUT;
-    return thorough ? look_inside(io, &segment) : ENDING_UNKNOWN;
+        return TRUNCATION_CUT;
+    return thorough ? look_inside(io, &segment) : TRUNCATION_UNKNOWN;
 }
 
 // ---- FLV ----
 
 enum { FLV_AUDIO = 8, FLV_VIDEO = 9, FLV_SCRIPT = 18, FLV_TAG = 11 };
 
-enum ending ending_of_flv(const struct input_io *io)
+enum truncation truncation_of_flv(const struct input_io *io)
 {
     uint8_t last[4], tag[FLV_TAG];
     int64_t end = input_io_size(io) - (int64_t)sizeof last;
     if (end < 0 || input_io_read_at(io, end, last, sizeof last) < sizeof last)
-        return ENDING_UNKNOWN;
+        return TRUNCATION_UNKNOWN;
     int64_t size = AV_RB32(last), at = end - size;
     if (size < FLV_TAG || at < 0 || input_io_read_at(io, at, tag, sizeof tag) < sizeof tag)
-        return ENDING_UNKNOWN;
+        return TRUNCATION_UNKNOWN;
     int type = tag[0] & 0x1f;
     bool known = type == FLV_AUDIO || type == FLV_VIDEO || type == FLV_SCRIPT;
-    return known && AV_RB24(tag + 1) + FLV_TAG == size ? ENDING_WHOLE : ENDING_UNKNOWN;
+    return known && AV_RB24(tag + 1) + FLV_TAG == size ? TRUNCATION_NONE : TRUNCATION_UNKNOWN;
 }
