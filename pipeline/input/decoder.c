@@ -33,8 +33,8 @@ struct decoder {
 
     // Packets sent before the first frame: should the GPU turn out unable, software gets them
     // again.
-    AVPacket **early;
-    int earlies, replayed;
+    AVPacket **preroll;
+    int prerolled, replayed;
     bool began, draining, replaying;
 
     struct packet *pending;   // a restart: what is in the decoder comes out before; NULL: none
@@ -330,13 +330,13 @@ enum status decoder_create(const struct decoder_request *request, const struct s
     return status;
 }
 
-static void forget_early(struct decoder *decoder)
+static void drop_preroll(struct decoder *decoder)
 {
-    for (int k = 0; k < decoder->earlies; k++)
-        av_packet_free(&decoder->early[k]);
-    free(decoder->early);
-    decoder->early = NULL;
-    decoder->earlies = decoder->replayed = 0;
+    for (int k = 0; k < decoder->prerolled; k++)
+        av_packet_free(&decoder->preroll[k]);
+    free(decoder->preroll);
+    decoder->preroll = NULL;
+    decoder->prerolled = decoder->replayed = 0;
 }
 
 void decoder_destroy(struct decoder **decoder)
@@ -349,7 +349,7 @@ void decoder_destroy(struct decoder **decoder)
     if (old->stream)
         old->backend->stream_destroy(old->backend, &old->stream);
     av_buffer_pool_uninit(&old->pool);
-    forget_early(old);
+    drop_preroll(old);
     packet_destroy(&old->pending);
     avcodec_parameters_free(&old->about);
     pthread_mutex_destroy(&old->pool_lock);
@@ -359,17 +359,17 @@ void decoder_destroy(struct decoder **decoder)
 
 // ---- decoding ----
 
-static enum status keep_early(struct decoder *decoder, const AVPacket *packet)
+static enum status keep_preroll(struct decoder *decoder, const AVPacket *packet)
 {
     if (decoder->began || !decoder->hardware || !packet)
         return STATUS_OK;
     AVPacket **list =
-        realloc(decoder->early, (size_t)(decoder->earlies + 1) * sizeof *decoder->early);
+        realloc(decoder->preroll, (size_t)(decoder->prerolled + 1) * sizeof *decoder->preroll);
     if (!list)
         return STATUS_MEMORY;
-    decoder->early = list;
-    list[decoder->earlies] = av_packet_clone(packet);
-    return list[decoder->earlies++] ? STATUS_OK : STATUS_MEMORY;
+    decoder->preroll = list;
+    list[decoder->prerolled] = av_packet_clone(packet);
+    return list[decoder->prerolled++] ? STATUS_OK : STATUS_MEMORY;
 }
 
 // The demuxer knows that a part of the packet is missing or wrong, and a decoder may not notice: a
@@ -452,7 +452,7 @@ static enum status send_packet(struct decoder *decoder, const AVPacket *packet)
     if (!status)
         status = check_unknown_size(decoder, packet);
     if (!status)
-        status = keep_early(decoder, packet);
+        status = keep_preroll(decoder, packet);
     if (status)
         return status;
     count_marked(decoder, packet);
@@ -477,7 +477,7 @@ static enum status restart(struct decoder *decoder)
     enum status status = STATUS_OK;
     struct packet *packet = decoder->pending;
     decoder->pending = NULL;
-    forget_early(decoder);
+    drop_preroll(decoder);
     if (packet->codec) {
         avcodec_parameters_free(&decoder->about);
         decoder->about = packet->codec;
@@ -535,8 +535,8 @@ static bool replay(struct decoder *decoder, enum status *status)
 {
     if (decoder->hardware || !decoder->replaying)
         return false;
-    if (decoder->replayed < decoder->earlies) {
-        *status = send(decoder, decoder->early[decoder->replayed++]);
+    if (decoder->replayed < decoder->prerolled) {
+        *status = send(decoder, decoder->preroll[decoder->replayed++]);
         return true;
     }
     decoder->replaying = false;
@@ -566,7 +566,7 @@ enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
         } else if (error >= 0) {
             decoder->began = true;
             if (!decoder->replaying)
-                forget_early(decoder);
+                drop_preroll(decoder);
             status = check_pixels(decoder, frame->width, frame->height);
             *got = !status;
             if (status)
