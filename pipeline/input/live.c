@@ -26,7 +26,7 @@ static const int64_t good_ns = 100 * INT64_C(1000000);
 // time that it is, after a pause.
 static const int64_t max_back_us = 500000, max_ahead_us = 10 * INT64_C(1000000);
 
-enum { MAX_HANGING = 8 };
+enum { MAX_CLOSING = 8 };
 
 // A stream of the first connection, and where to find it in the current one.
 struct track {
@@ -45,9 +45,9 @@ struct live {
     AVFormatContext *format;
     struct track *track;
     int watched;
-    struct connection *connection; // NULL: lost
-    struct connection *hanging[MAX_HANGING];
-    int *map; // of its streams to ours, -1: to none
+    struct connection *connection;           // NULL: lost
+    struct connection *closing[MAX_CLOSING]; // cancelled, with threads that may still hang
+    int *map;                                // of its streams to ours, -1: to none
     unsigned mapped;
     bool clockless;    // its demuxer makes timestamps up
     bool fresh;        // the current connection has not said the time yet
@@ -179,22 +179,22 @@ static void note_alive(struct live *live)
     live->fresh = true;
 }
 
-// Connections whose threads hang in a call that cannot be interrupted, as in a camera's driver, are
-// kept in mind: there may be MAX_HANGING. Returns where there is room for one more, or NULL.
-static struct connection **room_to_hang(struct live *live)
+// Cancelled connections whose threads hang in a call that cannot be interrupted, as in a camera's
+// driver: there may be MAX_CLOSING. Returns a free place among them, or NULL.
+static struct connection **closing_slot(struct live *live)
 {
-    for (int k = 0; k < MAX_HANGING; k++) {
-        if (live->hanging[k] && connection_is_gone(live->hanging[k]))
-            connection_close(&live->hanging[k]);
-        if (!live->hanging[k])
-            return &live->hanging[k];
+    for (int k = 0; k < MAX_CLOSING; k++) {
+        if (live->closing[k] && connection_is_gone(live->closing[k]))
+            connection_close(&live->closing[k]);
+        if (!live->closing[k])
+            return &live->closing[k];
     }
     return NULL;
 }
 
 static void close_connection(struct live *live)
 {
-    struct connection **place = room_to_hang(live); // there is, or it would not have been tried
+    struct connection **place = closing_slot(live); // there is, or it would not have been tried
     connection_cancel(live->connection);
     *place = live->connection;
     live->connection = NULL;
@@ -266,9 +266,9 @@ static enum status attempt(struct live *live)
     int error = 0;
     enum status status = rest(live, backoff_ns(live->attempts, &live->seed));
     live->attempts++;
-    if (!status && !room_to_hang(live)) {
+    if (!status && !closing_slot(live)) {
         log_print(live->log, LOG_DEBUG, "%s: %d connections hang, no other is tried",
-                  live->request.name, MAX_HANGING);
+                  live->request.name, MAX_CLOSING);
         return STATUS_EOF;
     }
     if (!status)
@@ -563,8 +563,8 @@ void live_close(struct live **live)
         return;
     struct live *old = *live;
     connection_close(&old->connection);
-    for (int k = 0; k < MAX_HANGING; k++)
-        connection_close(&old->hanging[k]);
+    for (int k = 0; k < MAX_CLOSING; k++)
+        connection_close(&old->closing[k]);
     for (unsigned k = 0; old->track && k < old->format->nb_streams; k++)
         avcodec_parameters_free(&old->track[k].codec);
     avformat_free_context(old->format);
