@@ -384,13 +384,13 @@ static enum status learn_streams(struct sluice_job *job)
     enum status status = STATUS_OK;
     int64_t most = job->early_bytes + max_learning_bytes;
     for (int k = 0; k < job->earlies && !status; k++)
-        status = source_learn(job->source, job->early[k]->av);
-    while (!status && job->sink->accepts_streams && !source_is_learned(job->source) &&
+        status = source_probe(job->source, job->early[k]->av);
+    while (!status && job->sink->accepts_streams && !source_is_probed(job->source) &&
            job->early_bytes < most) {
         struct packet *packet = NULL;
         status = source_read(job->source, &packet);
         if (!status)
-            status = source_learn(job->source, packet->av);
+            status = source_probe(job->source, packet->av);
         if (!status)
             status = keep_early(job, &packet);
         packet_destroy(&packet);

@@ -14,7 +14,7 @@
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/ffmpeg/format.h"
 #include "pipeline/input/devices.h"
-#include "pipeline/input/learn.h"
+#include "pipeline/input/probe.h"
 
 enum { MAX_PACKETS = 1024 };
 static const int64_t close_ns = 1000 * INT64_C(1000000);
@@ -119,7 +119,7 @@ static int open_connection(struct connection *connection)
                             &connection->options);
     connection->opened_ns = meter_now_ns();
     if (error >= 0 && !is_known(connection->format, connection->known))
-        error = learn_streams(connection->format, connection->max_pixels);
+        error = probe_streams(connection->format, connection->max_pixels);
     return error < 0 && interrupted(connection) ? AVERROR(ETIMEDOUT) : error;
 }
 

@@ -11,7 +11,7 @@
 
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
-#include "pipeline/input/learn.h"
+#include "pipeline/input/probe.h"
 #include "pipeline/ffmpeg/memory.h"
 
 // libavutil's header wants two types of cuda.h, which a machine without CUDA has not.
@@ -441,7 +441,7 @@ static enum status check_unknown_size(const struct decoder *decoder, const AVPac
 {
     int width, height;
     bool unknown = packet && packet->size && !decoder->began && !decoder->about->width;
-    return unknown && measure_picture(decoder->about, packet, &width, &height)
+    return unknown && probe_picture(decoder->about, packet, &width, &height)
                ? check_pixels(decoder, width, height)
                : STATUS_OK;
 }

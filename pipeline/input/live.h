@@ -26,7 +26,7 @@ struct live_request {
     int reconnects;               // attempts in a row after a loss; 0: for ever, below 0: none
     struct simulate *simulate;    // (optional) faults; must outlive it
     struct reach *reach;          // what may be opened; referred to; NULL: a device
-    int64_t max_pixels;           // of pictures that are decoded to learn of the streams
+    int64_t max_pixels;           // of pictures that are decoded to probe the streams
     // Whether nothing is wanted any more; asked about twenty times a second.
     bool (*is_over)(void *opaque);
     void *opaque;

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "pipeline/ffmpeg/compat.h"
-#include "pipeline/input/learn.h"
+#include "pipeline/input/probe.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/input/reach.h"
 #include "pipeline/ffmpeg/scaler.h"
@@ -284,7 +284,7 @@ static enum status measure(const char *name, struct pattern *pattern, char *why,
     int error = status ? 0 : picture_file_init(name, &picture), width = 0, height = 0;
     if (error < 0)
         status = refuse_code(&reason, no_picture, error);
-    else if (!status && !measure_picture(about_of(&picture), picture.packet, &width, &height))
+    else if (!status && !probe_picture(about_of(&picture), picture.packet, &width, &height))
         status = refuse(&reason, no_picture, "");
     else if (width > MAX_PATTERN_SIDE || height > MAX_PATTERN_SIDE)
         status = refuse(&reason, "its sides are larger than 65535", "");

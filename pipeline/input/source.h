@@ -40,7 +40,7 @@ struct source_request {
     const char *playlist_hosts;  // (optional) see reach.h, as the two that follow
     bool tls_verify;
     const char *ca_file;
-    int64_t max_pixels; // of a picture; no larger one is decoded to learn of the streams
+    int64_t max_pixels; // of a picture; no larger one is decoded to probe the streams
 };
 
 struct source {
@@ -93,11 +93,10 @@ void source_close(struct source **source);
 // Thread-safety: one reading thread.
 enum status source_read(struct source *source, struct packet **packet);
 
-// Containers other than MPEG-TS want AAC's configuration ahead of its packets, and MPEG-TS has it
-// in them only. source_learn() takes it from a packet; source_is_learned() says that no stream
-// lacks it.
-enum status source_learn(struct source *source, const AVPacket *packet);
-bool source_is_learned(const struct source *source);
+// Take AAC's configuration from a packet: containers other than MPEG-TS want it ahead of the
+// packets, and MPEG-TS has it in them only. source_is_probed(): no stream lacks it.
+enum status source_probe(struct source *source, const AVPacket *packet);
+bool source_is_probed(const struct source *source);
 
 // Whether the container says that its video is encrypted; and whether the packets of a file in
 // MPEG-TS say so, which is for when nothing could be decoded.

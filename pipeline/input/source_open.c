@@ -16,7 +16,7 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/input/devices.h"
-#include "pipeline/input/learn.h"
+#include "pipeline/input/probe.h"
 #include "pipeline/ffmpeg/url.h"
 
 static bool is_over(void *opaque)
@@ -427,7 +427,7 @@ static enum status open_file(struct source *source, const struct source_request 
     enum status status = open_container(source, request);
     if (status)
         return status;
-    int error = learn_streams(source->format, request->max_pixels);
+    int error = probe_streams(source->format, request->max_pixels);
     source->broken |= source_log_refusal(source);
     if (atomic_load(source->stop))
         return STATUS_STOPPED;

@@ -1,4 +1,4 @@
-// What only packets tell of their stream.
+// Parameters of streams that only their packets hold.
 #include <libavcodec/bsf.h>
 #include <libavutil/mem.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static bool lacks_configuration(const AVStream *stream)
     return stream->codecpar->codec_id == AV_CODEC_ID_AAC && !stream->codecpar->extradata_size;
 }
 
-bool source_is_learned(const struct source *source)
+bool source_is_probed(const struct source *source)
 {
     for (unsigned k = 0; k < source->format->nb_streams; k++)
         if (lacks_configuration(source->format->streams[k]))
@@ -29,7 +29,7 @@ static enum status set_extradata(AVCodecParameters *about, const uint8_t *data, 
     return STATUS_OK;
 }
 
-enum status source_learn(struct source *source, const AVPacket *packet)
+enum status source_probe(struct source *source, const AVPacket *packet)
 {
     AVStream *stream = source->format->streams[packet->stream_index];
     AVBSFContext *filter = NULL;

@@ -1,4 +1,4 @@
-#include "pipeline/input/learn.h"
+#include "pipeline/input/probe.h"
 
 #include <libavutil/dict.h>
 #include <libavutil/frame.h>
@@ -19,8 +19,7 @@ static int note_size(AVCodecContext *codec, AVFrame *frame, int flags)
     return AVERROR_EXTERNAL;
 }
 
-bool measure_picture(const AVCodecParameters *about, const AVPacket *packet, int *width,
-                     int *height)
+bool probe_picture(const AVCodecParameters *about, const AVPacket *packet, int *width, int *height)
 {
     struct measure measure = {0};
     const AVCodec *codec = avcodec_find_decoder(about->codec_id);
@@ -43,7 +42,7 @@ bool measure_picture(const AVCodecParameters *about, const AVPacket *packet, int
     return measure.width > 0 && measure.height > 0;
 }
 
-int learn_streams(AVFormatContext *format, int64_t max_pixels)
+int probe_streams(AVFormatContext *format, int64_t max_pixels)
 {
     unsigned count = format->nb_streams; // more may turn up, without options
     AVDictionary **options = av_calloc(count + 1, sizeof *options);
