@@ -290,31 +290,32 @@ static bool mode_has_rate(const struct sluice_mode *mode, struct sluice_rate rat
     return !mode->rates;
 }
 
-static bool is_readable(const struct sluice_mode *mode, const struct camera_wish *wanted)
+static bool is_readable(const struct sluice_mode *mode, const struct camera_request *wanted)
 {
     (void)wanted;
     return mode->pixfmt;
 }
 
-static bool has_pixfmt(const struct sluice_mode *mode, const struct camera_wish *wanted)
+static bool has_pixfmt(const struct sluice_mode *mode, const struct camera_request *wanted)
 {
     return same_format(mode->pixfmt, wanted->pixfmt);
 }
 
-static bool has_size(const struct sluice_mode *mode, const struct camera_wish *wanted)
+static bool has_size(const struct sluice_mode *mode, const struct camera_request *wanted)
 {
     return mode_has_size(mode, wanted->width, wanted->height);
 }
 
-static bool has_rate(const struct sluice_mode *mode, const struct camera_wish *wanted)
+static bool has_rate(const struct sluice_mode *mode, const struct camera_request *wanted)
 {
     return mode_has_rate(mode, wanted->rate);
 }
 
 // Leave only the modes that fit, and return true; or all, if none does.
 static bool narrow(struct camera *camera,
-                   bool (*fits)(const struct sluice_mode *mode, const struct camera_wish *wanted),
-                   const struct camera_wish *wanted)
+                   bool (*fits)(const struct sluice_mode *mode,
+                                const struct camera_request *wanted),
+                   const struct camera_request *wanted)
 {
     int count = 0;
     for (int k = 0; k < camera->modes; k++)
@@ -446,7 +447,7 @@ static const struct sluice_mode *best_mode(const struct camera *camera, bool any
 
 // What the driver would make of the size. One that does not answer will do as it was told.
 static enum status try_size(const char *path, const struct camera *camera,
-                            const struct sluice_mode *mode, const struct camera_wish *wanted,
+                            const struct sluice_mode *mode, const struct camera_request *wanted,
                             const struct log *log)
 {
     struct v4l2_format format = {.type = V4L2_BUF_TYPE_VIDEO_CAPTURE};
@@ -464,10 +465,10 @@ static enum status try_size(const char *path, const struct camera *camera,
 
 // Leave only the modes with that rate, in the size that is asked for or set now.
 static enum status narrow_to_rate(const char *path, struct camera *camera,
-                                  const struct camera_wish *wish, const struct log *log)
+                                  const struct camera_request *request, const struct log *log)
 {
     char what[160], rate[32];
-    struct camera_wish now = *wish;
+    struct camera_request now = *request;
     if (!now.width) {
         now.width = camera->width;
         now.height = camera->height;
@@ -476,42 +477,43 @@ static enum status narrow_to_rate(const char *path, struct camera *camera,
     for (int k = 0; k < camera->modes; k++)
         if (camera->mode[k].max_width || !camera->mode[k].width)
             read_rates(camera, &camera->mode[k], now.width, now.height);
-    if (narrow(camera, has_rate, wish))
+    if (narrow(camera, has_rate, request))
         return STATUS_OK;
-    print_rate(wish->rate, rate, sizeof rate);
+    print_rate(request->rate, rate, sizeof rate);
     snprintf(what, sizeof what, "%s frames a second in %dx%d%s%.40s", rate, now.width, now.height,
-             wish->pixfmt ? " of " : "", wish->pixfmt ? wish->pixfmt : "");
+             request->pixfmt ? " of " : "", request->pixfmt ? request->pixfmt : "");
     return refuse(path, camera, what, sluice_mode_rates, log);
 }
 
-static enum status choose(const char *path, struct camera *camera, const struct camera_wish *wish,
-                          const struct log *log, const char **pixfmt)
+static enum status choose(const char *path, struct camera *camera,
+                          const struct camera_request *request, const struct log *log,
+                          const char **pixfmt)
 {
     char what[160];
     enum status status = STATUS_OK;
-    if (!narrow(camera, is_readable, wish))
+    if (!narrow(camera, is_readable, request))
         return fail(log, STATUS_INPUT, "the camera %s (%s) has no format that FFmpeg reads", path,
                     camera->name);
-    if (wish->pixfmt && !narrow(camera, has_pixfmt, wish)) {
-        snprintf(what, sizeof what, "pixel format %.60s", wish->pixfmt);
+    if (request->pixfmt && !narrow(camera, has_pixfmt, request)) {
+        snprintf(what, sizeof what, "pixel format %.60s", request->pixfmt);
         return refuse(path, camera, what, print_pixfmt, log);
     }
-    if (wish->width && !narrow(camera, has_size, wish)) {
-        snprintf(what, sizeof what, "pictures of %dx%d%s%.60s", wish->width, wish->height,
-                 wish->pixfmt ? " in " : "", wish->pixfmt ? wish->pixfmt : "");
+    if (request->width && !narrow(camera, has_size, request)) {
+        snprintf(what, sizeof what, "pictures of %dx%d%s%.60s", request->width, request->height,
+                 request->pixfmt ? " in " : "", request->pixfmt ? request->pixfmt : "");
         return refuse(path, camera, what, sluice_mode_size, log);
     }
-    if (wish->rate.num)
-        status = narrow_to_rate(path, camera, wish, log);
+    if (request->rate.num)
+        status = narrow_to_rate(path, camera, request, log);
     if (status)
         return status;
-    const struct sluice_mode *mode = best_mode(camera, !wish->rate.num);
+    const struct sluice_mode *mode = best_mode(camera, !request->rate.num);
     *pixfmt = mode->pixfmt;
-    return try_size(path, camera, mode, wish, log);
+    return try_size(path, camera, mode, request, log);
 }
 
-enum status camera_check(const char *path, const struct camera_wish *wish, const struct log *log,
-                         const char **pixfmt)
+enum status camera_check(const char *path, const struct camera_request *request,
+                         const struct log *log, const char **pixfmt)
 {
     struct camera camera;
     *pixfmt = NULL;
@@ -520,23 +522,23 @@ enum status camera_check(const char *path, const struct camera_wish *wish, const
         status = fail(log, STATUS_INPUT,
                       "the camera %s (%s) is in use by another program; 'fuser -v %s' shows which",
                       path, camera.name, path);
-    if (!status && (wish->width || wish->rate.num || wish->pixfmt))
-        status = choose(path, &camera, wish, log, pixfmt);
+    if (!status && (request->width || request->rate.num || request->pixfmt))
+        status = choose(path, &camera, request, log, pixfmt);
     camera_close(&camera);
     return status;
 }
 
-enum status camera_check_rate(const char *path, const struct camera_wish *wish, AVRational given,
-                              const struct log *log)
+enum status camera_check_rate(const char *path, const struct camera_request *request,
+                              AVRational given, const struct log *log)
 {
     char shown[32], asked[32];
     struct sluice_rate rate = {given.num, given.den};
-    if (!wish->rate.num || given.num <= 0 || given.den <= 0)
+    if (!request->rate.num || given.num <= 0 || given.den <= 0)
         return STATUS_OK;
-    if (fabs(per_second(rate) - per_second(wish->rate)) < 0.01 * per_second(wish->rate))
+    if (fabs(per_second(rate) - per_second(request->rate)) < 0.01 * per_second(request->rate))
         return STATUS_OK;
     print_rate(rate, shown, sizeof shown);
-    print_rate(wish->rate, asked, sizeof asked);
+    print_rate(request->rate, asked, sizeof asked);
     return fail(log, STATUS_USAGE, "the camera %s makes %s frames a second of --rate %s", path,
                 shown, asked);
 }

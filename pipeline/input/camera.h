@@ -28,22 +28,22 @@ struct camera {
 enum status camera_open(const char *path, const struct log *log, struct camera *camera);
 void camera_close(struct camera *camera);
 
-// Wishes for a camera, as in source_request; NULL and 0: none.
-struct camera_wish {
+// Request for a camera, as in source_request; NULL and 0: none.
+struct camera_request {
     const char *pixfmt;
     int width, height;
     struct sluice_rate rate;
 };
 
 // Check that the camera can be opened and has what is asked for. *pixfmt is the format to open it
-// in, static or the wish's own; NULL if it does not matter. Without a format in the wish it is the
-// one that is fastest in that size, of several the one that needs least to be done to it.
+// in, static or the request's own; NULL if it does not matter. Without a format in the request it
+// is the one that is fastest in that size, of several the one that needs least to be done to it.
 // STATUS_INPUT with a sentence as of camera_open(), or if others use it; STATUS_USAGE with one that
 // lists what there is if it has no such mode.
-enum status camera_check(const char *path, const struct camera_wish *wish, const struct log *log,
-                         const char **pixfmt);
+enum status camera_check(const char *path, const struct camera_request *request,
+                         const struct log *log, const char **pixfmt);
 
 // Check that what was opened gives about the rate that was asked for: not every driver lists its
 // rates, and none refuses one. `given` is 0 where it is not known.
-enum status camera_check_rate(const char *path, const struct camera_wish *wish, AVRational given,
-                              const struct log *log);
+enum status camera_check_rate(const char *path, const struct camera_request *request,
+                              AVRational given, const struct log *log);

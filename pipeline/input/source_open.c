@@ -118,9 +118,9 @@ struct opening {
     AVDictionary *options;
 };
 
-static struct camera_wish camera_wish_of(const struct source_request *request)
+static struct camera_request camera_request_of(const struct source_request *request)
 {
-    return (struct camera_wish){request->pixfmt, request->width, request->height, request->rate};
+    return (struct camera_request){request->pixfmt, request->width, request->height, request->rate};
 }
 
 static void set_pair(AVDictionary **options, const char *key, int first, char between, int second)
@@ -135,12 +135,12 @@ static void set_pair(AVDictionary **options, const char *key, int first, char be
 static enum status check_device(const struct source *source, const struct source_request *request,
                                 const struct opening *opening, const char **pixfmt)
 {
-    const struct camera_wish wish = camera_wish_of(request);
+    const struct camera_request camera = camera_request_of(request);
     const char *const keys[] = {request->width ? "video_size" : NULL,
                                 request->rate.num ? "framerate" : NULL,
                                 request->pixfmt ? "pixel_format" : NULL};
     if (device_is_camera(opening->demuxer))
-        return camera_check(opening->what, &wish, source->log, pixfmt);
+        return camera_check(opening->what, &camera, source->log, pixfmt);
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
         if (keys[k] && !av_opt_find((void *)&opening->demuxer->priv_class, keys[k], NULL, 0,
                                     AV_OPT_SEARCH_FAKE_OBJ))
@@ -361,9 +361,9 @@ static enum status seek_to_start(struct source *source, double start)
 
 static enum status check_camera(const struct source *source, const struct source_request *request)
 {
-    const struct camera_wish wish = camera_wish_of(request);
+    const struct camera_request camera = camera_request_of(request);
     AVRational given = source->format->streams[0]->avg_frame_rate;
-    return camera_check_rate(source->name, &wish, given, source->log);
+    return camera_check_rate(source->name, &camera, given, source->log);
 }
 
 static enum status open_live(struct source *source, const struct source_request *request)
@@ -466,26 +466,26 @@ static enum status make_reach(struct source *source, const struct source_request
 {
     const char *format, *what;
     bool address = url_has_scheme(request->name) && !url_is_device(request->name, &format, &what);
-    const struct reach_request wish = {.url = address ? request->name : NULL,
-                                       .hosts = request->playlist_hosts,
-                                       .tls_verify = request->tls_verify || request->ca_file,
-                                       .ca_file = request->ca_file};
+    const struct reach_request reach = {.url = address ? request->name : NULL,
+                                        .hosts = request->playlist_hosts,
+                                        .tls_verify = request->tls_verify || request->ca_file,
+                                        .ca_file = request->ca_file};
     if (address && !reach_protocols(request->name))
         return fail(source->log, STATUS_INPUT,
                     "%s is no address that sluice opens; rtsp, rtmp, srt, udp, rtp, tcp, http and "
                     "https ones are",
                     source->name);
-    if (address && wish.tls_verify && !reach_can_verify(request->name)) {
+    if (address && reach.tls_verify && !reach_can_verify(request->name)) {
         bool rtsp = !strncmp(request->name, "rtsp", 4);
         return fail(source->log, STATUS_INPUT,
                     "--tls-verify: this FFmpeg (libavformat %d) cannot verify %s servers; %s",
                     LIBAVFORMAT_VERSION_MAJOR, rtsp ? "rtsps" : "rtmpts",
                     rtsp ? "a newer one can" : "those of rtmps it can");
     }
-    if (address && wish.ca_file && access(wish.ca_file, R_OK))
-        return fail(source->log, STATUS_USAGE, "--ca-file: %s cannot be read: %s", wish.ca_file,
+    if (address && reach.ca_file && access(reach.ca_file, R_OK))
+        return fail(source->log, STATUS_USAGE, "--ca-file: %s cannot be read: %s", reach.ca_file,
                     strerror(errno));
-    source->reach = reach_create(&wish);
+    source->reach = reach_create(&reach);
     return source->reach ? STATUS_OK : STATUS_MEMORY;
 }
 
