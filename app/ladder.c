@@ -12,7 +12,7 @@ enum { MAX_ROWS = 64 };
 static const double article_over_one = 12.6, article_over_all = 3.8;
 
 struct row {
-    int rung, runs, off_by;
+    int step, runs, off_by;
     bool matching;                                    // of templates, not a Gaussian
     char name[64], size[32], device[96], absent[256]; // absent: "" if there are figures
     double mean, median, low, high, over_one, over_all;
@@ -64,7 +64,7 @@ static void print_row(const struct row *row)
 {
     char range[48];
     snprintf(range, sizeof range, "%.4g .. %.4g", row->low, row->high);
-    printf("%d %-42s ", row->rung, row->name);
+    printf("%d %-42s ", row->step, row->name);
     if (*row->absent)
         printf("not to be had: %s\n", row->absent);
     else if (row->matching && row->over_one <= 0) // there is no first step here
@@ -84,7 +84,7 @@ static void add_row(void *opaque, const struct sluice_ladder_row *from)
     if (table->rows == MAX_ROWS)
         return;
     struct row *row = &table->row[table->rows++];
-    *row = (struct row){.rung = from->rung,
+    *row = (struct row){.step = from->step,
                         .runs = from->runs,
                         .off_by = from->off_by,
                         .matching = from->matching,
@@ -119,7 +119,7 @@ static void add_row(void *opaque, const struct sluice_ladder_row *from)
 
 static json_t *row_json(const struct row *row)
 {
-    json_t *json = json_pack("{s:i, s:s, s:s, s:s}", "rung", row->rung, "name", row->name, "size",
+    json_t *json = json_pack("{s:i, s:s, s:s, s:s}", "rung", row->step, "name", row->name, "size",
                              row->size, "device", row->device);
     json_t *figures =
         json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "runs", row->runs, "mean", row->mean,
@@ -214,10 +214,10 @@ static void draw_bar(struct chart *chart, const struct row *row, const char *col
 static void draw_row(struct chart *chart, const struct row *row)
 {
     char label[80];
-    snprintf(label, sizeof label, "%d %s", row->rung, row->name);
+    snprintf(label, sizeof label, "%d %s", row->step, row->name);
     draw_label(chart, label);
     if (!*row->absent) {
-        draw_bar(chart, row, row->rung == (row->matching ? 3 : 7) ? "#3b7dbd" : "#9dbedd");
+        draw_bar(chart, row, row->step == (row->matching ? 3 : 7) ? "#3b7dbd" : "#9dbedd");
         return;
     }
     svg_text(&chart->svg, LEFT + 8, chart->svg.y + 15, "fill=\"#777\"", "not to be had: %s",
@@ -270,9 +270,9 @@ static void name_devices(const struct table *table, char *text, size_t size)
         const struct row *row = &table->row[k];
         if (row->matching)
             break;
-        if (row->rung == 2)
+        if (row->step == 2)
             threads = row->device;
-        if (row->rung == 3 && !*row->absent)
+        if (row->step == 3 && !*row->absent)
             gpu = row->device;
     }
     snprintf(text, size, "%s; %s", threads, gpu);

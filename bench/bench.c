@@ -7,7 +7,7 @@
 #include "pipeline/input/picture.h"
 #include "base/meter.h"
 #include "bench/bench.h"
-#include "bench/subject.h"
+#include "bench/bench_case.h"
 #include "stages/chain.h"
 
 enum { REPETITIONS = 7, QUICK_REPETITIONS = 3 };
@@ -47,11 +47,11 @@ static void give_row(const struct bench *bench, struct sluice_bench_row row, dou
 // ---- frames in memory ----
 
 // *rate: pixels a second.
-static enum status run_subject(struct subject *subject, int64_t ns, double *rate)
+static enum status run_subject(struct bench_case *bench_case, int64_t ns, double *rate)
 {
     int64_t frames, begin = meter_now_ns();
-    enum status status = subject_run(subject, ns, &frames);
-    const struct image *picture = &subject->source[0];
+    enum status status = bench_case_run(bench_case, ns, &frames);
+    const struct image *picture = &bench_case->source[0];
     *rate = (double)frames * (double)picture->width * (double)picture->height /
             ((double)(meter_now_ns() - begin) * 1e-9);
     return status;
@@ -60,26 +60,26 @@ static enum status run_subject(struct subject *subject, int64_t ns, double *rate
 static enum status measure_chain(const struct bench *bench, const char *chain,
                                  const struct shape *shape, bool resident, double copy)
 {
-    struct subject subject;
+    struct bench_case bench_case;
     double rate[REPETITIONS] = {0};
     enum status status =
-        subject_init(&subject, &(struct subject_request){
-                                   .backend = bench->backend,
-                                   .log = &bench->log,
-                                   .chain = chain,
-                                   .shape = shape,
-                                   .depth = bench->depth,
-                                   .resident = resident,
-                                   .slots = config_slots(bench->config, bench->backend, NULL),
-                               });
+        bench_case_init(&bench_case, &(struct bench_case_request){
+                                         .backend = bench->backend,
+                                         .log = &bench->log,
+                                         .chain = chain,
+                                         .shape = shape,
+                                         .depth = bench->depth,
+                                         .resident = resident,
+                                         .slots = config_slots(bench->config, bench->backend, NULL),
+                                     });
     if (status)
         return status;
-    status = run_subject(&subject, bench->repetition_ns, &rate[0]); // to warm up
+    status = run_subject(&bench_case, bench->repetition_ns, &rate[0]); // to warm up
     for (int k = 0; k < bench->repetitions && !status; k++) {
-        status = run_subject(&subject, bench->repetition_ns, &rate[k]);
+        status = run_subject(&bench_case, bench->repetition_ns, &rate[k]);
         rate[k] *= 1e-9;
     }
-    subject_free(&subject);
+    bench_case_free(&bench_case);
     if (!status)
         give_row(bench,
                  (struct sluice_bench_row){.group = resident ? "resident" : "memory",

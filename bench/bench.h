@@ -29,29 +29,29 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
                                 void (*row)(void *opaque, const struct sluice_bench_row *row),
                                 void *opaque);
 
-// A step of the ladder at one size: the same Gaussian (radius 8, zero border, 8-bit gray) from
+// A step of the tutorial at one size: the same Gaussian (radius 8, zero border, 8-bit gray) from
 // plain C to sluice's own kernels, in the steps of V. Podlozhnyuk, "Image convolution with CUDA"
 // (2007). Times are milliseconds a picture, which stays in the memory of the device.
 struct sluice_ladder_row {
-    int rung; // 1 and 2: plain C by one and by all threads; 3 to 6: lessons on CUDA; 7: sluice
+    int step; // 1 and 2: plain C by one and by all threads; 3 to 6: lessons on CUDA; 7: sluice
     const char *name;
     const char *size;   // "1080p", "4K", "8K", "WxH"
     const char *device; // "1 thread", "NVIDIA H200, compute capability 9.0"
     const char *absent; // why it cannot be had here: there are no figures then. NULL: it can
-    bool matching;      // a step of template matching, of which `rung` counts from 1 again: 1 and 2
-                   // lessons on CUDA, 3 sluice; over_one is over rung 1, 0 where that is absent
+    bool matching;      // a step of template matching, of which `step` counts from 1 again: 1 and 2
+                   // lessons on CUDA, 3 sluice; over_one is over step 1, 0 where that is absent
     int runs;
     double mean, median, low, high;
-    double over_one, over_all; // how many times as fast as rung 1 and rung 2, by means
+    double over_one, over_all; // how many times as fast as step 1 and step 2, by means
     int off_by; // largest difference from the scalar reference, in code values: 0, or
                 // 1 of those that compute in two dimensions and round once
 };
 
-// Climb the ladder: each step is compared with its reference, to the bit, and then timed, 50 runs
-// of pictures of three sizes (of input_width alone where that is given). `quick` takes the smallest
-// two and few runs. Without a GPU, or with SLUICE_BACKEND_CPU, the steps on it are absent;
-// SLUICE_BACKEND_CUDA insists on one. row() as in sluice_bench(). A step that is wrong is
-// SLUICE_STATUS_FAILED.
+// Run the steps of the tutorial: each step is compared with its reference, to the bit, and then
+// timed, 50 runs of pictures of three sizes (of input_width alone where that is given). `quick`
+// takes the smallest two and few runs. Without a GPU, or with SLUICE_BACKEND_CPU, the steps on it
+// are absent; SLUICE_BACKEND_CUDA insists on one. row() as in sluice_bench(). A step that is wrong
+// is SLUICE_STATUS_FAILED.
 enum sluice_status sluice_ladder(const struct sluice_config *config, bool quick,
                                  void (*row)(void *opaque, const struct sluice_ladder_row *row),
                                  void *opaque);

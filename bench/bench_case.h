@@ -23,8 +23,8 @@ enum status shape_init(int width, int height, const struct log *log, struct shap
 
 // Frames go from host memory to host memory through `slots` slots, as a job's do, unless they are
 // resident or still.
-struct subject_request {
-    struct backend *backend; // outlives the subject, as `log` does
+struct bench_case_request {
+    struct backend *backend; // outlives the bench_case, as `log` does
     const struct log *log;
     const char *chain;
     void (*lower)(void *opaque, struct program *program); // (optional) instead of the chain
@@ -38,7 +38,7 @@ struct subject_request {
 };
 
 // A chain ready to run. All frames hold the same noise, of equal sizes the same noise everywhere.
-struct subject {
+struct bench_case {
     struct backend *backend;
     struct program program;
     struct plan *plan;
@@ -52,10 +52,11 @@ struct subject {
     size_t bytes; // of a frame
 };
 
-// Make *subject ready. subject_free() leaves it zeroed, and accepts it so, as a failure does.
-enum status subject_init(struct subject *subject, const struct subject_request *request);
-void subject_free(struct subject *subject);
+// Make *bench_case ready. bench_case_free() leaves it zeroed, and accepts it so, as a failure does.
+enum status bench_case_init(struct bench_case *bench_case,
+                            const struct bench_case_request *request);
+void bench_case_free(struct bench_case *bench_case);
 
 // Filter frames for about `ns`, and at least one in each slot: *frames is how many. Results of
 // those that do not stay on the device lie in the targets.
-enum status subject_run(struct subject *subject, int64_t ns, int64_t *frames);
+enum status bench_case_run(struct bench_case *bench_case, int64_t ns, int64_t *frames);

@@ -1,0 +1,271 @@
+// One Gaussian in the steps of V. Podlozhnyuk, "Image convolution with CUDA" (2007).
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/meter.h"
+#include "bench/tutorial.h"
+#include "pipeline/ffmpeg/check.h"
+
+enum { MAX_TIMES = 1000 };
+
+static const char chain[] = "gaussian=2.5:8:border=zero";
+
+struct step {
+    int number;
+    const char *name;
+    enum processor processor;
+    enum ladder_step method; // LADDER_STEPS: sluice's own
+};
+
+static const struct step steps[] = {
+    {1, "CPU, one thread", ONE_THREAD, LADDER_PLAIN},
+    {2, "CPU, all threads", ALL_THREADS, LADDER_PLAIN},
+    {3, "CUDA, naive 2-D from global memory", CUDA_GPU, LADDER_NAIVE},
+    {4, "CUDA, 2-D in shared memory", CUDA_GPU, LADDER_SHARED},
+    {5, "CUDA, separable in shared memory", CUDA_GPU, LADDER_SEPARABLE},
+    {6, "CUDA, separable, coalesced and unrolled", CUDA_GPU, LADDER_UNROLLED},
+    {7, "sluice, CPU, one thread", ONE_THREAD, LADDER_STEPS},
+    {7, "sluice, CPU, all threads", ALL_THREADS, LADDER_STEPS},
+    {7, "sluice, CUDA", CUDA_GPU, LADDER_STEPS},
+};
+
+enum { STEPS = sizeof steps / sizeof *steps };
+
+// ---- one step ----
+
+// A step, on one picture again and again, or sluice itself, which on the GPU gets
+// many in turn, more than its cache holds.
+struct runner {
+    struct ladder *ladder; // NULL: `bench_case`
+    enum ladder_step method;
+    int times;
+    struct bench_case bench_case;
+};
+
+static enum status ladder_create(const struct tutorial *tutorial, enum processor processor,
+                                 struct ladder **ladder)
+{
+    struct backend *backend = tutorial->backend[processor];
+    if (processor == CUDA_GPU)
+        return ladder_cuda_create(backend, &tutorial->task, ladder);
+    return ladder_cpu_create(&tutorial->task, backend->parallel, &tutorial->log, ladder);
+}
+
+struct bench_case_request tutorial_request(const struct tutorial *tutorial, struct backend *backend)
+{
+    return (struct bench_case_request){.backend = backend,
+                                       .log = &tutorial->log,
+                                       .chain = chain,
+                                       .shape = tutorial->shape,
+                                       .depth = 8,
+                                       .still = true};
+}
+
+// One frame by sluice, into tutorial->made.
+static enum status make_by_sluice(const struct tutorial *tutorial, struct backend *backend)
+{
+    struct bench_case bench_case;
+    int64_t frames;
+    const struct bench_case_request request = tutorial_request(tutorial, backend);
+    enum status status = bench_case_init(&bench_case, &request);
+    if (status)
+        return status;
+    status = bench_case_run(&bench_case, 0, &frames);
+    memcpy(tutorial->made, bench_case.target[0].data[0], bench_case.bytes);
+    bench_case_free(&bench_case);
+    return status;
+}
+
+// Compare the made picture with `wanted`, to the bit.
+static enum status check(const struct tutorial *tutorial, const struct step *step,
+                         const uint8_t *wanted)
+{
+    size_t bytes = tutorial->reference.bytes, at = 0, width = (size_t)tutorial->shape->width;
+    if (!memcmp(tutorial->made, wanted, bytes))
+        return STATUS_OK;
+    while (tutorial->made[at] == wanted[at])
+        at++;
+    return fail(&tutorial->log, STATUS_FAILED,
+                "step %d (%s) is wrong at %s: the sample in column %zu, row %zu is %d, and should "
+                "be %d",
+                step->number, step->name, tutorial->shape->name, at % width, at / width,
+                tutorial->made[at], wanted[at]);
+}
+
+// The largest difference from the scalar reference.
+static int largest_difference(const struct tutorial *tutorial)
+{
+    const uint8_t *defined = tutorial->reference.target[0].data[0];
+    int largest = 0;
+    for (size_t k = 0; k < tutorial->reference.bytes; k++) {
+        int difference = abs(tutorial->made[k] - defined[k]);
+        largest = difference > largest ? difference : largest;
+    }
+    return largest;
+}
+
+// Create the runner, once it has made one picture right.
+static enum status runner_init(struct tutorial *tutorial, const struct step *step,
+                               struct runner *runner)
+{
+    struct backend *backend = tutorial->backend[step->processor];
+    *runner = (struct runner){.method = step->method, .times = 1};
+    memset(tutorial->made, 0, tutorial->reference.bytes);
+    if (step->method == LADDER_STEPS) {
+        struct bench_case_request request = tutorial_request(tutorial, backend);
+        request.resident = step->processor == CUDA_GPU;
+        request.still = !request.resident;
+        enum status status = make_by_sluice(tutorial, backend);
+        return status ? status : bench_case_init(&runner->bench_case, &request);
+    }
+    enum status status = ladder_create(tutorial, step->processor, &runner->ladder);
+    return status ? status : runner->ladder->make(runner->ladder, step->method);
+}
+
+static void runner_finish(struct runner *runner)
+{
+    ladder_destroy(&runner->ladder);
+    bench_case_free(&runner->bench_case);
+}
+
+// One run; *ms a picture.
+static enum status run(struct runner *runner, double *ms)
+{
+    int64_t begin = meter_now_ns(), pictures = runner->times;
+    enum status status = runner->ladder
+                             ? runner->ladder->repeat(runner->ladder, runner->method, runner->times)
+                             : bench_case_run(&runner->bench_case, tutorial_run_ns, &pictures);
+    *ms = (double)(meter_now_ns() - begin) * 1e-6 / (double)pictures;
+    return status;
+}
+
+// The first run warms up, the second says how many pictures fill the others.
+static enum status run_all(const struct tutorial *tutorial, struct runner *runner, double ms[RUNS])
+{
+    enum status status = run(runner, &ms[0]);
+    if (!status)
+        status = run(runner, &ms[0]);
+    double times = (double)tutorial_run_ns * 1e-6 / ms[0];
+    runner->times = times < 1 ? 1 : times > MAX_TIMES ? MAX_TIMES : (int)times;
+    for (int k = 0; k < tutorial->runs && !status; k++)
+        status = run(runner, &ms[k]);
+    return status;
+}
+
+// ---- rows ----
+
+static void report(const struct tutorial *tutorial, struct sluice_ladder_row *row)
+{
+    row->over_one = tutorial->base[0] / row->mean;
+    row->over_all = tutorial->base[1] / row->mean;
+    tutorial->row(tutorial->opaque, row);
+}
+
+// The first row waits for the second, as it is held against that, too.
+static void give_row(struct tutorial *tutorial, const struct step *step, double ms[RUNS],
+                     int off_by)
+{
+    struct spread spread = meter_spread(ms, tutorial->runs);
+    struct sluice_ladder_row row = {.step = step->number,
+                                    .name = step->name,
+                                    .size = tutorial->shape->name,
+                                    .device = tutorial->device[step->processor],
+                                    .runs = tutorial->runs,
+                                    .mean = spread.mean,
+                                    .median = spread.median,
+                                    .low = spread.low,
+                                    .high = spread.high,
+                                    .off_by = off_by};
+    if (step->number <= 2)
+        tutorial->base[step->number - 1] = row.mean;
+    if (step->number == 1) {
+        tutorial->first = row;
+        return;
+    }
+    if (step->number == 2)
+        report(tutorial, &tutorial->first);
+    report(tutorial, &row);
+}
+
+static void give_absence(const struct tutorial *tutorial, const struct step *step)
+{
+    tutorial->row(tutorial->opaque, &(struct sluice_ladder_row){.step = step->number,
+                                                                .name = step->name,
+                                                                .size = tutorial->shape->name,
+                                                                .device = "",
+                                                                .absent = tutorial->absent});
+}
+
+static enum status run_step(struct tutorial *tutorial, const struct step *step)
+{
+    struct runner runner;
+    double ms[RUNS];
+    if (!tutorial->backend[step->processor]) {
+        give_absence(tutorial, step);
+        return STATUS_OK;
+    }
+    enum status status = runner_init(tutorial, step, &runner);
+    if (!status)
+        status = check(tutorial, step,
+                       ladder_is_square(step->method) ? tutorial->square
+                                                      : tutorial->reference.target[0].data[0]);
+    int off_by = status ? 0 : largest_difference(tutorial);
+    if (!status)
+        status = run_all(tutorial, &runner, ms);
+    runner_finish(&runner);
+    if (!status)
+        give_row(tutorial, step, ms, off_by);
+    return status;
+}
+
+// ---- one size ----
+
+// The picture that the steps in two dimensions are to make.
+static enum status make_square(struct tutorial *tutorial)
+{
+    struct ladder *ladder;
+    enum status status = ladder_create(tutorial, ALL_THREADS, &ladder);
+    if (status)
+        return status;
+    status = ladder->make(ladder, LADDER_SQUARE);
+    tutorial->square = tutorial->made;
+    tutorial->made = malloc(tutorial->reference.bytes);
+    tutorial->task.target = tutorial->made;
+    ladder_destroy(&ladder);
+    return tutorial->made ? status : STATUS_MEMORY;
+}
+
+static enum status make_reference(struct tutorial *tutorial)
+{
+    int64_t frames;
+    enum status status = bench_case_run(&tutorial->reference, 0, &frames);
+    tutorial->made = malloc(tutorial->reference.bytes);
+    if (!tutorial->made)
+        status = status_join(status, STATUS_MEMORY);
+    tutorial->task = (struct ladder_task){.source = tutorial->reference.source[0].data[0],
+                                          .target = tutorial->made,
+                                          .source_stride = tutorial->shape->width,
+                                          .target_stride = tutorial->shape->width,
+                                          .width = tutorial->shape->width,
+                                          .height = tutorial->shape->height};
+    ladder_filter_init(&tutorial->task.filter, &tutorial->reference.program.op[0].separable);
+    return status || !tutorial->backend[CUDA_GPU] ? status : make_square(tutorial);
+}
+
+enum status tutorial_gaussian(struct tutorial *tutorial, const struct shape *shape)
+{
+    tutorial->shape = shape;
+    tutorial->base[0] = tutorial->base[1] = 0;
+    const struct bench_case_request request = tutorial_request(tutorial, tutorial->scalar);
+    enum status status = bench_case_init(&tutorial->reference, &request);
+    if (status)
+        return status;
+    status = make_reference(tutorial);
+    for (int k = 0; k < STEPS && !status; k++)
+        status = run_step(tutorial, &steps[k]);
+    bench_case_free(&tutorial->reference);
+    free(tutorial->made);
+    free(tutorial->square);
+    tutorial->made = tutorial->square = NULL;
+    return status;
+}
