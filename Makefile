@@ -60,7 +60,7 @@ OUTPUT = output $(addprefix output/,transport muxer http file)
 LIBRARY_C = $(filter-out cpu/rows/rows.c,$(wildcard $(ROOMS:%=%/*.c))) $(if $(NVCC),,kernels/absent.c)
 LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
             $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard kernels/*.cu)))
-APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c bench/*.c))
+APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c app/options/*.c bench/*.c))
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 
 all: $(BUILD)/sluice $(BUILD)/conformance $(BUILD)/budget $(BUILD)/libsluice.so.$(SOVERSION)
@@ -209,7 +209,7 @@ test-webcam: setup-webcam
 
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) include/sluice kernels app bench tests tests/conformance
+EVERYWHERE = $(ROOMS) include/sluice kernels app app/options bench tests tests/conformance
 C_FILES = $(wildcard $(EVERYWHERE:%=%/*.c))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))
 CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh tests/*.cu)

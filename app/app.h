@@ -52,20 +52,22 @@ struct settings {
     char error[1024]; // the first that terminal_log() was told; "": none
 };
 
-// The commands. Each returns the exit code.
+// The commands, as commands[] of app/options/option.h lists them. Each returns the exit code.
 enum command {
     COMMAND_FILTER,
     COMMAND_STAGES,
     COMMAND_PLAN,
     COMMAND_DOCTOR,
     COMMAND_BENCH,
-    COMMAND_CTL
+    COMMAND_CTL,
+    COMMAND_HELP,
 };
 int filter_command(struct settings *settings);
 int stages_command(struct settings *settings);
 int plan_command(struct settings *settings);
 int doctor_command(struct settings *settings);
 int bench_command(struct settings *settings);
+int help_command(struct settings *settings);
 int ladder_command(struct settings *settings); // of `sluice bench --ladder`
 int ctl_command(struct settings *settings);
 
@@ -85,6 +87,18 @@ int list_devices(void);
 // mistakes everything is said already. settings_finish() frees.
 int settings_parse(int argc, char **argv, enum command *command, struct settings *settings);
 void settings_finish(struct settings *settings);
+
+// ---- help ----
+
+// The command lines that there are, a line each.
+void print_usage(FILE *to);
+
+// Print words on standard output, in lines of 80 columns that begin behind `indent` spaces; the
+// cursor is at `column`.
+void print_wrapped(int column, int indent, const char *text);
+
+// Print a stage in full, or "all" of them; false: there is none of that name.
+bool print_stages(const char *name);
 
 // ---- a running job ----
 

@@ -1,10 +1,12 @@
 #include "app/hints.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "app/app.h"
+#include "app/options/option.h"
 
 // ---- ffmpeg's options ----
 
@@ -178,7 +180,7 @@ bool is_letter_group(const char *text, const char *letters)
     return true;
 }
 
-enum { MAX_NAME = 31, NAMES_MAX = 64 };
+enum { MAX_NAME = 31, MAX_NAMES = 64 };
 
 // Letters to insert, delete or replace; both words have up to MAX_NAME.
 static int distance(const char *a, int a_length, const char *b, int b_length)
@@ -229,15 +231,44 @@ void refuse_option(const char *text, const char *const *names)
     fprintf(stderr, "'sluice --help' lists them\n");
 }
 
+// The names of all stages, ended by NULL.
+static void list_stages(const char *names[MAX_NAMES + 1])
+{
+    struct sluice_stage_info stage;
+    int count = 0;
+    for (; count < MAX_NAMES && !sluice_stage(count, &stage); count++)
+        names[count] = stage.name;
+    names[count] = NULL;
+}
+
 void refuse_stage(const char *name)
 {
-    const char *names[NAMES_MAX + 1] = {NULL};
-    struct sluice_stage_info stage;
-    for (int index = 0; index < NAMES_MAX && !sluice_stage(index, &stage); index++)
-        names[index] = stage.name;
+    const char *names[MAX_NAMES + 1];
+    list_stages(names);
     const char *near = nearest(name, strlen(name), names);
     fprintf(stderr, "sluice: there is no stage '%s'; ", name);
     if (near)
         fprintf(stderr, "did you mean '%s'? ", near);
     fprintf(stderr, "'sluice stages' lists them\n");
+}
+
+void refuse_topic(const char *topic)
+{
+    const char *bare = topic + strspn(topic, "-");
+    const char *stages[MAX_NAMES + 1], *others[MAX_OPTIONS + MAX_NAMES + 1];
+    const struct option_row *row;
+    int count = 0;
+    list_stages(stages);
+    for (int s = 0; option_sections[s]; s++)
+        others[count++] = option_sections[s]->name;
+    for (int k = 0; (row = option_at(k)); k++)
+        others[count++] = row->name;
+    assert(count <= MAX_OPTIONS + MAX_NAMES);
+    others[count] = NULL;
+    const char *near = nearest(bare, strlen(bare), bare == topic ? stages : others);
+    near = near ? near : nearest(bare, strlen(bare), others);
+    fprintf(stderr, "sluice: there is no section, option or stage '%s'; ", topic);
+    if (near)
+        fprintf(stderr, "did you mean '%s'? ", near);
+    fprintf(stderr, "'sluice --help' and 'sluice stages' list them\n");
 }

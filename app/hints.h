@@ -18,5 +18,8 @@ bool is_letter_group(const char *text, const char *letters);
 // Say that there is no stage `name`, and which is spelled nearly so.
 void refuse_stage(const char *name);
 
+// Say that `sluice help` knows no `topic`, and which is spelled nearly so.
+void refuse_topic(const char *topic);
+
 // Say that there is no option `text`, and which of `names` (ended by NULL) is spelled nearly so.
 void refuse_option(const char *text, const char *const *names);

@@ -1,10 +1,11 @@
-// sluice: the program. See include/sluice/sluice.h for what it does, options.c for how it is asked.
+// sluice: the program. See include/sluice/sluice.h for what it does, options/ for how it is asked.
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/app.h"
+#include "app/options/option.h"
 
 int exit_code_of(enum sluice_status status)
 {
@@ -49,9 +50,7 @@ int main(int argc, char **argv)
     if (code < 0) {
         if (settings.verbose)
             sluice_ffmpeg_log(16);
-        int (*const run[])(struct settings *) = {filter_command, stages_command, plan_command,
-                                                 doctor_command, bench_command,  ctl_command};
-        code = run[command](&settings);
+        code = commands[command].run(&settings);
     }
     settings_finish(&settings);
     free(arguments);

@@ -47,32 +47,32 @@ static void print_stage(int index, const struct sluice_stage_info *stage)
         print_option(&option);
 }
 
-// One line.
-static void print_brief(const struct sluice_stage_info *stage)
+bool print_stages(const char *name)
 {
-    printf("%-12s %s\n", stage->name, stage->summary);
+    struct sluice_stage_info stage;
+    bool found = false, all = !strcmp(name, "all");
+    for (int index = 0; !sluice_stage(index, &stage); index++) {
+        if (!all && strcmp(name, stage.name))
+            continue;
+        if (found)
+            printf("\n");
+        print_stage(index, &stage);
+        found = true;
+    }
+    return found;
 }
 
 int stages_command(struct settings *settings)
 {
     struct sluice_stage_info stage;
-    const char *topic = settings->topic;
-    bool found = false, all = topic && !strcmp(topic, "all");
-    for (int index = 0; !sluice_stage(index, &stage); index++) {
-        if (topic && !all && strcmp(topic, stage.name))
-            continue;
-        if (all && found)
-            printf("\n");
-        if (topic)
-            print_stage(index, &stage);
-        else
-            print_brief(&stage);
-        found = true;
-    }
-    if (!topic)
-        printf("\n'sluice stages NAME' tells all of one of them, 'sluice stages all' of each.\n");
-    if (found)
+    if (settings->topic && print_stages(settings->topic))
         return EXIT_WHOLE;
-    refuse_stage(topic);
-    return EXIT_USAGE;
+    if (settings->topic) {
+        refuse_stage(settings->topic);
+        return EXIT_USAGE;
+    }
+    for (int index = 0; !sluice_stage(index, &stage); index++)
+        printf("%-12s %s\n", stage.name, stage.summary);
+    printf("\n'sluice stages NAME' shows one of them in full, 'sluice stages all' each.\n");
+    return EXIT_WHOLE;
 }

@@ -69,7 +69,8 @@ for room in ffmpeg input output/file output/http output/muxer output/transport o
 done
 layer pipeline "(pipeline/($rooms)|$below)"
 layer bench "(bench|pipeline/(engine|input|ffmpeg)|$below)"
-layer app '(app|bench|sluice)'
+layer app '(app|app/options|bench|sluice)'
+layer app/options '(app|app/options|sluice)'
 grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] &&
     complain "FFmpeg belongs in pipeline, CUDA in kernels"
 grep -nE '#include <pthread' plan/*.[ch] stages/*.[ch] app/*.h && complain "plan and stages know no threads"

@@ -26,7 +26,8 @@ for k, room in enumerate(PIPELINE):
                                  ["stages", "plan", "base"] + BACKENDS)
 BELOW["pipeline"] = [f"pipeline/{room}" for room in PIPELINE] + ["stages", "plan", "base"] + BACKENDS
 BELOW["bench"] = BELOW["pipeline"] + ["pipeline"]
-BELOW["app"] = ["bench"]
+BELOW["app"] = ["bench", "app/options"]
+BELOW["app/options"] = ["app"]  # rows name the functions that they stand for
 INTERFACE = "sluice_"  # what sluice.h declares is for everyone, whichever room defines it
 
 

@@ -58,6 +58,50 @@ def test_help_lists_every_option(run, option):
         assert name in result.text
 
 
+SECTIONS = ["filtering", "input", "live", "output", "running", "benchmark"]
+TOPICS = [
+    # topic, words that its help has
+    ("live", ["Live input", "--reconnect N", "(default: 5 s, of playlists 30 s)"]),
+    ("output", ["-o, --output OUTPUT", "-c:v ENCODER", "named last"]),
+    ("--output", ["--output OUTPUT", "May be repeated", "env:NAME"]),
+    ("reconnect", ["reconnection attempts: forever, no, or N", "Default: forever"]),
+    ("-b:v", ["bit rate"]), ("c:v", ["video encoder", "named last before it"]),
+    ("pix-fmt", ["Before INPUT it describes the input"]),
+    ("-f", ["--filter CHAIN", "@FILE"]), ("gap", ["freeze", "the last picture"]),
+    ("ring", ["A whole number, 1 .. 64"]), ("verify", ["--verify[=N]"]),
+    ("ctl", ["sluice ctl SOCKET", "snapshot FILE"]), ("doctor", ["decoders"]),
+    ("gaussian", ["0.1 .. 250 pixels"]),
+]
+
+
+@pytest.mark.parametrize("topic, words", TOPICS, ids=[row[0] for row in TOPICS])
+def test_help_shows_a_topic(run, topic, words):
+    result = run("help", topic)
+    assert result.code == 0 and not result.stderr
+    for word in words:
+        assert word in " ".join(result.text.split())
+    assert run("--help", topic).text == run("-h", topic).text == result.text
+
+
+def test_help_is_a_screen_a_section(run):
+    overview = run("--help").text
+    assert len(overview.splitlines()) <= 44
+    for section in SECTIONS:
+        assert re.search(rf"^  {section} +-", overview, re.M)
+        assert len(run("help", section).text.splitlines()) <= 44
+    everything = run("help", "all").text
+    assert overview in everything and run("stages", "all").text in everything
+    assert max(map(len, everything[:everything.index("Stages")].splitlines())) <= 80
+
+
+@pytest.mark.parametrize("topic, near", [("reconect", "reconnect"), ("--thread", "threads"),
+                                         ("gausian", "gaussian"), ("runing", "running")])
+def test_help_on_nothing_names_what_is_near(run, topic, near):
+    result = run("help", topic)
+    assert result.code == 2 and not result.stdout and f"did you mean '{near}'?" in result.stderr
+    assert run("help", topic, "x").code == 2
+
+
 def test_no_arguments_show_the_usage(run):
     result = run()
     assert result.code == 2 and "usage: sluice INPUT OUTPUT" in result.stderr

@@ -1,0 +1,111 @@
+// The commands, and texts that the help and the manual page share.
+#include <string.h>
+
+#include "app/app.h"
+#include "app/options/option.h"
+
+const struct command_row commands[] = {
+    [COMMAND_FILTER] = {.arguments = "INPUT OUTPUT [OPTION...]",
+                        .help = "filter a video",
+                        .run = filter_command},
+    [COMMAND_STAGES] = {.name = "stages",
+                        .arguments = "[NAME|all]",
+                        .help = "stages of filter chains",
+                        .details = "A line each, or one or all of them in full.",
+                        .topical = true,
+                        .run = stages_command},
+    [COMMAND_PLAN] = {.name = "plan",
+                      .arguments = "[INPUT] [-f CHAIN]",
+                      .help = "passes that a chain comes to",
+                      .details = "Passes, halos, memory and conversions. Without INPUT the plan is "
+                                 "for 8-bit 4:2:0 of 1920x1080.",
+                      .run = plan_command},
+    [COMMAND_DOCTOR] = {.name = "doctor",
+                        .arguments = "[INPUT [OUTPUT]]",
+                        .help = "what would run where, and why",
+                        .details = "Shows what this machine has: processor, GPUs, decoders, "
+                                   "encoders; and what a run with these names would use.",
+                        .run = doctor_command},
+    [COMMAND_BENCH] = {.name = "bench",
+                       .arguments = "[INPUT] [-f CHAIN]",
+                       .help = "how fast this machine filters",
+                       .details = "With INPUT also how fast it decodes, filters and encodes that "
+                                  "file. 'sluice help benchmark' lists its options.",
+                       .run = bench_command},
+    [COMMAND_CTL] =
+        {.name = "ctl",
+         .arguments = "SOCKET COMMAND...",
+         .help = "ask or change a running job",
+         .details = "Speaks with a run that has --control SOCKET. 'get' shows the chain; 'set "
+                    "STAGE.OPTION=VALUE, ...' changes values from "
+                    "one frame on; 'chain CHAIN' replaces the chain; 'stats' shows counters; "
+                    "'snapshot FILE' writes the next picture (-y replaces a file); 'quit' ends "
+                    "the run with a complete output. Answers are JSON, a line each.",
+         .topical = true,
+         .run = ctl_command},
+    [COMMAND_HELP] = {.name = "help",
+                      .arguments = "[TOPIC]",
+                      .help = "section, option, stage or all",
+                      .details = "'sluice help all' shows everything.",
+                      .topical = true,
+                      .run = help_command},
+    {0},
+};
+
+const struct command_row *command_find(const char *name)
+{
+    for (const struct command_row *row = commands; row->help; row++)
+        if (row->name && !strcmp(row->name, name))
+            return row;
+    return NULL;
+}
+
+const char manual_about[] =
+    "Filters video: INPUT is decoded, every frame goes through CHAIN, OUTPUT is encoded. Audio, "
+    "subtitles, chapters and tags are copied.";
+
+const struct manual_row manual_operands[] = {
+    {"INPUT", "file, image sequence ('in%04d.png', '*.png'), URL (rtsp://...), device "
+              "(/dev/video0, x11grab::0), or - for standard input"},
+    {"OUTPUT", "file, image sequence, playlist (live.m3u8), -, URL to publish to (rtsp, rtmp, "
+               "srt, udp, rtp, tcp), display:, mjpeg:ADDRESS (for browsers), null: (discard), or "
+               "hash:FILE (a checksum per frame)"},
+    {"CHAIN", "stages and their values, as in 'gray,gaussian=1.4,sobel'; by default "
+              "gray,gaussian=1.4,sobel,threshold=20:240; null: none"},
+    {"@FILE", "in place of one of these: the text in a file; env:NAME: of a variable. Passwords "
+              "are kept off the command line so"},
+    {0},
+};
+
+const struct manual_row manual_exit_codes[] = {
+    {"0", "complete", "complete"},
+    {"1", "failed for another reason, or 3 with --strict", "failed"},
+    {"2", "usage: an option, stage or value is wrong", "usage"},
+    {"3", "finished, but the input was damaged or frames were dropped", "damaged input"},
+    {"4", "the input cannot be read or decoded", "input"},
+    {"5", "the output cannot be encoded or written", "output"},
+    {"6", "the GPU that was required failed or is not there", "device"},
+    {"129, 130, 143", "stopped by SIGHUP, SIGINT, SIGTERM; the output is complete up to there",
+     "stopped by a signal"},
+    {0},
+};
+
+const struct manual_row manual_environment[] = {
+    {"NO_COLOR", "if it is set and not empty, messages have no colours"},
+    {"DISPLAY", "the X11 screen that --list-devices looks at and display: opens its window on"},
+    {"NOTIFY_SOCKET", "the socket of systemd, which is told when the first frame is out; with "
+                      "WATCHDOG_USEC also that frames move"},
+    {"SLUICE_CPU", "the instruction set of the CPU backend (base, v2, v3, v4, vnni) instead of the "
+                   "best that the processor has"},
+    {0},
+};
+
+const struct manual_row manual_examples[] = {
+    {"sluice in.mp4 edges.mp4", "the default chain: an edge video"},
+    {"sluice in.mkv soft.mkv -f 'brightness=12,gaussian=2.5:border=mirror'", "a chain"},
+    {"sluice in.mp4 small.mp4 --crf 30 -o master.mkv -c:v ffv1", "two outputs"},
+    {"sluice -F rawvideo --size 64x48 --pix-fmt gray - out.mkv", "raw video from a pipe"},
+    {"sluice in.mp4 - -F rawvideo --pix-fmt rgb24", "raw video into a pipe"},
+    {"sluice rtsp://camera/1 edges.mkv --gap freeze --max-latency 120ms", "a camera"},
+    {0},
+};

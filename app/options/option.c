@@ -1,0 +1,63 @@
+#include "app/options/option.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+extern const struct option_section section_filtering, section_input, section_live, section_output,
+    section_running, section_benchmark;
+
+const struct option_section *const option_sections[] = {
+    &section_filtering, &section_input,     &section_live, &section_output,
+    &section_running,   &section_benchmark, NULL,
+};
+
+const struct option_row *option_at(int index)
+{
+    assert(index >= 0);
+    for (int s = 0; option_sections[s]; s++)
+        for (const struct option_row *row = option_sections[s]->rows; row->name; row++)
+            if (!index--)
+                return row;
+    return NULL;
+}
+
+const struct option_row *option_find(const char *name)
+{
+    const struct option_row *row;
+    const char *bare = name + strspn(name, "-");
+    for (int k = 0; (row = option_at(k)); k++)
+        if (!strcmp(row->name, bare) || (row->letter && bare[0] == row->letter && !bare[1]))
+            return row;
+    return NULL;
+}
+
+bool option_has_one_dash(const struct option_row *row)
+{
+    return strchr(row->name, ':');
+}
+
+void option_notes(const struct option_row *row, char *to, size_t size)
+{
+    const char *scope =
+        row->scope == SCOPE_OUTPUT ? "Describes the output named last before it, or the first one."
+        : row->scope == SCOPE_SIDE ? "Before INPUT it describes the input, behind INPUT the output."
+                                   : "";
+    char initial[128] = "", range[128] = "";
+    if (row->initial)
+        snprintf(initial, sizeof initial, "Default: %s.", row->initial);
+    if (row->type == VALUE_INT) {
+        option_wanted(row, range, sizeof range);
+        range[0] = 'A'; // of "a whole number"
+        strcat(range, ".");
+    }
+    const char *const notes[] = {
+        initial, range, scope, row->repeats ? "May be repeated." : "",
+        row->indirect ? "@FILE and env:NAME stand for the text in a file or a variable." : ""};
+    int length = 0;
+    *to = 0;
+    for (size_t k = 0; k < sizeof notes / sizeof *notes; k++)
+        if (*notes[k] && length < (int)size)
+            length +=
+                snprintf(to + length, size - (size_t)length, "%s%s", length ? " " : "", notes[k]);
+}
