@@ -77,19 +77,19 @@ template <typename Sum> static __device__ inline Sum warp_scan(Sum value)
 static __global__ void __launch_bounds__(LANES *BOX_WARPS)
     box_columns(const __grid_constant__ struct box b)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * FOUR;
+    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4;
     int first = (blockIdx.y * BOX_WARPS + threadIdx.y) * b.rows;
     int last = min(first + b.rows, b.source.height);
     if (x >= b.source.width || first >= last)
         return;
-    uint32_t sum[FOUR] = {0};
-    int row[FOUR], value[FOUR][FOUR];
-    for (int k = -b.radius_y; k <= b.radius_y; k += FOUR) {
-        for (int j = 0; j < FOUR; j++)
+    uint32_t sum[VEC4] = {0};
+    int row[VEC4], value[VEC4][VEC4];
+    for (int k = -b.radius_y; k <= b.radius_y; k += VEC4) {
+        for (int j = 0; j < VEC4; j++)
             row[j] = first + k + j;
-        source_read_rows<FOUR>(&b.source, x, row, value);
-        for (int j = 0; j < FOUR && k + j <= b.radius_y; j++)
-            for (int i = 0; i < FOUR; i++)
+        source_read_rows<VEC4>(&b.source, x, row, value);
+        for (int j = 0; j < VEC4 && k + j <= b.radius_y; j++)
+            for (int i = 0; i < VEC4; i++)
                 sum[i] += (uint32_t)value[j][i];
     }
     for (int y = first; y < last; y += 2) {
@@ -97,10 +97,10 @@ static __global__ void __launch_bounds__(LANES *BOX_WARPS)
             row[2 * k] = y + k + b.radius_y + 1;
             row[2 * k + 1] = y + k - b.radius_y;
         }
-        source_read_rows<FOUR>(&b.source, x, row, value);
+        source_read_rows<VEC4>(&b.source, x, row, value);
         for (int k = 0; k < 2 && y + k < last; k++) {
             *(uint4 *)&row_of_sums(&b, y + k)[x] = make_uint4(sum[0], sum[1], sum[2], sum[3]);
-            for (int i = 0; i < FOUR; i++)
+            for (int i = 0; i < VEC4; i++)
                 sum[i] += (uint32_t)(value[2 * k][i] - value[2 * k + 1][i]);
         }
     }
@@ -108,7 +108,7 @@ static __global__ void __launch_bounds__(LANES *BOX_WARPS)
 
 // A warp owns `columns` columns of a row and goes along them, 128 at a time. It knows the sum
 // before the first, at the beginning by adding up 2 radius + 1 columns together; each lane finds
-// out how the sum changes along its four, a scan over the lanes turns changes into sums, and the
+// out how the sum changes along its vec4, a scan over the lanes turns changes into sums, and the
 // last lane's is where the next 128 begin. Unsigned sums may wrap on the way, the result fits.
 template <typename Sum>
 static __global__ void __launch_bounds__(LANES *WARPS)
@@ -123,17 +123,17 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     for (int k = lane - b.radius_x; k <= b.radius_x; k += LANES)
         before += column_sum(&b, row, first - 1 + k);
     before = warp_sum(before);
-    for (int x = first + lane * FOUR; x - lane * FOUR < last; x += LANES * FOUR) {
-        Sum sum[FOUR], change = 0;
-        for (int i = 0; i < FOUR; i++) {
+    for (int x = first + lane * VEC4; x - lane * VEC4 < last; x += LANES * VEC4) {
+        Sum sum[VEC4], change = 0;
+        for (int i = 0; i < VEC4; i++) {
             change += (Sum)column_sum(&b, row, x + i + b.radius_x) -
                       (Sum)column_sum(&b, row, x + i - 1 - b.radius_x);
             sum[i] = change;
         }
         Sum lanes = warp_scan(change), others = before + lanes - change;
         before += __shfl_sync(0xffffffff, lanes, LANES - 1);
-        int value[FOUR];
-        for (int i = 0; i < FOUR; i++)
+        int value[VEC4];
+        for (int i = 0; i < VEC4; i++)
             value[i] = mean_of(&b, (Sum)(others + sum[i]));
         if (x < last)
             sink_put(&b.sink, x, y, value);
@@ -178,7 +178,7 @@ cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream)
         .n = (2 * (int64_t)op->radius_x + 1) * (2 * (int64_t)op->radius_y + 1),
     };
     bool narrow = set_reciprocal(&box, stencil->depth);
-    dim3 columns = grid_shape(width, height, box.sink.frames, LANES * FOUR, BOX_WARPS * box.rows);
+    dim3 columns = grid_shape(width, height, box.sink.frames, LANES * VEC4, BOX_WARPS * box.rows);
     dim3 rows = grid_shape(width, height, box.sink.frames, box.columns, WARPS);
     box_columns<<<columns, dim3(LANES, BOX_WARPS), 0, stream>>>(box);
     if (narrow)

@@ -33,23 +33,23 @@ static __device__ inline uint32_t *row_of_sums(const struct tents *t, int n)
 
 // ---- kernels ----
 
-// A thread adds up, under the tent of one grid row, the fours of its columns: 2 D - 1 rows, four at
+// A thread adds up, under the tent of one grid row, the vec4s of its columns: 2 D - 1 rows, four at
 // a time, 128 samples side by side for a warp. Sums stay below 2^28.
 static __global__ void __launch_bounds__(LANES *WARPS)
     tent_columns(const __grid_constant__ struct tents t)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * FOUR, n = blockIdx.y * WARPS + threadIdx.y;
+    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4, n = blockIdx.y * WARPS + threadIdx.y;
     if (x >= t.source.width || n >= t.grid.height)
         return;
     int d = 1 << t.decimate_y, middle = (n + t.first_y) * d;
-    uint32_t sum[FOUR] = {0};
-    for (int b = 1 - d; b < d; b += FOUR) {
-        int row[FOUR], value[FOUR][FOUR];
-        for (int k = 0; k < FOUR; k++)
+    uint32_t sum[VEC4] = {0};
+    for (int b = 1 - d; b < d; b += VEC4) {
+        int row[VEC4], value[VEC4][VEC4];
+        for (int k = 0; k < VEC4; k++)
             row[k] = middle + b + k;
-        source_read_rows<FOUR>(&t.source, x, row, value);
-        for (int k = 0; k < FOUR; k++)
-            for (int i = 0; i < FOUR; i++)
+        source_read_rows<VEC4>(&t.source, x, row, value);
+        for (int k = 0; k < VEC4; k++)
+            for (int i = 0; i < VEC4; i++)
                 sum[i] += (uint32_t)max(d - abs(b + k), 0) * (uint32_t)value[k][i];
     }
     *(uint4 *)&row_of_sums(&t, n)[x] = make_uint4(sum[0], sum[1], sum[2], sum[3]);
@@ -80,24 +80,24 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 static __global__ void __launch_bounds__(LANES *WARPS)
     interpolate(const __grid_constant__ struct interpolation p)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * FOUR, y = blockIdx.y * WARPS + threadIdx.y;
+    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
     if (x >= p.sink.width || y >= p.sink.height)
         return;
     int dx = 1 << p.decimate_x, dy = 1 << p.decimate_y;
     int n = y >> p.decimate_y, fy = y & (dy - 1), next = n + (fy > 0);
     const uint16_t *above = (const uint16_t *)view_at(&p.grid, 0, n);
     const uint16_t *below = (const uint16_t *)view_at(&p.grid, 0, next);
-    int value[FOUR], center[FOUR];
-    if (dx >= FOUR) { // all between the same two columns of the grid
+    int value[VEC4], center[VEC4];
+    if (dx >= VEC4) { // all between the same two columns of the grid
         int m = x >> p.decimate_x, fx = x & (dx - 1);
-        int right = (min(x + FOUR, p.sink.width) + dx - 2) >> p.decimate_x;
+        int right = (min(x + VEC4, p.sink.width) + dx - 2) >> p.decimate_x;
         int at_m = (dy - fy) * __ldg(above + m) + fy * __ldg(below + m);
         int at_right = (dy - fy) * __ldg(above + right) + fy * __ldg(below + right);
         int sum = (dx - fx) * at_m + fx * at_right + rounding_half<int>(&p.rounding);
-        for (int i = 0; i < FOUR; i++)
+        for (int i = 0; i < VEC4; i++)
             value[i] = (sum + i * (at_right - at_m)) >> p.rounding.shift;
     } else {
-        for (int i = 0; i < FOUR; i++) {
+        for (int i = 0; i < VEC4; i++) {
             int column = min(x + i, p.sink.width - 1);
             int m = column >> p.decimate_x, fx = column & (dx - 1), right = m + (fx > 0);
             int sum = (dy - fy) * ((dx - fx) * __ldg(above + m) + fx * __ldg(above + right)) +
@@ -107,7 +107,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     }
     if (p.rounding.amount) {
         source_read(&p.center, x, y, center);
-        for (int i = 0; i < FOUR; i++)
+        for (int i = 0; i < VEC4; i++)
             value[i] = sharpened(&p.rounding, center[i], value[i]);
     }
     sink_put(&p.sink, x, y, value);
@@ -172,7 +172,7 @@ static cudaError_t tents_async(const struct stencil *stencil, const struct coars
         .shift = 2 * (op->decimate_x + op->decimate_y),
         .grid = *grid,
     };
-    dim3 columns = grid_shape(width, grid->height, grid->frames, LANES * FOUR, WARPS);
+    dim3 columns = grid_shape(width, grid->height, grid->frames, LANES * VEC4, WARPS);
     dim3 rows = grid_shape(grid->width, grid->height, grid->frames, LANES, WARPS);
     tent_columns<<<columns, block_shape(), 0, stream>>>(tents);
     tent_rows<<<rows, block_shape(), 0, stream>>>(tents);
@@ -217,7 +217,7 @@ static cudaError_t interpolate_async(const struct stencil *stencil,
         .sink = stencil->sink,
     };
     dim3 grid = grid_shape(stencil->sink.width, stencil->sink.height, stencil->sink.frames,
-                           LANES * FOUR, WARPS);
+                           LANES * VEC4, WARPS);
     interpolate<<<grid, block_shape(), 0, stream>>>(interpolation);
     return cudaGetLastError();
 }

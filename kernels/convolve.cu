@@ -13,7 +13,7 @@ enum {
     DIRECT_ROWS = 2,   // that a thread makes
     DIRECT_HEIGHT = 8, // rows of the kernel at a time
     BLOCK_ROWS = DIRECT_ROWS * WARPS,
-    BLOCK_COLUMNS = LANES * FOUR,
+    BLOCK_COLUMNS = LANES * VEC4,
 };
 
 struct convolve {
@@ -44,17 +44,17 @@ static __host__ __device__ inline int weight_stride(int count)
 // Inputs are read four at a time and once each; the taps that four results need of one input move
 // along with it. Beyond the last there are zeros.
 template <int CHANNELS, typename Sum, typename Tap, typename Input, typename Read>
-static __device__ inline void slide(Sum sum[FOUR][CHANNELS], const Tap *tap, int count,
-                                    Input input[FOUR][CHANNELS], Read read)
+static __device__ inline void slide(Sum sum[VEC4][CHANNELS], const Tap *tap, int count,
+                                    Input input[VEC4][CHANNELS], Read read)
 {
-    Tap weight[FOUR] = {};
-    for (int first = 0; first < count + FOUR - 1; first += FOUR) {
+    Tap weight[VEC4] = {};
+    for (int first = 0; first < count + VEC4 - 1; first += VEC4) {
         read(first);
-        for (int i = 0; i < FOUR; i++) {
-            for (int p = FOUR - 1; p > 0; p--)
+        for (int i = 0; i < VEC4; i++) {
+            for (int p = VEC4 - 1; p > 0; p--)
                 weight[p] = weight[p - 1];
             weight[0] = tap[first + i];
-            for (int p = 0; p < FOUR; p++)
+            for (int p = 0; p < VEC4; p++)
                 for (int c = 0; c < CHANNELS; c++)
                     sum[p][c] += (Sum)weight[p] * (Sum)input[i][c];
         }
@@ -70,7 +70,7 @@ static __device__ inline Column *sums_row(const struct convolve *c, int line, in
 
 // ---- lines ----
 
-// A thread sums four columns for four rows, and reads each of the height + 3 fours of samples that
+// A thread sums four columns for four rows, and reads each of the height + 3 vec4s of samples that
 // these need once: a warp reads 128 samples of a row side by side; what the warps above and below
 // read again comes from the cache. blockIdx.z counts frames; lines follow each other.
 template <typename Sum, typename Column>
@@ -78,8 +78,8 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     line_columns(const __grid_constant__ struct convolve c)
 {
     __shared__ int32_t line[KERNEL_SIDE + TAP_MARGIN];
-    int x = (blockIdx.x * LANES + threadIdx.x) * FOUR;
-    int y = (blockIdx.y * WARPS + threadIdx.y) * FOUR, thread = threadIdx.y * LANES + threadIdx.x;
+    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4;
+    int y = (blockIdx.y * WARPS + threadIdx.y) * VEC4, thread = threadIdx.y * LANES + threadIdx.x;
     for (int r = 0; r < c.rank; r++) {
         __syncthreads();
         for (int k = thread; k < weight_stride(c.height); k += LANES * WARPS)
@@ -87,24 +87,24 @@ static __global__ void __launch_bounds__(LANES *WARPS)
         __syncthreads();
         if (x >= c.source.width || y >= c.source.height)
             continue;
-        Sum sum[FOUR][FOUR] = {};
-        int input[FOUR][FOUR];
-        slide<FOUR>(sum, line, c.height, input, [&](int first) {
-            int row[FOUR];
-            for (int i = 0; i < FOUR; i++)
+        Sum sum[VEC4][VEC4] = {};
+        int input[VEC4][VEC4];
+        slide<VEC4>(sum, line, c.height, input, [&](int first) {
+            int row[VEC4];
+            for (int i = 0; i < VEC4; i++)
                 row[i] = y - c.origin_y + first + i;
-            source_read_rows<FOUR>(&c.source, x, row, input);
+            source_read_rows<VEC4>(&c.source, x, row, input);
         });
-        for (int o = 0; o < FOUR && y + o < c.source.height; o++)
-            for (int i = 0; i < FOUR; i++)
+        for (int o = 0; o < VEC4 && y + o < c.source.height; o++)
+            for (int i = 0; i < VEC4; i++)
                 sums_row<Column>(&c, r, y + o)[x + i] = (Column)sum[o][i];
     }
 }
 
-// Columns of sums around a block's, in shared memory: whole fours for the last lane's last.
+// Columns of sums around a block's, in shared memory: whole vec4s for the last lane's last.
 static __host__ __device__ inline int strip_columns(int width)
 {
-    return BLOCK_COLUMNS + (width + 2 * FOUR - 2) / FOUR * FOUR;
+    return BLOCK_COLUMNS + (width + 2 * VEC4 - 2) / VEC4 * VEC4;
 }
 
 // A warp makes 128 results of a row, four neighbours a lane. It lays the sums that it needs in a
@@ -116,7 +116,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 {
     extern __shared__ uint4 memory[];
     struct alignas(16) quad {
-        Column value[FOUR];
+        Column value[VEC4];
     };
     int columns = strip_columns(c.width), lane = threadIdx.x;
     int y = blockIdx.y * WARPS + threadIdx.y, first_x = blockIdx.x * BLOCK_COLUMNS;
@@ -128,7 +128,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     __syncthreads();
     if (y >= c.sink.height)
         return;
-    Sum sum[FOUR][1] = {};
+    Sum sum[VEC4][1] = {};
     for (int r = 0; r < c.rank; r++) {
         const Column *row = sums_row<Column>(&c, r, y);
         for (int k = lane; k < columns; k += LANES) {
@@ -136,16 +136,16 @@ static __global__ void __launch_bounds__(LANES *WARPS)
             strip[k] = x < 0 ? (Column)c.beyond[r] : row[x];
         }
         __syncwarp();
-        Column input[FOUR][1];
+        Column input[VEC4][1];
         slide<1>(sum, line + r * weight_stride(c.width), c.width, input, [&](int first) {
-            quad four = ((const quad *)strip)[lane + first / FOUR];
-            for (int i = 0; i < FOUR; i++)
+            quad four = ((const quad *)strip)[lane + first / VEC4];
+            for (int i = 0; i < VEC4; i++)
                 input[i][0] = four.value[i];
         });
         __syncwarp();
     }
-    int x = first_x + lane * FOUR, value[FOUR];
-    for (int p = 0; p < FOUR; p++)
+    int x = first_x + lane * VEC4, value[VEC4];
+    for (int p = 0; p < VEC4; p++)
         value[p] = convolved(&c.end, sum[p][0]);
     if (x < c.sink.width)
         sink_put(&c.sink, x, y, value);
@@ -170,7 +170,7 @@ static __device__ inline void strip_fill(T *strip, const struct convolve *c, int
 }
 
 // A block makes 128 columns of 16 rows, a thread four neighbours in each of two rows. Samples are
-// read as fours, lanes side by side, and each weight by all lanes at once.
+// read as vec4s, lanes side by side, and each weight by all lanes at once.
 template <typename T, typename Sum>
 static __global__ void __launch_bounds__(LANES *WARPS)
     convolve_any(const __grid_constant__ struct convolve c)
@@ -179,28 +179,28 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     T *strip = (T *)memory;
     int columns = strip_columns(c.width), first_x = blockIdx.x * BLOCK_COLUMNS;
     int first_y = blockIdx.y * BLOCK_ROWS, own = threadIdx.y * DIRECT_ROWS;
-    Sum sum[FOUR][DIRECT_ROWS] = {};
+    Sum sum[VEC4][DIRECT_ROWS] = {};
     for (int j = 0; j < c.height; j += DIRECT_HEIGHT) {
         __syncthreads();
         strip_fill(strip, &c, columns, first_x - c.origin_x, first_y - c.origin_y + j);
         __syncthreads();
         for (int k = 0; k < min(DIRECT_HEIGHT, c.height - j); k++) {
-            int input[FOUR][DIRECT_ROWS];
+            int input[VEC4][DIRECT_ROWS];
             const int32_t *weight = c.weight + (j + k) * weight_stride(c.width);
             slide<DIRECT_ROWS>(sum, weight, c.width, input, [&](int first) {
                 for (int o = 0; o < DIRECT_ROWS; o++) {
                     const T *row = strip + (own + o + k) * columns + first;
-                    four<T> samples = ((const four<T> *)row)[threadIdx.x];
-                    for (int i = 0; i < FOUR; i++)
-                        input[i][o] = four_get(samples, i);
+                    vec4<T> samples = ((const vec4<T> *)row)[threadIdx.x];
+                    for (int i = 0; i < VEC4; i++)
+                        input[i][o] = vec4_get(samples, i);
                 }
             });
         }
     }
-    int x = first_x + threadIdx.x * FOUR;
+    int x = first_x + threadIdx.x * VEC4;
     for (int o = 0; o < DIRECT_ROWS && first_y + own + o < c.sink.height; o++) {
-        int value[FOUR];
-        for (int p = 0; p < FOUR; p++)
+        int value[VEC4];
+        for (int p = 0; p < VEC4; p++)
             value[p] = convolved(&c.end, sum[p][o]);
         if (x < c.sink.width)
             sink_put(&c.sink, x, first_y + own + o, value);
@@ -250,7 +250,7 @@ template <typename Sum, typename Column>
 static cudaError_t line_columns_async(const struct convolve *c, cudaStream_t stream)
 {
     dim3 grid =
-        grid_shape(c->sink.width, c->sink.height, c->sink.frames, BLOCK_COLUMNS, WARPS * FOUR);
+        grid_shape(c->sink.width, c->sink.height, c->sink.frames, BLOCK_COLUMNS, WARPS * VEC4);
     line_columns<Sum, Column><<<grid, block_shape(), 0, stream>>>(*c);
     return cudaGetLastError();
 }

@@ -1,13 +1,13 @@
 // What all kernels share: samples in and out of memory, borders, tables.
 //
 // Blocks are 32 x 8 threads, a warp to a row, and a thread deals with four neighbouring samples
-// ("a four"): one 4-byte word of 8-bit samples, so that a warp reads 128 bytes side by side, or
+// (a vec4): one 4-byte word of 8-bit samples, so that a warp reads 128 bytes side by side, or
 // 8 bytes of deeper ones.
 #pragma once
 
 #include "kernels/job.h"
 
-enum { LANES = 32, WARPS = 8, FOUR = 4 };
+enum { LANES = 32, WARPS = 8, VEC4 = 4 };
 
 static inline dim3 block_shape(void)
 {
@@ -21,49 +21,49 @@ static inline dim3 grid_shape(int width, int height, int frames, int columns, in
                 (unsigned)frames);
 }
 
-// ---- fours as they lie in memory ----
+// ---- vec4s as they lie in memory ----
 
-template <typename T> struct four;
+template <typename T> struct vec4;
 
-template <> struct four<uint8_t> {
+template <> struct vec4<uint8_t> {
     uint32_t word;
 };
 
-template <> struct alignas(8) four<uint16_t> {
+template <> struct alignas(8) vec4<uint16_t> {
     uint32_t low, high;
 };
 
-static __device__ inline int four_get(four<uint8_t> from, int i)
+static __device__ inline int vec4_get(vec4<uint8_t> from, int i)
 {
     return from.word >> 8 * i & 0xff;
 }
 
-static __device__ inline int four_get(four<uint16_t> from, int i)
+static __device__ inline int vec4_get(vec4<uint16_t> from, int i)
 {
     return (i < 2 ? from.low : from.high) >> 16 * (i % 2) & 0xffff;
 }
 
-static __device__ inline void four_set(four<uint8_t> *to, const int value[FOUR])
+static __device__ inline void vec4_set(vec4<uint8_t> *to, const int value[VEC4])
 {
     uint32_t low = __byte_perm((uint32_t)value[0], (uint32_t)value[1], 0x0040);
     uint32_t high = __byte_perm((uint32_t)value[2], (uint32_t)value[3], 0x0040);
     to->word = __byte_perm(low, high, 0x5410);
 }
 
-static __device__ inline void four_set(four<uint16_t> *to, const int value[FOUR])
+static __device__ inline void vec4_set(vec4<uint16_t> *to, const int value[VEC4])
 {
     to->low = __byte_perm((uint32_t)value[0], (uint32_t)value[1], 0x5410);
     to->high = __byte_perm((uint32_t)value[2], (uint32_t)value[3], 0x5410);
 }
 
-template <typename T> static __device__ inline four<T> four_load(const void *at);
+template <typename T> static __device__ inline vec4<T> vec4_load(const void *at);
 
-template <> __device__ inline four<uint8_t> four_load(const void *at)
+template <> __device__ inline vec4<uint8_t> vec4_load(const void *at)
 {
     return {__ldg((const uint32_t *)at)};
 }
 
-template <> __device__ inline four<uint16_t> four_load(const void *at)
+template <> __device__ inline vec4<uint16_t> vec4_load(const void *at)
 {
     uint2 words = __ldg((const uint2 *)at);
     return {words.x, words.y};
@@ -112,12 +112,12 @@ static __device__ inline void limit_damage(const struct view *view, uint32_t wor
             word[k] = plain_pair(view, word[k]);
 }
 
-static __device__ inline four<uint8_t> plain_four(const struct view *, four<uint8_t> units)
+static __device__ inline vec4<uint8_t> plain_vec4(const struct view *, vec4<uint8_t> units)
 {
     return units;
 }
 
-static __device__ inline four<uint16_t> plain_four(const struct view *view, four<uint16_t> units)
+static __device__ inline vec4<uint16_t> plain_vec4(const struct view *view, vec4<uint16_t> units)
 {
     return {plain_pair(view, units.low), plain_pair(view, units.high)};
 }
@@ -134,27 +134,27 @@ static __device__ inline void view_write(const struct view *view, int x, int y, 
 
 template <typename T, int ROWS>
 static __device__ inline void view_load_rows(const struct view *view, int x, const int y[ROWS],
-                                             int value[ROWS][FOUR])
+                                             int value[ROWS][VEC4])
 {
-    four<T> units[ROWS];
+    vec4<T> units[ROWS];
     for (int k = 0; k < ROWS; k++)
-        units[k] = four_load<T>(view_at(view, x, y[k]));
+        units[k] = vec4_load<T>(view_at(view, x, y[k]));
     if (view->plain)
         for (int k = 0; k < ROWS; k++)
-            units[k] = plain_four(view, units[k]);
+            units[k] = plain_vec4(view, units[k]);
     for (int k = 0; k < ROWS; k++)
-        for (int i = 0; i < FOUR; i++)
+        for (int i = 0; i < VEC4; i++)
             value[k][i] =
-                view->plain ? four_get(units[k], i) : unit_sample<T>(view, four_get(units[k], i));
+                view->plain ? vec4_get(units[k], i) : unit_sample<T>(view, vec4_get(units[k], i));
 }
 
 // Samples x .. x + 3 of some rows, x being a multiple of four; zeros from column `width` on. All
 // are asked for before the first is needed.
 template <int ROWS>
 static __device__ inline void view_read_rows(const struct view *view, int x, const int y[ROWS],
-                                             int width, int value[ROWS][FOUR])
+                                             int width, int value[ROWS][VEC4])
 {
-    if (view->adjacent && x + FOUR <= width) {
+    if (view->adjacent && x + VEC4 <= width) {
         if (view->bytes == 1)
             view_load_rows<uint8_t, ROWS>(view, x, y, value);
         else
@@ -162,14 +162,14 @@ static __device__ inline void view_read_rows(const struct view *view, int x, con
         return;
     }
     for (int k = 0; k < ROWS; k++)
-        for (int i = 0; i < FOUR; i++)
+        for (int i = 0; i < VEC4; i++)
             value[k][i] = x + i < width ? view_read(view, x + i, y[k]) : 0;
 }
 
-static __device__ inline void view_read_four(const struct view *view, int x, int y, int width,
-                                             int value[FOUR])
+static __device__ inline void view_read_vec4(const struct view *view, int x, int y, int width,
+                                             int value[VEC4])
 {
-    view_read_rows<1>(view, x, &y, width, (int(*)[FOUR])value);
+    view_read_rows<1>(view, x, &y, width, (int(*)[VEC4])value);
 }
 
 // ---- tables ----
@@ -197,11 +197,11 @@ static __device__ inline int look_up_one(const struct lookup *lookup, int x)
 
 // The same of four, where it is not what takes the time: the table instead of arithmetic, which
 // takes registers.
-static __device__ inline void look_up_four(const struct lookup *lookup, int value[FOUR])
+static __device__ inline void look_up_vec4(const struct lookup *lookup, int value[VEC4])
 {
     if (!lookup->table)
         return;
-    for (int i = 0; i < FOUR; i++) {
+    for (int i = 0; i < VEC4; i++) {
         int x = value[i];
         if (lookup->kind == LOOKUP_THRESHOLD)
             value[i] = x < lookup->low ? lookup->below : x > lookup->high ? lookup->above : x;
@@ -309,16 +309,16 @@ static __device__ inline int extended_index(enum border border, int i, int lengt
 
 // Samples x .. x + 3 of row y of the plane itself.
 static __device__ inline void source_read(const struct source *source, int x, int y,
-                                          int value[FOUR])
+                                          int value[VEC4])
 {
-    view_read_four(&source->view, x, y, source->width, value);
-    look_up_four(&source->lookup, value);
+    view_read_vec4(&source->view, x, y, source->width, value);
+    look_up_vec4(&source->lookup, value);
 }
 
 // The same of some rows of the extended plane.
 template <int ROWS>
 static __device__ inline void source_read_rows(const struct source *source, int x,
-                                               const int y[ROWS], int value[ROWS][FOUR])
+                                               const int y[ROWS], int value[ROWS][VEC4])
 {
     int row[ROWS], within[ROWS];
     for (int k = 0; k < ROWS; k++) {
@@ -327,8 +327,8 @@ static __device__ inline void source_read_rows(const struct source *source, int 
     }
     view_read_rows<ROWS>(&source->view, x, within, source->width, value);
     for (int k = 0; k < ROWS; k++) {
-        look_up_four(&source->lookup, value[k]);
-        for (int i = 0; i < FOUR; i++)
+        look_up_vec4(&source->lookup, value[k]);
+        for (int i = 0; i < VEC4; i++)
             if (row[k] < 0)
                 value[k][i] = source->border_value;
     }
@@ -339,13 +339,13 @@ static __device__ inline void source_read_rows(const struct source *source, int 
 // One by one, as far as they lie within the picture: across the right edge, into several views, and
 // into units that do not lie side by side. Seldom taken, so it is kept small.
 static __device__ inline void sink_scatter(const struct sink *sink, int x, int y,
-                                           const int value[FOUR])
+                                           const int value[VEC4])
 {
 #pragma unroll 1
     for (int k = 0; k < sink->views; k++) {
         int4 next = make_int4(value[0], value[1], value[2], value[3]);
 #pragma unroll 1
-        for (int i = 0; i < FOUR && x + i < sink->width; i++) {
+        for (int i = 0; i < VEC4 && x + i < sink->width; i++) {
             view_write(&sink->view[k], x + i, y, next.x);
             next = make_int4(next.y, next.z, next.w, 0);
         }
@@ -364,7 +364,7 @@ template <typename T> static __device__ inline outlet<T> outlet_of(const struct 
 {
     const struct view *view = &sink->view[0];
     int whole =
-        sink->views == 1 && view->plain && view->bytes == sizeof(T) && x + FOUR <= sink->width;
+        sink->views == 1 && view->plain && view->bytes == sizeof(T) && x + VEC4 <= sink->width;
     uint8_t *at = view->data[blockIdx.z] + x * (int)sizeof(T);
     // Worked out once: without this, the compiler does it again for every row.
     asm volatile("" : "+r"(whole), "+l"(at));
@@ -373,10 +373,10 @@ template <typename T> static __device__ inline outlet<T> outlet_of(const struct 
 
 // Write four samples of row y as they are.
 template <typename T>
-static __device__ inline void outlet_store(const outlet<T> *outlet, int y, const int value[FOUR])
+static __device__ inline void outlet_store(const outlet<T> *outlet, int y, const int value[VEC4])
 {
     if (outlet->whole)
-        four_set((four<T> *)(outlet->at + (int64_t)y * outlet->sink->view[0].stride), value);
+        vec4_set((vec4<T> *)(outlet->at + (int64_t)y * outlet->sink->view[0].stride), value);
     else
         sink_scatter(outlet->sink, outlet->x, y, value);
 }
@@ -385,20 +385,20 @@ static __device__ inline void outlet_store(const outlet<T> *outlet, int y, const
 // results use.
 template <typename T>
 static __device__ inline void outlet_put(const outlet<T> *outlet, const uint16_t *shared, int y,
-                                         int value[FOUR])
+                                         int value[VEC4])
 {
     if (sizeof(T) > 1)
-        look_up_four(&outlet->sink->lookup, value);
+        look_up_vec4(&outlet->sink->lookup, value);
     else if (outlet->sink->lookup.table)
-        for (int i = 0; i < FOUR; i++)
+        for (int i = 0; i < VEC4; i++)
             value[i] = shared[value[i]];
     outlet_store(outlet, y, value);
 }
 
 // Write results x .. x + 3 of row y through the sink's table.
-static __device__ inline void sink_put(const struct sink *sink, int x, int y, int value[FOUR])
+static __device__ inline void sink_put(const struct sink *sink, int x, int y, int value[VEC4])
 {
-    look_up_four(&sink->lookup, value);
+    look_up_vec4(&sink->lookup, value);
     if (sink->view[0].bytes == 1) {
         outlet<uint8_t> outlet = outlet_of<uint8_t>(sink, x);
         outlet_store(&outlet, y, value);

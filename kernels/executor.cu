@@ -73,11 +73,11 @@ struct cuda_executor {
     long long submitted; // frames, for profilers
     // Where things lie in every slot.
     struct region input[FORMAT_PLANES], output[MAX_PICTURES][FORMAT_PLANES];
-    struct region *buffer; // of the plan
-    struct analysis *analysis;     // of the program
-    size_t mixed;          // scratch: what a mix makes for a stencil
-    size_t between;        // scratch: what the first of two stencils makes for the second
-    size_t scratch;        // scratch: of stencils
+    struct region *buffer;     // of the plan
+    struct analysis *analysis; // of the program
+    size_t mixed;              // scratch: what a mix makes for a stencil
+    size_t between;            // scratch: what the first of two stencils makes for the second
+    size_t scratch;            // scratch: of stencils
     // An event of the GPU's clock, and CLOCK_MONOTONIC when it happened.
     cudaEvent_t epoch;
     long long epoch_ns;
@@ -678,15 +678,15 @@ static bool has_download(const struct cuda_executor *self, const struct work *wo
 }
 
 static enum status download_analyses(struct cuda_executor *self, const struct work *work,
-                                  const uint8_t *memory)
+                                     const uint8_t *memory)
 {
     enum status status = STATUS_OK;
     for (int k = 0; work->analysis && k < self->plan->program->analyses && !status; k++)
         if (work->analysis[k])
-            status = CUDA_CHECK(self->backend,
-                                cudaMemcpyAsync(work->analysis[k], memory + self->analysis[k].offset,
-                                                self->analysis[k].bytes, cudaMemcpyDefault,
-                                                self->download_stream));
+            status = CUDA_CHECK(
+                self->backend,
+                cudaMemcpyAsync(work->analysis[k], memory + self->analysis[k].offset,
+                                self->analysis[k].bytes, cudaMemcpyDefault, self->download_stream));
     return status;
 }
 
@@ -902,7 +902,8 @@ static void *analysis_memory(const struct cuda_executor *self, uint8_t *memory, 
 }
 
 // Whether analysis goes to the host, or to another operation.
-static bool analysis_is_wanted(const struct cuda_executor *self, const struct work *work, int analysis)
+static bool analysis_is_wanted(const struct cuda_executor *self, const struct work *work,
+                               int analysis)
 {
     if (analysis >= 0 && work->analysis && work->analysis[analysis])
         return true;
@@ -1263,7 +1264,8 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
     self->constants =
         (struct pass_constants *)calloc((size_t)plan->passes + 1, sizeof *self->constants);
     self->buffer = (struct region *)calloc((size_t)plan->buffers + 1, sizeof *self->buffer);
-    self->analysis = (struct analysis *)calloc((size_t)plan->program->analyses + 1, sizeof *self->analysis);
+    self->analysis =
+        (struct analysis *)calloc((size_t)plan->program->analyses + 1, sizeof *self->analysis);
     if (!self->slot || !self->constants || !self->buffer || !self->analysis)
         goto fail;
     if ((status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device))) ||

@@ -164,7 +164,7 @@ static inline struct view view_plain(void *data, ptrdiff_t frame_step, int strid
     return view;
 }
 
-// The stride of a scratch plane: fours of samples are aligned, the last one of a row is whole.
+// The stride of a scratch plane: vec4s of samples are aligned, the last one of a row is whole.
 static inline int scratch_stride(int width, int bytes)
 {
     return (width * bytes + 255) / 256 * 256;

@@ -134,21 +134,21 @@ static __global__ void ladder_separable_rows(const __grid_constant__ struct step
 // ---- unrolled ----
 
 // Blocks of 32x8 threads, a warp to a row. A thread owns four neighbouring samples, a word of
-// bytes, so that a warp asks for 128 bytes side by side; and it makes STEPS such fours, eight rows
+// bytes, so that a warp asks for 128 bytes side by side; and it makes STEPS such vec4s, eight rows
 // apart, so that the margin is little beside them: of 80 rows 64 are results.
-enum { LANES = 32, WARPS = 8, FOUR = 4, COLUMNS = LANES * FOUR, STEPS = 8, ROWS = STEPS * WARPS };
+enum { LANES = 32, WARPS = 8, VEC4 = 4, COLUMNS = LANES * VEC4, STEPS = 8, ROWS = STEPS * WARPS };
 
 // Samples x .. x + 3 of the source in one word, the first in the lowest byte: in one read where
 // they lie in the picture and at a multiple of four bytes.
-static __device__ inline uint32_t source_four(const struct step *s, int x, int y)
+static __device__ inline uint32_t source_vec4(const struct step *s, int x, int y)
 {
-    if (x + FOUR <= s->width && y >= 0 && y < s->height) {
+    if (x + VEC4 <= s->width && y >= 0 && y < s->height) {
         const uint8_t *at = s->source + y * s->source_stride + x;
-        if ((uintptr_t)at % FOUR == 0)
+        if ((uintptr_t)at % VEC4 == 0)
             return *(const uint32_t *)at;
     }
     uint32_t word = 0;
-    for (int i = 0; i < FOUR; i++)
+    for (int i = 0; i < VEC4; i++)
         word |= source_at(s, x + i, y) << 8 * i;
     return word;
 }
@@ -156,29 +156,29 @@ static __device__ inline uint32_t source_four(const struct step *s, int x, int y
 // The columns' pass. The loop over 17 taps has a fixed end, and the compiler lays it out flat: no
 // counter, no comparison, weights as operands of the multiplications, addresses as constants in
 // the reads. One read of a word gives samples for four sums. A warp's 32 words lie in 32 banks. The
-// last four of a row may reach past the picture: there is room, and the sums of zeros are zero.
+// last vec4 of a row may reach past the picture: there is room, and the sums of zeros are zero.
 static __global__ void __launch_bounds__(LANES *WARPS)
     ladder_unrolled_columns(const __grid_constant__ struct step s)
 {
     __shared__ uint32_t tile[ROWS + 2 * LADDER_RADIUS][LANES];
-    int x = blockIdx.x * COLUMNS + threadIdx.x * FOUR, top = blockIdx.y * ROWS;
+    int x = blockIdx.x * COLUMNS + threadIdx.x * VEC4, top = blockIdx.y * ROWS;
 #pragma unroll
     for (int k = threadIdx.y; k < ROWS + 2 * LADDER_RADIUS; k += WARPS)
-        tile[k][threadIdx.x] = source_four(&s, x, top - LADDER_RADIUS + k);
+        tile[k][threadIdx.x] = source_vec4(&s, x, top - LADDER_RADIUS + k);
     __syncthreads();
     if (x >= s.width)
         return;
     for (int row = threadIdx.y; row < ROWS && top + row < s.height; row += WARPS) {
-        uint32_t sum[FOUR];
-        for (int i = 0; i < FOUR; i++)
+        uint32_t sum[VEC4];
+        for (int i = 0; i < VEC4; i++)
             sum[i] = 1u << s.filter.column_shift >> 1;
 #pragma unroll
         for (int k = 0; k < LADDER_TAPS; k++) {
             uint32_t word = tile[row + k][threadIdx.x];
-            for (int i = 0; i < FOUR; i++)
+            for (int i = 0; i < VEC4; i++)
                 sum[i] += s.filter.tap[k] * (word >> 8 * i & 0xff);
         }
-        for (int i = 0; i < FOUR; i++)
+        for (int i = 0; i < VEC4; i++)
             sum[i] >>= s.filter.column_shift;
         *(uint2 *)&s.between[(ptrdiff_t)(top + row) * s.between_stride + x] =
             make_uint2(sum[0] | sum[1] << 16, sum[2] | sum[3] << 16);
@@ -186,27 +186,27 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 }
 
 // Four neighbouring samples between the passes, as they lie in memory; zeros beyond the picture,
-// which the columns' pass has left in fours that reach past it, too.
-static __device__ inline uint2 between_four(const struct step *s, int x, int y)
+// which the columns' pass has left in vec4s that reach past it, too.
+static __device__ inline uint2 between_vec4(const struct step *s, int x, int y)
 {
     if (x < 0 || x >= s->width)
         return make_uint2(0, 0);
     return *(const uint2 *)&s->between[(ptrdiff_t)y * s->between_stride + x];
 }
 
-static __device__ inline void target_four(const struct step *s, int x, int y, const uint32_t *value)
+static __device__ inline void target_vec4(const struct step *s, int x, int y, const uint32_t *value)
 {
     uint8_t *at = s->target + y * s->target_stride + x;
-    if (x + FOUR <= s->width && (uintptr_t)at % FOUR == 0) {
+    if (x + VEC4 <= s->width && (uintptr_t)at % VEC4 == 0) {
         *(uint32_t *)at = value[0] | value[1] << 8 | value[2] << 16 | value[3] << 24;
         return;
     }
-    for (int i = 0; i < FOUR && x + i < s->width; i++)
+    for (int i = 0; i < VEC4 && x + i < s->width; i++)
         at[i] = (uint8_t)value[i];
 }
 
-// The rows' pass. A tile's row is 32 fours and two more on both sides for the margin. A thread
-// takes the five fours around its own, 20 samples in registers, and has all that its four results
+// The rows' pass. A tile's row is 32 vec4s and two more on both sides for the margin. A thread
+// takes the five vec4s around its own, 20 samples in registers, and has all that its four results
 // need: five reads of 8 bytes for 68 multiplications. Each row is its warp's own, so that nobody
 // waits for the others.
 //
@@ -217,28 +217,28 @@ static __device__ inline void target_four(const struct step *s, int x, int y, co
 static __global__ void __launch_bounds__(LANES *WARPS)
     ladder_unrolled_rows(const __grid_constant__ struct step s)
 {
-    constexpr int margin = LADDER_RADIUS / FOUR;
+    constexpr int margin = LADDER_RADIUS / VEC4;
     __shared__ uint2 tile[WARPS][margin + LANES + margin];
-    int left = blockIdx.x * COLUMNS, lane = threadIdx.x, x = left + lane * FOUR;
+    int left = blockIdx.x * COLUMNS, lane = threadIdx.x, x = left + lane * VEC4;
     uint2 *row = tile[threadIdx.y];
     for (int y = blockIdx.y * ROWS + threadIdx.y; y < s.height && y < (int)(blockIdx.y + 1) * ROWS;
          y += WARPS) {
-        row[margin + lane] = between_four(&s, x, y);
+        row[margin + lane] = between_vec4(&s, x, y);
         if (lane < margin)
-            row[lane] = between_four(&s, x - LADDER_RADIUS, y);
+            row[lane] = between_vec4(&s, x - LADDER_RADIUS, y);
         if (lane >= LANES - margin)
-            row[lane + 2 * margin] = between_four(&s, x + LADDER_RADIUS, y);
+            row[lane + 2 * margin] = between_vec4(&s, x + LADDER_RADIUS, y);
         __syncwarp();
-        uint32_t sample[FOUR + 2 * LADDER_RADIUS], sum[FOUR];
+        uint32_t sample[VEC4 + 2 * LADDER_RADIUS], sum[VEC4];
 #pragma unroll
         for (int j = 0; j <= 2 * margin; j++) {
             uint2 four = row[lane + j];
-            sample[FOUR * j] = four.x & 0xffff;
-            sample[FOUR * j + 1] = four.x >> 16;
-            sample[FOUR * j + 2] = four.y & 0xffff;
-            sample[FOUR * j + 3] = four.y >> 16;
+            sample[VEC4 * j] = four.x & 0xffff;
+            sample[VEC4 * j + 1] = four.x >> 16;
+            sample[VEC4 * j + 2] = four.y & 0xffff;
+            sample[VEC4 * j + 3] = four.y >> 16;
         }
-        for (int i = 0; i < FOUR; i++) {
+        for (int i = 0; i < VEC4; i++) {
             sum[i] = 1u << s.filter.row_shift >> 1;
 #pragma unroll
             for (int k = 0; k < LADDER_TAPS; k++)
@@ -246,7 +246,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
             sum[i] >>= s.filter.row_shift;
         }
         if (x < s.width)
-            target_four(&s, x, y, sum);
+            target_vec4(&s, x, y, sum);
         __syncwarp();
     }
 }
@@ -391,7 +391,7 @@ enum status ladder_cuda_create(struct backend *backend, const struct ladder_task
     self->step = {.filter = task->filter,
                   .source_stride = task->source_stride,
                   .target_stride = task->target_stride,
-                  .between_stride = (task->width + FOUR - 1) / FOUR * FOUR,
+                  .between_stride = (task->width + VEC4 - 1) / VEC4 * VEC4,
                   .width = task->width,
                   .height = task->height,
                   .radius = LADDER_RADIUS};

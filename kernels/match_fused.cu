@@ -29,7 +29,7 @@ static __device__ inline void columns_add(struct columns *to, uint32_t word)
 }
 
 // Four rows at once: bytes that lie one above the other make a word.
-static __device__ inline void columns_add_four(struct columns *to, const uint32_t row[4])
+static __device__ inline void columns_add_vec4(struct columns *to, const uint32_t row[4])
 {
     uint32_t upper[2] = {__byte_perm(row[0], row[1], 0x5140), __byte_perm(row[0], row[1], 0x7362)};
     uint32_t lower[2] = {__byte_perm(row[2], row[3], 0x5140), __byte_perm(row[2], row[3], 0x7362)};
@@ -260,7 +260,7 @@ static __device__ inline void column_sums(struct columns *to, const uint32_t *ro
     int j = 0;
     for (; j + 4 <= height; j += 4, row += 4 * stride) {
         const uint32_t four[4] = {row[0], row[stride], row[2 * stride], row[3 * stride]};
-        columns_add_four(to, four);
+        columns_add_vec4(to, four);
     }
     for (; j < height; j++, row += stride)
         columns_add(to, *row);

@@ -45,7 +45,7 @@ static __device__ inline uint32_t filled(uint32_t word, enum fill fill)
 }
 
 // Four samples of the picture, zeros beyond it, in one read where they lie so.
-static __device__ inline uint32_t read_four(const struct match *m, bool aligned, int x, int y)
+static __device__ inline uint32_t read_vec4(const struct match *m, bool aligned, int x, int y)
 {
     if (y >= m->height)
         return 0;
@@ -66,7 +66,7 @@ static __device__ inline void fill_words(const struct match *m, const struct til
     for (int k = threadIdx.y; k < tile->rows; k += blockDim.y)
         for (int w = first + threadIdx.x; w < tile->words; w += LANES)
             tile->word[k * tile->stride + w] =
-                filled(read_four(m, aligned, x + 4 * w, y + k), fill);
+                filled(read_vec4(m, aligned, x + 4 * w, y + k), fill);
 }
 
 enum { FILL_ROWS = 10 }; // that a lane asks for before it waits for the first

@@ -7,10 +7,10 @@ enum { COPY_ROWS = 4 };
 
 // Fours in sixteen bytes of the wider side.
 template <typename From, typename To>
-constexpr int copy_fours = sizeof(From) == 1 && sizeof(To) == 1 ? 4 : 2;
+constexpr int copy_vec4s = sizeof(From) == 1 && sizeof(To) == 1 ? 4 : 2;
 
-template <typename T, int FOURS> struct alignas(sizeof(four<T>) * FOURS) stretch {
-    four<T> part[FOURS];
+template <typename T, int FOURS> struct alignas(sizeof(vec4<T>) * FOURS) stretch {
+    vec4<T> part[FOURS];
 };
 
 template <typename From, typename To, int FOURS>
@@ -20,16 +20,16 @@ static __device__ inline void copy_stretch(stretch<To, FOURS> *to, const stretch
 {
     stretch<To, FOURS> made;
     for (int k = 0; k < FOURS; k++) {
-        int value[FOUR];
-        four<From> units = plain_four(view, from->part[k]);
-        for (int i = 0; i < FOUR; i++) {
-            value[i] = four_get(units, i);
+        int value[VEC4];
+        vec4<From> units = plain_vec4(view, from->part[k]);
+        for (int i = 0; i < VEC4; i++) {
+            value[i] = vec4_get(units, i);
             if (sizeof(From) > 1)
                 value[i] = look_up_one(lookup, value[i]);
             else if (lookup->table)
                 value[i] = shared[value[i]];
         }
-        four_set(&made.part[k], value);
+        vec4_set(&made.part[k], value);
     }
     *to = made;
 }
@@ -63,8 +63,8 @@ static __global__ void __launch_bounds__(LANES *WARPS)
         return;
     }
     for (int y = first; y < min(first + WARPS * COPY_ROWS, sink.height); y += WARPS)
-        for (int i = x; i < sink.width; i += FOUR) {
-            int value[FOUR];
+        for (int i = x; i < sink.width; i += VEC4) {
+            int value[VEC4];
             source_read(&source, i, y, value);
             sink_put(&sink, i, y, value);
         }
@@ -78,7 +78,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     copy_plain(const __grid_constant__ struct source source,
                const __grid_constant__ struct sink sink)
 {
-    constexpr int fours = copy_fours<From, To>, columns = FOUR * fours;
+    constexpr int vec4s = copy_vec4s<From, To>, columns = VEC4 * vec4s;
     __shared__ uint16_t shared[256];
     if (sizeof(From) == 1) {
         table_share(shared, sink.lookup.table);
@@ -87,22 +87,22 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     int x = (blockIdx.x * LANES + threadIdx.x) * columns;
     int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
     if (x + columns <= sink.width) {
-        stretch<From, fours> from[COPY_ROWS];
+        stretch<From, vec4s> from[COPY_ROWS];
         for (int k = 0; k < COPY_ROWS; k++) {
             int y = min(first + k * WARPS, sink.height - 1);
-            from[k] = *(const stretch<From, fours> *)view_at(&source.view, x, y);
+            from[k] = *(const stretch<From, vec4s> *)view_at(&source.view, x, y);
         }
         for (int k = 0; k < COPY_ROWS; k++) {
             int y = first + k * WARPS;
             if (y < sink.height)
-                copy_stretch((stretch<To, fours> *)view_at(&sink.view[0], x, y), &from[k],
+                copy_stretch((stretch<To, vec4s> *)view_at(&sink.view[0], x, y), &from[k],
                              &source.view, &sink.lookup, shared);
         }
         return;
     }
     for (int y = first; y < min(first + WARPS * COPY_ROWS, sink.height); y += WARPS)
-        for (int i = x; i < sink.width; i += FOUR) {
-            int value[FOUR];
+        for (int i = x; i < sink.width; i += VEC4) {
+            int value[VEC4];
             source_read(&source, i, y, value);
             sink_put(&sink, i, y, value);
         }
@@ -112,10 +112,10 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 static __global__ void __launch_bounds__(LANES *WARPS)
     copy_any(const __grid_constant__ struct source source, const __grid_constant__ struct sink sink)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * FOUR, y = blockIdx.y * WARPS + threadIdx.y;
+    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
     if (x >= sink.width || y >= sink.height)
         return;
-    int value[FOUR];
+    int value[VEC4];
     source_read(&source, x, y, value);
     sink_put(&sink, x, y, value);
 }
@@ -124,10 +124,10 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 static __global__ void __launch_bounds__(LANES *WARPS)
     fill(int value, const __grid_constant__ struct sink sink)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * FOUR, y = blockIdx.y * WARPS + threadIdx.y;
+    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
     if (x >= sink.width || y >= sink.height)
         return;
-    int values[FOUR] = {value, value, value, value};
+    int values[VEC4] = {value, value, value, value};
     sink_put(&sink, x, y, values);
 }
 
@@ -167,17 +167,17 @@ static __device__ inline int resampled(const struct mix *mix, int k, int x, stru
 }
 
 // v_k of four neighbouring results.
-static __device__ inline void resampled_four(const struct mix *mix, int k, int x, int y, int width,
-                                             int value[FOUR])
+static __device__ inline void resampled_vec4(const struct mix *mix, int k, int x, int y, int width,
+                                             int value[VEC4])
 {
     if (mix->up_x[k] == 0 && mix->up_y[k] == 0) {
-        view_read_four(&mix->view[k], x, y, width, value);
-        for (int i = 0; i < FOUR; i++)
+        view_read_vec4(&mix->view[k], x, y, width, value);
+        for (int i = 0; i < VEC4; i++)
             value[i] *= 16;
         return;
     }
     struct quarters rows = resampling(y, mix->up_y[k], mix->op.siting == SITING_TOP_LEFT);
-    for (int i = 0; i < FOUR; i++)
+    for (int i = 0; i < VEC4; i++)
         value[i] = resampled(mix, k, min(x + i, width - 1), rows);
 }
 
@@ -187,19 +187,19 @@ static __device__ inline void resampled_four(const struct mix *mix, int k, int x
 static __global__ void __launch_bounds__(LANES *WARPS, 4)
     mix_any(const __grid_constant__ struct mix mix, const __grid_constant__ struct sink sink)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * FOUR, y = blockIdx.y * WARPS + threadIdx.y;
+    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
     if (x >= sink.width || y >= sink.height)
         return;
-    int64_t sum[FOUR];
-    for (int i = 0; i < FOUR; i++)
+    int64_t sum[VEC4];
+    for (int i = 0; i < VEC4; i++)
         sum[i] = mix.op.offset + (1 << 19);
-    int value[FOUR];
+    int value[VEC4];
     for (int k = 0; k < mix.sources; k++) {
-        resampled_four(&mix, k, x, y, sink.width, value);
-        for (int i = 0; i < FOUR; i++)
+        resampled_vec4(&mix, k, x, y, sink.width, value);
+        for (int i = 0; i < VEC4; i++)
             sum[i] += (int64_t)mix.op.weight[k] * value[i];
     }
-    for (int i = 0; i < FOUR; i++)
+    for (int i = 0; i < VEC4; i++)
         value[i] = (int)min(max(sum[i] >> 20, (int64_t)mix.op.low), (int64_t)mix.op.high);
     sink_put(&sink, x, y, value);
 }
@@ -217,7 +217,7 @@ template <typename From, typename To>
 static bool copy_plain_async(const struct source *source, const struct sink *sink,
                              cudaStream_t stream)
 {
-    constexpr int columns = FOUR * copy_fours<From, To>;
+    constexpr int columns = VEC4 * copy_vec4s<From, To>;
     if (source->view.bytes != sizeof(From) || sink->view[0].bytes != sizeof(To) ||
         sink->views > 1 || source->lookup.table || !is_plain(&source->view, columns) ||
         !is_plain(&sink->view[0], columns))
@@ -233,7 +233,7 @@ static bool copy_plain_async(const struct source *source, const struct sink *sin
 
 static dim3 grid_of_fours(const struct sink *sink)
 {
-    return grid_shape(sink->width, sink->height, sink->frames, LANES * FOUR, WARPS);
+    return grid_shape(sink->width, sink->height, sink->frames, LANES * VEC4, WARPS);
 }
 
 cudaError_t pointwise_copy_async(const struct source *source, const struct sink *sink,

@@ -21,7 +21,7 @@ struct separable {
 };
 
 template <typename Value> struct alignas(16) quad {
-    Value value[FOUR];
+    Value value[VEC4];
 };
 
 // ---- columns ----
@@ -34,19 +34,19 @@ template <typename T> static __device__ inline uint32_t column_weight(const int3
     return (uint32_t)tap[n];
 }
 
-// Whole fours of them, as the compiler reads: the last are zeros.
+// Whole vec4s of them, as the compiler reads: the last are zeros.
 static __host__ __device__ inline int column_weights(int radius)
 {
-    return (2 * radius + FOUR + FOUR - 1) / FOUR * FOUR;
+    return (2 * radius + VEC4 + VEC4 - 1) / VEC4 * VEC4;
 }
 
 // Four rows of four columns of the vertical sums, added to `sum`. Row i of the 2 radius + 4 rows
 // from `from` on counts towards result o with tap i - o. Bytes of two rows are paired first, so
 // that each dp2a multiplies two of them.
-static __device__ inline void sum_columns(const four<uint8_t> *from, const uint32_t *weight,
-                                          int radius, uint32_t sum[FOUR][FOUR])
+static __device__ inline void sum_columns(const vec4<uint8_t> *from, const uint32_t *weight,
+                                          int radius, uint32_t sum[VEC4][VEC4])
 {
-    uint32_t w[FOUR] = {0}; // taps (2 i - o, 2 i - o + 1) of result o
+    uint32_t w[VEC4] = {0}; // taps (2 i - o, 2 i - o + 1) of result o
 #pragma unroll 2
     for (int i = 0; i < radius + 2; i++) {
         uint2 next = ((const uint2 *)weight)[i];
@@ -56,7 +56,7 @@ static __device__ inline void sum_columns(const four<uint8_t> *from, const uint3
         w[0] = next.y;
         uint32_t even = from[2 * i * LANES].word, odd = from[(2 * i + 1) * LANES].word;
         uint32_t left = __byte_perm(even, odd, 0x5140), right = __byte_perm(even, odd, 0x7362);
-        for (int o = 0; o < FOUR; o++) {
+        for (int o = 0; o < VEC4; o++) {
             sum[o][0] = __dp2a_lo(w[o], left, sum[o][0]);
             sum[o][1] = __dp2a_hi(w[o], left, sum[o][1]);
             sum[o][2] = __dp2a_lo(w[o], right, sum[o][2]);
@@ -65,19 +65,19 @@ static __device__ inline void sum_columns(const four<uint8_t> *from, const uint3
     }
 }
 
-static __device__ inline void sum_columns(const four<uint16_t> *from, const uint32_t *weight,
-                                          int radius, uint32_t sum[FOUR][FOUR])
+static __device__ inline void sum_columns(const vec4<uint16_t> *from, const uint32_t *weight,
+                                          int radius, uint32_t sum[VEC4][VEC4])
 {
-    uint32_t w[FOUR] = {0}; // tap i - o of result o
+    uint32_t w[VEC4] = {0}; // tap i - o of result o
 #pragma unroll 4
-    for (int i = 0; i < 2 * radius + FOUR; i++) {
-        for (int o = FOUR - 1; o > 0; o--)
+    for (int i = 0; i < 2 * radius + VEC4; i++) {
+        for (int o = VEC4 - 1; o > 0; o--)
             w[o] = w[o - 1];
         w[0] = weight[i];
-        four<uint16_t> row = from[i * LANES];
-        for (int o = 0; o < FOUR; o++)
-            for (int c = 0; c < FOUR; c++)
-                sum[o][c] += w[o] * (uint32_t)four_get(row, c);
+        vec4<uint16_t> row = from[i * LANES];
+        for (int o = 0; o < VEC4; o++)
+            for (int c = 0; c < VEC4; c++)
+                sum[o][c] += w[o] * (uint32_t)vec4_get(row, c);
     }
 }
 
@@ -99,17 +99,17 @@ static __device__ inline void set_value(uint32_t *to, uint32_t t)
 // quads of weights, of which the second is the first of the next step.
 template <typename Value>
 static __device__ inline void sum_rows(const quad<Value> *t, const quad<Value> *weight, int words,
-                                       Value sum[FOUR][FOUR])
+                                       Value sum[VEC4][VEC4])
 {
     quad<Value> before = weight[0];
     for (int j = -words; j <= words; j++) {
         quad<Value> here = weight[j + words + 1];
-        for (int o = 0; o < FOUR; o++) {
+        for (int o = 0; o < VEC4; o++) {
             quad<Value> from = t[o * LANES + j];
-            for (int p = 0; p < FOUR; p++)
-                for (int e = 0; e < FOUR; e++)
+            for (int p = 0; p < VEC4; p++)
+                for (int e = 0; e < VEC4; e++)
                     sum[o][p] +=
-                        (e < p ? before.value[FOUR + e - p] : here.value[e - p]) * from.value[e];
+                        (e < p ? before.value[VEC4 + e - p] : here.value[e - p]) * from.value[e];
         }
         before = here;
     }
@@ -140,7 +140,7 @@ enum { BYTE_BLOCKS = 5, WORD_BLOCKS = 4 };
 
 // Where the parts of the dynamic shared memory lie.
 template <typename T, typename Value> struct layout {
-    four<T> *tile;    // LANES a row
+    vec4<T> *tile;    // LANES a row
     quad<Value> *t;   // four rows for each warp
     quad<Value> *row; // weights
     uint32_t *column; // weights
@@ -155,16 +155,16 @@ template <typename T, typename Value>
 static __device__ inline layout<T, Value> layout_of(const struct separable *s, void *memory)
 {
     layout<T, Value> at;
-    at.tile = (four<T> *)memory;
+    at.tile = (vec4<T> *)memory;
     at.t = (quad<Value> *)(at.tile + (s->tile.rows + 2 * s->tile.margin) * LANES);
-    at.row = at.t + WARPS * FOUR * LANES;
+    at.row = at.t + WARPS * VEC4 * LANES;
     at.column = (uint32_t *)(at.row + row_weights(s->tile.words));
     return at;
 }
 
 template <typename T, typename Value> static size_t layout_bytes(const struct separable *s)
 {
-    size_t quads = WARPS * FOUR * LANES + (size_t)row_weights(s->tile.words);
+    size_t quads = WARPS * VEC4 * LANES + (size_t)row_weights(s->tile.words);
     return tile_bytes<T>(&s->tile) + sizeof(quad<Value>) * quads +
            sizeof(uint32_t) * (size_t)column_weights(s->radius_y);
 }
@@ -175,9 +175,9 @@ static __device__ inline void share_weights(const struct separable *s, const lay
     int thread = threadIdx.y * LANES + threadIdx.x;
     if (thread < column_weights(s->radius_y))
         at->column[thread] = column_weight<T>(s->tap_y, thread);
-    int first = s->radius_x - FOUR * (s->tile.words + 1); // the tap at the first weight
-    if (thread < FOUR * row_weights(s->tile.words))
-        at->row[thread / FOUR].value[thread % FOUR] = (Value)s->tap_x[first + thread];
+    int first = s->radius_x - VEC4 * (s->tile.words + 1); // the tap at the first weight
+    if (thread < VEC4 * row_weights(s->tile.words))
+        at->row[thread / VEC4].value[thread % VEC4] = (Value)s->tap_x[first + thread];
 }
 
 // A block fills a tile, margin included, and each of its eight warps takes four rows of results at
@@ -201,34 +201,34 @@ static __global__ void __launch_bounds__(LANES *WARPS, sizeof(T) == 1 ? BYTE_BLO
     int lane = threadIdx.x;
     bool has_results = tile_has_results(&s.tile);
     outlet<T> outlet = outlet_of<T>(&s.sink, tile_x(&s.tile));
-    quad<Value> *t = at.t + threadIdx.y * FOUR * LANES + lane;
-    for (int k = threadIdx.y * FOUR; k < s.tile.rows; k += WARPS * FOUR) {
+    quad<Value> *t = at.t + threadIdx.y * VEC4 * LANES + lane;
+    for (int k = threadIdx.y * VEC4; k < s.tile.rows; k += WARPS * VEC4) {
         int y = tile_y(&s.tile) + k;
         if (y >= s.sink.height)
             return;
-        uint32_t columns[FOUR][FOUR];
-        for (int o = 0; o < FOUR; o++)
-            for (int c = 0; c < FOUR; c++)
+        uint32_t columns[VEC4][VEC4];
+        for (int o = 0; o < VEC4; o++)
+            for (int c = 0; c < VEC4; c++)
                 columns[o][c] = 1u << s.column_shift >> 1;
         sum_columns(&at.tile[k * LANES + lane], at.column, s.radius_y, columns);
-        for (int o = 0; o < FOUR; o++) {
+        for (int o = 0; o < VEC4; o++) {
             quad<Value> row;
-            for (int c = 0; c < FOUR; c++)
+            for (int c = 0; c < VEC4; c++)
                 set_value(&row.value[c], columns[o][c] >> s.column_shift);
             t[o * LANES] = row;
         }
         __syncwarp();
         if (has_results) {
-            Value sum[FOUR][FOUR];
-            for (int o = 0; o < FOUR; o++)
-                for (int p = 0; p < FOUR; p++)
+            Value sum[VEC4][VEC4];
+            for (int o = 0; o < VEC4; o++)
+                for (int p = 0; p < VEC4; p++)
                     sum[o][p] = (Value)(1u << s.rounding.shift >> 1);
             sum_rows(t, at.row, s.tile.words, sum);
-            for (int o = 0; o < FOUR && y + o < s.sink.height; o++) {
-                four<T> center = at.tile[(k + o + s.tile.margin) * LANES + lane];
-                int value[FOUR];
-                for (int p = 0; p < FOUR; p++)
-                    value[p] = finished(&s, sum[o][p], four_get(center, p));
+            for (int o = 0; o < VEC4 && y + o < s.sink.height; o++) {
+                vec4<T> center = at.tile[(k + o + s.tile.margin) * LANES + lane];
+                int value[VEC4];
+                for (int p = 0; p < VEC4; p++)
+                    value[p] = finished(&s, sum[o][p], vec4_get(center, p));
                 outlet_put(&outlet, after, y + o, value);
             }
         }

@@ -50,19 +50,19 @@ static __device__ inline int gradient_length(const struct gradient *g, int gx, i
 
 // Of the samples of one row: their differences across a place, and their weighted sums around it.
 struct derivative {
-    int difference[FOUR], smooth[FOUR];
+    int difference[VEC4], smooth[VEC4];
 };
 
 template <typename T>
 static __device__ inline struct derivative derivative_of(const struct gradient *g,
-                                                         const four<T> *row)
+                                                         const vec4<T> *row)
 {
-    int x[FOUR + 2] = {four_get(row[-1], FOUR - 1)};
-    for (int i = 0; i < FOUR; i++)
-        x[i + 1] = four_get(row[0], i);
-    x[FOUR + 1] = four_get(row[1], 0);
+    int x[VEC4 + 2] = {vec4_get(row[-1], VEC4 - 1)};
+    for (int i = 0; i < VEC4; i++)
+        x[i + 1] = vec4_get(row[0], i);
+    x[VEC4 + 1] = vec4_get(row[1], 0);
     struct derivative made;
-    for (int i = 0; i < FOUR; i++) {
+    for (int i = 0; i < VEC4; i++) {
         made.difference[i] = x[i + 2] - x[i];
         made.smooth[i] = g->side * (x[i] + x[i + 2]) + g->center * x[i + 1];
     }
@@ -70,15 +70,15 @@ static __device__ inline struct derivative derivative_of(const struct gradient *
 }
 
 // A thread owns four columns of nine rows and walks down: from each row of the tile it reads its
-// own four and the sample on either side, and keeps what it made of the two rows before in
+// own vec4 and the sample on either side, and keeps what it made of the two rows before in
 // registers. These change their roles every three rows, so three are written out, except where the
 // arithmetic is long. The tile has 74 rows for 72 of results, 120 of its 128 columns are results,
-// and the only other traffic is one four stored for one loaded.
+// and the only other traffic is one vec4 stored for one loaded.
 template <typename T, bool PLAIN>
 static __global__ void __launch_bounds__(LANES *WARPS)
     gradient(const __grid_constant__ struct gradient g)
 {
-    __shared__ four<T> tile[(WARPS * GRADIENT_ROWS + 2) * LANES];
+    __shared__ vec4<T> tile[(WARPS * GRADIENT_ROWS + 2) * LANES];
     __shared__ uint16_t after[256];
     if (sizeof(T) == 1)
         table_share(after, g.sink.lookup.table);
@@ -86,14 +86,14 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     if (!tile_has_results(&g.tile))
         return;
     int first = threadIdx.y * GRADIENT_ROWS, y = tile_y(&g.tile) + first;
-    const four<T> *row = &tile[first * LANES + threadIdx.x];
+    const vec4<T> *row = &tile[first * LANES + threadIdx.x];
     outlet<T> outlet = outlet_of<T>(&g.sink, tile_x(&g.tile));
     struct derivative above = derivative_of(&g, row), here = derivative_of(&g, row + LANES);
 #pragma unroll(PLAIN ? 3 : 1)
     for (int k = 0; k < GRADIENT_ROWS; k++) {
         struct derivative below = derivative_of(&g, row + (k + 2) * LANES);
-        int value[FOUR];
-        for (int i = 0; i < FOUR; i++) {
+        int value[VEC4];
+        for (int i = 0; i < VEC4; i++) {
             int gx = g.side * (above.difference[i] + below.difference[i]) +
                      g.center * here.difference[i];
             value[i] = gradient_length<PLAIN>(&g, gx, below.smooth[i] - above.smooth[i]);
@@ -133,7 +133,7 @@ template <typename T>
 static __global__ void __launch_bounds__(LANES *WARPS)
     convolve(const __grid_constant__ struct convolve c)
 {
-    __shared__ four<T> tile[(WARPS * CONVOLVE_ROWS + CONVOLVE_SIDE - 1) * LANES];
+    __shared__ vec4<T> tile[(WARPS * CONVOLVE_ROWS + CONVOLVE_SIDE - 1) * LANES];
     __shared__ int32_t weight[CONVOLVE_SIDE * CONVOLVE_SIDE];
     __shared__ uint16_t after[256];
     int thread = threadIdx.y * LANES + threadIdx.x;
@@ -146,19 +146,19 @@ static __global__ void __launch_bounds__(LANES *WARPS)
         return;
     outlet<T> outlet = outlet_of<T>(&c.sink, tile_x(&c.tile));
     for (int k = threadIdx.y; k < WARPS * CONVOLVE_ROWS; k += WARPS) {
-        int y = tile_y(&c.tile) + k, sum[FOUR] = {0};
+        int y = tile_y(&c.tile) + k, sum[VEC4] = {0};
         if (y >= c.sink.height)
             return;
-        const four<T> *row = &tile[(k + c.tile.margin - c.origin_y) * LANES + threadIdx.x];
+        const vec4<T> *row = &tile[(k + c.tile.margin - c.origin_y) * LANES + threadIdx.x];
         for (int j = 0; j < c.height; j++)
             for (int i = 0; i < c.width; i++) {
                 int32_t w = weight[j * c.width + i];
                 const T *from = (const T *)&row[j * LANES] + i - c.origin_x;
                 if (w)
-                    for (int p = 0; p < FOUR; p++)
+                    for (int p = 0; p < VEC4; p++)
                         sum[p] += w * from[p];
             }
-        for (int p = 0; p < FOUR; p++)
+        for (int p = 0; p < VEC4; p++)
             sum[p] = convolved(&c, sum[p]);
         outlet_put(&outlet, after, y, sum);
     }

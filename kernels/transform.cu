@@ -84,7 +84,7 @@ bool transform_is_there(void)
 
 struct tiles {
     int columns, rows; // of the transform: its samples
-    int width, height; // results of a tile, in fours along rows
+    int width, height; // results of a tile, in vec4s along rows
     int across;        // tiles beside each other
     int count;
 };
@@ -123,7 +123,7 @@ static int ceiling(int a, int b)
 // Results of a tile along an axis.
 static int results_of(int power, int side)
 {
-    return (power - side + 1) / FOUR * FOUR;
+    return (power - side + 1) / VEC4 * VEC4;
 }
 
 // What an axis of `length` results costs with tiles of this side. On an H200 a million samples take
@@ -248,10 +248,10 @@ struct to_sink {
     struct sink sink;
     struct convolve_end end;
 
-    __device__ void put(int x, int y, const int64_t sum[FOUR]) const
+    __device__ void put(int x, int y, const int64_t sum[VEC4]) const
     {
-        int value[FOUR];
-        for (int i = 0; i < FOUR; i++)
+        int value[VEC4];
+        for (int i = 0; i < VEC4; i++)
             value[i] = convolved(&end, sum[i]);
         sink_put(&sink, x, y, value);
     }
@@ -261,7 +261,7 @@ struct to_sums {
     uint8_t *data;
     ptrdiff_t stride;
 
-    __device__ void put(int x, int y, const int64_t sum[FOUR]) const
+    __device__ void put(int x, int y, const int64_t sum[VEC4]) const
     {
         double2 *at = (double2 *)(data + y * stride + x * (ptrdiff_t)sizeof(double));
         at[0] = make_double2((double)sum[0], (double)sum[1]);
@@ -283,7 +283,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     scatter_sums(const __grid_constant__ struct scatter<Taker> s)
 {
     struct place place = place_of(s.batch.tiles.height);
-    int column = (blockIdx.x * LANES + threadIdx.x) * FOUR, number = s.batch.first + place.tile;
+    int column = (blockIdx.x * LANES + threadIdx.x) * VEC4, number = s.batch.first + place.tile;
     int x = number % s.batch.tiles.across * s.batch.tiles.width + column;
     int y = number / s.batch.tiles.across * s.batch.tiles.height + place.row;
     bool within = column < s.batch.tiles.width && place.row < s.batch.tiles.height;
@@ -291,9 +291,9 @@ static __global__ void __launch_bounds__(LANES *WARPS)
         return;
     const double2 *from = (const double2 *)(tile_row(&s.batch, place.tile, place.row) + column);
     double2 low = from[0], high = from[1];
-    double value[FOUR] = {low.x, low.y, high.x, high.y};
-    int64_t sum[FOUR];
-    for (int i = 0; i < FOUR; i++)
+    double value[VEC4] = {low.x, low.y, high.x, high.y};
+    int64_t sum[VEC4];
+    for (int i = 0; i < VEC4; i++)
         sum[i] = __double2ll_rn(value[i]) + s.beyond;
     s.taker.put(x, y, sum);
 }
@@ -340,7 +340,7 @@ static cudaError_t correlate_async(struct transform *t, double *memory, int tile
     cudaError_t error = failed_if(library.execute_forward(t->plan[0], memory, (double2 *)memory));
     if (error)
         return error;
-    dim3 grid(blocks_of(values, LANES * WARPS), blocks_of((size_t)tiles, FOUR));
+    dim3 grid(blocks_of(values, LANES * WARPS), blocks_of((size_t)tiles, VEC4));
     multiply_spectra<<<grid, LANES * WARPS, 0, stream>>>((double2 *)memory, t->kernel, values,
                                                          tiles);
     error = cudaGetLastError();
@@ -352,7 +352,7 @@ template <typename Taker>
 static cudaError_t scatter_async(const struct scatter<Taker> *scatter, int tiles,
                                  cudaStream_t stream)
 {
-    dim3 grid = tiles_grid(scatter->batch.tiles.width, scatter->batch.tiles.height, FOUR, tiles);
+    dim3 grid = tiles_grid(scatter->batch.tiles.width, scatter->batch.tiles.height, VEC4, tiles);
     scatter_sums<<<grid, block_shape(), 0, stream>>>(*scatter);
     return cudaGetLastError();
 }

@@ -47,7 +47,7 @@ struct transform_task {
 };
 
 // Where sums go: whole numbers, sum (x, y) of frame k at data + k * frame_step + y * stride + x
-// * 8. Rows begin at multiples of 32 bytes, and there is room for columns in fours.
+// * 8. Rows begin at multiples of 32 bytes, and there is room for columns in vec4s.
 struct transform_sums {
     uint8_t *data;
     ptrdiff_t frame_step, stride;

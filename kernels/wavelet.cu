@@ -40,11 +40,11 @@ static void lay_out_level(struct layout *layout, const struct wavelet_grid *grid
               from->x.cells,  from->y.cells, *cells,        *cells + from->x.cells};
     *cells += from->x.cells + from->y.cells;
     // The first cell that the picture itself stands in lies at a multiple of four.
-    size_t aside = number ? 0 : (size_t)(-from->margin & (FOUR - 1));
+    size_t aside = number ? 0 : (size_t)(-from->margin & (VEC4 - 1));
     level->cells = take_plane(layout, level->cells_x + PAD_COLUMNS, level->cells_y + PAD_ROWS);
     level->cells.place += aside;
     if (!number) {
-        layout->floats += FOUR;
+        layout->floats += VEC4;
         layout->floats = (layout->floats + 63) / 64 * 64;
         return;
     }

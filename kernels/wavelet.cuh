@@ -24,7 +24,7 @@ extern "C" {
 
 enum {
     LANES = 32,
-    FOUR = 4, // floats of a vector
+    VEC4 = 4, // floats of a vector
     WARPS = 8,
     THREADS = LANES * WARPS,
     TILE_COLUMNS = 128, // values of a block

@@ -56,12 +56,12 @@ static __device__ inline float *side_plane(const struct wavelet *w, int scale)
     return (float *)(w->analysis + w->filters) + (size_t)scale * w->width * w->height;
 }
 
-static __device__ inline void keep_four(const struct wavelet *w, int scale, int x, int y,
+static __device__ inline void keep_vec4(const struct wavelet *w, int scale, int x, int y,
                                         float4 four)
 {
     float *to = side_plane(w, scale) + (size_t)y * w->width + x;
-    const float value[FOUR] = {four.x, four.y, four.z, four.w};
-    for (int i = 0; i < FOUR && y < w->height; i++)
+    const float value[VEC4] = {four.x, four.y, four.z, four.w};
+    for (int i = 0; i < VEC4 && y < w->height; i++)
         if (x + i < w->width)
             to[i] = value[i];
 }
@@ -134,7 +134,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
         }
         if (WANTED == ANALYSIS_PLANES)
             tile_turn(&tile, value, [&](int row, int column, float4 four) {
-                keep_four(&w, scale, first_x + column, first_y + row, four);
+                keep_vec4(&w, scale, first_x + column, first_y + row, four);
             });
         if (WANTED != ANALYSIS_NONE)
             block_energy(&w, w.energy, blockIdx.y * gridDim.x + blockIdx.x, scale, energy, partial);
@@ -296,10 +296,10 @@ static __device__ inline void write_code(const struct wavelet *w, int x, int y, 
 
 // Blocks of a multiprocessor, by what their threads keep in registers.
 template <int SHOW, int WANTED>
-static constexpr int SPLINE_BLOCKS = WANTED == ANALYSIS_PLANES      ? 3
+static constexpr int SPLINE_BLOCKS = WANTED == ANALYSIS_PLANES    ? 3
                                      : SHOW == WAVELET_SHOW_SCALE ? 4
-                                     : SHOW == WAVELET_MAX    ? 6
-                                                              : 5;
+                                     : SHOW == WAVELET_MAX        ? 6
+                                                                  : 5;
 
 // A thread makes a column of 32 rows, so that what it reads of a scale it reads once, and keeps
 // what is shown in registers; neighbouring threads read neighbouring values, or the same.
@@ -417,8 +417,8 @@ static cudaError_t make_shown(const struct wavelet *w, const struct layout *layo
                               cudaStream_t stream)
 {
     return !w->analysis ? make_results<SHOW, ANALYSIS_NONE>(w, layout, stream)
-           : planes ? make_results<SHOW, ANALYSIS_PLANES>(w, layout, stream)
-                    : make_results<SHOW, ANALYSIS_ENERGY>(w, layout, stream);
+           : planes     ? make_results<SHOW, ANALYSIS_PLANES>(w, layout, stream)
+                        : make_results<SHOW, ANALYSIS_ENERGY>(w, layout, stream);
 }
 
 static cudaError_t make_values(const struct wavelet *w, const struct layout *layout,

@@ -10,8 +10,8 @@ static_assert((int)LANES == (int)WAVELET_SHARES && (int)WARPS == (int)WAVELET_PA
 
 // ---- samples ----
 
-template <typename T> struct alignas(FOUR * sizeof(T)) word {
-    T sample[FOUR];
+template <typename T> struct alignas(VEC4 * sizeof(T)) word {
+    T sample[VEC4];
 };
 
 static __device__ inline float less_black(const struct wavelet *w, int sample)
@@ -22,14 +22,14 @@ static __device__ inline float less_black(const struct wavelet *w, int sample)
 // Four samples of a row of the picture from column x on, less black; where they are WORDS in one,
 // else those behind the last are the last.
 template <typename T, bool WORDS>
-static __device__ inline float4 read_four(const struct wavelet *w, int y, int x)
+static __device__ inline float4 read_vec4(const struct wavelet *w, int y, int x)
 {
     const T *row = (const T *)(w->from + (ptrdiff_t)y * w->from_stride);
     word<T> four;
     if (WORDS)
         four = *(const word<T> *)(row + x);
     else
-        for (int i = 0; i < FOUR; i++)
+        for (int i = 0; i < VEC4; i++)
             four.sample[i] = row[min(x + i, w->width - 1)];
     return make_float4(less_black(w, four.sample[0]), less_black(w, four.sample[1]),
                        less_black(w, four.sample[2]), less_black(w, four.sample[3]));
@@ -37,17 +37,17 @@ static __device__ inline float4 read_four(const struct wavelet *w, int y, int x)
 
 // Four cells of the row that a row of samples gives.
 template <typename T, bool WORDS>
-static __device__ inline void put_four(const struct wavelet *w, struct wavelet_cell row, int x,
+static __device__ inline void put_vec4(const struct wavelet *w, struct wavelet_cell row, int x,
                                        float *to)
 {
     const struct level *level = w->level;
     int column = x - level->margin;
-    if (row.count && column >= 0 && column + FOUR <= w->width) {
-        *(float4 *)to = read_four<T, WORDS>(w, row.first, column);
+    if (row.count && column >= 0 && column + VEC4 <= w->width) {
+        *(float4 *)to = read_vec4<T, WORDS>(w, row.first, column);
         return;
     }
     const T *from = (const T *)(w->from + (ptrdiff_t)row.first * w->from_stride);
-    for (int i = 0; i < FOUR; i++) {
+    for (int i = 0; i < VEC4; i++) {
         bool there = row.count && x + i >= 0 && x + i < level->cells_x;
         struct wavelet_cell cell = {};
         if (there)
@@ -63,25 +63,25 @@ template <typename T, bool WORDS>
 static __global__ void __launch_bounds__(THREADS) samples(const __grid_constant__ struct wavelet w)
 {
     const struct level *level = w.level;
-    int aside = -level->margin & (FOUR - 1); // what lies before the plane's first cell
-    int x = (blockIdx.x * LANES + threadIdx.x % LANES) * FOUR - aside;
-    int first = blockIdx.y * FOUR * WARPS + threadIdx.x / LANES;
+    int aside = -level->margin & (VEC4 - 1); // what lies before the plane's first cell
+    int x = (blockIdx.x * LANES + threadIdx.x % LANES) * VEC4 - aside;
+    int first = blockIdx.y * VEC4 * WARPS + threadIdx.x / LANES;
     if (x >= level->cells.stride - aside)
         return;
-    struct wavelet_cell row[FOUR] = {};
+    struct wavelet_cell row[VEC4] = {};
 #pragma unroll
-    for (int k = 0; k < FOUR; k++)
+    for (int k = 0; k < VEC4; k++)
         if (first + k * WARPS < level->cells_y)
             row[k] = w.cell[level->cell_y + first + k * WARPS];
 #pragma unroll
-    for (int k = 0; k < FOUR; k++)
+    for (int k = 0; k < VEC4; k++)
         if (first + k * WARPS < level->cells.rows)
-            put_four<T, WORDS>(&w, row[k], x, plane_row(&w, level->cells, first + k * WARPS) + x);
+            put_vec4<T, WORDS>(&w, row[k], x, plane_row(&w, level->cells, first + k * WARPS) + x);
 }
 
 // ---- cells by columns ----
 
-static __device__ inline void add_four(float4 *sum, float tap, float4 value)
+static __device__ inline void add_vec4(float4 *sum, float tap, float4 value)
 {
     sum->x = __fmaf_rn(tap, value.x, sum->x);
     sum->y = __fmaf_rn(tap, value.y, sum->y);
@@ -99,7 +99,7 @@ static __device__ inline void add_cells(float4 sum[LINE_CELLS], const float4 tap
     const float *t = (const float *)tap;
 #pragma unroll
     for (int c = 0; c < LINE_CELLS; c++)
-        add_four(&sum[c], t[c], value);
+        add_vec4(&sum[c], t[c], value);
 }
 
 // A block makes cells of 128 columns, four neighbours a lane; blockIdx.y counts entries of the
@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(THREADS, 3) lines(const __grid_constant
     struct line line = w.line[blockIdx.y];
     const struct level *level = &w.level[line.level];
     int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-    int x = (blockIdx.x * LANES + lane) * FOUR;
+    int x = (blockIdx.x * LANES + lane) * VEC4;
     bool is_there = x < w.width;
     struct wavelet_cell cell = w.cell[level->cell_y + line.first];
     float4 sum[LINE_CELLS] = {};
@@ -125,13 +125,13 @@ static __global__ void __launch_bounds__(THREADS, 3) lines(const __grid_constant
 #pragma unroll 4
         for (int k = first; k < rows; k += WARPS) {
             float4 tap[2] = {__ldg(taps + 2 * k), __ldg(taps + 2 * k + 1)};
-            add_cells(sum, tap, read_four<T, WORDS>(&w, cell.first + k, x));
+            add_cells(sum, tap, read_vec4<T, WORDS>(&w, cell.first + k, x));
         }
     } else if (is_there) {
 #pragma unroll 4
         for (int k = first; k < cell.count; k += WARPS)
-            add_four(&sum[0], __ldg(w.tap + cell.tap + k),
-                     read_four<T, WORDS>(&w, cell.first + k, x));
+            add_vec4(&sum[0], __ldg(w.tap + cell.tap + k),
+                     read_vec4<T, WORDS>(&w, cell.first + k, x));
     }
 #pragma unroll
     for (int c = 0; c < LINE_CELLS; c++)
@@ -160,13 +160,13 @@ static __host__ __device__ inline int run_place(int k)
 static __device__ inline float run_cell(const struct wavelet *w, const struct level *level,
                                         const float *from, struct wavelet_cell first, float *run)
 {
-    int d = 1 << level->decimate, lane = threadIdx.x % LANES, count = up(first.count, FOUR);
+    int d = 1 << level->decimate, lane = threadIdx.x % LANES, count = up(first.count, VEC4);
 #pragma unroll 4
     for (int k = lane; k < (LANES - 1) * d + count; k += LANES)
         run[run_place(k)] = first.first + k < w->width ? __ldg(from + first.first + k) : 0;
     __syncwarp();
     float sum = 0;
-    for (int k = 0; k < count; k += FOUR) {
+    for (int k = 0; k < count; k += VEC4) {
         float4 tap = __ldg((const float4 *)(w->tap + first.tap + k));
         sum = __fmaf_rn(tap.x, run[run_place(lane * d + k)], sum);
         sum = __fmaf_rn(tap.y, run[run_place(lane * d + k + 1)], sum);
@@ -247,9 +247,9 @@ int wavelet_cells_run(const struct layout *layout)
     int most = 0;
     for (int k = 1; k < layout->levels; k++) {
         int d = 1 << layout->level[k].decimate;
-        int samples = (LANES - 1) * d + up(2 * WAVELET_REACH * d + 1, FOUR);
+        int samples = (LANES - 1) * d + up(2 * WAVELET_REACH * d + 1, VEC4);
         if (layout->level[k].decimate <= RUN_LOG && layout->level[k].inners >= LANES)
-            most = up(run_place(samples) + 1, FOUR);
+            most = up(run_place(samples) + 1, VEC4);
     }
     return most;
 }
@@ -259,12 +259,12 @@ static void make_cells(const struct wavelet *w, const struct layout *layout, cud
 {
     const struct reals *plane = &layout->level[0].cells;
     if (layout->direct)
-        samples<T, WORDS><<<tiles_of(plane->stride, plane->rows, LANES * FOUR, WARPS * FOUR),
+        samples<T, WORDS><<<tiles_of(plane->stride, plane->rows, LANES * VEC4, WARPS * VEC4),
                             THREADS, 0, stream>>>(*w);
     if (!layout->coarse)
         return;
     lines<T, WORDS>
-        <<<tiles_of(layout->width, layout->lines, LANES * FOUR, 1), THREADS, 0, stream>>>(*w);
+        <<<tiles_of(layout->width, layout->lines, LANES * VEC4, 1), THREADS, 0, stream>>>(*w);
     cells<<<(unsigned)layout->rows, THREADS, WARPS *(size_t)w->run * sizeof(float), stream>>>(*w);
 }
 
@@ -273,7 +273,7 @@ static void make_all_cells(const struct wavelet *w, const struct layout *layout,
                            cudaStream_t stream)
 {
     uintptr_t places = (uintptr_t)w->from | (uintptr_t)w->from_stride;
-    if (places % (FOUR * sizeof(T)) == 0 && w->width % FOUR == 0)
+    if (places % (VEC4 * sizeof(T)) == 0 && w->width % VEC4 == 0)
         make_cells<T, true>(w, layout, stream);
     else
         make_cells<T, false>(w, layout, stream);

@@ -7,7 +7,7 @@
 enum {
     STRIP = 8,                            // neighbouring results of a thread that filters
     ITEMS = TILE_COLUMNS / STRIP / WARPS, // strips of a thread along the rows
-    TURN_STRIDE = TILE_COLUMNS + FOUR,
+    TURN_STRIDE = TILE_COLUMNS + VEC4,
 };
 
 // Taps that are used, in whole strips.
@@ -46,7 +46,7 @@ static __device__ inline void add_strip(const float *smooth, const float *bent, 
     float s[2 * STRIP], b[2 * STRIP];
 #pragma unroll
     for (int i = PART == PART_HEAD ? STRIP : 0; i < (PART == PART_TAIL ? STRIP : 2 * STRIP);
-         i += FOUR) {
+         i += VEC4) {
         *(float4 *)(s + i) = *(const float4 *)(smooth + first - STRIP + i);
         *(float4 *)(b + i) = *(const float4 *)(bent + first - STRIP + i);
     }
@@ -157,11 +157,11 @@ static __device__ inline void tile_turn(const struct shared_tile *tile,
     float *own = turned + lane * TURN_STRIDE + warp * ITEMS * STRIP;
     __syncthreads();
 #pragma unroll
-    for (int n = 0; n < ITEMS * STRIP; n += FOUR) {
+    for (int n = 0; n < ITEMS * STRIP; n += VEC4) {
         const float *from = &value[n / STRIP][n % STRIP];
         *(float4 *)(own + n) = make_float4(from[0], from[1], from[2], from[3]);
     }
     __syncthreads();
     for (int row = warp; row < TILE_ROWS; row += WARPS)
-        keep(row, lane * FOUR, *(const float4 *)(turned + row * TURN_STRIDE + lane * FOUR));
+        keep(row, lane * VEC4, *(const float4 *)(turned + row * TURN_STRIDE + lane * VEC4));
 }
