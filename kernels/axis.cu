@@ -39,10 +39,10 @@ static __device__ inline void sums_begin(Sum sum[VEC4][COLUMNS], const struct ro
 // to bottom, 2 radius + 4 of them, so that a warp reads 128 samples of a row side by side; what the
 // warps above and below read again comes from the cache.
 template <typename Sum>
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     axis_columns(const __grid_constant__ struct axis a)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4;
+    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4;
     int y = (blockIdx.y * WARPS + threadIdx.y) * VEC4;
     if (x >= a.sink.width || y >= a.sink.height)
         return;
@@ -67,10 +67,10 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 // of a warp read four samples apart, 256 bytes in all, of which they use the other parts in the
 // next three reads, from the cache.
 template <typename Sum>
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     axis_rows(const __grid_constant__ struct axis a)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4;
+    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4;
     int y = blockIdx.y * WARPS + threadIdx.y;
     if (x >= a.sink.width || y >= a.sink.height)
         return;
@@ -100,7 +100,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 
 cudaError_t axis_columns_async(const struct axis *axis, cudaStream_t stream)
 {
-    dim3 grid = grid_shape(axis->sink.width, axis->sink.height, axis->sink.frames, LANES * VEC4,
+    dim3 grid = grid_shape(axis->sink.width, axis->sink.height, axis->sink.frames, WARP * VEC4,
                            WARPS * VEC4);
     if (axis->exact)
         axis_columns<uint64_t><<<grid, block_shape(), 0, stream>>>(*axis);
@@ -112,7 +112,7 @@ cudaError_t axis_columns_async(const struct axis *axis, cudaStream_t stream)
 cudaError_t axis_rows_async(const struct axis *axis, cudaStream_t stream)
 {
     dim3 grid =
-        grid_shape(axis->sink.width, axis->sink.height, axis->sink.frames, LANES * VEC4, WARPS);
+        grid_shape(axis->sink.width, axis->sink.height, axis->sink.frames, WARP * VEC4, WARPS);
     if (axis->exact)
         axis_rows<uint64_t><<<grid, block_shape(), 0, stream>>>(*axis);
     else

@@ -52,7 +52,7 @@ static __device__ inline uint32_t column_sum(const struct box *b, const uint32_t
 
 template <typename Sum> static __device__ inline Sum warp_sum(Sum value)
 {
-    for (int distance = LANES / 2; distance > 0; distance /= 2)
+    for (int distance = WARP / 2; distance > 0; distance /= 2)
         value += __shfl_xor_sync(0xffffffff, value, distance);
     return value;
 }
@@ -60,7 +60,7 @@ template <typename Sum> static __device__ inline Sum warp_sum(Sum value)
 // The sum of the values of this lane and those before it.
 template <typename Sum> static __device__ inline Sum warp_scan(Sum value)
 {
-    for (int distance = 1; distance < LANES; distance *= 2) {
+    for (int distance = 1; distance < WARP; distance *= 2) {
         Sum before = __shfl_up_sync(0xffffffff, value, distance);
         if ((int)threadIdx.x >= distance)
             value += before;
@@ -74,10 +74,10 @@ template <typename Sum> static __device__ inline Sum warp_scan(Sum value)
 // first, then adds one that enters and takes away one that leaves, two rows at a time. A warp reads
 // 128 samples side by side and writes 512 bytes. Such threads are few: blocks of two warps spread
 // them over the GPU.
-static __global__ void __launch_bounds__(LANES *BOX_WARPS)
+static __global__ void __launch_bounds__(WARP *BOX_WARPS)
     box_columns(const __grid_constant__ struct box b)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4;
+    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4;
     int first = (blockIdx.y * BOX_WARPS + threadIdx.y) * b.rows;
     int last = min(first + b.rows, b.source.height);
     if (x >= b.source.width || first >= last)
@@ -111,8 +111,7 @@ static __global__ void __launch_bounds__(LANES *BOX_WARPS)
 // out how the sum changes along its vec4, a scan over the lanes turns changes into sums, and the
 // last lane's is where the next 128 begin. Unsigned sums may wrap on the way, the result fits.
 template <typename Sum>
-static __global__ void __launch_bounds__(LANES *WARPS)
-    box_rows(const __grid_constant__ struct box b)
+static __global__ void __launch_bounds__(WARP *WARPS) box_rows(const __grid_constant__ struct box b)
 {
     int lane = threadIdx.x, y = blockIdx.y * WARPS + threadIdx.y;
     int first = blockIdx.x * b.columns, last = min(first + b.columns, b.sink.width);
@@ -120,10 +119,10 @@ static __global__ void __launch_bounds__(LANES *WARPS)
         return;
     const uint32_t *row = row_of_sums(&b, y);
     Sum before = 0;
-    for (int k = lane - b.radius_x; k <= b.radius_x; k += LANES)
+    for (int k = lane - b.radius_x; k <= b.radius_x; k += WARP)
         before += column_sum(&b, row, first - 1 + k);
     before = warp_sum(before);
-    for (int x = first + lane * VEC4; x - lane * VEC4 < last; x += LANES * VEC4) {
+    for (int x = first + lane * VEC4; x - lane * VEC4 < last; x += WARP * VEC4) {
         Sum sum[VEC4], change = 0;
         for (int i = 0; i < VEC4; i++) {
             change += (Sum)column_sum(&b, row, x + i + b.radius_x) -
@@ -131,7 +130,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
             sum[i] = change;
         }
         Sum lanes = warp_scan(change), others = before + lanes - change;
-        before += __shfl_sync(0xffffffff, lanes, LANES - 1);
+        before += __shfl_sync(0xffffffff, lanes, WARP - 1);
         int value[VEC4];
         for (int i = 0; i < VEC4; i++)
             value[i] = mean_of(&b, (Sum)(others + sum[i]));
@@ -178,9 +177,9 @@ cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream)
         .n = (2 * (int64_t)op->radius_x + 1) * (2 * (int64_t)op->radius_y + 1),
     };
     bool narrow = set_reciprocal(&box, stencil->depth);
-    dim3 columns = grid_shape(width, height, box.sink.frames, LANES * VEC4, BOX_WARPS * box.rows);
+    dim3 columns = grid_shape(width, height, box.sink.frames, WARP * VEC4, BOX_WARPS * box.rows);
     dim3 rows = grid_shape(width, height, box.sink.frames, box.columns, WARPS);
-    box_columns<<<columns, dim3(LANES, BOX_WARPS), 0, stream>>>(box);
+    box_columns<<<columns, dim3(WARP, BOX_WARPS), 0, stream>>>(box);
     if (narrow)
         box_rows<uint32_t><<<rows, block_shape(), 0, stream>>>(box);
     else

@@ -35,10 +35,10 @@ static __device__ inline uint32_t *row_of_sums(const struct tents *t, int n)
 
 // A thread adds up, under the tent of one grid row, the vec4s of its columns: 2 D - 1 rows, four at
 // a time, 128 samples side by side for a warp. Sums stay below 2^28.
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     tent_columns(const __grid_constant__ struct tents t)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4, n = blockIdx.y * WARPS + threadIdx.y;
+    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4, n = blockIdx.y * WARPS + threadIdx.y;
     if (x >= t.source.width || n >= t.grid.height)
         return;
     int d = 1 << t.decimate_y, middle = (n + t.first_y) * d;
@@ -57,10 +57,10 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 
 // A thread makes one sample of the grid from 2 D - 1 sums of a row. Lanes read D apart and so use,
 // between them, every sum twice.
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     tent_rows(const __grid_constant__ struct tents t)
 {
-    int m = blockIdx.x * LANES + threadIdx.x, n = blockIdx.y * WARPS + threadIdx.y;
+    int m = blockIdx.x * WARP + threadIdx.x, n = blockIdx.y * WARPS + threadIdx.y;
     if (m >= t.grid.width || n >= t.grid.height)
         return;
     const uint32_t *row = row_of_sums(&t, n);
@@ -77,10 +77,10 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 
 // A thread makes four neighbouring results from the grid samples around them; a warp's come from a
 // few words that the cache holds. Sums stay below 2^28.
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     interpolate(const __grid_constant__ struct interpolation p)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
+    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
     if (x >= p.sink.width || y >= p.sink.height)
         return;
     int dx = 1 << p.decimate_x, dy = 1 << p.decimate_y;
@@ -172,8 +172,8 @@ static cudaError_t tents_async(const struct stencil *stencil, const struct coars
         .shift = 2 * (op->decimate_x + op->decimate_y),
         .grid = *grid,
     };
-    dim3 columns = grid_shape(width, grid->height, grid->frames, LANES * VEC4, WARPS);
-    dim3 rows = grid_shape(grid->width, grid->height, grid->frames, LANES, WARPS);
+    dim3 columns = grid_shape(width, grid->height, grid->frames, WARP * VEC4, WARPS);
+    dim3 rows = grid_shape(grid->width, grid->height, grid->frames, WARP, WARPS);
     tent_columns<<<columns, block_shape(), 0, stream>>>(tents);
     tent_rows<<<rows, block_shape(), 0, stream>>>(tents);
     return cudaGetLastError();
@@ -217,7 +217,7 @@ static cudaError_t interpolate_async(const struct stencil *stencil,
         .sink = stencil->sink,
     };
     dim3 grid = grid_shape(stencil->sink.width, stencil->sink.height, stencil->sink.frames,
-                           LANES * VEC4, WARPS);
+                           WARP * VEC4, WARPS);
     interpolate<<<grid, block_shape(), 0, stream>>>(interpolation);
     return cudaGetLastError();
 }

@@ -13,7 +13,7 @@ enum {
     DIRECT_ROWS = 2,   // that a thread makes
     DIRECT_HEIGHT = 8, // rows of the kernel at a time
     BLOCK_ROWS = DIRECT_ROWS * WARPS,
-    BLOCK_COLUMNS = LANES * VEC4,
+    BLOCK_COLUMNS = WARP * VEC4,
 };
 
 struct convolve {
@@ -74,15 +74,15 @@ static __device__ inline Column *sums_row(const struct convolve *c, int line, in
 // these need once: a warp reads 128 samples of a row side by side; what the warps above and below
 // read again comes from the cache. blockIdx.z counts frames; lines follow each other.
 template <typename Sum, typename Column>
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     line_columns(const __grid_constant__ struct convolve c)
 {
     __shared__ int32_t line[KERNEL_SIDE + TAP_MARGIN];
-    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4;
-    int y = (blockIdx.y * WARPS + threadIdx.y) * VEC4, thread = threadIdx.y * LANES + threadIdx.x;
+    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4;
+    int y = (blockIdx.y * WARPS + threadIdx.y) * VEC4, thread = threadIdx.y * WARP + threadIdx.x;
     for (int r = 0; r < c.rank; r++) {
         __syncthreads();
-        for (int k = thread; k < weight_stride(c.height); k += LANES * WARPS)
+        for (int k = thread; k < weight_stride(c.height); k += WARP * WARPS)
             line[k] = __ldg(c.line_y + r * weight_stride(c.height) + k);
         __syncthreads();
         if (x >= c.source.width || y >= c.source.height)
@@ -111,7 +111,7 @@ static __host__ __device__ inline int strip_columns(int width)
 // strip of its own, as the border has them, and reads them four at a time, lanes side by side. The
 // weights are in shared memory in the type that they are multiplied in.
 template <typename Column, typename Tap, typename Sum>
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     line_rows(const __grid_constant__ struct convolve c)
 {
     extern __shared__ uint4 memory[];
@@ -122,8 +122,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     int y = blockIdx.y * WARPS + threadIdx.y, first_x = blockIdx.x * BLOCK_COLUMNS;
     Column *strip = (Column *)memory + threadIdx.y * columns;
     Tap *line = (Tap *)((Column *)memory + WARPS * columns);
-    for (int k = threadIdx.y * LANES + lane; k < c.rank * weight_stride(c.width);
-         k += LANES * WARPS)
+    for (int k = threadIdx.y * WARP + lane; k < c.rank * weight_stride(c.width); k += WARP * WARPS)
         line[k] = (Tap)__ldg(c.weight + k);
     __syncthreads();
     if (y >= c.sink.height)
@@ -131,7 +130,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     Sum sum[VEC4][1] = {};
     for (int r = 0; r < c.rank; r++) {
         const Column *row = sums_row<Column>(&c, r, y);
-        for (int k = lane; k < columns; k += LANES) {
+        for (int k = lane; k < columns; k += WARP) {
             int x = extended_index(c.source.border, first_x - c.origin_x + k, c.source.width);
             strip[k] = x < 0 ? (Column)c.beyond[r] : row[x];
         }
@@ -161,7 +160,7 @@ static __device__ inline void strip_fill(T *strip, const struct convolve *c, int
     const struct source *from = &c->source;
     for (int k = threadIdx.y; k < BLOCK_ROWS + DIRECT_HEIGHT - 1; k += WARPS) {
         int y = extended_index(from->border, first_y + k, from->height);
-        for (int i = threadIdx.x; i < columns; i += LANES) {
+        for (int i = threadIdx.x; i < columns; i += WARP) {
             int x = extended_index(from->border, first_x + i, from->width);
             int sample = look_up_one(&from->lookup, view_read(&from->view, max(x, 0), max(y, 0)));
             strip[k * columns + i] = (T)(x < 0 || y < 0 ? from->border_value : sample);
@@ -172,7 +171,7 @@ static __device__ inline void strip_fill(T *strip, const struct convolve *c, int
 // A block makes 128 columns of 16 rows, a thread four neighbours in each of two rows. Samples are
 // read as vec4s, lanes side by side, and each weight by all lanes at once.
 template <typename T, typename Sum>
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     convolve_any(const __grid_constant__ struct convolve c)
 {
     extern __shared__ uint4 memory[];

@@ -7,11 +7,11 @@
 
 #include "kernels/job.h"
 
-enum { LANES = 32, WARPS = 8, VEC4 = 4 };
+enum { WARP = 32, WARPS = 8, VEC4 = 4 }; // lanes of a warp, warps of a block, samples of a vec4
 
 static inline dim3 block_shape(void)
 {
-    return dim3(LANES, WARPS);
+    return dim3(WARP, WARPS);
 }
 
 // Blocks for some pictures, each of `columns` x `rows` results.
@@ -213,7 +213,7 @@ static __device__ inline void look_up_vec4(const struct lookup *lookup, int valu
 // All threads of a block copy the table that 8-bit samples go through, if there is one.
 static __device__ inline void table_share(uint16_t shared[256], const uint16_t *table)
 {
-    int thread = threadIdx.y * LANES + threadIdx.x;
+    int thread = threadIdx.y * WARP + threadIdx.x;
     if (table)
         shared[thread] = __ldg(table + thread);
 }

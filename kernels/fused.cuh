@@ -46,7 +46,7 @@ static __host__ __device__ constexpr int last_group(int reach, int left, bool gr
 template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_, int WARPS_, int BLOCKS_> struct shape {
     static constexpr int REACH = REACH_, LEFT = LEFT_, BYTES = BYTES_;
     static constexpr bool GRADIENT = GRADIENT_;
-    static constexpr int warps = WARPS_, threads = LANES * warps, BLOCKS = BLOCKS_;
+    static constexpr int warps = WARPS_, threads = WARP * warps, BLOCKS = BLOCKS_;
     // Groups of the left half and of the right one.
     static constexpr int first_left = first_group(REACH, LEFT, GRADIENT, 0);
     static constexpr int first_right = first_group(REACH, LEFT, GRADIENT, 1);
@@ -84,7 +84,7 @@ struct corner {
 
 static __device__ inline int thread_of_block(void)
 {
-    return threadIdx.y * LANES + threadIdx.x;
+    return threadIdx.y * WARP + threadIdx.x;
 }
 
 // ---- samples in ----
@@ -337,7 +337,7 @@ template <typename S, bool MIXED, bool LOOKUP>
 static __device__ inline void store_stage(const struct fused *f, const uint8_t *stage,
                                           struct corner at)
 {
-    constexpr int unused = S::GRADIENT ? 1 : 0, rows = LANES * 16 / STAGE_BYTES;
+    constexpr int unused = S::GRADIENT ? 1 : 0, rows = WARP * 16 / STAGE_BYTES;
     constexpr int whole = 16 / S::BYTES;
     int n = threadIdx.x % 8, first = threadIdx.x / 8, columns = f->sink.width - at.x - n * whole;
     int end = min(f->sink.height - at.y, BAND - unused);
@@ -449,7 +449,7 @@ static cudaError_t launch_tiles(Kernel kernel, const struct fused *f, cudaStream
         return error;
     int room = processors * S::BLOCKS / f->sink.frames, least = (whole.tiles + 1) / 2;
     int blocks = room < least ? least : room < whole.tiles ? room : whole.tiles;
-    kernel<<<dim3((unsigned)blocks, 1, (unsigned)f->sink.frames), dim3(LANES, S::warps),
+    kernel<<<dim3((unsigned)blocks, 1, (unsigned)f->sink.frames), dim3(WARP, S::warps),
              S::shared_bytes, stream>>>(whole);
     return cudaGetLastError();
 }

@@ -76,12 +76,12 @@ template <typename S> static __device__ inline deep_bands<S> load_bands(const st
     deep_bands<S> b;
     const uint32_t *from = f->fragments + threadIdx.x;
     for (int part = 0; part < 2; part++)
-        for (int k = 0; k < 2 * b.pairs; k++, from += LANES)
+        for (int k = 0; k < 2 * b.pairs; k++, from += WARP)
             b.down[part][k] = __ldg(from);
     for (int part = 0; part < 2; part++)
         for (int half = 0; half < 2; half++) {
             int first = half ? S::first_right : S::first_left;
-            for (int k = first; k <= (half ? S::last_right : S::last_left); k++, from += LANES)
+            for (int k = first; k <= (half ? S::last_right : S::last_left); k++, from += WARP)
                 b.along[part][half][k - first] = __ldg(from);
         }
     for (int k = 0; k < 4; k++) {
@@ -417,9 +417,9 @@ size_t deep_fragments(const struct op_separable *op, struct choice choice, bool 
 {
     int pairs = ((BAND + 2 * choice.reach) / 8 + 1) / 2;
     size_t used = 0;
-    for (int i = 0; i < 2 * pairs * 2 * LANES; i++, used++) {
-        int lane = i % LANES, lower = i / LANES % 2, pair = i / (2 * LANES) % pairs;
-        int part = i / (2 * LANES * pairs);
+    for (int i = 0; i < 2 * pairs * 2 * WARP; i++, used++) {
+        int lane = i % WARP, lower = i / WARP % 2, pair = i / (2 * WARP) % pairs;
+        int part = i / (2 * WARP * pairs);
         for (int e = 0; to && e < 4; e++) {
             int row = 16 * pair + 8 * (e / 2) + lane % 4 * 2 + e % 2;
             to[used] =
@@ -432,12 +432,12 @@ size_t deep_fragments(const struct op_separable *op, struct choice choice, bool 
         int first = first_group(choice.reach, choice.left, gradient, half);
         int count = last_group(choice.reach, choice.left, gradient, half) - first + 1;
         int column = choice.left - (gradient ? GRADIENT_OFFSET : 0) + 8 * half;
-        for (int i = 0; i < count * LANES; i++, used++) {
-            int q = i % LANES % 4;
+        for (int i = 0; i < count * WARP; i++, used++) {
+            int q = i % WARP % 4;
             for (int e = 0; to && e < 4; e++) {
                 int of_group =
                     choice.bytes == 1 ? 4 * q + 2 * (e % 2) + e / 2 : 8 * (e / 2) + 2 * q + e % 2;
-                int distance = GROUP * (first + i / LANES) + of_group - column - i % LANES / 4;
+                int distance = GROUP * (first + i / WARP) + of_group - column - i % WARP / 4;
                 to[used] =
                     (e ? to[used] : 0) | tap_byte(op->tap_x, op->radius_x, distance, part, e);
             }

@@ -6,7 +6,7 @@ enum { HALF_BAND = BAND / 2, OWN = 8 }; // rows and columns of a thread
 // What fused.cuh wants to know of a shape: a block makes 64 rows, from one more on either side.
 struct slope_shape {
     static constexpr int REACH = 0, LEFT = 16, BYTES = 1, above = 1;
-    static constexpr int warps = 4, threads = LANES * warps, BLOCKS = 7;
+    static constexpr int warps = 4, threads = WARP * warps, BLOCKS = 7;
     static constexpr int results = BAND * warps, each = BAND, rows = results + 2;
     static constexpr int columns = FUSED_COLUMNS + 2 * LEFT, chunk = 16;
     static constexpr int chunks = columns / chunk, stride = columns;

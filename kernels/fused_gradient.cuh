@@ -110,7 +110,7 @@ static __device__ inline struct slope_down slope_down_of(const struct fused *f,
     struct slope_down s;
     if (y >= 0 && y + BAND <= f->sink.height) {
         load_words(s.smooth, fragments);
-        load_words(s.slope, fragments + 4 * LANES);
+        load_words(s.slope, fragments + 4 * WARP);
         return s;
     }
     struct line line = line_of(&f->gradient, f->sink.height);
@@ -127,7 +127,7 @@ static __device__ inline struct slope_down slope_down_of(const struct fused *f,
 static __device__ inline struct slope_along slope_along_of(const uint32_t *fragments)
 {
     uint32_t words[4];
-    load_words(words, fragments + 8 * LANES);
+    load_words(words, fragments + 8 * WARP);
     return {{words[0], words[1]}, {words[2], words[3]}};
 }
 

@@ -45,7 +45,7 @@ template <typename S> static __device__ inline narrow_bands<S> load_bands(const 
         b.down[k][1] = four.y;
         b.down[k][2] = four.z;
         b.down[k][3] = four.w;
-        from += 4 * LANES;
+        from += 4 * WARP;
     }
     for (int half = 0; half < 2; half++)
         for (int k = 0; k <= (half ? S::last_right - S::first_right : S::last_left - S::first_left);
@@ -53,11 +53,11 @@ template <typename S> static __device__ inline narrow_bands<S> load_bands(const 
             uint2 two = __ldg((const uint2 *)from + threadIdx.x);
             b.along[half][k][0] = two.x;
             b.along[half][k][1] = two.y;
-            from += 2 * LANES;
+            from += 2 * WARP;
         }
     load_start(b.down_start, from + 4 * threadIdx.x);
-    load_start(b.along_start, from + 4 * LANES + 4 * threadIdx.x);
-    b.gradient = from + 8 * LANES;
+    load_start(b.along_start, from + 4 * WARP + 4 * threadIdx.x);
+    b.gradient = from + 8 * WARP;
     return b;
 }
 
@@ -303,9 +303,9 @@ size_t narrow_fragments(const struct op_separable *op, struct choice choice, boo
 {
     int steps = ((BAND + 2 * choice.reach) / 8 + 1) / 2;
     size_t used = 0;
-    for (int i = 0; i < steps * 4 * LANES; i++, used++) {
+    for (int i = 0; i < steps * 4 * WARP; i++, used++) {
         // Four words a lane: rows + 0, + 8 of columns + 0, and of columns + 8.
-        int lane = i / 4 % LANES, k = 16 * (i / (4 * LANES)) + i % 4 / 2 * 8 - i % 2 * 8;
+        int lane = i / 4 % WARP, k = 16 * (i / (4 * WARP)) + i % 4 / 2 * 8 - i % 2 * 8;
         if (to)
             to[used] =
                 tap_pair(op->tap_y, op->radius_y, k + lane % 4 * 2 - lane / 4 - choice.reach, 1);
@@ -313,8 +313,8 @@ size_t narrow_fragments(const struct op_separable *op, struct choice choice, boo
     for (int half = 0; half < 2; half++) {
         int first = first_group(choice.reach, choice.left, gradient, half);
         int count = last_group(choice.reach, choice.left, gradient, half) - first + 1;
-        for (int i = 0; i < count * 2 * LANES; i++, used++) {
-            int lane = i / 2 % LANES, k = GROUP * (first + i / (2 * LANES)) + lane % 4 * 4 + i % 2;
+        for (int i = 0; i < count * 2 * WARP; i++, used++) {
+            int lane = i / 2 % WARP, k = GROUP * (first + i / (2 * WARP)) + lane % 4 * 4 + i % 2;
             int column = choice.left - (gradient ? GRADIENT_OFFSET : 0) + 8 * half + lane / 4;
             if (to)
                 to[used] = tap_pair(op->tap_x, op->radius_x, k - column, 2);
@@ -323,9 +323,9 @@ size_t narrow_fragments(const struct op_separable *op, struct choice choice, boo
     // What sums start from: half a unit of the result, in units of 2^-24.
     const float start[2] = {ldexpf(0.5f, op->bits - op->fraction - 24),
                             ldexpf(0.5f, op->bits + op->fraction - 24)};
-    for (size_t i = 0; i < 8 * LANES; i++, used++)
+    for (size_t i = 0; i < 8 * WARP; i++, used++)
         if (to)
-            memcpy(to + used, &start[i / (4 * LANES)], sizeof start[0]);
+            memcpy(to + used, &start[i / (4 * WARP)], sizeof start[0]);
     return used;
 }
 

@@ -136,7 +136,7 @@ static __global__ void ladder_separable_rows(const __grid_constant__ struct step
 // Blocks of 32x8 threads, a warp to a row. A thread owns four neighbouring samples, a word of
 // bytes, so that a warp asks for 128 bytes side by side; and it makes STEPS such vec4s, eight rows
 // apart, so that the margin is little beside them: of 80 rows 64 are results.
-enum { LANES = 32, WARPS = 8, VEC4 = 4, COLUMNS = LANES * VEC4, STEPS = 8, ROWS = STEPS * WARPS };
+enum { WARP = 32, WARPS = 8, VEC4 = 4, COLUMNS = WARP * VEC4, STEPS = 8, ROWS = STEPS * WARPS };
 
 // Samples x .. x + 3 of the source in one word, the first in the lowest byte: in one read where
 // they lie in the picture and at a multiple of four bytes.
@@ -157,10 +157,10 @@ static __device__ inline uint32_t source_vec4(const struct step *s, int x, int y
 // counter, no comparison, weights as operands of the multiplications, addresses as constants in
 // the reads. One read of a word gives samples for four sums. A warp's 32 words lie in 32 banks. The
 // last vec4 of a row may reach past the picture: there is room, and the sums of zeros are zero.
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     ladder_unrolled_columns(const __grid_constant__ struct step s)
 {
-    __shared__ uint32_t tile[ROWS + 2 * LADDER_RADIUS][LANES];
+    __shared__ uint32_t tile[ROWS + 2 * LADDER_RADIUS][WARP];
     int x = blockIdx.x * COLUMNS + threadIdx.x * VEC4, top = blockIdx.y * ROWS;
 #pragma unroll
     for (int k = threadIdx.y; k < ROWS + 2 * LADDER_RADIUS; k += WARPS)
@@ -214,11 +214,11 @@ static __device__ inline void target_vec4(const struct step *s, int x, int y, co
 // each way; integers multiply at half the rate of floats; and a picture of 1080p keeps a large GPU
 // busy for less time than a launch takes. sluice's own kernels begin there: both passes in one,
 // sums by dot products or on tensor cores, several pictures a launch.
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     ladder_unrolled_rows(const __grid_constant__ struct step s)
 {
     constexpr int margin = LADDER_RADIUS / VEC4;
-    __shared__ uint2 tile[WARPS][margin + LANES + margin];
+    __shared__ uint2 tile[WARPS][margin + WARP + margin];
     int left = blockIdx.x * COLUMNS, lane = threadIdx.x, x = left + lane * VEC4;
     uint2 *row = tile[threadIdx.y];
     for (int y = blockIdx.y * ROWS + threadIdx.y; y < s.height && y < (int)(blockIdx.y + 1) * ROWS;
@@ -226,7 +226,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
         row[margin + lane] = between_vec4(&s, x, y);
         if (lane < margin)
             row[lane] = between_vec4(&s, x - LADDER_RADIUS, y);
-        if (lane >= LANES - margin)
+        if (lane >= WARP - margin)
             row[lane + 2 * margin] = between_vec4(&s, x + LADDER_RADIUS, y);
         __syncwarp();
         uint32_t sample[VEC4 + 2 * LADDER_RADIUS], sum[VEC4];
@@ -261,7 +261,7 @@ static dim3 blocks(const struct step *s, int columns, int rows)
 
 static cudaError_t run_async(const struct step *s, enum ladder_step step, cudaStream_t stream)
 {
-    const dim3 square(TILE, TILE), warps(LANES, WARPS);
+    const dim3 square(TILE, TILE), warps(WARP, WARPS);
     const dim3 tiles = blocks(s, TILE, TILE), stripes = blocks(s, COLUMNS, ROWS);
     switch (step) {
     case LADDER_NAIVE:

@@ -13,7 +13,7 @@ template <typename T>
 static __global__ void match_map(const __grid_constant__ struct match m, uint8_t *to, int stride,
                                  int white, bool first)
 {
-    int x = blockIdx.x * LANES + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    int x = blockIdx.x * WARP + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x >= m.width || y >= m.height)
         return;
     T *at = (T *)(to + (i64)y * stride) + x;
@@ -69,7 +69,7 @@ static __device__ inline bool is_greatest(const struct match *m, int x, int y, i
     int left = max(x - far_x, 0), right = min(x + far_x, m->columns - 1);
     int top = max(y - far_y, 0), bottom = min(y + far_y, m->rows - 1);
     int words = right / 32 - left / 32 + 1, all = words * (bottom - top + 1);
-    for (int k = 0; k < all; k += LANES) {
+    for (int k = 0; k < all; k += WARP) {
         int n = k + (int)threadIdx.x;
         bool better =
             n < all && word_has_better(m, left / 32 + n % words, top + n / words, left, right, own);
@@ -102,7 +102,7 @@ static __device__ inline void list_word(const struct match *m, uint32_t bits, in
 // A lane takes a word of candidates; the warp goes through those of its lanes that are not empty.
 static __global__ void match_list(const __grid_constant__ struct match m)
 {
-    i64 first = ((i64)blockIdx.x * blockDim.y + threadIdx.y) * LANES, own = first + threadIdx.x;
+    i64 first = ((i64)blockIdx.x * blockDim.y + threadIdx.y) * WARP, own = first + threadIdx.x;
     uint32_t bits = own < (i64)m.rows * m.bit_words ? __ldg(m.bits + own) : 0;
     for (uint32_t lanes = __ballot_sync(~0u, bits != 0); lanes; lanes &= lanes - 1) {
         int lane = __ffs((int)lanes) - 1;
@@ -185,7 +185,7 @@ static __device__ inline struct window window_of(const struct match *m, int x, i
     const struct pattern *p = &m->pattern;
     struct window own = {};
     for (int j = warp; j < p->height; j += NEIGHBOUR_WARPS)
-        for (int i = threadIdx.x; i < p->width; i += LANES) {
+        for (int i = threadIdx.x; i < p->width; i += WARP) {
             i64 at = (i64)j * p->stride + 16 + i;
             int f = __ldg(m->from + (i64)(y + j) * m->from_stride + x + i);
             if (p->mask && !__ldg(p->mask + at))
@@ -224,7 +224,7 @@ static __device__ inline void neighbour_scores(const struct match *m, int x, int
 
 // A block refines one of the matches that are kept, if it is the template's, and clears what lies
 // behind the last.
-static __global__ void __launch_bounds__(LANES *NEIGHBOURS *NEIGHBOUR_WARPS)
+static __global__ void __launch_bounds__(WARP *NEIGHBOURS *NEIGHBOUR_WARPS)
     match_refine(const __grid_constant__ struct match m, const uint4 *best,
                  struct op_matches *matches)
 {
@@ -375,21 +375,21 @@ static cudaError_t map_async(const struct match *m, const struct whole *whole, c
 {
     int white = whole->op->match.white;
     bool first = m->pattern.number == 0;
-    dim3 grid = blocks_of(m->width, m->height, LANES, 8);
+    dim3 grid = blocks_of(m->width, m->height, WARP, 8);
     if (white > 255)
         match_map<uint16_t>
-            <<<grid, dim3(LANES, 8), 0, stream>>>(*m, whole->to, whole->to_stride, white, first);
+            <<<grid, dim3(WARP, 8), 0, stream>>>(*m, whole->to, whole->to_stride, white, first);
     else
         match_map<uint8_t>
-            <<<grid, dim3(LANES, 8), 0, stream>>>(*m, whole->to, whole->to_stride, white, first);
+            <<<grid, dim3(WARP, 8), 0, stream>>>(*m, whole->to, whole->to_stride, white, first);
     return cudaGetLastError();
 }
 
 static cudaError_t list_async(const struct match *m, cudaStream_t stream)
 {
     i64 words = (i64)m->rows * m->bit_words;
-    unsigned blocks = (unsigned)((words + 8 * LANES - 1) / (8 * LANES));
-    match_list<<<blocks, dim3(LANES, 8), 0, stream>>>(*m);
+    unsigned blocks = (unsigned)((words + 8 * WARP - 1) / (8 * WARP));
+    match_list<<<blocks, dim3(WARP, 8), 0, stream>>>(*m);
     return cudaGetLastError();
 }
 
@@ -450,7 +450,7 @@ extern "C" cudaError_t match_async(const struct whole *whole, cudaStream_t strea
     error = cudaGetLastError();
     for (int k = 0; k < op->count && !error; k++) {
         struct match m = match_of(whole, &room, k);
-        match_refine<<<(unsigned)op->most, dim3(LANES, NEIGHBOURS * NEIGHBOUR_WARPS), 0, stream>>>(
+        match_refine<<<(unsigned)op->most, dim3(WARP, NEIGHBOURS * NEIGHBOUR_WARPS), 0, stream>>>(
             m, best, matches);
         error = cudaGetLastError();
     }

@@ -15,7 +15,7 @@
 #include "kernels/job.h"
 
 enum {
-    LANES = 32,
+    WARP = 32,
     SPAN = 128,         // columns that a warp makes ...
     ROWS = 32,          // ... and rows, but of narrow templates: rows_of()
     SLICE_ROWS = 16,    // of a template that are multiplied at a time ...
@@ -80,7 +80,7 @@ static __device__ inline float score_of(const struct pattern *p, i64 products, i
 
 static __device__ inline i64 warp_sum(i64 value)
 {
-    for (int lanes = LANES / 2; lanes > 0; lanes /= 2)
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2)
         value += __shfl_xor_sync(~0u, value, lanes);
     return value;
 }

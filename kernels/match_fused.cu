@@ -287,7 +287,7 @@ static __device__ inline void score_span(const struct match *m, const struct til
                                          uint32_t *bits)
 {
     int lane = threadIdx.x, height = m->pattern.height;
-    int apart = min((int)LANES, tile->words - 1 - lane);
+    int apart = min((int)WARP, tile->words - 1 - lane);
     const uint32_t *row = tile->word + threadIdx.y * rows_of(STEPS) * tile->stride + lane;
     struct columns column[2] = {};
     struct test test = test_of(m);
@@ -313,7 +313,7 @@ static __device__ inline void score_span(const struct match *m, const struct til
 // A block's warps stand one below the other, each with 128 columns of places, and share a tile of
 // samples and the template. STEPS: of the template's columns. MAP: all scores are stored.
 template <int STEPS, bool MAP>
-static __global__ void __launch_bounds__(LANES * 4, STEPS == 1 ? 3 : 2)
+static __global__ void __launch_bounds__(WARP * 4, STEPS == 1 ? 3 : 2)
     match_fused(const __grid_constant__ struct match m)
 {
     extern __shared__ uint4 memory[];
@@ -327,9 +327,9 @@ static __global__ void __launch_bounds__(LANES * 4, STEPS == 1 ? 3 : 2)
     uint32_t *ones_row = layout.taps.word + SLICE_ROWS * layout.slices * layout.taps.stride;
     struct limbs limbs = {own, layout.tile.stride};
     uint32_t *bits = own + LIMBS * 8 * layout.tile.stride;
-    for (int k = threadIdx.x; k < rows * SPAN / 32; k += LANES)
+    for (int k = threadIdx.x; k < rows * SPAN / 32; k += WARP)
         bits[k] = 0;
-    for (int k = threadIdx.y * LANES + threadIdx.x; k < 4 * layout.taps.stride; k += warps * LANES)
+    for (int k = threadIdx.y * WARP + threadIdx.x; k < 4 * layout.taps.stride; k += warps * WARP)
         ((uint8_t *)ones_row)[k] = k >= 16 && k < 16 + m.pattern.width;
     fill_tile(&m, &layout.tile, left, top, FILL_SAMPLES);
     fill_taps(&layout.taps, m.pattern.sample, m.pattern.stride, m.pattern.height, layout.slices);
@@ -376,7 +376,7 @@ static cudaError_t fused_steps_async(const struct match *m, cudaStream_t stream)
     if (error)
         return error;
     dim3 grid = blocks_of(m->columns, m->rows, SPAN, warps * rows_of(STEPS));
-    kernel<<<grid, dim3(LANES, (unsigned)warps), bytes, stream>>>(*m);
+    kernel<<<grid, dim3(WARP, (unsigned)warps), bytes, stream>>>(*m);
     return cudaGetLastError();
 }
 

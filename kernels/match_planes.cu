@@ -25,7 +25,7 @@ struct products {
 
 // As match_fused(), but that the template comes 64 rows and 48 columns at a time, with the samples
 // that it needs, and that sums are stored.
-static __global__ void __launch_bounds__(LANES * 4, 2)
+static __global__ void __launch_bounds__(WARP * 4, 2)
     match_products(const __grid_constant__ struct match m,
                    const __grid_constant__ struct products products)
 {
@@ -105,11 +105,11 @@ static __global__ void match_columns(const __grid_constant__ struct match m,
 static __device__ inline i64 before_lane(i64 value, i64 *all)
 {
     i64 sum = value;
-    for (int lanes = 1; lanes < LANES; lanes *= 2) {
+    for (int lanes = 1; lanes < WARP; lanes *= 2) {
         i64 before = __shfl_up_sync(~0u, sum, lanes);
         sum += (int)threadIdx.x >= lanes ? before : 0;
     }
-    *all = __shfl_sync(~0u, sum, LANES - 1);
+    *all = __shfl_sync(~0u, sum, WARP - 1);
     return sum - value;
 }
 
@@ -118,10 +118,10 @@ static __device__ inline i64 before_lane(i64 value, i64 *all)
 static __device__ inline void slide_row(const uint32_t *column, int width, int x, int end, i64 *to)
 {
     i64 sum = 0;
-    for (int i = threadIdx.x; i < width; i += LANES)
+    for (int i = threadIdx.x; i < width; i += WARP)
         sum += column[x + i];
     sum = warp_sum(sum);
-    for (x += threadIdx.x; __any_sync(~0u, x < end); x += LANES) {
+    for (x += threadIdx.x; __any_sync(~0u, x < end); x += WARP) {
         i64 all, gain = x + 1 < end ? (i64)column[x + width] - (i64)column[x] : 0;
         i64 before = before_lane(gain, &all);
         if (x < end)
@@ -156,8 +156,7 @@ template <bool MAP>
 static __global__ void match_scores(const __grid_constant__ struct match m,
                                     const __grid_constant__ struct planes planes)
 {
-    int x = blockIdx.x * LANES + threadIdx.x,
-        y = planes.top + blockIdx.y * blockDim.y + threadIdx.y;
+    int x = blockIdx.x * WARP + threadIdx.x, y = planes.top + blockIdx.y * blockDim.y + threadIdx.y;
     bool inside = x < m.columns && y < planes.end;
     float score = 0;
     if (inside) {
@@ -215,7 +214,7 @@ static cudaError_t products_async(const struct match *m, const int8_t *taps, enu
                                     .factor = factor,
                                     .add = add || row};
         dim3 grid = blocks_of(m->columns, end - top, SPAN, TILE_ROWS);
-        match_products<<<grid, dim3(LANES, 4), words * sizeof(uint32_t), stream>>>(*m, products);
+        match_products<<<grid, dim3(WARP, 4), words * sizeof(uint32_t), stream>>>(*m, products);
         error = cudaGetLastError();
     }
     return error;
@@ -239,7 +238,7 @@ static cudaError_t window_sums_async(const struct match *m, const struct windows
     cudaError_t error = cudaGetLastError();
     if (error)
         return error;
-    match_windows<<<blocks_of(m->columns, rows, ROW_RUN, 8), dim3(LANES, 8), 0, stream>>>(*m, *w);
+    match_windows<<<blocks_of(m->columns, rows, ROW_RUN, 8), dim3(WARP, 8), 0, stream>>>(*m, *w);
     return cudaGetLastError();
 }
 
@@ -260,11 +259,11 @@ static cudaError_t band_async(const struct match *m, bool map, uint8_t *memory, 
                                 : window_sums_async(m, &windows, stream);
     if (error)
         return error;
-    dim3 grid = blocks_of(32 * m->bit_words, end - top, LANES, 8);
+    dim3 grid = blocks_of(32 * m->bit_words, end - top, WARP, 8);
     if (map)
-        match_scores<true><<<grid, dim3(LANES, 8), 0, stream>>>(*m, planes);
+        match_scores<true><<<grid, dim3(WARP, 8), 0, stream>>>(*m, planes);
     else
-        match_scores<false><<<grid, dim3(LANES, 8), 0, stream>>>(*m, planes);
+        match_scores<false><<<grid, dim3(WARP, 8), 0, stream>>>(*m, planes);
     return cudaGetLastError();
 }
 

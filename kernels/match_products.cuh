@@ -64,7 +64,7 @@ static __device__ inline void fill_words(const struct match *m, const struct til
 {
     bool aligned = (((uintptr_t)m->from | (uintptr_t)m->from_stride) & 3) == 0;
     for (int k = threadIdx.y; k < tile->rows; k += blockDim.y)
-        for (int w = first + threadIdx.x; w < tile->words; w += LANES)
+        for (int w = first + threadIdx.x; w < tile->words; w += WARP)
             tile->word[k * tile->stride + w] =
                 filled(read_vec4(m, aligned, x + 4 * w, y + k), fill);
 }
@@ -115,7 +115,7 @@ static __device__ inline void fill_taps(const struct taps *taps, const int8_t *f
                                         int count, int slices)
 {
     for (int k = threadIdx.y; k < slices * SLICE_ROWS; k += blockDim.y)
-        for (int w = threadIdx.x; w < taps->stride; w += LANES)
+        for (int w = threadIdx.x; w < taps->stride; w += WARP)
             taps->word[k * taps->stride + w] =
                 k < count ? __ldg((const uint32_t *)(from + (i64)k * stride) + w) : 0;
 }

@@ -37,7 +37,7 @@ static __device__ inline void copy_stretch(stretch<To, FOURS> *to, const stretch
 // ---- copies ----
 
 // Bytes in, bytes out: as copy_plain() below, but computed where the lookup is arithmetic.
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     copy_bytes(const __grid_constant__ struct source source,
                const __grid_constant__ struct sink sink)
 {
@@ -46,7 +46,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
         table_share(shared, sink.lookup.table);
         __syncthreads();
     }
-    int x = (blockIdx.x * LANES + threadIdx.x) * 16;
+    int x = (blockIdx.x * WARP + threadIdx.x) * 16;
     int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
     if (x + 16 <= sink.width) {
         uint4 from[COPY_ROWS];
@@ -74,7 +74,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 // which it asks for before it needs any: a warp reads 512 bytes side by side, and a block of 256
 // threads has 16 KiB under way. The table is copied to shared memory once for those 16,384 samples.
 template <typename From, typename To>
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     copy_plain(const __grid_constant__ struct source source,
                const __grid_constant__ struct sink sink)
 {
@@ -84,7 +84,7 @@ static __global__ void __launch_bounds__(LANES *WARPS)
         table_share(shared, sink.lookup.table);
         __syncthreads();
     }
-    int x = (blockIdx.x * LANES + threadIdx.x) * columns;
+    int x = (blockIdx.x * WARP + threadIdx.x) * columns;
     int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
     if (x + columns <= sink.width) {
         stretch<From, vec4s> from[COPY_ROWS];
@@ -109,10 +109,10 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 }
 
 // Samples from and to anywhere: a thread gathers four neighbours and scatters them.
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     copy_any(const __grid_constant__ struct source source, const __grid_constant__ struct sink sink)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
+    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
     if (x >= sink.width || y >= sink.height)
         return;
     int value[VEC4];
@@ -121,10 +121,10 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 }
 
 // One value everywhere: a thread writes four neighbours.
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     fill(int value, const __grid_constant__ struct sink sink)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
+    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
     if (x >= sink.width || y >= sink.height)
         return;
     int values[VEC4] = {value, value, value, value};
@@ -184,10 +184,10 @@ static __device__ inline void resampled_vec4(const struct mix *mix, int k, int x
 // A thread makes four neighbouring results. Of every source it reads their four samples if the
 // grids are the same, else up to four samples (sixteen of a finer grid) for each; neighbours share
 // them in the cache. Sums take 64 bits as OP_MIX demands.
-static __global__ void __launch_bounds__(LANES *WARPS, 4)
+static __global__ void __launch_bounds__(WARP *WARPS, 4)
     mix_any(const __grid_constant__ struct mix mix, const __grid_constant__ struct sink sink)
 {
-    int x = (blockIdx.x * LANES + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
+    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
     if (x >= sink.width || y >= sink.height)
         return;
     int64_t sum[VEC4];
@@ -223,7 +223,7 @@ static bool copy_plain_async(const struct source *source, const struct sink *sin
         !is_plain(&sink->view[0], columns))
         return false;
     dim3 grid =
-        grid_shape(sink->width, sink->height, sink->frames, LANES * columns, WARPS * COPY_ROWS);
+        grid_shape(sink->width, sink->height, sink->frames, WARP * columns, WARPS * COPY_ROWS);
     if constexpr (sizeof(From) == 1 && sizeof(To) == 1)
         copy_bytes<<<grid, block_shape(), 0, stream>>>(*source, *sink);
     else
@@ -233,7 +233,7 @@ static bool copy_plain_async(const struct source *source, const struct sink *sin
 
 static dim3 grid_of_fours(const struct sink *sink)
 {
-    return grid_shape(sink->width, sink->height, sink->frames, LANES * VEC4, WARPS);
+    return grid_shape(sink->width, sink->height, sink->frames, WARP * VEC4, WARPS);
 }
 
 cudaError_t pointwise_copy_async(const struct source *source, const struct sink *sink,

@@ -54,7 +54,7 @@ static __device__ inline void sum_columns(const vec4<uint8_t> *from, const uint3
         w[2] = w[0];
         w[1] = next.x;
         w[0] = next.y;
-        uint32_t even = from[2 * i * LANES].word, odd = from[(2 * i + 1) * LANES].word;
+        uint32_t even = from[2 * i * WARP].word, odd = from[(2 * i + 1) * WARP].word;
         uint32_t left = __byte_perm(even, odd, 0x5140), right = __byte_perm(even, odd, 0x7362);
         for (int o = 0; o < VEC4; o++) {
             sum[o][0] = __dp2a_lo(w[o], left, sum[o][0]);
@@ -74,7 +74,7 @@ static __device__ inline void sum_columns(const vec4<uint16_t> *from, const uint
         for (int o = VEC4 - 1; o > 0; o--)
             w[o] = w[o - 1];
         w[0] = weight[i];
-        vec4<uint16_t> row = from[i * LANES];
+        vec4<uint16_t> row = from[i * WARP];
         for (int o = 0; o < VEC4; o++)
             for (int c = 0; c < VEC4; c++)
                 sum[o][c] += w[o] * (uint32_t)vec4_get(row, c);
@@ -94,7 +94,7 @@ static __device__ inline void set_value(uint32_t *to, uint32_t t)
     *to = t;
 }
 
-// Sums of four rows of four neighbours, added to `sum`, from rows of t LANES apart. The neighbours
+// Sums of four rows of four neighbours, added to `sum`, from rows of t WARP apart. The neighbours
 // that a quad of t, j quads away, counts towards need the taps 4 j - 3 .. 4 j + 3: eight from two
 // quads of weights, of which the second is the first of the next step.
 template <typename Value>
@@ -105,7 +105,7 @@ static __device__ inline void sum_rows(const quad<Value> *t, const quad<Value> *
     for (int j = -words; j <= words; j++) {
         quad<Value> here = weight[j + words + 1];
         for (int o = 0; o < VEC4; o++) {
-            quad<Value> from = t[o * LANES + j];
+            quad<Value> from = t[o * WARP + j];
             for (int p = 0; p < VEC4; p++)
                 for (int e = 0; e < VEC4; e++)
                     sum[o][p] +=
@@ -140,7 +140,7 @@ enum { BYTE_BLOCKS = 5, WORD_BLOCKS = 4 };
 
 // Where the parts of the dynamic shared memory lie.
 template <typename T, typename Value> struct layout {
-    vec4<T> *tile;    // LANES a row
+    vec4<T> *tile;    // WARP a row
     quad<Value> *t;   // four rows for each warp
     quad<Value> *row; // weights
     uint32_t *column; // weights
@@ -156,15 +156,15 @@ static __device__ inline layout<T, Value> layout_of(const struct separable *s, v
 {
     layout<T, Value> at;
     at.tile = (vec4<T> *)memory;
-    at.t = (quad<Value> *)(at.tile + (s->tile.rows + 2 * s->tile.margin) * LANES);
-    at.row = at.t + WARPS * VEC4 * LANES;
+    at.t = (quad<Value> *)(at.tile + (s->tile.rows + 2 * s->tile.margin) * WARP);
+    at.row = at.t + WARPS * VEC4 * WARP;
     at.column = (uint32_t *)(at.row + row_weights(s->tile.words));
     return at;
 }
 
 template <typename T, typename Value> static size_t layout_bytes(const struct separable *s)
 {
-    size_t quads = WARPS * VEC4 * LANES + (size_t)row_weights(s->tile.words);
+    size_t quads = WARPS * VEC4 * WARP + (size_t)row_weights(s->tile.words);
     return tile_bytes<T>(&s->tile) + sizeof(quad<Value>) * quads +
            sizeof(uint32_t) * (size_t)column_weights(s->radius_y);
 }
@@ -172,7 +172,7 @@ template <typename T, typename Value> static size_t layout_bytes(const struct se
 template <typename T, typename Value>
 static __device__ inline void share_weights(const struct separable *s, const layout<T, Value> *at)
 {
-    int thread = threadIdx.y * LANES + threadIdx.x;
+    int thread = threadIdx.y * WARP + threadIdx.x;
     if (thread < column_weights(s->radius_y))
         at->column[thread] = column_weight<T>(s->tap_y, thread);
     int first = s->radius_x - VEC4 * (s->tile.words + 1); // the tap at the first weight
@@ -188,7 +188,7 @@ static __device__ inline void share_weights(const struct separable *s, const lay
 // read, again side by side. Rows of t and sums are in registers four rows at a time, which is what
 // one loaded weight serves.
 template <typename T, typename Value>
-static __global__ void __launch_bounds__(LANES *WARPS, sizeof(T) == 1 ? BYTE_BLOCKS : WORD_BLOCKS)
+static __global__ void __launch_bounds__(WARP *WARPS, sizeof(T) == 1 ? BYTE_BLOCKS : WORD_BLOCKS)
     separable_tile(const __grid_constant__ struct separable s)
 {
     extern __shared__ uint4 memory[];
@@ -201,7 +201,7 @@ static __global__ void __launch_bounds__(LANES *WARPS, sizeof(T) == 1 ? BYTE_BLO
     int lane = threadIdx.x;
     bool has_results = tile_has_results(&s.tile);
     outlet<T> outlet = outlet_of<T>(&s.sink, tile_x(&s.tile));
-    quad<Value> *t = at.t + threadIdx.y * VEC4 * LANES + lane;
+    quad<Value> *t = at.t + threadIdx.y * VEC4 * WARP + lane;
     for (int k = threadIdx.y * VEC4; k < s.tile.rows; k += WARPS * VEC4) {
         int y = tile_y(&s.tile) + k;
         if (y >= s.sink.height)
@@ -210,12 +210,12 @@ static __global__ void __launch_bounds__(LANES *WARPS, sizeof(T) == 1 ? BYTE_BLO
         for (int o = 0; o < VEC4; o++)
             for (int c = 0; c < VEC4; c++)
                 columns[o][c] = 1u << s.column_shift >> 1;
-        sum_columns(&at.tile[k * LANES + lane], at.column, s.radius_y, columns);
+        sum_columns(&at.tile[k * WARP + lane], at.column, s.radius_y, columns);
         for (int o = 0; o < VEC4; o++) {
             quad<Value> row;
             for (int c = 0; c < VEC4; c++)
                 set_value(&row.value[c], columns[o][c] >> s.column_shift);
-            t[o * LANES] = row;
+            t[o * WARP] = row;
         }
         __syncwarp();
         if (has_results) {
@@ -225,7 +225,7 @@ static __global__ void __launch_bounds__(LANES *WARPS, sizeof(T) == 1 ? BYTE_BLO
                     sum[o][p] = (Value)(1u << s.rounding.shift >> 1);
             sum_rows(t, at.row, s.tile.words, sum);
             for (int o = 0; o < VEC4 && y + o < s.sink.height; o++) {
-                vec4<T> center = at.tile[(k + o + s.tile.margin) * LANES + lane];
+                vec4<T> center = at.tile[(k + o + s.tile.margin) * WARP + lane];
                 int value[VEC4];
                 for (int p = 0; p < VEC4; p++)
                     value[p] = finished(&s, sum[o][p], vec4_get(center, p));

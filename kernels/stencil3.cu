@@ -75,10 +75,10 @@ static __device__ inline struct derivative derivative_of(const struct gradient *
 // arithmetic is long. The tile has 74 rows for 72 of results, 120 of its 128 columns are results,
 // and the only other traffic is one vec4 stored for one loaded.
 template <typename T, bool PLAIN>
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     gradient(const __grid_constant__ struct gradient g)
 {
-    __shared__ vec4<T> tile[(WARPS * GRADIENT_ROWS + 2) * LANES];
+    __shared__ vec4<T> tile[(WARPS * GRADIENT_ROWS + 2) * WARP];
     __shared__ uint16_t after[256];
     if (sizeof(T) == 1)
         table_share(after, g.sink.lookup.table);
@@ -86,12 +86,12 @@ static __global__ void __launch_bounds__(LANES *WARPS)
     if (!tile_has_results(&g.tile))
         return;
     int first = threadIdx.y * GRADIENT_ROWS, y = tile_y(&g.tile) + first;
-    const vec4<T> *row = &tile[first * LANES + threadIdx.x];
+    const vec4<T> *row = &tile[first * WARP + threadIdx.x];
     outlet<T> outlet = outlet_of<T>(&g.sink, tile_x(&g.tile));
-    struct derivative above = derivative_of(&g, row), here = derivative_of(&g, row + LANES);
+    struct derivative above = derivative_of(&g, row), here = derivative_of(&g, row + WARP);
 #pragma unroll(PLAIN ? 3 : 1)
     for (int k = 0; k < GRADIENT_ROWS; k++) {
-        struct derivative below = derivative_of(&g, row + (k + 2) * LANES);
+        struct derivative below = derivative_of(&g, row + (k + 2) * WARP);
         int value[VEC4];
         for (int i = 0; i < VEC4; i++) {
             int gx = g.side * (above.difference[i] + below.difference[i]) +
@@ -130,13 +130,13 @@ static __device__ inline int convolved(const struct convolve *c, int sum)
 // sample by sample, a warp's reads falling in different banks, and each weight by all lanes at
 // once; weights of zero cost nothing more than their test.
 template <typename T>
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     convolve(const __grid_constant__ struct convolve c)
 {
-    __shared__ vec4<T> tile[(WARPS * CONVOLVE_ROWS + CONVOLVE_SIDE - 1) * LANES];
+    __shared__ vec4<T> tile[(WARPS * CONVOLVE_ROWS + CONVOLVE_SIDE - 1) * WARP];
     __shared__ int32_t weight[CONVOLVE_SIDE * CONVOLVE_SIDE];
     __shared__ uint16_t after[256];
-    int thread = threadIdx.y * LANES + threadIdx.x;
+    int thread = threadIdx.y * WARP + threadIdx.x;
     if (thread < c.width * c.height)
         weight[thread] = c.weight[thread];
     if (sizeof(T) == 1)
@@ -149,11 +149,11 @@ static __global__ void __launch_bounds__(LANES *WARPS)
         int y = tile_y(&c.tile) + k, sum[VEC4] = {0};
         if (y >= c.sink.height)
             return;
-        const vec4<T> *row = &tile[(k + c.tile.margin - c.origin_y) * LANES + threadIdx.x];
+        const vec4<T> *row = &tile[(k + c.tile.margin - c.origin_y) * WARP + threadIdx.x];
         for (int j = 0; j < c.height; j++)
             for (int i = 0; i < c.width; i++) {
                 int32_t w = weight[j * c.width + i];
-                const T *from = (const T *)&row[j * LANES] + i - c.origin_x;
+                const T *from = (const T *)&row[j * WARP] + i - c.origin_x;
                 if (w)
                     for (int p = 0; p < VEC4; p++)
                         sum[p] += w * from[p];

@@ -26,18 +26,18 @@ static inline struct tile tile_shape(const struct source *source, int radius_x, 
 static inline dim3 tile_grid(const struct tile *tile, int frames)
 {
     return grid_shape(tile->source.width, tile->source.height, frames,
-                      VEC4 * (LANES - 2 * tile->words), tile->rows);
+                      VEC4 * (WARP - 2 * tile->words), tile->rows);
 }
 
 template <typename T> static inline size_t tile_bytes(const struct tile *tile)
 {
-    return sizeof(vec4<T>) * LANES * (size_t)(tile->rows + 2 * tile->margin);
+    return sizeof(vec4<T>) * WARP * (size_t)(tile->rows + 2 * tile->margin);
 }
 
 // The picture column of this lane's vec4, and the row of the block's first result.
 static __device__ inline int tile_x(const struct tile *tile)
 {
-    int results = VEC4 * (LANES - 2 * tile->words);
+    int results = VEC4 * (WARP - 2 * tile->words);
     return blockIdx.x * results + VEC4 * ((int)threadIdx.x - tile->words);
 }
 
@@ -50,7 +50,7 @@ static __device__ inline int tile_y(const struct tile *tile)
 static __device__ inline bool tile_has_results(const struct tile *tile)
 {
     int lane = threadIdx.x;
-    return lane >= tile->words && lane < LANES - tile->words && tile_x(tile) < tile->source.width;
+    return lane >= tile->words && lane < WARP - tile->words && tile_x(tile) < tile->source.width;
 }
 
 // ---- filling ----
@@ -100,7 +100,7 @@ static __device__ inline void tile_fill_fours(vec4<T> *tile, const struct source
             int k = first + j * WARPS;
             vec4<T> made = tile_vec4<PLAIN, T>(from, shared, units[j]);
             if (k < rows)
-                tile[k * LANES + threadIdx.x] = row[k] < 0 ? beyond : made;
+                tile[k * WARP + threadIdx.x] = row[k] < 0 ? beyond : made;
         }
     }
 }
@@ -127,7 +127,7 @@ static __device__ inline void tile_fill_samples(vec4<T> *tile, const struct sour
                 if (y < 0 || column[i] < 0)
                     value[j][i] = from->border_value;
             if (k < rows)
-                vec4_set(&tile[k * LANES + threadIdx.x], value[j]);
+                vec4_set(&tile[k * WARP + threadIdx.x], value[j]);
         }
     }
 }
@@ -141,7 +141,7 @@ static __device__ inline void tile_fill(vec4<T> *tile, const struct tile *shape)
     __shared__ uint16_t shared[256];
     const struct source *from = &shape->source;
     const struct view *view = &from->view;
-    int rows = shape->rows + 2 * shape->margin, thread = threadIdx.y * LANES + threadIdx.x;
+    int rows = shape->rows + 2 * shape->margin, thread = threadIdx.y * WARP + threadIdx.x;
     if (thread < rows)
         row[thread] =
             extended_index(from->border, tile_y(shape) - shape->margin + thread, from->height);

@@ -199,11 +199,11 @@ struct gather {
 
 // A warp lays 64 samples of a row, two neighbours a lane: 1 KiB side by side. What it reads
 // overlaps with other tiles' samples, which the caches hold.
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     gather_samples(const __grid_constant__ struct gather g)
 {
     struct place place = place_of(g.batch.tiles.rows);
-    int column = (blockIdx.x * LANES + threadIdx.x) * 2, number = g.batch.first + place.tile;
+    int column = (blockIdx.x * WARP + threadIdx.x) * 2, number = g.batch.first + place.tile;
     if (column >= g.batch.tiles.columns || place.row >= g.batch.tiles.rows)
         return;
     int left = number % g.batch.tiles.across * g.batch.tiles.width - g.origin_x;
@@ -221,10 +221,10 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 }
 
 // Each thread multiplies one value of every fourth tile or so: the kernel's is read once for these.
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     multiply_spectra(double2 *spectrum, const double2 *kernel, size_t values, int tiles)
 {
-    size_t k = (size_t)blockIdx.x * (LANES * WARPS) + threadIdx.x;
+    size_t k = (size_t)blockIdx.x * (WARP * WARPS) + threadIdx.x;
     if (k >= values)
         return;
     double2 w = __ldg(kernel + k);
@@ -235,10 +235,10 @@ static __global__ void __launch_bounds__(LANES *WARPS)
 }
 
 // The spectrum of the kernel, conjugate and over the number of samples.
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     finish_kernel(double2 *to, const double2 *from, size_t values, double scale)
 {
-    size_t k = (size_t)blockIdx.x * (LANES * WARPS) + threadIdx.x;
+    size_t k = (size_t)blockIdx.x * (WARP * WARPS) + threadIdx.x;
     if (k < values)
         to[k] = make_double2(from[k].x * scale, -from[k].y * scale);
 }
@@ -279,11 +279,11 @@ template <typename Taker> struct scatter {
 // A warp takes 128 sums of a row, four neighbours a lane, each rounded to the whole number that it
 // stands for.
 template <typename Taker>
-static __global__ void __launch_bounds__(LANES *WARPS)
+static __global__ void __launch_bounds__(WARP *WARPS)
     scatter_sums(const __grid_constant__ struct scatter<Taker> s)
 {
     struct place place = place_of(s.batch.tiles.height);
-    int column = (blockIdx.x * LANES + threadIdx.x) * VEC4, number = s.batch.first + place.tile;
+    int column = (blockIdx.x * WARP + threadIdx.x) * VEC4, number = s.batch.first + place.tile;
     int x = number % s.batch.tiles.across * s.batch.tiles.width + column;
     int y = number / s.batch.tiles.across * s.batch.tiles.height + place.row;
     bool within = column < s.batch.tiles.width && place.row < s.batch.tiles.height;
@@ -307,7 +307,7 @@ static unsigned blocks_of(size_t count, size_t each)
 
 static dim3 tiles_grid(int columns, int rows, int each, int tiles)
 {
-    return dim3(blocks_of((size_t)columns, LANES * (size_t)each),
+    return dim3(blocks_of((size_t)columns, WARP * (size_t)each),
                 blocks_of((size_t)rows, WARPS) * (unsigned)tiles);
 }
 
@@ -340,9 +340,9 @@ static cudaError_t correlate_async(struct transform *t, double *memory, int tile
     cudaError_t error = failed_if(library.execute_forward(t->plan[0], memory, (double2 *)memory));
     if (error)
         return error;
-    dim3 grid(blocks_of(values, LANES * WARPS), blocks_of((size_t)tiles, VEC4));
-    multiply_spectra<<<grid, LANES * WARPS, 0, stream>>>((double2 *)memory, t->kernel, values,
-                                                         tiles);
+    dim3 grid(blocks_of(values, WARP * WARPS), blocks_of((size_t)tiles, VEC4));
+    multiply_spectra<<<grid, WARP * WARPS, 0, stream>>>((double2 *)memory, t->kernel, values,
+                                                        tiles);
     error = cudaGetLastError();
     return error ? error
                  : failed_if(library.execute_backward(t->plan[1], (double2 *)memory, memory));
@@ -477,7 +477,7 @@ static cudaError_t transform_kernel(struct transform *t, const double *weights, 
         error = failed_if(library.execute_forward(t->plan[0], scratch, (double2 *)scratch));
     if (error)
         return error;
-    finish_kernel<<<blocks_of(values, LANES * WARPS), LANES * WARPS, 0, stream>>>(
+    finish_kernel<<<blocks_of(values, WARP * WARPS), WARP * WARPS, 0, stream>>>(
         t->kernel, (const double2 *)scratch, values, scale);
     error = cudaGetLastError();
     return error ? error : cudaStreamSynchronize(stream);

@@ -23,12 +23,12 @@ extern "C" {
 }
 
 enum {
-    LANES = 32,
+    WARP = 32,
     VEC4 = 4, // floats of a vector
     WARPS = 8,
-    THREADS = LANES * WARPS,
+    THREADS = WARP * WARPS,
     TILE_COLUMNS = 128, // values of a block
-    TILE_ROWS = LANES,
+    TILE_ROWS = WARP,
     SPLINE_COLUMNS = 128, // W of a block
     SPLINE_ROWS = 32,
     LINE_CELLS = 8, // of a thread
@@ -143,7 +143,7 @@ static inline dim3 tiles_of(int width, int height, int columns, int rows)
 // The sum of all lanes', pairs that are farthest from each other first.
 template <typename Number> static __device__ inline Number warp_sum(Number sum)
 {
-    for (int lanes = LANES / 2; lanes > 0; lanes /= 2)
+    for (int lanes = WARP / 2; lanes > 0; lanes /= 2)
         sum += __shfl_xor_sync(~0u, sum, lanes);
     return sum;
 }

@@ -27,7 +27,7 @@ static __global__ void __launch_bounds__(THREADS, 3)
     float value[ITEMS][STRIP];
 #pragma unroll
     for (int k = 0; k < ITEMS; k++)
-        tile_row(&tile, (threadIdx.x / LANES * ITEMS + k) * STRIP, value[k]);
+        tile_row(&tile, (threadIdx.x / WARP * ITEMS + k) * STRIP, value[k]);
     tile_turn(&tile, value, [&](int row, int column, float4 four) {
         if (at.y + row < level->rows)
             *(float4 *)(plane_row(&w, filter->values, at.y + row) + at.x + column) = four;
@@ -80,11 +80,11 @@ static __device__ inline void block_energy(const struct wavelet *w, unsigned lon
                                            int block, int scale, unsigned long long sum,
                                            unsigned long long *shared)
 {
-    int warps = blockDim.x / LANES;
+    int warps = blockDim.x / WARP;
     sum = warp_sum(sum);
     __syncthreads();
-    if (threadIdx.x % LANES == 0)
-        shared[threadIdx.x / LANES] = sum;
+    if (threadIdx.x % WARP == 0)
+        shared[threadIdx.x / WARP] = sum;
     __syncthreads();
     if (threadIdx.x)
         return;
@@ -103,7 +103,7 @@ static __global__ void __launch_bounds__(THREADS, 2)
     __shared__ unsigned long long partial[WARPS];
     const struct level *level = w.level;
     int first_x = blockIdx.x * TILE_COLUMNS, first_y = blockIdx.y * TILE_ROWS;
-    int y = first_y + threadIdx.x % LANES, own = threadIdx.x / LANES * ITEMS * STRIP;
+    int y = first_y + threadIdx.x % WARP, own = threadIdx.x / WARP * ITEMS * STRIP;
     float shown[ITEMS][STRIP] = {};
     float winner[ITEMS][STRIP] = {}; // numbers of scales
     for (int n = level->first; n < level->first + level->scales; n++) {
@@ -307,7 +307,7 @@ template <enum wavelet_show SHOW, enum wanted WANTED>
 static __global__ void __launch_bounds__(SPLINE_COLUMNS, SPLINE_BLOCKS<SHOW, WANTED>)
     splines(const __grid_constant__ struct wavelet w)
 {
-    __shared__ unsigned long long partial[SPLINE_COLUMNS / LANES];
+    __shared__ unsigned long long partial[SPLINE_COLUMNS / WARP];
     struct column<SHOW, WANTED> column;
     int x = column.x = blockIdx.x * SPLINE_COLUMNS + threadIdx.x;
     int y = column.y = blockIdx.y * SPLINE_ROWS;

@@ -6,7 +6,7 @@ enum {
     OWN_LOG = 2, // the largest whose cells across edges are so, too
 };
 static_assert(1 << RUN_LOG == WAVELET_CHAINED_INSIDE && 1 << OWN_LOG == WAVELET_CHAINED, "as op.h");
-static_assert((int)LANES == (int)WAVELET_SHARES && (int)WARPS == (int)WAVELET_PARTS, "as op.h");
+static_assert((int)WARP == (int)WAVELET_SHARES && (int)WARPS == (int)WAVELET_PARTS, "as op.h");
 
 // ---- samples ----
 
@@ -64,8 +64,8 @@ static __global__ void __launch_bounds__(THREADS) samples(const __grid_constant_
 {
     const struct level *level = w.level;
     int aside = -level->margin & (VEC4 - 1); // what lies before the plane's first cell
-    int x = (blockIdx.x * LANES + threadIdx.x % LANES) * VEC4 - aside;
-    int first = blockIdx.y * VEC4 * WARPS + threadIdx.x / LANES;
+    int x = (blockIdx.x * WARP + threadIdx.x % WARP) * VEC4 - aside;
+    int first = blockIdx.y * VEC4 * WARPS + threadIdx.x / WARP;
     if (x >= level->cells.stride - aside)
         return;
     struct wavelet_cell row[VEC4] = {};
@@ -113,8 +113,8 @@ static __global__ void __launch_bounds__(THREADS, 3) lines(const __grid_constant
     static_assert((int)LINE_CELLS == (int)WARPS, "a warp for each cell");
     struct line line = w.line[blockIdx.y];
     const struct level *level = &w.level[line.level];
-    int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-    int x = (blockIdx.x * LANES + lane) * VEC4;
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int x = (blockIdx.x * WARP + lane) * VEC4;
     bool is_there = x < w.width;
     struct wavelet_cell cell = w.cell[level->cell_y + line.first];
     float4 sum[LINE_CELLS] = {};
@@ -142,7 +142,7 @@ static __global__ void __launch_bounds__(THREADS, 3) lines(const __grid_constant
         return;
     float4 all = {};
     for (int k = 0; k < WARPS; k++)
-        add(&all, part[warp][k * LANES + lane]);
+        add(&all, part[warp][k * WARP + lane]);
     *(float4 *)(plane_row(&w, level->lines, line.first + warp) + x) = all;
 }
 
@@ -152,7 +152,7 @@ static __global__ void __launch_bounds__(THREADS, 3) lines(const __grid_constant
 // bank.
 static __host__ __device__ inline int run_place(int k)
 {
-    return k + k / LANES;
+    return k + k / WARP;
 }
 
 // Neighbouring inner cells, a lane each, of a run of samples that the warp fetches. Behind the last
@@ -160,9 +160,9 @@ static __host__ __device__ inline int run_place(int k)
 static __device__ inline float run_cell(const struct wavelet *w, const struct level *level,
                                         const float *from, struct wavelet_cell first, float *run)
 {
-    int d = 1 << level->decimate, lane = threadIdx.x % LANES, count = up(first.count, VEC4);
+    int d = 1 << level->decimate, lane = threadIdx.x % WARP, count = up(first.count, VEC4);
 #pragma unroll 4
-    for (int k = lane; k < (LANES - 1) * d + count; k += LANES)
+    for (int k = lane; k < (WARP - 1) * d + count; k += WARP)
         run[run_place(k)] = first.first + k < w->width ? __ldg(from + first.first + k) : 0;
     __syncwarp();
     float sum = 0;
@@ -199,14 +199,14 @@ static __device__ inline bool is_inner(const struct level *level, int x)
 static __device__ inline float each_cell(const struct wavelet *w, const struct level *level,
                                          const float *from, int x)
 {
-    int lane = threadIdx.x % LANES;
+    int lane = threadIdx.x % WARP;
     float own = 0;
-    for (int i = 0; i < LANES && x + i < level->cells_x; i++) {
+    for (int i = 0; i < WARP && x + i < level->cells_x; i++) {
         if (level->decimate <= RUN_LOG && is_inner(level, x + i))
             continue;
         struct wavelet_cell cell = w->cell[level->cell_x + x + i];
         float sum = 0;
-        for (int k = lane; k < cell.count; k += LANES)
+        for (int k = lane; k < cell.count; k += WARP)
             sum = __fmaf_rn(__ldg(w->tap + cell.tap + k), __ldg(from + cell.first + k), sum);
         sum = warp_sum(sum);
         own = lane == i ? sum : own;
@@ -220,13 +220,13 @@ static __global__ void __launch_bounds__(THREADS) cells(const __grid_constant__ 
     extern __shared__ float4 memory[];
     struct tile at = w.row[blockIdx.x];
     const struct level *level = &w.level[at.number];
-    int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, y = at.y;
-    int x = at.x + warp * LANES;
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, y = at.y;
+    int x = at.x + warp * WARP;
     if (x >= level->cells.stride)
         return;
     const float *from = plane_row(&w, level->lines, y);
     float *run = (float *)memory + warp * w.run, sum = 0;
-    bool inner = is_inner(level, x) && is_inner(level, x + LANES - 1);
+    bool inner = is_inner(level, x) && is_inner(level, x + WARP - 1);
     if (y < level->cells_y && inner && level->decimate <= RUN_LOG)
         sum = run_cell(&w, level, from, w.cell[level->cell_x + x], run);
     else if (y < level->cells_y && level->decimate <= OWN_LOG)
@@ -247,8 +247,8 @@ int wavelet_cells_run(const struct layout *layout)
     int most = 0;
     for (int k = 1; k < layout->levels; k++) {
         int d = 1 << layout->level[k].decimate;
-        int samples = (LANES - 1) * d + up(2 * WAVELET_REACH * d + 1, VEC4);
-        if (layout->level[k].decimate <= RUN_LOG && layout->level[k].inners >= LANES)
+        int samples = (WARP - 1) * d + up(2 * WAVELET_REACH * d + 1, VEC4);
+        if (layout->level[k].decimate <= RUN_LOG && layout->level[k].inners >= WARP)
             most = up(run_place(samples) + 1, VEC4);
     }
     return most;
@@ -259,12 +259,12 @@ static void make_cells(const struct wavelet *w, const struct layout *layout, cud
 {
     const struct reals *plane = &layout->level[0].cells;
     if (layout->direct)
-        samples<T, WORDS><<<tiles_of(plane->stride, plane->rows, LANES * VEC4, WARPS * VEC4),
+        samples<T, WORDS><<<tiles_of(plane->stride, plane->rows, WARP * VEC4, WARPS * VEC4),
                             THREADS, 0, stream>>>(*w);
     if (!layout->coarse)
         return;
     lines<T, WORDS>
-        <<<tiles_of(layout->width, layout->lines, LANES * VEC4, 1), THREADS, 0, stream>>>(*w);
+        <<<tiles_of(layout->width, layout->lines, WARP * VEC4, 1), THREADS, 0, stream>>>(*w);
     cells<<<(unsigned)layout->rows, THREADS, WARPS *(size_t)w->run * sizeof(float), stream>>>(*w);
 }
 

@@ -19,7 +19,7 @@ static __host__ __device__ inline int taps_of(int radius)
 // A row of sums in shared memory: an odd number of them, so that lanes may read a column.
 static __host__ __device__ inline int sums_stride(int radius)
 {
-    return up(TILE_COLUMNS + taps_of(radius), LANES) + 1;
+    return up(TILE_COLUMNS + taps_of(radius), WARP) + 1;
 }
 
 // Both lines of taps, with a strip of zeros before and behind.
@@ -113,10 +113,10 @@ static __device__ inline void tile_taps(const struct wavelet *w, const struct fi
 static __device__ inline void tile_columns(const float *cells, int stride,
                                            const struct shared_tile *tile)
 {
-    int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-    int groups = (TILE_COLUMNS + tile->taps + LANES - 1) / LANES;
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    int groups = (TILE_COLUMNS + tile->taps + WARP - 1) / WARP;
     for (int item = warp; item < groups * (TILE_ROWS / STRIP); item += WARPS) {
-        int column = item % groups * LANES + lane, row = item / groups * STRIP;
+        int column = item % groups * WARP + lane, row = item / groups * STRIP;
         const float *from = cells + (size_t)row * stride + column;
         float s[STRIP] = {}, b[STRIP] = {};
         filter_strip<float>(
@@ -135,7 +135,7 @@ static __device__ inline void tile_columns(const float *cells, int stride,
 static __device__ inline void tile_row(const struct shared_tile *tile, int column,
                                        float value[STRIP])
 {
-    const float2 *from = tile->sums + threadIdx.x % LANES * tile->stride + column;
+    const float2 *from = tile->sums + threadIdx.x % WARP * tile->stride + column;
     for (int p = 0; p < STRIP; p++)
         value[p] = 0;
     filter_strip<float2>(
@@ -152,7 +152,7 @@ template <typename Keep>
 static __device__ inline void tile_turn(const struct shared_tile *tile,
                                         const float value[ITEMS][STRIP], Keep keep)
 {
-    int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     float *turned = (float *)tile->sums;
     float *own = turned + lane * TURN_STRIDE + warp * ITEMS * STRIP;
     __syncthreads();
