@@ -45,7 +45,7 @@ static struct choice choose(const struct op_separable *op, bool gradient)
     static const int deep[] = {4, 8, 16, 32, 0}, followed[] = {4, 8, 0};
     enum number_form form = form_of(op);
     if (op->decimate_x || op->decimate_y || op->amount || form == FORM_NONE ||
-        (form == FORM_NARROW ? !narrow_holds(op) : is_identity(op)) ||
+        (form == FORM_NARROW ? !separable_mma_f16_holds(op) : is_identity(op)) ||
         (gradient && form == FORM_WIDE))
         return {};
     const int *reach = gradient              ? followed
@@ -94,8 +94,8 @@ size_t fused_fragments(const struct op *op, const struct op *next, uint32_t *to)
     struct choice choice = choose(f, next);
     if (!choice.reach)
         return 0;
-    size_t used =
-        choice.deep ? deep_fragments(f, choice, next, to) : narrow_fragments(f, choice, next, to);
+    size_t used = choice.deep ? deep_fragments(f, choice, next, to)
+                              : separable_mma_f16_fragments(f, choice, next, to);
     return next ? used + gradient_fragments(&next->gradient, to ? to + used : NULL) : used;
 }
 
@@ -144,5 +144,5 @@ cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream)
     f.down_shift = op->bits - op->fraction;
     f.along_shift = op->bits + op->fraction;
     return choice.deep ? deep_async(&f, choice, gradient, stream)
-                       : narrow_async(&f, choice, gradient, stream);
+                       : separable_mma_f16_async(&f, choice, gradient, stream);
 }

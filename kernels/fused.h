@@ -1,6 +1,6 @@
 // The kernels behind fused_async().
 //
-//   fused_narrow    8-bit samples, taps that halves hold, and a gradient behind them
+//   separable_mma_f16    8-bit samples, taps that halves hold, and a gradient behind them
 //   fused_deep      samples or taps of two bytes, and a gradient behind them
 //   fused_gradient  a gradient of 8-bit samples alone
 #pragma once
@@ -26,7 +26,7 @@ struct fused {
     const uint32_t *fragments;
     int reach;                     // columns and rows that the operations really need
     int down_shift, along_shift;   // of sums, to t and to results
-    float down_scale, along_scale; // fused_narrow: the same as factors
+    float down_scale, along_scale; // separable_mma_f16: the same as factors
     struct small_gradient gradient;
     int tiles_x, tiles;
     enum finish finish; // of the gradient
@@ -42,16 +42,16 @@ struct choice {
 extern "C" {
 
 // As fused_fragments(), for a choice.
-size_t narrow_fragments(const struct op_separable *op, struct choice choice, bool gradient,
-                        uint32_t *to);
+size_t separable_mma_f16_fragments(const struct op_separable *op, struct choice choice,
+                                   bool gradient, uint32_t *to);
 size_t deep_fragments(const struct op_separable *op, struct choice choice, bool gradient,
                       uint32_t *to);
 
 // Whether the taps are halves.
-bool narrow_holds(const struct op_separable *op);
+bool separable_mma_f16_holds(const struct op_separable *op);
 
-cudaError_t narrow_async(const struct fused *f, struct choice choice, bool gradient,
-                         cudaStream_t stream);
+cudaError_t separable_mma_f16_async(const struct fused *f, struct choice choice, bool gradient,
+                                    cudaStream_t stream);
 cudaError_t deep_async(const struct fused *f, struct choice choice, bool gradient,
                        cudaStream_t stream);
 cudaError_t small_gradient_async(const struct fused *f, cudaStream_t stream);

@@ -237,7 +237,7 @@ static __device__ inline void store_if_full(const struct fused *f, const uint8_t
         store_stage<S, MIXED, false>(f, stage, at);
 }
 
-// As that of fused_narrow. FULL: samples of 16 bits.
+// As that of separable_mma_f16. FULL: samples of 16 bits.
 template <typename S, bool FULL>
 static __device__ inline void filter(const struct fused *f, const deep_bands<S> *b,
                                      const uint8_t *samples, uint8_t *stage, struct corner results)
@@ -325,7 +325,7 @@ static __device__ inline void lengths_of(const struct deep_finisher *finisher,
                             finished<THRESHOLD>(finisher, gx[2 * k + 1], gy[2 * k + 1]));
 }
 
-// As that of fused_narrow.
+// As that of separable_mma_f16.
 template <typename S, bool FULL, bool THRESHOLD, bool SIDES>
 static __device__ inline void filter_gradient(const struct fused *f, const deep_bands<S> *b,
                                               const uint8_t *samples, uint8_t *stage,

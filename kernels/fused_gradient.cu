@@ -1,4 +1,5 @@
-// A gradient of 8-bit samples alone, in packed halves: see fused_narrow.cu for why that is exact.
+// A gradient of 8-bit samples alone, in packed halves: see separable_mma_f16.cu for why that is
+// exact.
 #include "kernels/fused_gradient.cuh"
 
 enum { HALF_BAND = BAND / 2, OWN = 8 }; // rows and columns of a thread

@@ -14,9 +14,9 @@
 
 // ---- the filter ----
 
-// Bands as narrow_fragments() wrote them: the left factor of each product down the columns; the
-// right factors of the products along the rows.
-template <typename S> struct narrow_bands {
+// Bands as separable_mma_f16_fragments() wrote them: the left factor of each product down the
+// columns; the right factors of the products along the rows.
+template <typename S> struct f16_bands {
     static constexpr int steps = (S::matrices + 1) / 2;
     uint32_t down[steps][4];
     uint32_t along[2][S::most][2];
@@ -35,9 +35,9 @@ static __device__ inline void load_start(float to[4], const uint32_t *from)
     to[3] = four.w;
 }
 
-template <typename S> static __device__ inline narrow_bands<S> load_bands(const struct fused *f)
+template <typename S> static __device__ inline f16_bands<S> load_bands(const struct fused *f)
 {
-    narrow_bands<S> b;
+    f16_bands<S> b;
     const uint32_t *from = f->fragments;
     for (int k = 0; k < b.steps; k++) {
         uint4 four = __ldg((const uint4 *)from + threadIdx.x);
@@ -62,14 +62,14 @@ template <typename S> static __device__ inline narrow_bands<S> load_bands(const 
 }
 
 // t of 16 rows and one group, as a left factor: first its even columns, then its odd ones.
-struct narrow_group {
+struct f16_group {
     uint32_t factor[4];
 };
 
 // `at` is this lane's row of the band at the group's first column.
 template <typename S>
-static __device__ inline struct narrow_group filter_down(const struct fused *f,
-                                                         const narrow_bands<S> *b, uint32_t at)
+static __device__ inline struct f16_group filter_down(const struct fused *f, const f16_bands<S> *b,
+                                                      uint32_t at)
 {
     uint32_t samples[S::matrices + 1]; // of two rows and two columns each
     float sum[2][4];
@@ -85,7 +85,7 @@ static __device__ inline struct narrow_group filter_down(const struct fused *f,
             multiply(last, sum[half], b->down[s], rows, s ? sum[half] : b->down_start);
         }
     }
-    struct narrow_group t;
+    struct f16_group t;
     for (int k = 0; k < 4; k++)
         t.factor[k] = word_of(whole(sum[k / 2][k % 2 * 2], f->down_scale),
                               whole(sum[k / 2][k % 2 * 2 + 1], f->down_scale));
@@ -100,9 +100,9 @@ struct halves_of_sixteen {
 
 template <typename S>
 static __device__ inline struct halves_of_sixteen filter_along(const struct fused *f,
-                                                               const narrow_bands<S> *b,
-                                                               const struct narrow_group *left,
-                                                               const struct narrow_group *right)
+                                                               const f16_bands<S> *b,
+                                                               const struct f16_group *left,
+                                                               const struct f16_group *right)
 {
     float sum[2][4];
 #pragma unroll
@@ -125,11 +125,11 @@ static __device__ inline struct halves_of_sixteen filter_along(const struct fuse
 // A warp filters its band of 16 rows from left to right, a group at a time: down the columns from
 // shared memory, then along the rows from the last few of these, which it keeps.
 template <typename S>
-static __device__ inline void filter(const struct fused *f, const narrow_bands<S> *b,
+static __device__ inline void filter(const struct fused *f, const f16_bands<S> *b,
                                      const uint8_t *samples, uint8_t *stage, struct corner results)
 {
     uint32_t at = band_at<S>(samples);
-    struct narrow_group t[S::ahead + 1];
+    struct f16_group t[S::ahead + 1];
 #pragma unroll
     for (int i = 0; i < S::ahead; i++)
         t[i] = filter_down<S>(f, b, at + i * GROUP);
@@ -155,11 +155,11 @@ static __device__ inline void filter(const struct fused *f, const narrow_bands<S
 
 // Of 16 columns of a band, the left half first: weighted sums of three rows, differences of two
 // rows apart.
-struct narrow_slopes {
+struct f16_slopes {
     uint32_t smooth[4], slope[4];
 };
 
-static __device__ inline void make_slopes(struct narrow_slopes *to, int half,
+static __device__ inline void make_slopes(struct f16_slopes *to, int half,
                                           const struct slope_down *down, const uint32_t filtered[4])
 {
     const uint32_t columns[2] = {turned(word_of(filtered[0], filtered[1])),
@@ -172,7 +172,7 @@ static __device__ inline void make_slopes(struct narrow_slopes *to, int half,
 template <bool THRESHOLD>
 static __device__ inline void lengths_of(const struct finisher *finisher,
                                          const struct slope_along *along,
-                                         const struct narrow_slopes *slopes, uint32_t length[2])
+                                         const struct f16_slopes *slopes, uint32_t length[2])
 {
     uint32_t gx[2], gy[2];
     multiply_halves(gx, slopes->smooth, along->slope);
@@ -186,7 +186,7 @@ static __device__ inline void lengths_of(const struct finisher *finisher,
 // the tile; each new one takes the place of the last but one among the slopes, and so a left half
 // comes behind its right neighbour every other time.
 template <typename S, bool THRESHOLD, bool SIDES>
-static __device__ inline void filter_gradient(const struct fused *f, const narrow_bands<S> *b,
+static __device__ inline void filter_gradient(const struct fused *f, const f16_bands<S> *b,
                                               const uint8_t *samples, uint8_t *stage,
                                               struct corner results)
 {
@@ -194,8 +194,8 @@ static __device__ inline void filter_gradient(const struct fused *f, const narro
     struct slope_along first = slope_along_of(b->gradient), second = other_way(&first);
     struct finisher finisher = finisher_of(f);
     uint32_t at = band_at<S>(samples);
-    struct narrow_group t[S::ahead + 1];
-    struct narrow_slopes slopes;
+    struct f16_group t[S::ahead + 1];
+    struct f16_slopes slopes;
 #pragma unroll
     for (int i = 0; i < S::ahead; i++)
         t[i] = filter_down<S>(f, b, at + i * GROUP);
@@ -232,10 +232,10 @@ static __device__ inline void filter_gradient(const struct fused *f, const narro
 
 template <typename S>
 static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
-    narrow(const __grid_constant__ struct fused f)
+    separable_mma_f16(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
-    narrow_bands<S> b = load_bands<S>(&f);
+    f16_bands<S> b = load_bands<S>(&f);
     make_tiles<S>(&f, (uint8_t *)memory,
                   [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
                       filter<S>(&f, &b, samples, stage, results);
@@ -244,10 +244,10 @@ static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 
 template <typename S, bool THRESHOLD>
 static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
-    narrow_gradient(const __grid_constant__ struct fused f)
+    separable_mma_f16_gradient(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
-    narrow_bands<S> b = load_bands<S>(&f);
+    f16_bands<S> b = load_bands<S>(&f);
     make_tiles<S>(&f, (uint8_t *)memory,
                   [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
                       if (has_sides(&f, results.x))
@@ -274,7 +274,7 @@ static int half_of(int value)
     return back == value ? ((exponent + 15) << 10) + (mantissa & 0x3ff) : -1;
 }
 
-bool narrow_holds(const struct op_separable *op)
+bool separable_mma_f16_holds(const struct op_separable *op)
 {
     for (int k = 0; k <= op->radius_x; k++)
         if (half_of(op->tap_x[k]) < 0)
@@ -298,8 +298,8 @@ static uint32_t tap_pair(const int32_t *tap, int radius, int distance, int step)
 // Lane l holds, of a block of the left factor, columns 2 (l % 4) and the next of row l / 4; of the
 // right factor, rows 2 (l % 4) and the next of column l / 4. Rows of the right factor are first a
 // group's even columns, then its odd ones.
-size_t narrow_fragments(const struct op_separable *op, struct choice choice, bool gradient,
-                        uint32_t *to)
+size_t separable_mma_f16_fragments(const struct op_separable *op, struct choice choice,
+                                   bool gradient, uint32_t *to)
 {
     int steps = ((BAND + 2 * choice.reach) / 8 + 1) / 2;
     size_t used = 0;
@@ -334,15 +334,15 @@ size_t narrow_fragments(const struct op_separable *op, struct choice choice, boo
 template <typename S> static cudaError_t launch(const struct fused *f, cudaStream_t stream)
 {
     if constexpr (!S::GRADIENT)
-        return launch_tiles<S>(narrow<S>, f, stream);
+        return launch_tiles<S>(separable_mma_f16<S>, f, stream);
     else if (f->finish == FINISH_THRESHOLD)
-        return launch_tiles<S>(narrow_gradient<S, true>, f, stream);
+        return launch_tiles<S>(separable_mma_f16_gradient<S, true>, f, stream);
     else
-        return launch_tiles<S>(narrow_gradient<S, false>, f, stream);
+        return launch_tiles<S>(separable_mma_f16_gradient<S, false>, f, stream);
 }
 
-cudaError_t narrow_async(const struct fused *f, struct choice choice, bool gradient,
-                         cudaStream_t stream)
+cudaError_t separable_mma_f16_async(const struct fused *f, struct choice choice, bool gradient,
+                                    cudaStream_t stream)
 {
     struct fused scaled = *f;
     // Sums are in units of 2^-24.
