@@ -94,8 +94,8 @@ size_t fused_fragments(const struct op *op, const struct op *next, uint32_t *to)
     struct choice choice = choose(f, next);
     if (!choice.reach)
         return 0;
-    size_t used = choice.deep ? deep_fragments(f, choice, next, to)
-                              : separable_mma_f16_fragments(f, choice, next, to);
+    size_t used = choice.u8 ? separable_mma_u8_fragments(f, choice, next, to)
+                            : separable_mma_f16_fragments(f, choice, next, to);
     return next ? used + gradient_fragments(&next->gradient, to ? to + used : NULL) : used;
 }
 
@@ -143,6 +143,6 @@ cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream)
     f.reach += radius_of(op);
     f.down_shift = op->bits - op->fraction;
     f.along_shift = op->bits + op->fraction;
-    return choice.deep ? deep_async(&f, choice, gradient, stream)
-                       : separable_mma_f16_async(&f, choice, gradient, stream);
+    return choice.u8 ? separable_mma_u8_async(&f, choice, gradient, stream)
+                     : separable_mma_f16_async(&f, choice, gradient, stream);
 }

@@ -1,8 +1,8 @@
 // The kernels behind fused_async().
 //
-//   separable_mma_f16    8-bit samples, taps that halves hold, and a gradient behind them
-//   fused_deep      samples or taps of two bytes, and a gradient behind them
-//   fused_gradient  a gradient of 8-bit samples alone
+//   separable_mma_f16  8-bit samples, taps that halves hold, and a gradient behind them
+//   separable_mma_u8   samples or taps of two bytes, and a gradient behind them
+//   fused_gradient     a gradient of 8-bit samples alone
 #pragma once
 
 #include "kernels/job.h"
@@ -33,10 +33,10 @@ struct fused {
 };
 
 // What there are kernels for: how far they reach, 0 for no such; how many columns to the left of a
-// tile they begin; whether they are those of fused_deep.
+// tile they begin; whether they are those of separable_mma_u8.
 struct choice {
     int reach, left, bytes; // of a sample
-    bool deep;
+    bool u8;
 };
 
 extern "C" {
@@ -44,15 +44,15 @@ extern "C" {
 // As fused_fragments(), for a choice.
 size_t separable_mma_f16_fragments(const struct op_separable *op, struct choice choice,
                                    bool gradient, uint32_t *to);
-size_t deep_fragments(const struct op_separable *op, struct choice choice, bool gradient,
-                      uint32_t *to);
+size_t separable_mma_u8_fragments(const struct op_separable *op, struct choice choice,
+                                  bool gradient, uint32_t *to);
 
 // Whether the taps are halves.
 bool separable_mma_f16_holds(const struct op_separable *op);
 
 cudaError_t separable_mma_f16_async(const struct fused *f, struct choice choice, bool gradient,
                                     cudaStream_t stream);
-cudaError_t deep_async(const struct fused *f, struct choice choice, bool gradient,
-                       cudaStream_t stream);
+cudaError_t separable_mma_u8_async(const struct fused *f, struct choice choice, bool gradient,
+                                   cudaStream_t stream);
 cudaError_t small_gradient_async(const struct fused *f, cudaStream_t stream);
 }

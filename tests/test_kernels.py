@@ -25,7 +25,7 @@ ROOM = 1.03
 
 # Results that a thread makes in one go: a warp of the tensor cores' kernels 16 rows of 128 columns,
 # 14 where a gradient follows; pointwise ones 16 bytes of four rows, or four neighbours.
-SAMPLES = {r"(separable_mma_f16|deep)<": 64, r"(separable_mma_f16|deep)_gradient<": 56, r"copy_bytes": 64,
+SAMPLES = {r"separable_mma_\w+_gradient<": 56, r"separable_mma_\w+<": 64, r"copy_bytes": 64,
            r"copy_any|mix_any|fill": 4}
 
 NVCC = shutil.which("nvcc") or next(

@@ -60,10 +60,10 @@ static __device__ inline uint32_t bytes_of(uint32_t first, uint32_t second, int 
     return __byte_perm(first, second, part ? 0x7531 : 0x6420);
 }
 
-// Bands as deep_fragments() wrote them, low and high bytes of taps: the left factor of each product
-// down the columns, sixteen rows of samples at a time; the right factors along the rows, a group at
-// a time.
-template <typename S> struct deep_bands {
+// Bands as separable_mma_u8_fragments() wrote them, low and high bytes of taps: the left factor of
+// each product down the columns, sixteen rows of samples at a time; the right factors along the
+// rows, a group at a time.
+template <typename S> struct u8_bands {
     static constexpr int pairs = (S::matrices + 1) / 2;
     uint32_t down[2][2 * pairs];
     uint32_t along[2][2][S::most];
@@ -71,9 +71,9 @@ template <typename S> struct deep_bands {
     const uint32_t *gradient; // factors for a gradient inside the picture
 };
 
-template <typename S> static __device__ inline deep_bands<S> load_bands(const struct fused *f)
+template <typename S> static __device__ inline u8_bands<S> load_bands(const struct fused *f)
 {
-    deep_bands<S> b;
+    u8_bands<S> b;
     const uint32_t *from = f->fragments + threadIdx.x;
     for (int part = 0; part < 2; part++)
         for (int k = 0; k < 2 * b.pairs; k++, from += WARP)
@@ -97,14 +97,14 @@ template <typename S> static __device__ inline deep_bands<S> load_bands(const st
 
 // t of 16 rows and one group, as left factors: low bytes and high ones, of rows l / 4 and l / 4
 // + 8.
-struct deep_group {
+struct u8_group {
     uint32_t part[2][2];
 };
 
 // Sums of both halves of a group, from `s` times two pairs of matrices. Products that need each
 // other's results are far apart.
 template <typename S>
-static __device__ inline void sum_down(const deep_bands<S> *b, int s,
+static __device__ inline void sum_down(const u8_bands<S> *b, int s,
                                        const uint32_t samples[S::BYTES][S::matrices + 1],
                                        struct parts sum[2])
 {
@@ -130,8 +130,8 @@ static __device__ inline void sum_down(const deep_bands<S> *b, int s,
 
 // `at` is this lane's row of the band at the group's first column.
 template <typename S, bool FULL>
-static __device__ inline struct deep_group filter_down(const struct fused *f,
-                                                       const deep_bands<S> *b, uint32_t at)
+static __device__ inline struct u8_group filter_down(const struct fused *f, const u8_bands<S> *b,
+                                                     uint32_t at)
 {
     uint32_t samples[S::BYTES][S::matrices + 1]; // of two rows: two columns each, or one
     struct parts sum[2] = {};
@@ -154,7 +154,7 @@ static __device__ inline struct deep_group filter_down(const struct fused *f,
                                                      total(&sum[half], 2 * k + 1), 0x6521)
                                        : __byte_perm(total(&sum[half], 2 * k) << shift,
                                                      total(&sum[half], 2 * k + 1) << shift, 0x7632);
-    struct deep_group made;
+    struct u8_group made;
     for (int part = 0; part < 2; part++)
         for (int k = 0; k < 2; k++)
             made.part[part][k] = bytes_of(t[0][k], t[1][k], part);
@@ -168,10 +168,9 @@ struct halves_of_sixteen {
 };
 
 template <typename S, bool FULL>
-static __device__ inline halves_of_sixteen filter_along(const struct fused *f,
-                                                        const deep_bands<S> *b,
-                                                        const struct deep_group *left,
-                                                        const struct deep_group *right)
+static __device__ inline halves_of_sixteen filter_along(const struct fused *f, const u8_bands<S> *b,
+                                                        const struct u8_group *left,
+                                                        const struct u8_group *right)
 {
     const int nothing[4] = {0};
     struct parts sum[2];
@@ -239,12 +238,12 @@ static __device__ inline void store_if_full(const struct fused *f, const uint8_t
 
 // As that of separable_mma_f16. FULL: samples of 16 bits.
 template <typename S, bool FULL>
-static __device__ inline void filter(const struct fused *f, const deep_bands<S> *b,
+static __device__ inline void filter(const struct fused *f, const u8_bands<S> *b,
                                      const uint8_t *samples, uint8_t *stage, struct corner results)
 {
     constexpr int step = GROUP * S::BYTES;
     uint32_t at = band_at<S>(samples);
-    struct deep_group t[S::ahead + 1];
+    struct u8_group t[S::ahead + 1];
 #pragma unroll
     for (int i = 0; i < S::ahead; i++)
         t[i] = filter_down<S, FULL>(f, b, at + i * step);
@@ -263,11 +262,11 @@ static __device__ inline void filter(const struct fused *f, const deep_bands<S> 
 
 // Of 16 columns of a band, of their low and their high bytes: weighted sums of three rows,
 // differences of two rows apart. The high ones count 256 times as much.
-struct deep_slopes {
+struct u8_slopes {
     uint32_t smooth[2][4], slope[2][4];
 };
 
-static __device__ inline void make_slopes(struct deep_slopes *to, int half,
+static __device__ inline void make_slopes(struct u8_slopes *to, int half,
                                           const struct slope_down down[2],
                                           const uint32_t filtered[2])
 {
@@ -281,12 +280,12 @@ static __device__ inline void make_slopes(struct deep_slopes *to, int half,
 }
 
 // In units of 2^-24, as the lengths are.
-struct deep_finisher {
+struct u8_finisher {
     float limit, low, high, below, above;
     float base; // in the low bits of 2^23 + it
 };
 
-static __device__ inline struct deep_finisher deep_finisher_of(const struct fused *f)
+static __device__ inline struct u8_finisher u8_finisher_of(const struct fused *f)
 {
     const struct lookup *lookup = &f->sink.lookup;
     const float unit = 1 / 16777216.0f;
@@ -296,7 +295,7 @@ static __device__ inline struct deep_finisher deep_finisher_of(const struct fuse
 
 // A length in the low 16 bits.
 template <bool THRESHOLD>
-static __device__ inline uint32_t finished(const struct deep_finisher *f, float gx, float gy)
+static __device__ inline uint32_t finished(const struct u8_finisher *f, float gx, float gy)
 {
     float length = fabsf(gx) + fabsf(gy);
     if (THRESHOLD) {
@@ -310,9 +309,9 @@ static __device__ inline uint32_t finished(const struct deep_finisher *f, float 
 
 // The lengths of eight columns, four behind the first of the slopes.
 template <bool THRESHOLD>
-static __device__ inline void lengths_of(const struct deep_finisher *finisher,
+static __device__ inline void lengths_of(const struct u8_finisher *finisher,
                                          const struct slope_along *along,
-                                         const struct deep_slopes *slopes, uint32_t length[2])
+                                         const struct u8_slopes *slopes, uint32_t length[2])
 {
     const float nothing[4] = {0};
     float gx[4], gy[4];
@@ -327,7 +326,7 @@ static __device__ inline void lengths_of(const struct deep_finisher *finisher,
 
 // As that of separable_mma_f16.
 template <typename S, bool FULL, bool THRESHOLD, bool SIDES>
-static __device__ inline void filter_gradient(const struct fused *f, const deep_bands<S> *b,
+static __device__ inline void filter_gradient(const struct fused *f, const u8_bands<S> *b,
                                               const uint8_t *samples, uint8_t *stage,
                                               struct corner results)
 {
@@ -339,10 +338,10 @@ static __device__ inline void filter_gradient(const struct fused *f, const deep_
         down[1].slope[k] = bits_of(__hmul2(halves(down[0].slope[k]), much));
     }
     struct slope_along first = slope_along_of(b->gradient), second = other_way(&first);
-    struct deep_finisher finisher = deep_finisher_of(f);
+    struct u8_finisher finisher = u8_finisher_of(f);
     uint32_t at = band_at<S>(samples);
-    struct deep_group t[S::ahead + 1];
-    struct deep_slopes slopes;
+    struct u8_group t[S::ahead + 1];
+    struct u8_slopes slopes;
 #pragma unroll
     for (int i = 0; i < S::ahead; i++)
         t[i] = filter_down<S, FULL>(f, b, at + i * step);
@@ -374,10 +373,10 @@ static __device__ inline void filter_gradient(const struct fused *f, const deep_
 
 template <typename S, bool FULL>
 static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
-    deep(const __grid_constant__ struct fused f)
+    separable_mma_u8(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
-    deep_bands<S> b = load_bands<S>(&f);
+    u8_bands<S> b = load_bands<S>(&f);
     make_tiles<S>(&f, (uint8_t *)memory,
                   [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
                       filter<S, FULL>(&f, &b, samples, stage, results);
@@ -386,10 +385,10 @@ static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
 
 template <typename S, bool FULL, bool THRESHOLD>
 static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
-    deep_gradient(const __grid_constant__ struct fused f)
+    separable_mma_u8_gradient(const __grid_constant__ struct fused f)
 {
     extern __shared__ uint4 memory[];
-    deep_bands<S> b = load_bands<S>(&f);
+    u8_bands<S> b = load_bands<S>(&f);
     make_tiles<S>(
         &f, (uint8_t *)memory, [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
             if (has_sides(&f, results.x))
@@ -412,8 +411,8 @@ static uint32_t tap_byte(const int32_t *tap, int radius, int distance, int part,
 // Lane l holds, of a block of 16 columns of the left factor, numbers 4 (l % 4) .. + 3 of row l / 4;
 // of the right factor, the same of column l / 4. Sixteen rows of samples come as 2 q, 2 q + 1 of
 // the first eight and of the second; columns of a group come as load_band() finds them.
-size_t deep_fragments(const struct op_separable *op, struct choice choice, bool gradient,
-                      uint32_t *to)
+size_t separable_mma_u8_fragments(const struct op_separable *op, struct choice choice,
+                                  bool gradient, uint32_t *to)
 {
     int pairs = ((BAND + 2 * choice.reach) / 8 + 1) / 2;
     size_t used = 0;
@@ -452,11 +451,11 @@ template <typename S, bool FULL>
 static cudaError_t launch_any(const struct fused *f, cudaStream_t stream)
 {
     if constexpr (!S::GRADIENT)
-        return launch_tiles<S>(deep<S, FULL>, f, stream);
+        return launch_tiles<S>(separable_mma_u8<S, FULL>, f, stream);
     else if (f->finish == FINISH_THRESHOLD)
-        return launch_tiles<S>(deep_gradient<S, FULL, true>, f, stream);
+        return launch_tiles<S>(separable_mma_u8_gradient<S, FULL, true>, f, stream);
     else
-        return launch_tiles<S>(deep_gradient<S, FULL, false>, f, stream);
+        return launch_tiles<S>(separable_mma_u8_gradient<S, FULL, false>, f, stream);
 }
 
 template <typename S> static cudaError_t launch(const struct fused *f, cudaStream_t stream)
@@ -481,8 +480,8 @@ static cudaError_t launch_bytes(const struct fused *f, int reach, cudaStream_t s
     }
 }
 
-cudaError_t deep_async(const struct fused *f, struct choice choice, bool gradient,
-                       cudaStream_t stream)
+cudaError_t separable_mma_u8_async(const struct fused *f, struct choice choice, bool gradient,
+                                   cudaStream_t stream)
 {
     if (choice.bytes == 1)
         return launch_bytes(f, choice.reach, stream);
