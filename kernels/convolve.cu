@@ -1,4 +1,4 @@
-// Convolutions that are too large for kernels/stencil3.cu, or given as lines: any size, exact.
+// Convolutions that are too large for kernels/convolve_tile.cu, or given as lines: any size, exact.
 //
 //   lines    sums down the columns into scratch memory, 32 or 64 bits, then along the rows in
 //            single precision, 32 or 64 bits: whatever holds op_convolve_max()

@@ -3,8 +3,8 @@
 //   pointwise   one sample from one place: gathers, tables, mixes, constants
 //   fused       OP_SEPARABLE on tensor cores, OP_GRADIENT of 8 bits in packed halves, or both at
 //   once separable   OP_SEPARABLE: tiles for a small radius, else the forms of kernels/separable.h
-//   stencil3    OP_GRADIENT, and OP_CONVOLVE up to 15 x 15 in 32 bits
-//   convolve    OP_CONVOLVE as lines, or larger
+//   gradient    OP_GRADIENT
+//   convolve    OP_CONVOLVE: a tile up to 15 x 15 in 32 bits, else as lines, or any
 //   transform   OP_CONVOLVE by Fourier transforms (kernels/transform.h)
 //   box         OP_BOX by running sums
 //   whole       operations on the whole picture, each in a file of its own
@@ -130,7 +130,7 @@ enum { TAP_MARGIN = 8 };
 
 enum { CONVOLVE_SIDE = 15 };
 
-// Whether kernels/stencil3.cu makes this of samples of `depth` bits.
+// Whether kernels/convolve_tile.cu makes this of samples of `depth` bits.
 static inline bool convolve_fits_tile(const struct op_convolve *op, int depth)
 {
     return !op->rank && op->width <= CONVOLVE_SIDE && op->height <= CONVOLVE_SIDE &&
