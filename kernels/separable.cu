@@ -301,12 +301,12 @@ static cudaError_t axes_async(const struct stencil *stencil, cudaStream_t stream
 
 // ---- selection: which form makes a filter ----
 
-enum form { FORM_TILES, FORM_AXES, FORM_COARSE };
+enum form { FORM_TILES, FORM_AXES, FORM_DECIMATED };
 
 static enum form separable_form(const struct op_separable *op)
 {
     if (op->decimate_x || op->decimate_y)
-        return FORM_COARSE;
+        return FORM_DECIMATED;
     bool small = op->radius_x <= TILE_RADIUS && op->radius_y <= TILE_RADIUS;
     return small && !axis_is_exact(op) ? FORM_TILES : FORM_AXES;
 }
@@ -319,7 +319,7 @@ size_t separable_scratch(const struct op *op, int width, int height)
     case FORM_AXES:
         return scratch_bytes(width, height, 2);
     default:
-        return coarse_scratch(op, width, height);
+        return separable_decimated_scratch(op, width, height);
     }
 }
 
@@ -331,6 +331,6 @@ cudaError_t separable_async(const struct stencil *stencil, cudaStream_t stream)
     case FORM_AXES:
         return axes_async(stencil, stream);
     default:
-        return coarse_async(stencil, stream);
+        return separable_decimated_async(stencil, stream);
     }
 }

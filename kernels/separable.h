@@ -1,7 +1,7 @@
 // The forms of OP_SEPARABLE that go through memory between their parts.
 //
-//   axis     one axis at a time, any radius, sums of 32 or 64 bits
-//   coarse   the decimated form: tents down, axes on the grid, interpolation up
+//   axis                 one axis at a time, any radius, sums of 32 or 64 bits
+//   separable_decimated  on a coarser grid: tents down, axes on the grid, interpolation up
 #pragma once
 
 #include "kernels/job.h"
@@ -64,6 +64,6 @@ extern "C" {
 cudaError_t axis_columns_async(const struct axis *axis, cudaStream_t stream);
 cudaError_t axis_rows_async(const struct axis *axis, cudaStream_t stream);
 
-size_t coarse_scratch(const struct op *op, int width, int height);
-cudaError_t coarse_async(const struct stencil *stencil, cudaStream_t stream);
+size_t separable_decimated_scratch(const struct op *op, int width, int height);
+cudaError_t separable_decimated_async(const struct stencil *stencil, cudaStream_t stream);
 }

@@ -116,7 +116,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
 // ---- launchers ----
 
 // The planes between the parts, in scratch memory.
-struct coarse_layout {
+struct decimated_layout {
     uint32_t *sums;     // of columns under the tents of each grid row, as wide as the picture
     struct sink grid;   // c of OP_SEPARABLE
     struct sink middle; // t
@@ -138,14 +138,14 @@ static int samples_on_grid(int length, int decimate)
     return (length - 1 + d - 1) / d + 1;
 }
 
-static struct coarse_layout coarse_layout_of(const struct stencil *stencil)
+static struct decimated_layout decimated_layout_of(const struct stencil *stencil)
 {
     const struct op_separable *op = &stencil->op->separable;
     int width = stencil->source.width, height = stencil->source.height;
     int columns = samples_on_grid(width, op->decimate_x);
     int rows = samples_on_grid(height, op->decimate_y);
     int all_columns = columns + 2 * op->radius_x, all_rows = rows + 2 * op->radius_y;
-    struct coarse_layout layout = {.sums = (uint32_t *)stencil->scratch};
+    struct decimated_layout layout = {.sums = (uint32_t *)stencil->scratch};
     layout.bytes = scratch_bytes(width, all_rows, sizeof(uint32_t));
     layout.grid = take_plane(stencil, &layout.bytes, all_columns, all_rows);
     layout.middle = take_plane(stencil, &layout.bytes, all_columns, rows);
@@ -153,7 +153,7 @@ static struct coarse_layout coarse_layout_of(const struct stencil *stencil)
     return layout;
 }
 
-static cudaError_t tents_async(const struct stencil *stencil, const struct coarse_layout *layout,
+static cudaError_t tents_async(const struct stencil *stencil, const struct decimated_layout *layout,
                                cudaStream_t stream)
 {
     const struct op_separable *op = &stencil->op->separable;
@@ -180,7 +180,7 @@ static cudaError_t tents_async(const struct stencil *stencil, const struct coars
 }
 
 static cudaError_t filter_grid_async(const struct stencil *stencil,
-                                     const struct coarse_layout *layout, cudaStream_t stream)
+                                     const struct decimated_layout *layout, cudaStream_t stream)
 {
     const struct op_separable *op = &stencil->op->separable;
     struct axis columns = {
@@ -204,7 +204,7 @@ static cudaError_t filter_grid_async(const struct stencil *stencil,
 }
 
 static cudaError_t interpolate_async(const struct stencil *stencil,
-                                     const struct coarse_layout *layout, cudaStream_t stream)
+                                     const struct decimated_layout *layout, cudaStream_t stream)
 {
     const struct op_separable *op = &stencil->op->separable;
     int bits_below = op->fraction + op->decimate_x + op->decimate_y;
@@ -222,17 +222,17 @@ static cudaError_t interpolate_async(const struct stencil *stencil,
     return cudaGetLastError();
 }
 
-size_t coarse_scratch(const struct op *op, int width, int height)
+size_t separable_decimated_scratch(const struct op *op, int width, int height)
 {
     struct stencil stencil = {.op = op};
     stencil.source.width = width;
     stencil.source.height = height;
-    return coarse_layout_of(&stencil).bytes;
+    return decimated_layout_of(&stencil).bytes;
 }
 
-cudaError_t coarse_async(const struct stencil *stencil, cudaStream_t stream)
+cudaError_t separable_decimated_async(const struct stencil *stencil, cudaStream_t stream)
 {
-    struct coarse_layout layout = coarse_layout_of(stencil);
+    struct decimated_layout layout = decimated_layout_of(stencil);
     cudaError_t error = tents_async(stencil, &layout, stream);
     if (!error)
         error = filter_grid_async(stencil, &layout, stream);
