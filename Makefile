@@ -57,7 +57,7 @@ ROOMS = base plan stages pipeline $(PIPELINE) $(CPU)
 CPU = cpu cpu/reference cpu/rows
 PIPELINE = $(addprefix pipeline/,engine report $(OUTPUT) input ffmpeg)
 OUTPUT = output $(addprefix output/,transport muxer http file)
-LIBRARY_C = $(filter-out cpu/rows/rows.c,$(wildcard $(ROOMS:%=%/*.c))) $(if $(NVCC),,kernels/absent.c)
+LIBRARY_C = $(filter-out cpu/rows/rows.c,$(wildcard $(ROOMS:%=%/*.c))) $(if $(NVCC),,kernels/cuda_stub.c)
 LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
             $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard kernels/*.cu)))
 APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c app/options/*.c bench/*.c))
