@@ -1,7 +1,7 @@
 // How sums of OP_CONVOLVE become results, in whichever type holds them.
 #pragma once
 
-#include "kernels/job.h"
+#include "kernels/launch.h"
 
 // y = clamp(base + ((s or |s| if absolute) + offset >> bits), low, high)
 struct convolve_end {

@@ -9,7 +9,7 @@
 
 #include <cuda.h>
 
-#include "kernels/job.h"
+#include "kernels/launch.h"
 #include "kernels/transform.h"
 
 // Products of a convolution that cost as much as its transforms: on an H200, whose memory bounds

@@ -5,7 +5,7 @@
 // 8 bytes of deeper ones.
 #pragma once
 
-#include "kernels/job.h"
+#include "kernels/launch.h"
 
 enum { WARP = 32, WARPS = 8, VEC4 = 4 }; // lanes of a warp, warps of a block, samples of a vec4
 

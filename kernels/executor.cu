@@ -22,7 +22,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "kernels/job.h"
+#include "kernels/launch.h"
 #include "kernels/ranges.h"
 #include "kernels/transform.h"
 

@@ -5,7 +5,7 @@
 //   fused_gradient     a gradient of 8-bit samples alone
 #pragma once
 
-#include "kernels/job.h"
+#include "kernels/launch.h"
 
 enum { FUSED_COLUMNS = 128 }; // of a block
 

@@ -1,5 +1,5 @@
 // Arithmetic for tables: the GPU computes what it would have to look up.
-#include "kernels/job.h"
+#include "kernels/launch.h"
 
 static int table_apply(const struct lookup *lookup, int x)
 {

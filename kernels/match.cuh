@@ -12,7 +12,7 @@
 // Scores of a whole plane are stored only where the score map is asked for.
 #pragma once
 
-#include "kernels/job.h"
+#include "kernels/launch.h"
 
 enum {
     WARP = 32,

@@ -4,7 +4,7 @@
 //   separable_decimated  on a coarser grid: tents down, axes on the grid, interpolation up
 #pragma once
 
-#include "kernels/job.h"
+#include "kernels/launch.h"
 
 // How sums become samples: shifted with rounding, or where amount > 0 sharpened, as plan/op.h
 // says. `depth` is that of the samples sharpened.

@@ -1,5 +1,5 @@
 // OP_STATISTICS.
-#include "kernels/job.h"
+#include "kernels/launch.h"
 
 enum { THREADS = 256, BLOCKS = 512 };
 static_assert((int)THREADS == (int)STATISTICS_BINS, "a thread for each bin");

@@ -15,7 +15,7 @@
 // streams may run at once, each with scratch memory of its own.
 #pragma once
 
-#include "kernels/job.h"
+#include "kernels/launch.h"
 
 extern "C" {
 #include "base/log.h"

@@ -16,7 +16,7 @@
 // No W is written unless analysis asks for it.
 #pragma once
 
-#include "kernels/job.h"
+#include "kernels/launch.h"
 
 extern "C" {
 #include "plan/wavelet_grid.h"

@@ -1,5 +1,5 @@
 // Which file makes which operation on the whole picture.
-#include "kernels/job.h"
+#include "kernels/launch.h"
 
 extern "C" size_t whole_constants(const struct op *op, int width, int height, void *to)
 {

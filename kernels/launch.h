@@ -1,8 +1,8 @@
-// What the executor tells the kernel families: where samples lie, what is looked up, how big it is.
+// Arguments of the kernel families' launchers: where samples lie, what is looked up, how big it is.
 //
 //   pointwise   one sample from one place: gathers, tables, mixes, constants
-//   fused       OP_SEPARABLE on tensor cores, OP_GRADIENT of 8 bits in packed halves, or both at
-//   once separable   OP_SEPARABLE: tiles for a small radius, else the forms of kernels/separable.h
+//   fused       OP_SEPARABLE on tensor cores, OP_GRADIENT of bytes in packed halves, or both
+//   separable   OP_SEPARABLE: tiles for a small radius, else the forms of kernels/separable.h
 //   gradient    OP_GRADIENT
 //   convolve    OP_CONVOLVE: a tile up to 15 x 15 in 32 bits, else as lines, or any
 //   transform   OP_CONVOLVE by Fourier transforms (kernels/transform.h)
