@@ -44,7 +44,7 @@ struct pass_constants {
     const int32_t *stencil[STENCILS][2];    // as struct stencil wants them
     const uint32_t *fragments[STENCILS][2]; // as well
     struct transform *transform[STENCILS];
-    const void *whole; // of an operation on the whole picture
+    const void *full_frame; // of a full-frame operation
 };
 
 struct cuda_slot {
@@ -250,7 +250,7 @@ static void lay_out_scratch(struct cuda_executor *self)
         int width = subsampled(self->width, pass->grid.shift_x), stencils = pass_stencils(pass);
         int height = subsampled(self->height, pass->grid.shift_y);
         if (pass->full_frame)
-            enlarge(&scratch, whole_scratch(pass->full_frame, width, height));
+            enlarge(&scratch, full_frame_scratch(pass->full_frame, width, height));
         for (int n = 0; n < stencils; n++) {
             int depth = stencil_depth(pass, n);
             size_t plane = scratch_bytes(width, height, sample_bytes(depth));
@@ -370,16 +370,16 @@ static void put_stencil(struct constants *constants, const struct plan_pass *pas
     }
 }
 
-static const void *put_whole(struct constants *constants, const struct cuda_executor *self,
-                             const struct plan_pass *pass)
+static const void *put_full_frame(struct constants *constants, const struct cuda_executor *self,
+                                  const struct plan_pass *pass)
 {
     int width = subsampled(self->width, pass->grid.shift_x);
     int height = subsampled(self->height, pass->grid.shift_y);
-    size_t bytes = whole_constants(pass->full_frame, width, height, NULL);
+    size_t bytes = full_frame_constants(pass->full_frame, width, height, NULL);
     void *host;
     const void *device = constants_take(constants, bytes, &host);
     if (host && bytes)
-        whole_constants(pass->full_frame, width, height, host);
+        full_frame_constants(pass->full_frame, width, height, host);
     return device;
 }
 
@@ -395,7 +395,7 @@ static size_t put_constants(struct cuda_executor *self, uint8_t *host)
         for (int n = 0; n < pass_stencils(pass); n++)
             put_stencil(&constants, pass, to, n);
         if (pass->full_frame)
-            to->whole = put_whole(&constants, self, pass);
+            to->full_frame = put_full_frame(&constants, self, pass);
     }
     return constants.used;
 }
@@ -914,9 +914,10 @@ static bool analysis_is_wanted(const struct cuda_executor *self, const struct wo
 }
 
 // Frame after frame: scratch memory is each frame's own.
-static cudaError_t whole_pass_async(const struct cuda_executor *self, const struct plan_pass *pass,
-                                    const struct pass_constants *constants,
-                                    const struct device_frames *frames, cudaStream_t stream)
+static cudaError_t full_frame_pass_async(const struct cuda_executor *self,
+                                         const struct plan_pass *pass,
+                                         const struct pass_constants *constants,
+                                         const struct device_frames *frames, cudaStream_t stream)
 {
     struct source source = pass_source(self, pass, frames, 0);
     struct view to = {};
@@ -925,7 +926,7 @@ static cudaError_t whole_pass_async(const struct cuda_executor *self, const stru
     cudaError_t error = cudaSuccess;
     for (int k = 0; k < frames->count && !error; k++) {
         uint8_t *memory = frames->memory + (size_t)k * self->slot_bytes;
-        struct whole whole = {
+        struct full_frame frame = {
             .op = pass->full_frame,
             .width = source.width,
             .height = source.height,
@@ -937,10 +938,10 @@ static cudaError_t whole_pass_async(const struct cuda_executor *self, const stru
             .analysis = analysis_memory(self, memory, pass->analysis),
             .analysis_is_wanted = analysis_is_wanted(self, &frames->work[k], pass->analysis),
             .reads = analysis_memory(self, memory, pass->reads),
-            .constants = constants->whole,
+            .constants = constants->full_frame,
             .scratch = memory + self->scratch,
         };
-        error = whole_async(&whole, stream);
+        error = full_frame_async(&frame, stream);
     }
     return error;
 }
@@ -953,8 +954,8 @@ static enum status run_passes(struct cuda_executor *self, const struct device_fr
         const struct plan_pass *pass = &self->plan->pass[k];
         const struct pass_constants *constants = &self->constants[k];
         if (pass->full_frame)
-            status =
-                CUDA_CHECK(self->backend, whole_pass_async(self, pass, constants, frames, stream));
+            status = CUDA_CHECK(self->backend,
+                                full_frame_pass_async(self, pass, constants, frames, stream));
         else if (pass_stencils(pass))
             status =
                 CUDA_CHECK(self->backend, stencils_async(self, pass, constants, frames, stream));

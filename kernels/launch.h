@@ -7,7 +7,7 @@
 //   convolve    OP_CONVOLVE: a tile up to 15 x 15 in 32 bits, else as lines, or any
 //   transform   OP_CONVOLVE by Fourier transforms (kernels/transform.h)
 //   box         OP_BOX by running sums
-//   whole       operations on the whole picture, each in a file of its own
+//   full_frame  operations that need all of a frame, each in a file of its own
 //
 // Everything here is plain data: pointers are to device memory unless they say otherwise. Every
 // launcher returns before the GPU is done, needs the device to be current, allocates nothing and
@@ -109,8 +109,8 @@ struct stencil {
     struct transform *transform; // (optional) that of an OP_CONVOLVE, which then runs by it
 };
 
-// An operation on the whole picture, of one frame. Source and result are of equal size.
-struct whole {
+// A full-frame operation on one frame. Source and result are of equal size.
+struct full_frame {
     const struct op *op; // host memory
     int width, height;
     int depth;           // of the samples that it sees
@@ -122,8 +122,8 @@ struct whole {
     void *analysis;      // its analysis; NULL: it has none
     bool analysis_is_wanted; // by somebody
     const void *reads;       // the analysis that it reads; NULL: none
-    const void *constants;   // what whole_constants() made
-    void *scratch;           // as many bytes as whole_scratch() says, aligned to 256
+    const void *constants;   // what full_frame_constants() made
+    void *scratch;           // as many bytes as full_frame_scratch() says, aligned to 256
 };
 
 enum { TAP_MARGIN = 8 };
@@ -214,25 +214,25 @@ cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t stream);
 // One that fits a tile.
 cudaError_t convolve_tile_async(const struct stencil *stencil, cudaStream_t stream);
 
-// ---- whole pictures ----
+// ---- full frames ----
 
 // What an operation needs on the device besides samples, the same for all frames: how many bytes,
 // and, where `to` in host memory is not NULL, these.
-size_t whole_constants(const struct op *op, int width, int height, void *to);
-size_t whole_scratch(const struct op *op, int width, int height);
-cudaError_t whole_async(const struct whole *whole, cudaStream_t stream);
+size_t full_frame_constants(const struct op *op, int width, int height, void *to);
+size_t full_frame_scratch(const struct op *op, int width, int height);
+cudaError_t full_frame_async(const struct full_frame *frame, cudaStream_t stream);
 // The source as it is, but for samples above their depth.
-cudaError_t whole_copy_async(const struct whole *whole, cudaStream_t stream);
+cudaError_t full_frame_copy_async(const struct full_frame *frame, cudaStream_t stream);
 
-cudaError_t statistics_async(const struct whole *whole, cudaStream_t stream);
+cudaError_t statistics_async(const struct full_frame *frame, cudaStream_t stream);
 
-// whole_constants() is 0 where there is no memory; wavelet_async() says so then.
+// full_frame_constants() is 0 where there is no memory; wavelet_async() says so then.
 size_t wavelet_constants(const struct op *op, int width, int height, void *to);
 size_t wavelet_scratch(const struct op *op, int width, int height);
-cudaError_t wavelet_async(const struct whole *whole, cudaStream_t stream);
+cudaError_t wavelet_async(const struct full_frame *frame, cudaStream_t stream);
 size_t match_constants(const struct op_match *op, void *to);
 size_t match_scratch(const struct op_match *op, int width, int height);
-cudaError_t match_async(const struct whole *whole, cudaStream_t stream);
+cudaError_t match_async(const struct full_frame *frame, cudaStream_t stream);
 size_t mark_constants(const struct op_mark *op, void *to);
-cudaError_t mark_async(const struct whole *whole, cudaStream_t stream);
+cudaError_t mark_async(const struct full_frame *frame, cudaStream_t stream);
 }

@@ -51,22 +51,22 @@ extern "C" size_t mark_constants(const struct op_mark *op, void *to)
     return sizeof *shape * (size_t)op->count;
 }
 
-extern "C" cudaError_t mark_async(const struct whole *whole, cudaStream_t stream)
+extern "C" cudaError_t mark_async(const struct full_frame *frame, cudaStream_t stream)
 {
-    const struct op_mark *op = &whole->op->mark;
-    struct mark m = {.to = whole->to,
-                     .to_stride = whole->to_stride,
-                     .width = whole->width,
-                     .height = whole->height,
+    const struct op_mark *op = &frame->op->mark;
+    struct mark m = {.to = frame->to,
+                     .to_stride = frame->to_stride,
+                     .width = frame->width,
+                     .height = frame->height,
                      .shift_x = op->shift_x,
                      .shift_y = op->shift_y,
-                     .matches = (const struct op_matches *)whole->reads,
-                     .shape = (const int3 *)whole->constants};
+                     .matches = (const struct op_matches *)frame->reads,
+                     .shape = (const int3 *)frame->constants};
     const dim3 frames = dim3((unsigned)op->most, 8);
-    cudaError_t error = whole_copy_async(whole, stream);
+    cudaError_t error = full_frame_copy_async(frame, stream);
     if (error)
         return error;
-    if (whole->depth > 8)
+    if (frame->depth > 8)
         mark_frames<uint16_t><<<frames, 128, 0, stream>>>(m);
     else
         mark_frames<uint8_t><<<frames, 128, 0, stream>>>(m);

@@ -371,17 +371,18 @@ extern "C" size_t match_scratch(const struct op_match *op, int width, int height
 
 // ---- launchers ----
 
-static cudaError_t map_async(const struct match *m, const struct whole *whole, cudaStream_t stream)
+static cudaError_t map_async(const struct match *m, const struct full_frame *frame,
+                             cudaStream_t stream)
 {
-    int white = whole->op->match.white;
+    int white = frame->op->match.white;
     bool first = m->pattern.number == 0;
     dim3 grid = blocks_of(m->width, m->height, WARP, 8);
     if (white > 255)
         match_map<uint16_t>
-            <<<grid, dim3(WARP, 8), 0, stream>>>(*m, whole->to, whole->to_stride, white, first);
+            <<<grid, dim3(WARP, 8), 0, stream>>>(*m, frame->to, frame->to_stride, white, first);
     else
         match_map<uint8_t>
-            <<<grid, dim3(WARP, 8), 0, stream>>>(*m, whole->to, whole->to_stride, white, first);
+            <<<grid, dim3(WARP, 8), 0, stream>>>(*m, frame->to, frame->to_stride, white, first);
     return cudaGetLastError();
 }
 
@@ -393,15 +394,15 @@ static cudaError_t list_async(const struct match *m, cudaStream_t stream)
     return cudaGetLastError();
 }
 
-static struct match match_of(const struct whole *whole, const struct room *room, int number)
+static struct match match_of(const struct full_frame *frame, const struct room *room, int number)
 {
-    const struct op_match *op = &whole->op->match;
-    uint8_t *scratch = (uint8_t *)whole->scratch;
-    struct match m = {.pattern = pattern_of(op, number, (const int8_t *)whole->constants),
-                      .from = whole->from,
-                      .from_stride = whole->from_stride,
-                      .width = whole->width,
-                      .height = whole->height,
+    const struct op_match *op = &frame->op->match;
+    uint8_t *scratch = (uint8_t *)frame->scratch;
+    struct match m = {.pattern = pattern_of(op, number, (const int8_t *)frame->constants),
+                      .from = frame->from,
+                      .from_stride = frame->from_stride,
+                      .width = frame->width,
+                      .height = frame->height,
                       .least = op->least,
                       .bits = (uint32_t *)(scratch + room->bits),
                       .score = (float *)(scratch + room->score),
@@ -417,39 +418,39 @@ static struct match match_of(const struct whole *whole, const struct room *room,
     return m;
 }
 
-static cudaError_t template_async(const struct whole *whole, const struct room *room, int number,
-                                  cudaStream_t stream)
+static cudaError_t template_async(const struct full_frame *frame, const struct room *room,
+                                  int number, cudaStream_t stream)
 {
-    struct match m = match_of(whole, room, number);
-    bool map = whole->op->match.map && whole->to;
+    struct match m = match_of(frame, room, number);
+    bool map = frame->op->match.map && frame->to;
     cudaError_t error = cudaSuccess;
-    if (m.rows && match_is_small(&whole->op->match.templates[number]))
+    if (m.rows && match_is_small(&frame->op->match.templates[number]))
         error = match_fused_async(&m, map, stream);
     else if (m.rows)
-        error = match_planes_async(&m, map, (uint8_t *)whole->scratch + room->planes, stream);
+        error = match_planes_async(&m, map, (uint8_t *)frame->scratch + room->planes, stream);
     if (!error && map)
-        error = map_async(&m, whole, stream);
+        error = map_async(&m, frame, stream);
     return error || !m.rows ? error : list_async(&m, stream);
 }
 
-extern "C" cudaError_t match_async(const struct whole *whole, cudaStream_t stream)
+extern "C" cudaError_t match_async(const struct full_frame *frame, cudaStream_t stream)
 {
-    const struct op_match *op = &whole->op->match;
-    struct room room = room_of(op, whole->width, whole->height);
-    uint8_t *scratch = (uint8_t *)whole->scratch;
-    struct op_matches *matches = (struct op_matches *)whole->analysis;
+    const struct op_match *op = &frame->op->match;
+    struct room room = room_of(op, frame->width, frame->height);
+    uint8_t *scratch = (uint8_t *)frame->scratch;
+    struct op_matches *matches = (struct op_matches *)frame->analysis;
     uint4 *best = (uint4 *)(scratch + room.best);
     cudaError_t error = cudaMemsetAsync(scratch + room.listed, 0, sizeof(int), stream);
     for (int k = 0; k < op->count && !error; k++)
-        error = template_async(whole, &room, k, stream);
+        error = template_async(frame, &room, k, stream);
     if (error)
         return error;
     match_best<<<1, SORT, 0, stream>>>((const uint4 *)(scratch + room.list),
                                        (const int *)(scratch + room.listed), op->most,
-                                       match_line(whole->width, whole->height), best, matches);
+                                       match_line(frame->width, frame->height), best, matches);
     error = cudaGetLastError();
     for (int k = 0; k < op->count && !error; k++) {
-        struct match m = match_of(whole, &room, k);
+        struct match m = match_of(frame, &room, k);
         match_refine<<<(unsigned)op->most, dim3(WARP, NEIGHBOURS * NEIGHBOUR_WARPS), 0, stream>>>(
             m, best, matches);
         error = cudaGetLastError();

@@ -73,17 +73,17 @@ static __global__ void count_kernel(const uint8_t *from, int stride, int width, 
 
 // ---- launcher ----
 
-extern "C" cudaError_t statistics_async(const struct whole *whole, cudaStream_t stream)
+extern "C" cudaError_t statistics_async(const struct full_frame *frame, cudaStream_t stream)
 {
-    struct statistics *found = (struct statistics *)whole->analysis;
-    int blocks = whole->height < BLOCKS ? whole->height : BLOCKS;
+    struct statistics *found = (struct statistics *)frame->analysis;
+    int blocks = frame->height < BLOCKS ? frame->height : BLOCKS;
     begin_kernel<<<1, THREADS, 0, stream>>>(found);
-    if (whole->depth > 8)
+    if (frame->depth > 8)
         count_kernel<uint16_t><<<blocks, THREADS, 0, stream>>>(
-            whole->from, whole->from_stride, whole->width, whole->height, whole->depth, found);
+            frame->from, frame->from_stride, frame->width, frame->height, frame->depth, found);
     else
         count_kernel<uint8_t><<<blocks, THREADS, 0, stream>>>(
-            whole->from, whole->from_stride, whole->width, whole->height, whole->depth, found);
+            frame->from, frame->from_stride, frame->width, frame->height, frame->depth, found);
     cudaError_t error = cudaGetLastError();
-    return error || !whole->to ? error : whole_copy_async(whole, stream);
+    return error || !frame->to ? error : full_frame_copy_async(frame, stream);
 }

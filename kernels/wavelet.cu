@@ -252,11 +252,11 @@ extern "C" size_t wavelet_scratch(const struct op *op, int width, int height)
 
 // ---- a frame ----
 
-static struct wavelet kernel_arguments(const struct whole *whole, const struct layout *layout)
+static struct wavelet kernel_arguments(const struct full_frame *frame, const struct layout *layout)
 {
-    const struct op_wavelet *op = &whole->op->wavelet;
-    const uint8_t *tables = (const uint8_t *)whole->constants;
-    float *scratch = (float *)whole->scratch;
+    const struct op_wavelet *op = &frame->op->wavelet;
+    const uint8_t *tables = (const uint8_t *)frame->constants;
+    float *scratch = (float *)frame->scratch;
     bool one = op->show == WAVELET_ABS || op->show == WAVELET_SIGNED;
     struct wavelet w = {};
     w.level = (const struct level *)(tables + layout->level_table);
@@ -273,35 +273,35 @@ static struct wavelet kernel_arguments(const struct whole *whole, const struct l
     w.filters = layout->filters;
     w.levels = layout->levels;
     w.lines = layout->lines;
-    w.limit = one && !whole->analysis_is_wanted ? 1 : layout->filters;
+    w.limit = one && !frame->analysis_is_wanted ? 1 : layout->filters;
     w.direct_radius = layout->direct_radius;
     w.coarse_radius = layout->coarse_radius;
     w.shown = layout->shown;
     w.winner = layout->winner;
     w.energy = (unsigned long long *)(scratch + layout->energy);
     w.spline_energy = w.energy + (size_t)layout->direct_blocks * layout->filters;
-    w.from = whole->from;
-    w.from_stride = whole->from_stride;
-    w.most = max_sample(whole->depth);
+    w.from = frame->from;
+    w.from_stride = frame->from_stride;
+    w.most = max_sample(frame->depth);
     w.black = (float)op->black;
-    w.to = whole->to;
-    w.to_stride = whole->to_stride;
+    w.to = frame->to;
+    w.to_stride = frame->to_stride;
     w.gain = (float)op->gain;
     w.middle = op->show == WAVELET_SIGNED ? (float)op->high / 2 : 0;
     w.high = op->high;
-    w.analysis = whole->analysis_is_wanted ? (double *)whole->analysis : NULL;
-    w.bytes = whole->depth > 8 ? 2 : 1;
+    w.analysis = frame->analysis_is_wanted ? (double *)frame->analysis : NULL;
+    w.bytes = frame->depth > 8 ? 2 : 1;
     w.run = wavelet_cells_run(layout);
     return w;
 }
 
-extern "C" cudaError_t wavelet_async(const struct whole *whole, cudaStream_t stream)
+extern "C" cudaError_t wavelet_async(const struct full_frame *frame, cudaStream_t stream)
 {
-    if (!whole->constants)
+    if (!frame->constants)
         return cudaErrorMemoryAllocation;
     struct layout layout;
-    lay_out(&layout, whole->op, whole->width, whole->height);
-    struct wavelet w = kernel_arguments(whole, &layout);
+    lay_out(&layout, frame->op, frame->width, frame->height);
+    struct wavelet w = kernel_arguments(frame, &layout);
     cudaError_t error = wavelet_cells_async(&w, &layout, stream);
-    return error ? error : wavelet_bands_async(&w, &layout, &whole->op->wavelet, stream);
+    return error ? error : wavelet_bands_async(&w, &layout, &frame->op->wavelet, stream);
 }
