@@ -532,7 +532,7 @@ static enum status copy_bytes(struct cuda_executor *self, const struct row_copy 
 }
 
 // Begin at the last row instead of the first.
-static void turn_over(struct row_copy *copy)
+static void flip_rows(struct row_copy *copy)
 {
     copy->to += (copy->rows - 1) * copy->to_stride;
     copy->from += (copy->rows - 1) * copy->from_stride;
@@ -559,7 +559,7 @@ static enum status copy_rows(struct cuda_executor *self, struct row_copy copy, b
     if (copy.rows == 1)
         return copy_bytes(self, &copy, copy.bytes, stream);
     if (copy.to_stride < 0)
-        turn_over(&copy);
+        flip_rows(&copy);
     if (copy.from_stride < 0) // upside down against each other
         return copy_row_by_row(self, copy, stream);
     size_t to_stride = (size_t)copy.to_stride, from_stride = (size_t)copy.from_stride;

@@ -230,16 +230,16 @@ static __device__ void load_edges(const struct fused *f, uint8_t *samples, struc
 
 // ---- products ----
 
-// Eight by eight units of 16 bits four times, or twice, turned over: lane l gets rows 2 (l % 4) and
+// Eight by eight units of 16 bits four times, or twice, transposed: lane l gets rows 2 (l % 4) and
 // the next of column l / 4 of each. `at` is this lane's row.
-static __device__ inline void load_turned(uint32_t to[4], uint32_t at)
+static __device__ inline void load_transposed(uint32_t to[4], uint32_t at)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"(at));
 }
 
-static __device__ inline void load_turned_two(uint32_t to[2], uint32_t at)
+static __device__ inline void load_transposed_two(uint32_t to[2], uint32_t at)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
                  : "=r"(to[0]), "=r"(to[1])
@@ -253,9 +253,9 @@ static __device__ inline void load_band(uint32_t to[S::matrices + 1], uint32_t a
 #pragma unroll
     for (int m = 0; m < S::matrices; m += 4) {
         if (m + 2 < S::matrices)
-            load_turned(to + m, at + m * 8 * S::stride);
+            load_transposed(to + m, at + m * 8 * S::stride);
         else
-            load_turned_two(to + m, at + m * 8 * S::stride);
+            load_transposed_two(to + m, at + m * 8 * S::stride);
     }
 }
 

@@ -1,4 +1,4 @@
-// A gradient behind a filter, on tensor cores: a warp's band of 16 filtered rows, turned over, is
+// A gradient behind a filter, on tensor cores: a warp's band of 16 filtered rows, transposed, is
 // the right factor of the products down the columns, whose halves are at once the left factors of
 // those along the rows. Inside the picture the factors on the other side are always the same; at an
 // edge they count, for each sample that the border rule puts beyond it, the one that it stands for.
@@ -22,8 +22,8 @@ static __device__ inline uint32_t bits_of(__half2 value)
 
 // ---- products ----
 
-// Eight by eight halves, turned over.
-static __device__ inline uint32_t turned(uint32_t rows)
+// Eight by eight halves, transposed.
+static __device__ inline uint32_t transposed(uint32_t rows)
 {
     uint32_t columns;
     asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(columns) : "r"(rows));

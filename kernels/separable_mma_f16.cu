@@ -162,8 +162,8 @@ struct f16_slopes {
 static __device__ inline void make_slopes(struct f16_slopes *to, int half,
                                           const struct slope_down *down, const uint32_t filtered[4])
 {
-    const uint32_t columns[2] = {turned(word_of(filtered[0], filtered[1])),
-                                 turned(word_of(filtered[2], filtered[3]))};
+    const uint32_t columns[2] = {transposed(word_of(filtered[0], filtered[1])),
+                                 transposed(word_of(filtered[2], filtered[3]))};
     multiply_halves(to->smooth + 2 * half, down->smooth, columns);
     multiply_halves(to->slope + 2 * half, down->slope, columns);
 }

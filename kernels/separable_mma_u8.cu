@@ -270,7 +270,7 @@ static __device__ inline void make_slopes(struct u8_slopes *to, int half,
                                           const struct slope_down down[2],
                                           const uint32_t filtered[2])
 {
-    uint32_t upper = turned(filtered[0]), lower = turned(filtered[1]);
+    uint32_t upper = transposed(filtered[0]), lower = transposed(filtered[1]);
     for (int part = 0; part < 2; part++) {
         const uint32_t columns[2] = {__byte_perm(upper, 0, part ? 0x4341 : 0x4240),
                                      __byte_perm(lower, 0, part ? 0x4341 : 0x4240)};

@@ -28,7 +28,7 @@ static __global__ void __launch_bounds__(THREADS, 3)
 #pragma unroll
     for (int k = 0; k < ITEMS; k++)
         tile_row(&tile, (threadIdx.x / WARP * ITEMS + k) * STRIP, value[k]);
-    tile_turn(&tile, value, [&](int row, int column, float4 four) {
+    tile_transpose(&tile, value, [&](int row, int column, float4 four) {
         if (at.y + row < level->rows)
             *(float4 *)(plane_row(&w, filter->values, at.y + row) + at.x + column) = four;
     });
@@ -133,19 +133,19 @@ static __global__ void __launch_bounds__(THREADS, 2)
             }
         }
         if (WANTED == ANALYSIS_PLANES)
-            tile_turn(&tile, value, [&](int row, int column, float4 four) {
+            tile_transpose(&tile, value, [&](int row, int column, float4 four) {
                 keep_vec4(&w, scale, first_x + column, first_y + row, four);
             });
         if (WANTED != ANALYSIS_NONE)
             block_energy(&w, w.energy, blockIdx.y * gridDim.x + blockIdx.x, scale, energy, partial);
     }
     struct shared_tile tile = tile_of(memory, w.direct_radius, w.direct_radius);
-    tile_turn(&tile, shown, [&](int row, int column, float4 four) {
+    tile_transpose(&tile, shown, [&](int row, int column, float4 four) {
         if (first_y + row < w.height)
             *(float4 *)(plane_row(&w, w.shown, first_y + row) + first_x + column) = four;
     });
     if (SHOW == WAVELET_SHOW_SCALE)
-        tile_turn(&tile, winner, [&](int row, int column, float4 four) {
+        tile_transpose(&tile, winner, [&](int row, int column, float4 four) {
             if (first_y + row < w.height)
                 *(float4 *)(plane_row(&w, w.winner, first_y + row) + first_x + column) = four;
         });

@@ -7,7 +7,7 @@
 enum {
     STRIP = 8,                            // neighbouring results of a thread that filters
     ITEMS = TILE_COLUMNS / STRIP / WARPS, // strips of a thread along the rows
-    TURN_STRIDE = TILE_COLUMNS + VEC4,
+    TRANSPOSE_STRIDE = TILE_COLUMNS + VEC4,
 };
 
 // Taps that are used, in whole strips.
@@ -146,15 +146,15 @@ static __device__ inline void tile_row(const struct shared_tile *tile, int colum
         });
 }
 
-// Turn the values of a tile, so that lanes have neighbours along the rows: keep(row, column, four)
-// gets four of them. They pass through the sums' memory, which nobody may need any more.
+// Transpose the values of a tile, so that lanes have neighbours along the rows: keep(row, column,
+// four) gets four of them. They pass through the sums' memory, which nobody may need any more.
 template <typename Keep>
-static __device__ inline void tile_turn(const struct shared_tile *tile,
-                                        const float value[ITEMS][STRIP], Keep keep)
+static __device__ inline void tile_transpose(const struct shared_tile *tile,
+                                             const float value[ITEMS][STRIP], Keep keep)
 {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    float *turned = (float *)tile->sums;
-    float *own = turned + lane * TURN_STRIDE + warp * ITEMS * STRIP;
+    float *transposed = (float *)tile->sums;
+    float *own = transposed + lane * TRANSPOSE_STRIDE + warp * ITEMS * STRIP;
     __syncthreads();
 #pragma unroll
     for (int n = 0; n < ITEMS * STRIP; n += VEC4) {
@@ -163,5 +163,6 @@ static __device__ inline void tile_turn(const struct shared_tile *tile,
     }
     __syncthreads();
     for (int row = warp; row < TILE_ROWS; row += WARPS)
-        keep(row, lane * VEC4, *(const float4 *)(turned + row * TURN_STRIDE + lane * VEC4));
+        keep(row, lane * VEC4,
+             *(const float4 *)(transposed + row * TRANSPOSE_STRIDE + lane * VEC4));
 }
