@@ -57,9 +57,10 @@ ROOMS = base plan stages pipeline $(PIPELINE) $(CPU)
 CPU = cpu cpu/reference cpu/rows
 PIPELINE = $(addprefix pipeline/,engine report $(OUTPUT) input ffmpeg)
 OUTPUT = output $(addprefix output/,transport muxer http file)
+KERNELS = kernels $(patsubst %/,%,$(wildcard kernels/*/))
 LIBRARY_C = $(filter-out cpu/rows/rows.c,$(wildcard $(ROOMS:%=%/*.c))) $(if $(NVCC),,kernels/cuda_stub.c)
 LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
-            $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard kernels/*.cu)))
+            $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard $(KERNELS:%=%/*.cu))))
 APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c app/options/*.c bench/*.c))
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 
@@ -209,10 +210,10 @@ test-webcam: setup-webcam
 
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) include/sluice kernels app app/options bench tests tests/conformance
+EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/options bench tests tests/conformance
 C_FILES = $(wildcard $(EVERYWHERE:%=%/*.c))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))
-CU_FILES = $(wildcard kernels/*.cu kernels/*.cuh tests/*.cu)
+CU_FILES = $(wildcard $(KERNELS:%=%/*.cu) $(KERNELS:%=%/*.cuh) tests/*.cu)
 check: setup-check
 	@$(MAKE) --no-print-directory check-run
 check-run:

@@ -61,6 +61,7 @@ layer cpu/reference '(cpu/reference|plan|base)'
 layer cpu/rows '(cpu/rows|plan|base)'
 layer cpu '(cpu|cpu/reference|cpu/rows|plan|base)'
 layer kernels '(kernels|plan|base)'
+layer kernels/executor '(kernels/executor|kernels|plan|base)'
 below='stages|plan|base|sluice'
 rooms=
 for room in ffmpeg input output/file output/http output/muxer output/transport output report engine; do

@@ -82,7 +82,7 @@ def measure(source, cubin):
 
 
 def sources():
-    return sorted(path for path in (tools.ROOT / "kernels").glob("*.cu")
+    return sorted(path for path in (tools.ROOT / "kernels").rglob("*.cu")
                   if "__global__" in path.read_text())
 
 

@@ -1,0 +1,296 @@
+#include "kernels/executor/executor.h"
+
+#include <stdlib.h>
+
+#include "kernels/executor/dispatch.h"
+#include "kernels/executor/transfer.h"
+#include "kernels/ranges.h"
+
+static struct cuda_executor *self_of(struct executor *executor)
+{
+    return (struct cuda_executor *)executor;
+}
+
+// ---- construction ----
+
+static enum status allocate(struct cuda_executor *self)
+{
+    size_t bytes = self->constant_bytes + (size_t)self->slots * self->layout.bytes;
+    if (cudaMalloc(&self->memory, bytes + 1) == cudaSuccess)
+        return STATUS_OK;
+    size_t available = 0, total = 0;
+    self->memory = NULL;
+    cudaMemGetInfo(&available, &total);
+    cudaGetLastError();
+    log_print(self->backend->log, LOG_ERROR,
+              "GPU %d has no room for a ring of %d frames of %dx%d: that takes %zu MiB, and %zu of "
+              "%zu MiB are free; a smaller ring, another device or the CPU may do",
+              self->backend->device, self->slots, self->width, self->height, (bytes >> 20) + 1,
+              available >> 20, total >> 20);
+    return STATUS_DEVICE;
+}
+
+static enum status create_event(struct cuda_executor *self, cudaEvent_t *event, unsigned flags)
+{
+    return CUDA_CHECK(self->backend, cudaEventCreateWithFlags(event, flags));
+}
+
+static enum status create_stream(struct cuda_executor *self, const char *name, cudaStream_t *stream)
+{
+    enum status status =
+        CUDA_CHECK(self->backend, cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
+    if (!status)
+        range_name_stream(*stream, name);
+    return status;
+}
+
+static enum status create_slot(struct cuda_executor *self, struct cuda_slot *slot)
+{
+    enum status status = create_stream(self, "filter", &slot->stream);
+    if (!status)
+        status = create_event(self, &slot->source_ready, cudaEventDisableTiming);
+    if (!status)
+        status = create_event(self, &slot->began, cudaEventDefault);
+    if (!status)
+        status = create_event(self, &slot->uploaded, cudaEventDefault);
+    if (!status)
+        status = create_event(self, &slot->computed, cudaEventDefault);
+    // The end is timed as well: one event fewer a frame than a separate one to wait for.
+    return status ? status : create_event(self, &slot->done, cudaEventDefault);
+}
+
+// Constants to the device; zeros everywhere else, so that bytes of a row that no component covers
+// are the same in every frame.
+static enum status fill_memory(struct cuda_executor *self)
+{
+    cudaStream_t stream = self->slot[0].stream;
+    size_t slot_bytes = (size_t)self->slots * self->layout.bytes;
+    uint8_t *host = (uint8_t *)calloc(1, self->constant_bytes + 1);
+    if (!host)
+        return STATUS_MEMORY;
+    pass_constants_put(self->constants, self->plan, self->width, self->height, self->memory, host);
+    enum status status =
+        CUDA_CHECK(self->backend, cudaMemsetAsync(self->slot[0].memory, 0, slot_bytes, stream));
+    if (!status)
+        status = CUDA_CHECK(self->backend, cudaMemcpyAsync(self->memory, host, self->constant_bytes,
+                                                           cudaMemcpyDefault, stream));
+    if (!status)
+        status = CUDA_CHECK(self->backend, cudaStreamSynchronize(stream));
+    free(host);
+    return status;
+}
+
+static enum status set_epoch(struct cuda_executor *self)
+{
+    enum status status = CUDA_CHECK(self->backend, cudaEventCreate(&self->epoch));
+    if (!status)
+        status = CUDA_CHECK(self->backend, cudaEventRecord(self->epoch, self->slot[0].stream));
+    if (!status)
+        status = CUDA_CHECK(self->backend, cudaEventSynchronize(self->epoch));
+    self->epoch_ns = now_ns();
+    return status;
+}
+
+static void destroy(struct executor **executor)
+{
+    struct cuda_executor *self = self_of(*executor);
+    cudaSetDevice(self->backend->device);
+    for (int k = 0; self->slot && k < self->slots; k++) {
+        struct cuda_slot *slot = &self->slot[k];
+        cudaEvent_t events[] = {slot->source_ready, slot->began, slot->uploaded, slot->computed,
+                                slot->done};
+        for (cudaEvent_t event : events)
+            if (event)
+                cudaEventDestroy(event);
+        if (slot->stream)
+            cudaStreamDestroy(slot->stream);
+    }
+    if (self->upload_stream)
+        cudaStreamDestroy(self->upload_stream);
+    if (self->download_stream)
+        cudaStreamDestroy(self->download_stream);
+    if (self->epoch)
+        cudaEventDestroy(self->epoch);
+    pass_constants_destroy(self->plan, &self->constants);
+    layout_finish(&self->layout);
+    cudaFree(self->memory);
+    free(self->slot);
+    free(self);
+    *executor = NULL;
+}
+
+// ---- slots ----
+
+// Events that would tell nothing are not recorded: each costs the host about a microsecond.
+static enum status submit_group(struct cuda_executor *self, int leader, const struct work *work,
+                                int count)
+{
+    struct cuda_slot *lead = &self->slot[leader];
+    struct device_frames frames;
+    frames.count = count;
+    frames.work = work;
+    frames.memory = lead->memory;
+    lead->idle_ns = 0;
+    lead->uploads = !work->source_on_device || work->source_abroad;
+    lead->downloads = transfer_has_download(self, work, count);
+    __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
+    for (int k = 0; k < count; k++) {
+        lead[k].leader = leader;
+        frames.source[k] = work[k].source;
+        for (int n = 0; n < program_pictures(self->plan->program); n++) {
+            frames.target[n][k] = *work_target(&work[k], n);
+            transfer_place_target(self, &lead[k], n, &frames.target[n][k]);
+        }
+    }
+    enum status status = lead->uploads ? transfer_upload(self, lead, work, &frames)
+                                       : transfer_await_sources(self, lead, work, count);
+    range_push("filter", self->submitted);
+    if (!status)
+        status = dispatch_frames(self, &frames, work->fields, lead->stream);
+    range_pop();
+    if (!status)
+        status = lead->downloads ? transfer_download(self, lead, work, &frames)
+                                 : transfer_record(self, lead->done, lead->stream);
+    self->submitted += count;
+    return status;
+}
+
+static bool goes_together(const struct work *a, const struct work *b)
+{
+    return a->source_on_device == b->source_on_device && a->source_abroad == b->source_abroad &&
+           a->fields == b->fields && a->source.width == b->source.width &&
+           a->source.height == b->source.height;
+}
+
+static enum status submit_many_async(struct executor *executor, int first, const struct work *work,
+                                     int count)
+{
+    struct cuda_executor *self = self_of(executor);
+    enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
+    for (int k = 0; k < count && !status;) {
+        int group = 1;
+        while (group < FRAMES && k + group < count && goes_together(&work[k], &work[k + group]))
+            group++;
+        status = submit_group(self, first + k, &work[k], group);
+        k += group;
+    }
+    return status;
+}
+
+static enum status submit_async(struct executor *executor, int slot, const struct work *work)
+{
+    return submit_many_async(executor, slot, work, 1);
+}
+
+// When an event happened.
+static enum status when(const struct cuda_executor *self, cudaEvent_t event, long long *ns)
+{
+    float ms = 0;
+    enum status status = CUDA_CHECK(self->backend, cudaEventElapsedTime(&ms, self->epoch, event));
+    *ns = self->epoch_ns + (long long)(ms * 1e6);
+    return status;
+}
+
+// Frames that went together share their times.
+static enum status read_times(const struct cuda_executor *self, const struct cuda_slot *lead,
+                              struct work_times *times)
+{
+    long long uploaded = 0, computed = 0, done = 0;
+    *times = {};
+    enum status status = when(self, lead->done, &done);
+    if (lead->idle_ns)
+        uploaded = lead->idle_ns;
+    else if (!status)
+        status = when(self, lead->uploads ? lead->uploaded : lead->began, &uploaded);
+    if (!status && lead->uploads)
+        status = when(self, lead->began, &times->upload.begin_ns);
+    if (!status && lead->downloads)
+        status = when(self, lead->computed, &computed);
+    if (status)
+        return status;
+    if (lead->uploads)
+        times->upload.end_ns = uploaded;
+    times->compute = {uploaded, lead->downloads ? computed : done};
+    if (lead->downloads)
+        times->download = {computed, done};
+    return status;
+}
+
+// Look for a while, then again and again, ever less often: an eighth of the time waited so far is
+// what a late look may cost. An event that interrupts whoever waits for it would spare
+// the looking, but costs more: interrupts come for each frame, waited for or not, and take tens of
+// microseconds of a processor, in a virtual machine more; frames that follow each other that fast
+// then wait for those.
+static enum status await_event(struct cuda_executor *self, cudaEvent_t event)
+{
+    const long long patience_ns = 50000, nap_least_ns = 20000, nap_most_ns = 1000000;
+    const long long begin = now_ns();
+    cudaError_t error;
+    while ((error = cudaEventQuery(event)) == cudaErrorNotReady) {
+        cudaGetLastError(); // not to be ready would pass for an error of the next launch
+        long long waited_ns = now_ns() - begin, nap_ns = waited_ns / 8;
+        nap_ns = nap_ns < nap_least_ns ? nap_least_ns : nap_ns > nap_most_ns ? nap_most_ns : nap_ns;
+        const struct timespec nap = {.tv_sec = 0, .tv_nsec = (long)nap_ns};
+        if (waited_ns > patience_ns)
+            nanosleep(&nap, NULL);
+    }
+    return CUDA_CHECK(self->backend, error);
+}
+
+static enum status wait(struct executor *executor, int number, struct work_times *times)
+{
+    struct cuda_executor *self = self_of(executor);
+    struct cuda_slot *slot = &self->slot[self->slot[number].leader];
+    bool over = __atomic_load_n(&slot->over, __ATOMIC_ACQUIRE);
+    enum status status = STATUS_OK;
+    if (!over || times)
+        status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
+    if (!status && !over)
+        status = await_event(self, slot->done);
+    if (!status)
+        __atomic_store_n(&slot->over, true, __ATOMIC_RELEASE);
+    return status || !times ? status : read_times(self, slot, times);
+}
+
+enum status cuda_executor_create(struct backend *backend, const struct plan *plan, int width,
+                                 int height, int slots, bool frames_in_flight,
+                                 struct executor **executor)
+{
+    (void)frames_in_flight;
+    struct cuda_executor *self = (struct cuda_executor *)calloc(1, sizeof *self);
+    *executor = NULL;
+    if (!self)
+        return STATUS_MEMORY;
+    self->base = {submit_async, wait, destroy, submit_many_async};
+    self->backend = (struct cuda_backend *)backend;
+    self->plan = plan;
+    self->width = width;
+    self->height = height;
+    self->slots = slots;
+    *executor = &self->base;
+    enum status status = STATUS_MEMORY;
+    self->slot = (struct cuda_slot *)calloc((size_t)slots, sizeof *self->slot);
+    if (!self->slot)
+        goto fail;
+    if ((status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device))) ||
+        (status =
+             pass_constants_create(plan, width, height, self->backend->log, &self->constants)) ||
+        (status = layout_init(&self->layout, plan, self->constants, width, height)))
+        goto fail;
+    self->constant_bytes = pass_constants_put(self->constants, plan, width, height, NULL, NULL);
+    if ((status = allocate(self)) ||
+        (status = create_stream(self, "upload", &self->upload_stream)) ||
+        (status = create_stream(self, "download", &self->download_stream)))
+        goto fail;
+    for (int k = 0; k < slots; k++) {
+        self->slot[k].memory = self->memory + self->constant_bytes + (size_t)k * self->layout.bytes;
+        if ((status = create_slot(self, &self->slot[k])))
+            goto fail;
+    }
+    if ((status = fill_memory(self)) || (status = set_epoch(self)))
+        goto fail;
+    return STATUS_OK;
+fail:
+    destroy(executor);
+    return status;
+}

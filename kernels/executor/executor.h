@@ -1,0 +1,73 @@
+// The executor of the CUDA backend: a ring of slots on one GPU.
+//
+// A slot's frame is upload, passes and download, enqueued in one go; slots overlap because copies
+// up, kernels and copies down are different engines of the GPU. Uploads share a stream and so do
+// downloads, for an engine that changes between streams pauses: about a tenth of the link's pace
+// with frames of 2 MB. Passes go on the slot's own.
+//
+//   executor        slots, submit and wait
+//   layout          where things lie in the memory of a slot
+//   pass_constants  tables, taps and transforms on the device
+//   transfer        frames between host and device, and the order between streams
+//   dispatch        which kernel makes what a pass holds
+//
+// A slot belongs to the submitting thread until submit_async() returns, then to the GPU until
+// `done` fires, then to the waiting thread. Passes of a frame follow each other on one stream, and
+// so do its two fields: buffers and scratch need no further order. From stream to stream the order
+// is `uploaded` and `computed`.
+//
+// Frames that are submitted together go on the stream of the first one's slot, and each pass is one
+// launch for all of them where they lie alike in memory. The first slot leads: its events are those
+// of the others too.
+#pragma once
+
+#include <time.h>
+
+#include "kernels/cuda.h"
+#include "kernels/executor/layout.h"
+
+struct cuda_slot {
+    cudaStream_t stream;
+    cudaEvent_t source_ready; // on the stream that delivers device sources
+    cudaEvent_t began, uploaded, computed;
+    cudaEvent_t done;
+    uint8_t *memory;
+    int leader;              // the slot whose events are this one's
+    bool over;               // atomic: `done` was waited for
+    bool uploads, downloads; // whether there was anything: else `uploaded`, `computed` are not used
+    long long idle_ns;       // when the source was found to be there already, without `began`; or 0
+};
+
+struct cuda_executor {
+    struct executor base;
+    struct cuda_backend *backend;
+    const struct plan *plan;
+    int width, height;
+    int slots;
+    struct cuda_slot *slot;
+    cudaStream_t upload_stream, download_stream;
+    struct pass_constants *constants; // of each pass
+    uint8_t *memory;
+    size_t constant_bytes;
+    struct slot_layout layout;
+    long long submitted; // frames, for profilers
+    // An event of the GPU's clock, and CLOCK_MONOTONIC when it happened.
+    cudaEvent_t epoch;
+    long long epoch_ns;
+};
+
+// The frames of neighbouring slots, on the way together, with a target for each picture of the
+// program. What no frame or picture has is left as it was: it is large.
+struct device_frames {
+    struct image source[FRAMES], target[MAX_PICTURES][FRAMES];
+    int count;
+    const struct work *work;
+    uint8_t *memory; // the first slot's
+};
+
+static inline long long now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}

@@ -1,0 +1,127 @@
+#include "kernels/executor/layout.h"
+
+#include <stdlib.h>
+
+#include "kernels/executor/pass.h"
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+static size_t reserve(size_t *used, size_t bytes)
+{
+    size_t at = *used;
+    *used = at + aligned(bytes);
+    return at;
+}
+
+static struct region reserve_plane(size_t *used, size_t row_bytes, int rows)
+{
+    size_t pitch = aligned(row_bytes);
+    return {reserve(used, pitch * (size_t)rows), (int)pitch};
+}
+
+static void lay_out_planes(struct slot_layout *layout, const struct plan *plan, int width,
+                           int height)
+{
+    const struct format *in = &plan->program->input;
+    for (int p = 0; p < in->planes; p++)
+        if (plan->reads >> p & 1)
+            layout->input[p] = reserve_plane(&layout->bytes, format_row_bytes(in, p, width),
+                                             format_rows(in, p, height));
+    for (int n = 0; n < program_pictures(plan->program); n++) {
+        const struct format *out = program_format(plan->program, n);
+        for (int p = 0; p < out->planes; p++)
+            if (plan->picture[n].plane[p].origin == PLANE_COMPUTED)
+                layout->output[n][p] = reserve_plane(
+                    &layout->bytes, format_row_bytes(out, p, width), format_rows(out, p, height));
+    }
+    for (int b = 0; b < plan->buffers; b++) {
+        struct program_plane grid = plan->buffer[b].grid;
+        size_t columns = (size_t)subsampled(width, grid.shift_x);
+        layout->buffer[b] =
+            reserve_plane(&layout->bytes, columns * (size_t)sample_bytes(grid.depth),
+                          subsampled(height, grid.shift_y));
+    }
+}
+
+static void lay_out_analyses(struct slot_layout *layout, const struct program *program, int width,
+                             int height)
+{
+    for (int k = 0; k < program->analyses; k++) {
+        size_t bytes = program_analysis_bytes(program, k, width, height);
+        layout->analysis[k] = {reserve(&layout->bytes, bytes), bytes};
+    }
+}
+
+static size_t stencil_scratch(const struct op *op, int depth, int width, int height)
+{
+    switch (op->kind) {
+    case OP_SEPARABLE:
+        return separable_scratch(op, width, height);
+    case OP_BOX:
+        return box_scratch(op, width, height);
+    case OP_CONVOLVE:
+        return convolve_scratch(op, depth, width, height);
+    default:
+        return 0;
+    }
+}
+
+static void enlarge(size_t *most, size_t wanted)
+{
+    *most = wanted > *most ? wanted : *most;
+}
+
+// Passes take turns at the scratch memory: it is as large as the most that one of them wants.
+static void lay_out_scratch(struct slot_layout *layout, const struct plan *plan,
+                            const struct pass_constants *constants, int picture_width,
+                            int picture_height)
+{
+    size_t mixed = 0, between = 0, scratch = 0;
+    for (int k = 0; k < plan->passes; k++) {
+        const struct plan_pass *pass = &plan->pass[k];
+        int width = subsampled(picture_width, pass->grid.shift_x), stencils = pass_stencils(pass);
+        int height = subsampled(picture_height, pass->grid.shift_y);
+        if (pass->full_frame)
+            enlarge(&scratch, full_frame_scratch(pass->full_frame, width, height));
+        for (int n = 0; n < stencils; n++) {
+            int depth = stencil_depth(pass, n);
+            size_t plane = scratch_bytes(width, height, sample_bytes(depth));
+            const struct transform *transform = constants[k].transform[n];
+            enlarge(&scratch, transform
+                                  ? transform_scratch(transform)
+                                  : stencil_scratch(pass_stencil(pass, n), depth, width, height));
+            if (n == 0 && pass->mix)
+                enlarge(&mixed, plane);
+            if (n + 1 < stencils)
+                enlarge(&between, plane);
+        }
+    }
+    layout->mixed = reserve(&layout->bytes, mixed);
+    layout->between = reserve(&layout->bytes, between);
+    layout->scratch = reserve(&layout->bytes, scratch);
+}
+
+enum status layout_init(struct slot_layout *layout, const struct plan *plan,
+                        const struct pass_constants *constants, int width, int height)
+{
+    *layout = {};
+    layout->buffer = (struct region *)calloc((size_t)plan->buffers + 1, sizeof *layout->buffer);
+    layout->analysis = (struct analysis_region *)calloc((size_t)plan->program->analyses + 1,
+                                                        sizeof *layout->analysis);
+    if (!layout->buffer || !layout->analysis)
+        return STATUS_MEMORY;
+    lay_out_planes(layout, plan, width, height);
+    lay_out_analyses(layout, plan->program, width, height);
+    lay_out_scratch(layout, plan, constants, width, height);
+    return STATUS_OK;
+}
+
+void layout_finish(struct slot_layout *layout)
+{
+    free(layout->buffer);
+    free(layout->analysis);
+    *layout = {};
+}

@@ -1,0 +1,284 @@
+#include "kernels/executor/transfer.h"
+
+#include "kernels/ranges.h"
+
+// ---- rows ----
+
+// Rows between host and device, each of `bytes`; the direction follows from the addresses. Strides
+// may be negative.
+struct row_copy {
+    uint8_t *to;
+    const uint8_t *from;
+    ptrdiff_t to_stride, from_stride;
+    size_t bytes;
+    int rows;
+};
+
+static enum status copy_bytes(struct cuda_executor *self, const struct row_copy *copy, size_t bytes,
+                              cudaStream_t stream)
+{
+    return CUDA_CHECK(self->backend,
+                      cudaMemcpyAsync(copy->to, copy->from, bytes, cudaMemcpyDefault, stream));
+}
+
+// Begin at the last row instead of the first.
+static void flip_rows(struct row_copy *copy)
+{
+    copy->to += (copy->rows - 1) * copy->to_stride;
+    copy->from += (copy->rows - 1) * copy->from_stride;
+    copy->to_stride = -copy->to_stride;
+    copy->from_stride = -copy->from_stride;
+}
+
+static enum status copy_row_by_row(struct cuda_executor *self, struct row_copy copy,
+                                   cudaStream_t stream)
+{
+    enum status status = STATUS_OK;
+    for (int y = 0; y < copy.rows && !status; y++) {
+        status = copy_bytes(self, &copy, copy.bytes, stream);
+        copy.to += copy.to_stride;
+        copy.from += copy.from_stride;
+    }
+    return status;
+}
+
+// `with_gaps`: what lies between the rows may be copied as well, if that makes it one piece.
+static enum status copy_rows(struct cuda_executor *self, struct row_copy copy, bool with_gaps,
+                             cudaStream_t stream)
+{
+    if (copy.rows == 1)
+        return copy_bytes(self, &copy, copy.bytes, stream);
+    if (copy.to_stride < 0)
+        flip_rows(&copy);
+    if (copy.from_stride < 0) // upside down against each other
+        return copy_row_by_row(self, copy, stream);
+    size_t to_stride = (size_t)copy.to_stride, from_stride = (size_t)copy.from_stride;
+    if (to_stride == from_stride && (with_gaps || to_stride == copy.bytes))
+        return copy_bytes(self, &copy, to_stride * (size_t)(copy.rows - 1) + copy.bytes, stream);
+    return CUDA_CHECK(self->backend,
+                      cudaMemcpy2DAsync(copy.to, to_stride, copy.from, from_stride, copy.bytes,
+                                        (size_t)copy.rows, cudaMemcpyDefault, stream));
+}
+
+// ---- planes ----
+
+// Point plane `p` of `image`, which lies in host memory, into `region`: with the same direction of
+// rows, and with the same stride where that fits and keeps 16 bytes aligned.
+static void place_plane(struct image *image, int p, struct region region, uint8_t *memory)
+{
+    ptrdiff_t stride = image->stride[p], size = stride < 0 ? -stride : stride;
+    int rows = format_rows(image->format, p, image->height);
+    if (size > region.pitch || size % 16 != 0 || rows == 1)
+        size = region.pitch;
+    image->data[p] = memory + region.offset + (stride < 0 ? (rows - 1) * size : 0);
+    image->stride[p] = stride < 0 ? -size : size;
+}
+
+static enum status upload(struct cuda_executor *self, const struct cuda_slot *slot,
+                          const struct image *host, struct image *device)
+{
+    enum status status = STATUS_OK;
+    for (int p = 0; p < FORMAT_PLANES && !status; p++) {
+        device->data[p] = NULL;
+        if (!(self->plan->reads >> p & 1))
+            continue;
+        place_plane(device, p, self->layout.input[p], slot->memory);
+        struct row_copy copy = {
+            .to = device->data[p],
+            .from = host->data[p],
+            .to_stride = device->stride[p],
+            .from_stride = host->stride[p],
+            .bytes = format_row_bytes(host->format, p, host->width),
+            .rows = format_rows(host->format, p, host->height),
+        };
+        status = copy_rows(self, copy, true, self->upload_stream);
+    }
+    return status;
+}
+
+// Whether nothing is under way on the stream of a source on the device: to ask costs the host a
+// quarter of what an event between two streams does, and the GPU nothing.
+static bool is_there(const struct work *work)
+{
+    cudaError_t error = cudaStreamQuery((cudaStream_t)work->source_stream);
+    if (error == cudaErrorNotReady)
+        cudaGetLastError(); // it would pass for that of the next launch
+    return error == cudaSuccess;
+}
+
+void transfer_place_target(struct cuda_executor *self, const struct cuda_slot *slot, int n,
+                           struct image *target)
+{
+    for (int p = 0; p < FORMAT_PLANES; p++) {
+        target->data[p] = NULL;
+        if (self->plan->picture[n].plane[p].origin == PLANE_COMPUTED)
+            place_plane(target, p, self->layout.output[n][p], slot->memory);
+    }
+}
+
+// Where plane `p` of picture `n` is on the device, and as which plane of it; NULL where it is not.
+static const struct image *result_plane(const struct cuda_executor *self, const struct work *work,
+                                        const struct image *target, int n, int *p)
+{
+    const struct plan_plane *plane = &self->plan->picture[n].plane[*p];
+    if (plane->origin == PLANE_COMPUTED)
+        return target;
+    if (plane->origin == PLANE_CONSTANT || !work->source_on_device)
+        return NULL;
+    *p = plane->source;
+    return &work->source;
+}
+
+static bool wants_analysis(const struct cuda_executor *self, const struct work *work)
+{
+    for (int k = 0; work->analysis && k < self->plan->program->analyses; k++)
+        if (work->analysis[k])
+            return true;
+    return false;
+}
+
+static bool wants_picture(const struct cuda_executor *self, const struct work *work, int n)
+{
+    const struct image *target = work_target(work, n);
+    for (int p = 0; p < target->format->planes; p++)
+        if (target->data[p] && plan_writes(self->plan, n, p, work->source_on_device))
+            return true;
+    return false;
+}
+
+bool transfer_has_download(const struct cuda_executor *self, const struct work *work, int count)
+{
+    for (int k = 0; k < count; k++) {
+        if (wants_analysis(self, &work[k]))
+            return true;
+        for (int n = 0; n < program_pictures(self->plan->program); n++)
+            if (wants_picture(self, &work[k], n))
+                return true;
+    }
+    return false;
+}
+
+static enum status download_analyses(struct cuda_executor *self, const struct work *work,
+                                     const uint8_t *memory)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; work->analysis && k < self->plan->program->analyses && !status; k++)
+        if (work->analysis[k])
+            status = CUDA_CHECK(self->backend,
+                                cudaMemcpyAsync(work->analysis[k],
+                                                memory + self->layout.analysis[k].offset,
+                                                self->layout.analysis[k].bytes, cudaMemcpyDefault,
+                                                self->download_stream));
+    return status;
+}
+
+static enum status download(struct cuda_executor *self, const struct work *work, int n,
+                            const struct image *target)
+{
+    const struct image *host = work_target(work, n);
+    enum status status = STATUS_OK;
+    for (int p = 0; p < host->format->planes && !status; p++) {
+        int from = p;
+        const struct image *device = result_plane(self, work, target, n, &from);
+        if (!host->data[p] || !device)
+            continue;
+        struct row_copy copy = {
+            .to = host->data[p],
+            .from = device->data[from],
+            .to_stride = host->stride[p],
+            .from_stride = device->stride[from],
+            .bytes = format_row_bytes(host->format, p, host->width),
+            .rows = format_rows(host->format, p, host->height),
+        };
+        status = copy_rows(self, copy, false, self->download_stream);
+    }
+    return status;
+}
+
+// ---- frames ----
+
+enum status transfer_record(struct cuda_executor *self, cudaEvent_t event, cudaStream_t stream)
+{
+    return CUDA_CHECK(self->backend, cudaEventRecord(event, stream));
+}
+
+// What follows on stream `to` waits for what is on stream `from` by now.
+static enum status hand_over(struct cuda_executor *self, cudaStream_t from, cudaEvent_t event,
+                             cudaStream_t to)
+{
+    enum status status = transfer_record(self, event, from);
+    return status ? status : CUDA_CHECK(self->backend, cudaStreamWaitEvent(to, event, 0));
+}
+
+// Work on sources that are on the device begins when these are there.
+enum status transfer_await_sources(struct cuda_executor *self, struct cuda_slot *lead,
+                                   const struct work *work, int count)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; k < count && !status; k++) {
+        bool awaited = k > 0 && work[k].source_stream == work[k - 1].source_stream;
+        if (awaited)
+            continue;
+        if (!is_there(&work[k]))
+            status = hand_over(self, (cudaStream_t)work[k].source_stream,
+                               k ? lead->source_ready : lead->began, lead->stream);
+        else if (k == 0)
+            lead->idle_ns = now_ns();
+    }
+    return status;
+}
+
+// See that copies from where the source is take the direct way, if there is one.
+static void reach_abroad(struct cuda_backend *backend, const struct work *work)
+{
+    struct cudaPointerAttributes about = {};
+    int direct = 0;
+    if (!cudaPointerGetAttributes(&about, work->source.data[0]) &&
+        !cudaDeviceCanAccessPeer(&direct, backend->device, about.device) && direct)
+        cudaDeviceEnablePeerAccess(about.device, 0);
+    cudaGetLastError(); // that it was open before
+    backend->reaches = true;
+}
+
+// Wait for sources in another GPU's memory.
+static enum status await_abroad(struct cuda_executor *self, const struct work *work, int count)
+{
+    enum status status = STATUS_OK;
+    if (!self->backend->reaches)
+        reach_abroad(self->backend, work);
+    for (int k = 0; k < count && !status; k++)
+        status =
+            CUDA_CHECK(self->backend, cudaStreamSynchronize((cudaStream_t)work[k].source_stream));
+    return status;
+}
+
+enum status transfer_upload(struct cuda_executor *self, struct cuda_slot *lead,
+                            const struct work *work, struct device_frames *frames)
+{
+    range_push("upload", self->submitted);
+    enum status status = work->source_abroad ? await_abroad(self, work, frames->count) : STATUS_OK;
+    if (!status)
+        status = transfer_record(self, lead->began, self->upload_stream);
+    for (int k = 0; k < frames->count && !status; k++)
+        status = upload(self, &lead[k], &work[k].source, &frames->source[k]);
+    if (!status)
+        status = hand_over(self, self->upload_stream, lead->uploaded, lead->stream);
+    range_pop();
+    return status;
+}
+
+enum status transfer_download(struct cuda_executor *self, struct cuda_slot *lead,
+                              const struct work *work, const struct device_frames *frames)
+{
+    range_push("download", self->submitted);
+    enum status status = hand_over(self, lead->stream, lead->computed, self->download_stream);
+    for (int k = 0; k < frames->count && !status; k++)
+        for (int n = 0; n < program_pictures(self->plan->program) && !status; n++)
+            status = download(self, &work[k], n, &frames->target[n][k]);
+    for (int k = 0; k < frames->count && !status; k++)
+        status = download_analyses(self, &work[k], frames->memory + (size_t)k * self->layout.bytes);
+    if (!status)
+        status = transfer_record(self, lead->done, self->download_stream);
+    range_pop();
+    return status;
+}
