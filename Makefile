@@ -55,8 +55,9 @@ endif
 ISA := $(if $(filter x86_64,$(shell uname -m)),base v2 v3 v4 vnni,base)
 ROOMS = base plan stages pipeline $(PIPELINE) $(CPU)
 CPU = cpu cpu/reference cpu/rows
-PIPELINE = $(addprefix pipeline/,engine report $(OUTPUT) input ffmpeg)
+PIPELINE = $(addprefix pipeline/,engine report $(OUTPUT) $(INPUT) ffmpeg)
 OUTPUT = output $(addprefix output/,transport muxer http file)
+INPUT = input $(addprefix input/,live faults devices io)
 KERNELS = kernels $(patsubst %/,%,$(wildcard kernels/*/))
 LIBRARY_C = $(filter-out cpu/rows/rows.c,$(wildcard $(ROOMS:%=%/*.c))) $(if $(NVCC),,kernels/cuda_stub.c)
 LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \

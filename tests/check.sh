@@ -64,7 +64,8 @@ layer kernels '(kernels|plan|base)'
 layer kernels/executor '(kernels/executor|kernels|plan|base)'
 below='stages|plan|base|sluice'
 rooms=
-for room in ffmpeg input output/file output/http output/muxer output/transport output report engine; do
+for room in ffmpeg input/io input/devices input/faults input/live input output/file output/http \
+    output/muxer output/transport output report engine; do
     rooms=$rooms${rooms:+|}$room
     layer pipeline/$room "(pipeline/($rooms)|$below)"
 done

@@ -20,7 +20,7 @@ BELOW = {
 }
 BACKENDS = ["cpu", "kernels"]  # their constructors are declared in plan/backend.h
 PIPELINE = ["engine", "report", "output", "output/transport", "output/muxer", "output/http",
-            "output/file", "input", "ffmpeg"]
+            "output/file", "input", "input/live", "input/faults", "input/devices", "input/io", "ffmpeg"]
 for k, room in enumerate(PIPELINE):
     BELOW[f"pipeline/{room}"] = ([f"pipeline/{r}" for r in PIPELINE[k + 1:]] +
                                  ["stages", "plan", "base"] + BACKENDS)

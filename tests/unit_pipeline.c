@@ -15,7 +15,7 @@
 
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/output/file/file.h"
-#include "pipeline/input/drift.h"
+#include "pipeline/input/live/drift.h"
 #include "pipeline/output/hold.h"
 #include "pipeline/engine/latency.h"
 #include "base/meter.h"

@@ -1,8 +1,8 @@
 // The decode thread: packets to frames, and which of them are wanted.
 #include <libavutil/mathematics.h>
 
-#include "pipeline/ffmpeg/compat.h"
 #include "pipeline/engine/job.h"
+#include "pipeline/ffmpeg/compat.h"
 
 // The output has all its frames: say where it ends, so that other streams end there too.
 static void end_here(struct sluice_job *job, int64_t end_us)

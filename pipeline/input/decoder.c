@@ -11,8 +11,8 @@
 
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
-#include "pipeline/input/probe.h"
 #include "pipeline/ffmpeg/memory.h"
+#include "pipeline/input/io/probe.h"
 
 // libavutil's header wants two types of cuda.h, which a machine without CUDA has not.
 #define CUDA_VERSION 0

@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 
 #include "pipeline/ffmpeg/compat.h"
-#include "pipeline/input/probe.h"
 #include "pipeline/ffmpeg/pixel.h"
-#include "pipeline/input/reach.h"
 #include "pipeline/ffmpeg/scaler.h"
+#include "pipeline/input/io/probe.h"
+#include "pipeline/input/io/reach.h"
 #include "plan/backend.h"
 
 enum { OPAQUE = 128 };

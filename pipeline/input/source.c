@@ -2,17 +2,17 @@
 
 #include <errno.h>
 #include <libavutil/avstring.h>
-#include <unistd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
-#include "pipeline/input/truncation.h"
 #include "pipeline/ffmpeg/url.h"
+#include "pipeline/input/io/mpegts.h"
+#include "pipeline/input/io/truncation.h"
 #include "pipeline/input/source_open.h"
-#include "pipeline/input/mpegts.h"
 
 // ---- life ----
 

@@ -12,15 +12,15 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "pipeline/input/input_io.h"
-#include "pipeline/input/clock.h"
-#include "pipeline/input/live.h"
-#include "pipeline/input/outage.h"
-#include "pipeline/input/reach.h"
-#include "pipeline/input/simulate.h"
-#include "sluice/sluice.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "pipeline/input/clock.h"
+#include "pipeline/input/faults/simulate.h"
+#include "pipeline/input/io/input_io.h"
+#include "pipeline/input/io/reach.h"
+#include "pipeline/input/live/live.h"
+#include "pipeline/input/live/outage.h"
+#include "sluice/sluice.h"
 
 struct source_request {
     const char *name;

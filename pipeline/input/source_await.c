@@ -4,8 +4,8 @@
 #include <time.h>
 
 #include "base/backoff.h"
-#include "pipeline/input/input_io.h"
 #include "pipeline/ffmpeg/url.h"
+#include "pipeline/input/io/input_io.h"
 #include "pipeline/input/source_open.h"
 
 // Keeps the first error, and hands on all else.

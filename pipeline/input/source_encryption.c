@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "pipeline/ffmpeg/compat.h"
+#include "pipeline/input/io/mpegts.h"
 #include "pipeline/input/source_open.h"
-#include "pipeline/input/mpegts.h"
 
 // Tags by which readers tell of an encryption that they leave as it is.
 static const struct {

@@ -12,12 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pipeline/input/camera.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
-#include "pipeline/input/devices.h"
-#include "pipeline/input/probe.h"
 #include "pipeline/ffmpeg/url.h"
+#include "pipeline/input/devices/camera.h"
+#include "pipeline/input/devices/devices.h"
+#include "pipeline/input/io/probe.h"
 
 static bool is_over(void *opaque)
 {

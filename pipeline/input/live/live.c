@@ -1,4 +1,4 @@
-#include "pipeline/input/live.h"
+#include "pipeline/input/live/live.h"
 
 #include <libavcodec/avcodec.h>
 #include <libavutil/avstring.h>
@@ -9,11 +9,11 @@
 #include <time.h>
 
 #include "base/backoff.h"
-#include "pipeline/ffmpeg/check.h"
-#include "pipeline/input/drift.h"
 #include "base/meter.h"
+#include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/url.h"
-#include "pipeline/input/connection.h"
+#include "pipeline/input/live/connection.h"
+#include "pipeline/input/live/drift.h"
 
 static const int64_t second_ns = 1000 * INT64_C(1000000), look_ns = 50 * INT64_C(1000000);
 // Whoever connects again looks up at least so often.

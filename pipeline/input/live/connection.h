@@ -16,8 +16,8 @@
 
 #include "base/status.h"
 #include "pipeline/ffmpeg/packet.h"
-#include "pipeline/input/reach.h"
-#include "pipeline/input/simulate.h"
+#include "pipeline/input/faults/simulate.h"
+#include "pipeline/input/io/reach.h"
 
 struct connection_request {
     const char *url;

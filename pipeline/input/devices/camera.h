@@ -9,9 +9,9 @@
 #include <libavutil/rational.h>
 #include <stdbool.h>
 
-#include "sluice/sluice.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "sluice/sluice.h"
 
 struct camera {
     char name[32];     // the driver's, for people

@@ -1,4 +1,4 @@
-#include "pipeline/input/mpegts.h"
+#include "pipeline/input/io/mpegts.h"
 
 #include <libavutil/avutil.h>
 #include <libavutil/intreadwrite.h>

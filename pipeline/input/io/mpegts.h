@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/input/input_io.h"
+#include "pipeline/input/io/input_io.h"
 
 // Of which stream, from where on.
 struct mpegts_place {

@@ -10,11 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/ffmpeg/packet.h"
-#include "pipeline/input/reach.h"
-#include "pipeline/input/simulate.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "pipeline/ffmpeg/packet.h"
+#include "pipeline/input/faults/simulate.h"
+#include "pipeline/input/io/reach.h"
 
 struct live_request {
     const char *url;

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-#include "pipeline/input/live.h"
+#include "pipeline/input/live/live.h"
 
 struct outage {
     int64_t lag_us; // of all timestamps; the reading thread's

@@ -1,4 +1,4 @@
-#include "pipeline/input/camera.h"
+#include "pipeline/input/devices/camera.h"
 
 #include <errno.h>
 #include <fcntl.h>

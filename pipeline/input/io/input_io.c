@@ -1,4 +1,4 @@
-#include "pipeline/input/input_io.h"
+#include "pipeline/input/io/input_io.h"
 
 #include <errno.h>
 #include <fcntl.h>

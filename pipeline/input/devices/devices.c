@@ -1,4 +1,4 @@
-#include "pipeline/input/devices.h"
+#include "pipeline/input/devices/devices.h"
 
 #include <dlfcn.h>
 #include <libavutil/avstring.h>

@@ -1,4 +1,4 @@
-#include "pipeline/input/probe.h"
+#include "pipeline/input/io/probe.h"
 
 #include <libavutil/dict.h>
 #include <libavutil/frame.h>

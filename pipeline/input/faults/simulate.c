@@ -1,4 +1,4 @@
-#include "pipeline/input/simulate.h"
+#include "pipeline/input/faults/simulate.h"
 
 #include <libavcodec/avcodec.h>
 #include <libavutil/avstring.h>
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "pipeline/ffmpeg/check.h"
 #include "base/meter.h"
-#include "pipeline/input/recode.h"
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/input/faults/recode.h"
 
 static const int64_t look_ns = 20 * INT64_C(1000000), jump_us = 3600 * INT64_C(1000000);
 // A step of a file's clock that is longer is a jump of its own.

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "pipeline/input/reach.h"
+#include "pipeline/input/io/reach.h"
 
 #include <fnmatch.h>
 #include <libavutil/avstring.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "pipeline/ffmpeg/compat.h"
 #include "base/secrets.h"
+#include "pipeline/ffmpeg/compat.h"
 
 struct reach {
     atomic_int users;

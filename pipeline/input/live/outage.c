@@ -1,4 +1,4 @@
-#include "pipeline/input/outage.h"
+#include "pipeline/input/live/outage.h"
 
 #include "base/meter.h"
 

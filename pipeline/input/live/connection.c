@@ -1,4 +1,4 @@
-#include "pipeline/input/connection.h"
+#include "pipeline/input/live/connection.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -13,8 +13,8 @@
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/ffmpeg/format.h"
-#include "pipeline/input/devices.h"
-#include "pipeline/input/probe.h"
+#include "pipeline/input/devices/devices.h"
+#include "pipeline/input/io/probe.h"
 
 enum { MAX_PACKETS = 1024 };
 static const int64_t close_ns = 1000 * INT64_C(1000000);

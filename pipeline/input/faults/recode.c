@@ -1,4 +1,4 @@
-#include "pipeline/input/recode.h"
+#include "pipeline/input/faults/recode.h"
 
 #include <assert.h>
 #include <libavcodec/avcodec.h>

@@ -1,4 +1,4 @@
-#include "pipeline/input/truncation.h"
+#include "pipeline/input/io/truncation.h"
 
 #include <libavutil/intreadwrite.h>
 

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "pipeline/input/input_io.h"
+#include "pipeline/input/io/input_io.h"
 
 enum truncation {
     TRUNCATION_UNKNOWN, // the structure does not say
