@@ -18,11 +18,10 @@ static int64_t end_us(const struct sluice_job *job)
     return job->ends ? job->last_end : job->end;
 }
 
-// Whether a packet of another stream lies within the output.
-static bool is_wanted(const struct sluice_job *job, const struct packet *packet)
+// Whether a packet of another stream goes along: the output takes it, and it lies within.
+static bool goes_along(const struct sluice_job *job, const struct packet *packet)
 {
-    if (!job->sink->accepts_streams ||
-        !job->sink->accepts_stream(job->sink, packet->av->stream_index))
+    if (!passthrough_accepts(&job->sink->passthrough, packet->av->stream_index))
         return false;
     int64_t at = packet_us(job, packet);
     bool early = job->source->start != AV_NOPTS_VALUE && at < job->source->start;
@@ -45,8 +44,7 @@ static void note_arrival(struct sluice_job *job, const struct packet *packet)
 static enum status route(struct sluice_job *job, struct packet **packet)
 {
     if ((*packet)->av->stream_index != job->source->video)
-        return is_wanted(job, *packet) ? job->sink->write_packet(job->sink, (*packet)->av)
-                                       : STATUS_OK;
+        return goes_along(job, *packet) ? job->sink->write_packet(job->sink, *packet) : STATUS_OK;
     note_arrival(job, *packet);
     if (job->ends) // the decoder has had enough; audio may still be to come
         return is_long_past_end(job, *packet) || job->alone ? STATUS_EOF : STATUS_OK;

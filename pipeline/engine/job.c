@@ -449,14 +449,6 @@ static int64_t end_of_output(const struct sluice_job *job, const AVFrame *first)
     return end < job->end ? end : job->end;
 }
 
-static bool wants_others(const struct sluice_job *job)
-{
-    for (unsigned k = 0; job->sink->accepts_streams && k < job->source->format->nb_streams; k++)
-        if ((int)k != job->source->video && job->sink->accepts_stream(job->sink, (int)k))
-            return true;
-    return false;
-}
-
 // The first output has a packet written.
 static void note_written(void *job_, int64_t pts_us, int64_t begin_ns)
 {
@@ -513,7 +505,7 @@ static enum status open_sink(struct sluice_job *job, const struct slot *slot)
     if (!status && job->report_writer)
         status = report_writer_open(job->report_writer, job->video.time_base, job->video.live);
     job_start_span(job, "open the output", begin_ns);
-    job->alone = !status && !wants_others(job);
+    job->alone = !status && passthrough_is_empty(&job->sink->passthrough);
     for (int n = 0; n < job->pictures && !status && source_may_be_lost(job->source); n++)
         status =
             gap_create(job->gap_kind, job->video.time_base, job->video.frame_rate, &job->gap[n]);

@@ -9,11 +9,6 @@
 
 #include "pipeline/ffmpeg/check.h"
 
-int64_t budget_of_packet(const void *item)
-{
-    return ((const AVPacket *)item)->size;
-}
-
 int64_t budget_of_frame(const void *item)
 {
     const AVFrame *frame = item;

@@ -13,8 +13,7 @@
 static const int64_t budget_packets = 32 << 20, budget_frames = 128 << 20,
                      budget_records = 32 << 20;
 
-// What a packet and a frame weigh in a queue: their samples. `item` is the pointer to it.
-int64_t budget_of_packet(const void *item);
+// What a frame weighs in a queue: its samples. `item` is the pointer to it.
 int64_t budget_of_frame(const void *item);
 
 // What a codec may hold beside what it is given, at most, for pictures of `frame_bytes`: reference

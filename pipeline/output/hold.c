@@ -5,60 +5,50 @@
 
 #include "pipeline/ffmpeg/budget.h"
 
-enum status hold_init(struct hold *hold, const AVFormatContext *from, AVRational frame_rate)
+void hold_init(struct hold *hold, const struct passthrough *clock, AVRational frame_rate)
 {
-    *hold = (struct hold){.streams = from->nb_streams, .end_us = INT64_MIN};
-    hold->time_base = calloc(from->nb_streams + 1, sizeof *hold->time_base);
-    if (!hold->time_base)
-        return STATUS_MEMORY;
-    for (unsigned k = 0; k < from->nb_streams; k++)
-        hold->time_base[k] = from->streams[k]->time_base;
+    *hold = (struct hold){.clock = clock, .end_us = INT64_MIN};
     if (frame_rate.num > 0 && frame_rate.den > 0)
         hold->frame_us = av_rescale_q(1, av_inv_q(frame_rate), AV_TIME_BASE_Q);
-    return STATUS_OK;
 }
 
 void hold_finish(struct hold *hold)
 {
     hold_drop(hold);
     free(hold->packet);
-    free(hold->time_base);
     *hold = (struct hold){0};
 }
 
-void hold_note_video(struct hold *hold, const AVPacket *packet, AVRational time_base)
+void hold_note_video(struct hold *hold, const struct packet *packet, AVRational time_base)
 {
-    int64_t length = av_rescale_q(packet->duration, time_base, AV_TIME_BASE_Q);
-    int64_t end = packet->pos + (length > 0 ? length : hold->frame_us);
+    int64_t length = av_rescale_q(packet->av->duration, time_base, AV_TIME_BASE_Q);
+    int64_t end = packet->pts_us + (length > 0 ? length : hold->frame_us);
     if (end > hold->end_us)
         hold->end_us = end;
 }
 
-// When the packet is wanted; copied video goes by decoding, so that no reference is missing.
-static int64_t time_of(const struct hold *hold, const AVPacket *packet)
+// Copied video goes by decoding, so that no reference is missing.
+static int64_t time_of(const struct hold *hold, const struct packet *packet)
 {
-    int64_t at = packet->dts != AV_NOPTS_VALUE ? packet->dts : packet->pts;
-    bool known = (unsigned)packet->stream_index < hold->streams && at != AV_NOPTS_VALUE;
-    return known ? av_rescale_q(at, hold->time_base[packet->stream_index], AV_TIME_BASE_Q)
-                 : INT64_MIN;
+    return passthrough_dts_us(hold->clock, packet);
 }
 
-bool hold_is_ahead(const struct hold *hold, const AVPacket *packet)
+bool hold_is_ahead(const struct hold *hold, const struct packet *packet)
 {
     int64_t at = time_of(hold, packet);
-    return at != INT64_MIN && at >= hold->end_us;
+    return at != AV_NOPTS_VALUE && at >= hold->end_us;
 }
 
-static int64_t weight(const AVPacket *packet)
+static int64_t weight(const struct packet *packet)
 {
-    return packet->size + (int64_t)sizeof *packet;
+    return packet->av->size + (int64_t)sizeof *packet->av;
 }
 
-enum status hold_put(struct hold *hold, AVPacket **packet)
+enum status hold_put(struct hold *hold, struct packet **packet)
 {
     if (hold->count == hold->room) {
         int room = hold->room ? 2 * hold->room : 64;
-        AVPacket **list = realloc(hold->packet, (size_t)room * sizeof *list);
+        struct packet **list = realloc(hold->packet, (size_t)room * sizeof *list);
         if (!list)
             return STATUS_MEMORY;
         hold->packet = list;
@@ -76,12 +66,12 @@ bool hold_is_full(const struct hold *hold)
 }
 
 enum status hold_release(struct hold *hold, int64_t until_us,
-                         enum status (*give)(void *opaque, AVPacket *packet), void *opaque)
+                         enum status (*give)(void *opaque, struct packet *packet), void *opaque)
 {
     enum status status = STATUS_OK;
     int kept = 0;
     for (int k = 0; k < hold->count; k++) {
-        AVPacket *packet = hold->packet[k];
+        struct packet *packet = hold->packet[k];
         bool due = hold_is_full(hold) || time_of(hold, packet) < until_us;
         if (status || !due) {
             hold->packet[kept++] = packet;
@@ -89,7 +79,7 @@ enum status hold_release(struct hold *hold, int64_t until_us,
         }
         hold->bytes -= weight(packet);
         status = give(opaque, packet);
-        av_packet_free(&packet);
+        packet_destroy(&packet);
     }
     hold->count = kept;
     return status;
@@ -99,7 +89,7 @@ int hold_drop(struct hold *hold)
 {
     int dropped = hold->count;
     for (int k = 0; k < hold->count; k++)
-        av_packet_free(&hold->packet[k]);
+        packet_destroy(&hold->packet[k]);
     hold->count = 0;
     hold->bytes = 0;
     return dropped;

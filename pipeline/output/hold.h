@@ -4,37 +4,38 @@
 // Thread-safety: one thread.
 #pragma once
 
-#include <libavformat/avformat.h>
+#include <libavutil/rational.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
+#include "pipeline/ffmpeg/packet.h"
+#include "pipeline/output/muxer/passthrough.h"
 
-// Zero holds nothing, and knows no stream.
+// Zero holds nothing.
 struct hold {
-    AVRational *time_base; // of the source's streams
-    unsigned streams;
+    const struct passthrough *clock; // of packets
     int64_t frame_us; // how long a frame is shown if its packet does not say; 0: unknown
-    AVPacket **packet;
+    struct packet **packet;
     int count, room;
     int64_t bytes;
     int64_t end_us; // where the video ends by now
 };
 
-// Begin, for the streams of `from`, which is not needed afterwards. `frame_rate` {0}: unknown.
-enum status hold_init(struct hold *hold, const AVFormatContext *from, AVRational frame_rate);
+// Begin. `clock` must outlive the hold. `frame_rate` {0}: unknown.
+void hold_init(struct hold *hold, const struct passthrough *clock, AVRational frame_rate);
 
 // Free everything, with what is held.
 void hold_finish(struct hold *hold);
 
-// Video comes: `pos` of the packet is its pts in microseconds, `time_base` that of its duration.
-void hold_note_video(struct hold *hold, const AVPacket *packet, AVRational time_base);
+// Video comes, with its pts_us; `time_base` is that of its duration.
+void hold_note_video(struct hold *hold, const struct packet *packet, AVRational time_base);
 
 // Whether the packet begins behind the end of the video that came. One without a time does not.
-bool hold_is_ahead(const struct hold *hold, const AVPacket *packet);
+bool hold_is_ahead(const struct hold *hold, const struct packet *packet);
 
 // Hold a packet: *packet is taken, and NULL afterwards.
-enum status hold_put(struct hold *hold, AVPacket **packet);
+enum status hold_put(struct hold *hold, struct packet **packet);
 
 // Whether more is held than budget_packets.
 bool hold_is_full(const struct hold *hold);
@@ -42,7 +43,7 @@ bool hold_is_full(const struct hold *hold);
 // Call give() with each packet whose time is before `until_us`, and with the oldest while too much
 // is held; each is freed behind that. Ends with the first failure of give(), which it returns.
 enum status hold_release(struct hold *hold, int64_t until_us,
-                         enum status (*give)(void *opaque, AVPacket *packet), void *opaque);
+                         enum status (*give)(void *opaque, struct packet *packet), void *opaque);
 
 // Drop all that is held. Returns how many packets it was.
 int hold_drop(struct hold *hold);

@@ -56,12 +56,6 @@ struct mux_thread {
     struct change *next; // the oldest first; owned
 };
 
-static void drop_packet(void *packet_)
-{
-    AVPacket *packet = packet_;
-    av_packet_free(&packet);
-}
-
 // ---- creation ----
 
 enum status mux_thread_create(const struct mux_thread_request *request, const struct log *log,
@@ -134,7 +128,7 @@ static void note_skipped(struct mux_thread *mux)
 }
 
 // A packet that comes while nothing can be written.
-static void skip_packet(struct mux_thread *mux, const AVPacket *packet)
+static void skip_packet(struct mux_thread *mux, const struct packet *packet)
 {
     if (!transport_is_video(mux->transport, packet))
         return;
@@ -145,16 +139,16 @@ static void skip_packet(struct mux_thread *mux, const AVPacket *packet)
 
 static void skip_waiting(struct mux_thread *mux)
 {
-    AVPacket *packet = NULL;
+    struct packet *packet = NULL;
     while (!queue_pop_until(mux->queue, &packet, 0) && packet) {
         skip_packet(mux, packet);
-        av_packet_free(&packet);
+        packet_destroy(&packet);
     }
 }
 
-static enum status write_packet(struct mux_thread *mux, AVPacket *packet)
+static enum status write_packet(struct mux_thread *mux, struct packet *packet)
 {
-    int64_t begin_ns = meter_now_ns(), pts_us = packet->pos;
+    int64_t begin_ns = meter_now_ns(), pts_us = packet->pts_us;
     bool video = transport_is_video(mux->transport, packet), written = false;
     enum status status = mux->transport->write(mux->transport, packet, &written);
     mux->popped += video;
@@ -167,13 +161,13 @@ static enum status write_packet(struct mux_thread *mux, AVPacket *packet)
 }
 
 // A packet that was held. The connection may have gone meanwhile.
-static enum status write_held(void *opaque, AVPacket *packet)
+static enum status write_held(void *opaque, struct packet *packet)
 {
     struct mux_thread *mux = opaque;
     return mux->transport->away ? STATUS_OK : write_packet(mux, packet);
 }
 
-static enum status write_video(struct mux_thread *mux, AVPacket *packet)
+static enum status write_video(struct mux_thread *mux, struct packet *packet)
 {
     take_change(mux);
     hold_note_video(&mux->hold, packet, mux->time_base);
@@ -185,7 +179,7 @@ static enum status write_video(struct mux_thread *mux, AVPacket *packet)
     return status;
 }
 
-static enum status write_other(struct mux_thread *mux, AVPacket **packet)
+static enum status write_other(struct mux_thread *mux, struct packet **packet)
 {
     if (!hold_is_ahead(&mux->hold, *packet))
         return write_packet(mux, *packet);
@@ -210,7 +204,7 @@ static enum status step(struct mux_thread *mux)
 {
     const struct transport *transport = mux->transport;
     bool away = transport->away;
-    AVPacket *packet = NULL;
+    struct packet *packet = NULL;
     enum status status =
         queue_pop_until(mux->queue, &packet, away ? transport->next_attempt_ns : INT64_MAX);
     if (status)
@@ -225,7 +219,7 @@ static enum status step(struct mux_thread *mux)
     } else {
         status = write_other(mux, &packet);
     }
-    av_packet_free(&packet);
+    packet_destroy(&packet);
     return status;
 }
 
@@ -275,14 +269,12 @@ enum status mux_thread_open(struct mux_thread *mux, const struct mux_thread_open
     mux->skips = opening->skips;
     mux->watch = opening->watch;
     enum status status =
-        queue_create(mux->skips ? MAX_SKIPPING : MAX_WAITING, 1, drop_packet, &mux->queue);
+        queue_create(mux->skips ? MAX_SKIPPING : MAX_WAITING, 1, packet_drop, &mux->queue);
     if (status)
         return status;
-    queue_limit(mux->queue, budget_packets, budget_of_packet);
+    queue_limit(mux->queue, budget_packets, packet_weigh);
     mux->time_base = opening->streams.time_base;
-    status = hold_init(&mux->hold, opening->streams.from, opening->streams.frame_rate);
-    if (status)
-        return status;
+    hold_init(&mux->hold, &mux->transport->passthrough, opening->streams.frame_rate);
     mux->transport->request.options = mux->options;
     mux->transport->request.must_connect = opening->must_connect;
     status = mux->transport->open(mux->transport, &opening->streams);
@@ -294,9 +286,9 @@ enum status mux_thread_open(struct mux_thread *mux, const struct mux_thread_open
 
 // ---- the other side ----
 
-bool mux_thread_accepts_stream(const struct mux_thread *mux, int stream)
+const struct passthrough *mux_thread_passthrough(const struct mux_thread *mux)
 {
-    return mux->transport->accepts[stream];
+    return &mux->transport->passthrough;
 }
 
 bool mux_thread_takes_key(struct mux_thread *mux, int64_t pts_us)
@@ -312,14 +304,14 @@ bool mux_thread_is_idle(const struct mux_thread *mux)
     return transport->is_idle && transport->is_idle(transport);
 }
 
-static enum status push_waiting(struct mux_thread *mux, AVPacket **packet)
+static enum status push_waiting(struct mux_thread *mux, struct packet **packet)
 {
     return queue_push(mux->queue, packet);
 }
 
-static enum status push_skipping(struct mux_thread *mux, AVPacket **packet, bool video)
+static enum status push_skipping(struct mux_thread *mux, struct packet **packet, bool video)
 {
-    bool key = (*packet)->flags & AV_PKT_FLAG_KEY, taken = false;
+    bool key = (*packet)->av->flags & AV_PKT_FLAG_KEY, taken = false;
     enum status status = STATUS_OK;
     if (video && key)
         mux->skipping = false;
@@ -334,18 +326,18 @@ static enum status push_skipping(struct mux_thread *mux, AVPacket **packet, bool
     return STATUS_OK;
 }
 
-enum status mux_thread_push(struct mux_thread *mux, const AVPacket *packet)
+enum status mux_thread_push(struct mux_thread *mux, const struct packet *packet)
 {
     bool video = transport_is_video(mux->transport, packet);
     if (mux->status)
         return (enum status)mux->status;
-    AVPacket *copy = av_packet_clone(packet);
+    struct packet *copy = packet_clone(packet);
     if (!copy)
         return STATUS_MEMORY;
     enum status status = mux->skips ? push_skipping(mux, &copy, video) : push_waiting(mux, &copy);
     if (video && !copy)
         mux->pushed++;
-    av_packet_free(&copy);
+    packet_destroy(&copy);
     if (status == STATUS_EOF)
         return mux->status ? (enum status)mux->status : STATUS_STOPPED;
     return status;

@@ -15,7 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "pipeline/ffmpeg/packet.h"
 #include "pipeline/output/muxer/muxer.h"
+#include "pipeline/output/muxer/passthrough.h"
 #include "pipeline/output/muxer/destination.h"
 #include "base/stop.h"
 #include "base/log.h"
@@ -66,8 +68,8 @@ struct mux_thread_opening {
 // Write the header, of an address in the thread, and start the thread.
 enum status mux_thread_open(struct mux_thread *mux, const struct mux_thread_opening *opening);
 
-// Whether packets of this stream of the source go into the output. Any thread.
-bool mux_thread_accepts_stream(const struct mux_thread *mux, int stream);
+// The streams of the source that go into the output. Any thread, after mux_thread_open().
+const struct passthrough *mux_thread_passthrough(const struct mux_thread *mux);
 
 // Whether it would like the next frame to be a key frame. Asks once.
 bool mux_thread_takes_key(struct mux_thread *mux, int64_t pts_us);
@@ -75,12 +77,12 @@ bool mux_thread_takes_key(struct mux_thread *mux, int64_t pts_us);
 // Whether nobody would see what is written now: a page without visitors. Any thread.
 bool mux_thread_is_idle(const struct mux_thread *mux);
 
-// Hand over a packet of the source's stream `stream_index`, of the filtered one with its pts in
-// microseconds as `pos`. It stays the caller's. What has failed or ended takes no more: its status,
+// Hand over a packet of the source's stream `stream_index`; one of the filtered stream has its
+// pts_us. It stays the caller's. What has failed or ended takes no more: its status,
 // STATUS_EOF of an end. STATUS_STOPPED: no time is left.
 //
 // Thread-safety: any two threads, one for the filtered stream.
-enum status mux_thread_push(struct mux_thread *mux, const AVPacket *packet);
+enum status mux_thread_push(struct mux_thread *mux, const struct packet *packet);
 
 // From the next packet on the video is another. Of SEGMENTS, which begin a new one by it.
 enum status mux_thread_change(struct mux_thread *mux, const struct muxer_streams *streams);

@@ -16,6 +16,7 @@
 #include "pipeline/ffmpeg/pixel.h"
 #include "base/stop.h"
 #include "pipeline/output/mux_thread.h"
+#include "pipeline/output/muxer/passthrough.h"
 #include "plan/program.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -77,11 +78,12 @@ struct sink {
     struct sink_formats formats;
     enum AVPixelFormat asked[2]; // what `formats` points to, where one was asked for
     struct sink_formats tee_formats[MAX_PICTURES - 1]; // of tees: of each tee's picture
-    AVFrame *const *tee;      // of tees: each tee's picture of the frame that write() takes next
-    const char *encoder;      // NULL: none
-    const char *container;    // "mp4", "hash", "null"
-    bool accepts_streams;     // other streams may join the video
-    bool one_frame;           // the output holds a single picture
+    AVFrame *const *tee;   // of tees: each tee's picture of the frame that write() takes next
+    const char *encoder;   // NULL: none
+    const char *container; // "mp4", "hash", "null"
+    bool accepts_streams;  // streams of the source may go along with the video
+    struct passthrough passthrough; // which do; set by open()
+    bool one_frame;                 // the output holds a single picture
     bool is_live;             // it is watched while it is written: all goes at the source's pace
     _Atomic int64_t dropped;  // frames that the output's clock has no tick for
     _Atomic int64_t kept;     // of sinks that accept streams: frames that a stop does not take back
@@ -101,10 +103,9 @@ struct sink {
     // no time is left, though the encoder has it; STATUS_EOF: nobody watches any more.
     enum status (*write)(struct sink *sink, AVFrame *frame);
 
-    // Streams that go along, in another thread: whether the output takes this one of the source;
-    // take a packet of it, which stays the caller's.
-    bool (*accepts_stream)(const struct sink *sink, int stream);
-    enum status (*write_packet)(struct sink *sink, const AVPacket *packet);
+    // Take a packet of a stream that `passthrough` accepts, which stays the caller's. In another
+    // thread than write(). NULL unless accepts_streams.
+    enum status (*write_packet)(struct sink *sink, const struct packet *packet);
 
     // No time is left: what waits in write() or write_packet() gives up. Any thread. NULL: nothing
     // waits.
@@ -199,6 +200,8 @@ static inline enum status sink_check(const struct sink *sink)
 
 static inline void sink_destroy(struct sink **sink)
 {
-    if (*sink)
-        (*sink)->destroy(sink);
+    if (!*sink)
+        return;
+    passthrough_finish(&(*sink)->passthrough);
+    (*sink)->destroy(sink);
 }

@@ -356,6 +356,9 @@ static enum status open_muxes(struct encode_sink *self)
         opening.skips = skips(self, self->mux[k]);
         opening.must_connect = !self->video.has_siblings && self->muxes == 1 && !self->await_start;
         status = mux_thread_open(self->mux[k], &opening);
+        if (!status)
+            status =
+                passthrough_join(&self->base.passthrough, mux_thread_passthrough(self->mux[k]));
         opening.watch = (struct mux_thread_watch){0};
     }
     avcodec_parameters_free(&codec);
@@ -376,12 +379,13 @@ static enum status open(struct sink *sink, const struct sink_video *video)
 }
 
 // Give a packet to all mux threads. The first failure, where none of them takes it.
-static enum status push(struct encode_sink *self, const AVPacket *packet, bool other)
+static enum status push(struct encode_sink *self, const struct packet *packet, bool other)
 {
     enum status first = STATUS_OK;
     int taken = 0;
     for (int k = 0; k < self->muxes; k++) {
-        if (other && !mux_thread_accepts_stream(self->mux[k], packet->stream_index))
+        const struct passthrough *passthrough = mux_thread_passthrough(self->mux[k]);
+        if (other && !passthrough_accepts(passthrough, packet->av->stream_index))
             continue;
         enum status status = mux_thread_push(self->mux[k], packet);
         taken += !status;
@@ -392,22 +396,22 @@ static enum status push(struct encode_sink *self, const AVPacket *packet, bool o
 
 static enum status pass_packets(struct encode_sink *self)
 {
-    AVPacket *packet = av_packet_alloc();
+    struct packet *packet = packet_create();
     enum status status = packet ? STATUS_OK : STATUS_MEMORY;
     bool got = true;
     while (!status) {
-        status = encoder_receive(self->encoder, packet, &got);
+        status = encoder_receive(self->encoder, packet->av, &got);
         if (!got || status)
             break;
-        packet->stream_index = self->stream;
-        packet->pos =
-            av_rescale_q(packet->pts, encoder_context(self->encoder)->time_base, AV_TIME_BASE_Q);
+        packet->av->stream_index = self->stream;
+        packet->pts_us = av_rescale_q(packet->av->pts, encoder_context(self->encoder)->time_base,
+                                      AV_TIME_BASE_Q);
         status =
             self->stop && stop_is_late(self->stop) ? STATUS_STOPPED : push(self, packet, false);
         self->base.kept += !status;
-        av_packet_unref(packet);
+        av_packet_unref(packet->av);
     }
-    av_packet_free(&packet);
+    packet_destroy(&packet);
     return status == STATUS_EOF && !got ? STATUS_OK : status;
 }
 
@@ -568,16 +572,7 @@ static enum status write(struct sink *sink, AVFrame *frame)
     return status;
 }
 
-static bool accepts_stream(const struct sink *sink, int stream)
-{
-    const struct encode_sink *self = (const struct encode_sink *)sink;
-    for (int k = 0; k < self->muxes; k++)
-        if (mux_thread_accepts_stream(self->mux[k], stream))
-            return true;
-    return false;
-}
-
-static enum status write_packet(struct sink *sink, const AVPacket *packet)
+static enum status write_packet(struct sink *sink, const struct packet *packet)
 {
     return push((struct encode_sink *)sink, packet, true);
 }
@@ -784,7 +779,6 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
         .check = check,
         .open = open,
         .write = write,
-        .accepts_stream = accepts_stream,
         .write_packet = write_packet,
         .cancel = cancel,
         .finish = finish,

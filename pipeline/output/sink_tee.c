@@ -162,6 +162,8 @@ static enum status open(struct sink *sink, const struct sink_video *video)
     for (int k = 0; k < self->branches; k++) {
         self->branch[k].meter = sink->meter;
         enum status status = open_branch(&self->branch[k], &mine, self->log);
+        if (!status)
+            status = passthrough_join(&sink->passthrough, &self->branch[k].sink->passthrough);
         if (status)
             return status;
         mine.watch = (struct mux_thread_watch){0};
@@ -186,23 +188,12 @@ static enum status write(struct sink *sink, AVFrame *frame)
     return taken ? STATUS_OK : first;
 }
 
-static bool accepts_stream(const struct sink *sink, int stream)
-{
-    const struct tee_sink *self = (const struct tee_sink *)sink;
-    for (int k = 0; k < self->branches; k++) {
-        const struct sink *one = self->branch[k].sink;
-        if (one->accepts_streams && one->accepts_stream(one, stream))
-            return true;
-    }
-    return false;
-}
-
-static enum status write_packet(struct sink *sink, const AVPacket *packet)
+static enum status write_packet(struct sink *sink, const struct packet *packet)
 {
     struct tee_sink *self = (struct tee_sink *)sink;
     for (int k = 0; k < self->branches; k++) {
         struct sink *one = self->branch[k].sink;
-        if (one->accepts_streams && one->accepts_stream(one, packet->stream_index))
+        if (passthrough_accepts(&one->passthrough, packet->av->stream_index))
             one->write_packet(one, packet); // its failure shows where it takes frames
     }
     return STATUS_OK;
@@ -400,7 +391,6 @@ enum status sink_tee_create(struct sink **sinks, const int *picture, int count,
         .check = check,
         .open = open,
         .write = write,
-        .accepts_stream = accepts_stream,
         .write_packet = write_packet,
         .cancel = cancel,
         .finish = finish,

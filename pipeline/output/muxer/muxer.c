@@ -196,9 +196,9 @@ static enum status publish(struct muxer *muxer)
     return wanted ? muxer_files_publish(&muxer->files) : STATUS_OK;
 }
 
-enum status muxer_write(struct muxer *muxer, AVPacket *packet, int stream)
+enum status muxer_write(struct muxer *muxer, AVPacket *packet)
 {
-    int size = packet->size;
+    int size = packet->size, stream = packet->stream_index;
     struct route *route = &muxer->route[stream];
     enum status status = route->copied ? STATUS_OK : publish(muxer);
     if (status)

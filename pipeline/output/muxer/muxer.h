@@ -72,11 +72,11 @@ enum status muxer_begin(struct muxer *muxer, AVDictionary **options);
 // Whether packets of this stream of the source go into the output.
 bool muxer_accepts_stream(const struct muxer *muxer, int stream);
 
-// Write one packet: of the encoder (`stream` the filtered one's index) or copied from the source.
+// Write one packet: of the encoder (`stream_index` the filtered one's) or copied from the source.
 // Takes the packet's data in either case. STATUS_EOF: a connection is lost.
 //
 // Thread-safety: one thread from muxer_begin() to muxer_finish().
-enum status muxer_write(struct muxer *muxer, AVPacket *packet, int stream);
+enum status muxer_write(struct muxer *muxer, AVPacket *packet);
 
 // Write the trailer and give the file its name. STATUS_EOF: the connection did not take it.
 enum status muxer_finish(struct muxer *muxer);

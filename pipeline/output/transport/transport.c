@@ -44,7 +44,7 @@ void transport_destroy(struct transport **transport)
     muxer_destroy(&old->muxer);
     if (old->free)
         old->free(old);
-    free(old->accepts);
+    passthrough_finish(&old->passthrough);
     free(old);
     *transport = NULL;
 }
@@ -88,10 +88,9 @@ void transport_close(struct transport *transport)
 enum status transport_note_accepted(struct transport *transport,
                                     const struct muxer_streams *streams)
 {
-    unsigned count = streams->from->nb_streams;
-    transport->video = streams->video;
-    transport->accepts = calloc(count, sizeof *transport->accepts);
-    for (unsigned k = 0; k < count && transport->accepts && transport->muxer; k++)
-        transport->accepts[k] = muxer_accepts_stream(transport->muxer, (int)k);
-    return transport->accepts ? STATUS_OK : STATUS_MEMORY;
+    struct passthrough *passthrough = &transport->passthrough;
+    enum status status = passthrough_init(passthrough, streams->from, streams->video);
+    for (int k = 0; k < (int)passthrough->streams && transport->muxer && !status; k++)
+        passthrough->accepted[k] = k != streams->video && muxer_accepts_stream(transport->muxer, k);
+    return status;
 }

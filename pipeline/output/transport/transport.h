@@ -20,6 +20,7 @@
 #include "pipeline/output/muxer/muxer.h"
 #include "base/stop.h"
 #include "pipeline/output/muxer/destination.h"
+#include "pipeline/output/muxer/passthrough.h"
 #include "base/log.h"
 #include "base/status.h"
 
@@ -40,8 +41,7 @@ struct transport {
     struct muxer_guard guard; // .over is set by any thread when nothing is waited for any more
 
     // ---- set by open() ----
-    int video;     // the filtered stream of the source
-    bool *accepts; // by stream of the source
+    struct passthrough passthrough; // the streams that go along
 
     // ---- the mux thread's ----
     struct muxer *muxer;     // NULL: a connection that does not stand, a window or a page
@@ -62,7 +62,7 @@ struct transport {
     enum status (*open)(struct transport *transport, const struct muxer_streams *streams);
 
     // Write a packet, if it is of use: *written. STATUS_EOF: it has ended.
-    enum status (*write)(struct transport *transport, AVPacket *packet, bool *written);
+    enum status (*write)(struct transport *transport, struct packet *packet, bool *written);
 
     // Try to reach what is away. *stale: what has waited for it is old by now. NULL: never away.
     enum status (*attempt)(struct transport *transport, bool *stale);
@@ -103,9 +103,10 @@ struct transport *transport_connection_new(void);
 struct transport *transport_window_new(void);
 struct transport *transport_page_new(void);
 
-static inline bool transport_is_video(const struct transport *transport, const AVPacket *packet)
+static inline bool transport_is_video(const struct transport *transport,
+                                      const struct packet *packet)
 {
-    return packet->stream_index == transport->video;
+    return packet->av->stream_index == transport->passthrough.video;
 }
 
 // Begin an output under `name`, the one of the transport. `streams` are not new ones afterwards.
@@ -115,7 +116,7 @@ enum status transport_begin(struct transport *transport, const char *name,
 // It is done, one way or the other. Accepts none.
 void transport_close(struct transport *transport);
 
-// Take note of which streams its output takes, and how large that is.
+// Take note of which streams its muxer takes, and how large the output is.
 enum status transport_note_accepted(struct transport *transport,
                                     const struct muxer_streams *streams);
 void transport_note_size(struct transport *transport);

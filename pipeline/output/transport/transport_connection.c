@@ -149,15 +149,16 @@ static enum status lost(struct connection *self)
     return status;
 }
 
-static enum status write_connection(struct transport *transport, AVPacket *packet, bool *written)
+static enum status write_connection(struct transport *transport, struct packet *packet,
+                                    bool *written)
 {
     struct connection *self = connection_of(transport);
-    bool video = transport_is_video(transport, packet), key = packet->flags & AV_PKT_FLAG_KEY;
+    bool video = transport_is_video(transport, packet), key = packet->av->flags & AV_PKT_FLAG_KEY;
     self->awaits_key = self->awaits_key && !(video && key);
     if (self->awaits_key)
         return STATUS_OK;
     transport->guard.deadline_ns = meter_now_ns() + transport->request.stall_ns;
-    enum status status = muxer_write(transport->muxer, packet, packet->stream_index);
+    enum status status = muxer_write(transport->muxer, packet->av);
     transport_note_size(transport);
     *written = !status;
     return status == STATUS_EOF ? lost(self) : status;

@@ -10,9 +10,9 @@ static enum status open_file(struct transport *self, const struct muxer_streams 
     return status ? status : transport_note_accepted(self, streams);
 }
 
-static enum status write_file(struct transport *self, AVPacket *packet, bool *written)
+static enum status write_file(struct transport *self, struct packet *packet, bool *written)
 {
-    enum status status = muxer_write(self->muxer, packet, packet->stream_index);
+    enum status status = muxer_write(self->muxer, packet->av);
     transport_note_size(self);
     *written = !status;
     return status;

@@ -28,9 +28,9 @@ static enum status open_page(struct transport *transport, const struct muxer_str
     return transport_note_accepted(transport, streams);
 }
 
-static enum status write_page(struct transport *transport, AVPacket *packet, bool *written)
+static enum status write_page(struct transport *transport, struct packet *packet, bool *written)
 {
-    enum status status = mjpeg_show(page_of(transport)->mjpeg, packet);
+    enum status status = mjpeg_show(page_of(transport)->mjpeg, packet->av);
     *written = !status;
     return status;
 }

@@ -27,7 +27,8 @@ struct segments {
     struct muxer_streams streams; // owned
     int64_t key_due_us;           // where the next one is to begin; the pushing thread's
     int64_t due_us, origin_us;
-    AVPacket *held[MAX_HELD]; // of other streams, until the video of their time tells the segment
+    struct packet
+        *held[MAX_HELD]; // of other streams, until the video of their time tells the segment
     int helds;
     int64_t video_us; // how far that is
     bool next_due;    // the next one is due, whatever the time
@@ -134,39 +135,31 @@ static enum status next_segment(struct segments *self, int64_t pts_us)
 
 // ---- packets ----
 
-static int64_t time_of(const struct segments *self, const AVPacket *packet)
-{
-    const AVStream *stream = self->streams.from->streams[packet->stream_index];
-    int64_t time = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
-    return time == AV_NOPTS_VALUE ? INT64_MIN
-                                  : av_rescale_q(time, stream->time_base, AV_TIME_BASE_Q);
-}
-
 // Write what has been held and comes before `until_us`.
 static enum status write_held(struct segments *self, int64_t until_us)
 {
     enum status status = STATUS_OK;
     int kept = 0;
     for (int k = 0; k < self->helds; k++) {
-        AVPacket *packet = self->held[k];
-        if (status || time_of(self, packet) >= until_us) {
+        struct packet *packet = self->held[k];
+        if (status || passthrough_pts_us(&self->base.passthrough, packet) >= until_us) {
             self->held[kept++] = packet;
             continue;
         }
-        status = muxer_write(self->base.muxer, packet, packet->stream_index);
-        av_packet_free(&packet);
+        status = muxer_write(self->base.muxer, packet->av);
+        packet_destroy(&packet);
     }
     self->helds = kept;
     return status;
 }
 
 // Encoders keep pictures back, so that sound comes long before its video.
-static enum status hold(struct segments *self, const AVPacket *packet)
+static enum status hold(struct segments *self, const struct packet *packet)
 {
     enum status status = self->helds == MAX_HELD ? write_held(self, INT64_MAX) : STATUS_OK;
-    if (status || time_of(self, packet) < self->since_us)
+    if (status || passthrough_pts_us(&self->base.passthrough, packet) < self->since_us)
         return status;
-    AVPacket *copy = av_packet_clone(packet);
+    struct packet *copy = packet_clone(packet);
     if (!copy)
         return STATUS_MEMORY;
     self->held[self->helds++] = copy;
@@ -174,10 +167,10 @@ static enum status hold(struct segments *self, const AVPacket *packet)
 }
 
 // Begin the next one where it is due.
-static enum status begin_due(struct segments *self, const AVPacket *packet)
+static enum status begin_due(struct segments *self, const struct packet *packet)
 {
-    int64_t pts_us = packet->pos;
-    bool due = packet->flags & AV_PKT_FLAG_KEY && (self->next_due || pts_us >= self->due_us);
+    int64_t pts_us = packet->pts_us;
+    bool due = packet->av->flags & AV_PKT_FLAG_KEY && (self->next_due || pts_us >= self->due_us);
     self->video_us = pts_us > self->video_us ? pts_us : self->video_us;
     enum status status = write_held(self, self->video_us);
     return due && !status ? next_segment(self, pts_us) : status;
@@ -198,7 +191,7 @@ static void note_safe(struct segments *self)
 static void drop_held(struct segments *self)
 {
     for (int k = 0; k < self->helds; k++)
-        av_packet_free(&self->held[k]);
+        packet_destroy(&self->held[k]);
     self->helds = 0;
 }
 
@@ -272,23 +265,24 @@ static enum status come_back(struct segments *self, int64_t pts_us)
 
 // ---- all packets ----
 
-static enum status write_video(struct segments *self, AVPacket *packet)
+static enum status write_video(struct segments *self, struct packet *packet)
 {
-    enum status status = self->awaits_key ? come_back(self, packet->pos) : begin_due(self, packet);
+    enum status status =
+        self->awaits_key ? come_back(self, packet->pts_us) : begin_due(self, packet);
     if (!status)
-        status = muxer_write(self->base.muxer, packet, packet->stream_index);
+        status = muxer_write(self->base.muxer, packet->av);
     transport_note_size(&self->base);
     if (!status)
         note_safe(self);
     return status;
 }
 
-static enum status write_segments(struct transport *transport, AVPacket *packet, bool *written)
+static enum status write_segments(struct transport *transport, struct packet *packet, bool *written)
 {
     struct segments *self = segments_of(transport);
     bool video = transport_is_video(transport, packet);
     *written = false;
-    if (self->awaits_key && !(video && packet->flags & AV_PKT_FLAG_KEY))
+    if (self->awaits_key && !(video && packet->av->flags & AV_PKT_FLAG_KEY))
         return STATUS_OK;
     enum status status = video ? write_video(self, packet) : hold(self, packet);
     *written = !status;

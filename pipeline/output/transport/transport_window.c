@@ -68,7 +68,7 @@ static void close_screen(struct transport *transport)
     window_destroy(&screen_of(transport)->window);
 }
 
-static enum status write_screen(struct transport *transport, AVPacket *packet, bool *written)
+static enum status write_screen(struct transport *transport, struct packet *packet, bool *written)
 {
     struct screen *self = screen_of(transport);
     const struct window_request *request = &self->request;
@@ -78,8 +78,8 @@ static enum status write_screen(struct transport *transport, AVPacket *packet, b
     enum status status = self->window ? STATUS_OK : begin_window(self);
     if (status)
         return status;
-    if (av_image_fill_arrays(plane, stride, packet->data, AV_PIX_FMT_YUV420P, request->width,
-                             request->height, 1) > packet->size)
+    if (av_image_fill_arrays(plane, stride, packet->av->data, AV_PIX_FMT_YUV420P, request->width,
+                             request->height, 1) > packet->av->size)
         return STATUS_FAILED;
     for (int c = 0; c < 3; c++) {
         picture.plane[c] = plane[c];
