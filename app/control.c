@@ -132,7 +132,7 @@ static json_t *live_stats(const struct sluice_progress *now)
 // Names are those of the closing summary.
 static json_t *stats_answer(const struct sluice_job *job)
 {
-    struct sluice_progress progress;
+    struct sluice_progress progress = {.size = sizeof progress};
     sluice_job_progress(job, &progress);
     double fps = progress.seconds > 0 ? (double)progress.frames / progress.seconds : 0;
     json_t *ledger = ledger_stats(&progress), *live = live_stats(&progress);

@@ -65,7 +65,7 @@ static void print_device(void *count, const struct sluice_device *device)
 
 static void print_kinds(void)
 {
-    struct sluice_device_kind kind;
+    struct sluice_device_kind kind = {.size = sizeof kind};
     if (sluice_device_kind(0, &kind)) {
         printf("FFmpeg's libavdevice, which captures, is not here.\n");
         return;

@@ -64,7 +64,7 @@ static void watcher_stop(struct watcher *watcher)
 // Whether a disk had no room for what one of the outputs should hold.
 static bool misses_frames(const struct sluice_job *job)
 {
-    struct sluice_output_figures output;
+    struct sluice_output_figures output = {.size = sizeof output};
     for (int k = 0; !sluice_job_output(job, k, &output); k++)
         if (output.missing)
             return true;
@@ -74,7 +74,7 @@ static bool misses_frames(const struct sluice_job *job)
 static int code_of(const struct sluice_job *job, enum sluice_status status,
                    const struct settings *settings, int signal)
 {
-    struct sluice_summary summary_, *summary = &summary_;
+    struct sluice_summary summary_ = {.size = sizeof summary_}, *summary = &summary_;
     sluice_job_summary(job, summary);
     bool damaged = summary->ledger.frames_damaged || summary->ledger.packets_damaged ||
                    summary->truncated || summary->ledger.dropped_clock ||
@@ -95,7 +95,7 @@ static int code_of(const struct sluice_job *job, enum sluice_status status,
 static int run_job(struct sluice_job *job, const struct settings *settings,
                    const struct watcher *watcher, bool *on_gpu)
 {
-    struct sluice_summary summary;
+    struct sluice_summary summary = {.size = sizeof summary};
     struct progress *progress = progress_start(job, settings);
     enum sluice_status status = sluice_job_run(job);
     progress_stop(&progress);
@@ -103,7 +103,7 @@ static int run_job(struct sluice_job *job, const struct settings *settings,
     *on_gpu = !strcmp(summary.backend, "cuda");
     int code = code_of(job, status, settings, watcher->signal);
     bool whole = status == SLUICE_STATUS_OK || status == SLUICE_STATUS_STOPPED;
-    struct sluice_output_figures second;
+    struct sluice_output_figures second = {.size = sizeof second};
     bool several = !sluice_job_output(job, 1, &second); // some may be whole
     if (!settings->quiet && (whole || several))
         print_summary(job, stderr);

@@ -234,7 +234,7 @@ void refuse_option(const char *text, const char *const *names)
 // The names of all stages, ended by NULL.
 static void list_stages(const char *names[MAX_NAMES + 1])
 {
-    struct sluice_stage_info stage;
+    struct sluice_stage_info stage = {.size = sizeof stage};
     int count = 0;
     for (; count < MAX_NAMES && !sluice_stage(count, &stage); count++)
         names[count] = stage.name;

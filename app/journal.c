@@ -62,8 +62,8 @@ static bool add_change(struct settings *settings, const json_t *line)
     if (!list)
         return false;
     settings->changes = list;
-    list[count] = (struct sluice_change){pts_us, strdup(chain)};
-    list[count + 1] = (struct sluice_change){0, NULL};
+    list[count] = (struct sluice_change){.pts_us = pts_us, .chain = strdup(chain)};
+    list[count + 1] = (struct sluice_change){0};
     settings->change_count++;
     return list[count].chain;
 }

@@ -107,7 +107,7 @@ static void feed_watchdog(struct notify *notify, const struct sluice_progress *n
 
 static void look(struct notify *notify)
 {
-    struct sluice_progress now;
+    struct sluice_progress now = {.size = sizeof now};
     int64_t at_ns = now_ns();
     sluice_job_progress(notify->job, &now);
     if (!notify->ready && now.ledger.frames_out)

@@ -35,7 +35,7 @@ static void print_option(const struct sluice_option_info *option)
 
 static void print_stage(int index, const struct sluice_stage_info *stage)
 {
-    struct sluice_option_info option;
+    struct sluice_option_info option = {.size = sizeof option};
     printf("%s", stage->name);
     for (int k = 0; !sluice_stage_option(index, k, &option); k++)
         printf("%s%s%s%s%s", k ? ":" : "=", option.required ? "" : "[", option.name,
@@ -49,7 +49,7 @@ static void print_stage(int index, const struct sluice_stage_info *stage)
 
 bool print_stages(const char *name)
 {
-    struct sluice_stage_info stage;
+    struct sluice_stage_info stage = {.size = sizeof stage};
     bool found = false, all = !strcmp(name, "all");
     for (int index = 0; !sluice_stage(index, &stage); index++) {
         if (!all && strcmp(name, stage.name))
@@ -64,7 +64,7 @@ bool print_stages(const char *name)
 
 int stages_command(struct settings *settings)
 {
-    struct sluice_stage_info stage;
+    struct sluice_stage_info stage = {.size = sizeof stage};
     if (settings->topic && print_stages(settings->topic))
         return EXIT_WHOLE;
     if (settings->topic) {

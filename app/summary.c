@@ -61,7 +61,7 @@ static void print_simulated(const struct sluice_simulated *simulated, FILE *to)
 // What each of several outputs got, and of one that is not simply a file.
 static void print_outputs(const struct sluice_job *job, FILE *to)
 {
-    struct sluice_output_figures figures;
+    struct sluice_output_figures figures = {.size = sizeof figures};
     bool several = !sluice_job_output(job, 1, &figures);
     for (int k = 0; !sluice_job_output(job, k, &figures); k++) {
         bool plain = !figures.connects && !figures.files && !figures.dropped && !figures.failed;
@@ -88,7 +88,7 @@ static void print_outputs(const struct sluice_job *job, FILE *to)
 // Where what is told of frames is not told of all.
 static void print_records(const struct sluice_job *job, FILE *to)
 {
-    struct sluice_record record;
+    struct sluice_record record = {.size = sizeof record};
     for (int k = 0; !sluice_job_record(job, k, &record); k++)
         if (record.dropped)
             fprintf(to, "record    %s  %lld frames, %lld left out\n", record.file,
@@ -120,7 +120,7 @@ static void print_ledger(const struct sluice_summary *summary, FILE *to)
 
 void print_summary(const struct sluice_job *job, FILE *to)
 {
-    struct sluice_summary summary_, *summary = &summary_;
+    struct sluice_summary summary_ = {.size = sizeof summary_}, *summary = &summary_;
     sluice_job_summary(job, summary);
     double seconds = summary->seconds > 0 ? summary->seconds : 1e-9;
     fprintf(to, "%s  %lld frame%s of %dx%d in %.2f s: %.1f fps, %.2fx", summary->output,
@@ -215,7 +215,7 @@ static json_t *output_json(const struct settings *settings, const struct sluice_
 static json_t *outputs_json(const struct sluice_job *job)
 {
     json_t *list = json_array();
-    struct sluice_output_figures figures;
+    struct sluice_output_figures figures = {.size = sizeof figures};
     for (int k = 0; !sluice_job_output(job, k, &figures); k++)
         json_array_append_new(
             list,
@@ -233,7 +233,7 @@ static json_t *outputs_json(const struct sluice_job *job)
 static json_t *figures_json(const struct sluice_job *job, int record)
 {
     json_t *all = json_object();
-    struct sluice_figure figure;
+    struct sluice_figure figure = {.size = sizeof figure};
     for (int k = 0; !sluice_job_figure(job, record, k, &figure); k++) {
         json_t *values = json_array();
         for (int n = 0; n < figure.values; n++)
@@ -247,7 +247,7 @@ static json_t *figures_json(const struct sluice_job *job, int record)
 static json_t *records_json(const struct sluice_job *job)
 {
     json_t *list = NULL;
-    struct sluice_record record;
+    struct sluice_record record = {.size = sizeof record};
     for (int k = 0; !sluice_job_record(job, k, &record); k++) {
         list = list ? list : json_array();
         json_array_append_new(
@@ -340,7 +340,7 @@ bool dump_json(const json_t *root, const struct settings *settings)
 bool write_json(const struct settings *settings, const struct sluice_job *job,
                 enum sluice_status status, int exit_code)
 {
-    struct sluice_summary told = {0}, *summary = job ? &told : NULL;
+    struct sluice_summary told = {.size = sizeof told}, *summary = job ? &told : NULL;
     if (job)
         sluice_job_summary(job, summary);
     const char *error = settings->error;

@@ -170,7 +170,7 @@ static int terminal_columns(void)
 
 static void print_progress(const struct progress *progress)
 {
-    struct sluice_progress now;
+    struct sluice_progress now = {.size = sizeof now};
     struct line line = {0};
     sluice_job_progress(progress->job, &now);
     compose(&line, &now);

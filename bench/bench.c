@@ -19,6 +19,7 @@ static const char *const usual_chains[] = {
 
 struct bench {
     const struct sluice_config *config;
+    struct config_log log_target;
     struct log log;
     struct backend *backend;
     char device[96];  // the backend's description, which outlives it
@@ -175,7 +176,7 @@ static enum status run_file(const struct bench *bench, const char *chain, bool e
                             double *rate)
 {
     struct sluice_job *job;
-    struct sluice_summary summary;
+    struct sluice_summary summary = {.size = sizeof summary};
     enum status status = open_file(bench, chain, encodes, &job);
     if (!status)
         status = (enum status)sluice_job_run(job);
@@ -273,12 +274,12 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
     struct sluice_config measured = *config;
     struct bench bench = {
         .config = &measured,
-        .log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque},
         .repetitions = quick ? QUICK_REPETITIONS : REPETITIONS,
         .repetition_ns = (quick ? 40 : 200) * INT64_C(1000000),
         .row = row,
         .opaque = opaque,
     };
+    bench.log = config_log(config, &bench.log_target);
     enum status status = mute_chain(&bench, config->chain, &muted);
     if (muted)
         measured.chain = muted;

@@ -83,11 +83,11 @@ enum sluice_status sluice_ladder(const struct sluice_config *config, bool quick,
 {
     struct tutorial tutorial = {
         .config = config,
-        .log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque},
         .runs = quick ? QUICK_RUNS : RUNS,
         .row = row,
         .opaque = opaque,
     };
+    tutorial.log = config_log(config, &tutorial.log_target);
     struct shape own = {0};
     enum status status = check_config(&tutorial, &own);
     if (!status)

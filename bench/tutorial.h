@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "bench/bench.h"
 #include "bench/bench_case.h"
+#include "pipeline/engine/config.h"
 #include "plan/ladder.h"
 
 enum { RUNS = 50, QUICK_RUNS = 5 };
@@ -17,6 +18,7 @@ enum processor { ONE_THREAD, ALL_THREADS, CUDA_GPU, PROCESSORS };
 
 struct tutorial {
     const struct sluice_config *config;
+    struct config_log log_target;
     struct log log;
     struct backend *scalar, *backend[PROCESSORS]; // none for CUDA_GPU: `absent` says why
     char absent[256], device[PROCESSORS][96];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "pipeline/input/devices/camera.h"
 #include "pipeline/input/devices/devices.h"
 #include "base/meter.h"
@@ -134,8 +135,9 @@ enum sluice_status sluice_device_kind(int index, struct sluice_device_kind *kind
         const AVInputFormat *demuxer;
         if (device_find(name->format, &silent, &demuxer) || index-- > 0)
             continue;
-        *kind = (struct sluice_device_kind){name->format, demuxer->long_name, name->example};
-        return SLUICE_STATUS_OK;
+        const struct sluice_device_kind now = {
+            .name = name->format, .description = demuxer->long_name, .example = name->example};
+        return sized_write(kind, &now, sizeof now) ? SLUICE_STATUS_OK : SLUICE_STATUS_USAGE;
     }
     return SLUICE_STATUS_END;
 }

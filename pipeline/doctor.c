@@ -3,6 +3,7 @@
 #include <libavformat/avformat.h>
 #include <libavutil/pixdesc.h>
 #include <libswscale/swscale.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 
 // What both reports begin with. Everything may be missing, and is freed by subject_finish().
 struct subject {
+    struct config_log log_target;
     struct log log;
     struct chain chain;
     struct source *source; // NULL: no input was named
@@ -47,8 +49,6 @@ static enum status open_source(struct subject *subject, const struct sluice_conf
 
 static enum status subject_init(struct subject *subject, const struct sluice_config *config)
 {
-    *subject = (struct subject){
-        .log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque}};
     struct sink_request sinks[MAX_OUTPUTS];
     int count = config_sinks(config, sinks);
     enum status status =
@@ -299,17 +299,20 @@ static enum status print_doctor(const struct subject *subject, const struct slui
 
 // ---- the public side ----
 
-static enum sluice_status report(const struct sluice_config *config, bool doctor, char **text)
+static enum sluice_status report(const struct sluice_config *given, bool doctor, char **text)
 {
-    struct subject subject;
+    struct subject subject = {0};
+    struct sluice_config config;
     size_t size;
     *text = NULL;
-    enum status status = subject_init(&subject, config);
+    enum status status = config_read(given, &config, &subject.log_target, &subject.log);
+    if (!status)
+        status = subject_init(&subject, &config);
     FILE *to = status ? NULL : open_memstream(text, &size);
     if (!status && !to)
         status = STATUS_MEMORY;
     if (!status)
-        status = doctor ? print_doctor(&subject, config, to) : print_plan(&subject, config, to);
+        status = doctor ? print_doctor(&subject, &config, to) : print_plan(&subject, &config, to);
     if (to)
         fclose(to);
     if (status) {
@@ -330,17 +333,27 @@ enum sluice_status sluice_doctor(const struct sluice_config *config, char **text
     return report(config, true, text);
 }
 
+static char version[256]; // written once, by write_version()
+
+static void write_version(void)
+{
+    unsigned format = avformat_version(), codec = avcodec_version(), scale = swscale_version();
+    snprintf(version, sizeof version,
+             "sluice %s (libavformat %u.%u, libavcodec %u.%u, libswscale %u.%u, %s)",
+             SLUICE_VERSION, format >> 16, format >> 8 & 255, codec >> 16, codec >> 8 & 255,
+             scale >> 16, scale >> 8 & 255, backend_cuda_version());
+}
+
 const char *sluice_version(void)
 {
-    static char version[256];
-    if (!*version) {
-        unsigned format = avformat_version(), codec = avcodec_version(), scale = swscale_version();
-        snprintf(version, sizeof version,
-                 "sluice %s (libavformat %u.%u, libavcodec %u.%u, libswscale %u.%u, %s)",
-                 SLUICE_VERSION, format >> 16, format >> 8 & 255, codec >> 16, codec >> 8 & 255,
-                 scale >> 16, scale >> 8 & 255, backend_cuda_version());
-    }
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, write_version);
     return version;
+}
+
+int sluice_api_version(void)
+{
+    return SLUICE_API_VERSION;
 }
 
 const char *sluice_status_name(enum sluice_status status)

@@ -1,11 +1,13 @@
 // Files that whoever runs a job writes beside it, by the rules of outputs.
 #include <stdlib.h>
 
+#include "pipeline/engine/config.h"
 #include "pipeline/output/file/file.h"
 #include "pipeline/ffmpeg/url.h"
 #include "sluice/sluice.h"
 
 struct sluice_file {
+    struct config_log log_target;
     struct log log;
     struct file *file;
 };
@@ -16,18 +18,20 @@ static void free_file(struct sluice_file **file)
     *file = NULL;
 }
 
-enum sluice_status sluice_file_create(const struct sluice_config *config, const char *name,
+enum sluice_status sluice_file_create(const struct sluice_config *given, const char *name,
                                       struct sluice_file **file)
 {
+    struct sluice_config config;
     *file = calloc(1, sizeof **file);
     if (!*file)
         return SLUICE_STATUS_MEMORY;
     name = url_plain(name, true);
-    (*file)->log =
-        (struct log){(void (*)(void *, enum log_level, const char *))config->log, config->opaque};
-    enum status status = file_check(name, config->overwrite, &(*file)->log);
+    struct log *log = &(*file)->log;
+    enum status status = config_read(given, &config, &(*file)->log_target, log);
     if (!status)
-        status = file_create(name, config->overwrite, &(*file)->log, NULL, &(*file)->file);
+        status = file_check(name, config.overwrite, log);
+    if (!status)
+        status = file_create(name, config.overwrite, log, NULL, &(*file)->file);
     if (status)
         free_file(file);
     return (enum sluice_status)status;

@@ -1,4 +1,5 @@
 // The stage tables, as the public header shows them.
+#include "base/sized.h"
 #include "sluice/sluice.h"
 #include "stages/stage.h"
 
@@ -26,9 +27,12 @@ enum sluice_status sluice_stage(int index, struct sluice_stage_info *info)
     const struct stage *stage = stage_at(index);
     if (!stage)
         return SLUICE_STATUS_END;
-    *info = (struct sluice_stage_info){stage->name, stage->summary, stage->formula, stage->source,
-                                       options_of(stage)};
-    return SLUICE_STATUS_OK;
+    const struct sluice_stage_info now = {.name = stage->name,
+                                          .summary = stage->summary,
+                                          .formula = stage->formula,
+                                          .source = stage->source,
+                                          .options = options_of(stage)};
+    return sized_write(info, &now, sizeof now) ? SLUICE_STATUS_OK : SLUICE_STATUS_USAGE;
 }
 
 enum sluice_status sluice_stage_option(int index, int option, struct sluice_option_info *info)
@@ -37,7 +41,7 @@ enum sluice_status sluice_stage_option(int index, int option, struct sluice_opti
     if (!stage || option < 0 || option >= options_of(stage))
         return SLUICE_STATUS_END;
     const struct stage_option *row = &stage->option[option];
-    *info = (struct sluice_option_info){
+    const struct sluice_option_info now = {
         .name = row->name,
         .type = (enum sluice_option_type)row->type,
         .unit = row->unit,
@@ -50,5 +54,5 @@ enum sluice_status sluice_stage_option(int index, int option, struct sluice_opti
         .max = row->max,
         .help = row->help,
     };
-    return SLUICE_STATUS_OK;
+    return sized_write(info, &now, sizeof now) ? SLUICE_STATUS_OK : SLUICE_STATUS_USAGE;
 }

@@ -59,14 +59,15 @@ static void write_clip(char *name, size_t size)
 static long count_calls(const char *clip, const char *chain, enum sluice_backend backend,
                         int64_t frames)
 {
-    struct sluice_config config = {.input = clip,
+    struct sluice_config config = {.size = sizeof config,
+                                   .input = clip,
                                    .output.name = "null:",
                                    .chain = chain,
                                    .backend = backend,
                                    .frames = frames,
                                    .threads = 2,
                                    .ring = 4};
-    struct sluice_summary summary;
+    struct sluice_summary summary = {.size = sizeof summary};
     struct sluice_job *job;
     calls = 0;
     assert_int_equal(sluice_job_create(&config, &job), SLUICE_STATUS_OK);

@@ -220,7 +220,8 @@ static int parse_arguments(struct settings *settings, enum command command, int 
 
 int settings_parse(int argc, char **argv, enum command *command, struct settings *settings)
 {
-    *settings = (struct settings){.outputs = calloc((size_t)argc + 1, sizeof *settings->outputs),
+    *settings = (struct settings){.config.size = sizeof settings->config,
+                                  .outputs = calloc((size_t)argc + 1, sizeof *settings->outputs),
                                   .options = calloc(2 * (size_t)argc + 1, sizeof(char *)),
                                   .word = calloc((size_t)argc + 1, sizeof(char *))};
     settings->config.more_outputs = settings->outputs;

@@ -10,7 +10,8 @@
 #include "pipeline/input/picture.h"
 
 struct changes {
-    struct changes_request request; // planned: the next one; NULL: none at all
+    struct changes_request request; // planned: the next one
+    struct sluice_change *planned;  // copies of all
     bool told;                      // of the first chain
     char *untold;                   // the chain that begins to filter; NULL: told already
     int64_t untold_us;
@@ -22,6 +23,24 @@ struct changes {
     AVFrame *first_props;          // ... and their properties; NULL: no frame came yet
 };
 
+static enum status copy_planned(const struct sluice_change *from, struct changes *changes)
+{
+    size_t count = 0;
+    while (from && from[count].chain)
+        count++;
+    changes->planned = calloc(count + 1, sizeof *changes->planned);
+    changes->request.planned = changes->planned;
+    if (!changes->planned)
+        return STATUS_MEMORY;
+    for (size_t k = 0; k < count; k++) {
+        changes->planned[k] =
+            (struct sluice_change){from[k].pts_us, .chain = strdup(from[k].chain)};
+        if (!changes->planned[k].chain)
+            return STATUS_MEMORY;
+    }
+    return STATUS_OK;
+}
+
 enum status changes_create(const struct changes_request *request, struct changes **changes)
 {
     *changes = calloc(1, sizeof **changes);
@@ -29,13 +48,17 @@ enum status changes_create(const struct changes_request *request, struct changes
         return STATUS_MEMORY;
     pthread_mutex_init(&(*changes)->lock, NULL);
     (*changes)->request = *request;
-    return chain_copy(request->first, &(*changes)->wanted);
+    enum status status = copy_planned(request->planned, *changes);
+    return status ? status : chain_copy(request->first, &(*changes)->wanted);
 }
 
 void changes_destroy(struct changes **changes)
 {
     if (!*changes)
         return;
+    for (struct sluice_change *next = (*changes)->planned; next && next->chain; next++)
+        free((char *)next->chain);
+    free((*changes)->planned);
     pthread_mutex_destroy(&(*changes)->lock);
     chain_free(&(*changes)->wanted);
     free((*changes)->untold);

@@ -17,7 +17,7 @@ struct changes;
 
 struct changes_request {
     const struct chain *first; // copied
-    // struct sluice_config's, all optional.
+    // struct sluice_config's, all optional; `planned` is copied.
     const struct sluice_change *planned;
     void (*changed)(void *opaque, int64_t pts_us, const char *chain);
     void *opaque;

@@ -4,9 +4,66 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/url.h"
+
+// ---- the caller's struct ----
+
+_Static_assert((int)SLUICE_LOG_DEBUG == (int)LOG_DEBUG, "sluice_log_level mirrors log_level");
+
+static void print_to_caller(void *target_, enum log_level level, const char *sentence)
+{
+    const struct config_log *target = target_;
+    target->print(target->opaque, (enum sluice_log_level)level, sentence);
+}
+
+struct log config_log(const struct sluice_config *config, struct config_log *target)
+{
+    *target = (struct config_log){config->log, config->opaque};
+    return config->log ? (struct log){print_to_caller, target} : (struct log){0};
+}
+
+static bool is_reserved(const struct sluice_output *output)
+{
+    for (size_t k = 0; k < sizeof output->reserved / sizeof *output->reserved; k++)
+        if (output->reserved[k])
+            return false;
+    return true;
+}
+
+static bool has_unknown_members(const struct sluice_config *config)
+{
+    bool unknown = !is_reserved(&config->output);
+    for (const struct sluice_output *more = config->more_outputs; more && more->name; more++)
+        unknown |= !is_reserved(more);
+    for (const struct sluice_change *next = config->changes; next && next->chain; next++)
+        unknown |= next->reserved[0] || next->reserved[1];
+    return unknown;
+}
+
+enum status config_read(const struct sluice_config *given, struct sluice_config *config,
+                        struct config_log *target, struct log *log)
+{
+    // `opaque` is the last member of interface 1.0, so that every caller has a log.
+    const size_t least = offsetof(struct sluice_config, opaque) + sizeof given->opaque;
+    *log = config_log(given, target);
+    bool read = sized_read(config, sizeof *config, given, least);
+    if (!read && given->size < least)
+        return fail(
+            log, STATUS_USAGE,
+            "sluice_config.size is %zu; it has to be sizeof(struct sluice_config), %zu or more",
+            given->size, least);
+    if (!read || has_unknown_members(config))
+        return fail(log, STATUS_USAGE,
+                    "the configuration has members that libsluice %d.%d does not know: the program "
+                    "was built for a newer one",
+                    SLUICE_API_MAJOR, SLUICE_API_MINOR);
+    return STATUS_OK;
+}
+
+// ---- requests ----
 
 int64_t config_max_pixels(const struct sluice_config *config)
 {

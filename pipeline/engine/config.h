@@ -7,6 +7,21 @@
 #include "pipeline/input/source.h"
 #include "stages/chain.h"
 
+// The caller's callback behind a log.
+struct config_log {
+    void (*print)(void *opaque, enum sluice_log_level level, const char *sentence);
+    void *opaque;
+};
+
+// A log that prints through config's callback. *target outlives the log.
+struct log config_log(const struct sluice_config *config, struct config_log *target);
+
+// Read a caller's configuration into *config, with zero in members that the caller does not know,
+// and make the log. STATUS_USAGE with a sentence if the caller's `size` is not set, or a member is
+// that this version does not know.
+enum status config_read(const struct sluice_config *given, struct sluice_config *config,
+                        struct config_log *target, struct log *log);
+
 // The pixels that a picture may have.
 int64_t config_max_pixels(const struct sluice_config *config);
 

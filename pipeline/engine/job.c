@@ -328,15 +328,16 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     return status ? status : create_decoder(job, config);
 }
 
-enum sluice_status sluice_job_create(const struct sluice_config *config, struct sluice_job **job)
+enum sluice_status sluice_job_create(const struct sluice_config *given, struct sluice_job **job)
 {
+    struct sluice_config config;
     *job = calloc(1, sizeof **job);
     if (!*job)
         return SLUICE_STATUS_MEMORY;
     monitor_init(&(*job)->threads_lock);
-    (*job)->log =
-        (struct log){(void (*)(void *, enum log_level, const char *))config->log, config->opaque};
-    enum status status = create(*job, config);
+    enum status status = config_read(given, &config, &(*job)->log_target, &(*job)->log);
+    if (!status)
+        status = create(*job, &config);
     if (status == STATUS_MEMORY)
         log_print(&(*job)->log, LOG_ERROR, "out of memory");
     if (status)

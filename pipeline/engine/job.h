@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "pipeline/engine/change.h"
+#include "pipeline/engine/config.h"
 #include "pipeline/input/decoder.h"
 #include "pipeline/engine/filter.h"
 #include "pipeline/engine/multi_gpu.h"
@@ -51,6 +52,7 @@ struct ledger {
 
 struct sluice_job {
     // ---- set at creation, constant afterwards ----
+    struct config_log log_target;
     struct log log;
     struct chain chain;
     struct source *source;

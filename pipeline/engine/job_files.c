@@ -136,16 +136,20 @@ static enum status check_changes(const struct path_conflicts *conflicts,
     return status;
 }
 
-enum sluice_status sluice_check_files(const struct sluice_config *config)
+enum sluice_status sluice_check_files(const struct sluice_config *given)
 {
-    struct log log = {(void (*)(void *, enum log_level, const char *))config->log, config->opaque};
-    struct chain chain;
+    struct sluice_config config;
+    struct config_log target;
+    struct log log;
+    struct chain chain = {0};
     struct path_conflicts *conflicts = NULL;
-    enum status status = chain_parse_logged(config->chain, &picture_reader, &log, &chain);
+    enum status status = config_read(given, &config, &target, &log);
     if (!status)
-        status = job_files_claim(config, &chain, &log, &conflicts);
+        status = chain_parse_logged(config.chain, &picture_reader, &log, &chain);
     if (!status)
-        status = check_changes(conflicts, config->changes, &log);
+        status = job_files_claim(&config, &chain, &log, &conflicts);
+    if (!status)
+        status = check_changes(conflicts, config.changes, &log);
     path_conflicts_destroy(&conflicts);
     chain_free(&chain);
     return (enum sluice_status)status;

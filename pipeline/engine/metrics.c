@@ -117,7 +117,7 @@ static void write_outputs(FILE *to, const struct sluice_job *job)
         {"sluice_output_connects_total", "counter", "Times that an address was reached."},
         {"sluice_output_failed", "gauge", "Whether the output has failed."},
     };
-    struct sluice_output_figures now;
+    struct sluice_output_figures now = {.size = sizeof now};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         write_head(to, rows[k].name, rows[k].type, rows[k].help);
         for (int output = 0; !sluice_job_output(job, output, &now); output++) {
@@ -246,7 +246,7 @@ static void write_process(FILE *to, double start)
 static void answer_metrics(void *metrics_, struct http_answer *answer)
 {
     struct metrics *metrics = metrics_;
-    struct sluice_progress now;
+    struct sluice_progress now = {.size = sizeof now};
     const struct sluice_job *job = metrics->job;
     if (!job) {
         http_say(answer, 503, "text/plain", "The input is still being opened.\n");

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/secrets.h"
+#include "base/sized.h"
 #include "pipeline/engine/job.h"
 #include "pipeline/ffmpeg/url.h"
-#include "base/secrets.h"
 
 void sluice_public_name(const char *name, char *to, size_t size)
 {
@@ -25,6 +26,12 @@ void sluice_blank_secrets(char *argument)
 char *sluice_public_chain(const char *text)
 {
     return secrets_dup(text, SECRETS_IN_CHAIN);
+}
+
+// Write a public struct to the caller's, which may be of another version.
+static enum sluice_status hand_out(void *to, const void *from, size_t size)
+{
+    return sized_write(to, from, size) ? SLUICE_STATUS_OK : SLUICE_STATUS_USAGE;
 }
 
 // What of the sink others may ask while the job runs. Zero before and without it.
@@ -66,7 +73,7 @@ static struct sink_figures ask_sink(const struct sluice_job *job)
 
 static int64_t bytes_out(const struct sluice_job *job)
 {
-    struct sluice_output_figures output;
+    struct sluice_output_figures output = {.size = sizeof output};
     int64_t bytes = 0;
     for (int k = 0; !sluice_job_output(job, k, &output); k++)
         bytes += output.bytes;
@@ -136,7 +143,8 @@ static void report_pace(const struct sluice_job *job, struct sluice_progress *pr
     }
 }
 
-void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *progress)
+enum sluice_status sluice_job_progress(const struct sluice_job *job,
+                                       struct sluice_progress *progress)
 {
     int64_t total = source_frames(job->source);
     double media = source_seconds(job->source);
@@ -148,7 +156,9 @@ void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *p
         total = media > 0 ? (int64_t)((double)total * wanted / media) : 0;
         media = wanted;
     }
-    *progress = (struct sluice_progress){
+    struct live_figures live;
+    source_figures(job->source, &live);
+    struct sluice_progress now = {
         .frames = job->frames_out,
         .frames_total = total < job->frame_limit ? total : job->frame_limit,
         .seconds = job->ran        ? job->seconds
@@ -160,15 +170,14 @@ void sluice_job_progress(const struct sluice_job *job, struct sluice_progress *p
         .stopping = job->stop.asked || job->finishing,
         .frames_pending = job->ran ? 0 : ask_sink(job).pending,
         .bytes_out = bytes_out(job),
+        .lost = live.lost,
+        .connecting = live.connecting,
     };
-    struct live_figures live;
-    source_figures(job->source, &live);
-    report_ledger(job, &live, &progress->ledger);
-    progress->lost = live.lost;
-    progress->connecting = live.connecting;
+    report_ledger(job, &live, &now.ledger);
     if (job->latency)
-        latency_figures(job->latency, &progress->latency);
-    report_pace(job, progress);
+        latency_figures(job->latency, &now.latency);
+    report_pace(job, &now);
+    return hand_out(progress, &now, sizeof now);
 }
 
 enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
@@ -184,7 +193,7 @@ enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
     if (index < 0 || index >= job->outputs)
         return SLUICE_STATUS_END;
     const struct sink_output *from = &list[index];
-    *figures = (struct sluice_output_figures){
+    const struct sluice_output_figures now = {
         .name = job->output_names[index],
         .encoder = from->encoder,
         .container = from->container,
@@ -199,7 +208,7 @@ enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
         .unwatched = from->unwatched,
         .tee = from->tee,
     };
-    return SLUICE_STATUS_OK;
+    return hand_out(figures, &now, sizeof now);
 }
 
 enum sluice_status sluice_job_record(const struct sluice_job *job, int index,
@@ -208,13 +217,13 @@ enum sluice_status sluice_job_record(const struct sluice_job *job, int index,
     const struct recording *from = report_writer_recording(job->report_writer, index);
     if (!from || !job->ran)
         return SLUICE_STATUS_END;
-    *record = (struct sluice_record){.stage = from->stage->name,
-                                     .file = from->name,
-                                     .frames = from->frames - from->dropped,
-                                     .dropped = from->dropped,
-                                     .bytes = from->bytes,
-                                     .figures = from->figures};
-    return SLUICE_STATUS_OK;
+    const struct sluice_record now = {.stage = from->stage->name,
+                                      .file = from->name,
+                                      .frames = from->frames - from->dropped,
+                                      .dropped = from->dropped,
+                                      .bytes = from->bytes,
+                                      .figures = from->figures};
+    return hand_out(record, &now, sizeof now);
 }
 
 enum sluice_status sluice_job_figure(const struct sluice_job *job, int index, int figure,
@@ -224,8 +233,9 @@ enum sluice_status sluice_job_figure(const struct sluice_job *job, int index, in
     if (!from || !job->ran || figure < 0 || figure >= from->figures)
         return SLUICE_STATUS_END;
     const struct figure *one = &from->figure[figure];
-    *figures = (struct sluice_figure){one->name, one->sum, one->values, one->frames};
-    return SLUICE_STATUS_OK;
+    const struct sluice_figure now = {
+        .name = one->name, .sum = one->sum, .values = one->values, .frames = one->frames};
+    return hand_out(figures, &now, sizeof now);
 }
 
 // The share of the time that a part was working.
@@ -282,13 +292,13 @@ void report_verdict(struct sluice_job *job)
                  "sets its pace");
 }
 
-void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *summary)
+enum sluice_status sluice_job_summary(const struct sluice_job *job, struct sluice_summary *summary)
 {
     struct live_figures live;
     source_figures(job->source, &live);
     struct simulate_figures faults;
     simulate_figures(job->source->simulate, &faults);
-    *summary = (struct sluice_summary){
+    struct sluice_summary now = {
         .stopped = job->stop.asked,
         .truncated = job->truncated,
         .simulated = {.packets_lost = faults.lost,
@@ -318,10 +328,11 @@ void sluice_job_summary(const struct sluice_job *job, struct sluice_summary *sum
         .bottleneck = bottleneck(job),
         .verdict = job->verdict,
     };
-    report_ledger(job, &live, &summary->ledger);
+    report_ledger(job, &live, &now.ledger);
     if (job->latency)
-        latency_figures(job->latency, &summary->latency);
-    summary->bytes_out = bytes_out(job);
+        latency_figures(job->latency, &now.latency);
+    now.bytes_out = bytes_out(job);
     for (int part = 0; part < SLUICE_PART_COUNT; part++)
-        summary->busy[part] = busy_share(job, (enum sluice_part)part);
+        now.busy[part] = busy_share(job, (enum sluice_part)part);
+    return hand_out(summary, &now, sizeof now);
 }
