@@ -40,7 +40,7 @@ static enum status measure_one(const struct picture_reader *reader, struct patte
                                char *why, size_t size)
 {
     char reason[192] = "";
-    enum status status = reader->measure(t->name, t, reason, sizeof reason);
+    enum status status = reader->measure(t, reason, sizeof reason);
     if (status == STATUS_USAGE)
         return refuse(t->name, reason, why, size);
     if (status)
@@ -100,7 +100,8 @@ static enum status load_one(const struct picture_reader *reader, struct pattern 
     struct pattern loaded = *t;
     if (t->sample)
         return STATUS_OK;
-    enum status status = reader->load(t->name, &loaded, reason, sizeof reason);
+    t->file = NULL; // load() takes it
+    enum status status = reader->load(&loaded, reason, sizeof reason);
     bool same = loaded.width == t->width && loaded.height == t->height;
     if (!status && same && has_shades(&loaded)) {
         *t = loaded;
@@ -145,6 +146,8 @@ void pattern_set_unref(struct pattern_set **set)
     if (!old || atomic_fetch_sub(&old->users, 1) > 1)
         return;
     for (int k = 0; k < old->count; k++) {
+        if (old->pattern[k].file)
+            old->reader->forget(&old->pattern[k].file);
         free(old->pattern[k].name);
         free(old->pattern[k].sample);
         free(old->pattern[k].mask);

@@ -23,19 +23,24 @@ struct pattern {
     char *name;
     int width, height;
     uint8_t *sample, *mask;
+    void *file; // what the reader keeps between measure() and load(); NULL: nothing
 };
 
 // Reads pictures from files, for stages/ that knows no file format: pipeline/input/picture.h has
 // it.
 struct picture_reader {
-    // Find the size of the picture in a file, the first where there are more, without decoding it:
-    // sets width and height. On STATUS_USAGE `why` says why, as "it is no picture".
-    enum status (*measure)(const char *name, struct pattern *pattern, char *why, size_t size);
+    // Find the size of the picture in the file that *pattern names, the first where there are more,
+    // without decoding it: sets width, height and file. On STATUS_USAGE `why` says why, as "it is
+    // no picture".
+    enum status (*measure)(struct pattern *pattern, char *why, size_t size);
 
-    // Read the picture. Everything of *pattern but its name is set; its memory, of malloc(), is the
-    // caller's, also on failure. A mask says where alpha is 128 or more. Width and height say what
-    // was measured, and nothing larger is decoded.
-    enum status (*load)(const char *name, struct pattern *pattern, char *why, size_t size);
+    // Decode the picture that was measured. Everything of *pattern but its name is set; its memory,
+    // of malloc(), is the caller's, also on failure; `file` is NULL then. A mask says where alpha
+    // is 128 or more. Nothing larger than width x height is decoded.
+    enum status (*load)(struct pattern *pattern, char *why, size_t size);
+
+    // (optional) Free what is kept of a picture that was not loaded. Leaves NULL.
+    void (*forget)(void **file);
 };
 
 enum { PATTERNS_MEASURED, PATTERNS_LOADING, PATTERNS_LOADED };

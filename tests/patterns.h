@@ -14,28 +14,27 @@ static uint32_t pattern_random(uint32_t *state)
     return *state >> 24;
 }
 
-static enum status pattern_describe(const char *name, struct pattern *pattern, char *form,
-                                    unsigned *kind, char *why, size_t size)
+static enum status pattern_describe(struct pattern *pattern, char *form, unsigned *kind, char *why,
+                                    size_t size)
 {
-    if (sscanf(name, "t%dx%d%c%u", &pattern->width, &pattern->height, form, kind) == 4)
+    if (sscanf(pattern->name, "t%dx%d%c%u", &pattern->width, &pattern->height, form, kind) == 4)
         return STATUS_OK;
     snprintf(why, size, "it is no template of noise");
     return STATUS_USAGE;
 }
 
-static enum status pattern_measure(const char *name, struct pattern *pattern, char *why,
-                                   size_t size)
+static enum status pattern_measure(struct pattern *pattern, char *why, size_t size)
 {
     unsigned kind;
     char form;
-    return pattern_describe(name, pattern, &form, &kind, why, size);
+    return pattern_describe(pattern, &form, &kind, why, size);
 }
 
-static enum status pattern_load(const char *name, struct pattern *pattern, char *why, size_t size)
+static enum status pattern_load(struct pattern *pattern, char *why, size_t size)
 {
     unsigned kind;
     char form;
-    enum status status = pattern_describe(name, pattern, &form, &kind, why, size);
+    enum status status = pattern_describe(pattern, &form, &kind, why, size);
     if (status)
         return status;
     int width = pattern->width, height = pattern->height;

@@ -47,15 +47,31 @@ struct picture_file {
     AVIOContext *io;
     AVFormatContext *file;
     int stream;
-    AVPacket *packet; // the first of the stream
+    AVCodecParameters *about; // of the stream
+    AVPacket *packet;         // the first of the stream
 };
 
-static void picture_file_finish(struct picture_file *picture)
+// Close the file: the first packet stays.
+static void picture_file_close(struct picture_file *picture)
 {
-    av_packet_free(&picture->packet);
     avformat_close_input(&picture->file);
     avio_closep(&picture->io);
     reach_unref(&picture->reach);
+}
+
+static void picture_file_finish(struct picture_file *picture)
+{
+    picture_file_close(picture);
+    av_packet_free(&picture->packet);
+    avcodec_parameters_free(&picture->about);
+}
+
+static void picture_file_destroy(struct picture_file **picture)
+{
+    if (*picture)
+        picture_file_finish(*picture);
+    free(*picture);
+    *picture = NULL;
 }
 
 // A name is a file's, whatever colons and percent signs it has.
@@ -99,7 +115,7 @@ static int find_packet(struct picture_file *picture)
         const AVCodecParameters *about = file->streams[picture->stream]->codecpar;
         bool video = about->codec_type == AVMEDIA_TYPE_VIDEO && about->codec_id;
         if (best >= 0 ? picture->stream == best : video)
-            return 0;
+            return avcodec_parameters_copy(picture->about, about);
         av_packet_unref(picture->packet);
     }
     return error == AVERROR_EOF ? AVERROR_INVALIDDATA : error;
@@ -110,9 +126,11 @@ static int picture_file_init(const char *name, struct picture_file *picture)
     *picture = (struct picture_file){.name = name,
                                      .reach = reach_create(&(struct reach_request){0}),
                                      .file = avformat_alloc_context(),
+                                     .about = avcodec_parameters_alloc(),
                                      .packet = av_packet_alloc()};
     char *url = av_asprintf("file:%s", name);
-    int error = url && picture->reach && picture->file && picture->packet ? 0 : AVERROR(ENOMEM);
+    bool whole = url && picture->reach && picture->file && picture->about && picture->packet;
+    int error = whole ? 0 : AVERROR(ENOMEM);
     if (error >= 0)
         error = open_bytes(picture, url);
     if (error >= 0)
@@ -125,12 +143,8 @@ static int picture_file_init(const char *name, struct picture_file *picture)
 
 // ---- decoding ----
 
-static const AVCodecParameters *about_of(const struct picture_file *picture)
-{
-    return picture->file->streams[picture->stream]->codecpar;
-}
-
-// The first frame, of the packets from here on.
+// The first frame, of the packets from here on. AVERROR(EAGAIN) where more of them are needed than
+// a closed file has.
 static int first_frame(const struct picture_file *picture, AVCodecContext *decoder, AVFrame *frame)
 {
     AVPacket *packet = picture->packet;
@@ -145,6 +159,8 @@ static int first_frame(const struct picture_file *picture, AVCodecContext *decod
         av_packet_unref(packet);
         if (error >= 0)
             error = avcodec_receive_frame(decoder, frame);
+        if (error == AVERROR(EAGAIN) && !picture->file)
+            break;
         if (error == AVERROR(EAGAIN))
             read = av_read_frame(picture->file, packet);
     }
@@ -153,11 +169,11 @@ static int first_frame(const struct picture_file *picture, AVCodecContext *decod
 
 static int decode(const struct picture_file *picture, int64_t max_pixels, AVFrame *frame)
 {
-    const AVCodec *codec = avcodec_find_decoder(about_of(picture)->codec_id);
+    const AVCodec *codec = avcodec_find_decoder(picture->about->codec_id);
     AVCodecContext *decoder = codec ? avcodec_alloc_context3(codec) : NULL;
     if (!decoder)
         return codec ? AVERROR(ENOMEM) : AVERROR_DECODER_NOT_FOUND;
-    int error = avcodec_parameters_to_context(decoder, about_of(picture));
+    int error = avcodec_parameters_to_context(decoder, picture->about);
     decoder->thread_count = 1;
     decoder->max_pixels = coded_pixels(max_pixels);
     if (error >= 0)
@@ -276,38 +292,70 @@ static enum status check_file(const char *name, const struct reason *reason)
 
 static const char no_picture[] = "it is no picture that FFmpeg can read";
 
-static enum status measure(const char *name, struct pattern *pattern, char *why, size_t size)
+static enum status measure_file(struct picture_file *picture, struct pattern *pattern,
+                                const struct reason *reason)
 {
-    const struct reason reason = {why, size};
-    struct picture_file picture = {0};
-    enum status status = check_file(name, &reason);
-    int error = status ? 0 : picture_file_init(name, &picture), width = 0, height = 0;
+    int width = 0, height = 0;
+    enum status status = check_file(pattern->name, reason);
+    int error = status ? 0 : picture_file_init(pattern->name, picture);
     if (error < 0)
-        status = refuse_code(&reason, no_picture, error);
-    else if (!status && !probe_picture(about_of(&picture), picture.packet, &width, &height))
-        status = refuse(&reason, no_picture, "");
+        status = refuse_code(reason, no_picture, error);
+    else if (!status && !probe_picture(picture->about, picture->packet, &width, &height))
+        status = refuse(reason, no_picture, "");
     else if (width > MAX_PATTERN_SIDE || height > MAX_PATTERN_SIDE)
-        status = refuse(&reason, "its sides are larger than 65535", "");
+        status = refuse(reason, "its sides are larger than 65535", "");
     pattern->width = width;
     pattern->height = height;
-    picture_file_finish(&picture);
     return status;
 }
 
-static enum status load(const char *name, struct pattern *pattern, char *why, size_t size)
+static enum status measure(struct pattern *pattern, char *why, size_t size)
 {
-    const struct reason reason = {why, size};
-    struct picture_file picture = {0};
-    AVFrame *frame = av_frame_alloc();
-    if (!frame)
+    struct picture_file *picture = calloc(1, sizeof *picture);
+    if (!picture)
         return STATUS_MEMORY;
-    enum status status = check_file(name, &reason);
-    int64_t pixels = (int64_t)pattern->width * pattern->height;
+    enum status status = measure_file(picture, pattern, &(struct reason){why, size});
+    picture_file_close(picture);
+    if (status)
+        picture_file_destroy(&picture);
+    pattern->file = picture;
+    return status;
+}
+
+// From the first packet alone, which pictures are; of videos more may be needed.
+static int decode_kept(struct pattern *pattern, int64_t pixels, AVFrame *frame)
+{
+    struct picture_file *kept = pattern->file;
+    int error = kept ? decode(kept, pixels, frame) : AVERROR(EAGAIN);
+    picture_file_destroy(&kept);
+    pattern->file = NULL;
+    return error;
+}
+
+static enum status decode_file(const char *name, int64_t pixels, AVFrame *frame,
+                               const struct reason *reason)
+{
+    struct picture_file picture = {0};
+    enum status status = check_file(name, reason);
     int error = status ? 0 : picture_file_init(name, &picture);
     if (!status && error >= 0)
         error = decode(&picture, pixels, frame);
     picture_file_finish(&picture);
-    if (error < 0)
+    return error < 0 ? refuse_code(reason, no_picture, error) : status;
+}
+
+static enum status load(struct pattern *pattern, char *why, size_t size)
+{
+    const struct reason reason = {why, size};
+    AVFrame *frame = av_frame_alloc();
+    if (!frame)
+        return STATUS_MEMORY;
+    int64_t pixels = (int64_t)pattern->width * pattern->height;
+    int error = decode_kept(pattern, pixels, frame);
+    enum status status = STATUS_OK;
+    if (error == AVERROR(EAGAIN))
+        status = decode_file(pattern->name, pixels, frame, &reason);
+    else if (error < 0)
         status = refuse_code(&reason, no_picture, error);
     if (!status)
         status = make_known(frame, &reason);
@@ -317,4 +365,11 @@ static enum status load(const char *name, struct pattern *pattern, char *why, si
     return status;
 }
 
-const struct picture_reader picture_reader = {.measure = measure, .load = load};
+static void forget(void **file)
+{
+    struct picture_file *kept = *file;
+    picture_file_destroy(&kept);
+    *file = NULL;
+}
+
+const struct picture_reader picture_reader = {.measure = measure, .load = load, .forget = forget};
