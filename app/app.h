@@ -29,8 +29,10 @@ int finish_output(int code);
 // What the command line asks for.
 struct settings {
     struct sluice_config config;
-    const char *json;  // NULL: none
-    const char *chart; // of `sluice bench`; NULL: none
+    struct sluice_chain *parsed; // config.chain as it was when ...
+    const char *parsed_text;     // ... it was this
+    const char *json;            // NULL: none
+    const char *chart;           // of `sluice bench`; NULL: none
     bool quiet, verbose, strict, quick, ladder;
     const char *topic; // of `sluice stages`: one stage's name; of `sluice ctl`: the socket
     char **word;       // of `sluice ctl`: what follows
@@ -87,6 +89,9 @@ int list_devices(void);
 // mistakes everything is said already. settings_finish() frees.
 int settings_parse(int argc, char **argv, enum command *command, struct settings *settings);
 void settings_finish(struct settings *settings);
+
+// sluice_check_files(), of a chain that is read once a run, unless a journal brings another one.
+enum sluice_status settings_check_files(struct settings *settings);
 
 // ---- help ----
 

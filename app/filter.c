@@ -134,7 +134,7 @@ int filter_command(struct settings *settings)
         return EXIT_USAGE;
     enum sluice_status status = SLUICE_STATUS_OK;
     if (settings->replay) // its chain may write
-        status = sluice_check_files(&settings->config);
+        status = settings_check_files(settings);
     if (status)
         return exit_code_of(status);
     if (!journal_open(settings))

@@ -15,7 +15,6 @@
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/ffmpeg/scaler.h"
-#include "pipeline/input/picture.h"
 #include "pipeline/output/sink.h"
 #include "pipeline/input/source.h"
 
@@ -51,8 +50,7 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
 {
     struct sink_request sinks[MAX_OUTPUTS];
     int count = config_sinks(config, sinks);
-    enum status status =
-        chain_parse_logged(config->chain, &picture_reader, &subject->log, &subject->chain);
+    enum status status = config_chain(config, &subject->log, &subject->chain);
     if (!status)
         count = config_add_tees(config, &subject->chain, sinks, count);
     for (int k = 0; k < count && k < MAX_OUTPUTS; k++)

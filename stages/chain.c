@@ -618,8 +618,8 @@ static bool copy_link(const struct chain_link *from, struct chain_link *to)
     pattern_set_ref(to->patterns);
     for (int k = 0; k < STAGE_OPTIONS; k++) {
         to->text[k] = from->text[k] ? strdup(from->text[k]) : NULL;
-        to->given[k] = NULL; // it was asked for when the text was read
-        whole = whole && !to->text[k] == !from->text[k];
+        to->given[k] = from->given[k] ? strdup(from->given[k]) : NULL;
+        whole = whole && !to->text[k] == !from->text[k] && !to->given[k] == !from->given[k];
     }
     return whole;
 }

@@ -2,13 +2,16 @@
 what is refused."""
 
 import json
+import re
 
+import cv2
 import numpy as np
 import pytest
 
 import live
 import oracle
 import tools
+from test_reach import needs_strace, traced
 from test_records import CAMERA
 from test_stages import natural
 
@@ -289,6 +292,20 @@ def test_a_template_cut_from_a_video_is_found_there(tmp_path, clips):
                        f"match={tmp_path / 't.png'}:report={tmp_path / 'r'}:min=0.99")
     first = lines(tmp_path / "r")[0]
     assert first["frame"] == 0 and (first["x"], first["y"]) == pytest.approx((10, 6), abs=0.1)
+
+
+@needs_strace
+@pytest.mark.parametrize("more", [[], ["--journal", "j"], ["--json", "r.json", "--frames", "2"]])
+def test_files_of_a_chain_are_opened_once(tmp_path, clips, more):
+    """By the command line, which looks at the chain before the job does, and by the job."""
+    write_template(tmp_path / "t.pam", smooth(16, 12))
+    cv2.imwrite(str(tmp_path / "t.png"), smooth(20, 16, seed=2))
+    (tmp_path / "k.txt").write_text("1 2 1\n2 4 2\n1 2 1\n")
+    result, opened, _ = traced(tmp_path, clips["plain.mp4"], "out.mkv", "-f",
+                               "convolve=k.txt,match=t.png:t.pam", *more)
+    assert result.code == 0, result.stderr
+    for name in ("t.png", "t.pam", "k.txt"):
+        assert len(re.findall(rf'open(?:at)?\([^\n]*{re.escape(name)}"', opened)) == 1, opened
 
 
 @pytest.mark.parametrize("kind", ["png", "jpg", "bmp", "webp", "gif", "tiff", "pgm", "mkv"])

@@ -138,6 +138,7 @@ struct sluice_config {
     // files of their own: "tee=bright.mkv" makes the frame as it is there a further output, with
     // the usual encoding; "stats=FILE" writes a line a frame. All outputs together are 16 at most.
     const char *chain;
+    const struct sluice_chain *parsed; // (optional) what sluice_chain_parse() made of `chain`
 
     const char *input_format; // FFmpeg's name of a demuxer, when the content cannot tell
     const char *input_pixfmt; // raw video, devices: FFmpeg's name of a pixel format; cameras: also
@@ -225,6 +226,19 @@ SLUICE_API enum sluice_status sluice_job_create(const struct sluice_config *conf
 // Run it, once. Blocks until the output is whole or has failed. A failed file output is removed,
 // and what stood under its name before still stands. Damaged input is no failure: see the ledger.
 SLUICE_API enum sluice_status sluice_job_run(struct sluice_job *job);
+
+// A chain that was read, with the files that it names: configurations of that chain with it as
+// `parsed` do not read them again. It may be destroyed when the call that takes the configuration
+// has returned. It never changes: any number of threads may use it.
+struct sluice_chain;
+
+// Read config->chain; of the rest only `log` counts. On success the caller owns *chain;
+// SLUICE_STATUS_USAGE, with the place marked in the log, if it is none.
+SLUICE_API enum sluice_status sluice_chain_parse(const struct sluice_config *config,
+                                                 struct sluice_chain **chain);
+
+// Leaves NULL, accepts NULL behind it.
+SLUICE_API void sluice_chain_destroy(struct sluice_chain **chain);
 
 // Whether sluice_job_create() would refuse the chains or the names of the files, so that reserved
 // files may be opened before: SLUICE_STATUS_USAGE if one that is written is written twice, or read;

@@ -35,6 +35,11 @@ int config_sinks(const struct sluice_config *config, struct sink_request *reques
 int config_add_tees(const struct sluice_config *config, const struct chain *chain,
                     struct sink_request *requests, int count);
 
+// The chain of config: a copy of what config->parsed is where that was made of it, else read now,
+// with a sentence in the log where it is none. The caller frees it, also on failure.
+enum status config_chain(const struct sluice_config *config, const struct log *log,
+                         struct chain *chain);
+
 // The GPUs that "0", "0,1" or "all" names. NULL: the first.
 struct devices {
     int device[MAX_GPUS];

@@ -298,7 +298,7 @@ static enum status create(struct sluice_job *job, const struct sluice_config *co
     if (!status)
         status = config_devices(config->device, &job->log, &devices);
     if (!status)
-        status = chain_parse_logged(config->chain, &picture_reader, &job->log, &job->chain);
+        status = config_chain(config, &job->log, &job->chain);
     if (!status)
         count = config_add_tees(config, &job->chain, outputs, count);
     job->pictures = 1 + chain_files(&job->chain, WRITES_PICTURES, NULL, 0);

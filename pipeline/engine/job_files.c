@@ -145,7 +145,7 @@ enum sluice_status sluice_check_files(const struct sluice_config *given)
     struct path_conflicts *conflicts = NULL;
     enum status status = config_read(given, &config, &target, &log);
     if (!status)
-        status = chain_parse_logged(config.chain, &picture_reader, &log, &chain);
+        status = config_chain(&config, &log, &chain);
     if (!status)
         status = job_files_claim(&config, &chain, &log, &conflicts);
     if (!status)
