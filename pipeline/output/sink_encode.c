@@ -1,6 +1,5 @@
 // The sink that encodes: an encoder, and the mux threads that its packets go to.
 #include <libavutil/avstring.h>
-#include <libavutil/opt.h>
 #include <libavutil/pixdesc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +7,10 @@
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
+#include "pipeline/output/converter.h"
 #include "pipeline/output/encoder.h"
-#include "pipeline/ffmpeg/pixel.h"
-#include "pipeline/ffmpeg/scaler.h"
+#include "pipeline/output/encoder_options.h"
 #include "pipeline/output/sink.h"
-#include "base/secrets.h"
-#include "plan/rotation.h"
 
 struct encode_sink {
     struct sink base;
@@ -29,113 +26,11 @@ struct encode_sink {
     struct encoder *encoder;
     struct sink_video video;
     int stream; // of the source: the filtered one
-    struct scaler *scaler;
-    bool logged_scaled;
-    _Atomic int64_t taken;    // frames
-    bool await_start;         // an address that is not reached at first is tried again
-    int64_t seen_ns;          // when something was encoded though nobody watched
-    struct rotation rotation; // of every frame, because the container cannot ask for it
-    // The encoder's geometry, and whether its pictures are of full range.
-    int width, height;
-    bool full;
+    struct converter converter;
+    _Atomic int64_t taken; // frames
+    bool await_start;      // an address that is not reached at first is tried again
+    int64_t seen_ns;       // when something was encoded though nobody watched
 };
-
-// ---- options ----
-
-// A value as messages may show it.
-static const char *shown_value(const char *key, const char *value)
-{
-    bool secret = secrets_has_name(key, strlen(key)) && strncmp(key, "keyint", 6);
-    return secret ? "***" : value;
-}
-
-// Try a value on an object that has the option; -o and the like are refused before anything opens.
-static enum status try_option(const struct encode_sink *self, void *object, const char *key,
-                              const char *value, const char *owner)
-{
-    int error = av_opt_set(object, key, value, AV_OPT_SEARCH_CHILDREN);
-    if (error >= 0)
-        return STATUS_OK;
-    const AVOption *option = av_opt_find(object, key, NULL, 0, AV_OPT_SEARCH_CHILDREN);
-    char range[96] = "";
-    if (option && option->type != AV_OPT_TYPE_STRING && option->min < option->max)
-        snprintf(range, sizeof range, ", the range is %g .. %g", option->min, option->max);
-    return fail(self->log, STATUS_USAGE, "%s=%s: %s does not take this value%s%s%s", key,
-                shown_value(key, value), owner, range, option && option->help ? "; it is: " : "",
-                option && option->help ? option->help : "");
-}
-
-static enum status add_option(struct encode_sink *self, const char *key, const char *value,
-                              AVDictionary **muxer_options)
-{
-    enum status status;
-    char wanted[256];
-    if (encoder_has_option(self->codec, key)) {
-        if (!encoder_knows(self->codec, key, value, wanted, sizeof wanted))
-            return fail(self->log, STATUS_USAGE, "%s=%s: the encoder %s takes %s", key, value,
-                        self->codec->name, wanted);
-        AVCodecContext *trial = avcodec_alloc_context3(self->codec);
-        if (!trial)
-            return STATUS_MEMORY;
-        status = try_option(self, trial, key, value, self->codec->name);
-        avcodec_free_context(&trial);
-        if (!status && !encoder_takes(self->codec, key, value))
-            status = fail(self->log, STATUS_USAGE, "the encoder %s does not take %s=%s",
-                          self->codec->name, key, shown_value(key, value));
-        av_dict_set(&self->encoder_options, key, value, 0);
-        return status;
-    }
-    if (muxer_has_option(self->container, key)) {
-        AVFormatContext *trial = NULL;
-        if (avformat_alloc_output_context2(&trial, (AVOutputFormat *)self->container, NULL, NULL) <
-            0)
-            return STATUS_MEMORY;
-        status = try_option(self, trial, key, value, self->container->name);
-        avformat_free_context(trial);
-        av_dict_set(muxer_options, key, value, 0);
-        return status;
-    }
-    return fail(self->log, STATUS_USAGE,
-                "neither the encoder %s nor the container %s has an option '%s'; 'ffmpeg -h "
-                "encoder=%s' and 'ffmpeg -h muxer=%s' list them",
-                self->codec->name, self->container->name, key, self->codec->name,
-                self->container->name);
-}
-
-static enum status add_options(struct encode_sink *self, const struct sink_request *request,
-                               AVDictionary **muxer_options)
-{
-    char crf[32], bitrate[32];
-    snprintf(crf, sizeof crf, "%g", request->crf > 0 ? request->crf : 0);
-    snprintf(bitrate, sizeof bitrate, "%" PRId64, request->bitrate > 0 ? request->bitrate : 0);
-    const struct {
-        const char *flag, *key, *value;
-    } named[] = {{"--crf", "crf", request->crf != 0 ? crf : NULL},
-                 {"--preset", "preset", request->preset},
-                 {"-b:v", "b", request->bitrate ? bitrate : NULL}};
-    for (size_t k = 0; k < sizeof named / sizeof *named; k++) {
-        if (!named[k].value)
-            continue;
-        if (!encoder_has_option(self->codec, named[k].key))
-            return fail(self->log, STATUS_USAGE,
-                        "%s: the encoder %s has no such option; -b:v may do", named[k].flag,
-                        self->codec->name);
-        enum status status = add_option(self, named[k].key, named[k].value, muxer_options);
-        if (status)
-            return status;
-    }
-    for (const char *const *text = request->options; text && *text; text++) {
-        const char *value = strchr(*text, '=');
-        if (!value || value == *text)
-            return fail(self->log, STATUS_USAGE, "--option is '%s'; it takes key=value", *text);
-        char key[128];
-        snprintf(key, sizeof key, "%.*s", (int)(value - *text), *text);
-        enum status status = add_option(self, key, value + 1, muxer_options);
-        if (status)
-            return status;
-    }
-    return STATUS_OK;
-}
 
 // ---- formats ----
 
@@ -208,69 +103,9 @@ static enum status open_encoder(struct encode_sink *self, const AVFrame *frame)
     set_defaults(self, &options);
     enum status status = encoder_create(self->codec, &video, &options, self->log, &self->encoder);
     av_dict_free(&options);
-    self->width = frame->width;
-    self->height = frame->height;
+    converter_set_encoder(&self->converter, frame);
     self->base.pixel = frame->format;
-    self->full = pixel_is_full(frame);
     return status;
-}
-
-static bool takes(const struct encode_sink *self, enum AVPixelFormat pixel)
-{
-    const enum AVPixelFormat *candidates = self->base.formats.candidates;
-    for (int k = 0; candidates && candidates[k] != AV_PIX_FMT_NONE; k++)
-        if (candidates[k] == pixel)
-            return true;
-    return !candidates;
-}
-
-// The encoder's pixel format for frames like this one, which the filter made for another output, or
-// could not give one of its own.
-static enum AVPixelFormat encodable(const struct encode_sink *self, const AVFrame *frame)
-{
-    const struct sink_formats *formats = &self->base.formats;
-    struct color_tags tags = color_tags_of(frame);
-    struct format from;
-    enum AVPixelFormat known = frame->format, best;
-    if (!pixel_describe(known, &tags, 1, 1, &from)) {
-        known = pixel_nearest(known);
-        if (known == AV_PIX_FMT_NONE || !pixel_describe(known, &tags, 1, 1, &from))
-            return takes(self, frame->format) ? frame->format : AV_PIX_FMT_NONE;
-    }
-    if (takes(self, frame->format) && pixel_plays(&from, formats->wishes))
-        return frame->format;
-    best = pixel_choose(&from, frame->width, frame->height, formats->candidates, formats->wishes);
-    return best != AV_PIX_FMT_NONE
-               ? best
-               : avcodec_find_best_pix_fmt_of_list(formats->candidates, known, from.alpha, NULL);
-}
-
-// The range that the encoder's pictures have to have; UNSPECIFIED: that of the frames.
-static enum AVColorRange needed_range(const struct encode_sink *self, enum AVPixelFormat pixel)
-{
-    const struct sink_formats *formats = &self->base.formats;
-    bool yuv = av_pix_fmt_desc_get(pixel)->nb_components >= 3;
-    enum sink_range range = formats->asked_range != SINK_RANGE_ANY ? formats->asked_range
-                            : yuv                                  ? formats->range
-                                                                   : SINK_RANGE_ANY;
-    return range == SINK_RANGE_FULL      ? AVCOL_RANGE_JPEG
-           : range == SINK_RANGE_LIMITED ? AVCOL_RANGE_MPEG
-                                         : AVCOL_RANGE_UNSPECIFIED;
-}
-
-// Make `shown`, a view of a frame, what the encoder gets for it.
-static enum status choose_pixel(struct encode_sink *self, AVFrame *shown)
-{
-    enum AVPixelFormat from = shown->format, pixel = encodable(self, shown);
-    if (pixel == AV_PIX_FMT_NONE)
-        return fail(self->log, STATUS_OUTPUT, "the encoder %s takes no format like %s",
-                    self->codec->name, av_get_pix_fmt_name(from));
-    bool was_full = pixel_is_full(shown);
-    scaler_tag(pixel, needed_range(self, pixel), shown);
-    if (pixel != from || pixel_is_full(shown) != was_full)
-        log_print(self->log, LOG_INFO, "libswscale converts %s to %s for the encoder %s",
-                  av_get_pix_fmt_name(from), av_get_pix_fmt_name(pixel), self->codec->name);
-    return STATUS_OK;
 }
 
 static bool all_carry_rotation(const struct encode_sink *self)
@@ -279,39 +114,6 @@ static bool all_carry_rotation(const struct encode_sink *self)
         if (!mux_thread_destination(self->mux[k])->quirks->rotation)
             return false;
     return true;
-}
-
-// Choose the rotation of pictures, and what they are then like: `shown`, a view of the
-// first.
-static void choose_rotation(struct encode_sink *self, AVFrame *shown)
-{
-    const int32_t *matrix =
-        display_matrix(self->video.from->streams[self->stream], self->video.first);
-    struct color_tags tags = color_tags_of(shown);
-    struct format format;
-    if (!matrix || all_carry_rotation(self))
-        return;
-    struct rotation rotation = rotation_of_matrix(matrix);
-    if (rotation_is_none(rotation))
-        return;
-    enum AVPixelFormat rotated = AV_PIX_FMT_NONE;
-    if (pixel_describe(shown->format, &tags, 1, 1, &format)) {
-        format = format_rotated(&format, rotation);
-        rotated = pixel_find(&format);
-    }
-    if (rotated == AV_PIX_FMT_NONE) {
-        log_print(self->log, LOG_WARNING,
-                  "the picture should be turned for showing; %s cannot say "
-                  "so, and %s pictures cannot be turned",
-                  self->container->name, av_get_pix_fmt_name(shown->format));
-        return;
-    }
-    self->rotation = rotation;
-    shown->format = rotated;
-    if (rotation.transpose) {
-        FFSWAP(int, shown->width, shown->height);
-        shown->sample_aspect_ratio = av_inv_q(shown->sample_aspect_ratio);
-    }
 }
 
 // What the encoder makes, for mux threads. `codec` is freed by the caller.
@@ -334,7 +136,7 @@ static enum status describe(const struct encode_sink *self, AVCodecParameters **
         .first = self->video.first,
         .shift = self->video.shift,
         .end = self->video.end,
-        .rotated = !rotation_is_none(self->rotation),
+        .rotated = !rotation_is_none(self->converter.rotation),
     };
     return STATUS_OK;
 }
@@ -371,8 +173,11 @@ static enum status open(struct sink *sink, const struct sink_video *video)
     self->video = *video;
     self->stream = video->stream;
     AVFrame shown = *video->first; // a view, to open the encoder by
-    choose_rotation(self, &shown);
-    enum status status = choose_pixel(self, &shown);
+    const int32_t *matrix = display_matrix(video->from->streams[video->stream], video->first);
+    self->converter.silent = video->silent;
+    if (matrix && !all_carry_rotation(self))
+        converter_set_rotation(&self->converter, matrix, &shown);
+    enum status status = converter_choose(&self->converter, &shown);
     if (!status)
         status = open_encoder(self, &shown);
     return status ? status : open_muxes(self);
@@ -454,50 +259,12 @@ static enum status change_segment(struct encode_sink *self, const AVFrame *frame
 // their own, all else is scaled.
 static enum status fit(struct encode_sink *self, const AVFrame *frame, AVFrame *fitted)
 {
-    enum AVColorRange range = needed_range(self, frame->format);
-    bool ranged =
-        range == AVCOL_RANGE_UNSPECIFIED || pixel_is_full(frame) == (range == AVCOL_RANGE_JPEG);
-    bool encodes = encodable(self, frame) == frame->format;
-    if (encodes && ranged && (self->one_a_file || is_all_segments(self))) {
-        enum status status =
-            self->one_a_file ? renew_encoder(self, frame) : change_segment(self, frame);
-        return status ? status : av_frame_ref(fitted, frame) < 0 ? STATUS_MEMORY : STATUS_OK;
-    }
-    bool resized = frame->width != self->width || frame->height != self->height;
-    if (resized && !self->logged_scaled) {
-        self->logged_scaled = true;
-        log_print(self->log, self->video.silent ? LOG_DEBUG : LOG_INFO,
-                  "the picture changes to %dx%d: it is scaled to the output's %dx%d", frame->width,
-                  frame->height, self->width, self->height);
-    }
-    enum status status = scaler_convert(&self->scaler, frame, self->base.pixel,
-                                        self->full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG,
-                                        self->width, self->height, fitted);
-    return status == STATUS_FAILED
-               ? fail(self->log, STATUS_OUTPUT, "libswscale cannot convert %s to %s",
-                      av_get_pix_fmt_name(frame->format), av_get_pix_fmt_name(self->base.pixel))
-               : status;
-}
-
-// Rotate a picture into `to`, an empty frame.
-static enum status rotate_frame(const struct encode_sink *self, const AVFrame *frame, AVFrame *to)
-{
-    struct color_tags tags = color_tags_of(frame);
-    struct format from, rotated, stored;
-    if (!pixel_describe(frame->format, &tags, 1, 1, &from) || av_frame_copy_props(to, frame) < 0)
-        return STATUS_FAILED;
-    rotated = format_rotated(&from, self->rotation);
-    to->format = pixel_find(&rotated);
-    to->width = self->rotation.transpose ? frame->height : frame->width;
-    to->height = self->rotation.transpose ? frame->width : frame->height;
-    if (self->rotation.transpose)
-        to->sample_aspect_ratio = av_inv_q(frame->sample_aspect_ratio);
-    av_frame_remove_side_data(to, AV_FRAME_DATA_DISPLAYMATRIX);
-    if (!pixel_describe(to->format, &tags, 1, 1, &stored) || av_frame_get_buffer(to, 0) < 0)
-        return STATUS_MEMORY;
-    struct image source = pixel_image(frame, &from), target = pixel_image(to, &stored);
-    image_rotate(&source, self->rotation, &target);
-    return STATUS_OK;
+    bool anew = self->one_a_file || is_all_segments(self);
+    if (!anew || !converter_could_fit(&self->converter, frame))
+        return converter_scale(&self->converter, frame, fitted);
+    enum status status =
+        self->one_a_file ? renew_encoder(self, frame) : change_segment(self, frame);
+    return status ? status : av_frame_ref(fitted, frame) < 0 ? STATUS_MEMORY : STATUS_OK;
 }
 
 static void note_dropped(struct encode_sink *self, bool sent)
@@ -521,8 +288,7 @@ static enum status encode_frame(struct encode_sink *self, AVFrame *frame)
 {
     AVFrame *fitted = NULL;
     enum status status = STATUS_OK;
-    if (frame && (frame->width != self->width || frame->height != self->height ||
-                  frame->format != self->base.pixel || pixel_is_full(frame) != self->full)) {
+    if (frame && !converter_fits(&self->converter, frame)) {
         fitted = av_frame_alloc();
         status = fitted ? fit(self, frame, fitted) : STATUS_MEMORY;
     }
@@ -562,10 +328,11 @@ static enum status write(struct sink *sink, AVFrame *frame)
         self->base.unwanted++;
         return STATUS_OK;
     }
-    if (!frame || rotation_is_none(self->rotation))
+    if (!frame || rotation_is_none(self->converter.rotation))
         return encode_frame(self, frame);
     AVFrame *rotated = av_frame_alloc();
-    enum status status = rotated ? rotate_frame(self, frame, rotated) : STATUS_MEMORY;
+    enum status status =
+        rotated ? converter_rotate(&self->converter, frame, rotated) : STATUS_MEMORY;
     if (!status)
         status = encode_frame(self, rotated);
     av_frame_free(&rotated);
@@ -613,7 +380,7 @@ static void print_steps(const struct sink *sink, const enum AVPixelFormat *pixel
     const struct encode_sink *self = (const struct encode_sink *)sink;
     const AVFrame shown = {
         .format = *pixel, .width = 64, .height = 64, .colorspace = AVCOL_SPC_UNSPECIFIED};
-    enum AVPixelFormat wanted = encodable(self, &shown);
+    enum AVPixelFormat wanted = converter_pixel(&self->converter, &shown);
     char purpose[96];
     snprintf(purpose, sizeof purpose, "for the encoder %s", self->codec->name);
     if (wanted != *pixel && wanted != AV_PIX_FMT_NONE)
@@ -674,7 +441,7 @@ static void destroy(struct sink **sink)
     for (int k = 0; k < self->muxes; k++)
         mux_thread_destroy(&self->mux[k]);
     encoder_destroy(&self->encoder);
-    scaler_destroy(&self->scaler);
+    converter_finish(&self->converter);
     av_dict_free(&self->encoder_options);
     free(self);
     *sink = NULL;
@@ -747,7 +514,6 @@ static enum status create_mux(struct encode_sink *self, const struct sink_reques
 static enum status choose_encoder(struct encode_sink *self, const struct sink_request *request)
 {
     const struct destination *destination = mux_thread_destination(self->mux[0]);
-    AVDictionary *muxer_options = NULL;
     self->container = destination->container;
     self->one_a_file = destination_is_images(destination);
     self->codec =
@@ -759,11 +525,21 @@ static enum status choose_encoder(struct encode_sink *self, const struct sink_re
     self->base.container = destination->container->name;
     self->base.one_frame = self->one_a_file && !name_is_sequence(destination->name);
     self->base.is_live = destination_is_live(destination);
+    self->converter = (struct converter){.log = self->log,
+                                         .formats = &self->base.formats,
+                                         .encoder = self->codec->name,
+                                         .container = self->container->name};
     choose_formats(self);
-    enum status status = sink_ask(&self->base, request, self->codec->name, self->log);
-    if (!status)
-        status = add_options(self, request, &muxer_options);
-    mux_thread_set_options(self->mux[0], &muxer_options);
+    return sink_ask(&self->base, request, self->codec->name, self->log);
+}
+
+static enum status add_options(struct encode_sink *self, const struct sink_request *request)
+{
+    struct encoder_options options = {
+        .log = self->log, .codec = self->codec, .container = self->container};
+    enum status status = encoder_options_add(&options, request);
+    self->encoder_options = options.encoder;
+    mux_thread_set_options(self->mux[0], &options.muxer);
     return status;
 }
 
@@ -795,6 +571,8 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
     enum status status = create_mux(self, request);
     if (!status)
         status = choose_encoder(self, request);
+    if (!status)
+        status = add_options(self, request);
     if (status)
         destroy(sink);
     return status;
