@@ -16,6 +16,7 @@
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/output/file/file.h"
 #include "pipeline/input/live/drift.h"
+#include "pipeline/input/live/live_clock.h"
 #include "pipeline/output/hold.h"
 #include "pipeline/engine/latency.h"
 #include "base/meter.h"
@@ -470,6 +471,48 @@ static void a_clock_that_drifts_is_followed(void **state)
     assert_int_equal(worst_us, 0);
 }
 
+// Give the clock a packet of stream 0 at `ms` of its connection that came just now. Returns where
+// the packet lies on the clock, in ms.
+static int64_t stamp(struct live_clock *clock, int64_t ms)
+{
+    AVPacket *packet = av_packet_alloc();
+    packet->pts = packet->dts = 90 * ms;
+    packet->duration = 40 * 90;
+    live_clock_stamp(clock, packet, meter_now_ns());
+    int64_t at = packet->dts / 90;
+    av_packet_free(&packet);
+    return at;
+}
+
+// Connection after connection the clock goes on with the world's, wherever their own begin; a clock
+// that jumps within one goes on where it was, and never back.
+static void a_live_clock_goes_on_from_connection_to_connection(void **state)
+{
+    (void)state;
+    static const AVInputFormat demuxer = {.name = "mpegts"};
+    const struct log silent = {0};
+    struct live_clock clock;
+    AVFormatContext *format = avformat_alloc_context();
+    format->iformat = &demuxer;
+    avformat_new_stream(format, NULL)->time_base = (AVRational){1, 90000};
+    assert_int_equal(live_clock_init(&clock, format, "a test", &silent), STATUS_OK);
+    clock.watched = 0;
+    assert_int_equal(live_clock_us(&clock, meter_now_ns()), AV_NOPTS_VALUE);
+    live_clock_connect(&clock, meter_now_ns());
+    assert_in_range(stamp(&clock, 5000), 0, 1);
+    assert_int_equal(stamp(&clock, 5040), 40);
+    assert_int_equal(stamp(&clock, 5080), 80);
+    assert_in_range(stamp(&clock, 1000), 120, 160); // back: behind the last one's end
+    assert_in_range(stamp(&clock, 1040), 160, 200);
+    live_clock_connect(&clock, meter_now_ns() + 3000 * INT64_C(1000000)); // three seconds later
+    assert_in_range(stamp(&clock, 1080), 3000, 3500);
+    assert_in_range(stamp(&clock, 1120), 3040, 3540);
+    live_clock_connect(&clock, meter_now_ns()); // never before what was given out
+    assert_in_range(stamp(&clock, 0), 3080, 3580);
+    live_clock_finish(&clock);
+    avformat_free_context(format);
+}
+
 static void a_frame_waits_for_those_that_are_shown_before_it(void **state)
 {
     (void)state;
@@ -679,6 +722,7 @@ int main(void)
         cmocka_unit_test(the_first_byte_that_differs_is_found),
         cmocka_unit_test(what_gathers_at_the_beginning_is_given_time),
         cmocka_unit_test(a_clock_that_drifts_is_followed),
+        cmocka_unit_test(a_live_clock_goes_on_from_connection_to_connection),
         cmocka_unit_test(a_frame_waits_for_those_that_are_shown_before_it),
         cmocka_unit_test(packets_carry_their_restart),
         cmocka_unit_test(passthrough_is_what_any_output_accepts),

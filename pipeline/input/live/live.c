@@ -1,8 +1,8 @@
 #include "pipeline/input/live/live.h"
 
+#include <assert.h>
 #include <libavcodec/avcodec.h>
 #include <libavutil/avstring.h>
-#include <libavutil/mathematics.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/live/connection.h"
-#include "pipeline/input/live/drift.h"
+#include "pipeline/input/live/live_clock.h"
 
 static const int64_t second_ns = 1000 * INT64_C(1000000), look_ns = 50 * INT64_C(1000000);
 // Whoever connects again looks up at least so often.
@@ -22,20 +22,8 @@ static const int64_t trying_ns = 5 * second_ns;
 static const int64_t settle_ns = 250 * INT64_C(1000000);
 // So long a source is to stay before the next loss is a new one.
 static const int64_t good_ns = 100 * INT64_C(1000000);
-// Within a connection, a clock that jumps farther than so has been set anew; not if it jumps to the
-// time that it is, after a pause.
-static const int64_t max_back_us = 500000, max_ahead_us = 10 * INT64_C(1000000);
 
 enum { MAX_CLOSING = 8 };
-
-// A stream of the first connection, and where to find it in the current one.
-struct track {
-    AVCodecParameters *codec; // of the current connection
-    AVRational base;          // of its packets there
-    int64_t last_us;          // the clock at the last packet; AV_NOPTS_VALUE: none yet
-    int64_t end_us;           // and where that ends
-    int64_t last_dts;         // in the first connection's time base
-};
 
 struct live {
     struct live_request request;
@@ -43,27 +31,22 @@ struct live {
     char *url;
     AVDictionary *options;
     AVFormatContext *format;
-    struct track *track;
+    AVCodecParameters **codec; // of each of its streams, in the current connection
     int watched;
+    struct live_clock clock;
     struct connection *connection;           // NULL: lost
     struct connection *closing[MAX_CLOSING]; // cancelled, with threads that may still hang
-    int *map;                                // of its streams to ours, -1: to none
+    int *map; // of the connection's streams to those of `format`, -1: to none
     unsigned mapped;
-    bool clockless;    // its demuxer makes timestamps up
-    bool fresh;        // the current connection has not said the time yet
-    bool anchored;     // the current connection's clock is tied to ours ...
-    int64_t offset_us; // ... by this
-    int64_t alive_ns;  // when a packet of the watched stream came, or the connection was opened
-    int attempts;      // since a connection was good
-    int64_t back_ns;   // when it was last back
-    struct drift drift;
+    int64_t alive_ns; // when a packet of the watched stream came, or the connection was opened
+    int attempts;     // since a connection was good
+    int64_t back_ns;  // when it was last back
     unsigned seed;
-    bool parts; // it was lost, which the reader has not been told yet
-    bool marks; // the next packet of the watched stream is the first after a loss
-    bool changed;
+    bool parting; // it was lost, which the reader does not know yet
+    bool marks;   // the next packet of the watched stream is the first after a loss
+    bool changed; // that stream's parameters are others than before
     // ---- any thread's ----
-    _Atomic int64_t epoch_ns; // when the clock was 0; 0: not yet
-    _Atomic int64_t tried_ns; // when the reading thread was last seen at it
+    _Atomic int64_t tried_ns; // when the reading thread last tried to have it back
     pthread_mutex_t lock;     // what it guards changes together; its one writer reads without
     // ---- guarded by lock ----
     _Atomic int64_t losses, reconnects, lost_for_ns;
@@ -73,12 +56,6 @@ struct live {
 static bool is_over(const struct live *live)
 {
     return live->request.is_over(live->request.opaque);
-}
-
-// What our clock says at a moment.
-static int64_t clock_us(const struct live *live, int64_t ns)
-{
-    return (ns - live->epoch_ns) / 1000;
 }
 
 // ---- connections ----
@@ -157,26 +134,24 @@ static enum status adopt(struct live *live, const AVFormatContext *format)
         int n = live->map[k] = counterpart(live, format, k);
         if (n < 0)
             continue;
-        struct track *track = &live->track[n];
         // Audio goes on as it was or not at all: nobody decodes it.
-        bool same = same_codec(track->codec, from->codecpar);
+        bool same = same_codec(live->codec[n], from->codecpar);
         bool copied = from->codecpar->codec_type != AVMEDIA_TYPE_VIDEO;
-        if (copied && track->codec->codec_id != from->codecpar->codec_id)
+        if (copied && live->codec[n]->codec_id != from->codecpar->codec_id)
             live->map[k] = -1;
-        else if (avcodec_parameters_copy(track->codec, from->codecpar) < 0)
+        else if (avcodec_parameters_copy(live->codec[n], from->codecpar) < 0)
             return STATUS_MEMORY;
-        track->base = from->time_base;
+        live_clock_set_base(&live->clock, n, from->time_base);
         watched |= n == live->watched;
         live->changed |= n == live->watched && !same;
     }
     return watched ? STATUS_OK : STATUS_EOF;
 }
 
-static void note_alive(struct live *live)
+static void note_connected(struct live *live)
 {
     live->alive_ns = meter_now_ns();
-    live->anchored = false;
-    live->fresh = true;
+    live_clock_connect(&live->clock, connection_opened_ns(live->connection));
 }
 
 // Cancelled connections whose threads hang in a call that cannot be interrupted, as in a camera's
@@ -218,7 +193,7 @@ static void log_lost(struct live *live, const char *why)
     live->losses++;
     live->lost_since_ns = meter_now_ns();
     pthread_mutex_unlock(&live->lock);
-    live->parts = live->marks = true;
+    live->parting = live->marks = true;
 }
 
 // Nothing of the watched stream came by `ns` for as long as that may take.
@@ -289,7 +264,7 @@ static enum status attempt(struct live *live)
         close_connection(live);
         return status;
     }
-    note_alive(live);
+    note_connected(live);
     return STATUS_OK;
 }
 
@@ -329,104 +304,9 @@ static void note_back(struct live *live, int64_t came_ns)
               (double)(now - since) / (double)second_ns);
 }
 
-// Tie the connection's clock to ours: by what is to be added so that a packet that is at `at` there
-// is here when it came, but never behind what was given out. The first packets of a connection came
-// when that stood.
-static int64_t anchor(struct live *live, int64_t at)
-{
-    int64_t came_ns = live->fresh ? connection_opened_ns(live->connection) : meter_now_ns();
-    if (!live->epoch_ns) {
-        live->epoch_ns = came_ns;
-        return -at;
-    }
-    int64_t now = clock_us(live, came_ns);
-    for (unsigned k = 0; k < live->format->nb_streams; k++)
-        if (live->track[k].last_us != AV_NOPTS_VALUE && live->track[k].end_us > now)
-            now = live->track[k].end_us;
-    return now - at;
-}
-
-static int64_t to_us(int64_t at, AVRational base)
-{
-    return av_rescale_q(at, base, AV_TIME_BASE_Q);
-}
-
-static int64_t duration_us(const struct track *track, const AVStream *stream,
-                           const AVPacket *packet)
-{
-    AVRational rate = stream->avg_frame_rate;
-    int64_t duration = packet->duration > 0 ? to_us(packet->duration, track->base)
-                       : rate.num > 0       ? to_us(1, av_inv_q(rate))
-                                            : 1;
-    return duration > 0 ? duration : 1;
-}
-
-// The first packets of a connection may come before it knows the time (RTP), and some kinds never
-// tell it (MJPEG): they get the time that it is.
-static void set_clock_by_arrival(struct live *live, struct track *track, const AVStream *stream,
-                                 AVPacket *packet)
-{
-    int64_t at = anchor(live, 0);
-    track->last_us = at;
-    track->end_us = at + (live->clockless ? 1 : duration_us(track, stream, packet));
-    live->fresh &= !live->clockless;
-    av_packet_rescale_ts(packet, track->base, stream->time_base);
-    packet->pts = packet->dts = av_rescale_q(at, AV_TIME_BASE_Q, stream->time_base);
-    track->last_dts = packet->dts;
-}
-
-// Move a packet's timestamps to our clock. Packets without any, in the midst of others that have
-// them, are left alone.
-static void set_clock(struct live *live, struct track *track, const AVStream *stream,
-                      AVPacket *packet, int64_t arrived_ns)
-{
-    AVRational base = stream->time_base;
-    int64_t key = packet->dts != AV_NOPTS_VALUE ? packet->dts : packet->pts;
-    if (key == AV_NOPTS_VALUE || live->clockless) {
-        if (!live->anchored)
-            set_clock_by_arrival(live, track, stream, packet);
-        return;
-    }
-    int64_t at = to_us(key, track->base), jump = 0;
-    bool watched = track == &live->track[live->watched];
-    if (live->anchored && track->last_us != AV_NOPTS_VALUE)
-        jump = at + live->offset_us - track->last_us;
-    int64_t ahead = live->epoch_ns ? at + live->offset_us - clock_us(live, arrived_ns) : 0;
-    if (jump < -max_back_us || (jump > max_ahead_us && ahead > max_ahead_us)) {
-        log_print(live->log, LOG_INFO, "the clock of %s jumps by %.1f s; it goes on evenly",
-                  live->request.name, (double)jump / AV_TIME_BASE);
-        live->anchored = false;
-    } else if (live->anchored && watched)
-        live->offset_us += drift_follow(&live->drift, ahead, jump);
-    if (!live->anchored) {
-        live->offset_us = anchor(live, at);
-        live->drift = (struct drift){0};
-    }
-    live->anchored = true;
-    live->fresh = false;
-    track->last_us = at + live->offset_us;
-    track->end_us = track->last_us + (watched ? duration_us(track, stream, packet) : 1);
-    av_packet_rescale_ts(packet, track->base, base);
-    int64_t shift = av_rescale_q(live->offset_us, AV_TIME_BASE_Q, base);
-    if (packet->pts != AV_NOPTS_VALUE)
-        packet->pts += shift;
-    if (packet->dts != AV_NOPTS_VALUE)
-        packet->dts += shift;
-    // Rounding and connections whose clocks overlap must not turn time back.
-    if (packet->dts != AV_NOPTS_VALUE && track->last_dts != AV_NOPTS_VALUE &&
-        packet->dts <= track->last_dts)
-        packet->dts = track->last_dts + 1;
-    if (packet->dts != AV_NOPTS_VALUE)
-        track->last_dts = packet->dts;
-    // A decoder goes by pts; and of connections that were not looked into, dts may be wrong.
-    if (!watched && packet->pts != AV_NOPTS_VALUE && packet->dts != AV_NOPTS_VALUE &&
-        packet->pts < packet->dts)
-        packet->pts = packet->dts;
-}
-
 static enum status mark_restart(struct live *live, struct packet *packet)
 {
-    const AVCodecParameters *codec = live->changed ? live->track[live->watched].codec : NULL;
+    const AVCodecParameters *codec = live->changed ? live->codec[live->watched] : NULL;
     live->marks = live->changed = false;
     return packet_set_restart(packet, codec);
 }
@@ -439,7 +319,7 @@ static enum status give_parting(struct live *live, struct packet **packet)
         return STATUS_MEMORY;
     (*packet)->arrived_ns = meter_now_ns();
     (*packet)->av->stream_index = live->watched;
-    live->parts = false;
+    live->parting = false;
     return packet_set_restart(*packet, NULL);
 }
 
@@ -454,7 +334,7 @@ static enum status adapt(struct live *live, struct packet *packet, bool *ours)
     av->stream_index = n;
     if (n == live->watched)
         note_back(live, packet->arrived_ns);
-    set_clock(live, &live->track[n], live->format->streams[n], av, packet->arrived_ns);
+    live_clock_stamp(&live->clock, av, packet->arrived_ns);
     return n == live->watched && live->marks ? mark_restart(live, packet) : STATUS_OK;
 }
 
@@ -463,7 +343,7 @@ enum status live_read(struct live *live, struct packet **packet)
     *packet = NULL;
     while (!is_over(live)) {
         live->tried_ns = meter_now_ns();
-        if (live->parts)
+        if (live->parting)
             return give_parting(live, packet);
         enum status status = live->connection ? STATUS_OK : reconnect(live);
         struct packet *next = NULL;
@@ -496,29 +376,23 @@ enum status live_read(struct live *live, struct packet **packet)
 
 // ---- construction ----
 
-static enum status make_tracks(struct live *live)
+// Keep what the first connection holds, as those that follow are compared with it.
+static enum status keep_streams(struct live *live)
 {
     unsigned count = live->format->nb_streams;
-    live->track = calloc(count + 1, sizeof *live->track);
+    live->codec = calloc(count + 1, sizeof *live->codec);
     live->map = calloc(count + 1, sizeof *live->map);
-    if (!live->track || !live->map)
+    if (!live->codec || !live->map)
         return STATUS_MEMORY;
     live->mapped = count;
     for (unsigned k = 0; k < count; k++) {
-        const AVStream *stream = live->format->streams[k];
-        struct track *track = &live->track[k];
-        *track = (struct track){avcodec_parameters_alloc(), stream->time_base, AV_NOPTS_VALUE,
-                                AV_NOPTS_VALUE};
-        if (!track->codec || avcodec_parameters_copy(track->codec, stream->codecpar) < 0)
-            return STATUS_MEMORY;
+        live->codec[k] = avcodec_parameters_alloc();
         live->map[k] = (int)k;
+        if (!live->codec[k] ||
+            avcodec_parameters_copy(live->codec[k], live->format->streams[k]->codecpar) < 0)
+            return STATUS_MEMORY;
     }
-    live->clockless = av_match_name(live->format->iformat->name, "mpjpeg,mjpeg");
-    for (unsigned k = 0; k < count && live->clockless; k++)
-        live->format->streams[k]->time_base = (AVRational){1, 90000};
-    live->format->start_time = 0;
-    live->format->duration = AV_NOPTS_VALUE;
-    return STATUS_OK;
+    return live_clock_init(&live->clock, live->format, live->request.name, live->log);
 }
 
 enum status live_open(const struct live_request *request, const struct log *log, struct live **live)
@@ -550,10 +424,11 @@ enum status live_open(const struct live_request *request, const struct log *log,
         status = check_failed(log, STATUS_INPUT, error, "%s cannot be opened%s", request->name,
                               error == AVERROR(EIO) ? reach_doubt(request->reach) : "");
     if (!status)
-        status = make_tracks(made);
-    note_alive(made);
+        status = keep_streams(made);
     if (status)
         live_close(live);
+    else
+        note_connected(made);
     return status;
 }
 
@@ -565,11 +440,12 @@ void live_close(struct live **live)
     connection_close(&old->connection);
     for (int k = 0; k < MAX_CLOSING; k++)
         connection_close(&old->closing[k]);
-    for (unsigned k = 0; old->track && k < old->format->nb_streams; k++)
-        avcodec_parameters_free(&old->track[k].codec);
+    for (unsigned k = 0; old->codec && k < old->format->nb_streams; k++)
+        avcodec_parameters_free(&old->codec[k]);
+    live_clock_finish(&old->clock);
     avformat_free_context(old->format);
     av_dict_free(&old->options);
-    free(old->track);
+    free(old->codec);
     free(old->map);
     free(old->url);
     free((char *)old->request.name);
@@ -581,7 +457,7 @@ void live_close(struct live **live)
 
 void live_set_log(struct live *live, const struct log *log)
 {
-    live->log = log;
+    live->log = live->clock.log = log;
 }
 
 const AVFormatContext *live_format(const struct live *live)
@@ -591,7 +467,8 @@ const AVFormatContext *live_format(const struct live *live)
 
 void live_watch(struct live *live, int stream)
 {
-    live->watched = stream;
+    assert(stream >= 0 && stream < (int)live->format->nb_streams);
+    live->watched = live->clock.watched = stream;
 }
 
 void live_figures(const struct live *live, struct live_figures *figures)
@@ -605,7 +482,7 @@ void live_figures(const struct live *live, struct live_figures *figures)
         .lost_us = (live->lost_for_ns + (since ? now - since : 0)) / 1000,
         .lost = since && now - since > settle_ns,
         .connecting = since && now - live->tried_ns < trying_ns,
-        .clock_us = live->epoch_ns ? clock_us(live, now) : AV_NOPTS_VALUE,
+        .clock_us = live_clock_us(&live->clock, now),
     };
     pthread_mutex_unlock(lock);
 }
