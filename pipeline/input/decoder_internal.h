@@ -1,0 +1,69 @@
+// The decoder's state, and what its files share; for decoder*.c only.
+#pragma once
+
+#include <libavcodec/avcodec.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "pipeline/ffmpeg/packet.h"
+#include "pipeline/input/decoder.h"
+
+// The decode thread's, but for what is guarded and the counts.
+struct decoder {
+    const struct source *source;
+    const struct log *log;
+    struct backend *backend;
+    struct decoder_request request;
+    AVCodecParameters *about; // of the stream, now
+    AVCodecContext *codec;
+    void *stream;          // of the GPU
+    AVBufferRef *hardware; // NULL: software
+    char name[64];
+    int64_t next_pts; // for frames without a timestamp
+
+    // Packets sent before the first frame: should the GPU turn out unable, software gets them
+    // again.
+    AVPacket **preroll;
+    int prerolled, replayed;
+    bool began, draining, replaying;
+
+    struct packet *pending; // a restart: what is in the decoder comes out before; NULL: none
+
+    int64_t packets; // given to libavcodec
+    int last_error;  // that it returned; 0: none
+    int marked;      // packets that came with the mark of damage, less those refused since
+
+    // ---- any thread's ----
+    _Atomic int64_t damaged_packets, damaged_frames;
+    pthread_mutex_t pool_lock;
+    // ---- guarded by pool_lock: frame threads ask for memory at once ----
+    AVBufferPool *pool;
+    size_t pool_size;
+};
+
+// ---- decoder_open.c ----
+
+// Check that the stream, as decoder->about has it, is in the clear, of a known codec and not too
+// large. STATUS_INPUT with a sentence.
+enum status decoder_check_stream(const struct decoder *decoder);
+
+// Check pictures of this size against the request. STATUS_INPUT with a sentence.
+enum status decoder_check_pixels(const struct decoder *decoder, int width, int height);
+
+// Set decoder->hardware if the GPU is to decode the stream. STATUS_DEVICE with a sentence where the
+// request insists on that and it cannot be.
+enum status decoder_choose_hardware(struct decoder *decoder);
+
+// Open a codec for the stream in the place of the one that there is, on the GPU if
+// decoder->hardware is set.
+enum status decoder_open_codec(struct decoder *decoder);
+
+// ---- decoder_memory.c ----
+
+// AVCodecContext.get_buffer2, with the decoder as the context's `opaque`: frames in memory of the
+// backend. Any of libavcodec's threads.
+int decoder_get_buffer(AVCodecContext *codec, AVFrame *frame, int flags);
+
+// The same with zeros: some decoders leave what they cannot decode of a picture as memory had it,
+// and which earlier picture that was depends on the pace of the rest.
+int decoder_get_clear_buffer(AVCodecContext *codec, AVFrame *frame, int flags);
