@@ -17,6 +17,15 @@ struct stop {
 static const int64_t stop_flush_ns = 1400 * INT64_C(1000000),
                      stop_frame_ns = 200 * INT64_C(1000000);
 
+// Ask for the stop; the first to ask sets its time. Any thread.
+static inline void stop_ask(struct stop *stop)
+{
+    if (stop->asked)
+        return;
+    stop->at_ns = meter_now_ns();
+    stop->asked = true;
+}
+
 // Whether what still waits must not be waited for any more.
 static inline bool stop_is_late(const struct stop *stop)
 {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sluice/sluice.h"
 #include "base/secrets.h"
+#include "sluice/sluice.h"
 
 static void print_line(const char *line)
 {

@@ -432,7 +432,7 @@ static void what_gathers_at_the_beginning_is_given_time(void **state)
     int shown[75];
     for (int k = 0; k < 75; k++)
         shown[k] = k;
-    assert_int_equal(latency_create(&latency), STATUS_OK);
+    assert_int_equal(latency_create(0, &latency), STATUS_OK);
     assert_int_equal(latency_age_ns(latency, 0), 0);
     note_frames(latency, shown, 75, meter_now_ns() - INT64_C(3500000000));
     assert_true(latency_age_ns(latency, 0) >= 2500000000 &&
@@ -517,7 +517,7 @@ static void a_frame_waits_for_those_that_are_shown_before_it(void **state)
 {
     (void)state;
     struct latency *latency;
-    assert_int_equal(latency_create(&latency), STATUS_OK);
+    assert_int_equal(latency_create(0, &latency), STATUS_OK);
     note_frames(latency, (int[]){0, 4, 2, 1, 3, 5}, 6, meter_now_ns() - INT64_C(1500000000));
     int64_t age_ns[6];
     for (int k = 0; k < 6; k++)

@@ -12,9 +12,9 @@
 struct changes {
     struct changes_request request; // planned: the next one
     struct sluice_change *planned;  // copies of all
-    bool told;                      // of the first chain
-    char *untold;                   // the chain that begins to filter; NULL: told already
-    int64_t untold_us;
+    bool reported;                  // the first chain was, or is about to be
+    char *unreported;               // the chain that begins to filter; NULL: it was reported
+    int64_t unreported_us;
     atomic_bool pending; // `wanted` was not taken yet
     pthread_mutex_t lock;
     // ---- guarded by lock ----
@@ -61,7 +61,7 @@ void changes_destroy(struct changes **changes)
     free((*changes)->planned);
     pthread_mutex_destroy(&(*changes)->lock);
     chain_free(&(*changes)->wanted);
-    free((*changes)->untold);
+    free((*changes)->unreported);
     av_frame_free(&(*changes)->first_props);
     free(*changes);
     *changes = NULL;
@@ -218,7 +218,7 @@ static enum status ask_planned(struct changes *changes, int64_t pts_us)
 enum status changes_take(struct changes *changes, int64_t pts_us, struct chain *chain, bool *taken)
 {
     enum status status = ask_planned(changes, pts_us);
-    bool first = !changes->told;
+    bool first = !changes->reported;
     *taken = false;
     if (status || (!changes->pending && !first))
         return status;
@@ -233,17 +233,18 @@ enum status changes_take(struct changes *changes, int64_t pts_us, struct chain *
         return status;
     chain_free(chain);
     *chain = copy;
-    changes->told = true;
-    free(changes->untold);
-    changes->untold = text;
-    changes->untold_us = pts_us;
+    changes->reported = true;
+    free(changes->unreported);
+    changes->unreported = text;
+    changes->unreported_us = pts_us;
     return STATUS_OK;
 }
 
-void changes_tell(struct changes *changes)
+void changes_report(struct changes *changes)
 {
-    if (changes->untold)
-        changes->request.changed(changes->request.opaque, changes->untold_us, changes->untold);
-    free(changes->untold);
-    changes->untold = NULL;
+    if (changes->unreported)
+        changes->request.changed(changes->request.opaque, changes->unreported_us,
+                                 changes->unreported);
+    free(changes->unreported);
+    changes->unreported = NULL;
 }

@@ -49,8 +49,9 @@ enum status changes_bind(struct changes *changes, const struct filter_request *r
                          const struct filter *filter, const AVFrame *frame);
 
 // Whether another chain takes over with the frame at `pts_us`; then *chain, freed before, is it,
-// and the callback is to be told. The first call always has something to tell.
+// and it is to be reported. The first call always has something to report.
 enum status changes_take(struct changes *changes, int64_t pts_us, struct chain *chain, bool *taken);
 
-// Tell the callback, now that the frame is under way and, of the first one, the output is open.
-void changes_tell(struct changes *changes);
+// Call request.changed() if a chain took over with the frame, which is being filtered now; for the
+// first frame, once the output is open.
+void changes_report(struct changes *changes);

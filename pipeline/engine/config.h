@@ -2,9 +2,9 @@
 #pragma once
 
 #include "pipeline/engine/multi_gpu.h"
+#include "pipeline/input/source.h"
 #include "pipeline/output/sink.h"
 #include "sluice/sluice.h"
-#include "pipeline/input/source.h"
 #include "stages/chain.h"
 
 // The caller's callback behind a log.

@@ -1,137 +1,212 @@
-// The decode thread: packets to frames, and which of them are wanted.
-#include <libavutil/mathematics.h>
+#include "pipeline/engine/decode.h"
 
-#include "pipeline/engine/job.h"
+#include <assert.h>
+#include <libavutil/mathematics.h>
+#include <stdlib.h>
+
+#include "base/meter.h"
+#include "pipeline/engine/owner.h"
 #include "pipeline/ffmpeg/compat.h"
 
-// The output has all its frames: say where it ends, so that other streams end there too.
-static void end_here(struct sluice_job *job, int64_t end_us)
-{
-    job->last_end = end_us < job->end ? end_us : job->end;
-    job->ends = true;
-    if (job->alone) // nothing else is waited for
-        source_cancel(job->source);
-}
+struct decode {
+    struct decode_ports ports;
+    struct owner owner;
+    AVRational time_base; // of frames
+    bool catches_up;      // packets are left out up to a key frame that is fresh
+    int64_t behind_ns;    // when decoding was last fast enough
+    // ---- any thread reads ----
+    _Atomic int64_t frames_in, dropped_range, dropped_stop, packets_skipped;
+    struct meter busy;
+};
 
-// Whether the frame lies before what is wanted. STATUS_EOF if it lies behind.
-static enum status check_range(struct sluice_job *job, const AVFrame *frame, bool *early)
+enum status decode_create(const struct decode_ports *ports, struct decode **decode)
 {
-    AVRational base = source_video(job->source)->time_base;
-    int64_t at = av_rescale_q(frame->pts, base, AV_TIME_BASE_Q);
-    *early = job->source->start != AV_NOPTS_VALUE && at < job->source->start;
-    if (!*early && at >= job->end) {
-        end_here(job, job->end);
-        return STATUS_EOF;
-    }
+    *decode = calloc(1, sizeof **decode);
+    if (!*decode)
+        return STATUS_MEMORY;
+    (*decode)->ports = *ports;
+    (*decode)->time_base = source_video(ports->source)->time_base;
     return STATUS_OK;
 }
 
-enum status decode_next(struct sluice_job *job, AVFrame **frame)
+void decode_destroy(struct decode **decode)
 {
+    free(*decode);
+    *decode = NULL;
+}
+
+void decode_count(const struct decode *decode, struct sluice_ledger *ledger)
+{
+    ledger->frames_in += decode->frames_in;
+    ledger->dropped_range += decode->dropped_range;
+    ledger->dropped_stop += decode->dropped_stop;
+    ledger->packets_skipped += decode->packets_skipped;
+}
+
+int64_t decode_busy_ns(const struct decode *decode)
+{
+    return decode->busy.busy_ns;
+}
+
+// ---- frames ----
+
+// The output has all its frames: note where it ends, so that other streams end there too.
+static void complete(struct decode *decode, int64_t end_us)
+{
+    struct selection *selection = decode->ports.selection;
+    selection->last_end_us = end_us < selection->end_us ? end_us : selection->end_us;
+    selection->complete = true;
+    if (selection->video_only) // nothing else is waited for
+        source_cancel(decode->ports.source);
+}
+
+// Whether the frame lies before what is wanted. STATUS_EOF if it lies behind.
+static enum status check_range(struct decode *decode, const AVFrame *frame, bool *before)
+{
+    const struct selection *selection = decode->ports.selection;
+    int64_t at = av_rescale_q(frame->pts, decode->time_base, AV_TIME_BASE_Q);
+    *before = selection->begin_us != AV_NOPTS_VALUE && at < selection->begin_us;
+    if (*before || at < selection->end_us)
+        return STATUS_OK;
+    complete(decode, selection->end_us);
+    return STATUS_EOF;
+}
+
+// Receive into `frame`, and count it. *got: there is one; *before: it lies before what is wanted.
+static enum status receive(struct decode *decode, AVFrame *frame, bool *got, bool *before)
+{
+    const struct decode_ports *ports = &decode->ports;
+    int64_t begin_ns = meter_now_ns();
+    enum status status = decoder_receive(ports->decoder, frame, got);
+    trace_busy(ports->trace, &decode->busy, TRACE_DECODE, "decode", begin_ns,
+               *got ? decode->frames_in : -1);
+    if (!*got)
+        return status;
+    ports->kind->device_stream = decoder_stream(ports->decoder);
+    ports->kind->software_pixel = decoder_pixel(ports->decoder);
+    decode->frames_in++;
+    status = check_range(decode, frame, before);
+    decode->dropped_range += *before || status;
+    return status;
+}
+
+enum status decode_next(struct decode *decode, AVFrame **frame)
+{
+    assert(owner_is_me(&decode->owner));
+    int64_t limit = decode->ports.selection->frame_limit;
     *frame = NULL;
-    if (job->frames_in - job->dropped_range >= job->frame_limit)
+    if (decode->frames_in - decode->dropped_range >= limit)
         return STATUS_EOF;
     AVFrame *next = av_frame_alloc();
     if (!next)
         return STATUS_MEMORY;
     for (;;) {
-        bool got = false, early = false;
-        int64_t start = meter_now_ns();
-        enum status status = decoder_receive(job->decoder, next, &got);
-        job_span(job, SLUICE_PART_DECODE, start, got ? job->frames_in : -1);
-        if (got) {
-            job->frames_in++;
-            status = check_range(job, next, &early);
-            job->dropped_range += early || status;
-        }
+        bool got = false, before = false;
+        enum status status = receive(decode, next, &got, &before);
         if (status || !got) {
             av_frame_free(&next);
             return status;
         }
-        if (!early)
+        if (!before)
             break;
         av_frame_unref(next);
     }
-    if (job->frames_in - job->dropped_range == job->frame_limit) {
-        AVRational base = source_video(job->source)->time_base;
-        end_here(job, av_rescale_q(next->pts + frame_duration(next), base, AV_TIME_BASE_Q));
-    }
+    if (decode->frames_in - decode->dropped_range == limit)
+        complete(decode,
+                 av_rescale_q(next->pts + frame_duration(next), decode->time_base, AV_TIME_BASE_Q));
     *frame = next;
     return STATUS_OK;
 }
 
+enum status decode_send(struct decode *decode, const struct packet *packet)
+{
+    assert(owner_is_me(&decode->owner));
+    int64_t begin_ns = meter_now_ns();
+    enum status status = decoder_send(decode->ports.decoder, packet);
+    trace_busy(decode->ports.trace, &decode->busy, TRACE_DECODE, "decode", begin_ns, -1);
+    return status;
+}
+
+// ---- the thread ----
+
 // Hand on every frame that the decoder has by now.
-static enum status deliver(struct sluice_job *job)
+static enum status deliver(struct decode *decode)
 {
     for (;;) {
         AVFrame *frame;
-        enum status status = decode_next(job, &frame);
+        enum status status = decode_next(decode, &frame);
         if (status || !frame)
             return status;
-        status = queue_push(job->frames, &frame);
+        status = queue_push(decode->ports.frames, &frame);
         if (status && frame) // nobody takes frames any more
-            job->dropped_stop++;
+            decode->dropped_stop++;
         av_frame_free(&frame);
         if (status)
             return status;
     }
 }
 
-static enum status send(struct sluice_job *job, const struct packet *packet)
+static enum status send_and_deliver(struct decode *decode, const struct packet *packet)
 {
-    int64_t start = meter_now_ns();
-    enum status status = decoder_send(job->decoder, packet);
-    job_span(job, SLUICE_PART_DECODE, start, -1);
-    return status;
+    enum status status = decode_send(decode, packet);
+    return status ? status : deliver(decode);
 }
 
 // Whether decoding has been too slow for long: what there is to decode is too old, and whoever
 // takes the frames waits for them. Behind an encoder that is slow they are old as well, but not for
 // long.
-static bool falls_behind(struct sluice_job *job, int64_t age_ns)
+static bool falls_behind(struct decode *decode, int64_t age_ns)
 {
     const int64_t patience_ns = 1000 * INT64_C(1000000);
     int64_t now_ns = meter_now_ns();
-    if (age_ns < job->latency_ns || queue_count(job->frames))
-        job->behind_ns = now_ns;
-    return now_ns - job->behind_ns > patience_ns;
+    if (age_ns < latency_limit_ns(decode->ports.latency) || queue_count(decode->ports.frames))
+        decode->behind_ns = now_ns;
+    return now_ns - decode->behind_ns > patience_ns;
 }
 
-// Every frame would be late then, and the picture stand: packets are left out, up to a key frame
+// Every frame would be late then, and the picture frozen: packets are skipped, up to a key frame
 // that has just come.
-static bool leaves_out(struct sluice_job *job, const struct packet *packet)
+static bool skips(struct decode *decode, const struct packet *packet)
 {
-    if (!job->latency || !job->latency_ns || packet->restart || packet->pts_us == AV_NOPTS_VALUE)
-        return job->catches_up = false;
-    int64_t age_ns = latency_age_ns(job->latency, packet->pts_us);
-    if (falls_behind(job, age_ns))
-        job->catches_up = true;
-    if (packet->av->flags & AV_PKT_FLAG_KEY && age_ns < job->latency_ns / 2)
-        job->catches_up = false;
-    job->packets_skipped += job->catches_up;
-    return job->catches_up;
+    struct latency *latency = decode->ports.latency;
+    if (!latency || !latency_limit_ns(latency) || packet->restart ||
+        packet->pts_us == AV_NOPTS_VALUE)
+        return decode->catches_up = false;
+    int64_t age_ns = latency_age_ns(latency, packet->pts_us);
+    if (falls_behind(decode, age_ns))
+        decode->catches_up = true;
+    if (packet->av->flags & AV_PKT_FLAG_KEY && age_ns < latency_limit_ns(latency) / 2)
+        decode->catches_up = false;
+    decode->packets_skipped += decode->catches_up;
+    return decode->catches_up;
 }
 
-enum status decode_run(struct sluice_job *job)
+enum status decode_run(void *decode_)
 {
-    job->behind_ns = meter_now_ns();
-    enum status status = deliver(job); // those behind the first, which is under way already
-    while (!status && !job->stop.asked) {
+    struct decode *decode = decode_;
+    const struct decode_ports *ports = &decode->ports;
+    owner_take(&decode->owner);
+    decode->behind_ns = meter_now_ns();
+    enum status status = deliver(decode); // those behind the first, which is filtered already
+    while (!status && !ports->stop->asked) {
         struct packet *packet = NULL;
-        status = queue_pop(job->packets, &packet);
-        if (status == STATUS_EOF && !job->stop.asked) {
-            status = send(job, NULL);
-            if (!status)
-                status = deliver(job);
+        status = queue_pop(ports->packets, &packet);
+        if (status == STATUS_EOF && !ports->stop->asked) {
+            status = send_and_deliver(decode, NULL);
             break;
         }
-        if (!status && !leaves_out(job, packet))
-            status = send(job, packet);
-        packet_destroy(&packet);
         if (!status)
-            status = deliver(job);
+            status = skips(decode, packet) ? deliver(decode) : send_and_deliver(decode, packet);
+        packet_destroy(&packet);
     }
-    queue_cancel(job->packets);
-    queue_finish(job->frames);
+    queue_cancel(ports->packets);
+    queue_finish(ports->frames);
     return status;
+}
+
+void decode_skip(void *decode)
+{
+    const struct decode_ports *ports = &((struct decode *)decode)->ports;
+    queue_cancel(ports->packets);
+    queue_finish(ports->frames);
 }

@@ -1,5 +1,7 @@
 #include "pipeline/engine/latency.h"
 
+#include <libavutil/avutil.h>
+#include <libavutil/mathematics.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,7 +20,12 @@ struct arrival {
     int64_t pts_us, ns; // ns 0: none
 };
 
+// Nothing new was shown for so long, and for what frames may take: the picture is frozen.
+static const int64_t frozen_ns = INT64_C(500000000);
+
 struct latency {
+    int64_t limit_ns;         // constant
+    _Atomic int64_t shown_ns; // when a frame was last shown; 0: none was. The encode thread's
     pthread_mutex_t lock;
     // ---- guarded by lock ----
     struct arrival arrival[ARRIVALS]; // a ring, the newest before `next`
@@ -32,11 +39,12 @@ struct latency {
 static const double limits[LIMITS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
                                       0.25,  0.5,    1,     2.5,  5,     10};
 
-enum status latency_create(struct latency **latency)
+enum status latency_create(int64_t limit_ns, struct latency **latency)
 {
     *latency = calloc(1, sizeof **latency);
     if (!*latency)
         return STATUS_MEMORY;
+    (*latency)->limit_ns = limit_ns;
     pthread_mutex_init(&(*latency)->lock, NULL);
     return STATUS_OK;
 }
@@ -48,6 +56,11 @@ void latency_destroy(struct latency **latency)
     pthread_mutex_destroy(&(*latency)->lock);
     free(*latency);
     *latency = NULL;
+}
+
+int64_t latency_limit_ns(const struct latency *latency)
+{
+    return latency->limit_ns;
 }
 
 // What is to be shown later than this packet waits for it.
@@ -92,6 +105,22 @@ int64_t latency_age_ns(struct latency *latency, int64_t pts_us)
         age = age > grace_ns ? age - grace_ns : 0;
     pthread_mutex_unlock(&latency->lock);
     return age;
+}
+
+void latency_note_shown(struct latency *latency)
+{
+    latency->shown_ns = meter_now_ns();
+}
+
+bool latency_frame_is_late(struct latency *latency, const AVFrame *frame, AVRational time_base,
+                           int64_t ahead_ns)
+{
+    if (!latency || !latency->limit_ns || !latency->shown_ns)
+        return false;
+    if (meter_now_ns() - latency->shown_ns > frozen_ns + latency->limit_ns)
+        return false;
+    return latency_age_ns(latency, av_rescale_q(frame->pts, time_base, AV_TIME_BASE_Q)) >
+           latency->limit_ns - ahead_ns;
 }
 
 void latency_note_out(struct latency *latency, int64_t pts_us)

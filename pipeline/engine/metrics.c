@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pipeline/output/http/http.h"
 #include "pipeline/engine/job.h"
+#include "pipeline/output/http/http.h"
 
 struct metrics {
     struct http *http;

@@ -17,9 +17,9 @@
 //   process_*                                              as Prometheus's own libraries have them
 #pragma once
 
-#include "sluice/sluice.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "sluice/sluice.h"
 
 struct metrics;
 

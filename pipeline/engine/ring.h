@@ -12,11 +12,10 @@
 #pragma once
 
 #include <libavutil/frame.h>
-
 #include <stdint.h>
 
-#include "pipeline/engine/filter.h"
 #include "base/status.h"
+#include "pipeline/engine/filter.h"
 
 struct slot {
     int number;

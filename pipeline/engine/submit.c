@@ -1,97 +1,168 @@
-// The submit thread: frames into slots of the ring, their filtering begun.
+#include "pipeline/engine/submit.h"
+
+#include <assert.h>
 #include <libavutil/mathematics.h>
+#include <stdlib.h>
 
+#include "base/meter.h"
+#include "pipeline/engine/owner.h"
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/engine/job.h"
 
-// Another kind of frame than before: finish those under way, then begin with a new filter.
-static enum status change_filter(struct sluice_job *job, const AVFrame *frame)
+struct submit {
+    struct submit_ports ports;
+    struct owner owner;
+    struct chain chain;
+    struct filter *filter; // NULL: a chain has taken over, and no frame came since
+    int64_t submitted;     // frames
+    // ---- any thread reads ----
+    _Atomic int64_t dropped_late, dropped_stop;
+};
+
+enum status submit_create(const struct submit_ports *ports, struct chain *chain,
+                          struct submit **submit)
 {
-    enum status status = ring_drain(job->ring);
+    *submit = calloc(1, sizeof **submit);
+    if (!*submit)
+        return STATUS_MEMORY;
+    (*submit)->ports = *ports;
+    (*submit)->chain = *chain;
+    *chain = (struct chain){0};
+    return STATUS_OK;
+}
+
+void submit_destroy(struct submit **submit)
+{
+    if (!*submit)
+        return;
+    filter_destroy(&(*submit)->filter);
+    chain_free(&(*submit)->chain);
+    free(*submit);
+    *submit = NULL;
+}
+
+void submit_count(const struct submit *submit, struct sluice_ledger *ledger)
+{
+    ledger->dropped_late += submit->dropped_late;
+    ledger->dropped_stop += submit->dropped_stop;
+}
+
+const struct filter *submit_filter(const struct submit *submit)
+{
+    assert(owner_is_me(&submit->owner));
+    return submit->filter;
+}
+
+// ---- frames ----
+
+// Another kind of frame than before: finish those that are being filtered, then begin with a new
+// filter.
+static enum status change_filter(struct submit *submit, const AVFrame *frame)
+{
+    const struct submit_ports *ports = &submit->ports;
+    enum status status = ring_drain(ports->ring);
     if (status)
         return status;
-    struct filter_request request = {
-        .chain = &job->chain,
-        .formats = job->formats,
-        .backend = job->backend,
-        .slots = job->slots,
-        .frames_in_flight = !job->source->is_still,
-        .max_pixels = job->max_pixels,
-        .strict = !job->submitted,
-        .device_stream = decoder_stream(job->decoder),
-        .software_pixel = decoder_pixel(job->decoder),
-        .log = &job->log,
-    };
-    filter_destroy(&job->filter);
+    struct filter_request request = ports->filter;
+    request.chain = &submit->chain;
+    request.strict = !submit->submitted;
+    request.device_stream = ports->kind->device_stream;
+    request.software_pixel = (enum AVPixelFormat)ports->kind->software_pixel;
+    filter_destroy(&submit->filter);
     int64_t begin_ns = meter_now_ns();
-    status = filter_create(&request, frame, &job->filter);
+    status = filter_create(&request, frame, &submit->filter);
     if (!status)
-        status = changes_bind(job->changes, &request, job->filter, frame);
-    trace_span(job->trace, TRACE_SUBMIT, "make the filter", begin_ns, meter_now_ns(), -1);
+        status = changes_bind(ports->changes, &request, submit->filter, frame);
+    trace_span(ports->trace, TRACE_SUBMIT, "make the filter", begin_ns, meter_now_ns(), -1);
     return status;
 }
 
-// Another chain takes over with this frame, if one was asked for: its filter is made anew.
-static enum status take_change(struct sluice_job *job, const AVFrame *frame)
+// Let another chain take over with this frame, if one was asked for: its filter is made anew.
+static enum status take_change(struct submit *submit, const AVFrame *frame)
 {
+    const struct submit_ports *ports = &submit->ports;
     bool taken;
     struct chain chain = {0};
-    AVRational base = source_video(job->source)->time_base;
-    int64_t pts_us = av_rescale_q(frame->pts, base, AV_TIME_BASE_Q);
-    enum status status = changes_take(job->changes, pts_us, &chain, &taken);
+    int64_t pts_us = av_rescale_q(frame->pts, ports->time_base, AV_TIME_BASE_Q);
+    enum status status = changes_take(ports->changes, pts_us, &chain, &taken);
     if (!status && taken)
-        status = ring_drain(job->ring);
+        status = ring_drain(ports->ring);
     if (!status && taken) {
-        filter_destroy(&job->filter);
-        chain_free(&job->chain);
-        job->chain = chain;
+        filter_destroy(&submit->filter);
+        chain_free(&submit->chain);
+        submit->chain = chain;
         return STATUS_OK;
     }
     chain_free(&chain);
     return status;
 }
 
-enum status submit_frame(struct sluice_job *job, AVFrame **frame,
-                         enum status (*before)(struct sluice_job *job, const struct slot *slot))
+enum status submit_fill(struct submit *submit, AVFrame **frame, struct slot **slot)
 {
-    struct slot *slot = NULL;
-    enum status status = take_change(job, *frame);
-    if (!status && (!job->filter || !filter_accepts(job->filter, *frame)))
-        status = change_filter(job, *frame);
+    assert(owner_is_me(&submit->owner) && *frame);
+    const struct submit_ports *ports = &submit->ports;
+    enum status status = take_change(submit, *frame);
+    if (!status && (!submit->filter || !filter_accepts(submit->filter, *frame)))
+        status = change_filter(submit, *frame);
     if (!status)
-        status = ring_claim(job->ring, &slot);
+        status = ring_claim(ports->ring, slot);
     if (status)
         return status;
-    av_frame_move_ref(slot->in, *frame);
+    av_frame_move_ref((*slot)->in, *frame);
     av_frame_free(frame);
-    slot->filter = job->filter;
+    (*slot)->filter = submit->filter;
     int64_t begin_ns = meter_now_ns();
-    status = filter_submit(slot->filter, slot->number, slot->in, slot->out);
-    trace_span(job->trace, TRACE_SUBMIT, "submit", begin_ns, meter_now_ns(), job->submitted++);
-    if (!status) {
-        enum status opened = before ? before(job, slot) : STATUS_OK;
-        ring_publish(job->ring, slot); // it is running in any case, and must be waited for
-        status = opened;
-    }
-    if (!status)
-        changes_tell(job->changes);
+    status = filter_submit((*slot)->filter, (*slot)->number, (*slot)->in, (*slot)->out);
+    trace_span(ports->trace, TRACE_SUBMIT, "submit", begin_ns, meter_now_ns(), submit->submitted++);
     return status;
 }
 
-enum status submit_run(struct sluice_job *job)
+void submit_publish(struct submit *submit, struct slot *slot, bool reports)
 {
+    assert(owner_is_me(&submit->owner));
+    ring_publish(submit->ports.ring, slot);
+    if (reports)
+        changes_report(submit->ports.changes);
+}
+
+// ---- the thread ----
+
+// Filter the frame, unless it is too late for that or the job was stopped.
+static enum status filter_or_drop(struct submit *submit, AVFrame **frame)
+{
+    const struct submit_ports *ports = &submit->ports;
+    if (latency_frame_is_late(ports->latency, *frame, ports->time_base, 0)) {
+        submit->dropped_late++;
+        return STATUS_OK;
+    }
+    struct slot *slot;
+    enum status status = ports->stop->asked ? STATUS_OK : submit_fill(submit, frame, &slot);
+    if (*frame)
+        submit->dropped_stop++;
+    else if (!status)
+        submit_publish(submit, slot, true);
+    return status;
+}
+
+enum status submit_run(void *submit_)
+{
+    struct submit *submit = submit_;
     enum status status = STATUS_OK;
+    owner_take(&submit->owner);
     while (!status) {
         AVFrame *frame = NULL;
-        status = queue_pop(job->frames, &frame);
-        bool late = !status && frame_is_late(job, frame, 0);
-        if (!status && !late && !job->stop.asked)
-            status = submit_frame(job, &frame, NULL);
-        if (frame)
-            ++*(late ? &job->dropped_late : &job->dropped_stop);
+        status = queue_pop(submit->ports.frames, &frame);
+        if (!status)
+            status = filter_or_drop(submit, &frame);
         av_frame_free(&frame);
     }
-    job->dropped_stop += queue_cancel(job->frames);
-    ring_finish(job->ring);
+    submit->dropped_stop += queue_cancel(submit->ports.frames);
+    ring_finish(submit->ports.ring);
     return status;
+}
+
+void submit_skip(void *submit)
+{
+    const struct submit_ports *ports = &((struct submit *)submit)->ports;
+    queue_cancel(ports->frames);
+    ring_finish(ports->ring);
 }

@@ -1,7 +1,7 @@
 #include "pipeline/ffmpeg/pixel.h"
 
-#include <limits.h>
 #include <libavutil/pixdesc.h>
+#include <limits.h>
 #include <string.h>
 
 struct color_tags color_tags_of(const AVFrame *frame)

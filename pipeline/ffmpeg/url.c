@@ -10,8 +10,8 @@
 #include <libavformat/avformat.h>
 #include <libavutil/avstring.h>
 #include <libgen.h>
-#include <netdb.h>
 #include <limits.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

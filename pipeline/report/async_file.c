@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/monitor.h"
+#include "base/queue.h"
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/output/file/file.h"
-#include "base/monitor.h"
-#include "base/queue.h"
 
 // Of blocks that wait in the queue. Two more are being filled and emptied.
 enum { MAX_WAITING = 6, MAX_SKIPPING = 512, BLOCKS = MAX_SKIPPING + 2 };

@@ -21,9 +21,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/stop.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/stop.h"
 
 enum { ASYNC_FILES = 2 };
 

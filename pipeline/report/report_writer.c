@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/output/file/file.h"
 #include "base/monitor.h"
+#include "pipeline/output/file/file.h"
 
 struct kind {
     enum op_kind op;

@@ -18,10 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/report/async_file.h"
-#include "base/stop.h"
-#include "stages/chain.h"
 #include "base/log.h"
+#include "base/stop.h"
+#include "pipeline/report/async_file.h"
+#include "stages/chain.h"
 
 struct report_writer;
 

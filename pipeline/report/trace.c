@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "pipeline/output/file/file.h"
 #include "base/meter.h"
+#include "pipeline/output/file/file.h"
 
 // Trace Event Format (Google, 2016): "X" is a complete event, "M" names a thread; times are
 // microseconds.
@@ -84,6 +84,14 @@ static void free_trace(struct trace **trace)
     pthread_mutex_destroy(&(*trace)->lock);
     free(*trace);
     *trace = NULL;
+}
+
+void trace_busy(struct trace *trace, struct meter *meter, enum trace_track track, const char *name,
+                int64_t begin_ns, int64_t frame)
+{
+    int64_t end_ns = meter_now_ns();
+    meter->busy_ns += end_ns - begin_ns;
+    trace_span(trace, (int)track, name, begin_ns, end_ns, frame);
 }
 
 enum status trace_finish(struct trace **trace)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "base/meter.h"
 #include "base/status.h"
 
 struct trace;
@@ -34,6 +35,10 @@ void trace_slots(struct trace *trace, int slots);
 // frame. Does nothing when `trace` is NULL. Any thread.
 void trace_span(struct trace *trace, int track, const char *name, int64_t begin_ns, int64_t end_ns,
                 int64_t frame);
+
+// A span that ends now, in which a part was busy: `meter` counts it, with or without a trace.
+void trace_busy(struct trace *trace, struct meter *meter, enum trace_track track, const char *name,
+                int64_t begin_ns, int64_t frame);
 
 // Finish the file, or throw it away; frees *trace either way, and accepts NULL behind it.
 enum status trace_finish(struct trace **trace);

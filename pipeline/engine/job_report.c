@@ -1,4 +1,6 @@
-// What a job says about itself: progress, summary, verdict.
+// Reports of a job: progress, outputs, summary, verdict.
+#include "pipeline/engine/job.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +9,6 @@
 
 #include "base/secrets.h"
 #include "base/sized.h"
-#include "pipeline/engine/job.h"
 #include "pipeline/ffmpeg/url.h"
 
 void sluice_public_name(const char *name, char *to, size_t size)
@@ -34,15 +35,15 @@ static enum sluice_status hand_out(void *to, const void *from, size_t size)
     return sized_write(to, from, size) ? SLUICE_STATUS_OK : SLUICE_STATUS_USAGE;
 }
 
-// What of the sink others may ask while the job runs. Zero before and without it.
+// The sink's figures while the job runs; zero before and without it.
 struct sink_figures {
     int64_t dropped, kept, missing, pending;
     bool accepts_streams;
 };
 
-// What is in the file, where one recording in segments is all that there is: frames that its disk
+// A recording in segments as the only output: what is in its files counts, and frames that its disk
 // has no room for are kept by nobody.
-static void look_at_recording(const struct sink_output *only, struct sink_figures *figures)
+static void ask_recording(const struct sink_output *only, struct sink_figures *figures)
 {
     if (!only->files)
         return;
@@ -53,21 +54,20 @@ static void look_at_recording(const struct sink_output *only, struct sink_figure
 static struct sink_figures ask_sink(const struct sluice_job *job)
 {
     struct sink_figures figures = {0};
-    struct monitor *lock = (struct monitor *)&job->threads_lock;
-    monitor_lock(lock);
+    monitor_lock(job->sink_lock);
     struct sink_output list[MAX_OUTPUTS];
-    if (job->sink && job->under_way)
+    if (job->sink && job->output_open)
         figures = (struct sink_figures){
             .dropped = job->sink->dropped,
             .kept = job->sink->kept,
             .pending = job->sink->pending ? job->sink->pending(job->sink) : 0,
             .accepts_streams = job->sink->accepts_streams,
         };
-    if (job->sink && job->under_way && job->outputs == 1) {
+    if (job->sink && job->output_open && job->outputs == 1) {
         job->sink->outputs(job->sink, list, 1);
-        look_at_recording(list, &figures);
+        ask_recording(list, &figures);
     }
-    monitor_unlock(lock);
+    monitor_unlock(job->sink_lock);
     return figures;
 }
 
@@ -80,31 +80,28 @@ static int64_t bytes_out(const struct sluice_job *job)
     return bytes;
 }
 
-// Frames so far, or at the end. Where frames become packets `frames_out` counts those written: an
-// encoder keeps some frames back.
+void job_count(const struct sluice_job *job, struct sluice_ledger *ledger)
+{
+    *ledger = (struct sluice_ledger){0};
+    decode_count(job->decode, ledger);
+    submit_count(job->submit, ledger);
+    encode_count(job->encode, ledger);
+}
+
+// Report frames so far, or at the end. Where frames become packets `frames_out` counts those
+// written: an encoder keeps some frames back.
 static void report_frames(const struct sluice_job *job, struct sluice_ledger *to)
 {
+    if (job->ran) {
+        *to = job->ledger;
+        return;
+    }
     struct sink_figures sink = ask_sink(job);
-    struct ledger now = job->ledger;
-    if (!job->ran)
-        now = (struct ledger){
-            .frames_in = job->frames_in,
-            .frames_out = sink.accepts_streams ? sink.kept : job->frames_out,
-            .dropped_range = job->dropped_range,
-            .dropped_stop = job->dropped_stop,
-            .dropped_clock = sink.dropped,
-            .dropped_late = job->dropped_late,
-            .dropped_disk = sink.missing,
-            .filled = job->filled,
-        };
-    to->frames_in = now.frames_in;
-    to->frames_filled = now.filled;
-    to->frames_out = now.frames_out;
-    to->dropped_range = now.dropped_range;
-    to->dropped_stop = now.dropped_stop;
-    to->dropped_late = now.dropped_late;
-    to->dropped_clock = now.dropped_clock;
-    to->dropped_disk = now.dropped_disk;
+    job_count(job, to);
+    if (sink.accepts_streams)
+        to->frames_out = sink.kept;
+    to->dropped_clock = sink.dropped;
+    to->dropped_disk = sink.missing;
 }
 
 static void report_ledger(const struct sluice_job *job, const struct live_figures *live,
@@ -113,17 +110,39 @@ static void report_ledger(const struct sluice_job *job, const struct live_figure
     report_frames(job, to);
     to->frames_damaged = decoder_damaged_frames(job->decoder);
     to->packets_damaged = decoder_damaged_packets(job->decoder);
-    to->packets_skipped = job->packets_skipped;
-    to->verified = job->verified;
     to->losses = live->losses;
     to->reconnects = live->reconnects;
     to->lost_seconds = (double)live->lost_us * 1e-6;
 }
 
+static int64_t busy_ns(const struct sluice_job *job, enum sluice_part part)
+{
+    struct encode_figures encode;
+    encode_figures(job->encode, &encode);
+    switch (part) {
+    case SLUICE_PART_DEMUX:
+        return demux_busy_ns(job->demux);
+    case SLUICE_PART_DECODE:
+        return decode_busy_ns(job->decode);
+    case SLUICE_PART_UPLOAD:
+        return encode.upload_ns;
+    case SLUICE_PART_FILTER:
+        return encode.filter_ns;
+    case SLUICE_PART_DOWNLOAD:
+        return encode.download_ns;
+    case SLUICE_PART_ENCODE: // in its thread or, of several outputs, in the sink's
+        return encode.encode_ns + job->sink_meter.busy_ns;
+    case SLUICE_PART_MUX:
+        return job->watch.muxing.busy_ns;
+    default:
+        return 0;
+    }
+}
+
 // The seconds that a part was working. The CPU's threads are one part, and so are several GPUs.
 static double busy_seconds(const struct sluice_job *job, enum sluice_part part)
 {
-    double seconds = (double)job->meter[part].busy_ns * 1e-9;
+    double seconds = (double)busy_ns(job, part) * 1e-9;
     const struct backend *backend = job->backend;
     bool of_gpus = part == SLUICE_PART_UPLOAD || part == SLUICE_PART_DOWNLOAD;
     int shared = part == SLUICE_PART_FILTER && !backend->gpus ? backend->parallel
@@ -137,42 +156,53 @@ static void report_pace(const struct sluice_job *job, struct sluice_progress *pr
     for (int part = 0; part < SLUICE_PART_COUNT; part++)
         progress->busy_seconds[part] = busy_seconds(job, (enum sluice_part)part);
     progress->ring = job->slots;
-    if (job->under_way) {
-        progress->ring_used = ring_used(job->ring);
-        progress->ring_occupancy = ring_occupancy(job->ring);
+    progress->ring_used = ring_used(job->ring);
+    progress->ring_occupancy = ring_occupancy(job->ring);
+}
+
+// How many frames, and seconds, the output will have, about; 0: unknown.
+static void expect(const struct sluice_job *job, int64_t *frames, double *seconds)
+{
+    const struct selection *selection = &job->selection;
+    bool from_start = selection->begin_us == AV_NOPTS_VALUE;
+    double media = *seconds = source_seconds(job->source);
+    int64_t total = source_frames(job->source);
+    if (!from_start || selection->end_us != INT64_MAX) {
+        double end =
+            selection->end_us == INT64_MAX ? media : (double)selection->end_us / AV_TIME_BASE;
+        double begin = from_start ? 0 : (double)selection->begin_us / AV_TIME_BASE;
+        *seconds = end - begin < media ? end - begin : media;
+        total = media > 0 ? (int64_t)((double)total * *seconds / media) : 0;
     }
+    *frames = total < selection->frame_limit ? total : selection->frame_limit;
+}
+
+static double seconds_so_far(const struct sluice_job *job)
+{
+    if (job->ran)
+        return job->seconds;
+    return job->began_ns ? (double)(meter_now_ns() - job->began_ns) * 1e-9 : 0;
 }
 
 enum sluice_status sluice_job_progress(const struct sluice_job *job,
                                        struct sluice_progress *progress)
 {
-    int64_t total = source_frames(job->source);
-    double media = source_seconds(job->source);
-    if (job->source->start != AV_NOPTS_VALUE || job->end != INT64_MAX) {
-        double end = job->end == INT64_MAX ? media : (double)job->end / AV_TIME_BASE;
-        double begin =
-            job->source->start == AV_NOPTS_VALUE ? 0 : (double)job->source->start / AV_TIME_BASE;
-        double wanted = end - begin < media ? end - begin : media;
-        total = media > 0 ? (int64_t)((double)total * wanted / media) : 0;
-        media = wanted;
-    }
+    struct encode_figures encode;
     struct live_figures live;
+    encode_figures(job->encode, &encode);
     source_figures(job->source, &live);
     struct sluice_progress now = {
-        .frames = job->frames_out,
-        .frames_total = total < job->frame_limit ? total : job->frame_limit,
-        .seconds = job->ran        ? job->seconds
-                   : job->began_ns ? (double)(meter_now_ns() - job->began_ns) * 1e-9
-                                   : 0,
-        .media_seconds = (double)job->media_us * 1e-6,
-        .media_total = media,
-        .flushing = job->flushing,
+        .frames = encode.frames_out,
+        .seconds = seconds_so_far(job),
+        .media_seconds = (double)encode.media_us * 1e-6,
+        .flushing = encode.flushing,
         .stopping = job->stop.asked || job->finishing,
         .frames_pending = job->ran ? 0 : ask_sink(job).pending,
         .bytes_out = bytes_out(job),
         .lost = live.lost,
         .connecting = live.connecting,
     };
+    expect(job, &now.frames_total, &now.media_total);
     report_ledger(job, &live, &now.ledger);
     if (job->latency)
         latency_figures(job->latency, &now.latency);
@@ -183,13 +213,12 @@ enum sluice_status sluice_job_progress(const struct sluice_job *job,
 enum sluice_status sluice_job_output(const struct sluice_job *job, int index,
                                      struct sluice_output_figures *figures)
 {
-    struct monitor *lock = (struct monitor *)&job->threads_lock;
     struct sink_output list[MAX_OUTPUTS];
-    monitor_lock(lock);
+    monitor_lock(job->sink_lock);
     memcpy(list, job->output, sizeof list);
     if (job->sink && !job->ran)
         job->sink->outputs(job->sink, list, MAX_OUTPUTS);
-    monitor_unlock(lock);
+    monitor_unlock(job->sink_lock);
     if (index < 0 || index >= job->outputs)
         return SLUICE_STATUS_END;
     const struct sink_output *from = &list[index];
@@ -254,7 +283,7 @@ static enum sluice_part bottleneck(const struct sluice_job *job)
     return most;
 }
 
-void report_verdict(struct sluice_job *job)
+void job_find_verdict(struct sluice_job *job)
 {
     static const struct {
         const char *name, *advice;
@@ -270,7 +299,7 @@ void report_verdict(struct sluice_job *job)
     enum sluice_part part = bottleneck(job);
     double share = busy_share(job, part);
     const char *advice = parts[part].advice;
-    if (part == SLUICE_PART_DECODE && decoder_stream(job->decoder))
+    if (part == SLUICE_PART_DECODE && job->decoded.device_stream)
         advice = "the CPU's decoder, if cores are idle (--hwdec off),";
     if (job->cores_busy >= 0.85)
         snprintf(job->verdict, sizeof job->verdict,
@@ -295,7 +324,9 @@ void report_verdict(struct sluice_job *job)
 enum sluice_status sluice_job_summary(const struct sluice_job *job, struct sluice_summary *summary)
 {
     struct live_figures live;
+    struct encode_figures encode;
     source_figures(job->source, &live);
+    encode_figures(job->encode, &encode);
     struct simulate_figures faults;
     simulate_figures(job->source->simulate, &faults);
     struct sluice_summary now = {
@@ -308,7 +339,7 @@ enum sluice_status sluice_job_summary(const struct sluice_job *job, struct sluic
                       .ts_jumps = faults.ts_jumps,
                       .res_changes = faults.res_changes},
         .seconds = job->seconds,
-        .media_seconds = (double)job->media_us * 1e-6,
+        .media_seconds = (double)encode.media_us * 1e-6,
         .input = job->source->name,
         .input_tls = reach_peer_name(job->source->reach),
         .input_codec = avcodec_get_name(source_video(job->source)->codecpar->codec_id),
@@ -323,7 +354,7 @@ enum sluice_status sluice_job_summary(const struct sluice_job *job, struct sluic
         .width = job->width,
         .height = job->height,
         .cores_busy = job->cores_busy < 1 ? job->cores_busy : 1,
-        .ring_occupancy = job->ring ? ring_occupancy(job->ring) : 0,
+        .ring_occupancy = ring_occupancy(job->ring),
         .ring = job->slots,
         .bottleneck = bottleneck(job),
         .verdict = job->verdict,
