@@ -55,7 +55,8 @@ endif
 ISA := $(if $(filter x86_64,$(shell uname -m)),base v2 v3 v4 vnni,base)
 ROOMS = base plan stages pipeline $(PIPELINE) $(CPU)
 CPU = cpu cpu/reference cpu/rows
-PIPELINE = $(addprefix pipeline/,engine report $(OUTPUT) $(INPUT) ffmpeg)
+PIPELINE = $(addprefix pipeline/,$(ENGINE) report $(OUTPUT) $(INPUT) ffmpeg)
+ENGINE = engine $(addprefix engine/,filter threads)
 OUTPUT = output $(addprefix output/,transport muxer http file)
 INPUT = input $(addprefix input/,live faults devices io)
 KERNELS = kernels $(patsubst %/,%,$(wildcard kernels/*/))

@@ -7,7 +7,7 @@
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
 #include "base/meter.h"
-#include "pipeline/engine/ring.h"
+#include "pipeline/engine/threads/ring.h"
 #include "pipeline/input/picture.h"
 #include "stages/chain.h"
 

@@ -11,7 +11,7 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/engine/config.h"
 #include "pipeline/input/decoder.h"
-#include "pipeline/engine/filter.h"
+#include "pipeline/engine/filter/filter.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/ffmpeg/scaler.h"

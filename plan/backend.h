@@ -2,7 +2,7 @@
 // three backends, which know samples and no file.
 //
 //   backend    a device: the scalar reference, the CPU, one GPU, or several of them
-//              (pipeline/engine/multi_gpu.h)
+//              (pipeline/engine/filter/multi_gpu.h)
 //   executor   one plan, for one picture size, with a number of slots on that device
 //   slot       one frame's seat: everything it needs was allocated when the executor was made
 #pragma once

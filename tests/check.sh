@@ -65,12 +65,12 @@ layer kernels/executor '(kernels/executor|kernels|plan|base)'
 below='stages|plan|base|sluice'
 rooms=
 for room in ffmpeg input/io input/devices input/faults input/live input output/file output/http \
-    output/muxer output/transport output report engine; do
+    output/muxer output/transport output report engine/filter engine/threads engine; do
     rooms=$rooms${rooms:+|}$room
     layer pipeline/$room "(pipeline/($rooms)|$below)"
 done
 layer pipeline "(pipeline/($rooms)|$below)"
-layer bench "(bench|pipeline/(engine|input|ffmpeg)|$below)"
+layer bench "(bench|pipeline/(engine|engine/threads|input|ffmpeg)|$below)"
 layer app '(app|app/options|bench|sluice)'
 layer app/options '(app|app/options|sluice)'
 grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] &&

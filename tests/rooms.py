@@ -19,7 +19,8 @@ BELOW = {
     "kernels": ["plan", "base"],
 }
 BACKENDS = ["cpu", "kernels"]  # their constructors are declared in plan/backend.h
-PIPELINE = ["engine", "report", "output", "output/transport", "output/muxer", "output/http",
+PIPELINE = ["engine", "engine/threads", "engine/filter", "report",
+            "output", "output/transport", "output/muxer", "output/http",
             "output/file", "input", "input/live", "input/faults", "input/devices", "input/io", "ffmpeg"]
 for k, room in enumerate(PIPELINE):
     BELOW[f"pipeline/{room}"] = ([f"pipeline/{r}" for r in PIPELINE[k + 1:]] +

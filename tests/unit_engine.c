@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pipeline/engine/decode.h"
-#include "pipeline/engine/demux.h"
-#include "pipeline/engine/encode.h"
-#include "pipeline/engine/owner.h"
-#include "pipeline/engine/submit.h"
+#include "pipeline/engine/threads/decode.h"
+#include "pipeline/engine/threads/demux.h"
+#include "pipeline/engine/threads/encode.h"
+#include "pipeline/engine/threads/owner.h"
+#include "pipeline/engine/threads/submit.h"
 #include "pipeline/input/picture.h"
 
 enum { WIDTH = 16, HEIGHT = 8, FRAMES = 40, TICK_US = 40000, SLOTS = 3, THREADS = 4 };

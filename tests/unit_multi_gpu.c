@@ -8,7 +8,7 @@
 
 #include "cpu/reference/scalar.h"
 #include "pipeline/engine/config.h"
-#include "pipeline/engine/multi_gpu.h"
+#include "pipeline/engine/filter/multi_gpu.h"
 #include "stages/chain.h"
 
 // ---- parts that only take notes ----

@@ -2,6 +2,8 @@
 #include "tests/unit.h"
 
 #include <errno.h>
+#include <libavutil/mem.h>
+#include <libavutil/pixdesc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,21 +12,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <libavutil/mem.h>
-#include <libavutil/pixdesc.h>
-
+#include "base/meter.h"
+#include "base/queue.h"
+#include "pipeline/engine/threads/latency.h"
+#include "pipeline/engine/threads/ring.h"
 #include "pipeline/ffmpeg/budget.h"
-#include "pipeline/output/file/file.h"
+#include "pipeline/ffmpeg/packet.h"
+#include "pipeline/ffmpeg/pixel.h"
+#include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/live/drift.h"
 #include "pipeline/input/live/live_clock.h"
+#include "pipeline/output/file/file.h"
 #include "pipeline/output/hold.h"
-#include "pipeline/engine/latency.h"
-#include "base/meter.h"
-#include "pipeline/ffmpeg/packet.h"
-#include "pipeline/ffmpeg/url.h"
-#include "pipeline/ffmpeg/pixel.h"
-#include "base/queue.h"
-#include "pipeline/engine/ring.h"
 
 // ---- queue ----
 

@@ -1,7 +1,7 @@
 // A configuration, read: requests of the source and the sink, and the backend it gets.
 #pragma once
 
-#include "pipeline/engine/multi_gpu.h"
+#include "pipeline/engine/filter/multi_gpu.h"
 #include "pipeline/input/source.h"
 #include "pipeline/output/sink.h"
 #include "sluice/sluice.h"

@@ -39,10 +39,10 @@
 #include "base/meter.h"
 #include "base/monitor.h"
 #include "pipeline/engine/config.h"
-#include "pipeline/engine/decode.h"
-#include "pipeline/engine/demux.h"
-#include "pipeline/engine/encode.h"
-#include "pipeline/engine/submit.h"
+#include "pipeline/engine/threads/decode.h"
+#include "pipeline/engine/threads/demux.h"
+#include "pipeline/engine/threads/encode.h"
+#include "pipeline/engine/threads/submit.h"
 #include "sluice/sluice.h"
 
 enum {

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/engine/multi_gpu.h"
+#include "pipeline/engine/filter/multi_gpu.h"
 #include "tests/conformance/case.h"
 #include "tests/conformance/chains.h"
 #include "tests/conformance/formats.h"

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "pipeline/engine/filter.h"
+#include "pipeline/engine/filter/filter.h"
 
 struct slot {
     int number;

@@ -1,4 +1,4 @@
-#include "pipeline/engine/snapshot.h"
+#include "pipeline/engine/threads/snapshot.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-#include "pipeline/engine/filter_private.h"
+#include "pipeline/engine/filter/filter_private.h"
 
 #include <libavutil/hwcontext.h>
 #include <libavutil/pixdesc.h>

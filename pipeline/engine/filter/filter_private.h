@@ -5,7 +5,7 @@
 
 #include <libavutil/buffer.h>
 
-#include "pipeline/engine/filter.h"
+#include "pipeline/engine/filter/filter.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/ffmpeg/scaler.h"
 

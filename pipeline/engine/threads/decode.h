@@ -5,8 +5,8 @@
 
 #include "base/queue.h"
 #include "base/stop.h"
-#include "pipeline/engine/latency.h"
-#include "pipeline/engine/selection.h"
+#include "pipeline/engine/threads/latency.h"
+#include "pipeline/engine/threads/selection.h"
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/input/decoder.h"
 #include "pipeline/report/trace.h"

@@ -1,5 +1,5 @@
 // --verify: frames recomputed by the scalar reference.
-#include "pipeline/engine/filter_private.h"
+#include "pipeline/engine/filter/filter_private.h"
 
 #include <libavutil/hwcontext.h>
 #include <stdio.h>

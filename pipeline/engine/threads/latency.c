@@ -1,4 +1,4 @@
-#include "pipeline/engine/latency.h"
+#include "pipeline/engine/threads/latency.h"
 
 #include <libavutil/avutil.h>
 #include <libavutil/mathematics.h>

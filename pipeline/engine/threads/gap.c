@@ -1,4 +1,4 @@
-#include "pipeline/engine/gap.h"
+#include "pipeline/engine/threads/gap.h"
 
 #include <libavutil/imgutils.h>
 #include <libavutil/mathematics.h>

@@ -6,11 +6,11 @@
 #pragma once
 
 #include "base/stop.h"
-#include "pipeline/engine/gap.h"
-#include "pipeline/engine/latency.h"
-#include "pipeline/engine/ring.h"
-#include "pipeline/engine/selection.h"
-#include "pipeline/engine/snapshot.h"
+#include "pipeline/engine/threads/gap.h"
+#include "pipeline/engine/threads/latency.h"
+#include "pipeline/engine/threads/ring.h"
+#include "pipeline/engine/threads/selection.h"
+#include "pipeline/engine/threads/snapshot.h"
 #include "pipeline/input/source.h"
 #include "pipeline/output/sink.h"
 #include "pipeline/report/report_writer.h"

@@ -1,5 +1,5 @@
 // The memory of filtered pictures, and that of the slots' analysis.
-#include "pipeline/engine/filter_private.h"
+#include "pipeline/engine/filter/filter_private.h"
 
 #include <stdlib.h>
 

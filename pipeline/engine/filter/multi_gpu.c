@@ -1,4 +1,4 @@
-#include "pipeline/engine/multi_gpu.h"
+#include "pipeline/engine/filter/multi_gpu.h"
 
 #include <stdlib.h>
 #include <string.h>

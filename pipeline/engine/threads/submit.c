@@ -1,11 +1,11 @@
-#include "pipeline/engine/submit.h"
+#include "pipeline/engine/threads/submit.h"
 
 #include <assert.h>
 #include <libavutil/mathematics.h>
 #include <stdlib.h>
 
 #include "base/meter.h"
-#include "pipeline/engine/owner.h"
+#include "pipeline/engine/threads/owner.h"
 #include "pipeline/ffmpeg/check.h"
 
 struct submit {

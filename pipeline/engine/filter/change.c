@@ -1,4 +1,4 @@
-#include "pipeline/engine/change.h"
+#include "pipeline/engine/filter/change.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,11 +1,11 @@
-#include "pipeline/engine/decode.h"
+#include "pipeline/engine/threads/decode.h"
 
 #include <assert.h>
 #include <libavutil/mathematics.h>
 #include <stdlib.h>
 
 #include "base/meter.h"
-#include "pipeline/engine/owner.h"
+#include "pipeline/engine/threads/owner.h"
 #include "pipeline/ffmpeg/compat.h"
 
 struct decode {

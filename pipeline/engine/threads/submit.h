@@ -6,11 +6,11 @@
 
 #include "base/queue.h"
 #include "base/stop.h"
-#include "pipeline/engine/change.h"
-#include "pipeline/engine/decode.h"
-#include "pipeline/engine/filter.h"
-#include "pipeline/engine/latency.h"
-#include "pipeline/engine/ring.h"
+#include "pipeline/engine/filter/change.h"
+#include "pipeline/engine/filter/filter.h"
+#include "pipeline/engine/threads/decode.h"
+#include "pipeline/engine/threads/latency.h"
+#include "pipeline/engine/threads/ring.h"
 #include "pipeline/report/trace.h"
 #include "sluice/sluice.h"
 

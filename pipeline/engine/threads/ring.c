@@ -1,4 +1,4 @@
-#include "pipeline/engine/ring.h"
+#include "pipeline/engine/threads/ring.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -1,11 +1,11 @@
-#include "pipeline/engine/demux.h"
+#include "pipeline/engine/threads/demux.h"
 
 #include <assert.h>
 #include <libavutil/mathematics.h>
 #include <stdlib.h>
 
 #include "base/meter.h"
-#include "pipeline/engine/owner.h"
+#include "pipeline/engine/threads/owner.h"
 #include "pipeline/ffmpeg/check.h"
 
 // How much of other streams may come before the first frame of video, and how much is read beyond

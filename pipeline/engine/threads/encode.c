@@ -1,12 +1,12 @@
-#include "pipeline/engine/encode.h"
+#include "pipeline/engine/threads/encode.h"
 
 #include <assert.h>
 #include <libavutil/mathematics.h>
 #include <stdlib.h>
 
 #include "base/meter.h"
-#include "pipeline/engine/multi_gpu.h"
-#include "pipeline/engine/owner.h"
+#include "pipeline/engine/filter/multi_gpu.h"
+#include "pipeline/engine/threads/owner.h"
 #include "pipeline/ffmpeg/compat.h"
 
 // The engines of a GPU, or what stands for them.

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pipeline/engine/filter.h"
+#include "pipeline/engine/filter/filter.h"
 #include "sluice/sluice.h"
 #include "stages/chain.h"
 

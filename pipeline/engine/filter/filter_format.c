@@ -1,5 +1,5 @@
 // Pixel formats of filtered pictures: the one each takes on its way out, and what is lost by it.
-#include "pipeline/engine/filter_private.h"
+#include "pipeline/engine/filter/filter_private.h"
 
 #include <libavutil/pixdesc.h>
 #include <string.h>
