@@ -2,10 +2,15 @@
 a GPU or a running job, and links between them lead somewhere."""
 
 import functools
+import os
+import pathlib
 import re
 import shlex
 import shutil
+import sys
 
+import cv2
+import numpy as np
 import pytest
 
 import tools
@@ -15,6 +20,7 @@ LIVE = re.compile(r"[a-z]+://|/dev/|env:")  # sources that are not here
 NOBODY = "rtsp://127.0.0.1:1/"
 PIPE = re.compile(r"[|;&]+$")
 UNKNOWN = "--no-such-option"
+FRAMES = 40  # of in.mp4
 ALL_IS_WELL, NO_INPUT, NO_OUTPUT, NO_DEVICE, USAGE = 0, 4, 5, 6, 2
 
 
@@ -104,6 +110,46 @@ def test_command_line(tmp_path, inputs, file, words):
         result = run(*words, input=standard_input(words, inputs))
         needs = [NO_DEVICE] if "cuda" in words or "--device" in words else []
         assert result.code in [ALL_IS_WELL, *needs], result.stderr
+
+
+# ---- beside OpenCV ----
+
+def opencv_rows():
+    """(expression, chain, largest difference) of the table."""
+    text = (tools.ROOT / "docs" / "from-opencv.md").read_text()
+    rows = re.findall(r"^\| `(cv2\..*?)` \| `([^`]*)` \| (\d+) \|$", text, re.M)
+    assert len(rows) > 10
+    return rows
+
+
+def soft_noise():
+    rng = np.random.default_rng(3)
+    noise = rng.integers(0, 256, (120, 160), dtype=np.uint8)
+    return cv2.normalize(cv2.GaussianBlur(noise, (5, 5), 1.2), None, 0, 255, cv2.NORM_MINMAX)
+
+
+@pytest.mark.parametrize("expression, chain, largest", opencv_rows())
+def test_stage_beside_opencv(tmp_path, expression, chain, largest):
+    img = soft_noise()
+    cv2.imwrite(str(tmp_path / "in.png"), img)
+    tools.sluice_whole("in.png", "out.png", "-q", "-f", chain, cwd=tmp_path)
+    found = cv2.imread(str(tmp_path / "out.png"), cv2.IMREAD_GRAYSCALE).astype(float)
+    wanted = eval(expression, {"cv2": cv2, "np": np, "img": img}).astype(float)
+    assert np.abs(found - np.clip(np.rint(wanted), 0, 255)).max() == int(largest)
+
+
+def python_blocks():
+    text = (tools.ROOT / "docs" / "from-opencv.md").read_text()
+    return re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+
+
+@pytest.mark.parametrize("code", python_blocks(), ids=["OpenCV's loop", "frames from sluice"])
+def test_python_block(tmp_path, inputs, code):
+    shutil.copytree(inputs, tmp_path, dirs_exist_ok=True)
+    path = f"{pathlib.Path(tools.SLUICE).parent}:{os.environ['PATH']}"
+    done = tools.execute([sys.executable, "-c", code], cwd=tmp_path, env={"PATH": path})
+    assert done.code == ALL_IS_WELL, done.stderr
+    assert (tmp_path / "edges.avi").exists() or len(done.stdout.splitlines()) == FRAMES
 
 
 def anchors(file):
