@@ -75,6 +75,20 @@ static bool has_port(const char *authority, const char *path)
     return colon + 1 < path && colon + 1 + strspn(colon + 1, "0123456789") == path;
 }
 
+// Whether the authority is an IPv6 address, with no user ahead of it. "[" may begin a user, too.
+static bool is_ipv6(const char *authority, const char *end)
+{
+    const char *c = authority + 1;
+    int colons = 0;
+    if (authority == end || *authority != '[')
+        return false;
+    for (; c < end && (isxdigit((unsigned char)*c) || strchr(":.", *c)); c++)
+        colons += *c == ':';
+    if (c < end && *c == '%') // a zone
+        c = find_any(c, end, "]@/?#");
+    return colons > 1 && c < end && *c == ']' && (c + 1 == end || strchr(":/?#,", c[1]));
+}
+
 // The '@' behind which the host stands; NULL: there is none. A password with one of "/?#," in it,
 // which should have been escaped, ends the authority for whoever connects, and is one all the same;
 // but in paths of HTTP, and in values of parameters, an '@' is a letter like others.
@@ -82,7 +96,7 @@ static const char *find_at(const struct address *address)
 {
     const char *begin = address->authority, *end = address->end;
     const char *path = find_any(begin, end, "/?#"), *found = NULL;
-    bool whole = find_any(begin, path, "@") < path || *begin == '[';
+    bool ipv6 = is_ipv6(begin, end), whole = find_any(begin, path, "@") < path || ipv6;
     bool plain = whole || find_any(begin, path, ":") == path || has_port(begin, path);
     if (is_http(address) && plain)
         end = path;
@@ -93,7 +107,7 @@ static const char *find_at(const struct address *address)
         if (*c == '@' && !(plain && value))
             found = c;
     }
-    return *begin == '[' ? NULL : found;
+    return ipv6 ? NULL : found;
 }
 
 // Tell of the password, or of a name that stands alone, which may be a token. Returns where the
