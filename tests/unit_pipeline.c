@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <libavutil/mem.h>
 #include <libavutil/pixdesc.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -20,8 +21,10 @@
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/ffmpeg/url.h"
+#include "pipeline/input/io/reach.h"
 #include "pipeline/input/live/drift.h"
 #include "pipeline/input/live/live_clock.h"
+#include "pipeline/input/source.h"
 #include "pipeline/output/file/file.h"
 #include "pipeline/output/hold.h"
 
@@ -366,6 +369,10 @@ static void secrets_are_left_out(void **state)
         {"rtsp://user:#se/cr?et@cam/1", "rtsp://user:***@cam/1"},
         {"http://h:80/a@b:c/d", "http://h:80/a@b:c/d"},
         {"http://[::1]:80/a@b", "http://[::1]:80/a@b"},
+        {"http://[fe80::1%eth0]/a@b", "http://[fe80::1%eth0]/a@b"},
+        {"rtsp://[user:secret@cam/1", "rtsp://[user:***@cam/1"},
+        {"rtsp://[token]@cam/1", "rtsp://***@cam/1"},
+        {"rtsp://[a]:secret@cam/1", "rtsp://[a]:***@cam/1"},
         {"srt://h:9?mode=caller&passphrase=secret", "srt://h:9?mode=caller&passphrase=***"},
         {"http://h/p?access_token=secret&y=2#z", "http://h/p?access_token=***&y=2#z"},
         {"http://h/a@b:c/d", "http://h/a@b:c/d"},
@@ -379,6 +386,76 @@ static void secrets_are_left_out(void **state)
         assert_string_equal(shown, names[k][1]);
         url_without_secrets(names[k][0], small, sizeof small); // stays within
     }
+}
+
+static void a_scheme_is_one_name(void **state)
+{
+    (void)state;
+    assert_non_null(reach_protocols("rtsps://cam/1"));
+    assert_non_null(reach_protocols("HTTP://cam/1"));
+    assert_null(reach_protocols("file:///etc/passwd"));
+    assert_null(reach_protocols("rtsp,rtsps://cam/1"));
+    assert_null(reach_protocols("http,https://cam/1"));
+}
+
+static int lookup_error; // of getaddrinfo()
+
+int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                struct addrinfo **found)
+{
+    (void)host, (void)service, (void)hints;
+    *found = NULL;
+    return lookup_error;
+}
+
+// A name server that does not answer says nothing of the host.
+static void only_a_host_that_is_not_known_is_said_to_be(void **state)
+{
+    (void)state;
+    char host[64];
+    lookup_error = EAI_NONAME;
+    assert_string_equal(url_host_trouble("rtsp://cam:554/1", host, sizeof host), "is not known");
+    assert_string_equal(host, "cam");
+    lookup_error = EAI_AGAIN;
+    assert_string_equal(url_host_trouble("rtsp://cam/1", host, sizeof host),
+                        "cannot be looked up now");
+    lookup_error = EAI_SYSTEM;
+    assert_null(url_host_trouble("rtsp://cam/1", host, sizeof host));
+    lookup_error = EAI_NONAME;
+    assert_null(url_host_trouble("in.mp4", host, sizeof host));
+    lookup_error = 0;
+    assert_null(url_host_trouble("rtsp://cam/1", host, sizeof host));
+}
+
+// Stops at the first warning, and counts errors.
+struct stopper {
+    atomic_bool stop;
+    int warnings, errors;
+};
+
+static void stop_at_warning(void *stopper_, enum log_level level, const char *sentence)
+{
+    struct stopper *stopper = stopper_;
+    (void)sentence;
+    stopper->warnings += level == LOG_WARNING;
+    stopper->errors += level == LOG_ERROR;
+    stopper->stop |= level == LOG_WARNING;
+}
+
+// A source that is absent is waited for, and a stop meanwhile is no failure of its own.
+static void a_stop_while_a_source_is_absent_is_no_error(void **state)
+{
+    (void)state;
+    struct stopper stopper = {0};
+    const struct log log = {stop_at_warning, &stopper};
+    const struct source_request request = {
+        .name = "tcp://127.0.0.1:1", .await_start = true, .max_pixels = 1 << 20};
+    struct source *source;
+    lookup_error = EAI_NONAME;
+    assert_int_equal(source_open(&request, &log, &stopper.stop, &source), STATUS_STOPPED);
+    assert_null(source);
+    assert_int_equal(stopper.warnings, 1);
+    assert_int_equal(stopper.errors, 0);
 }
 
 static void devices_have_names(void **state)
@@ -707,6 +784,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(secrets_are_left_out),
+        cmocka_unit_test(a_scheme_is_one_name),
+        cmocka_unit_test(a_stop_while_a_source_is_absent_is_no_error),
+        cmocka_unit_test(only_a_host_that_is_not_known_is_said_to_be),
         cmocka_unit_test(devices_have_names),
         cmocka_unit_test(queues_can_be_waited_for_until_a_moment),
         cmocka_unit_test(queues_keep_order_and_everything),

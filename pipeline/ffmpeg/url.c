@@ -72,7 +72,7 @@ bool url_is_live(const char *name)
     return false;
 }
 
-bool url_has_unknown_host(const char *name, char *host, size_t size)
+const char *url_host_trouble(const char *name, char *host, size_t size)
 {
     struct addrinfo *found = NULL;
     *host = 0;
@@ -81,7 +81,9 @@ bool url_has_unknown_host(const char *name, char *host, size_t size)
     int error = *host ? getaddrinfo(host, NULL, NULL, &found) : 0;
     if (!error && found)
         freeaddrinfo(found);
-    return error == EAI_NONAME || error == EAI_AGAIN;
+    return error == EAI_NONAME  ? "is not known"
+           : error == EAI_AGAIN ? "cannot be looked up now" // a name server does not answer
+                                : NULL;
 }
 
 const struct device_name device_names[] = {

@@ -17,9 +17,10 @@ bool url_has_scheme(const char *name);
 // An address whose source plays whether anyone watches or not: rtsp, rtmp, srt, udp, rtp, tcp.
 bool url_is_live(const char *name);
 
-// Whether the host of an address has a name that nobody knows, which `host` gets. Asks, as opening
-// the address does, and so may take as long; of what has failed.
-bool url_has_unknown_host(const char *name, char *host, size_t size);
+// Why the name of an address's host, which `host` gets, leads nowhere, as the end of a sentence;
+// NULL: it is no name, or leads somewhere. For an address that could not be opened: asks, as
+// opening it does, and so may take as long.
+const char *url_host_trouble(const char *name, char *host, size_t size);
 
 // Kinds of devices by FFmpeg's name, each with an input of that kind; ended by a NULL format.
 struct device_name {

@@ -88,7 +88,7 @@ enum status source_await(struct source *source, const struct source_request *req
             log_print(source->log, LOG_INFO, "%s is there after %.1f s", source->name,
                       (double)(meter_now_ns() - begin_ns) * 1e-9);
     }
-    if (status && *reason.words)
+    if (status && status != STATUS_STOPPED && *reason.words)
         log_print(source->log, LOG_ERROR, "%s", reason.words);
     return status;
 }

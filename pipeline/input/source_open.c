@@ -241,9 +241,11 @@ static enum status read_header(struct source *source, struct opening *opening)
     if (error == AVERROR_EXIT && source_is_over(source))
         return STATUS_STOPPED;
     char host[256];
-    if (error == AVERROR(EIO) && url_has_unknown_host(opening->what, host, sizeof host))
-        return fail(source->log, STATUS_INPUT, "%s cannot be read: the host %s is not known",
-                    source->name, host);
+    const char *trouble =
+        error == AVERROR(EIO) ? url_host_trouble(opening->what, host, sizeof host) : NULL;
+    if (trouble)
+        return fail(source->log, STATUS_INPUT, "%s cannot be read: the host %s %s", source->name,
+                    host, trouble);
     source->broken |= source_log_refusal(source);
     if (error == AVERROR(EINVAL) && !demuxer && !source->io) // libavformat's for the whitelist
         return fail(source->log, STATUS_INPUT,

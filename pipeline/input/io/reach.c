@@ -53,11 +53,12 @@ static void scheme_of(const char *url, char *scheme, size_t size)
     av_strlcpy(scheme, url, FFMIN(size, strcspn(url, ":") + 1));
 }
 
+// av_match_name() takes a name with a comma in it for several.
 static bool has_scheme(const char *url, const char *schemes)
 {
     char scheme[16];
     scheme_of(url, scheme, sizeof scheme);
-    return av_match_name(scheme, schemes);
+    return !strchr(scheme, ',') && av_match_name(scheme, schemes);
 }
 
 const char *reach_protocols(const char *url)

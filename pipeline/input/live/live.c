@@ -395,6 +395,20 @@ static enum status keep_streams(struct live *live)
     return live_clock_init(&live->clock, live->format, live->request.name, live->log);
 }
 
+// Say why the first connection was not established.
+static enum status fail_to_open(struct live *live, int error)
+{
+    const struct live_request *request = &live->request;
+    char host[256];
+    const char *trouble =
+        error == AVERROR(EIO) ? url_host_trouble(request->url, host, sizeof host) : NULL;
+    if (trouble)
+        return fail(live->log, STATUS_INPUT, "%s cannot be opened: the host %s %s", request->name,
+                    host, trouble);
+    return check_failed(live->log, STATUS_INPUT, error, "%s cannot be opened%s", request->name,
+                        error == AVERROR(EIO) ? reach_doubt(request->reach) : "");
+}
+
 enum status live_open(const struct live_request *request, const struct log *log, struct live **live)
 {
     int error = 0;
@@ -414,15 +428,9 @@ enum status live_open(const struct live_request *request, const struct log *log,
     enum status status = made->url && made->request.name ? start(made) : STATUS_MEMORY;
     if (!status)
         status = await_open(made, &made->format, &error);
-    char host[256];
-    if (status == STATUS_EOF && error == AVERROR(EIO) &&
-        url_has_unknown_host(request->url, host, sizeof host))
-        status = fail(log, STATUS_INPUT, "%s cannot be opened: the host %s is not known",
-                      request->name, host);
     log_refusal(made);
     if (status == STATUS_EOF)
-        status = check_failed(log, STATUS_INPUT, error, "%s cannot be opened%s", request->name,
-                              error == AVERROR(EIO) ? reach_doubt(request->reach) : "");
+        status = fail_to_open(made, error);
     if (!status)
         status = keep_streams(made);
     if (status)
