@@ -5,9 +5,9 @@
 #include <libavformat/avformat.h>
 #include <stdbool.h>
 
-#include "pipeline/output/sink.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "pipeline/output/sink.h"
 
 // The encoder of this name, or the best that the container has and this build knows: libx264 or
 // MPEG-4 in mp4, libvpx-vp9 in webm, the image's own in images. NULL with a sentence in the log if

@@ -3,14 +3,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "pipeline/ffmpeg/budget.h"
-#include "pipeline/ffmpeg/check.h"
-#include "pipeline/ffmpeg/compat.h"
-#include "pipeline/output/transport/transport.h"
-#include "pipeline/output/hold.h"
 #include "base/meter.h"
 #include "base/monitor.h"
 #include "base/queue.h"
+#include "pipeline/ffmpeg/budget.h"
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/ffmpeg/compat.h"
+#include "pipeline/output/hold.h"
+#include "pipeline/output/transport/transport.h"
 
 enum { MAX_WAITING = 64, MAX_SKIPPING = 1024 };
 static const int64_t second_ns = 1000 * INT64_C(1000000);

@@ -15,13 +15,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/ffmpeg/packet.h"
-#include "pipeline/output/muxer/muxer.h"
-#include "pipeline/output/muxer/passthrough.h"
-#include "pipeline/output/muxer/destination.h"
-#include "base/stop.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/stop.h"
+#include "pipeline/ffmpeg/packet.h"
+#include "pipeline/output/muxer/destination.h"
+#include "pipeline/output/muxer/muxer.h"
+#include "pipeline/output/muxer/passthrough.h"
 
 struct mux_thread_request {
     const char *name, *format; // as of struct destination_request

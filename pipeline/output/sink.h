@@ -12,14 +12,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/log.h"
 #include "base/meter.h"
-#include "pipeline/ffmpeg/pixel.h"
+#include "base/status.h"
 #include "base/stop.h"
+#include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/output/mux_thread.h"
 #include "pipeline/output/muxer/passthrough.h"
 #include "plan/program.h"
-#include "base/log.h"
-#include "base/status.h"
 
 // Which ranges a Y'CbCr picture can have in the output: any, as its tags say; or only one, because
 // nothing in the output would tell a player of the other.

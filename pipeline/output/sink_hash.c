@@ -1,8 +1,8 @@
 // One line a frame: index, pts, bytes, MD5 of the samples, planes in order without padding. The
 // numbers are those of `ffmpeg -f framemd5` for the same frames.
 #include <inttypes.h>
-#include <libavutil/imgutils.h>
 #include <libavutil/avstring.h>
+#include <libavutil/imgutils.h>
 #include <libavutil/md5.h>
 #include <libavutil/mem.h>
 #include <libavutil/pixdesc.h>

@@ -5,10 +5,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "pipeline/ffmpeg/budget.h"
-#include "pipeline/ffmpeg/check.h"
 #include "base/monitor.h"
 #include "base/queue.h"
+#include "pipeline/ffmpeg/budget.h"
+#include "pipeline/ffmpeg/check.h"
 #include "pipeline/output/sink.h"
 
 // Of live sources an output that is slow for a moment loses nothing, one that stays so does.

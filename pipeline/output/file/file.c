@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pipeline/ffmpeg/check.h"
 #include "base/meter.h"
+#include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/url.h"
 
 enum { IO_BUFFER = 1 << 18, POLL_MS = 100, GRACE_MS = 300 };

@@ -12,9 +12,9 @@
 #include <libavformat/avio.h>
 #include <stdbool.h>
 
-#include "base/stop.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/stop.h"
 
 struct file;
 

@@ -20,9 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/meter.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/output/http/http_listen.h"
-#include "base/meter.h"
 
 enum { MAX_READ = 64 << 10, MAX_HEADERS = 16 << 10 };
 

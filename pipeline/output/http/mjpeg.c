@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/output/http/http.h"
 #include "base/meter.h"
+#include "pipeline/output/http/http.h"
 
 #define BOUNDARY "sluice"
 #define NEXT_PART "\r\n--" BOUNDARY "\r\n"

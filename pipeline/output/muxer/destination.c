@@ -9,9 +9,9 @@
 #include <time.h>
 
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/output/file/path_conflicts.h"
-#include "pipeline/output/file/file.h"
 #include "pipeline/ffmpeg/url.h"
+#include "pipeline/output/file/file.h"
+#include "pipeline/output/file/path_conflicts.h"
 
 static const int64_t segment_least_us = 100000;
 

@@ -13,10 +13,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "pipeline/output/muxer/destination.h"
-#include "base/stop.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/stop.h"
+#include "pipeline/output/muxer/destination.h"
 
 // Whether the container's muxer by itself, or by generic options, knows this option.
 bool muxer_has_option(const AVOutputFormat *container, const char *key);

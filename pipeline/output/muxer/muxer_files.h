@@ -20,11 +20,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "pipeline/output/file/file.h"
-#include "base/stop.h"
-#include "pipeline/output/muxer/destination.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/stop.h"
+#include "pipeline/output/file/file.h"
+#include "pipeline/output/muxer/destination.h"
 
 enum { OPEN_FILES_MAX = 4, OWN_NAMES_MAX = 64 };
 

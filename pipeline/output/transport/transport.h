@@ -17,12 +17,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "pipeline/output/muxer/muxer.h"
-#include "base/stop.h"
-#include "pipeline/output/muxer/destination.h"
-#include "pipeline/output/muxer/passthrough.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/stop.h"
+#include "pipeline/output/muxer/destination.h"
+#include "pipeline/output/muxer/muxer.h"
+#include "pipeline/output/muxer/passthrough.h"
 
 // What it is made of; the pointers must outlive it.
 struct transport_request {

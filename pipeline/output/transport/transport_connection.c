@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/backoff.h"
+#include "base/meter.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/output/transport/transport.h"
-#include "base/meter.h"
 
 static const int64_t second_ns = 1000 * INT64_C(1000000);
 static const int64_t good_ns = 100 * INT64_C(1000000); // so long a connection is to stand

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "pipeline/ffmpeg/check.h"
-#include "pipeline/output/transport/transport.h"
 #include "pipeline/output/http/mjpeg.h"
+#include "pipeline/output/transport/transport.h"
 
 struct page {
     struct transport base;

@@ -11,9 +11,9 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-#include "pipeline/output/transport/transport.h"
-#include "pipeline/output/file/file.h"
 #include "base/meter.h"
+#include "pipeline/output/file/file.h"
+#include "pipeline/output/transport/transport.h"
 
 enum { MAX_HELD = 1024, NAMES_TRIED = 1000 };
 
