@@ -24,7 +24,7 @@ static bool takes(const struct converter *self, enum AVPixelFormat pixel)
     return !candidates;
 }
 
-// Of a frame that the filter made for another output, or could not give a format of its own.
+// The frame may be one that the filter made for another output, or could not convert itself.
 enum AVPixelFormat converter_pixel(const struct converter *self, const AVFrame *frame)
 {
     const struct sink_formats *formats = self->formats;
@@ -44,7 +44,7 @@ enum AVPixelFormat converter_pixel(const struct converter *self, const AVFrame *
                : avcodec_find_best_pix_fmt_of_list(formats->candidates, known, from.alpha, NULL);
 }
 
-// The range that the encoder's pictures have to have; UNSPECIFIED: that of the frames.
+// The range that the encoder needs; UNSPECIFIED: that of the frames.
 static enum AVColorRange needed_range(const struct converter *self, enum AVPixelFormat pixel)
 {
     const struct sink_formats *formats = self->formats;

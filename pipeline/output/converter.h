@@ -1,6 +1,7 @@
-// Converts filtered frames to what an encoder takes: rotation, pixel format, range and size.
+// Converter: brings filtered frames to what an encoder takes, rotation, pixel format, range and
+// size.
 //
-// What is chosen for the first frame opens the encoder; later frames are brought to that.
+// The first frame decides what the encoder is opened for; later frames are brought to that.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -15,7 +16,7 @@
 #include "pipeline/output/sink.h"
 #include "plan/rotation.h"
 
-// Begins as zeros but for the first four, which must outlive it.
+// Zeros but for the first four, which must outlive it.
 struct converter {
     const struct log *log;
     const struct sink_formats *formats; // that the encoder takes
@@ -35,11 +36,11 @@ void converter_finish(struct converter *converter);
 // that cannot be done a warning says so.
 void converter_set_rotation(struct converter *converter, const int32_t matrix[9], AVFrame *shown);
 
-// Make `shown`, a view of a frame, what the encoder is to be opened for. STATUS_OUTPUT with a
+// Choose what the encoder is to be opened for, in `shown`, a view of a frame. STATUS_OUTPUT with a
 // sentence where the encoder takes nothing like it.
 enum status converter_choose(const struct converter *converter, AVFrame *shown);
 
-// The encoder has been opened for frames like this.
+// Note that the encoder has been opened for frames like this.
 void converter_set_encoder(struct converter *converter, const AVFrame *frame);
 
 // The encoder's pixel format for frames like this; NONE: it has none.
@@ -54,6 +55,6 @@ bool converter_could_fit(const struct converter *converter, const AVFrame *frame
 // Rotate a frame into `to`, an empty one.
 enum status converter_rotate(const struct converter *converter, const AVFrame *frame, AVFrame *to);
 
-// Bring a frame to the encoder's size, pixel format and range in `to`, an empty one. STATUS_OUTPUT
-// with a sentence where libswscale cannot.
+// Scale a frame to the encoder's size, pixel format and range, into `to`, an empty one.
+// STATUS_OUTPUT with a sentence where libswscale cannot.
 enum status converter_scale(struct converter *converter, const AVFrame *frame, AVFrame *to);

@@ -20,7 +20,7 @@ struct encoder {
 
 // ---- choice ----
 
-// By container, the encoders to try; others follow the container's own idea.
+// The encoders to try by container; other containers have av_guess_codec()'s.
 static const struct {
     const char *muxers;
     const char *encoders[4];
@@ -184,7 +184,7 @@ static bool opens(const AVCodec *codec, const char *key, const char *value)
 static const char presets[] =
     "ultrafast,superfast,veryfast,faster,fast,medium,slow,slower,veryslow,placebo";
 
-// Values that libraries take without a word, or refuse with words of their own on standard error.
+// Values that libraries accept silently, or refuse on standard error.
 static const struct {
     const char *encoders, *key;
     const char *words; // separated by commas; NULL: a number
@@ -304,7 +304,7 @@ static void configure(AVCodecContext *codec, const struct encoder_video *video)
     if (video->global_header)
         codec->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     describe_interlacing(codec, frame);
-    // JPEG wants its range said in a pixel format that newer FFmpeg no longer asks for.
+    // JPEG of full range takes a deprecated pixel format, but in newer FFmpeg.
     codec->strict_std_compliance = FF_COMPLIANCE_UNOFFICIAL;
 }
 
@@ -348,9 +348,9 @@ void encoder_destroy(struct encoder **encoder)
 
 // ---- encoding ----
 
-// A timestamp in the encoder's clock. Two frames in one tick, which encoders refuse, are moved a
-// little apart: uneven frames may need it. Where they come faster than the clock ticks there is no
-// room for all; false then.
+// Convert a timestamp to the encoder's clock. Two frames in one tick, which encoders refuse, are
+// moved apart a little, as uneven frames may need. False where frames come faster than the clock
+// ticks, and there is no room for all.
 static bool encoder_pts(struct encoder *encoder, int64_t *pts)
 {
     const int64_t max_late = 2;
@@ -380,7 +380,7 @@ enum status encoder_send(struct encoder *encoder, const AVFrame *frame, bool *se
         encoder->frame->pts = pts;
         frame_set_duration(encoder->frame, av_rescale_q(frame_duration(frame), encoder->from,
                                                         encoder->codec->time_base));
-        // The input's own choice is no advice.
+        // The input's picture type is not kept.
         encoder->frame->pict_type = encoder->wants_key ? AV_PICTURE_TYPE_I : AV_PICTURE_TYPE_NONE;
         encoder->wants_key = false;
         error = avcodec_send_frame(encoder->codec, encoder->frame);

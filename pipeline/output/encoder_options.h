@@ -1,5 +1,5 @@
-// The options that users give an output: whether the encoder or the muxer takes each, and its
-// value.
+// Encoder options: those that users give an output, sorted into the encoder's and the muxer's, with
+// their values checked.
 #pragma once
 
 #include <libavcodec/avcodec.h>
@@ -13,10 +13,10 @@ struct encoder_options {
     const struct log *log;
     const AVCodec *codec;
     const AVOutputFormat *container;
-    AVDictionary *encoder, *muxer; // the caller's to free; what codec and container are to get
+    AVDictionary *encoder, *muxer; // the caller frees them
 };
 
-// Add the request's crf, preset, bitrate and options. STATUS_USAGE with a sentence for what neither
-// has, and for values that it does not take.
+// Add the request's crf, preset, bitrate and options. STATUS_USAGE with a sentence for options that
+// neither has, and for values that it does not take.
 enum status encoder_options_add(struct encoder_options *options,
                                 const struct sink_request *request);

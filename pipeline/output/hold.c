@@ -27,7 +27,7 @@ void hold_note_video(struct hold *hold, const struct packet *packet, AVRational 
         hold->end_us = end;
 }
 
-// Copied video goes by decoding, so that no reference is missing.
+// Video that goes along is ordered by dts, so that no reference is missing.
 static int64_t time_of(const struct hold *hold, const struct packet *packet)
 {
     return passthrough_dts_us(hold->clock, packet);

@@ -1,5 +1,5 @@
-// Packets of other streams, held until video of their time comes: encoders keep pictures back, and
-// where the video ends early the other streams have to end with it.
+// Hold: keeps packets of other streams until video of their time comes. Encoders keep pictures
+// back, and where the video ends early the other streams have to end with it.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -19,19 +19,19 @@ struct hold {
     struct packet **packet;
     int count, room;
     int64_t bytes;
-    int64_t end_us; // where the video ends by now
+    int64_t end_us; // the end of the video so far
 };
 
-// Begin. `clock` must outlive the hold. `frame_rate` {0}: unknown.
+// Initialise an empty hold. `clock` must outlive it. `frame_rate` {0}: unknown.
 void hold_init(struct hold *hold, const struct passthrough *clock, AVRational frame_rate);
 
-// Free everything, with what is held.
+// Free everything, with the packets held.
 void hold_finish(struct hold *hold);
 
-// Video comes, with its pts_us; `time_base` is that of its duration.
+// Note a packet of video, which has its pts_us; `time_base` is that of its duration.
 void hold_note_video(struct hold *hold, const struct packet *packet, AVRational time_base);
 
-// Whether the packet begins behind the end of the video that came. One without a time does not.
+// Whether a packet is later than all video so far. One without a time is not.
 bool hold_is_ahead(const struct hold *hold, const struct packet *packet);
 
 // Hold a packet: *packet is taken, and NULL afterwards.
@@ -41,9 +41,9 @@ enum status hold_put(struct hold *hold, struct packet **packet);
 bool hold_is_full(const struct hold *hold);
 
 // Call give() with each packet whose time is before `until_us`, and with the oldest while too much
-// is held; each is freed behind that. Ends with the first failure of give(), which it returns.
+// is held; each is freed afterwards. Ends with the first failure of give(), which it returns.
 enum status hold_release(struct hold *hold, int64_t until_us,
                          enum status (*give)(void *opaque, struct packet *packet), void *opaque);
 
-// Drop all that is held. Returns how many packets it was.
+// Drop all packets. Returns how many.
 int hold_drop(struct hold *hold);

@@ -15,7 +15,7 @@
 enum { MAX_WAITING = 64, MAX_SKIPPING = 1024 };
 static const int64_t second_ns = 1000 * INT64_C(1000000);
 
-// From packet number `at` of the video on, counted from 0, other streams go in.
+// A change of the video's streams, from packet number `at` of the video on, counted from 0.
 struct change {
     struct muxer_streams streams; // owned
     int64_t at;
@@ -36,7 +36,7 @@ struct mux_thread {
     pthread_t thread;
 
     // ---- of the thread that pushes video ----
-    bool skipping;  // to the next key frame
+    bool skipping;  // up to the next key frame
     int64_t pushed; // packets of video
     int64_t finish_ns;
 
@@ -107,7 +107,7 @@ void mux_thread_set_options(struct mux_thread *mux, AVDictionary **options)
 
 // ---- packets ----
 
-// What the next packet of video is the first of: another picture size.
+// Take changes that begin with the next packet of video: another picture size.
 static void take_change(struct mux_thread *mux)
 {
     monitor_lock(&mux->lock);
@@ -127,7 +127,7 @@ static void note_skipped(struct mux_thread *mux)
     mux->missing += mux->destination.kind == DESTINATION_SEGMENTS;
 }
 
-// A packet that comes while nothing can be written.
+// Skip a packet, because nothing can be written.
 static void skip_packet(struct mux_thread *mux, const struct packet *packet)
 {
     if (!transport_is_video(mux->transport, packet))
@@ -160,7 +160,7 @@ static enum status write_packet(struct mux_thread *mux, struct packet *packet)
     return status;
 }
 
-// A packet that was held. The connection may have gone meanwhile.
+// Write a packet that was held. The connection may have been lost meanwhile.
 static enum status write_held(void *opaque, struct packet *packet)
 {
     struct mux_thread *mux = opaque;
@@ -223,7 +223,7 @@ static enum status step(struct mux_thread *mux)
     return status;
 }
 
-// What is still held goes in, unless the video ended before its source did.
+// Write what is still held, unless the video ended before its source did, and finish.
 static enum status finish(struct mux_thread *mux)
 {
     int64_t until_us = mux->cut ? mux->hold.end_us : INT64_MAX;
@@ -400,7 +400,7 @@ void mux_thread_finish(struct mux_thread *mux, bool cut)
     mux->cut = cut;
     monitor_unlock(&mux->lock);
     mux->finish_ns = meter_now_ns();
-    if (!mux->transport->connected) // nobody is there to part from
+    if (!mux->transport->connected) // there is no connection to close
         mux->transport->guard.over = destination_is_live(&mux->destination);
     decide(mux, true);
 }
@@ -412,15 +412,15 @@ void mux_thread_discard(struct mux_thread *mux)
     decide(mux, false);
 }
 
-// Nobody ever watched: no output came of it.
+// Whether an address was never reached.
 static bool is_unheard(const struct mux_thread *mux)
 {
     return mux->destination.kind == DESTINATION_ADDRESS && !mux->transport->connects &&
            !status_is_failure((enum status)mux->status);
 }
 
-// Until when connections are waited for: a second, but of several that are joined one after the
-// other not more than a stop has.
+// The deadline for closing connections: a second, but several that are joined one after the other
+// have no more than a stop has.
 static int64_t patience_end_ns(const struct mux_thread *mux)
 {
     const struct stop *stop = mux->stop;
@@ -437,7 +437,7 @@ static int64_t patience_end_ns(const struct mux_thread *mux)
 enum status mux_thread_join(struct mux_thread *mux)
 {
     if (!await_end(mux, patience_end_ns(mux))) {
-        mux->transport->guard.over = true; // what waits gives up, except the look-up of a name
+        mux->transport->guard.over = true; // blocking calls end, except the look-up of a name
         await_end(mux, meter_now_ns() + second_ns / 4);
     }
     if (is_unheard(mux) && !mux->discarding)

@@ -1,7 +1,7 @@
-// Where filtered frames go.
+// Sink: takes filtered frames.
 //
 //   kind     what it is                                                       file
-//   encode   one encoder; what it makes goes to one or more mux threads           sink_encode.c
+//   encode   one encoder; its packets go to one or more mux threads           sink_encode.c
 //   hash     a list of hashes                                                 sink_hash.c
 //   null     nowhere                                                          sink_null.c
 //   tee      several of these, each with a thread of its own                  sink_tee.c
@@ -21,11 +21,11 @@
 #include "pipeline/output/muxer/passthrough.h"
 #include "plan/program.h"
 
-// Which ranges a Y'CbCr picture can have in the output: any, as its tags say; or only one, because
-// nothing in the output would tell a player of the other.
+// The ranges that Y'CbCr can have in the output: any, with a tag; or only one, because the output
+// has no tag for it.
 enum sink_range { SINK_RANGE_ANY, SINK_RANGE_LIMITED, SINK_RANGE_FULL };
 
-// What frames a sink takes.
+// The frames that a sink takes.
 struct sink_formats {
     const enum AVPixelFormat *candidates; // ended by AV_PIX_FMT_NONE; NULL: any
     bool natural;                         // as the chain leaves them
@@ -40,10 +40,10 @@ static inline bool sink_is_asked(const struct sink_formats *formats)
     return formats->asked || formats->asked_range != SINK_RANGE_ANY;
 }
 
-// What is known when the first frame has been filtered.
+// The video, as known when the first frame has been filtered.
 struct sink_video {
     const char *name;              // of the source, without secrets; it outlives the sink
-    const AVFormatContext *from;   // what the source holds: streams, chapters, tags
+    const AVFormatContext *from;   // the source's streams, chapters and tags
     int stream;                    // the one of them that is filtered
     bool live;                     // it plays in its own time
     const AVFrame *first;          // size, pixel format, tags, side data
@@ -52,9 +52,9 @@ struct sink_video {
     AVRational frame_rate;         // {0}: unknown
     int64_t shift;                 // microseconds by which timestamps move back
     int64_t end;                   // where the video ends before its input does, before the shift
-    bool has_siblings;             // there are other outputs, which nothing may hold up
-    bool silent;                   // another one tells what is true of all
-    struct mux_thread_watch watch; // told of the first output's packets
+    bool has_siblings;             // there are other sinks, which nothing may hold up
+    bool silent;                   // another sink logs what is true of all
+    struct mux_thread_watch watch; // on the first output's packets
     // Whether a frame that has waited is too old to be begun with. NULL: none ever is. Any thread.
     bool (*is_late)(void *opaque, const AVFrame *frame);
     void *opaque;
@@ -93,7 +93,8 @@ struct sink {
     atomic_bool absent;       // a stop left it without a picture; set by finish()
     enum AVPixelFormat pixel; // of what is written: of the frames, unless open() changes it
 
-    // Whether its files may be written, see destination_check(). Before open(); NULL: it has none.
+    // Check that its files may be written, as destination_check(). Before open(); NULL: it has
+    // none.
     enum status (*check)(const struct sink *sink);
 
     // Open everything and write the header. Once.
@@ -107,29 +108,28 @@ struct sink {
     // thread than write(). NULL unless accepts_streams.
     enum status (*write_packet)(struct sink *sink, const struct packet *packet);
 
-    // No time is left: what waits in write() or write_packet() gives up. Any thread. NULL: nothing
-    // waits.
+    // Cancel: write() and write_packet() do not wait any more. Any thread. NULL: they never do.
     void (*cancel)(struct sink *sink);
 
-    // There is no more: make the output whole. `cut`: the video ended before its source did; what
-    // other streams have beyond its end is left out. A sink that accepts streams and has no picture
-    // when the job was stopped goes instead, with a sentence: nobody wants its sound alone. No
-    // other thread is in write_packet() then; one may still be in write() after cancel(), deep in
-    // an encoder, and is not waited for.
+    // Finish: make the output whole. `cut`: the video ended before its source did, and other
+    // streams end with it. A sink that accepts streams and has no picture when the job was stopped
+    // is discarded instead, with a sentence: sound alone is of no use. No other thread is in
+    // write_packet() then; one may still be in write() after cancel(), deep in an encoder, and is
+    // not waited for.
     enum status (*finish)(struct sink *sink, bool cut);
 
-    // Name what libswscale has to convert before pictures, number n in pixel format pixel[n], can
-    // be encoded: a line each. NULL: nothing.
+    // Print the conversions by libswscale before pictures, number n in pixel format pixel[n], can
+    // be encoded: a line each. NULL: none.
     void (*print_steps)(const struct sink *sink, const enum AVPixelFormat *pixel, FILE *to);
 
-    // How many of the frames that write() took have not come out of an encoder yet; of several
-    // outputs that which is behind most. Any thread. NULL: none are kept back.
+    // Frames that write() took and no encoder has given out yet; with several outputs, of the one
+    // furthest behind. Any thread. NULL: none are kept back.
     int64_t (*pending)(const struct sink *sink);
 
-    // Describe outputs number `first` and following, at most `most`. Returns how many. Any thread.
+    // Describe the outputs, at most `most`. Returns how many. Any thread.
     int (*outputs)(const struct sink *sink, struct sink_output *list, int most);
 
-    // How much memory it may take from now on, at most, for frames of so many bytes. After open().
+    // The memory that it may take from now on, at most, for frames of so many bytes. After open().
     int64_t (*memory)(const struct sink *sink, int64_t frame_bytes);
 
     // Free everything; what was not finished leaves no trace. Leaves NULL.
@@ -156,9 +156,9 @@ struct sink_request {
 enum { MAX_OUTPUTS = 16 };
 _Static_assert(MAX_OUTPUTS <= (int)MAX_PICTURES, "each output may be a tee's");
 
-// Find out how to write the outputs, 1 to MAX_OUTPUTS; refuse what cannot be. Nothing is created.
-// Outputs of one picture that can have the same encoding share one. STATUS_USAGE for names and
-// options that do not exist; places that cannot be written are for sink_check() to find.
+// Create the sink for 1 to MAX_OUTPUTS outputs; opens nothing. Outputs of one picture that can have
+// the same encoding share one. STATUS_USAGE for names and options that do not exist; places that
+// cannot be written are for sink_check() to find.
 //
 // `stop` (optional) must outlive the sink: once it is late, writing to a pipe that nobody reads
 // ends.
@@ -177,15 +177,15 @@ enum status sink_ask(struct sink *sink, const struct sink_request *request, cons
 enum status sink_encode_create(const struct sink_request *request, const struct log *log,
                                const struct stop *stop, struct sink **sink);
 
-// Of two that encode: let the first write the output of the second too, if the same encoding does
-// for both; what is made for a window or a page does not for a file. *other is NULL then.
+// Merge two sinks that encode: the first writes the output of the second too, if the same encoding
+// suits both; one for a window or a page does not suit a file. *other is NULL then.
 void sink_encode_join(struct sink *sink, struct sink **other);
 
-// Takes the `count` sinks in either case. Sink number k gets picture[k].
+// Create a tee. Takes the `count` sinks in either case. Sink number k gets picture[k].
 enum status sink_tee_create(struct sink **sinks, const int *picture, int count,
                             const struct log *log, const struct stop *stop, struct sink **sink);
 
-// What frames the sink takes, picture by picture.
+// The frames that a sink takes, picture by picture.
 static inline void sink_list_formats(const struct sink *sink, struct sink_formats *list)
 {
     list[0] = sink->formats;

@@ -28,13 +28,13 @@ struct encode_sink {
     int stream; // of the source: the filtered one
     struct converter converter;
     _Atomic int64_t taken; // frames
-    bool await_start;      // an address that is not reached at first is tried again
+    bool await_start;      // an address not reached at first is tried again
     int64_t seen_ns;       // when something was encoded though nobody watched
 };
 
 // ---- formats ----
 
-// What a window shows without conversion of its own.
+// A window shows these without a conversion of its own.
 static const enum AVPixelFormat window_formats[] = {AV_PIX_FMT_YUV420P, AV_PIX_FMT_NONE};
 
 static void choose_formats(struct encode_sink *self)
@@ -66,7 +66,7 @@ static bool wants_global_header(const struct encode_sink *self)
     return false;
 }
 
-// Whoever begins to watch waits for a key frame.
+// Whether viewers join at any time, and wait for a key frame.
 static bool is_joined_midway(const struct encode_sink *self)
 {
     for (int k = 0; k < self->muxes; k++) {
@@ -80,7 +80,7 @@ static bool is_joined_midway(const struct encode_sink *self)
 static void set_defaults(const struct encode_sink *self, AVDictionary **options)
 {
     const int flags = AV_DICT_DONT_OVERWRITE;
-    // Frames that an encoder keeps back are late, and lost when the program is ended by force.
+    // Live: frames that an encoder keeps back are late, and lost when the program is killed.
     if (self->video.live && av_match_name(self->codec->name, "libx264,libx265"))
         av_dict_set(options, "tune", "zerolatency", flags);
     double rate = self->video.frame_rate.num > 0 ? av_q2d(self->video.frame_rate) : 25;
@@ -116,7 +116,7 @@ static bool all_carry_rotation(const struct encode_sink *self)
     return true;
 }
 
-// What the encoder makes, for mux threads. `codec` is freed by the caller.
+// Describe the encoder's stream for mux threads. The caller frees `codec`.
 static enum status describe(const struct encode_sink *self, AVCodecParameters **codec,
                             struct muxer_streams *streams)
 {
@@ -141,8 +141,8 @@ static enum status describe(const struct encode_sink *self, AVCodecParameters **
     return STATUS_OK;
 }
 
-// A live source waits for nobody, but for the one file that there is: frames are then dropped
-// before they are encoded, which is kinder to the picture.
+// Live: packets are dropped rather than waited for. A single file does hold up the encoder: frames
+// are then dropped before they are encoded, which looks better.
 static bool skips(const struct encode_sink *self, const struct mux_thread *mux)
 {
     return self->video.live && (self->video.has_siblings || self->muxes > 1 ||
@@ -183,7 +183,7 @@ static enum status open(struct sink *sink, const struct sink_video *video)
     return status ? status : open_muxes(self);
 }
 
-// Give a packet to all mux threads. The first failure, where none of them takes it.
+// Push a packet to all mux threads. The first failure, if none takes it.
 static enum status push(struct encode_sink *self, const struct packet *packet, bool other)
 {
     enum status first = STATUS_OK;
@@ -220,7 +220,7 @@ static enum status pass_packets(struct encode_sink *self)
     return status == STATUS_EOF && !got ? STATUS_OK : status;
 }
 
-// Another encoder for other pictures, once this one has given all that it holds.
+// Drain the encoder, and open another for other pictures.
 static enum status renew_encoder(struct encode_sink *self, const AVFrame *frame)
 {
     bool sent;
@@ -239,7 +239,7 @@ static bool is_all_segments(const struct encode_sink *self)
     return true;
 }
 
-// Pictures of another size begin another segment.
+// Begin a new segment for pictures of another size.
 static enum status change_segment(struct encode_sink *self, const AVFrame *frame)
 {
     AVCodecParameters *codec = NULL;
@@ -255,8 +255,8 @@ static enum status change_segment(struct encode_sink *self, const AVFrame *frame
     return status;
 }
 
-// A picture of another size or format than the encoder's: images and segments get an encoder of
-// their own, all else is scaled.
+// Bring a picture of another size or format to the encoder: images and segments get a new encoder,
+// else it is scaled.
 static enum status fit(struct encode_sink *self, const AVFrame *frame, AVFrame *fitted)
 {
     bool anew = self->one_a_file || is_all_segments(self);
@@ -304,7 +304,7 @@ static enum status encode_frame(struct encode_sink *self, AVFrame *frame)
     return status;
 }
 
-// Where nobody watches, one frame a second will do, for whoever comes.
+// Whether to leave a frame out because nobody watches; one a second is encoded for new viewers.
 static bool is_idle(struct encode_sink *self)
 {
     const int64_t second_ns = 1000 * INT64_C(1000000);
@@ -321,7 +321,7 @@ static bool is_idle(struct encode_sink *self)
 static enum status write(struct sink *sink, AVFrame *frame)
 {
     struct encode_sink *self = (struct encode_sink *)sink;
-    bool full = self->base.one_frame && self->base.kept > 0; // beside outputs that hold more
+    bool full = self->base.one_frame && self->base.kept > 0; // other outputs take more frames
     self->taken += frame != NULL;
     if (frame && (full || is_idle(self))) {
         self->base.kept++;
@@ -462,7 +462,7 @@ static bool is_same(const AVDictionary *a, const AVDictionary *b)
     return true;
 }
 
-// What a window or a page gets is for eyes that are there, and too large or too poor to be kept.
+// Whether the encoding is for a window or a page: too large or too poor for a file.
 static bool is_for_show(const struct encode_sink *self)
 {
     return mux_thread_destination(self->mux[0])->kind >= DESTINATION_DISPLAY;

@@ -1,5 +1,5 @@
-// One line a frame: index, pts, bytes, MD5 of the samples, planes in order without padding. The
-// numbers are those of `ffmpeg -f framemd5` for the same frames.
+// The sink that hashes: one line a frame, with index, pts, bytes, and MD5 of the samples, planes in
+// order without padding. The numbers are those of `ffmpeg -f framemd5` for the same frames.
 #include <inttypes.h>
 #include <libavutil/avstring.h>
 #include <libavutil/imgutils.h>

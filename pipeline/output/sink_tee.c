@@ -1,6 +1,6 @@
-// The sink of sinks: every frame goes to several, each in a thread of its own, as the picture that
-// it is for: the chain's result, or that of a tee. Of a live source one that is slow leaves out
-// frames; of a file all are waited for. One that fails is left behind.
+// The tee: every frame goes to several sinks, each in a thread of its own, as the picture that it
+// is for: the chain's result, or that of a `tee` stage. Live: a slow sink drops frames; otherwise
+// all are waited for. One that fails is left behind.
 #include <libavutil/frame.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/output/sink.h"
 
-// Of live sources an output that is slow for a moment loses nothing, one that stays so does.
+// Live: the queue absorbs short stalls; an output that stays slow drops frames.
 enum { FRAMES_WAITING = 4, FRAMES_SKIPPING = 64 };
 
 struct branch {
@@ -49,7 +49,7 @@ static void drop_frame(void *frame_)
 
 // ---- a branch ----
 
-// The tee has been busy for as long as the busiest of its threads.
+// Write a frame. The tee's meter is that of the busiest thread.
 static enum status write_metered(struct branch *branch, AVFrame *frame)
 {
     int64_t begin_ns = meter_now_ns();
@@ -108,7 +108,7 @@ static enum status open_branch(struct branch *branch, const struct sink_video *v
     return branch->opened ? STATUS_OK : fail(log, STATUS_FAILED, "a thread could not be started");
 }
 
-// Give it a frame. It has failed, or ended: its status.
+// Give a branch a frame. After a failure or the end: its status.
 static enum status give(struct branch *branch, const AVFrame *frame)
 {
     bool taken = true;
@@ -127,8 +127,8 @@ static enum status give(struct branch *branch, const AVFrame *frame)
     return branch->status ? (enum status)branch->status : STATUS_STOPPED;
 }
 
-// Wait for its thread, but not for an encoder when no time is left. What cannot be cancelled gives
-// up by itself then, and its file must not go meanwhile.
+// Wait for a branch's thread, but not for an encoder when no time is left. A sink without cancel()
+// ends by itself then, and its file must not go meanwhile.
 static void await_branch(struct branch *branch, const struct stop *stop)
 {
     bool may_detach = stop && branch->sink->cancel;
@@ -245,7 +245,8 @@ static int64_t pending(const struct sink *sink)
     return most;
 }
 
-// What an output has neither written nor left out by the end has not come out of its encoder.
+// Count as dropped what an output has neither written nor left out by the end: it is still in its
+// encoder.
 static void count_missing(const struct branch *branch, struct sink_output *output)
 {
     int64_t missing = branch->given - output->frames - output->dropped - branch->sink->unwanted;
@@ -321,10 +322,9 @@ static void init_branch(struct branch *branch, struct sink *sink, int picture)
     monitor_init(&branch->lock);
 }
 
-// Of those that get the same picture one's wishes count for all: the others convert what they
-// cannot take. The first of those that were asked for something; else of those that have any, since
-// those that take everything do not mind; what is kept comes before what is watched. `natural`
-// where nobody gets it.
+// The formats of a picture: one branch decides for all that get it, and the others convert. First a
+// branch that was asked for a format; else one that is kept; else one that is watched; `natural`
+// where nobody gets the picture, or all take everything.
 static const struct sink_formats *who_decides(const struct tee_sink *self, int picture)
 {
     static const struct sink_formats natural = {.natural = true};
@@ -349,8 +349,8 @@ static const struct sink_formats *who_decides(const struct tee_sink *self, int p
     return watched ? watched : any;
 }
 
-// What does not encode does not convert either: it cannot have what another output of its picture
-// does not have.
+// Check that sinks without an encoder, which cannot convert, get the format that they were asked
+// for.
 static enum status check_asked(const struct tee_sink *self)
 {
     for (int k = 0; k < self->branches; k++) {

@@ -29,16 +29,16 @@ static const int64_t sync_ns = 900 * INT64_C(1000000);
 struct file {
     const struct log *log;
     const struct stop *stop; // NULL: never
-    char *name;              // for messages and the end
+    char *name;              // for messages, and to be given at the end
     char *temporary;         // how to open the unfinished file; NULL: written in place
     char *url;               // "file:" and the temporary
     bool nameless;           // no name leads to it yet, and `temporary` is its entry in /proc
     bool overwrite;
     bool published;    // it has its name already
-    bool held;         // it is complete and safe, and has only to get its name
-    int64_t synced_ns; // when it was last made safe, then
-    bool waits;        // a pipe or the like, whose reader may keep us waiting
-    bool stubborn;     // and writes to it cannot be told not to
+    bool held;         // complete and safe, without its name
+    int64_t synced_ns; // when it was last synced, once published
+    bool waits;        // a pipe or the like, whose reader may block writes
+    bool stubborn;     // ... and RWF_NOWAIT does not work on it
     atomic_bool cancelled;
     int fd;
     AVIOContext *io;
@@ -51,7 +51,7 @@ static bool is_late(const struct file *file)
     return file->cancelled || (file->stop && stop_is_late(file->stop));
 }
 
-// How long a reader is waited for at a time. One that goes on reading slowly keeps nobody for long.
+// How long to wait for a reader at a time. After a stop a slow reader gets no more.
 static int patience_ms(const struct file *file)
 {
     const int64_t grace_ns = GRACE_MS * INT64_C(1000000);
@@ -61,7 +61,7 @@ static int patience_ms(const struct file *file)
     return over ? 0 : POLL_MS;
 }
 
-// Write some of the data where a reader may keep us waiting. EAGAIN: it did, for a moment.
+// Write some of the data to a pipe. EAGAIN: it was full for POLL_MS.
 static ssize_t write_pipe(struct file *file, const uint8_t *data, size_t size)
 {
     struct pollfd poll_fd = {.fd = file->fd, .events = POLLOUT};
@@ -109,7 +109,7 @@ static int io_write(void *opaque, uint8_t *data, int size)
         left -= (int)written;
     }
     if (file->published && meter_now_ns() - file->synced_ns > sync_ns) {
-        // A failure is told once: a later one would not know of it.
+        // fdatasync() reports a failure once: a later call would succeed.
         if (fdatasync(file->fd) && errno != EINVAL && errno != EINTR)
             return note_error(file);
         file->synced_ns = meter_now_ns();
@@ -128,8 +128,8 @@ static int64_t io_seek(void *opaque, int64_t offset, int whence)
     return at < 0 ? AVERROR(errno) : at;
 }
 
-// The descriptor that a name stands for; -1: it is one of a file. What is open there may have been
-// begun by others and is not replaced.
+// The descriptor that a name stands for; -1: it names a file. Others may have written to the
+// descriptor, so nothing is replaced.
 static int descriptor_of(const char *name)
 {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -146,7 +146,7 @@ static int descriptor_of(const char *name)
     return -1;
 }
 
-// A name that is there and is no regular file: a pipe, a device.
+// Whether a name exists and is no regular file: a pipe, a device.
 static bool is_special(const char *name)
 {
     struct stat about;
@@ -166,7 +166,7 @@ static void folder_of(const char *name, char *folder, size_t size)
     snprintf(folder, size, "%s", dirname(copy));
 }
 
-// Whether the folder of a file takes another one. `name` is what to call the file, `place` where it
+// Check that the folder of a file takes another one. `name` is for messages, `place` where it
 // really is.
 static enum status check_folder(const char *name, const char *place, const struct log *log)
 {
@@ -204,7 +204,7 @@ enum status file_check(const char *name, bool overwrite, const struct log *log)
     return status;
 }
 
-// A name beside `name` that nobody can have guessed or taken. The caller frees it; NULL: no memory.
+// A random name beside `name`, which the caller frees; NULL: no memory.
 static char *unique_name(const char *name)
 {
     enum { KEPT = 200 }; // of the name, so that the whole stays below NAME_MAX
@@ -224,8 +224,8 @@ static char *unique_name(const char *name)
     return made;
 }
 
-// A file without a name in the folder of the output: whatever ends the process, nothing is left of
-// it. Some file systems have no such thing, and without /proc it could not be given a name.
+// Open a file without a name in the folder of the output: whatever ends the process, nothing is
+// left of it. Some file systems do not have such files, and without /proc they could not be named.
 static bool open_nameless(struct file *file, const char *folder)
 {
     file->fd = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
@@ -270,20 +270,20 @@ static enum status open_temporary(struct file *file)
     if (!open_nameless(file, folder) && !open_named(file))
         return fail(file->log, STATUS_OUTPUT, "%s cannot be written in %s: %s", file->name, folder,
                     strerror(errno));
-    // The permissions of the file that it will replace. Not vital.
+    // Keep the permissions of the file that it will replace, if possible.
     if (!stat(file->name, &old) && fchmod(file->fd, old.st_mode & 07777))
         log_print(file->log, LOG_DEBUG, "%s: permissions could not be kept", file->name);
     return STATUS_OK;
 }
 
-// Whether a reader's pace decides how fast the file takes bytes.
+// Whether a reader may block writes.
 static bool may_wait(int fd)
 {
     struct stat about;
     return !fstat(fd, &about) && (S_ISFIFO(about.st_mode) || S_ISSOCK(about.st_mode) || isatty(fd));
 }
 
-// A pipe that nobody has opened to read is waited for until a stop is asked for, as a shell's
+// Open a pipe or device. A pipe without a reader is waited for until a stop, as a shell's
 // redirection waits.
 static int open_special(const struct file *file)
 {
@@ -303,7 +303,7 @@ static int open_special(const struct file *file)
     }
 }
 
-// What is open already; standard output itself, which others write to as well.
+// Open a descriptor that is open already: a duplicate, or standard output itself.
 static int open_descriptor(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
@@ -339,7 +339,7 @@ enum status file_create(const char *name, bool overwrite, const struct log *log,
     made->stop = stop;
     made->overwrite = overwrite;
     made->fd = -1;
-    // What a link leads to is replaced, not the link.
+    // The link's target is replaced, not the link.
     bool follows = descriptor_of(name) < 0 && !is_special(name);
     made->name = follows ? url_resolve(name) : strdup(name);
     enum status status = made->name ? open_fd(made) : STATUS_OUTPUT;
@@ -417,8 +417,8 @@ void file_discard(struct file **file)
     free_all(file);
 }
 
-// Give a file without a name its first one. A link replaces nothing, so what may be replaced takes
-// a rename from a second name. Returns an errno.
+// Give a file without a name its first one. linkat() replaces nothing: to replace takes a rename
+// from a second name. Returns an errno.
 static int link_nameless(const struct file *file, const char *name)
 {
     return linkat(AT_FDCWD, file->temporary, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? errno : 0;
@@ -449,7 +449,7 @@ static int rename_named(const struct file *file)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return errno;
-    // File systems that do not know the flag.
+    // Some file systems do not know the flag.
     if (link(file->temporary, file->name))
         return errno;
     unlink(file->temporary);
@@ -483,7 +483,7 @@ enum status file_publish(struct file *file)
     return STATUS_OK;
 }
 
-// Whether so many files are open that one which only waits should not be.
+// Whether descriptors run short, and a held file should not keep one.
 static bool has_high_number(int fd)
 {
     struct rlimit limit;
@@ -553,7 +553,7 @@ enum status file_commit(struct file **file)
     if (error == ECANCELED)
         status = STATUS_STOPPED;
     else if (error == EPIPE)
-        status = STATUS_OUTPUT; // the reader has seen enough; nobody is there to be told
+        status = STATUS_OUTPUT; // the reader has closed the pipe: nothing is logged
     else if (error)
         status = fail(whole->log, STATUS_OUTPUT, "%s could not be written: %s%s", whole->name,
                       strerror(error), error == EEXIST ? "; -y replaces it" : "");

@@ -18,55 +18,55 @@
 
 struct file;
 
-// Whether `name` may be written: its folder exists and takes files, it is no folder, and no file of
-// that name is there unless `overwrite`. Of a symbolic link it is what the link leads to that
-// counts, and that is written. STATUS_OUTPUT with a sentence otherwise. Creates nothing.
+// Check that `name` may be written: its folder exists and takes files, it is no folder, and no such
+// file exists unless `overwrite`. A symbolic link stands for its target, which is written.
+// STATUS_OUTPUT with a sentence otherwise. Creates nothing.
 enum status file_check(const char *name, bool overwrite, const struct log *log);
 
-// Begin to write `name`; "-" is standard output, and "/dev/fd/3" and the like are what is open
-// there, written in place. On success the caller owns *file.
+// Create a file to be called `name`; "-" is standard output, and "/dev/fd/3" and the like are
+// descriptors, written in place. On success the caller owns *file.
 //
-// `stop` (optional) must outlive the file: once it is late, writes to a pipe that is full fail with
+// `stop` (optional) must outlive the file: once it is late, writes to a full pipe fail with
 // ECANCELED instead of waiting for its reader.
 enum status file_create(const char *name, bool overwrite, const struct log *log,
                         const struct stop *stop, struct file **file);
 
-// Let nobody but the owner read it, unless it replaces a file: that one's permissions are kept.
+// Make the file readable by its owner only, unless it replaces a file: permissions are kept then.
 // Before anything is written.
 void file_hide(struct file *file);
 
-// The bytes' way into the file; the file's, seekable when the file is.
+// The file's AVIOContext, seekable if the file is. The file owns it.
 AVIOContext *file_io(const struct file *file);
 
-// What to call the unfinished file when it has to be opened again for reading.
+// The URL by which the unfinished file is opened for reading; "": it cannot be.
 const char *file_temporary(const struct file *file);
 
-// Give the file its name now, for readers that do not wait and for what may end the process: it
-// grows in place from here on, on the disk to within a second. file_commit() then has only to make
-// the rest safe, and file_discard() leaves what is there.
+// Publish: give the file its name now, for readers that do not wait, and in case the process is
+// killed. It grows in place from here on, synced every second. file_commit() then only syncs the
+// rest, and file_discard() leaves the file.
 enum status file_publish(struct file *file);
 
-// Set a finished file aside, safely stored but without its name, which file_commit() gives it
-// later; the folder is file_sync_folder()'s then. Of many only so many keep a descriptor as are no
-// burden; the others have hidden names meanwhile. Nothing more can be written.
+// Hold a finished file, synced but without its name, until file_commit(); the caller calls
+// file_sync_folder() then. Nothing more can be written. When descriptors run short it has a hidden
+// name meanwhile.
 enum status file_hold(struct file *file);
 
-// What the file will be called.
+// The file's name in the end.
 const char *file_name(const struct file *file);
 
-// Make the names in the folder of a file safe.
+// Sync the folder of a file.
 void file_sync_folder(const char *name);
 
 // Finish: STATUS_OUTPUT and nothing under the name unless every byte is safely stored. Frees *file
 // either way.
 enum status file_commit(struct file **file);
 
-// Wait for no reader any more, as when the stop is late. Any thread, while the file is there.
+// Cancel: do not wait for a reader any more. Any thread, before the file is freed.
 void file_cancel(struct file *file);
 
-// Give up: the temporary is removed. Frees *file; accepts NULL behind it.
+// Discard: remove the temporary. Frees *file; accepts NULL behind it.
 void file_discard(struct file **file);
 
-// Bytes written so far, and whether a write has failed: its errno, 0 if none.
+// Bytes written so far; the errno of the first write that failed, 0 if none.
 int64_t file_size(const struct file *file);
 int file_error(const struct file *file);

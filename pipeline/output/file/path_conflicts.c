@@ -15,7 +15,7 @@ struct path_conflicts {
     struct names written, read;
 };
 
-// Whether the chain looks for the picture in this file.
+// Whether the chain has a pattern from this file.
 static bool is_pattern(const struct chain *chain, const char *name)
 {
     for (int k = 0; k < chain->links; k++) {
@@ -27,7 +27,7 @@ static bool is_pattern(const struct chain *chain, const char *name)
     return false;
 }
 
-// Whether a text of the chain was read from this file.
+// Whether the chain has a text from this file.
 static bool is_text(const struct chain *chain, const char *name)
 {
     for (int k = 0; k < chain->links; k++)
@@ -37,7 +37,7 @@ static bool is_text(const struct chain *chain, const char *name)
     return false;
 }
 
-// What a chain reads this file for; NULL: it does not.
+// The kind of input that a chain reads from this file; NULL: none.
 static const char *reading(const struct chain *chain, const char *name)
 {
     return is_pattern(chain, name) ? "template" : is_text(chain, name) ? "kernel" : NULL;

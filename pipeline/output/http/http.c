@@ -26,21 +26,21 @@
 
 enum { MAX_READ = 64 << 10, MAX_HEADERS = 16 << 10 };
 
-// Those that are dismissed are still there until libmicrohttpd has seen it.
+// Visits: connections to the server, and those disconnected that libmicrohttpd has not closed yet.
 enum { MAX_VISITS = 2 * HTTP_CONNECTIONS };
 
 static const int64_t second_ns = 1000000000, accept_pause_ns = 250 * INT64_C(1000000);
 
 // A connection, as the server's thread sees it.
 struct visit {
-    bool used, streams, dismissed;
+    bool used, streams, disconnected;
     int fd;
     uint64_t address;           // see address_key()
-    int64_t begin_ns, until_ns; // since when it is there; when what it does now has to be through
+    int64_t begin_ns, until_ns; // of the connection; the deadline of its request or answer
 };
 
-// A client of a stream. One that waits is suspended: libmicrohttpd leaves it alone until the thread
-// resumes it, so its connection cannot go meanwhile.
+// A client of a stream. While it waits it is suspended: libmicrohttpd does not touch it until the
+// thread resumes it, so its connection cannot be closed meanwhile.
 struct client {
     struct http *http;
     struct http_stream *stream;
@@ -69,7 +69,7 @@ struct http {
     bool logged_short;
     pthread_mutex_t lock;
     // ---- guarded by lock ----
-    struct client *client; // the first of all
+    struct client *client; // the list's first
     unsigned wakes;
     bool closing;
 };
@@ -80,7 +80,7 @@ static void wake_thread(const struct http *http)
 {
     const uint64_t one = 1;
     ssize_t written = write(http->waker, &one, sizeof one);
-    (void)written; // it is full: the thread is awake
+    (void)written; // a full counter: the thread is awake
 }
 
 void http_wake(struct http *http)
@@ -93,8 +93,8 @@ void http_wake(struct http *http)
         wake_thread(http);
 }
 
-// What waits is not watched by libmicrohttpd. There is nothing more to be read from a client that
-// has asked, but its end.
+// Whether a client has closed its connection: libmicrohttpd does not watch suspended ones. After
+// the request nothing is read but the end.
 static bool has_gone(const struct client *client)
 {
     char byte;
@@ -118,7 +118,7 @@ int http_streams(struct http *http)
     return streams;
 }
 
-// The thread's: let those go on for whom there is something since they began to wait.
+// Resume clients for whom something came since they began to wait. The server's thread.
 static void resume_clients(struct http *http)
 {
     pthread_mutex_lock(&http->lock);
@@ -192,7 +192,7 @@ static struct MHD_Response *stream_response(struct http *http, struct MHD_Connec
         MHD_SIZE_UNKNOWN, MAX_READ, read_stream, client, close_stream);
     if (!response)
         close_stream(client);
-    else // no chunks: not everyone who shows streams knows them
+    else // no chunks: not every viewer of streams decodes them
         MHD_set_response_options(response, MHD_RF_HTTP_VERSION_1_0_ONLY, MHD_RO_END);
     return response;
 }
@@ -237,7 +237,7 @@ static const struct http_page *find_page(const struct http *http, const char *pa
     return page->path ? page : NULL;
 }
 
-// Whether the name by which the client calls us can be no one else's.
+// Whether the Host header cannot be a stranger's name.
 static bool is_our_name(const struct http *http, struct MHD_Connection *connection)
 {
     const char *asked =
@@ -255,14 +255,14 @@ static struct visit *visit_of(struct MHD_Connection *connection)
     return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-// One client does not get all the streams that there are.
+// Whether a client has its share of streams.
 static bool has_streams_enough(const struct http *http, const struct visit *visit)
 {
     int count = 0;
     for (int k = 0; k < MAX_VISITS; k++) {
         const struct visit *other = &http->visit[k];
-        count +=
-            other->used && !other->dismissed && other->streams && other->address == visit->address;
+        count += other->used && !other->disconnected && other->streams &&
+                 other->address == visit->address;
     }
     return count >= HTTP_CLIENT_STREAMS;
 }
@@ -274,8 +274,8 @@ static void refuse_stream(struct http_answer *answer)
              "Your address has as many streams as it can have.\n");
 }
 
-// An answer at the first call closes the connection behind it: there is no second question to wait
-// for, and no body to take in.
+// Answer a request. Answering at the first call closes the connection afterwards: no second request
+// or body is waited for.
 static enum MHD_Result serve(void *http_, struct MHD_Connection *connection, const char *path,
                              const char *method, const char *version, const char *data,
                              size_t *data_size, void **state)
@@ -301,7 +301,7 @@ static enum MHD_Result serve(void *http_, struct MHD_Connection *connection, con
 
 // ---- visits ----
 
-// What one client is known by: its address, of IPv6 the network's part, which is the client's.
+// The key of a client: its address, of IPv6 the network's part.
 static uint64_t address_key(const struct sockaddr *address)
 {
     struct in_addr v4;
@@ -320,7 +320,7 @@ static uint64_t address_key(const struct sockaddr *address)
     return key;
 }
 
-// libmicrohttpd has a new connection, or closes one.
+// Called by libmicrohttpd for a new connection, and for one that closes.
 static void note_visit(void *http_, struct MHD_Connection *connection, void **visit_,
                        enum MHD_ConnectionNotificationCode code)
 {
@@ -344,10 +344,10 @@ static void note_visit(void *http_, struct MHD_Connection *connection, void **vi
     *visit_ = visit;
 }
 
-// libmicrohttpd closes it when it looks next.
-static void dismiss(struct visit *visit)
+// Disconnect a visit; libmicrohttpd closes it at its next turn.
+static void disconnect(struct visit *visit)
 {
-    visit->dismissed = true;
+    visit->disconnected = true;
     shutdown(visit->fd, SHUT_RDWR);
 }
 
@@ -355,21 +355,20 @@ static void dismiss_late(struct http *http, int64_t now_ns)
 {
     for (int k = 0; k < MAX_VISITS; k++) {
         struct visit *visit = &http->visit[k];
-        if (visit->used && !visit->dismissed && visit->until_ns <= now_ns)
-            dismiss(visit);
+        if (visit->used && !visit->disconnected && visit->until_ns <= now_ns)
+            disconnect(visit);
     }
 }
 
-// Make room for a client: where all the seats are taken, or those of one address, the oldest that
-// is no stream goes, so that clients who ask slowly keep nobody away who asks at once. False if
-// there are only streams.
+// Make room for a client: at the limit, or that of its address, the oldest connection that is no
+// stream is closed, so that slow clients do not keep others out. False if there are only streams.
 static bool make_room(struct http *http, uint64_t address)
 {
     struct visit *oldest = NULL, *own = NULL;
     int count = 0, of_address = 0;
     for (int k = 0; k < MAX_VISITS; k++) {
         struct visit *visit = &http->visit[k];
-        if (!visit->used || visit->dismissed)
+        if (!visit->used || visit->disconnected)
             continue;
         bool same = visit->address == address;
         count++;
@@ -383,14 +382,14 @@ static bool make_room(struct http *http, uint64_t address)
         return true;
     struct visit *leaving = of_address < HTTP_CLIENT_CONNECTIONS ? oldest : own;
     if (leaving)
-        dismiss(leaving);
+        disconnect(leaving);
     return leaving;
 }
 
 // ---- the thread ----
 
-// Without descriptors for it a client waits in the listener's queue, which is not looked at for a
-// while: it would be ready at every look.
+// Stop accepting for a while, without descriptors: the client stays in the listener's queue, which
+// would be ready at every poll.
 static void note_shortage(struct http *http, int64_t now_ns)
 {
     http->accepts_ns = now_ns + accept_pause_ns;
@@ -417,14 +416,14 @@ static void accept_client(struct http *http)
         close(fd);
 }
 
-// Milliseconds until something has to be done though nothing comes.
+// Milliseconds until the next deadline.
 static int patience_ms(const struct http *http, int64_t now_ns)
 {
     MHD_UNSIGNED_LONG_LONG own_ms;
     int64_t until_ns = now_ns + second_ns;
     for (int k = 0; k < MAX_VISITS; k++) {
         const struct visit *visit = &http->visit[k];
-        if (visit->used && !visit->dismissed && visit->until_ns < until_ns)
+        if (visit->used && !visit->disconnected && visit->until_ns < until_ns)
             until_ns = visit->until_ns;
     }
     if (http->accepts_ns > now_ns && http->accepts_ns < until_ns)
@@ -518,7 +517,7 @@ void http_destroy(struct http **http)
     wake_thread(old);
     if (old->started)
         pthread_join(old->thread, NULL);
-    resume_clients(old); // nothing may wait when libmicrohttpd ends
+    resume_clients(old); // nothing may be suspended when libmicrohttpd ends
     if (old->daemon)
         MHD_stop_daemon(old->daemon);
     close(old->listener.fd);

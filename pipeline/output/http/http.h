@@ -1,19 +1,18 @@
-// A small HTTP server: a table of pages, for whoever asks.
+// A small HTTP server for a table of pages.
 //
-// One thread (libmicrohttpd runs in it) serves all connections and waits for none, so a client that
-// is slow, stuck or hostile costs its connection's few kilobytes and holds nothing up. A thread for
-// each connection would cost a stack each, and at the end would have to be waited for wherever it
-// hangs; with one, the end is at once.
+// One thread (libmicrohttpd runs in it) serves all connections and waits for none: a slow, stuck or
+// hostile client costs its connection's few kilobytes and holds nothing up, and the end is at once.
 //
 //   - HTTP_CONNECTIONS at a time, HTTP_CLIENT_CONNECTIONS of one address (IPv6: of one network of
-//     64 bits); one more takes the place of the oldest of them that is no stream, so that whoever
-//     asks at once is served, however many ask slowly. HTTP_CLIENT_STREAMS of one address
-//   - a whole request may take HTTP_REQUEST seconds, a whole answer HTTP_ANSWER; who moves no byte
-//     for HTTP_SILENCE, or of a stream not 64 KB when they are there, is dismissed
-//   - without file descriptors clients wait, and the log says so once
+//     64 bits); one more replaces the oldest of them that is no stream, so that slow clients do not
+//     keep others out. HTTP_CLIENT_STREAMS of one address
+//   - limits: HTTP_REQUEST seconds for a whole request, HTTP_ANSWER for a whole answer,
+//   HTTP_SILENCE
+//     without a byte moved, or without 64 KB of a stream that has them; then it is disconnected
+//   - without file descriptors clients wait, which is logged once
 //   - GET and HEAD; other methods get 405, other paths 404
-//   - a server on loopback answers to "localhost" and to numbers only, others get 421: a name of
-//     somebody else's that leads here (DNS rebinding) must not show our pages to his
+//   - a server on loopback answers to "localhost" and to numbers only, others get 421, against DNS
+//     rebinding
 #pragma once
 
 #include <stddef.h>
@@ -25,16 +24,16 @@
 enum { HTTP_CONNECTIONS = 64, HTTP_CLIENT_CONNECTIONS = 48, HTTP_CLIENT_STREAMS = 24 };
 enum { HTTP_SILENCE = 10, HTTP_REQUEST = 5, HTTP_ANSWER = 30 }; // seconds
 
-// A body without an end, part of an object of the page's.
+// A body without an end, embedded in an object of the page's.
 struct http_stream {
-    // Write up to `size` bytes and return how many; 0: there is nothing now, ask again after
-    // http_wake(); below 0: the end.
+    // Write up to `size` bytes and return how many; 0: nothing now, called again after http_wake();
+    // below 0: the end.
     ssize_t (*read)(struct http_stream *stream, char *to, size_t size);
-    // The client has gone, or the server goes. Frees the stream.
+    // Free the stream: the client has gone, or the server ends.
     void (*close)(struct http_stream *stream);
 };
 
-// What a page gives: text or a stream.
+// An answer: text or a stream.
 struct http_answer {
     unsigned code;    // 0: 200
     const char *type; // of the content; static
@@ -45,7 +44,7 @@ struct http_answer {
 
 struct http_page {
     const char *path;
-    // Fill the zeroed answer. Called by the server's thread, which must not be kept waiting.
+    // Fill the zeroed answer. Called by the server's thread; must not block.
     void (*answer)(void *opaque, struct http_answer *answer);
 };
 
@@ -53,7 +52,7 @@ struct http_request {
     // "PORT" and ":PORT" on loopback, "HOST:PORT", "[V6]:PORT"; "0.0.0.0:PORT" and "[::]:PORT" are
     // everywhere. Port 0 is any that is free: http_url() says which.
     const char *address;
-    const char *name;             // what there is to see, for messages: "metrics"
+    const char *name;             // of the pages, for messages: "metrics"
     const struct http_page *page; // ended by a NULL path; outlives the server
     void *opaque;                 // of answer()
 };
@@ -72,11 +71,11 @@ void http_destroy(struct http **http);
 // "http://127.0.0.1:9464". Lives as long as the server.
 const char *http_url(const struct http *http);
 
-// There may be something to read for streams that had nothing. Any thread; does not wait.
+// Wake streams that had nothing to read. Any thread; does not wait.
 void http_wake(struct http *http);
 
-// How many streams there are. Clients that went while there was nothing to send are found out here,
-// and no longer count. Any thread; does not wait.
+// The number of streams. Finds clients that went while there was nothing to send. Any thread; does
+// not wait.
 int http_streams(struct http *http);
 
 // Fill an answer with a copy of a text.

@@ -43,7 +43,7 @@ static bool parse_address(const char *text, struct address *address)
     return *address->host && parse_port(colon ? colon + 1 : text, address->port);
 }
 
-// Where to listen; of a name that has both, the older protocol's address.
+// Resolve the address to listen on; IPv4 where a name has both.
 static enum status resolve(const struct http_request *request, const struct log *log,
                            struct sockaddr_storage *to, socklen_t *size)
 {

@@ -1,4 +1,4 @@
-// Where the HTTP server listens: the socket of an address as http.h has them.
+// The HTTP server's listening socket, of an address as in http.h.
 #pragma once
 
 #include <stdbool.h>

@@ -25,7 +25,7 @@ struct mjpeg {
     AVPacket *next;
 };
 
-// A client, in the midst of a part: what comes before the picture, the picture, what comes behind.
+// A client and its part: the head, the picture, the boundary behind it.
 struct watcher {
     struct http_stream base;
     struct mjpeg *mjpeg;
@@ -37,7 +37,7 @@ struct watcher {
 
 // ---- the stream ----
 
-// Begin with the newest picture, if it is new to this client.
+// Begin a part with the newest picture, if it is new to this client.
 static bool take_newest(struct watcher *watcher)
 {
     struct mjpeg *mjpeg = watcher->mjpeg;
@@ -58,7 +58,7 @@ static bool take_newest(struct watcher *watcher)
     return taken;
 }
 
-// Copy what is left of a piece that begins at `begin` of the part.
+// Copy the rest of a piece that begins at `begin` of the part.
 static size_t copy_piece(struct watcher *watcher, size_t begin, const void *piece,
                          size_t piece_size, char *to, size_t size)
 {
@@ -179,7 +179,7 @@ static const struct http_page pages[] = {{"/", answer_page},
                                          {"/snapshot.jpg", answer_snapshot},
                                          {NULL}};
 
-// A copy that HTML shows as it is; NULL without memory.
+// A copy escaped for HTML; NULL without memory.
 static char *html_of(const char *text)
 {
     char *made = malloc(6 * strlen(text) + 1), *to = made;

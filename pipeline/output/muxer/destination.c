@@ -44,7 +44,7 @@ static enum status find_container(struct destination *destination, const char *f
                 file);
 }
 
-// What servers expect in an address of this scheme; NULL: none that can be published to.
+// The format that servers expect at an address of this scheme; NULL: nothing is published there.
 static const char *format_of_scheme(const char *name)
 {
     static const struct {
@@ -98,7 +98,7 @@ static enum status check_file(const struct destination *destination, const struc
     int count;
     if (!destination_is_images(destination) || !name_is_sequence(destination->name))
         return file_check(destination->name, destination->overwrite, log);
-    // One that is there already would be in the way once its number comes.
+    // The first image: one that exists already would be in the way once its number comes.
     int number = url_first_number(destination->name, &count);
     av_get_frame_filename2(first, sizeof first, destination->name, number < 0 ? 1 : number,
                            AV_FRAME_FILENAME_FLAGS_MULTIPLE);
@@ -125,7 +125,7 @@ static enum status check_segments(const struct destination *destination, const s
     return STATUS_OK;
 }
 
-// The folder of a playlist, which the segments fill: the last part of its name is made.
+// Make the folder of a playlist, which its segments fill: the last part of the path only.
 static void make_folder(const char *name)
 {
     char folder[4096];

@@ -1,4 +1,4 @@
-// Where an output goes, and in which container.
+// Destination: where an output goes, and in which container.
 //
 //   kind       names                                                         how it is written
 //   FILE       a file, a sequence ("out%04d.png"), "-", "live.m3u8"          see file.h
@@ -31,12 +31,12 @@ struct destination_request {
     const char *format; // (optional) FFmpeg's name of a muxer
     bool overwrite;
     double segment;                         // seconds; 0: one file
-    const struct path_conflicts *conflicts; // (optional) of what else the job reads and writes
+    const struct path_conflicts *conflicts; // (optional) with what else the job reads and writes
 };
 
 struct destination {
     enum destination_kind kind;
-    char *name;  // what follows a prefix like "display:"
+    char *name;  // without a prefix like "display:"
     char *shown; // the name as it was given, without secrets
     const AVOutputFormat *container;
     const struct muxer_quirks *quirks; // of the container
@@ -45,19 +45,19 @@ struct destination {
     const struct path_conflicts *conflicts; // (optional)
 };
 
-// Find out. STATUS_USAGE with a sentence for what does not exist or does not fit. Creates nothing.
-// destination_finish() in either case.
+// Parse a request. STATUS_USAGE with a sentence for formats that do not exist or do not fit.
+// Creates nothing. destination_finish() in either case.
 enum status destination_init(const struct destination_request *request, const struct log *log,
                              struct destination *destination);
 
-// Whether it may be written: STATUS_OUTPUT with a sentence for folders that are not there and files
-// that must not be replaced. Makes the folders of segments, no file.
+// Check that the destination may be written: STATUS_OUTPUT with a sentence for folders that do not
+// exist and files that must not be replaced. Makes the folders of segments, no file.
 enum status destination_check(const struct destination *destination, const struct log *log);
 
 void destination_finish(struct destination *destination);
 
-// Whether it is somewhere that others watch while it is written, so that nothing may wait and all
-// goes at the source's own pace.
+// Whether somebody watches while it is written, so that nothing may wait and all goes at the
+// source's pace.
 static inline bool destination_is_live(const struct destination *destination)
 {
     return destination->kind >= DESTINATION_ADDRESS;
@@ -78,8 +78,8 @@ static inline bool destination_is_playlist(const struct destination *destination
 // Whether a name stands for several images.
 bool name_is_sequence(const char *name);
 
-// Whether a file that the destination turns out to be made of is nothing else that the job reads or
-// writes; else STATUS_USAGE with a sentence.
+// Check that a file which the destination turns out to need is none that the job reads or writes
+// otherwise; else STATUS_USAGE with a sentence.
 enum status destination_check_conflicts(const struct destination *destination, const char *name,
                                         const struct log *log);
 
@@ -90,6 +90,6 @@ enum status destination_check_conflicts(const struct destination *destination, c
 char *destination_segment_name(const struct destination *destination, int64_t wall_s,
                                int64_t media_us, int number);
 
-// Make the folders of a segment's name, where the time is part of them. What fails is told where
+// Make the folders of a segment's name, where the time is part of them. A failure is reported where
 // the file is made.
 void destination_make_folders(const struct destination *destination, const char *name);

@@ -11,7 +11,7 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/output/muxer/muxer_internal.h"
 
-static const int64_t goodbye_ns = 500 * INT64_C(1000000); // to part from a server
+static const int64_t disconnect_ns = 500 * INT64_C(1000000); // limit of disconnecting
 
 // ---- files ----
 
@@ -20,7 +20,7 @@ static int open_file(AVFormatContext *format, AVIOContext **io, const char *url,
 {
     (void)options;
     struct muxer *muxer = format->opaque;
-    if (!(flags & AVIO_FLAG_WRITE)) // a second look at what was written, as faststart takes it
+    if (!(flags & AVIO_FLAG_WRITE)) // the muxer reads the file again, as for faststart
         return avio_open2(io, muxer->files.whole ? muxer_files_name(url) : url, flags,
                           &format->interrupt_callback, NULL);
     return muxer_files_open(&muxer->files, muxer_files_name(url), io);
@@ -62,9 +62,9 @@ static enum status open_files(struct muxer *muxer)
     format->io_close2 = close_file;
 #endif
 #if LIBAVFORMAT_VERSION_MAJOR < 60
-    format->io_close = close_file_silently; // muxer->files.failed tells
+    format->io_close = close_file_silently; // the failure is in muxer->files.failed
 #endif
-    if (format->oformat->flags & AVFMT_NOFILE) // it opens its files by itself, through open_file()
+    if (format->oformat->flags & AVFMT_NOFILE) // the muxer opens its files by open_file()
         return set_url(muxer,
                        destination_is_playlist(muxer->destination) ? "" : "file:", muxer->name);
     if (muxer_files_open(&muxer->files, muxer->name, &format->pb))
@@ -115,7 +115,7 @@ void muxer_destroy(struct muxer **muxer)
     old->files.failed = true; // what the muxer still closes is not kept
     if (old->begun &&
         destination_is_live(old->destination)) { // muxers close their own connections there
-        old->guard->deadline_ns = meter_now_ns() + goodbye_ns;
+        old->guard->deadline_ns = meter_now_ns() + disconnect_ns;
         av_write_trailer(old->format);
     }
     if (old->format && old->destination->kind == DESTINATION_ADDRESS)
@@ -145,7 +145,7 @@ enum status muxer_failed(struct muxer *muxer, int error, const char *what)
     if (cause == EPIPE)
         return STATUS_OUTPUT; // the reader has seen enough
     if (cause == ECANCELED)
-        return STATUS_STOPPED; // the reader takes nothing, and it is time to go
+        return STATUS_STOPPED; // the stop's deadline, and the reader takes nothing
     muxer->files.blocked |= cause != 0;
     if (reported)
         return STATUS_OUTPUT;
@@ -155,7 +155,7 @@ enum status muxer_failed(struct muxer *muxer, int error, const char *what)
     return check_failed(muxer->log, STATUS_OUTPUT, error, "%s: %s", muxer->name, what);
 }
 
-// Most containers want decoding times to grow; damaged sources do not always oblige.
+// Make decoding times grow, as most containers want: those of damaged sources may not.
 static void fix_dts(const struct muxer *muxer, AVPacket *packet, struct route *route)
 {
     bool strict = !(muxer->format->oformat->flags & AVFMT_TS_NONSTRICT);
@@ -169,7 +169,7 @@ static void fix_dts(const struct muxer *muxer, AVPacket *packet, struct route *r
     route->last_dts = packet->dts;
 }
 
-// What the header has been told already is not told again.
+// Filter a packet. New extradata is taken out: it is in the header already.
 static int filter_packet(const struct route *route, AVPacket *packet)
 {
     AVBSFContext *filter = route->filter;
@@ -188,7 +188,7 @@ static int filter_packet(const struct route *route, AVPacket *packet)
     return error;
 }
 
-// Give a live output's files their names, now that there is something to be seen in them.
+// Live: the first packet gives the files their names.
 static enum status publish(struct muxer *muxer)
 {
     bool wanted = muxer->live && !muxer->published && !destination_is_images(muxer->destination);
@@ -221,7 +221,7 @@ enum status muxer_write(struct muxer *muxer, AVPacket *packet)
     if (muxer->destination->kind == DESTINATION_ADDRESS)
         muxer->sent_bytes = muxer->format->pb ? muxer->format->pb->bytes_written
                                               : muxer->sent_bytes + size; // RTSP keeps its own
-    if (muxer->files.failed)                                              // said where it happened
+    if (muxer->files.failed) // logged where it happened
         return STATUS_OUTPUT;
     if (error == AVERROR_INVALIDDATA && route->copied) {
         log_print(muxer->log, LOG_WARNING, "a damaged packet of stream %d is left out", stream);

@@ -1,11 +1,10 @@
-// A muxer (libavformat's, for one output): which streams go in, the header, packets, the end. One
-// file, one connection.
+// A muxer (libavformat's, for one file or connection): which streams go in, the header, packets,
+// the trailer.
 //
-// Every file that the muxer opens (one, or one per image of a sequence, or a playlist and its
-// segments) is a struct file, whole or absent; a film's playlist is so with all of its segments
-// (muxer_files.h). Those of live sources are there from the first
-// packet of video on instead, in fragments or clusters of a second: whatever ends the program, what
-// is there plays up to a second before.
+// Files that the muxer opens (one, or one per image of a sequence, or a playlist and its segments)
+// are struct file, whole or absent; a film's playlist is so with all of its segments
+// (muxer_files.h). Live: files exist from the first packet of video on, in fragments or clusters of
+// a second, so that whatever ends the program, what is there plays up to a second before.
 #pragma once
 
 #include <libavcodec/avcodec.h>
@@ -21,19 +20,19 @@
 // Whether the container's muxer by itself, or by generic options, knows this option.
 bool muxer_has_option(const AVOutputFormat *container, const char *key);
 
-// How long a call on an address may block: until the deadline, by CLOCK_MONOTONIC, or until it is
-// over. Any thread.
+// The limit of blocking calls on an address: they end at the deadline, by CLOCK_MONOTONIC, or once
+// it is over. Any thread.
 struct muxer_guard {
     _Atomic int64_t deadline_ns;
     atomic_bool over;
 };
 
-// What goes in.
+// The streams to be muxed.
 struct muxer_streams {
     const char *name;               // of the source, without secrets; it outlives the outputs
-    const AVFormatContext *from;    // what the source holds: streams, chapters, tags
+    const AVFormatContext *from;    // the source's streams, chapters and tags
     int video;                      // the one of them that is filtered
-    bool live;                      // a crash must leave what can be played
+    bool live;                      // a crash must leave something that plays
     const AVCodecParameters *codec; // of the encoded video
     AVRational time_base;           // of the encoder's packets
     AVRational frame_rate;          // {0}: unknown
@@ -42,10 +41,10 @@ struct muxer_streams {
     int64_t shift;                  // microseconds by which timestamps move back
     int64_t end;  // where the output ends before that, in microseconds; INT64_MAX: unknown
     bool rotated; // pictures have been rotated, the container is not to ask for it
-    bool again;   // not the first output with these: what is left out has been said
+    bool again;   // not the first muxer with these: streams left out have been logged
 };
 
-// Copy them with all that they point to; the caller owns *copy, also after a failure.
+// Copy streams with all that they point to; the caller owns *copy, also after a failure.
 enum status muxer_streams_copy(const struct muxer_streams *streams, struct muxer_streams *copy);
 
 // Free such a copy. Nothing to free is fine.
@@ -53,20 +52,21 @@ void muxer_streams_free(struct muxer_streams *copy);
 
 struct muxer;
 
-// Begin: a file is opened under `name` (not the destination's, which may stand for several), an
-// address not before muxer_begin(). `destination`, `stop` and `guard` (optional) must outlive the
-// output.
+// Create a muxer, and open its file under `name` (not the destination's, which may stand for
+// several); an address is connected to by muxer_begin(). `destination`, `stop` and `guard`
+// (optional) must outlive the muxer.
 enum status muxer_create(const struct destination *destination, const char *name,
                          const struct log *log, const struct stop *stop, struct muxer_guard *guard,
                          struct muxer **muxer);
 
-// Add a stream for every one of the source that the container takes, in the source's order; say
+// Add a stream for every one of the source that the container takes, in the source's order, and log
 // which are left out and why. Copies chapters, metadata, dispositions, rotation and HDR data; the
-// first frame has the latter where only the bitstream did.
+// first frame has the latter where only the bitstream did. Once.
 enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *streams);
 
-// Connect to an address, and write the header. *options (av_dict) holds what muxer_has_option()
-// knows. STATUS_EOF: an address is not reached, as muxer_error() says; nothing was logged.
+// Connect to an address, and write the header, after muxer_add_streams(). *options (av_dict) holds
+// what muxer_has_option() knows. STATUS_EOF: an address is not reached, for muxer_error()'s reason;
+// nothing was logged.
 enum status muxer_begin(struct muxer *muxer, AVDictionary **options);
 
 // Whether packets of this stream of the source go into the output.
@@ -81,13 +81,13 @@ enum status muxer_write(struct muxer *muxer, AVPacket *packet);
 // Write the trailer and give the file its name. STATUS_EOF: the connection did not take it.
 enum status muxer_finish(struct muxer *muxer);
 
-// Free it; a file that was not finished is removed. Accepts NULL behind the pointer.
+// Free the muxer; a file that was not finished is removed. Accepts NULL behind the pointer.
 void muxer_destroy(struct muxer **muxer);
 
 // Whether a file could not be written, which may change: the disk is full, the folder away.
 bool muxer_is_blocked(const struct muxer *muxer);
 
-// What the last call that returned STATUS_EOF said, in FFmpeg's words.
+// The reason of the last STATUS_EOF, in FFmpeg's words.
 const char *muxer_error(const struct muxer *muxer);
 
 // Bytes written. Any thread.

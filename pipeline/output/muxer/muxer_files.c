@@ -35,7 +35,7 @@ const char *muxer_files_name(const char *url)
     return name;
 }
 
-// Lists come after what they name.
+// Lists get their names after the segments that they list.
 static bool is_list(const char *name)
 {
     return av_match_ext(name, "m3u8,mpd");
@@ -56,8 +56,8 @@ static void note_own(struct muxer_files *files, const char *name)
         files->owns++;
 }
 
-// The name that a file of a playlist has in the end: a muxer that thinks that it will rename it
-// adds to that.
+// The name that a file of a playlist has in the end: without the ".tmp" of a muxer that expects to
+// rename it.
 static char *final_name(const struct muxer_files *files, const char *name)
 {
     size_t length = strlen(name);
@@ -74,7 +74,7 @@ static enum status check_name(const struct muxer_files *files, const char *name)
     if (av_strstart(name, "crypto:", NULL))
         return fail(files->log, STATUS_USAGE, "%s: segments cannot be encrypted",
                     destination->shown);
-    // The others are looked at before anything is opened, or when they get their names.
+    // Others are checked before anything is opened, or when they get their names.
     if (!destination_is_playlist(destination) || is_own(files, name))
         return STATUS_OK;
     enum status status = file_check(name, destination->overwrite, files->log);
@@ -87,7 +87,7 @@ static enum status open_in(struct muxer_files *files, const char *name, struct f
     if (!final)
         return STATUS_MEMORY;
     enum status status = check_name(files, final);
-    // What it is in the end has been looked at.
+    // The final name has been checked.
     bool playlist = destination_is_playlist(files->destination);
     bool overwrite = files->destination->overwrite ||
                      (playlist && (strcmp(name, final) != 0 || is_own(files, final)));
@@ -117,7 +117,7 @@ int muxer_files_open(struct muxer_files *files, const char *name, AVIOContext **
 
 // ---- closing ----
 
-// Keep it for the end, in the place of an earlier one of that name.
+// Hold a file without a name until the end, in the place of an earlier one of that name.
 static enum status hold(struct muxer_files *files, struct file **file)
 {
     const char *name = file_name(*file);
@@ -143,8 +143,8 @@ static enum status hold(struct muxer_files *files, struct file **file)
     return file_hold(held->file);
 }
 
-// Whether it is an empty one beside one of that name that was written: HLS's muxer opens a single
-// file twice, and writes into one of them.
+// Whether a file is the empty twin of one that was written: HLS's muxer opens a single file twice,
+// and writes into one of them.
 static bool is_idle_twin(const struct muxer_files *files, const struct file *file)
 {
     bool written =
@@ -193,7 +193,7 @@ enum status muxer_files_publish(struct muxer_files *files)
     return status;
 }
 
-// Give names to lists, or to all others.
+// Name the files that are held: lists, or all others.
 static enum status name_held(struct muxer_files *files, bool lists)
 {
     enum status status = STATUS_OK;
@@ -205,7 +205,7 @@ static enum status name_held(struct muxer_files *files, bool lists)
     return status;
 }
 
-// Take back what has its name already: without the rest it is of no use.
+// Remove what has its name already: without the rest it is of no use.
 static void unname_held(struct muxer_files *files)
 {
     for (int k = 0; k < files->helds; k++)
@@ -213,7 +213,7 @@ static void unname_held(struct muxer_files *files)
             unlink(files->held[k].name);
 }
 
-// A file that exists and must stay is in the way of all.
+// Check that no file which must stay is in the way, before any gets its name.
 static enum status check_held(const struct muxer_files *files)
 {
     enum status status = STATUS_OK;

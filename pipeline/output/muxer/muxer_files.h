@@ -1,19 +1,18 @@
-// The files of one muxer: the one that there is, or those that libavformat opens by itself.
+// The files of one muxer: its single file, or those that libavformat opens by itself.
 //
 //   what is written       when a file gets its name
-//   one file              with muxer_files_finish(); of a live source with muxer_files_publish()
+//   one file              with muxer_files_finish(); live with muxer_files_publish()
 //   images                each when the muxer closes it
 //   a live playlist       likewise, list and segments
 //   a film's playlist     all of them with muxer_files_finish(), the lists last
 //
 // After a failure no other file gets a name: a live list stays as it was, and names only segments
-// that are there. Of a film nothing is left then, and what stood under the names still stands.
+// that exist; a film leaves nothing, and former files keep their names.
 //
-// Muxers of playlists rename files by themselves where they see that they are files. Those of a
-// film have another name until the end, so they are shown addresses of no protocol
-// ("whole:film.m3u8").
+// Muxers of playlists rename files by themselves where they see that they are files. A film's files
+// have other names until the end, so the muxer sees addresses of no protocol ("whole:film.m3u8").
 //
-// Thread-safety: one thread, but for the figures.
+// Thread-safety: one thread, but for the sizes.
 #pragma once
 
 #include <libavformat/avio.h>
@@ -37,7 +36,7 @@ struct muxer_files {
     bool failed;  // one could not be written or named; the log has the sentence
     bool blocked; // ... by the disk, which may change
     struct file *open[OPEN_FILES_MAX]; // one, but a sequence may be about to open the next
-    struct held_file *held;            // closed, and still without names
+    struct held_file *held;            // closed, without names yet
     int helds;
     char *own[OWN_NAMES_MAX]; // the first that were given; lists and the like are written again
     int owns;
@@ -47,22 +46,22 @@ struct muxer_files {
 // Open a file to be written. On failure an AVERROR; the log has the sentence.
 int muxer_files_open(struct muxer_files *files, const char *name, AVIOContext **io);
 
-// What a muxer wrote there is complete. On failure an AVERROR. False if `io` is none of these
-// files.
+// Close a file that the muxer has written. *error: an AVERROR on failure. False if `io` is none of
+// these files.
 bool muxer_files_close(struct muxer_files *files, AVIOContext *io, int *error);
 
-// How a muxer is to be shown the name, so that it leaves renaming to us where that is to be; the
-// caller frees it (av_free()). Back again: muxer_files_name() points into `url`.
+// The URL for the muxer, which keeps it from renaming files that are to be named here; the caller
+// frees it (av_free()). Back again: muxer_files_name() points into `url`.
 char *muxer_files_url(const struct muxer_files *files, const char *name);
 const char *muxer_files_name(const char *url);
 
-// The errno of a write that failed, 0 if none has, in one of those that are open.
+// The errno of a failed write to an open file; 0: none failed.
 int muxer_files_error(const struct muxer_files *files);
 
-// Give the open ones their names, as file_publish().
+// Give the open files their names, as file_publish().
 enum status muxer_files_publish(struct muxer_files *files);
 
-// The muxer has ended: make all whole.
+// Finish all files after the trailer: they are whole, and have their names.
 enum status muxer_files_finish(struct muxer_files *files);
 
 // Free everything; what was not finished is removed.

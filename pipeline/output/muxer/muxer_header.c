@@ -1,4 +1,4 @@
-// A muxer's beginning: the connection, options, the header.
+// How a muxer begins: the connection, options, the header.
 #include <libavutil/avstring.h>
 #include <libavutil/mem.h>
 #include <libavutil/opt.h>
@@ -28,7 +28,7 @@ static bool needs_packets(const struct muxer *muxer)
     return false;
 }
 
-// Connect, where the muxer does not do so by itself.
+// Connect to an address, unless the muxer does so by itself.
 static int connect_to(struct muxer *muxer)
 {
     AVFormatContext *format = muxer->format;
@@ -43,8 +43,8 @@ static int connect_to(struct muxer *muxer)
     return error;
 }
 
-// Whether segments of an earlier run, or strangers, have numbers that would be given in time: that
-// is better said now. Where numbers begin elsewhere each is looked at when it comes.
+// Check that the first segment's file does not exist: those of an earlier run would be in the way
+// later. Where numbers begin elsewhere each file is checked when it is opened.
 static enum status check_segments(const struct muxer *muxer, const AVDictionary *options)
 {
     static const char *const others[] = {"start_number", "hls_start_number_source", "strftime"};
@@ -67,13 +67,13 @@ static enum status check_segments(const struct muxer *muxer, const AVDictionary 
     return file_check(name, muxer->destination->overwrite, muxer->log);
 }
 
-// A film's files get their names together, unless the muxer is asked to give segments other names
-// when they are done.
+// Film: all files get their names together, unless the muxer is asked to rename segments when they
+// are complete.
 static enum status prepare_playlist(struct muxer *muxer, const AVDictionary *options)
 {
     const AVDictionaryEntry *flags = av_dict_get(options, "hls_flags", NULL, 0);
     bool renames = flags && strstr(flags->value, "second_level");
-    // DASH's muxer opens its single file by itself.
+    // DASH's muxer opens its single file without io_open.
     bool opens = av_dict_get(options, "single_file", NULL, 0);
     muxer->files.whole = !muxer->live && !renames && !opens;
     av_freep(&muxer->format->url);
@@ -97,8 +97,8 @@ static bool applies(const struct muxer *muxer, enum muxer_when when)
     }
 }
 
-// Options that nobody has set. What cannot be gone back to, or may break off at any time, is
-// written in fragments.
+// Set the options that the user has not. Files that cannot be sought in, or may break off at any
+// time, are written in fragments.
 static void set_options(const struct muxer *muxer, AVDictionary **options)
 {
     const struct muxer_quirks *quirks = muxer->destination->quirks;

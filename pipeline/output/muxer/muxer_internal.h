@@ -1,5 +1,5 @@
-// A muxer from the inside: muxer.c has its life, muxer_streams.c what goes in, muxer_header.c how
-// it begins.
+// A muxer from the inside: muxer.c creates, writes and finishes it, muxer_streams.c chooses its
+// streams, muxer_header.c begins it.
 #pragma once
 
 #include <libavcodec/bsf.h>
@@ -8,13 +8,13 @@
 #include "pipeline/output/muxer/muxer.h"
 #include "pipeline/output/muxer/muxer_files.h"
 
-// Where packets of a source's stream go.
+// Route: where packets of a source's stream go.
 struct route {
-    int stream; // of the output; -1: nowhere
+    int stream; // of the muxer; -1: nowhere
     AVRational time_base;
     int64_t shift; // of timestamps, in time_base
     int64_t last_dts;
-    bool copied;          // from the source, as it is
+    bool copied;          // passthrough
     AVBSFContext *filter; // of packets; NULL: none
 };
 
@@ -28,13 +28,13 @@ struct muxer {
     struct muxer_files files;
     struct route *route; // one per stream of the source
     unsigned routes;
-    bool live; // written so that what a crash leaves can be played, to within a second
+    bool live; // after a crash the output plays, up to a second before
     bool published;
     bool begun;                           // and not finished
     char error[AV_ERROR_MAX_STRING_SIZE]; // of a connection
     _Atomic int64_t sent_bytes;           // to an address
 };
 
-// Note that a call failed, and log why: what the file system said, if it was that. Of a connection
-// the words are kept for muxer_error(), and it is STATUS_EOF.
+// Note that a call failed, and log why: the file system's error, if it was that. For a connection
+// muxer_error() keeps the reason, nothing is logged, and it is STATUS_EOF.
 enum status muxer_failed(struct muxer *muxer, int error, const char *what);

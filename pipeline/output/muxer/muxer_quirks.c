@@ -16,7 +16,7 @@ static const struct muxer_quirks quirks[] = {
     {
         .containers = "mp4,mov,ipod,3gp,3g2,psp,ismv,f4v",
         .header_decides = true,
-        .bare_aac = true, // its muxer would see to it, but not when it writes fragments
+        .bare_aac = true, // the muxer strips the headers itself, but not in fragments
         .rotation = true,
         .fragments = true,
         .option = {{MUXER_WHEN_LIVE, "frag_duration", "1000000"}}, // microseconds; DASH's: seconds
@@ -25,7 +25,7 @@ static const struct muxer_quirks quirks[] = {
         .containers = "matroska",
         .attachments = true,
         .header_decides = true,
-        .bare_aac = true, // its muxer would see to it, and spoil its own header (until FFmpeg 7.1)
+        .bare_aac = true, // the muxer strips them, but spoils its own header (until FFmpeg 7.1)
         .option = {{MUXER_WHEN_LIVE, "cluster_time_limit", "1000"}},
     },
     {

@@ -1,11 +1,11 @@
-// Quirks of muxers: what sets one container apart from another and AVOutputFormat does not say, a
-// row a muxer or family.
+// Muxer quirks: differences between containers that AVOutputFormat does not describe, a row a muxer
+// or family.
 #pragma once
 
 #include <libavformat/avformat.h>
 #include <stdbool.h>
 
-// When an option that nobody has set gets its value.
+// When an option that the user has not set gets its value.
 enum muxer_when {
     MUXER_WHEN_ALWAYS,
     MUXER_WHEN_LIVE,    // the source is live
@@ -20,21 +20,20 @@ struct muxer_quirks {
     // ---- which streams go in ----
     bool one_stream;     // the video alone
     bool attachments;    // files within the file: fonts, pictures
-    bool header_decides; // by several tables, and trying it tells; avformat_query_codec() knows one
-    bool mpegts_names;   // what MPEG-TS has no stream type for is stored, but nobody reads it
-    bool bare_aac;       // without a header before every frame, which sources in MPEG-TS have
+    bool header_decides; // a trial header; avformat_query_codec() knows one of several tables
+    bool mpegts_names;   // codecs without a stream type of MPEG-TS are left out: nobody reads them
+    bool bare_aac;       // AAC without ADTS headers, which sources in MPEG-TS have
 
     // ---- video ----
-    bool rotation;                     // the header says how pictures are to be rotated
-    bool counts_frames;                // instead of timing them
-    const enum AVPixelFormat *formats; // that its header has names for; NULL: the encoder's
+    bool rotation;                     // the header has a display matrix
+    bool counts_frames;                // frames have numbers instead of times
+    const enum AVPixelFormat *formats; // that the header can name; NULL: the encoder's
 
     // ---- bytes ----
-    bool fragments;        // by movflags, where it cannot go back or may break off
-    bool images;           // one a file
-    bool numbers_segments; // "out0.ts" and so on beside "out.m3u8"
-    const char
-        *segment_time; // the option for how long segments of a playlist are; NULL: no playlist
+    bool fragments;           // movflags for fragments, where it cannot seek or may break off
+    bool images;              // one a file
+    bool numbers_segments;    // "out0.ts" and so on beside "out.m3u8"
+    const char *segment_time; // the option for a playlist's segment length; NULL: no playlist
 
     struct {
         enum muxer_when when;
@@ -42,5 +41,5 @@ struct muxer_quirks {
     } option[4];
 };
 
-// The row of a container; one without quirks if it has none.
+// The row of a container; an empty one if it has no quirks.
 const struct muxer_quirks *muxer_quirks_of(const AVOutputFormat *container);

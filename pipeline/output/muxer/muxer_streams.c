@@ -1,4 +1,4 @@
-// A muxer's streams: which of the source go in, and what they take along.
+// A muxer's streams: which of the source it takes, with their parameters, side data and tags.
 #include <libavcodec/bsf.h>
 #include <libavutil/avstring.h>
 #include <libavutil/mastering_display_metadata.h>
@@ -37,7 +37,7 @@ enum status muxer_streams_copy(const struct muxer_streams *streams, struct muxer
 
 // ---- choice ----
 
-// Try the header of a container that holds nothing but this stream.
+// Whether the container accepts a header with nothing but this stream.
 static bool header_takes(const AVOutputFormat *container, const AVStream *stream)
 {
     AVFormatContext *trial = NULL;
@@ -60,8 +60,8 @@ static bool header_takes(const AVOutputFormat *container, const AVStream *stream
     return takes;
 }
 
-// MPEG-TS's muxer takes anything, but what it has no stream type or descriptor for it stores as
-// private data that nobody reads (ISO/IEC 13818-1, table 2-34; ETSI EN 300 468).
+// Codecs with a stream type or descriptor of MPEG-TS. Its muxer takes others as well, as private
+// data that nobody reads (ISO/IEC 13818-1, table 2-34; ETSI EN 300 468).
 static bool mpegts_has_name(enum AVCodecID id, const char *file)
 {
     static const enum AVCodecID named[] = {
@@ -86,7 +86,8 @@ static bool has_default_codec(const AVOutputFormat *container, enum AVMediaType 
                                            : true;
 }
 
-// Which streams go in. Where no header can be tried, packets say what the muxer does not take.
+// Whether a stream goes along. Where no header can be tried, packets fail that the muxer does not
+// take.
 static bool container_takes(const struct muxer *muxer, const AVStream *stream)
 {
     const AVOutputFormat *container = muxer->format->oformat;
@@ -112,7 +113,7 @@ static bool container_takes(const struct muxer *muxer, const AVStream *stream)
 
 // ---- streams that are copied ----
 
-// The tag that the container knows the codec by, or 0: it finds its own.
+// The source's tag for the codec, if the container knows it; 0: the muxer finds its own.
 static uint32_t fitting_tag(const AVOutputFormat *container, const AVCodecParameters *about)
 {
     if (!container->codec_tag)
@@ -154,7 +155,7 @@ static enum status copy_stream(struct muxer *muxer, const AVStream *from, struct
 
 // ---- the filtered stream ----
 
-// What a frame knows of its light goes into the container too.
+// Copy the HDR data of a frame to the stream.
 static enum status add_light(AVStream *stream, const AVFrame *first)
 {
     static const struct {
@@ -176,7 +177,7 @@ static enum status add_light(AVStream *stream, const AVFrame *first)
     return STATUS_OK;
 }
 
-// Side data that says how to show the picture, which filtering does not change.
+// Copy side data for showing the picture, which filtering does not change.
 static enum status copy_picture_data(AVStream *to, const AVStream *from, const AVFrame *first,
                                      bool rotated)
 {
@@ -209,7 +210,7 @@ static enum status copy_picture_data(AVStream *to, const AVStream *from, const A
     return STATUS_OK;
 }
 
-// Tags that describe the input's own encoding.
+// Remove tags that describe the input's encoding.
 static void forget_tags(AVStream *to)
 {
     static const char *const old[] = {"encoder", "BPS", "NUMBER_OF_FRAMES", "NUMBER_OF_BYTES",
@@ -227,8 +228,8 @@ static void forget_tags(AVStream *to)
             }
 }
 
-// Whoever begins to watch in the middle needs the codec's headers, where the container does not
-// keep them apart and the encoder was told to.
+// Whether key frames repeat the codec's headers: they are in the parameters only, and the container
+// has no place for them, so viewers who join later would miss them.
 static bool repeats_headers(const struct muxer *muxer, const struct muxer_streams *streams)
 {
     return streams->global_header && streams->codec->extradata_size > 0 &&
@@ -263,8 +264,7 @@ static enum status add_video(struct muxer *muxer, const struct muxer_streams *st
 
 // ---- all of them ----
 
-// Tracks by which MOV stores what goes along as chapters and as metadata; its muxer makes them
-// anew.
+// Whether a stream stores chapters or metadata, as tracks of MOV do; the muxer makes them anew.
 static bool is_bookkeeping(const AVFormatContext *from, const AVStream *stream)
 {
     bool chapters = stream->codecpar->codec_tag == MKTAG('t', 'e', 'x', 't') && from->nb_chapters;
@@ -316,7 +316,7 @@ static enum status copy_chapters(struct muxer *muxer, const AVFormatContext *fro
 
 static enum status copy_metadata(struct muxer *muxer, const AVFormatContext *from)
 {
-    // What describes the input file itself, not its content.
+    // Tags of the input file, not of its content.
     static const char *const of_the_file[] = {"major_brand", "minor_version", "compatible_brands",
                                               "encoder",     "creation_time", "duration"};
     if (av_dict_copy(&muxer->format->metadata, from->metadata, 0) < 0)

@@ -1,5 +1,5 @@
 // Passthrough: the streams of the source that go into an output as they are, beside the filtered
-// one. Which they are, and on what clock their packets run.
+// one, and the clocks of their packets.
 //
 // Thread-safety: any thread, once it is filled.
 #pragma once
@@ -19,15 +19,15 @@ struct passthrough {
     bool *accepted;        // by stream: it goes along
 };
 
-// Begin, for the streams of `from`, which is not needed afterwards. None is accepted yet.
-// STATUS_MEMORY is the only failure.
+// Initialise for the streams of `from`, which is not needed afterwards; none is accepted yet.
+// STATUS_MEMORY is the only failure, passthrough_finish() in either case.
 enum status passthrough_init(struct passthrough *passthrough, const AVFormatContext *from,
                              int video);
 
 // Free everything; zero afterwards.
 void passthrough_finish(struct passthrough *passthrough);
 
-// Accept what `other`, of the same source, accepts, too. Zero becomes a copy of it.
+// Also accept the streams that `other`, of the same source, accepts. Zero becomes a copy of it.
 enum status passthrough_join(struct passthrough *passthrough, const struct passthrough *other);
 
 // Whether a stream of the source goes along.
@@ -36,8 +36,8 @@ bool passthrough_accepts(const struct passthrough *passthrough, int stream);
 // Whether none does: the output is video alone.
 bool passthrough_is_empty(const struct passthrough *passthrough);
 
-// When a packet is decoded, or else shown, in microseconds; AV_NOPTS_VALUE: it does not say.
+// A packet's dts, or else its pts, in microseconds; AV_NOPTS_VALUE: it has neither.
 int64_t passthrough_dts_us(const struct passthrough *passthrough, const struct packet *packet);
 
-// When it is shown, or else decoded.
+// A packet's pts, or else its dts, likewise.
 int64_t passthrough_pts_us(const struct passthrough *passthrough, const struct packet *packet);

@@ -1,15 +1,15 @@
-// How a mux thread's packets reach their destination: what differs between the kinds of
+// Transport: how a mux thread's packets reach their destination, a kind for each kind of
 // destination.
 //
 //   kind                what is written                                     file
-//   FILE                one output, from the first packet to the last       transport_file.c
-//   SEGMENTS            a series of outputs, each from a key frame on       transport_segments.c
-//   ADDRESS             an output that may be lost, and is connected again  transport_connection.c
+//   FILE                one muxer, from the first packet to the last        transport_file.c
+//   SEGMENTS            a series of muxers, each from a key frame on        transport_segments.c
+//   ADDRESS             a connection that may be lost and made again        transport_connection.c
 //   DISPLAY             pictures in a window                                transport_window.c
 //   PAGE                the newest picture, to whoever looks                transport_page.c
 //
-// Thread-safety: whoever creates it opens it; from then on it is the mux thread's, except for
-// what says otherwise.
+// Thread-safety: the thread that creates it opens it; from then on it is the mux thread's, unless
+// stated otherwise.
 #pragma once
 
 #include <libavcodec/avcodec.h>
@@ -24,12 +24,12 @@
 #include "pipeline/output/muxer/muxer.h"
 #include "pipeline/output/muxer/passthrough.h"
 
-// What it is made of; the pointers must outlive it.
+// The pointers must outlive the transport.
 struct transport_request {
     const struct log *log;
     const struct stop *stop; // (optional)
     const struct destination *destination;
-    int64_t open_ns, stall_ns; // that connecting, and writing a packet, may take
+    int64_t open_ns, stall_ns; // limits of connecting and of writing a packet
     int reconnects;            // attempts in a row; 0: for ever, below 0: none
     // ---- known when it is opened ----
     const AVDictionary *options; // (optional) of the muxer
@@ -44,55 +44,57 @@ struct transport {
     struct passthrough passthrough; // the streams that go along
 
     // ---- the mux thread's ----
-    struct muxer *muxer;     // NULL: a connection that does not stand, a window or a page
-    bool away;               // nothing can be written now, attempt() is wanted
+    struct muxer *muxer;     // NULL: no connection, a window or a page
+    bool away;               // nothing can be written until attempt() succeeds
     int64_t next_attempt_ns; // when
-    bool ended;              // for good: a window was closed
+    bool ended;              // finally: a window was closed
 
     // ---- any thread's ----
-    atomic_bool wants_key; // what comes before a key frame is of no use
+    atomic_bool wants_key; // packets are of no use before a key frame
     atomic_bool connected;
     _Atomic int64_t bytes, files, connects;
-    _Atomic int64_t unsafe; // packets of video that were written and may not be on the disk yet
+    _Atomic int64_t unsafe; // packets of video written, but not safely on the disk yet
     _Atomic int64_t lost;   // ... and never got there
-    int64_t closed_bytes;   // of outputs before this one; the mux thread's
+    int64_t closed_bytes;   // by muxers before this one; the mux thread's
 
-    // Find out which streams go in, and begin where that needs nobody else. `streams` is needed
-    // until it returns.
+    // Fill `passthrough`, and begin unless that takes a connection. `streams` is needed until it
+    // returns.
     enum status (*open)(struct transport *transport, const struct muxer_streams *streams);
 
-    // Write a packet, if it is of use: *written. STATUS_EOF: it has ended.
+    // Write a packet; *written is false if it was of no use. Takes the packet's data. STATUS_EOF:
+    // the transport has ended.
     enum status (*write)(struct transport *transport, struct packet *packet, bool *written);
 
-    // Try to reach what is away. *stale: what has waited for it is old by now. NULL: never away.
+    // Try to connect, or to go on, while away. *stale: packets that waited meanwhile are too old.
+    // NULL: never away.
     enum status (*attempt)(struct transport *transport, bool *stale);
 
-    // From the next packet on, a key frame, the video is another. Takes the streams. NULL: cannot.
+    // Change the video from the next packet on, a key frame. Takes the streams. NULL: not possible.
     void (*change)(struct transport *transport, struct muxer_streams *streams);
 
-    // Whether a key frame is due at this time; true once for each. The pushing thread's. NULL:
-    // never.
+    // Whether a key frame is due at this time; true once for each. The thread's that pushes video.
+    // NULL: never.
     bool (*is_key_due)(struct transport *transport, int64_t pts_us);
 
-    // Whether nobody would see what is written now. Any thread. NULL: somebody does.
+    // Whether nobody watches. Any thread. NULL: somebody always does.
     bool (*is_idle)(const struct transport *transport);
 
-    // Make it whole.
+    // Finish: the output is whole.
     enum status (*finish)(struct transport *transport);
 
-    // It is over, one way or the other, in the mux thread. NULL: nothing is to be done then.
+    // Close, finished or not, in the mux thread. NULL: nothing to do.
     void (*close)(struct transport *transport);
 
-    // Free what the kind has beyond this. NULL: nothing.
+    // Free the kind's own members. NULL: it has none.
     void (*free)(struct transport *transport);
 };
 
-// Make the kind that the request's destination is. STATUS_OUTPUT with a sentence where this machine
+// Create the kind for the request's destination. STATUS_OUTPUT with a sentence where this machine
 // cannot have it. On success the caller owns *transport.
 enum status transport_create(const struct transport_request *request, struct transport **transport);
 
-// Free it; what was not finished leaves no trace, except where others watch. Accepts NULL behind
-// the pointer.
+// Free the transport; what was not finished leaves no trace, except where others watch. Accepts
+// NULL behind the pointer.
 void transport_destroy(struct transport **transport);
 
 // ---- what the kinds share ----
@@ -109,14 +111,14 @@ static inline bool transport_is_video(const struct transport *transport,
     return packet->av->stream_index == transport->passthrough.video;
 }
 
-// Begin an output under `name`, the one of the transport. `streams` are not new ones afterwards.
+// Create and begin the transport's muxer, under `name`. Marks `streams` as known (`again`).
 enum status transport_begin(struct transport *transport, const char *name,
                             struct muxer_streams *streams);
 
-// It is done, one way or the other. Accepts none.
+// Close the muxer, finished or not. There may be none.
 void transport_close(struct transport *transport);
 
-// Take note of which streams its muxer takes, and how large the output is.
+// Fill `passthrough` with the streams that the muxer accepts, and update the size.
 enum status transport_note_accepted(struct transport *transport,
                                     const struct muxer_streams *streams);
 void transport_note_size(struct transport *transport);

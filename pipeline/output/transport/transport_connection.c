@@ -1,5 +1,5 @@
-// An address, which may be lost: it is connected again with back-off and goes on with the next key
-// frame.
+// Transport to an address: a lost connection is made again with back-off, and goes on with the next
+// key frame.
 #include <stdlib.h>
 
 #include "base/backoff.h"
@@ -8,13 +8,13 @@
 #include "pipeline/output/transport/transport.h"
 
 static const int64_t second_ns = 1000 * INT64_C(1000000);
-static const int64_t good_ns = 100 * INT64_C(1000000); // so long a connection is to stand
+static const int64_t good_ns = 100 * INT64_C(1000000); // a longer connection resets the back-off
 
 struct connection {
     struct transport base;
     struct muxer_streams streams; // owned
-    bool awaits_key;              // nothing is of use before
-    int attempts;                 // since a connection was good, the one that made it included
+    bool awaits_key;              // packets before it are of no use
+    int attempts;                 // since a connection was good, including the one that succeeded
     unsigned seed;
     int64_t lost_ns, connected_ns;
 };
@@ -29,7 +29,7 @@ static const char *name_of(const struct connection *self)
     return self->base.request.destination->shown;
 }
 
-// What it would take is found out before it is reached.
+// Which streams the muxer takes is known before the address is reached.
 static enum status open_connection(struct transport *transport, const struct muxer_streams *streams)
 {
     struct connection *self = connection_of(transport);
@@ -80,7 +80,7 @@ static bool is_last_attempt(const struct connection *self)
     return must || has_given_up(self);
 }
 
-// The output is closed, and the next attempt comes in time: at once, and then more and more slowly.
+// Close the muxer and schedule the next attempt: at once, then with growing delays.
 static void await_next_attempt(struct connection *self)
 {
     self->base.next_attempt_ns = meter_now_ns() + backoff_ns(self->attempts - 1, &self->seed);
@@ -129,8 +129,8 @@ static enum status attempt_connection(struct transport *transport, bool *stale)
 
 // ---- packets ----
 
-// A call on the output said that it is gone. A server that takes connections and ends them at once
-// is not there.
+// The connection was lost. A server that accepts connections and ends them at once does not reset
+// the back-off.
 static enum status lost(struct connection *self)
 {
     const struct log *log = self->base.request.log;
@@ -164,7 +164,7 @@ static enum status write_connection(struct transport *transport, struct packet *
     return status == STATUS_EOF ? lost(self) : status;
 }
 
-// A server that has gone misses the goodbye.
+// Finish; a connection lost meanwhile is no failure.
 static enum status finish_connection(struct transport *transport)
 {
     transport->guard.deadline_ns = meter_now_ns() + second_ns;

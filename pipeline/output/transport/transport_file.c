@@ -1,4 +1,4 @@
-// One output, from the first packet to the last. When a call fails it has failed.
+// Transport to a file: one muxer, from the first packet to the last. Any failure is final.
 #include <stdlib.h>
 
 #include "pipeline/output/transport/transport.h"

@@ -1,4 +1,4 @@
-// The newest picture, to whoever looks at a page. Who does may come and go.
+// Transport to a page: the newest picture, for viewers who come and go.
 #include <stdlib.h>
 
 #include "pipeline/ffmpeg/check.h"
@@ -15,7 +15,7 @@ static struct page *page_of(const struct transport *transport)
     return (struct page *)transport;
 }
 
-// An address that is taken already is an output that cannot be written.
+// An address already in use is an output that cannot be written.
 static enum status open_page(struct transport *transport, const struct muxer_streams *streams)
 {
     struct page *self = page_of(transport);

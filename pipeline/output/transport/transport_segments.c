@@ -1,8 +1,9 @@
-// A series of outputs, named by time: each begins with a key frame, at multiples of their length or
-// where the video changes, and holds what the other streams have of its time.
+// Transport to segments: a series of files, named by time. Each begins with a key frame, at
+// multiples of the length or where the video changes, and holds the other streams' packets of its
+// time.
 //
-// A live recording outlives a full disk: what cannot be written is closed as it is, and the next
-// segment begins at a key frame once there is room. What came meanwhile is missing, and counted.
+// A full disk does not end a live recording: the segment is closed as it is, and the next begins at
+// a key frame once there is room. Packets meanwhile are missing, and counted.
 #include <libavutil/mathematics.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -17,29 +18,29 @@
 
 enum { MAX_HELD = 1024, NAMES_TRIED = 1000 };
 
-// How often a full disk is looked at, and how much room is worth a new segment: a part of the disk,
-// and no more than so many bytes.
+// How often a full disk is polled, and the room that a new segment takes: a part of the disk, at
+// most so many bytes.
 static const int64_t look_ns = 1000 * INT64_C(1000000);
 enum { ROOM_SHARE = 16, ROOM_MAX = 64 << 20 };
 
 struct segments {
     struct transport base;
     struct muxer_streams streams; // owned
-    int64_t key_due_us;           // where the next one is to begin; the pushing thread's
+    int64_t key_due_us; // where the next segment is to begin; of the thread that pushes video
     int64_t due_us, origin_us;
-    struct packet
-        *held[MAX_HELD]; // of other streams, until the video of their time tells the segment
+    struct packet *held[MAX_HELD]; // packets of other streams, until the video of their time
+                                   // decides the segment
     int helds;
-    int64_t video_us; // how far that is
-    bool next_due;    // the next one is due, whatever the time
-    char *name;       // of the last, without a number; NULL: there was none
+    int64_t video_us; // the video's time so far
+    bool next_due;    // a new segment begins at the next key frame, whatever the time
+    char *name;       // of the last segment, without a number; NULL: there was none
     int number;
 
     // ---- after a segment that could not be written ----
-    bool awaits_key;  // the next one begins there
-    int64_t since_us; // what other streams have before that is not in it; INT64_MIN: all is
-    int64_t size;     // of what is on the disk for sure
-    int64_t away_ns;  // since when; 0: it is not
+    bool awaits_key;  // the next segment begins at a key frame
+    int64_t since_us; // packets of other streams before that are left out; INT64_MIN: none
+    int64_t size;     // bytes safely on the disk
+    int64_t away_ns;  // since when the disk is full; 0: it is not
 };
 
 static struct segments *segments_of(struct transport *transport)
@@ -54,7 +55,7 @@ static bool is_taken(const struct destination *destination, const char *name)
            destination_check_conflicts(destination, name, &silent);
 }
 
-// The first name that is free: of a file that may be replaced, too, but of none of these.
+// The first free name: files that may be replaced count as free, segments of this run do not.
 static enum status name_segment(struct segments *self, int64_t wall_s, int64_t media_us,
                                 char **name)
 {
@@ -110,7 +111,7 @@ static int64_t due_after(int64_t due_us, int64_t length_us, int64_t pts_us)
                                           : pts_us - (pts_us - due_us) % length_us + length_us;
 }
 
-// All that was written is on the disk, or lost.
+// Account for packets written: they are on the disk, or lost.
 static void settle(struct segments *self, bool safe)
 {
     int64_t unsafe = self->base.unsafe;
@@ -119,7 +120,7 @@ static void settle(struct segments *self, bool safe)
     self->base.unsafe = 0;
 }
 
-// The packet, a key frame, begins the next segment; its time is the segment's zero.
+// Begin the next segment with a packet, a key frame; its time is the segment's zero.
 static enum status next_segment(struct segments *self, int64_t pts_us)
 {
     enum status status = muxer_finish(self->base.muxer);
@@ -135,7 +136,7 @@ static enum status next_segment(struct segments *self, int64_t pts_us)
 
 // ---- packets ----
 
-// Write what has been held and comes before `until_us`.
+// Write the held packets before `until_us`.
 static enum status write_held(struct segments *self, int64_t until_us)
 {
     enum status status = STATUS_OK;
@@ -153,7 +154,7 @@ static enum status write_held(struct segments *self, int64_t until_us)
     return status;
 }
 
-// Encoders keep pictures back, so that sound comes long before its video.
+// Hold a packet until its video comes: encoders keep pictures back, so sound comes long before.
 static enum status hold(struct segments *self, const struct packet *packet)
 {
     enum status status = self->helds == MAX_HELD ? write_held(self, INT64_MAX) : STATUS_OK;
@@ -166,7 +167,7 @@ static enum status hold(struct segments *self, const struct packet *packet)
     return write_held(self, self->video_us);
 }
 
-// Begin the next one where it is due.
+// Begin the next segment if it is due.
 static enum status begin_due(struct segments *self, const struct packet *packet)
 {
     int64_t pts_us = packet->pts_us;
@@ -178,7 +179,7 @@ static enum status begin_due(struct segments *self, const struct packet *packet)
 
 // ---- a full disk ----
 
-// What the muxer holds back is not on the disk. It tells by the size, which grows when it writes.
+// Count packets that the muxer buffers as unsafe: the size grows when it writes them.
 static void note_safe(struct segments *self)
 {
     int64_t size = muxer_size(self->base.muxer);
@@ -195,14 +196,14 @@ static void drop_held(struct segments *self)
     self->helds = 0;
 }
 
-// Whether the failure is one that passes. What could not be made at all is one of the disk.
+// Whether a failure may pass, as a full disk does. A file that could not be created counts.
 static bool may_go_on(const struct segments *self, enum status status)
 {
     const struct muxer *muxer = self->base.muxer;
     return status == STATUS_OUTPUT && self->streams.live && (!muxer || muxer_is_blocked(muxer));
 }
 
-// Close what cannot be written, and wait for room.
+// Close the segment that cannot be written, and wait for room.
 static enum status go_away(struct segments *self)
 {
     struct transport *base = &self->base;
@@ -220,7 +221,7 @@ static enum status go_away(struct segments *self)
     return STATUS_OK;
 }
 
-// Where the name's folder is not there either, an attempt will tell.
+// Where the folder does not exist either, only an attempt can show.
 static bool has_room(const struct segments *self)
 {
     char name[4096];
@@ -247,7 +248,7 @@ static enum status attempt_segments(struct transport *transport, bool *stale)
     return STATUS_OK;
 }
 
-// The packet, a key frame, begins a segment after the time without.
+// Begin a segment with a packet, a key frame, after a full disk.
 static enum status come_back(struct segments *self, int64_t pts_us)
 {
     self->awaits_key = self->next_due = false;

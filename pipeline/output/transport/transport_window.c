@@ -1,4 +1,5 @@
-// A window. It opens with the first picture, and when it is closed the output has ended.
+// Transport to a window: it opens with the first picture, and when it is closed the output has
+// ended.
 #include <libavutil/imgutils.h>
 #include <stdlib.h>
 
@@ -24,7 +25,7 @@ static enum window_matrix matrix_of(const AVCodecParameters *codec)
     return codec->color_space == AVCOL_SPC_BT709 ? WINDOW_BT709 : WINDOW_BT601;
 }
 
-// The width of the picture when its samples are made square.
+// The picture's width with square samples.
 static int square_width(const AVCodecParameters *codec)
 {
     AVRational aspect = codec->sample_aspect_ratio;
@@ -61,7 +62,7 @@ static enum status begin_window(struct screen *self)
     return status;
 }
 
-// The window goes at once; the rest of the run goes on.
+// Close the window at once; other outputs go on.
 static void close_screen(struct transport *transport)
 {
     transport->connected = false;

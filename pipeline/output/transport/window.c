@@ -135,7 +135,7 @@ struct window {
     struct window *next;
 };
 
-// SDL is one thread's at a time; what it tells one window's thread may be for another's window.
+// SDL belongs to one thread at a time; an event that one window's thread gets may be for another's.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct window *windows; // guarded by lock
 
@@ -153,7 +153,7 @@ static enum status refuse(const struct window *window)
                 sdl.error());
 }
 
-// The largest size of this shape that the screen has room for.
+// Fit a size to the screen, keeping its aspect ratio.
 static void fit_screen_locked(int *width, int *height)
 {
     struct rectangle screen;

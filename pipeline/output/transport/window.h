@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/status.h"
 
-// How Y'CbCr becomes the screen's RGB.
-enum window_matrix { WINDOW_FULL, WINDOW_BT601, WINDOW_BT709 }; // the first is BT.601, too
+// The matrix from Y'CbCr to the screen's RGB.
+enum window_matrix { WINDOW_FULL, WINDOW_BT601, WINDOW_BT709 }; // FULL is BT.601 of full range
 
 struct window_request {
     const char *shown; // what messages call it
