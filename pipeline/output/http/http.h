@@ -6,9 +6,8 @@
 //   - HTTP_CONNECTIONS at a time, HTTP_CLIENT_CONNECTIONS of one address (IPv6: of one network of
 //     64 bits); one more replaces the oldest of them that is no stream, so that slow clients do not
 //     keep others out. HTTP_CLIENT_STREAMS of one address
-//   - limits: HTTP_REQUEST seconds for a whole request, HTTP_ANSWER for a whole answer,
-//   HTTP_SILENCE
-//     without a byte moved, or without 64 KB of a stream that has them; then it is disconnected
+//   - limits: HTTP_REQUEST seconds for a whole request, HTTP_ANSWER for a whole answer, and
+//     HTTP_SILENCE without a byte moved, or without 64 KB of a stream that has them
 //   - without file descriptors clients wait, which is logged once
 //   - GET and HEAD; other methods get 405, other paths 404
 //   - a server on loopback answers to "localhost" and to numbers only, others get 421, against DNS
