@@ -3,15 +3,35 @@
 MAKEFLAGS += --no-builtin-rules
 BUILD ?= build
 PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/sluice
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 DESTDIR ?=
 VERSION = 0.1.0
-SOVERSION = 0
+SOVERSION = 1
 
 CC ?= cc
+OBJCOPY ?= objcopy
 NVCCFLAGS ?= # -lineinfo for profilers: objects become some times larger
 CFLAGS ?= -O2 -g
 WARNINGS = -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wstrict-prototypes -Wundef
 PYTHON ?= /usr/bin/python3
+
+# Defences that the compiler has, of those that a program which reads what strangers send should have.
+# Row kernels go without: they have no arrays on the stack, and every instruction of them counts.
+# HARDEN= and HARDEN_LINK= leave them out; sanitizers and -O0 go without FORTIFY.
+FORTIFY = $(if $(filter -O0 -fsanitize%,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+HARDEN = $(eval HARDEN := $$(foreach f,-fstack-protector-strong -fstack-clash-protection -fcf-protection,\
+    $$(call takes,$$(f))) $(FORTIFY))$(HARDEN)
+HARDEN_LINK = -Wl,-z,relro,-z,now
+takes = $(shell echo | $(CC) -Werror $1 -x c -fsyntax-only - 2>/dev/null && echo $1)
+
+# The same bits in every folder; nothing but the interface is visible; mistakes that C forgives.
+MODES = -ffile-prefix-map=$(CURDIR)=. -fvisibility=hidden -fPIC
+STRICT = -Werror=implicit-function-declaration -Werror=int-conversion
 
 # ---- what this machine has ----
 
@@ -50,6 +70,13 @@ CUDA_LIBS = $(addprefix -L,$(wildcard $(CUDA_ROOT)/lib64 $(CUDA_ROOT)/lib)) \
             -lcudart_static -ldl -lrt -lstdc++
 endif
 
+# Objects are made anew when flags change, which this file holds.
+OBJECT_FLAGS = $(lastword $(CC)) $(CFLAGS) $(HARDEN) $(MODES) $(STRICT) $(WARNINGS) $(VERSION)
+ifneq ($(filter-out help clean setup% uninstall,$(or $(MAKECMDGOALS),all)),)
+$(shell mkdir -p $(BUILD) && echo '$(OBJECT_FLAGS)' > $(BUILD)/flags.new && \
+    { cmp -s $(BUILD)/flags.new $(BUILD)/flags || cp $(BUILD)/flags.new $(BUILD)/flags; })
+endif
+
 # ---- sources: wildcards per folder ----
 
 ISA := $(if $(filter x86_64,$(shell uname -m)),base v2 v3 v4 vnni,base)
@@ -66,60 +93,73 @@ LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
 APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c app/options/*.c bench/*.c))
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 
-all: $(BUILD)/sluice $(BUILD)/conformance $(BUILD)/budget $(BUILD)/libsluice.so.$(SOVERSION)
+SHARED = $(BUILD)/libsluice.so.$(SOVERSION)
+SYSTEM_LIBS = $(CUDA_LIBS) -lm -lpthread -ldl
+LINK = $(CC) $(LDFLAGS) $(HARDEN_LINK)
+
+all: $(BUILD)/sluice $(BUILD)/conformance $(BUILD)/budget $(SHARED) $(BUILD)/libsluice.a
 ifeq ($(CUDA),no)
 	@echo "CUDA=no: this build filters on the CPU only."
 else ifeq ($(NVCC),)
 	@echo "No nvcc was found: this build filters on the CPU only."
 endif
 
-$(BUILD)/sluice: $(APP_O) $(BUILD)/libsluice.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(FFMPEG_LIBS) $(JANSSON_LIBS) $(CUDA_LIBS) -lm -lpthread -ldl
+# The objects as they are, for what stands on more than the interface: `sluice bench`, and tests.
+$(BUILD)/internal.a: $(LIBRARY_O)
+	@rm -f $@
+	$(AR) rcsD $@ $^
 
+$(BUILD)/sluice: $(APP_O) $(BUILD)/internal.a
+	$(LINK) -pie -o $@ $^ $(FFMPEG_LIBS) $(JANSSON_LIBS) $(SYSTEM_LIBS)
+
+# One object, in which all that is hidden has become local: a program may have functions of the same
+# names as ours.
 $(BUILD)/libsluice.a: $(LIBRARY_O)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(CC) -r -nostdlib -Wl,--force-group-allocation -o $(BUILD)/libsluice.o $^
+	$(OBJCOPY) --localize-hidden $(BUILD)/libsluice.o
+	$(AR) rcsD $@ $(BUILD)/libsluice.o
 
-$(BUILD)/libsluice.so.$(SOVERSION): $(LIBRARY_O)
-	@echo '{ global: sluice_*; local: *; };' > $(BUILD)/exports
-	$(CC) $(LDFLAGS) -shared -Wl,-soname,libsluice.so.$(SOVERSION) \
-	    -Wl,--version-script,$(BUILD)/exports -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lm -lpthread -ldl
+$(SHARED): $(LIBRARY_O) pipeline/sluice.map
+	$(LINK) -shared -Wl,-soname,$(@F) -Wl,--version-script,pipeline/sluice.map -Wl,-z,defs \
+	    -o $@ $(LIBRARY_O) $(FFMPEG_LIBS) $(SYSTEM_LIBS)
+	@ln -sf $(@F) $(BUILD)/libsluice.so
 
-$(BUILD)/conformance: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/conformance/*.c)) $(BUILD)/libsluice.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread -ldl
+$(BUILD)/conformance: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/conformance/*.c)) $(BUILD)/internal.a
+	$(LINK) -pie -o $@ $^ $(SYSTEM_LIBS)
 
-$(BUILD)/budget: $(BUILD)/tests/budget.o $(BUILD)/libsluice.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) -lm -lpthread -ldl
+$(BUILD)/budget: $(BUILD)/tests/budget.o $(BUILD)/internal.a
+	$(LINK) -pie -o $@ $^ $(SYSTEM_LIBS)
 
-$(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/libsluice.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(FFMPEG_LIBS) $(CUDA_LIBS) -lcmocka -lm -lpthread -ldl
+$(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/internal.a
+	$(LINK) -pie -o $@ $^ $(FFMPEG_LIBS) -lcmocka $(SYSTEM_LIBS)
 
 # What tests/unit_allocations.c counts.
 COUNTED = malloc calloc realloc posix_memalign strdup cudaMalloc cudaHostAlloc \
     cudaEventCreateWithFlags cudaStreamCreateWithFlags
 $(BUILD)/unit_allocations: LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
 
-$(BUILD)/%.o: %.c | packages
+$(BUILD)/%.o: %.c $(BUILD)/flags | packages
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) -ffp-contract=off -MMD -MP -fPIC $(WARNINGS) -I. -Iinclude $(FFMPEG_CFLAGS) \
-	    -DSLUICE_VERSION='"$(VERSION)"' -c -o $@ $<
+	$(CC) -std=gnu11 $(CFLAGS) $(HARDEN) $(MODES) -ffp-contract=off -MMD -MP $(WARNINGS) $(STRICT) \
+	    -I. -Iinclude $(FFMPEG_CFLAGS) -DSLUICE_VERSION='"$(VERSION)"' -c -o $@ $<
 
 # The row kernels, once for each level of the instruction set.
 ROWS_v2 = -march=x86-64-v2
 ROWS_v3 = -march=x86-64-v3
 ROWS_v4 = -march=x86-64-v4
 ROWS_vnni = -march=x86-64-v4 -mavx512vnni -mavx512vbmi
-$(BUILD)/cpu/rows/rows_%.o: cpu/rows/rows.c | packages
+$(BUILD)/cpu/rows/rows_%.o: cpu/rows/rows.c $(BUILD)/flags | packages
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) -MMD -MP -O3 -fno-math-errno -fPIC $(WARNINGS) -I. -Iinclude $(ROWS_$*) \
+	$(CC) -std=gnu11 $(CFLAGS) $(MODES) -MMD -MP -O3 -fno-math-errno $(WARNINGS) $(STRICT) -I. -Iinclude $(ROWS_$*) \
 	    -DROWS_TABLE=rows_$* -DROWS_NAME='"$*"' -c -o $@ $<
 
 # Without -j nvcc itself compiles for several architectures at a time.
-$(BUILD)/%.o: %.cu $(BUILD)/cuda-archs | packages
+$(BUILD)/%.o: %.cu $(BUILD)/cuda-archs $(BUILD)/flags | packages
 	@mkdir -p $(@D)
 	$(NVCC) -std=c++17 -O3 $(NVCCFLAGS) $(GENCODE) -MMD -MP $(if $(PARALLEL),--threads 0) \
 	    -DCUDA_BUILT_FOR='"$(CUDA_CHOSEN:%=sm_%)$(if $(filter-out $(CUDA_CHOSEN),$(CUDA_ALL)), only)"' \
-    -Xcompiler -fPIC -I. -Iinclude -c -o $@ $<
+	    $(addprefix -Xcompiler ,$(MODES) $(HARDEN)) -I. -Iinclude -c -o $@ $<
 
 # What CUDA objects were made for; they are made anew when that changes.
 $(BUILD)/cuda-archs: always
@@ -228,20 +268,28 @@ check-rooms: all
 
 # ---- the rest ----
 
+DOCUMENTS = README.md NEWS.md CONTRIBUTING.md SECURITY.md LICENSE $(wildcard docs/*.md)
+TO = $(DESTDIR)
+
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-	    $(DESTDIR)$(PREFIX)/include/sluice
-	install -m 755 $(BUILD)/sluice $(DESTDIR)$(PREFIX)/bin/sluice
-	install -m 644 include/sluice/*.h $(DESTDIR)$(PREFIX)/include/sluice/
-	install -m 644 $(BUILD)/libsluice.a $(DESTDIR)$(PREFIX)/lib/libsluice.a
-	install -m 755 $(BUILD)/libsluice.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/
-	ln -sf libsluice.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libsluice.so
-	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed -e 's|@PREFIX@|$(PREFIX)|' app/sluice@.service.in \
-	    > $(DESTDIR)$(PREFIX)/lib/systemd/system/sluice@.service
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
-	    -e 's|@LIBS@|$(strip $(CUDA_LIBS)) -lm -lpthread -ldl|' pipeline/sluice.pc.in \
-	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/sluice.pc
+	install -d $(TO)$(BINDIR) $(TO)$(LIBDIR)/pkgconfig $(TO)$(INCLUDEDIR)/sluice $(TO)$(DOCDIR)/docs \
+	    $(TO)$(UNITDIR)
+	install -m 755 $(BUILD)/sluice $(TO)$(BINDIR)/
+	install -m 644 include/sluice/*.h $(TO)$(INCLUDEDIR)/sluice/
+	install -m 644 $(BUILD)/libsluice.a $(TO)$(LIBDIR)/
+	install -m 755 $(SHARED) $(TO)$(LIBDIR)/
+	ln -sf $(notdir $(SHARED)) $(TO)$(LIBDIR)/libsluice.so
+	sed -e 's|@BINDIR@|$(BINDIR)|' app/sluice@.service.in > $(TO)$(UNITDIR)/sluice@.service
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+	    -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(strip $(FFMPEG_LIBS) $(SYSTEM_LIBS))|' \
+	    pipeline/sluice.pc.in > $(TO)$(LIBDIR)/pkgconfig/sluice.pc
+	for file in $(DOCUMENTS); do install -m 644 $$file $(TO)$(DOCDIR)/$$file || exit 1; done
+
+# With the same PREFIX, DESTDIR and folders as `make install`.
+uninstall:
+	rm -f $(TO)$(BINDIR)/sluice $(TO)$(LIBDIR)/libsluice.a $(TO)$(LIBDIR)/libsluice.so \
+	    $(TO)$(LIBDIR)/$(notdir $(SHARED)) $(TO)$(LIBDIR)/pkgconfig/sluice.pc $(TO)$(UNITDIR)/sluice@.service
+	rm -rf $(TO)$(INCLUDEDIR)/sluice $(TO)$(DOCDIR)
 
 clean:
 	rm -rf $(BUILD) out
@@ -260,12 +308,13 @@ help:
 	@echo "make bench        beside OpenCV and NPP, and with FILE=in.mp4 beside ffmpeg, on this machine"
 	@echo "make check        format, warnings of two compilers, static analysis, layers"
 	@echo "make check-rooms  layers once more, by what the linker sees"
-	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR); CUDA code for all GPUs"
+	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) LIBDIR=$(LIBDIR); CUDA code for all GPUs"
+	@echo "make uninstall    with the same PREFIX, DESTDIR and LIBDIR"
 	@echo "make clean"
 	@echo "CUDA=no builds for the CPU only. CUDA_ARCHS=native builds for the GPUs of this machine,"
 	@echo "CUDA_ARCHS=all for all, CUDA_ARCHS='80 90' for these; by default native, but install all."
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
 .PHONY: all always packages setup setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
-        test-run test-webcam check check-run check-rooms bench install clean help
+        test-run test-webcam check check-run check-rooms bench install uninstall clean help
 .DELETE_ON_ERROR:

@@ -557,7 +557,7 @@ def test_unit_is_understood(tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "sluice").symlink_to(tools.SLUICE)
     unit = tmp_path / "sluice@.service"
-    unit.write_text(UNIT.read_text().replace("@PREFIX@", str(tmp_path)))
+    unit.write_text(UNIT.read_text().replace("@BINDIR@", str(tmp_path / "bin")))
     told = tools.execute(["systemd-analyze", "verify", "--man=no", unit])
     assert told.code == 0 and "sluice" not in told.stderr, told.stderr
     unit.write_text(unit.read_text().replace("WatchdogSec=60", "WatchdogSec=soon"))
@@ -569,7 +569,7 @@ def test_command_of_the_unit_starts_what_is_asked_for(tmp_path, clips, output):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "sluice").symlink_to(tools.SLUICE)
     line = re.search(r"^ExecStart=:/bin/sh -c '(.*)'$", UNIT.read_text(), re.M)[1]
-    line = line.replace("@PREFIX@", str(tmp_path)).replace("%i", "door").replace("%%", "%")
+    line = line.replace("@BINDIR@", str(tmp_path / "bin")).replace("%i", "door").replace("%%", "%")
     env = {"INPUT": str(clips["film.mkv"]), "OPTIONS": "-f invert --live --metrics 0"}
     told = tools.execute(["/bin/sh", "-c", line], cwd=tmp_path,
                          env={**env, **({"OUTPUT": output} if output else {})})
