@@ -15,7 +15,7 @@
 #include "cpu/fft.h"
 #include "cpu/host.h"
 #include "cpu/rows/rows.h"
-#include "cpu/stream.h"
+#include "cpu/row_pipeline.h"
 #include "cpu/full_frame.h"
 
 // Products of a convolution that cost as much as its transforms: on gray 1080p 470 with AVX-512, by
@@ -55,7 +55,7 @@ struct worker {
     struct cpu_executor *executor;
     pthread_t thread;
     bool started;
-    struct stream **stream; // one per pass
+    struct row_pipeline **pipeline; // one per pass
 };
 
 struct cpu_executor {
@@ -83,7 +83,7 @@ static int phases(const struct cpu_executor *self, const struct cpu_slot *slot)
 }
 
 // Where an operand of an operation on the full frame begins, and how far apart its rows are.
-static uint8_t *operand_rows(const struct cpu_executor *self, const struct stream_memory *memory,
+static uint8_t *operand_rows(const struct cpu_executor *self, const struct row_memory *memory,
                              struct operand operand, ptrdiff_t *stride)
 {
     if (operand.place == PLACE_BUFFER) {
@@ -105,7 +105,7 @@ static void *analysis_of(const struct cpu_slot *slot, int analysis)
 }
 
 static void run_full_frame(const struct cpu_executor *self, const struct cpu_slot *slot,
-                           const struct stream_memory *memory, struct phase phase, int band)
+                           const struct row_memory *memory, struct phase phase, int band)
 {
     const struct plan_pass *pass = &self->plan->pass[phase.pass];
     struct full_frame_work work = {
@@ -129,7 +129,7 @@ static void run_band(const struct cpu_executor *self, const struct worker *worke
 {
     struct image source = slot->work.source, field[MAX_PICTURES];
     struct phase phase = self->phase[number % self->phases];
-    struct stream_memory memory = {&source, slot->target, slot->buffer, self->buffer_stride};
+    struct row_memory memory = {&source, slot->target, slot->buffer, self->buffer_stride};
     if (slot->work.fields) {
         int parity = number / self->phases;
         source = image_field(&source, parity);
@@ -142,8 +142,8 @@ static void run_band(const struct cpu_executor *self, const struct worker *worke
         return;
     }
     long long rows = subsampled(source.height, self->plan->pass[phase.pass].grid.shift_y);
-    stream_run(worker->stream[phase.pass], &memory, (int)(rows * band / self->bands),
-               (int)(rows * (band + 1) / self->bands));
+    row_pipeline_run(worker->pipeline[phase.pass], &memory, (int)(rows * band / self->bands),
+                     (int)(rows * (band + 1) / self->bands));
 }
 
 // The oldest frame with a band that nobody has taken.
@@ -262,9 +262,9 @@ static void destroy(struct executor **executor)
         struct worker *worker = &self->worker[k];
         if (worker->started)
             pthread_join(worker->thread, NULL);
-        for (int p = 0; worker->stream && p < self->plan->passes; p++)
-            stream_destroy(&worker->stream[p]);
-        free(worker->stream);
+        for (int p = 0; worker->pipeline && p < self->plan->passes; p++)
+            row_pipeline_destroy(&worker->pipeline[p]);
+        free(worker->pipeline);
     }
     for (int k = 0; self->slot && k < self->slots; k++)
         finish_slot(self->plan, &self->slot[k]);
@@ -356,17 +356,17 @@ static enum status list_phases(struct cpu_executor *self)
 static enum status start_worker(struct cpu_executor *self, struct worker *worker, int width)
 {
     worker->executor = self;
-    worker->stream = calloc((size_t)self->plan->passes + 1, sizeof(struct stream *));
-    if (!worker->stream)
+    worker->pipeline = calloc((size_t)self->plan->passes + 1, sizeof(struct row_pipeline *));
+    if (!worker->pipeline)
         return STATUS_MEMORY;
     for (int p = 0; p < self->plan->passes; p++) {
         if (self->plan->pass[p].full_frame)
             continue;
-        enum status status = stream_create(self->plan, &self->plan->pass[p], width,
-                                           self->backend->rows, &worker->stream[p]);
+        enum status status = row_pipeline_create(self->plan, &self->plan->pass[p], width,
+                                                 self->backend->rows, &worker->pipeline[p]);
         if (status)
             return status;
-        self->base.memory += stream_bytes(worker->stream[p]);
+        self->base.memory += row_pipeline_bytes(worker->pipeline[p]);
     }
     if (pthread_create(&worker->thread, NULL, worker_run, worker)) {
         log_print(self->backend->log, LOG_ERROR, "a CPU worker thread could not be started");

@@ -1,30 +1,25 @@
 #include "cpu/full_frame.h"
 
+#include <assert.h>
+
+static full_frame_op *const ops[OP_KINDS] = {
+    [OP_STATISTICS] = statistics_create,
+    [OP_WAVELET] = wavelet_create,
+    [OP_MATCH] = match_create,
+    [OP_MARK] = mark_create,
+};
+
 void full_frame_copy_row(const struct full_frame_work *work, int y)
 {
-    static const struct component bytes = {.step = 1, .bytes = 1};
-    static const struct component words = {
-        .step = 2, .bytes = 2, .big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__};
-    bool deep = work->depth > 8;
-    work->rows->load[deep]((const uint8_t *)work->from + y * work->from_stride,
-                           deep ? &words : &bytes, max_sample(work->depth),
-                           (uint8_t *)work->to + y * work->to_stride, work->width);
+    work->rows->load[work->depth > 8]((const uint8_t *)work->from + y * work->from_stride,
+                                      component_plain(work->depth), max_sample(work->depth),
+                                      (uint8_t *)work->to + y * work->to_stride, work->width);
 }
 
 enum status full_frame_create(const struct full_frame_request *request,
                               struct full_frame **full_frame)
 {
+    assert(op_is_full_frame(request->op) && ops[request->op->kind] && request->bands > 0);
     *full_frame = NULL;
-    switch (request->op->kind) {
-    case OP_STATISTICS:
-        return statistics_create(request, full_frame);
-    case OP_WAVELET:
-        return wavelet_create(request, full_frame);
-    case OP_MATCH:
-        return match_create(request, full_frame);
-    case OP_MARK:
-        return mark_create(request, full_frame);
-    default:
-        return STATUS_FAILED;
-    }
+    return ops[request->op->kind](request, full_frame);
 }

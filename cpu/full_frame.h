@@ -4,9 +4,9 @@
 // make at once; the next phase begins when all bands are done.
 #pragma once
 
+#include "base/status.h"
 #include "cpu/rows/rows.h"
 #include "plan/op.h"
-#include "base/status.h"
 
 // What is done with one frame. Samples take one byte up to 8 bits, two above; those of `from` may
 // be above their depth, see op.h.
@@ -61,10 +61,8 @@ static inline int full_frame_band_row(int rows, int band, int bands)
 // Copy row y of the source to the target, samples above their depth as op.h says.
 void full_frame_copy_row(const struct full_frame_work *work, int y);
 
-// The operations.
-enum status statistics_create(const struct full_frame_request *request,
-                              struct full_frame **full_frame);
-enum status wavelet_create(const struct full_frame_request *request,
-                           struct full_frame **full_frame);
-enum status match_create(const struct full_frame_request *request, struct full_frame **full_frame);
-enum status mark_create(const struct full_frame_request *request, struct full_frame **full_frame);
+// The operations, which the list in full_frame.c names by kind: as full_frame_create().
+typedef enum status full_frame_op(const struct full_frame_request *request,
+                                  struct full_frame **full_frame);
+
+full_frame_op statistics_create, wavelet_create, match_create, mark_create;

@@ -77,14 +77,6 @@ bool format_same_storage(const struct format *a, const struct format *b)
     return true;
 }
 
-static bool native_big_endian(void)
-{
-    const uint16_t one = 1;
-    uint8_t first;
-    memcpy(&first, &one, 1);
-    return first == 0;
-}
-
 struct format format_planar(enum model model, int depth, int chroma_x, int chroma_y, bool alpha,
                             const struct format *meaning)
 {
@@ -99,13 +91,11 @@ struct format format_planar(enum model model, int depth, int chroma_x, int chrom
         .kb = meaning->kb,
         .siting = meaning->siting,
     };
-    int bytes = depth > 8 ? 2 : 1;
     for (int c = 0; c < FORMAT_COMPONENTS; c++)
-        if (format_has(&format, c))
-            format.component[c] = (struct component){.plane = format.planes++,
-                                                     .step = bytes,
-                                                     .bytes = bytes,
-                                                     .big_endian = native_big_endian()};
+        if (format_has(&format, c)) {
+            format.component[c] = *component_plain(depth);
+            format.component[c].plane = format.planes++;
+        }
     return format;
 }
 
@@ -250,6 +240,14 @@ struct levels format_levels(const struct format *format, int c)
     if (limited)
         return (struct levels){step * 219 / 255.0, 16 * step, 16 * step, 235 * step};
     return (struct levels){maximum / 255.0, 0, 0, maximum};
+}
+
+const struct component *component_plain(int depth)
+{
+    static const struct component bytes = {.step = 1, .bytes = 1};
+    static const struct component words = {
+        .step = 2, .bytes = 2, .big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__};
+    return depth > 8 ? &words : &bytes;
 }
 
 bool component_is_plain(const struct component *component, int depth)

@@ -80,6 +80,9 @@ bool format_same_storage(const struct format *a, const struct format *b);
 struct format format_planar(enum model model, int depth, int chroma_x, int chroma_y, bool alpha,
                             const struct format *meaning);
 
+// How plain samples of this depth lie: native-endian, side by side. Static.
+const struct component *component_plain(int depth);
+
 // Whether units are the samples themselves, native-endian and side by side, of this depth.
 bool component_is_plain(const struct component *component, int depth);
 

@@ -6,29 +6,32 @@
 // about edges, and asking for rows in order computes each one once. A level that reads rows exactly
 // as they lie in memory copies nothing and points at them. Levels make as many rows at a time as
 // the row kernels like best, so that each asks for as many from the one below.
+//
+// How a kind of step makes its rows is a row family (row_level.h), a file each: rows_*.c.
 #pragma once
 
 #include "cpu/rows/rows.h"
 #include "plan/plan.h"
 
 // Where the operands of a plan are for one frame. Buffers are planes as plan_buffer describes.
-struct stream_memory {
+struct row_memory {
     const struct image *source, *target; // a target for each picture of the program
     uint8_t *const *buffer;
     const ptrdiff_t *buffer_stride;
 };
 
-struct stream;
+struct row_pipeline;
 
 // Prepare a pass of `plan` for pictures up to `width` columns. Windows and rows are allocated here,
 // nothing later. `plan` and `rows` must outlive it. STATUS_MEMORY is the only failure.
-enum status stream_create(const struct plan *plan, const struct plan_pass *pass, int width,
-                          const struct row_kernels *rows, struct stream **stream);
-void stream_destroy(struct stream **stream);
+enum status row_pipeline_create(const struct plan *plan, const struct plan_pass *pass, int width,
+                                const struct row_kernels *rows, struct row_pipeline **pipeline);
+void row_pipeline_destroy(struct row_pipeline **pipeline);
 
 // Bytes that it holds, but for what is only some rows.
-size_t stream_bytes(const struct stream *stream);
+size_t row_pipeline_bytes(const struct row_pipeline *pipeline);
 
-// Make rows first .. last - 1 of the pass's result. Thread-safety: a stream serves one thread at a
-// time; several streams of one pass may make different rows of one picture at once.
-void stream_run(struct stream *stream, const struct stream_memory *memory, int first, int last);
+// Make rows first .. last - 1 of the pass's result. Thread-safety: a pipeline serves one
+// thread at a time; several of one pass may make different rows of one picture at once.
+void row_pipeline_run(struct row_pipeline *pipeline, const struct row_memory *memory, int first,
+                      int last);

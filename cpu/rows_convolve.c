@@ -1,0 +1,232 @@
+// OP_CONVOLVE: products, sums of lines, or Fourier transforms tile by tile.
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/minmax.h"
+#include "cpu/fft.h"
+#include "cpu/row_level.h"
+
+struct convolve_state {
+    struct op_convolve op; // the stencil with weights as small as they can be
+    int32_t *weights;
+    struct convolve_tap *taps;
+    const void **pointers; // to the rows of the window
+    int sums;              // 0: 32 bits, else of real[sums - 1]
+    void *columns[2];      // sums of lines
+    // By transforms: the results of a band of rows, as many as a tile makes.
+    struct fft *fft; // NULL: not by these
+    uint8_t *band;
+    int band_row; // its first; INT_MIN: none
+};
+
+static int window_rows(const struct row_pipeline *pipeline, const struct plan_step *step)
+{
+    int height = step->stencil->convolve.height;
+    return step->transform ? op_convolve_transform_side(height, fft_size)
+                           : height - 1 + pipeline->rows->rows_at_once;
+}
+
+static void make_convolve_row(struct row_pipeline *pipeline, const struct row_level *here,
+                              const void *const *row, void *to)
+{
+    const struct convolve_state *state = here->state;
+    const struct row_kernels *rows = pipeline->rows;
+    const struct op_convolve *f = &state->op;
+    int b = here->bytes - 1, real = state->sums - 1, width = pipeline->width;
+    if (!state->sums)
+        rows->convolve[b](row, f, state->taps, to, width);
+    else if (!f->rank)
+        rows->convolve_real[real][b](row, f, to, width);
+    for (int r = 0; r < f->rank; r++)
+        rows->line_y[real][b](row, f->line_y[r], f->height, -f->origin_x, state->columns[r],
+                              width + f->width - 1);
+    if (f->rank)
+        rows->line_x[real][b]((const void *const *)state->columns, f, to, width);
+}
+
+// Lay the samples of a tile whose first result is column `first`, of rows that reach as far as the
+// kernel does; zeros beyond. They count from the middle of their range, which halves errors.
+static void lay_tile(const struct row_pipeline *pipeline, const struct row_level *here, int first,
+                     int rows)
+{
+    const struct convolve_state *state = here->state;
+    struct fft *fft = state->fft;
+    int begin = first - state->op.origin_x, bytes = here->bytes;
+    int end = pipeline->width + state->op.width - 1 - state->op.origin_x;
+    int columns = min_int(fft_sample_columns(fft), end - begin);
+    int middle = 1 << (here->step->depth_in - 1);
+    for (int j = 0; j < fft_sample_rows(fft); j++) {
+        double *to = fft_sample(fft, 0, j);
+        const uint8_t *row8 = j < rows ? state->pointers[j] : NULL;
+        const uint16_t *row16 = j < rows ? state->pointers[j] : NULL;
+        memset(to, 0, (size_t)fft_sample_columns(fft) * sizeof *to);
+        for (int i = 0; i < columns && j < rows; i++)
+            to[i] = (bytes == 1 ? row8[begin + i] : row16[begin + i]) - middle;
+    }
+}
+
+static void take_tile(const struct row_pipeline *pipeline, const struct row_level *here, int first,
+                      int rows)
+{
+    const struct convolve_state *state = here->state;
+    const struct op_convolve *f = &state->op;
+    int columns = min_int(fft_columns(state->fft), pipeline->width - first);
+    int64_t middle = 0;
+    for (int k = 0; k < f->width * f->height; k++)
+        middle += f->weight[k];
+    middle *= 1 << (here->step->depth_in - 1);
+    for (int j = 0; j < rows; j++) {
+        const double *from = fft_sample(state->fft, 0, j);
+        uint8_t *to = state->band + (size_t)j * row_scratch_stride(pipeline);
+        for (int i = 0; i < columns; i++) {
+            int64_t s = (int64_t)from[i] + middle, y;
+            s = f->absolute && s < 0 ? -s : s;
+            y = f->base + ((s + f->offset) >> f->bits);
+            y = y < f->low ? f->low : y > f->high ? f->high : y;
+            if (here->bytes == 1)
+                to[first + i] = (uint8_t)y;
+            else
+                ((uint16_t *)to)[first + i] = (uint16_t)y;
+        }
+    }
+}
+
+// Make the band of rows that begins at y, tile by tile.
+static void make_band(struct row_pipeline *pipeline, int level, int y)
+{
+    const struct row_level *here = &pipeline->level[level];
+    struct convolve_state *state = here->state;
+    const struct op_convolve *f = &state->op;
+    int rows = min_int(fft_rows(state->fft), pipeline->height - y);
+    row_level_window(pipeline, level, y - f->origin_y, rows + f->height - 1, state->pointers);
+    for (int x = 0; x < pipeline->width; x += fft_columns(state->fft)) {
+        lay_tile(pipeline, here, x, rows + f->height - 1);
+        fft_run(state->fft);
+        take_tile(pipeline, here, x, rows);
+    }
+    state->band_row = y;
+}
+
+static void make_transform(struct row_pipeline *pipeline, int level, int y, void *to)
+{
+    const struct row_level *here = &pipeline->level[level];
+    struct convolve_state *state = here->state;
+    if (state->band_row == INT_MIN || y < state->band_row ||
+        y - state->band_row >= fft_rows(state->fft))
+        make_band(pipeline, level, y);
+    memcpy(to, state->band + (size_t)(y - state->band_row) * row_scratch_stride(pipeline),
+           (size_t)pipeline->width * (size_t)here->bytes);
+}
+
+static void make(struct row_pipeline *pipeline, int level, int y, int count, void *const *to)
+{
+    const struct row_level *here = &pipeline->level[level];
+    struct convolve_state *state = here->state;
+    const struct op_convolve *f = &state->op;
+    for (int k = 0; k < count && state->fft; k++)
+        make_transform(pipeline, level, y + k, to[k]);
+    if (state->fft)
+        return;
+    row_level_window(pipeline, level, y - f->origin_y, f->height - 1 + count, state->pointers);
+    for (int k = 0; k < count; k++)
+        make_convolve_row(pipeline, here, state->pointers + k, to[k]);
+}
+
+// ---- construction ----
+
+// Weights that all divide by 2 say the same with a bit less of fraction, and smaller sums.
+static enum status init_weights(struct convolve_state *state, const struct op_convolve *f)
+{
+    int count = f->width * f->height, shift = 0;
+    int32_t all = 0;
+    for (int k = 0; k < count; k++)
+        all |= f->weight[k];
+    while (shift < f->bits && !(all >> shift & 1))
+        shift++;
+    state->weights = malloc((size_t)count * sizeof *state->weights);
+    state->taps = malloc((size_t)(count + 1) * sizeof *state->taps);
+    if (!state->weights || !state->taps)
+        return STATUS_MEMORY;
+    for (int k = 0; k < count; k++)
+        state->weights[k] = f->weight[k] >> shift;
+    state->op.weight = state->weights;
+    state->op.bits -= shift;
+    state->op.offset >>= shift;
+    return STATUS_OK;
+}
+
+static enum status init_transform(struct row_pipeline *pipeline, struct convolve_state *state)
+{
+    enum status status = fft_create(&state->op, pipeline->columns, &state->fft);
+    if (status)
+        return status;
+    state->band = row_alloc(row_scratch_stride(pipeline) * (size_t)fft_rows(state->fft));
+    return state->band ? STATUS_OK : STATUS_MEMORY;
+}
+
+// Bytes are summed in 32 bits where these do, others in single precision where that does, which
+// multiplies faster.
+static enum status init(struct row_pipeline *pipeline, int level)
+{
+    struct row_level *here = &pipeline->level[level];
+    const struct op_convolve *f = &here->step->stencil->convolve;
+    struct convolve_state *state = here->state = calloc(1, sizeof *state);
+    if (!state)
+        return STATUS_MEMORY;
+    state->op = *f;
+    state->pointers = malloc((size_t)window_rows(pipeline, here->step) * sizeof *state->pointers);
+    if (!state->pointers)
+        return STATUS_MEMORY;
+    if (here->step->transform)
+        return init_transform(pipeline, state);
+    enum status status = f->rank ? STATUS_OK : init_weights(state, f);
+    if (status)
+        return status;
+    int64_t most = op_convolve_max(&state->op, here->step->depth_in);
+    bool in_words = !f->rank && most <= INT32_MAX;
+    if (most < 1 << 24 && !(in_words && here->bytes == 1))
+        state->sums = 1;
+    else if (!in_words)
+        state->sums = 2;
+    for (int r = 0; r < f->rank; r++) {
+        state->columns[r] = row_alloc((size_t)(pipeline->columns + f->width) * sizeof(double));
+        if (!state->columns[r])
+            return STATUS_MEMORY;
+    }
+    return STATUS_OK;
+}
+
+static void restart(void *state)
+{
+    ((struct convolve_state *)state)->band_row = INT_MIN;
+}
+
+static void finish(void *state_)
+{
+    struct convolve_state *state = state_;
+    fft_destroy(&state->fft);
+    free(state->band);
+    free(state->weights);
+    free(state->taps);
+    free(state->pointers);
+    for (int r = 0; r < 2; r++)
+        free(state->columns[r]);
+    free(state);
+}
+
+static size_t bytes(const struct row_pipeline *pipeline, const void *state_)
+{
+    const struct convolve_state *state = state_;
+    return state->fft
+               ? fft_bytes(state->fft) + row_scratch_stride(pipeline) * (size_t)fft_rows(state->fft)
+               : 0;
+}
+
+const struct row_family rows_convolve = {.reads_along = true,
+                                         .window_rows = window_rows,
+                                         .init = init,
+                                         .finish = finish,
+                                         .restart = restart,
+                                         .make = make,
+                                         .bytes = bytes};
