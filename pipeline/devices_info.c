@@ -25,7 +25,7 @@ static void keep_sentence(void *sentence, enum log_level level, const char *text
         snprintf(sentence, 1024, "%s", text);
 }
 
-// One that does not capture video is not a camera, and not told of.
+// A device that does not capture video is not a camera, and not listed.
 static enum status list_camera(const struct listing *listing, int number)
 {
     char path[32], sentence[1024] = "";

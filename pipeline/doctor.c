@@ -18,7 +18,8 @@
 #include "pipeline/output/sink.h"
 #include "pipeline/input/source.h"
 
-// What both reports begin with. Everything may be missing, and is freed by subject_finish().
+// The job that a report is about, as far as it can be opened: everything may be missing, and is
+// freed by subject_finish().
 struct subject {
     struct config_log log_target;
     struct log log;

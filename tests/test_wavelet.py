@@ -253,8 +253,8 @@ def test_more_planes_than_fit_into_memory_are_refused(tmp_path):
     for command in ([*raw, "null:"], ["plan", *raw]):
         result = tools.sluice(*command, "--ring", 64, "-f", "wavelet=1..256:out=w", cwd=tmp_path)
         assert result.code == 2
-        assert ("each of 64 frames of 4096x4096 in flight takes 16384 MiB, 16384 of them for what wavelet "
-                "tells" in result.stderr), result.stderr
+        assert ("each of 64 frames of 4096x4096 in flight takes 16384 MiB, 16384 of them for the analysis "
+                "of wavelet" in result.stderr), result.stderr
     assert tools.leftovers(tmp_path) == [] and not (tmp_path / "w").exists()
 
 

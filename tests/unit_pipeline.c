@@ -714,7 +714,7 @@ static void passthrough_has_the_source_s_clock(void **state)
     passthrough_finish(&clock);
 }
 
-// What sounds while the pictures that came are shown is given out, and no more, though a reordered
+// Sound of the pictures that came is given out, and no more, though a reordered
 // picture comes later.
 static void sound_is_held_until_its_picture_comes(void **state)
 {

@@ -72,8 +72,8 @@ struct job_threads {
     int running;
 };
 
-// What hears of frames in the sink: in the first output's mux thread, and behind an encoder that is
-// one of several. Constant but for the meter.
+// A watch of frames in the sink: called in the first output's mux thread, and behind an encoder
+// that is one of several. Constant but for the meter.
 struct sink_watch {
     struct latency *latency;
     struct trace *trace;
@@ -134,7 +134,7 @@ struct sluice_job {
     atomic_bool output_open;
     atomic_bool finishing; // the threads have ended, or are left alone
     atomic_bool ran;
-    struct sluice_ledger ledger; // of frames: what only counters tell is not in it
+    struct sluice_ledger ledger; // of frames; decoder and source have counters of their own
     _Atomic double seconds;
     double cores_busy;
     bool truncated;

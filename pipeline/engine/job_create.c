@@ -347,7 +347,7 @@ static enum status check(struct sluice_job *job, const struct sluice_config *con
     return STATUS_OK;
 }
 
-// Create what hears of the job or tells it something, and check the files that are written.
+// Create the job's watchers and its changes, and check the files that are written.
 static enum status create_outside(struct sluice_job *job, const struct sluice_config *config,
                                   struct sink_request *outputs, int count)
 {

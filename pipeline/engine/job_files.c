@@ -8,7 +8,7 @@
 #include "pipeline/input/picture.h"
 #include "pipeline/output/file/file.h"
 
-// What is claimed for, and against.
+// The configuration whose files are claimed, and who has claimed what.
 struct claiming {
     struct path_conflicts *conflicts;
     const struct sluice_config *config;
@@ -88,7 +88,7 @@ static enum status claim_others(const struct claiming *claiming)
     return status;
 }
 
-// What nobody else looks at before the job runs.
+// Check files that nobody else looks at before the job runs.
 static enum status check_others(const struct claiming *claiming)
 {
     const struct sluice_config *config = claiming->config;

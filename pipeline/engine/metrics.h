@@ -1,4 +1,4 @@
-// `--metrics ADDR`: what a job tells Prometheus, at /metrics, as text.
+// `--metrics ADDR`: a job's figures for Prometheus, at /metrics, as text.
 //
 // Everything is read from one snapshot of struct sluice_progress, so a scrape takes no lock for
 // longer than it takes to copy some numbers. Names and units are Prometheus's: counters end in

@@ -56,8 +56,8 @@ int64_t budget_memory(void)
     return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
 }
 
-// What the stages tell of a frame; *most is the operation that tells the most.
-static size_t bytes_told(const struct budget_request *request, const struct op **most)
+// The bytes of a frame's analysis; *most is the operation that has the most of them.
+static size_t analysis_bytes(const struct budget_request *request, const struct op **most)
 {
     const struct program *program = request->plan->program;
     size_t bytes = 0, largest = 0;
@@ -71,18 +71,19 @@ static size_t bytes_told(const struct budget_request *request, const struct op *
     return bytes;
 }
 
-static enum status refuse(const struct budget_request *request, size_t told, size_t work,
+static enum status refuse(const struct budget_request *request, size_t analysis, size_t work,
                           const struct op *most)
 {
-    char tells[96] = "";
-    size_t slots = (size_t)request->slots, all = told * slots + work;
+    char part[96] = "";
+    size_t slots = (size_t)request->slots, all = analysis * slots + work;
     if (most)
-        snprintf(tells, sizeof tells, ", %zu of them for what %s tells", told >> 20, op_name(most));
+        snprintf(part, sizeof part, ", %zu of them for the analysis of %s", analysis >> 20,
+                 op_name(most));
     return fail(request->log, STATUS_USAGE,
                 "each of %zu frames of %dx%d in flight takes %zu MiB%s; that is %zu MiB, and half "
                 "of this machine's memory may be taken, %zu MiB. Fewer scales or templates, a "
                 "smaller picture or --ring 1 take less",
-                slots, request->width, request->height, all / slots >> 20, tells, all >> 20,
+                slots, request->width, request->height, all / slots >> 20, part, all >> 20,
                 request->backend->memory_limit >> 20);
 }
 
@@ -91,12 +92,12 @@ enum status budget_check(const struct budget_request *request)
     struct backend *backend = request->backend;
     size_t limit = backend->memory_limit, work = 0;
     const struct op *most = NULL;
-    size_t told = bytes_told(request, &most), all = told * (size_t)request->slots;
+    size_t analysis = analysis_bytes(request, &most), all = analysis * (size_t)request->slots;
     enum status status = STATUS_OK;
     if (limit && all <= limit && backend->executor_measure)
         status = backend->executor_measure(backend, request->plan, request->width, request->height,
                                            request->slots, request->frames_in_flight, &work);
     return status                        ? status
-           : limit && all + work > limit ? refuse(request, told, work, most)
+           : limit && all + work > limit ? refuse(request, analysis, work, most)
                                          : STATUS_OK;
 }

@@ -1,5 +1,5 @@
 // How much memory a job may take: what queues hold is limited by weight, so that the whole has a
-// ceiling that can be told at the start, however slow an encoder or a network is.
+// ceiling that is known at the start, however slow an encoder or a network is.
 #pragma once
 
 #include <libavcodec/avcodec.h>
@@ -8,27 +8,28 @@
 
 #include "plan/backend.h"
 
-// Of one queue of compressed packets, of one of pictures for an output that is slow, and of one of
-// what is told of frames. One item may be larger.
+// Limits of a queue: of compressed packets, of pictures for an output that is slow, of records of
+// frames. One item may be larger.
 static const int64_t budget_packets = 32 << 20, budget_frames = 128 << 20,
                      budget_records = 32 << 20;
 
-// What a frame weighs in a queue: its samples. `item` is the pointer to it.
+// The weight of a frame in a queue: its samples. `item` is the pointer to it.
 int64_t budget_of_frame(const void *item);
 
-// What a codec may hold beside what it is given, at most, for pictures of `frame_bytes`: reference
-// pictures, those of its threads, and of an encoder those that it looks ahead at. Jobs of 1080p
-// with libx264, libx265, libvpx-vp9 and libaom took a quarter to two fifths of their ceilings.
+// Memory that a codec may hold beside what it is given, at most, for pictures of `frame_bytes`:
+// reference pictures, those of its threads, and of an encoder those that it looks ahead at. Jobs of
+// 1080p with libx264, libx265, libvpx-vp9 and libaom took a quarter to two fifths of their
+// ceilings.
 int64_t budget_of_encoder(const AVCodecContext *codec, int64_t frame_bytes);
 int64_t budget_of_decoder(int threads, int64_t frame_bytes);
 
-// What the process has in memory now; 0 where the system does not say.
+// The process's memory now; 0 where the system does not say.
 int64_t budget_resident(void);
 
-// What this machine has.
+// The machine's memory.
 int64_t budget_memory(void);
 
-// What filters frames: a plan, for so many of a size in flight.
+// A plan, for so many frames of a size in flight.
 struct budget_request {
     struct backend *backend;
     const struct plan *plan;
@@ -38,7 +39,7 @@ struct budget_request {
     const struct log *log;
 };
 
-// Whether what the stages tell of the frames and what they work in stay within the backend's
+// Check that the frames' analysis and the memory that the plan works in stay within the backend's
 // memory_limit, before any of it is taken: the system would give more than there is, and end the
 // process later. STATUS_USAGE, with a sentence, if they do not. Any thread.
 enum status budget_check(const struct budget_request *request);

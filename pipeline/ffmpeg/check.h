@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/status.h"
 
-// What an error of FFmpeg's says of an input. A damaged size asks for more memory than there can
+// Interpret an error of FFmpeg's about an input. A damaged size asks for more memory than there can
 // be: AVERROR(ENOMEM) is AVERROR_INVALIDDATA while the `bytes` that a sound input may ask for (0:
 // some) are to be had. Other errors stay what they are.
 int input_error(int error, int64_t bytes);

@@ -241,7 +241,8 @@ bool pixel_plays(const struct format *format, struct pixel_wishes wishes)
                                   format->chroma_y == 1 && format->depth <= wishes.everywhere);
 }
 
-// What players cannot do outweighs what is lost: RGB most, then chroma of other shapes, then depth.
+// The cost of a format that not all players decode, which outweighs any loss: RGB most, then other
+// subsampling of chroma, then depth.
 static int unplayable_cost(const struct format *to, int everywhere)
 {
     const int step = 1 << 24; // more than any conversion costs
@@ -268,7 +269,7 @@ enum AVPixelFormat pixel_choose(const struct format *from, int width, int height
             cost += 1 << 28;
         cost += unplayable_cost(&to, wishes.everywhere);
         cost += wishes.opaque && to.alpha ? 1 << 28 : 0;
-        // Of a yuvj format and its twin the one that says what is true.
+        // A yuvj format and its twin: take the one whose range is right.
         if (from->model == MODEL_YUV || from->model == MODEL_GRAY)
             cost += is_j(pixel) != (from->range == RANGE_FULL && to.model == MODEL_YUV);
         if (cost < least) {

@@ -37,7 +37,7 @@ enum AVPixelFormat pixel_find(const struct format *format);
 struct color_tags pixel_tags(const struct format *from, const struct format *format,
                              const struct color_tags *source);
 
-// What an output wants of pixel formats besides being among its candidates.
+// Wishes of an output about pixel formats, besides being among its candidates.
 struct pixel_wishes {
     bool playable;  // 4:2:0 rather than monochrome, or than 4:4:4 made from RGB
     int everywhere; // above 0: what every player of the codec decodes, Y'CbCr in 4:2:0 of up to so
@@ -50,7 +50,7 @@ struct pixel_wishes {
 // wished for.
 bool pixel_plays(const struct format *format, struct pixel_wishes wishes);
 
-// Of the formats in `candidates` (ended by AV_PIX_FMT_NONE; NULL: all), the one into which pictures
+// Choose the format in `candidates` (ended by AV_PIX_FMT_NONE; NULL: all) into which pictures
 // of format `from` and width x height go with the least loss, then the least work. AV_PIX_FMT_NONE
 // if there is none that sluice can store to without losing the colours.
 enum AVPixelFormat pixel_choose(const struct format *from, int width, int height,

@@ -228,7 +228,7 @@ int url_first_number(const char *name, int *count)
     return first;
 }
 
-// What holds data that writing would replace, and no terminal or socket that goes both ways.
+// Whether a file holds data that writing would replace: no terminal or socket that goes both ways.
 static bool is_storage(const struct stat *about)
 {
     return S_ISREG(about->st_mode) || S_ISBLK(about->st_mode) || S_ISFIFO(about->st_mode);

@@ -44,15 +44,15 @@ bool url_is_globbed(const char *name);
 // Whether there is a file that a globbed name means.
 bool url_has_matches(const char *name);
 
-// What FFmpeg calls a format that people know by another name: y4m, mkv.
+// FFmpeg's name of a format that people know by another: y4m, mkv.
 const char *url_format(const char *format);
 
-// Of a numbered name: the lowest number that a file there has, -1 if there is none, and how many
-// files there are.
+// The lowest number that a file of a numbered name has, -1 if there is none, and how many files
+// there are.
 int url_first_number(const char *name, int *count);
 
-// What a name leads to, with all symbolic links followed to their end, where nothing needs to be
-// yet. The caller frees it; NULL with errno: links that lead to each other, or no memory.
+// The file that a name leads to, with all symbolic links followed to their end, where nothing needs
+// to be yet. The caller frees it; NULL with errno: links that lead to each other, or no memory.
 char *url_resolve(const char *name);
 
 // Whether writing `output` would replace a file that `input` reads, by whatever way it is spelled

@@ -12,7 +12,7 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/output/file/file.h"
 
-// Of blocks that wait in the queue. Two more are being filled and emptied.
+// Blocks that wait in the queue, at most. Two more are being filled and emptied.
 enum { MAX_WAITING = 6, MAX_SKIPPING = 512, BLOCKS = MAX_SKIPPING + 2 };
 
 enum {
@@ -53,8 +53,8 @@ struct async_file {
     struct block *block; // NULL: nothing is written of this record
     bool refused;        // this record goes nowhere
     bool warned;
-    enum status trouble; // of keeping the record
-    int64_t bytes_told;  // of a record
+    enum status trouble;  // of keeping the record
+    int64_t record_bytes; // of a record
 
     // ---- any thread's ----
     _Atomic int64_t bytes, dropped;
@@ -85,7 +85,7 @@ static int64_t room_of(const struct block *block)
     return (int64_t)(block->buffer[0].room + block->buffer[1].room);
 }
 
-// What nobody will write any more.
+// Count the records of a block that nobody will write any more.
 static void drop(void *block_)
 {
     struct block *block = block_;
@@ -120,10 +120,10 @@ static struct block *claim(struct async_file *async)
         monitor_wait(&async->lock);
     struct block *block = async->free;
     async->free = block->next;
-    if (block->made_for != async->bytes_told)
+    if (block->made_for != async->record_bytes)
         strip_locked(async, block);
     monitor_unlock(&async->lock);
-    block->made_for = async->bytes_told;
+    block->made_for = async->record_bytes;
     block->ends = false;
     return block;
 }
@@ -147,14 +147,13 @@ static bool widen(struct async_file *async, struct buffer *buffer, size_t more)
     return byte;
 }
 
-// ---- the writing analysis ----
+// ---- the writing thread ----
 
 static void warn(struct async_file *async)
 {
     if (!async->warned)
         log_print(async->log, LOG_WARNING,
-                  "%s takes less than there is to tell: records of frames are left out",
-                  async->part[0].name);
+                  "%s is written too slowly: records of frames are left out", async->part[0].name);
     async->warned = true;
 }
 
@@ -215,7 +214,7 @@ static int keep(void *part_, uint8_t *data, int size)
 
 AVIOContext *async_file_io(struct async_file *async, int file, int64_t bytes)
 {
-    async->bytes_told = bytes;
+    async->record_bytes = bytes;
     if (!async->block && !async->refused)
         begin_block(async);
     return async->refused || async->trouble ? NULL : async->part[file].io;
@@ -254,8 +253,9 @@ static void discard_parts(struct async_file *async, int first, int last, enum st
     monitor_unlock(&async->lock);
 }
 
-// What has failed is told and let go, with what belongs to it unless that stands already. That a
-// stop did not wait for a reader is no failure. What stays is made whole.
+// A part that has failed is logged and discarded, with the part that belongs to it unless that is
+// whole already. That a stop did not wait for a reader is no failure. Parts that stay are made
+// whole.
 static enum status check_part(struct async_file *async, int k)
 {
     const struct part *part = &async->part[k];
@@ -286,7 +286,7 @@ static enum status write_block(struct async_file *async, const struct block *blo
         if (!block->buffer[k].size)
             continue;
         write_buffer(&block->buffer[k], file_io(async->part[k].file));
-        if (async->skips || async->part[1].io) // the second tells of what is in the first
+        if (async->skips || async->part[1].io) // the second describes the first
             avio_flush(file_io(async->part[k].file));
         status = check_part(async, k);
     }

@@ -1,7 +1,7 @@
-// An asynchronous file: what is reported of frames, on its way into one file, or two that belong
-// together, by a thread of its own.
+// An asynchronous file: records of frames, on their way into one file, or two that belong together,
+// by a thread of its own.
 //
-// What is reported of one frame is a record. A file that waits holds up whoever writes while the
+// A record is what is reported of one frame. A file that waits holds up whoever writes while the
 // disk is slow: that of a job which reads a file. One that skips never does: it leaves out records,
 // each of them whole.
 //
@@ -64,7 +64,7 @@ enum status async_file_finish(struct async_file *async, int64_t until_ns);
 
 // ---- figures. Any thread ----
 
-// Bytes of the first file, and records that are not in it though they were told: left out because
+// Bytes of the first file, and records that were written and are not in it: left out because
 // it was slow, or a stop did not wait for its reader.
 int64_t async_file_bytes(const struct async_file *async);
 int64_t async_file_dropped(const struct async_file *async);

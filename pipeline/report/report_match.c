@@ -1,4 +1,4 @@
-// What OP_MATCH finds, as a line of JSON a match.
+// The analysis of OP_MATCH, as a line of JSON a match.
 #include <inttypes.h>
 #include <libavutil/avstring.h>
 #include <string.h>

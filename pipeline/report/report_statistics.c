@@ -1,4 +1,4 @@
-// What OP_STATISTICS finds, in full-range 8-bit code values, as a line of JSON a frame and
+// The analysis of OP_STATISTICS, in full-range 8-bit code values, as a line of JSON a frame and
 // component.
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-// What OP_WAVELET finds: the energies, and W as raw planes of float32 with JSON beside them.
+// The analysis of OP_WAVELET: energies, and W as raw planes of float32 with JSON beside them.
 //
 //   FILE        frame after frame, scale after scale, row after row, in the machine's byte order
 //   FILE.json   what they are, and where each frame begins; a frame whose size or scales are not
@@ -9,7 +9,7 @@
 
 #include "pipeline/report/report_writer.h"
 
-// What the file's heading says.
+// The heading of the file.
 struct heading {
     int width, height, scales;
     double scale[WAVELET_SCALES];
@@ -90,7 +90,7 @@ static enum status write_planes(struct recording *recording, const struct record
     int row_bytes = record->width * (int)sizeof(float);
     for (int y = 0; y < op->scales * record->height; y++)
         avio_write(planes, plane + (size_t)y * (size_t)row_bytes, row_bytes);
-    return describe(recording, record, offset, to); // last, so that it tells of what is there
+    return describe(recording, record, offset, to); // last, so that it describes what is there
 }
 
 enum status report_wavelet(struct recording *recording, const struct record *record)

@@ -1,13 +1,12 @@
-// What operations tell of each frame besides pictures, their analysis, on its way into files and
-// figures.
+// Reports: the analysis that operations make of each frame beside pictures, on its way into files
+// and figures.
 //
 // A recording belongs to one stage of the chain that records, with a file or without. It lives as
 // long as the job, whatever parameters change meanwhile. Each file has a thread and a bounded queue
-// of its own (async_file.h): of a live source one that is slow leaves out what is told of some
-// frames and holds up nothing; of a file all are waited for. The figures are of every frame in
-// either case.
+// of its own (async_file.h). Live: a file that is slow leaves out records of some frames and holds
+// up nothing; else all are waited for. The figures are of every frame in either case.
 //
-//   kind         what becomes of it                           file
+//   kind         what is written                              file
 //   statistics   a line of JSON; means of mean and deviation   report_statistics.c
 //   wavelet      planes of float32, beside them JSON; means of  report_wavelet.c
 //                the energies
@@ -40,7 +39,7 @@ enum status report_writer_create(const struct report_writer_request *request,
 // Free it: what was not finished leaves no trace. Accepts NULL behind the pointer, leaves NULL.
 void report_writer_destroy(struct report_writer **report_writer);
 
-// Open the files, when the first frame is under way. Those of a `live` source grow in place.
+// Open the files, when the first frame is being filtered. Those of a `live` source grow in place.
 enum status report_writer_open(struct report_writer *report_writer, AVRational time_base,
                                bool live);
 
@@ -52,7 +51,7 @@ struct report_writer_frame {
 };
 
 // Record a frame's analysis. One thread. A file that cannot be written is given up, the others and
-// the job go on; report_writer_finish() tells. After that nothing happens.
+// the job go on; report_writer_finish() reports it. After that nothing happens.
 enum status report_writer_write(struct report_writer *report_writer,
                                 const struct report_writer_frame *frame);
 
@@ -71,7 +70,7 @@ int64_t report_writer_memory(const struct report_writer *report_writer, int64_t 
 
 enum { MAX_FIGURES = 16 };
 
-// What was told of every frame, as the mean over all of them.
+// A figure that every frame's record has, as the mean over all of them.
 struct figure {
     char name[32];
     double *sum;
@@ -84,9 +83,9 @@ struct recording {
     char *name;               // of the file; NULL: none
     char *beside_name;        // NULL: no second one
     struct async_file *async; // NULL: no file, or not open
-    int64_t frames;           // that it was told of
+    int64_t frames;           // recorded
     int64_t bytes;            // of the file, at the end
-    int64_t dropped;          // frames of which the file does not tell, at the end
+    int64_t dropped;          // frames without a record in the file, at the end
     struct figure figure[MAX_FIGURES];
     int figures;
     // ---- of its kind ----

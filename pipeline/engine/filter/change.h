@@ -21,8 +21,8 @@ struct changes_request {
     const struct sluice_change *planned;
     void (*changed)(void *opaque, int64_t pts_us, const char *chain);
     void *opaque;
-    // What else a chain must be that takes over, beside what filter_check() asks of it: a status,
-    // with a sentence in the log if it is not that. Any thread.
+    // A further check of a chain that takes over, beside filter_check(): a status, with a sentence
+    // in the log if it is refused. Any thread.
     enum status (*check)(void *checker, const struct chain *chain, const struct log *log);
     void *checker;
     const struct log *log; // outlives the changes

@@ -116,7 +116,7 @@ static enum status check_patterns(const struct filter *filter)
     return STATUS_OK;
 }
 
-// Whether what the plan takes of memory may be taken.
+// Check that the memory of the plan may be taken.
 static enum status check_budget(const struct filter *filter)
 {
     const struct filter_request *request = &filter->request;

@@ -15,8 +15,8 @@ struct filter_request {
     bool frames_in_flight;
     int64_t max_pixels; // of a template; 0: any
     bool strict;        // what can do nothing on such frames is refused, not only logged
-    // Of frames on the GPU: the stream on which they become valid, and the software format that
-    // stands for theirs.
+    // Frames on the GPU: the stream on which they become valid, and the software format of the
+    // same video.
     void *device_stream;
     enum AVPixelFormat software_pixel;
     const struct log *log;

@@ -93,11 +93,12 @@ static enum status create_analysis(struct filter *filter)
             program_analysis_bytes(program, (int)k, filter->input.width, filter->input.height);
     for (size_t k = 0; k < all; k++)
         if (!(filter->analysis[k] = backend->alloc(backend, filter->analysis_bytes[k % analyses])))
-            return fail(filter->request.log, STATUS_MEMORY,
-                        "there is no memory for what %s tells of %d frames of %dx%d, %lld MiB",
-                        op_name(&program->op[program->analysis[k % analyses]]),
-                        filter->request.slots, filter->input.width, filter->input.height,
-                        (long long)(filter_analysis_bytes(filter) >> 20) + 1);
+            return fail(
+                filter->request.log, STATUS_MEMORY,
+                "there is no memory for the analysis of %s, for %d frames of %dx%d, %lld MiB",
+                op_name(&program->op[program->analysis[k % analyses]]), filter->request.slots,
+                filter->input.width, filter->input.height,
+                (long long)(filter_analysis_bytes(filter) >> 20) + 1);
     return STATUS_OK;
 }
 

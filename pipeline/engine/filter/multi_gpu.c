@@ -9,7 +9,7 @@ struct multi_gpu {
     int parts;
 };
 
-// Of parts that no slot is left for there is no executor.
+// Parts that no slot is left for have no executor.
 struct multi_gpu_executor {
     struct executor base;
     struct executor *part[MAX_GPUS];

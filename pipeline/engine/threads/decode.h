@@ -15,8 +15,7 @@
 struct decode;
 
 // The decoder's frames on the GPU: the stream on which they become valid (NULL: frames are not on
-// the GPU), and the software format that stands for theirs. The decode thread writes, any thread
-// reads.
+// the GPU), and the software format of the same video. The decode thread writes, any thread reads.
 struct decoded_kind {
     _Atomic(void *) device_stream;
     _Atomic int software_pixel; // enum AVPixelFormat

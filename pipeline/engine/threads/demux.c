@@ -8,8 +8,8 @@
 #include "pipeline/engine/threads/owner.h"
 #include "pipeline/ffmpeg/check.h"
 
-// How much of other streams may come before the first frame of video, and how much is read beyond
-// it for what only packets tell.
+// Limits of what other streams may bring before the first frame of video, and of what is read
+// beyond it to probe them.
 static const int64_t max_preroll_bytes = 256 << 20, max_probe_bytes = 8 << 20;
 
 struct demux {

@@ -35,8 +35,8 @@ void demux_destroy(struct demux **demux);
 // sentence if there is no end to the packets of other streams.
 enum status demux_preroll(struct demux *demux, struct packet **packet);
 
-// Probe the other streams for what only their packets tell: from those that came already, then from
-// as many more as it takes, which wait for demux_run().
+// Probe the other streams for parameters that only their packets have: the packets that came
+// already, then as many more as it takes, which wait for demux_run().
 enum status demux_probe(struct demux *demux);
 
 // ---- the demux thread ----

@@ -9,7 +9,7 @@
 #include "pipeline/engine/threads/owner.h"
 #include "pipeline/ffmpeg/compat.h"
 
-// The engines of a GPU, or what stands for them.
+// The engines of a GPU, or the parts of a slot's work on the CPU.
 enum engine { ENGINE_UPLOAD, ENGINE_FILTER, ENGINE_DOWNLOAD, ENGINES };
 
 struct encode {

@@ -62,7 +62,7 @@ struct encode_figures {
     int64_t frames_out;
     int64_t media_us; // of video handed to the sink, since its first frame
     bool flushing;    // the sink has the last frame
-    // Of slots, and of a sink that encodes in this thread.
+    // Busy times: of slots, and of a sink that encodes in this thread.
     int64_t upload_ns, filter_ns, download_ns, encode_ns;
 };
 

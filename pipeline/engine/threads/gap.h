@@ -1,5 +1,5 @@
-// What an output shows while a live source is lost: its last picture, black, or nothing, so that
-// the picture before stands for as long as players like.
+// Gap frames: an output's pictures while a live source is lost. The last picture, black, or none,
+// so that the picture before stays for as long as players like.
 #pragma once
 
 #include <libavutil/frame.h>

@@ -13,7 +13,7 @@ enum { ARRIVALS = 1024, REORDERED = 32, BUCKETS = 512, BUCKETS_PER_OCTAVE = 16, 
 _Static_assert((int)LIMITS <= (int)SLUICE_LATENCY_LIMITS,
                "the public struct has room for all limits");
 
-// What came within two seconds of the first packet may be one second older.
+// Packets within two seconds of the first may be one second older.
 static const int64_t opening_ns = INT64_C(2000000000), grace_ns = INT64_C(1000000000);
 
 struct arrival {
@@ -63,7 +63,7 @@ int64_t latency_limit_ns(const struct latency *latency)
     return latency->limit_ns;
 }
 
-// What is to be shown later than this packet waits for it.
+// Packets that are shown later than this one wait for it.
 static void delay_later_locked(struct latency *latency, int64_t pts_us, int64_t arrived_ns)
 {
     for (unsigned k = 1; k <= REORDERED; k++) {

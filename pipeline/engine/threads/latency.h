@@ -36,7 +36,7 @@ void latency_note_shown(struct latency *latency);
 bool latency_frame_is_late(struct latency *latency, const AVFrame *frame, AVRational time_base,
                            int64_t ahead_ns);
 
-// What the packet with this timestamp became is out. Any thread.
+// The frame or packet made of the packet with this timestamp is out. Any thread.
 void latency_note_out(struct latency *latency, int64_t pts_us);
 
 // How long the frames took that are out: exact counts, and quantiles within 5 %, 0 if none is. Any

@@ -6,7 +6,7 @@
 //   FREE      ring            the submit thread claims it
 //   FILLING   submit thread   the frame's work is enqueued, and it is published
 //   RUNNING   backend         the encode thread has taken it and waited for the work
-//   DRAINING  encode thread   the sink has let go of the output, and it is released
+//   DRAINING  encode thread   the sink needs the output no more, and it is released
 //
 // Slots are claimed, published, taken and released in order, so frames never reorder.
 #pragma once
