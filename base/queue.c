@@ -1,5 +1,6 @@
 #include "base/queue.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct queue {
 
 enum status queue_create(int capacity, int writers, void (*drop)(void *item), struct queue **queue)
 {
+    assert(capacity > 0 && writers > 0 && drop);
     *queue = calloc(1, sizeof **queue);
     if (!*queue)
         return STATUS_MEMORY;
@@ -41,6 +43,7 @@ enum status queue_create(int capacity, int writers, void (*drop)(void *item), st
 
 void queue_limit(struct queue *queue, int64_t bytes, int64_t (*weigh)(const void *item))
 {
+    assert(!queue->count && bytes > 0);
     queue->max_bytes = bytes;
     queue->weigh = weigh;
 }
@@ -90,6 +93,7 @@ static int64_t weigh(const struct queue *queue, const void *item)
 {
     void *pointer;
     memcpy(&pointer, item, sizeof pointer);
+    assert(pointer); // NULL is what pop gives when there is none
     return weight_of(queue, pointer);
 }
 
@@ -153,6 +157,7 @@ int queue_count(struct queue *queue)
 void queue_finish(struct queue *queue)
 {
     monitor_lock(&queue->lock);
+    assert(queue->writers > 0);
     queue->writers--;
     monitor_notify(&queue->lock);
     monitor_unlock(&queue->lock);

@@ -1,6 +1,7 @@
 // The calls of sluice.h that make, run and end a job.
 #include "pipeline/engine/job.h"
 
+#include <assert.h>
 #include <libavutil/cpu.h>
 #include <stdlib.h>
 
@@ -175,6 +176,7 @@ static void end_preroll(struct sluice_job *job)
 
 enum sluice_status sluice_job_run(struct sluice_job *job)
 {
+    assert(!job->began_ns); // once
     bool left_alone = false;
     int64_t began_cpu_ns = meter_process_ns();
     job->began_ns = meter_now_ns();

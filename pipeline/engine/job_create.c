@@ -2,6 +2,7 @@
 // parts wired.
 #include "pipeline/engine/job.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,7 @@ static enum status open_decoder(struct sluice_job *job, const struct sluice_conf
 {
     int64_t begin_ns = meter_now_ns();
     job->slots = config_slots(config, job->backend, job->source);
+    assert(job->slots > 0 && job->slots <= MAX_SLOTS);
     trace_slots(job->trace, job->slots);
     struct decoder_request request = {
         .hwdec = (enum hwdec)config->hwdec,

@@ -1,6 +1,8 @@
 // The life of a job's threads: started together, cancelled, waited for, joined.
 #include "pipeline/engine/job.h"
 
+#include <assert.h>
+
 #include "pipeline/ffmpeg/check.h"
 
 static void *thread_main(void *thread_)
@@ -40,6 +42,7 @@ enum status job_threads_start(struct sluice_job *job)
     enum status status = STATUS_OK;
     for (int k = 0; k < JOB_THREADS; k++) {
         struct job_thread *thread = &job->threads.thread[k];
+        assert(!thread->started);
         *thread = threads[k];
         thread->source = job->source;
         thread->all = &job->threads;

@@ -1,5 +1,6 @@
 #include "pipeline/ffmpeg/pixel.h"
 
+#include <assert.h>
 #include <libavutil/pixdesc.h>
 #include <limits.h>
 #include <string.h>
@@ -302,6 +303,7 @@ enum AVPixelFormat pixel_nearest(enum AVPixelFormat pixel)
 
 struct image pixel_image(const AVFrame *frame, const struct format *format)
 {
+    assert(format->planes > 0 && format->planes <= FORMAT_PLANES);
     struct image image = {.format = format, .width = frame->width, .height = frame->height};
     for (int p = 0; p < format->planes; p++) {
         image.data[p] = frame->data[p];

@@ -1,5 +1,6 @@
 #include "pipeline/report/trace.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -66,6 +67,7 @@ void trace_slots(struct trace *trace, int slots)
 void trace_span(struct trace *trace, int track, const char *name, int64_t begin_ns, int64_t end_ns,
                 int64_t frame)
 {
+    assert(track >= 0);
     if (!trace)
         return;
     pthread_mutex_lock(&trace->lock);

@@ -1,5 +1,6 @@
 #include "pipeline/engine/filter/change.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -43,6 +44,7 @@ static enum status copy_planned(const struct sluice_change *from, struct changes
 
 enum status changes_create(const struct changes_request *request, struct changes **changes)
 {
+    assert(request->first && request->check);
     *changes = calloc(1, sizeof **changes);
     if (!*changes)
         return STATUS_MEMORY;

@@ -1,5 +1,6 @@
 #include "pipeline/engine/filter/filter_private.h"
 
+#include <assert.h>
 #include <libavutil/hwcontext.h>
 #include <libavutil/pixdesc.h>
 #include <stdlib.h>
@@ -170,6 +171,7 @@ static enum status equip_filter(struct filter *filter, const AVFrame *view)
 static enum status make_filter(const struct filter_request *request, const AVFrame *frame,
                                bool equipped, struct filter **filter)
 {
+    assert(request->chain && request->formats && request->backend && request->slots > 0);
     struct filter *made = *filter = calloc(1, sizeof *made);
     if (!made)
         return STATUS_MEMORY;
@@ -316,6 +318,7 @@ static enum status limit_references(const struct filter *filter, AVFrame *in)
 
 enum status filter_submit(struct filter *filter, int slot, AVFrame *in, AVFrame *const *out)
 {
+    assert(slot >= 0 && slot < filter->request.slots && !out[0]->buf[0]);
     if (filter->bypass)
         return av_frame_ref(out[0], in) < 0 ? STATUS_MEMORY : STATUS_OK;
     enum status status = filter->converts ? convert_input(filter, in) : STATUS_OK;
@@ -331,6 +334,7 @@ enum status filter_submit(struct filter *filter, int slot, AVFrame *in, AVFrame 
 
 enum status filter_wait(struct filter *filter, int slot, struct work_times *times)
 {
+    assert(slot >= 0 && slot < filter->request.slots);
     if (times)
         *times = (struct work_times){0};
     return filter->bypass ? STATUS_OK : filter->executor->wait(filter->executor, slot, times);

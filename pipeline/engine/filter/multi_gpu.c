@@ -1,5 +1,6 @@
 #include "pipeline/engine/filter/multi_gpu.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,6 +156,7 @@ static void describe(struct multi_gpu *self)
 
 enum status multi_gpu_create(struct backend **parts, int count, struct backend **backend)
 {
+    assert(count > 1 && count <= MAX_GPUS);
     struct multi_gpu *self = calloc(1, sizeof *self);
     *backend = NULL;
     if (!self)

@@ -24,6 +24,7 @@ enum status decode_create(const struct decode_ports *ports, struct decode **deco
     *decode = calloc(1, sizeof **decode);
     if (!*decode)
         return STATUS_MEMORY;
+    assert(ports->decoder && ports->packets && ports->frames && ports->selection && ports->stop);
     (*decode)->ports = *ports;
     (*decode)->time_base = source_video(ports->source)->time_base;
     return STATUS_OK;
@@ -82,6 +83,7 @@ static enum status receive(struct decode *decode, AVFrame *frame, bool *got, boo
                *got ? decode->frames_in : -1);
     if (!*got)
         return status;
+    assert(frame->pts != AV_NOPTS_VALUE); // decoder_receive() says so
     ports->kind->device_stream = decoder_stream(ports->decoder);
     ports->kind->software_pixel = decoder_pixel(ports->decoder);
     decode->frames_in++;

@@ -26,6 +26,7 @@ enum status demux_create(const struct demux_ports *ports, struct demux **demux)
     *demux = calloc(1, sizeof **demux);
     if (!*demux)
         return STATUS_MEMORY;
+    assert(ports->source && ports->sink && ports->packets && ports->selection);
     (*demux)->ports = *ports;
     return STATUS_OK;
 }

@@ -28,7 +28,8 @@ struct encode {
 
 enum status encode_create(const struct encode_ports *ports, struct encode **encode)
 {
-    assert(ports->pictures >= 1 && ports->pictures <= MAX_PICTURES);
+    assert(ports->ring && ports->sink && ports->source && ports->selection && ports->stop);
+    assert(ports->pictures >= 1 && ports->pictures <= MAX_PICTURES && ports->gpus <= MAX_GPUS);
     *encode = calloc(1, sizeof **encode);
     if (!*encode)
         return STATUS_MEMORY;
@@ -297,6 +298,7 @@ enum status encode_run(void *encode_)
     struct encode *encode = encode_;
     enum status status = STATUS_OK;
     struct slot *slot;
+    assert(encode->video);
     owner_take(&encode->owner);
     while (!take_slot(encode, &status, &slot)) {
         struct work_times times;

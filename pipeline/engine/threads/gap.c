@@ -1,5 +1,6 @@
 #include "pipeline/engine/threads/gap.h"
 
+#include <assert.h>
 #include <libavutil/imgutils.h>
 #include <libavutil/mathematics.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ void gap_destroy(struct gap **gap)
 
 enum status gap_note(struct gap *gap, const AVFrame *frame)
 {
+    assert(frame->buf[0] && frame->pts != AV_NOPTS_VALUE);
     av_frame_unref(gap->last);
     gap->end = frame->pts;
     return av_frame_ref(gap->last, frame) < 0 ? STATUS_MEMORY : STATUS_OK;

@@ -1,5 +1,6 @@
 #include "pipeline/engine/threads/latency.h"
 
+#include <assert.h>
 #include <libavutil/avutil.h>
 #include <libavutil/mathematics.h>
 #include <math.h>
@@ -41,6 +42,7 @@ static const double limits[LIMITS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0
 
 enum status latency_create(int64_t limit_ns, struct latency **latency)
 {
+    assert(limit_ns >= 0);
     *latency = calloc(1, sizeof **latency);
     if (!*latency)
         return STATUS_MEMORY;
@@ -115,6 +117,7 @@ void latency_note_shown(struct latency *latency)
 bool latency_frame_is_late(struct latency *latency, const AVFrame *frame, AVRational time_base,
                            int64_t ahead_ns)
 {
+    assert(frame->pts != AV_NOPTS_VALUE && ahead_ns >= 0);
     if (!latency || !latency->limit_ns || !latency->shown_ns)
         return false;
     if (meter_now_ns() - latency->shown_ns > frozen_ns + latency->limit_ns)

@@ -30,6 +30,7 @@ static enum status init_slot(struct slot *slot, int number, int pictures)
 
 enum status ring_create(int slots, int pictures, struct ring **ring)
 {
+    assert(slots > 0 && pictures > 0 && pictures <= MAX_PICTURES);
     *ring = calloc(1, sizeof **ring);
     if (!*ring)
         return STATUS_MEMORY;
@@ -49,6 +50,7 @@ void ring_destroy(struct ring **ring)
 {
     if (!*ring)
         return;
+    assert((*ring)->taken == (*ring)->published && (*ring)->released == (*ring)->taken);
     for (int k = 0; (*ring)->slot && k < (*ring)->slots; k++) {
         av_frame_free(&(*ring)->slot[k].in);
         for (int n = 0; n < (*ring)->pictures; n++)
@@ -63,6 +65,7 @@ void ring_destroy(struct ring **ring)
 enum status ring_claim(struct ring *ring, struct slot **slot)
 {
     monitor_lock(&ring->lock);
+    assert(!ring->finished && ring->claimed == ring->published); // one is filled at a time
     while (ring->claimed - ring->released == ring->slots && !ring->cancelled)
         monitor_wait(&ring->lock);
     enum status status = ring->cancelled ? STATUS_EOF : STATUS_OK;
@@ -77,6 +80,7 @@ enum status ring_claim(struct ring *ring, struct slot **slot)
 void ring_publish(struct ring *ring, struct slot *slot)
 {
     monitor_lock(&ring->lock);
+    assert(ring->published < ring->claimed);
     assert(slot == &ring->slot[ring->published % ring->slots]);
     (void)slot;
     ring->published++;
@@ -128,6 +132,8 @@ void ring_release(struct ring *ring, struct slot *slot)
     for (int n = 0; n < ring->pictures; n++)
         av_frame_unref(slot->out[n]);
     monitor_lock(&ring->lock);
+    assert(ring->released < ring->taken);
+    assert(slot == &ring->slot[ring->released % ring->slots]);
     ring->released++;
     monitor_notify(&ring->lock);
     monitor_unlock(&ring->lock);

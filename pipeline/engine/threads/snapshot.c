@@ -1,5 +1,6 @@
 #include "pipeline/engine/threads/snapshot.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -38,6 +39,7 @@ void snapshot_destroy(struct snapshot **snapshot)
 
 void snapshot_offer(struct snapshot *snapshot, const AVFrame *frame)
 {
+    assert(frame->buf[0]);
     if (!snapshot->waiting)
         return;
     monitor_lock(&snapshot->lock);
@@ -59,6 +61,7 @@ void snapshot_take(struct snapshot *snapshot, int64_t until_ns, AVFrame **frame)
     *frame = snapshot->frames > seen && snapshot->frame ? av_frame_clone(snapshot->frame) : NULL;
     if (--snapshot->waiting == 0)
         av_frame_free(&snapshot->frame);
+    assert(snapshot->waiting >= 0);
     monitor_unlock(&snapshot->lock);
 }
 

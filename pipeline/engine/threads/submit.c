@@ -24,6 +24,7 @@ enum status submit_create(const struct submit_ports *ports, struct chain *chain,
     *submit = calloc(1, sizeof **submit);
     if (!*submit)
         return STATUS_MEMORY;
+    assert(ports->frames && ports->ring && ports->changes && ports->kind && ports->stop);
     (*submit)->ports = *ports;
     (*submit)->chain = *chain;
     *chain = (struct chain){0};
