@@ -2,6 +2,7 @@
 // its rows. The cost of a result does not grow with the radius, except for the first one of each
 // stretch that a thread or warp goes along.
 #include "kernels/device.cuh"
+#include "kernels/op_kernels.h"
 
 // Sums fit 32 bits: of a column of 32769 samples, 2^31.
 struct box {
@@ -154,13 +155,12 @@ static bool set_reciprocal(struct box *box, int depth)
     return (double)most * (double)n < (double)(UINT64_C(1) << (32 + box->shift));
 }
 
-size_t box_scratch(const struct op *op, int width, int height)
+static size_t box_scratch(const struct op_use *use)
 {
-    (void)op;
-    return scratch_bytes(width, height, sizeof(uint32_t));
+    return scratch_bytes(use->width, use->height, sizeof(uint32_t));
 }
 
-cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream)
+static cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream)
 {
     const struct op_box *op = &stencil->op->box;
     int width = stencil->source.width, height = stencil->source.height;
@@ -186,3 +186,9 @@ cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream)
         box_rows<uint64_t><<<rows, block_shape(), 0, stream>>>(box);
     return cudaGetLastError();
 }
+
+const struct op_kernels box_kernels = {
+    .kind = OP_BOX,
+    .scratch = box_scratch,
+    .stencil_async = box_async,
+};

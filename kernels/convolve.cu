@@ -6,8 +6,12 @@
 //            kernel at a time
 //
 // Sixty-four bits are integers, not double precision, of which most GPUs make one for 64 floats.
+#include <string.h>
+
 #include "kernels/convolve.cuh"
 #include "kernels/device.cuh"
+#include "kernels/op_kernels.h"
+#include "kernels/transform.h"
 
 enum {
     DIRECT_ROWS = 2,   // that a thread makes
@@ -230,9 +234,12 @@ static size_t sums_bytes(const struct op_convolve *op, int depth, int width, int
     return scratch_bytes(width, height, columns_are_long(op, depth) ? 8 : 4);
 }
 
-size_t convolve_scratch(const struct op *op, int depth, int width, int height)
+static size_t convolve_scratch(const struct op_use *use)
 {
-    return (size_t)op->convolve.rank * sums_bytes(&op->convolve, depth, width, height);
+    const struct op_convolve *op = &use->op->convolve;
+    if (use->transform)
+        return transform_scratch(use->transform);
+    return (size_t)op->rank * sums_bytes(op, use->depth, use->width, use->height);
 }
 
 template <typename Column, typename Tap, typename Sum>
@@ -293,10 +300,12 @@ static cudaError_t any_async(const struct convolve *c, int depth, int64_t most, 
                    : direct_async<uint16_t, int32_t>(c, stream);
 }
 
-cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t stream)
+static cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t stream)
 {
     const struct op_convolve *op = &stencil->op->convolve;
     const struct source *source = &stencil->source;
+    if (stencil->transform)
+        return transform_convolve_async(stencil->transform, stencil, stream);
     if (convolve_fits_tile(op, stencil->depth))
         return convolve_tile_async(stencil, stream);
     bool long_columns = columns_are_long(op, stencil->depth);
@@ -323,3 +332,58 @@ cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t stream)
     return op->rank ? lines_async(&c, most, long_columns, stream)
                     : any_async(&c, stencil->depth, most, stream);
 }
+
+// ---- constants ----
+
+static enum status convolve_prepare(const struct op_use *use, const struct log *log,
+                                    struct transform **transform)
+{
+    const struct op_convolve *op = &use->op->convolve;
+    const struct transform_request request = {
+        .weight = op->weight,
+        .width = op->width,
+        .height = op->height,
+        .columns = use->width,
+        .rows = use->height,
+        .depth = use->depth,
+    };
+    return transform_create(&request, log, transform);
+}
+
+// Rows of weights, with `margin` zeros behind each.
+static const int32_t *put_rows(struct constants *memory, const int32_t *const *row, int rows,
+                               int length, int margin)
+{
+    void *host;
+    size_t stride = (size_t)(length + margin);
+    const void *device = constants_take(memory, (size_t)rows * stride * sizeof **row, &host);
+    for (int k = 0; k < rows && host; k++)
+        memcpy((int32_t *)host + (size_t)k * stride, row[k], (size_t)length * sizeof **row);
+    return (const int32_t *)device;
+}
+
+static void convolve_constants(const struct op_use *use, struct constants *memory,
+                               struct op_constants *to)
+{
+    const struct op_convolve *op = &use->op->convolve;
+    const int32_t *row[KERNEL_SIDE];
+    if (use->transform)
+        return;
+    if (op->rank) {
+        to->weight[0] = put_rows(memory, op->line_x, op->rank, op->width, TAP_MARGIN);
+        to->weight[1] = put_rows(memory, op->line_y, op->rank, op->height, TAP_MARGIN);
+        return;
+    }
+    for (int k = 0; k < op->height; k++)
+        row[k] = op->weight + k * op->width;
+    to->weight[0] = put_rows(memory, row, op->height, op->width,
+                             convolve_fits_tile(op, use->depth) ? 0 : TAP_MARGIN);
+}
+
+const struct op_kernels convolve_kernels = {
+    .kind = OP_CONVOLVE,
+    .prepare = convolve_prepare,
+    .constants = convolve_constants,
+    .scratch = convolve_scratch,
+    .stencil_async = convolve_async,
+};

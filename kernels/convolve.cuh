@@ -1,4 +1,5 @@
-// How sums of OP_CONVOLVE become results, in whichever type holds them.
+// What the forms of OP_CONVOLVE share: how sums become results, in whichever type holds them, and
+// which form makes one.
 #pragma once
 
 #include "kernels/launch.h"
@@ -37,3 +38,15 @@ static __device__ inline int convolved(const struct convolve_end *end, float sum
 {
     return convolved(end, __float2int_rn(sum));
 }
+
+enum { CONVOLVE_SIDE = 15 };
+
+// Whether convolve_tile_async() makes this of samples of `depth` bits.
+static inline bool convolve_fits_tile(const struct op_convolve *op, int depth)
+{
+    return !op->rank && op->width <= CONVOLVE_SIDE && op->height <= CONVOLVE_SIDE &&
+           op_convolve_max(op, depth) <= INT32_MAX;
+}
+
+// OP_CONVOLVE that fits a tile, with weights row by row.
+cudaError_t convolve_tile_async(const struct stencil *stencil, cudaStream_t stream);

@@ -1,5 +1,6 @@
 // Convolutions of up to 15 x 15 weights with sums of 32 bits: a tile in shared memory, and a few
 // rows of it for each warp.
+#include "kernels/convolve.cuh"
 #include "kernels/tile.cuh"
 
 enum { CONVOLVE_ROWS = 4 }; // that a warp makes

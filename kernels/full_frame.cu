@@ -1,47 +1,5 @@
-// Which file makes which operation on the full frame.
+// A full-frame operation that leaves its source as it is.
 #include "kernels/launch.h"
-
-extern "C" size_t full_frame_constants(const struct op *op, int width, int height, void *to)
-{
-    switch (op->kind) {
-    case OP_WAVELET:
-        return wavelet_constants(op, width, height, to);
-    case OP_MATCH:
-        return match_constants(&op->match, to);
-    case OP_MARK:
-        return mark_constants(&op->mark, to);
-    default:
-        return 0;
-    }
-}
-
-extern "C" size_t full_frame_scratch(const struct op *op, int width, int height)
-{
-    switch (op->kind) {
-    case OP_WAVELET:
-        return wavelet_scratch(op, width, height);
-    case OP_MATCH:
-        return match_scratch(&op->match, width, height);
-    default:
-        return 0;
-    }
-}
-
-extern "C" cudaError_t full_frame_async(const struct full_frame *frame, cudaStream_t stream)
-{
-    switch (frame->op->kind) {
-    case OP_STATISTICS:
-        return statistics_async(frame, stream);
-    case OP_WAVELET:
-        return wavelet_async(frame, stream);
-    case OP_MATCH:
-        return match_async(frame, stream);
-    case OP_MARK:
-        return mark_async(frame, stream);
-    default:
-        return cudaErrorNotSupported;
-    }
-}
 
 static struct view view_of(const uint8_t *data, int stride, int depth)
 {

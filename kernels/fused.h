@@ -41,6 +41,16 @@ struct choice {
 
 extern "C" {
 
+// The taps of OP_SEPARABLE as the lanes of a warp hold them for the tensor cores, in host memory;
+// with those of the gradient `next` (optional) if both are to be made at once. Returns how many
+// words; 0 where they have no such form. `to` may be NULL.
+size_t fused_fragments(const struct op *op, const struct op *next, uint32_t *to);
+// Whether fused_async() can do this.
+bool fused_takes(const struct stencil *stencil);
+cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream);
+
+// ---- the kernels behind ----
+
 // As fused_fragments(), for a choice.
 size_t separable_mma_f16_fragments(const struct op_separable *op, struct choice choice,
                                    bool gradient, uint32_t *to);

@@ -1,4 +1,6 @@
 // Gradients: a tile in shared memory, and a few rows of it for each warp.
+#include "kernels/fused.h"
+#include "kernels/op_kernels.h"
 #include "kernels/tile.cuh"
 
 enum { GRADIENT_ROWS = 9 }; // that a warp makes
@@ -104,8 +106,10 @@ static __global__ void __launch_bounds__(WARP *WARPS)
 
 // ---- launcher ----
 
-cudaError_t gradient_async(const struct stencil *stencil, cudaStream_t stream)
+static cudaError_t gradient_async(const struct stencil *stencil, cudaStream_t stream)
 {
+    if (fused_takes(stencil))
+        return fused_async(stencil, stream);
     const struct op_gradient *op = &stencil->op->gradient;
     struct gradient g = {
         .tile = tile_shape(&stencil->source, 1, 1, WARPS * GRADIENT_ROWS),
@@ -129,3 +133,8 @@ cudaError_t gradient_async(const struct stencil *stencil, cudaStream_t stream)
         gradient<uint16_t, false><<<grid, block, 0, stream>>>(g);
     return cudaGetLastError();
 }
+
+const struct op_kernels gradient_kernels = {
+    .kind = OP_GRADIENT,
+    .stencil_async = gradient_async,
+};

@@ -102,10 +102,11 @@ struct stencil {
     // before and behind them. OP_CONVOLVE: weight, or line_x, and line_y: rows with TAP_MARGIN
     // zeros behind each, except where convolve_fits_tile().
     const int32_t *constants[2];
-    // OP_SEPARABLE: what fused_fragments() made of it alone, and with the next; NULL if nothing.
+    // OP_SEPARABLE: what fused_fragments() (kernels/fused.h) made of it alone, and with the next;
+    // NULL if nothing.
     const uint32_t *fragments[2];
-    void *scratch;          // as many bytes as the family's *_scratch() says, aligned to 256 ...
-    ptrdiff_t scratch_step; // ... for the first picture, and so far from it for the next
+    void *scratch;               // as many bytes as struct op_kernels says, aligned to 256 ...
+    ptrdiff_t scratch_step;      // ... for the first picture, and so far from it for the next
     struct transform *transform; // (optional) that of an OP_CONVOLVE, which then runs by it
 };
 
@@ -122,20 +123,11 @@ struct full_frame {
     void *analysis;      // its analysis; NULL: it has none
     bool analysis_is_wanted; // by somebody
     const void *reads;       // the analysis that it reads; NULL: none
-    const void *constants;   // what full_frame_constants() made
-    void *scratch;           // as many bytes as full_frame_scratch() says, aligned to 256
+    const void *constants;   // what its row made, see struct op_kernels
+    void *scratch;           // as many bytes as its row says, aligned to 256
 };
 
 enum { TAP_MARGIN = 8 };
-
-enum { CONVOLVE_SIDE = 15 };
-
-// Whether kernels/convolve_tile.cu makes this of samples of `depth` bits.
-static inline bool convolve_fits_tile(const struct op_convolve *op, int depth)
-{
-    return !op->rank && op->width <= CONVOLVE_SIDE && op->height <= CONVOLVE_SIDE &&
-           op_convolve_max(op, depth) <= INT32_MAX;
-}
 
 // Whether rows of all pictures begin at multiples of `bytes`.
 static inline bool view_is_aligned(const struct view *view, int bytes)
@@ -191,48 +183,6 @@ struct lookup lookup_of(const uint16_t *host, int depth_in, int depth_out, const
 // Whether this build has code for the current device: cudaSuccess if so.
 cudaError_t pointwise_probe(void);
 
-// ---- stencils ----
-
-// The taps of OP_SEPARABLE as the lanes of a warp hold them for the tensor cores, in host memory;
-// with those of the gradient `next` (optional) if both are to be made at once. Returns how many
-// words; 0 where they have no such form. `to` may be NULL.
-size_t fused_fragments(const struct op *op, const struct op *next, uint32_t *to);
-// Whether fused_async() can do this.
-bool fused_takes(const struct stencil *stencil);
-cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream);
-
-size_t separable_scratch(const struct op *op, int width, int height);
-cudaError_t separable_async(const struct stencil *stencil, cudaStream_t stream);
-
-size_t box_scratch(const struct op *op, int width, int height);
-cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream);
-
-cudaError_t gradient_async(const struct stencil *stencil, cudaStream_t stream);
-
-size_t convolve_scratch(const struct op *op, int depth, int width, int height);
-cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t stream);
-// One that fits a tile.
-cudaError_t convolve_tile_async(const struct stencil *stencil, cudaStream_t stream);
-
-// ---- full frames ----
-
-// What an operation needs on the device besides samples, the same for all frames: how many bytes,
-// and, where `to` in host memory is not NULL, these.
-size_t full_frame_constants(const struct op *op, int width, int height, void *to);
-size_t full_frame_scratch(const struct op *op, int width, int height);
-cudaError_t full_frame_async(const struct full_frame *frame, cudaStream_t stream);
-// The source as it is, but for samples above their depth.
+// The source of a full-frame operation as it is, but for samples above their depth.
 cudaError_t full_frame_copy_async(const struct full_frame *frame, cudaStream_t stream);
-
-cudaError_t statistics_async(const struct full_frame *frame, cudaStream_t stream);
-
-// full_frame_constants() is 0 where there is no memory; wavelet_async() says so then.
-size_t wavelet_constants(const struct op *op, int width, int height, void *to);
-size_t wavelet_scratch(const struct op *op, int width, int height);
-cudaError_t wavelet_async(const struct full_frame *frame, cudaStream_t stream);
-size_t match_constants(const struct op_match *op, void *to);
-size_t match_scratch(const struct op_match *op, int width, int height);
-cudaError_t match_async(const struct full_frame *frame, cudaStream_t stream);
-size_t mark_constants(const struct op_mark *op, void *to);
-cudaError_t mark_async(const struct full_frame *frame, cudaStream_t stream);
 }

@@ -1,5 +1,6 @@
 // OP_MARK (plan/match.h): a copy, and frames around matches in it.
 #include "kernels/match.cuh"
+#include "kernels/op_kernels.h"
 
 struct mark {
     uint8_t *to;
@@ -43,15 +44,18 @@ template <typename T> static __global__ void mark_frames(const __grid_constant__
         }
 }
 
-extern "C" size_t mark_constants(const struct op_mark *op, void *to)
+static void mark_constants(const struct op_use *use, struct constants *memory,
+                           struct op_constants *to)
 {
-    int3 *shape = (int3 *)to;
-    for (int k = 0; k < op->count && to; k++)
+    const struct op_mark *op = &use->op->mark;
+    void *host;
+    to->full_frame = constants_take(memory, sizeof(int3) * (size_t)op->count, &host);
+    int3 *shape = (int3 *)host;
+    for (int k = 0; k < op->count && host; k++)
         shape[k] = make_int3(op->templates[k].width, op->templates[k].height, op->value[k]);
-    return sizeof *shape * (size_t)op->count;
 }
 
-extern "C" cudaError_t mark_async(const struct full_frame *frame, cudaStream_t stream)
+static cudaError_t mark_async(const struct full_frame *frame, cudaStream_t stream)
 {
     const struct op_mark *op = &frame->op->mark;
     struct mark m = {.to = frame->to,
@@ -72,3 +76,9 @@ extern "C" cudaError_t mark_async(const struct full_frame *frame, cudaStream_t s
         mark_frames<uint8_t><<<frames, 128, 0, stream>>>(m);
     return cudaGetLastError();
 }
+
+const struct op_kernels mark_kernels = {
+    .kind = OP_MARK,
+    .constants = mark_constants,
+    .full_frame_async = mark_async,
+};

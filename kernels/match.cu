@@ -1,5 +1,6 @@
 // OP_MATCH: what templates are on the device, where things lie, and from candidates to matches.
 #include "kernels/match.cuh"
+#include "kernels/op_kernels.h"
 
 #include <string.h>
 
@@ -284,7 +285,8 @@ static void put_pattern(const struct op_template *t, int8_t *samples, int8_t *ma
         }
 }
 
-extern "C" size_t match_constants(const struct op_match *op, void *to)
+// The templates and their masks, one after another at `to`, which may be NULL. Returns their bytes.
+static size_t put_patterns(const struct op_match *op, void *to)
 {
     size_t bytes = 0;
     for (int k = 0; k < op->count; k++) {
@@ -364,9 +366,9 @@ static struct room room_of(const struct op_match *op, int width, int height)
     return room;
 }
 
-extern "C" size_t match_scratch(const struct op_match *op, int width, int height)
+static size_t match_scratch(const struct op_use *use)
 {
-    return room_of(op, width, height).bytes;
+    return room_of(&use->op->match, use->width, use->height).bytes;
 }
 
 // ---- launchers ----
@@ -433,7 +435,7 @@ static cudaError_t template_async(const struct full_frame *frame, const struct r
     return error || !m.rows ? error : list_async(&m, stream);
 }
 
-extern "C" cudaError_t match_async(const struct full_frame *frame, cudaStream_t stream)
+static cudaError_t match_async(const struct full_frame *frame, cudaStream_t stream)
 {
     const struct op_match *op = &frame->op->match;
     struct room room = room_of(op, frame->width, frame->height);
@@ -457,3 +459,19 @@ extern "C" cudaError_t match_async(const struct full_frame *frame, cudaStream_t 
     }
     return error;
 }
+
+static void match_constants(const struct op_use *use, struct constants *memory,
+                            struct op_constants *to)
+{
+    void *host;
+    to->full_frame = constants_take(memory, put_patterns(&use->op->match, NULL), &host);
+    if (host)
+        put_patterns(&use->op->match, host);
+}
+
+const struct op_kernels match_kernels = {
+    .kind = OP_MATCH,
+    .constants = match_constants,
+    .scratch = match_scratch,
+    .full_frame_async = match_async,
+};

@@ -5,6 +5,10 @@
 // bytes at once. Rows are summed in single precision while sums stay below 2^24, which the narrow
 // form of stages/separable.h grants, because the GPU multiplies floats at twice the rate of
 // integers; else in 32-bit integers.
+#include <stdlib.h>
+
+#include "kernels/fused.h"
+#include "kernels/op_kernels.h"
 #include "kernels/separable.cuh"
 #include "kernels/tile.cuh"
 
@@ -311,20 +315,22 @@ static enum form separable_form(const struct op_separable *op)
     return small && !axis_is_exact(op) ? FORM_TILES : FORM_AXES;
 }
 
-size_t separable_scratch(const struct op *op, int width, int height)
+static size_t separable_scratch(const struct op_use *use)
 {
-    switch (separable_form(&op->separable)) {
+    switch (separable_form(&use->op->separable)) {
     case FORM_TILES:
         return 0;
     case FORM_AXES:
-        return scratch_bytes(width, height, 2);
+        return scratch_bytes(use->width, use->height, 2);
     default:
-        return separable_decimated_scratch(op, width, height);
+        return separable_decimated_scratch(use->op, use->width, use->height);
     }
 }
 
-cudaError_t separable_async(const struct stencil *stencil, cudaStream_t stream)
+static cudaError_t separable_async(const struct stencil *stencil, cudaStream_t stream)
 {
+    if (fused_takes(stencil))
+        return fused_async(stencil, stream);
     switch (separable_form(&stencil->op->separable)) {
     case FORM_TILES:
         return tiles_async(stencil, stream);
@@ -334,3 +340,48 @@ cudaError_t separable_async(const struct stencil *stencil, cudaStream_t stream)
         return separable_decimated_async(stencil, stream);
     }
 }
+
+// ---- constants ----
+
+// The taps of an axis from the first to the last, between zeros.
+static const int32_t *put_taps(struct constants *memory, const int32_t *tap, int radius)
+{
+    size_t count = 2 * (size_t)radius + 1 + 2 * TAP_MARGIN;
+    void *host;
+    const void *device = constants_take(memory, count * sizeof *tap, &host);
+    if (host)
+        for (int k = -radius; k <= radius; k++)
+            ((int32_t *)host)[TAP_MARGIN + radius + k] = tap[abs(k)];
+    return (const int32_t *)device + TAP_MARGIN;
+}
+
+static const uint32_t *put_fragments(struct constants *memory, const struct op *op,
+                                     const struct op *next)
+{
+    size_t count = fused_fragments(op, next, NULL);
+    if (!count)
+        return NULL;
+    void *host;
+    const void *device = constants_take(memory, count * sizeof(uint32_t), &host);
+    if (host)
+        fused_fragments(op, next, (uint32_t *)host);
+    return (const uint32_t *)device;
+}
+
+static void separable_constants(const struct op_use *use, struct constants *memory,
+                                struct op_constants *to)
+{
+    const struct op_separable *op = &use->op->separable;
+    to->weight[0] = put_taps(memory, op->tap_x, op->radius_x);
+    to->weight[1] = put_taps(memory, op->tap_y, op->radius_y);
+    to->fragments[0] = put_fragments(memory, use->op, NULL);
+    to->fragments[1] = use->next ? put_fragments(memory, use->op, use->next) : NULL;
+}
+
+const struct op_kernels separable_kernels = {
+    .kind = OP_SEPARABLE,
+    .constants = separable_constants,
+    .scratch = separable_scratch,
+    .fits = fused_takes,
+    .stencil_async = separable_async,
+};

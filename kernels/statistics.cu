@@ -1,5 +1,5 @@
 // OP_STATISTICS.
-#include "kernels/launch.h"
+#include "kernels/op_kernels.h"
 
 enum { THREADS = 256, BLOCKS = 512 };
 static_assert((int)THREADS == (int)STATISTICS_BINS, "a thread for each bin");
@@ -73,7 +73,7 @@ static __global__ void count_kernel(const uint8_t *from, int stride, int width, 
 
 // ---- launcher ----
 
-extern "C" cudaError_t statistics_async(const struct full_frame *frame, cudaStream_t stream)
+static cudaError_t statistics_async(const struct full_frame *frame, cudaStream_t stream)
 {
     struct statistics *found = (struct statistics *)frame->analysis;
     int blocks = frame->height < BLOCKS ? frame->height : BLOCKS;
@@ -87,3 +87,8 @@ extern "C" cudaError_t statistics_async(const struct full_frame *frame, cudaStre
     cudaError_t error = cudaGetLastError();
     return error || !frame->to ? error : full_frame_copy_async(frame, stream);
 }
+
+const struct op_kernels statistics_kernels = {
+    .kind = OP_STATISTICS,
+    .full_frame_async = statistics_async,
+};

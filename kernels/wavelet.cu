@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/op_kernels.h"
+
 // What tiles read beyond the cells that there are; it is zero.
 enum { PAD_ROWS = 64, PAD_COLUMNS = 256 };
 
@@ -219,7 +221,8 @@ static size_t tap_bytes(const struct wavelet_grid *grid)
     return taps * sizeof(float);
 }
 
-extern "C" size_t wavelet_constants(const struct op *op, int width, int height, void *to)
+// All tables, at `to`, which may be NULL. Returns their bytes; 0: there is no memory.
+static size_t put_tables(const struct op *op, int width, int height, void *to)
 {
     struct layout *layout = (struct layout *)malloc(sizeof *layout);
     struct wavelet_grid *grid = NULL;
@@ -243,10 +246,10 @@ extern "C" size_t wavelet_constants(const struct op *op, int width, int height, 
     return bytes;
 }
 
-extern "C" size_t wavelet_scratch(const struct op *op, int width, int height)
+static size_t wavelet_scratch(const struct op_use *use)
 {
     struct layout layout;
-    lay_out(&layout, op, width, height);
+    lay_out(&layout, use->op, use->width, use->height);
     return layout.floats * sizeof(float);
 }
 
@@ -295,7 +298,7 @@ static struct wavelet kernel_arguments(const struct full_frame *frame, const str
     return w;
 }
 
-extern "C" cudaError_t wavelet_async(const struct full_frame *frame, cudaStream_t stream)
+static cudaError_t wavelet_async(const struct full_frame *frame, cudaStream_t stream)
 {
     if (!frame->constants)
         return cudaErrorMemoryAllocation;
@@ -305,3 +308,21 @@ extern "C" cudaError_t wavelet_async(const struct full_frame *frame, cudaStream_
     cudaError_t error = wavelet_cells_async(&w, &layout, stream);
     return error ? error : wavelet_bands_async(&w, &layout, &frame->op->wavelet, stream);
 }
+
+static void wavelet_constants(const struct op_use *use, struct constants *memory,
+                              struct op_constants *to)
+{
+    void *host = NULL;
+    size_t bytes = put_tables(use->op, use->width, use->height, NULL);
+    if (bytes)
+        to->full_frame = constants_take(memory, bytes, &host);
+    if (bytes && host)
+        put_tables(use->op, use->width, use->height, host);
+}
+
+const struct op_kernels wavelet_kernels = {
+    .kind = OP_WAVELET,
+    .constants = wavelet_constants,
+    .scratch = wavelet_scratch,
+    .full_frame_async = wavelet_async,
+};

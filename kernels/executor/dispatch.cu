@@ -129,24 +129,6 @@ static cudaError_t first_source_async(const struct cuda_executor *self,
     return mix_async(self, pass, frames, &mixed, stream);
 }
 
-static cudaError_t stencil_async(const struct stencil *stencil, cudaStream_t stream)
-{
-    if (fused_takes(stencil))
-        return fused_async(stencil, stream);
-    if (stencil->transform)
-        return transform_convolve_async(stencil->transform, stencil, stream);
-    switch (stencil->op->kind) {
-    case OP_SEPARABLE:
-        return separable_async(stencil, stream);
-    case OP_BOX:
-        return box_async(stencil, stream);
-    case OP_CONVOLVE:
-        return convolve_async(stencil, stream);
-    default:
-        return gradient_async(stencil, stream);
-    }
-}
-
 // Both stencils of a pass in one go, if there is a kernel for that; else they follow each other
 // through scratch memory.
 static cudaError_t stencils_async(const struct cuda_executor *self, const struct plan_pass *pass,
@@ -163,16 +145,17 @@ static cudaError_t stencils_async(const struct cuda_executor *self, const struct
             .depth = stencil_depth(pass, n),
             .source = source,
             .sink = pass_sink(self, pass, frames, &constants->lookup[stencils]),
-            .constants = {constants->stencil[n][0], constants->stencil[n][1]},
-            .fragments = {constants->fragments[n][0], constants->fragments[n][1]},
+            .constants = {constants->op[n].weight[0], constants->op[n].weight[1]},
+            .fragments = {constants->op[n].fragments[0], constants->op[n].fragments[1]},
             .scratch = frames->memory + self->layout.scratch,
             .scratch_step = (ptrdiff_t)self->layout.bytes,
             .transform = constants->transform[n],
         };
         stencil.source.border = stencil.op->border;
         stencil.source.border_value = stencil.op->border_value;
-        if (stencil.next && fused_takes(&stencil))
-            return fused_async(&stencil, stream);
+        const struct op_kernels *row = op_kernels(stencil.op);
+        if (stencil.next && row->fits && row->fits(&stencil))
+            return row->stencil_async(&stencil, stream);
         stencil.next = NULL;
         if (n + 1 < stencils) {
             struct lookup none = {};
@@ -181,7 +164,7 @@ static cudaError_t stencils_async(const struct cuda_executor *self, const struct
             source = plane_source(&stencil.sink);
             source.lookup = constants->lookup[n + 1];
         }
-        error = stencil_async(&stencil, stream);
+        error = row->stencil_async(&stencil, stream);
     }
     return error;
 }
@@ -228,10 +211,10 @@ static cudaError_t full_frame_pass_async(const struct cuda_executor *self,
             .analysis = analysis_memory(self, memory, pass->analysis),
             .analysis_is_wanted = analysis_is_wanted(self, &frames->work[k], pass->analysis),
             .reads = analysis_memory(self, memory, pass->reads),
-            .constants = constants->full_frame,
+            .constants = constants->op[0].full_frame,
             .scratch = memory + self->layout.scratch,
         };
-        error = full_frame_async(&frame, stream);
+        error = op_kernels(frame.op)->full_frame_async(&frame, stream);
     }
     return error;
 }

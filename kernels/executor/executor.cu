@@ -68,9 +68,12 @@ static enum status fill_memory(struct cuda_executor *self)
     uint8_t *host = (uint8_t *)calloc(1, self->constant_bytes + 1);
     if (!host)
         return STATUS_MEMORY;
-    pass_constants_put(self->constants, self->plan, self->width, self->height, self->memory, host);
-    enum status status =
-        CUDA_CHECK(self->backend, cudaMemsetAsync(self->slot[0].memory, 0, slot_bytes, stream));
+    struct constants memory = {.host = host, .room = self->constant_bytes, .device = self->memory};
+    enum status status = STATUS_MEMORY;
+    if (pass_constants_put(self->constants, self->plan, self->width, self->height, memory) ==
+        self->constant_bytes)
+        status =
+            CUDA_CHECK(self->backend, cudaMemsetAsync(self->slot[0].memory, 0, slot_bytes, stream));
     if (!status)
         status = CUDA_CHECK(self->backend, cudaMemcpyAsync(self->memory, host, self->constant_bytes,
                                                            cudaMemcpyDefault, stream));
@@ -277,7 +280,7 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
              pass_constants_create(plan, width, height, self->backend->log, &self->constants)) ||
         (status = layout_init(&self->layout, plan, self->constants, width, height)))
         goto fail;
-    self->constant_bytes = pass_constants_put(self->constants, plan, width, height, NULL, NULL);
+    self->constant_bytes = pass_constants_put(self->constants, plan, width, height, {});
     if ((status = allocate(self)) ||
         (status = create_stream(self, "upload", &self->upload_stream)) ||
         (status = create_stream(self, "download", &self->download_stream)))

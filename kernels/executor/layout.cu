@@ -55,44 +55,24 @@ static void lay_out_analyses(struct slot_layout *layout, const struct program *p
     }
 }
 
-static size_t stencil_scratch(const struct op *op, int depth, int width, int height)
+static void enlarge(size_t *max, size_t wanted)
 {
-    switch (op->kind) {
-    case OP_SEPARABLE:
-        return separable_scratch(op, width, height);
-    case OP_BOX:
-        return box_scratch(op, width, height);
-    case OP_CONVOLVE:
-        return convolve_scratch(op, depth, width, height);
-    default:
-        return 0;
-    }
-}
-
-static void enlarge(size_t *most, size_t wanted)
-{
-    *most = wanted > *most ? wanted : *most;
+    *max = wanted > *max ? wanted : *max;
 }
 
 // Passes take turns at the scratch memory: it is as large as the most that one of them wants.
 static void lay_out_scratch(struct slot_layout *layout, const struct plan *plan,
-                            const struct pass_constants *constants, int picture_width,
-                            int picture_height)
+                            const struct pass_constants *constants, int width, int height)
 {
     size_t mixed = 0, between = 0, scratch = 0;
     for (int k = 0; k < plan->passes; k++) {
         const struct plan_pass *pass = &plan->pass[k];
-        int width = subsampled(picture_width, pass->grid.shift_x), stencils = pass_stencils(pass);
-        int height = subsampled(picture_height, pass->grid.shift_y);
-        if (pass->full_frame)
-            enlarge(&scratch, full_frame_scratch(pass->full_frame, width, height));
-        for (int n = 0; n < stencils; n++) {
-            int depth = stencil_depth(pass, n);
-            size_t plane = scratch_bytes(width, height, sample_bytes(depth));
-            const struct transform *transform = constants[k].transform[n];
-            enlarge(&scratch, transform
-                                  ? transform_scratch(transform)
-                                  : stencil_scratch(pass_stencil(pass, n), depth, width, height));
+        int stencils = pass_stencils(pass);
+        for (int n = 0; n < pass_operations(pass); n++) {
+            struct op_use use = pass_use(pass, &constants[k], n, width, height);
+            const struct op_kernels *row = op_kernels(use.op);
+            size_t plane = scratch_bytes(use.width, use.height, sample_bytes(use.depth));
+            enlarge(&scratch, row->scratch ? row->scratch(&use) : 0);
             if (n == 0 && pass->mix)
                 enlarge(&mixed, plane);
             if (n + 1 < stencils)

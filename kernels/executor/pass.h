@@ -32,6 +32,12 @@ static inline int pass_stencils(const struct plan_pass *pass)
     return count;
 }
 
+// Operations that are not part of a table: stencils, or one on the full frame.
+static inline int pass_operations(const struct plan_pass *pass)
+{
+    return pass->full_frame ? 1 : pass_stencils(pass);
+}
+
 static inline const struct op *pass_stencil(const struct plan_pass *pass, int n)
 {
     const struct plan_step *step = pass_step(pass, n);

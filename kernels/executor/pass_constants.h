@@ -6,15 +6,13 @@
 #pragma once
 
 #include "kernels/executor/pass.h"
-#include "kernels/launch.h"
+#include "kernels/op_kernels.h"
 #include "kernels/transform.h"
 
 struct pass_constants {
-    struct lookup lookup[STENCILS + 1];     // before each stencil, and behind the last
-    const int32_t *stencil[STENCILS][2];    // as struct stencil wants them
-    const uint32_t *fragments[STENCILS][2]; // as well
-    struct transform *transform[STENCILS];  // NULL: made without
-    const void *full_frame;                 // of a full-frame operation
+    struct lookup lookup[STENCILS + 1];    // before each stencil, and behind the last
+    struct op_constants op[STENCILS];      // of each stencil, or of the full-frame operation
+    struct transform *transform[STENCILS]; // of each stencil; NULL: made without
 };
 
 // Make room for the constants of each pass, and the transforms on the current device: a stencil
@@ -23,10 +21,14 @@ struct pass_constants {
 enum status pass_constants_create(const struct plan *plan, int width, int height,
                                   const struct log *log, struct pass_constants **constants);
 
-// Point `constants` at what will lie at `device`, and write that to `host`; NULL: write nothing.
-// Returns how many bytes there are.
+// Point `constants` at what will lie in `memory`, which is empty, and write that where it has host
+// memory. Returns how many bytes there are.
 size_t pass_constants_put(struct pass_constants *constants, const struct plan *plan, int width,
-                          int height, uint8_t *device, uint8_t *host);
+                          int height, struct constants memory);
+
+// Stencil `n` of a pass, or its full-frame operation (n = 0), for pictures of width x height.
+struct op_use pass_use(const struct plan_pass *pass, const struct pass_constants *constants, int n,
+                       int width, int height);
 
 // Free all of a plan's. The device is current and idle. Leaves NULL, accepts it.
 void pass_constants_destroy(const struct plan *plan, struct pass_constants **constants);
