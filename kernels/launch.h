@@ -2,10 +2,10 @@
 //
 //   pointwise   one sample from one place: gathers, tables, mixes, constants
 //   fused       OP_SEPARABLE on tensor cores, OP_GRADIENT of bytes in packed halves, or both
-//   separable   OP_SEPARABLE: tiles for a small radius, else the forms of kernels/separable.h
+//   separable   OP_SEPARABLE: tiles for a small radius, else the forms of stencil/separable.h
 //   gradient    OP_GRADIENT
 //   convolve    OP_CONVOLVE: a tile up to 15 x 15 in 32 bits, else as lines, or any
-//   transform   OP_CONVOLVE by Fourier transforms (kernels/transform.h)
+//   transform   OP_CONVOLVE by Fourier transforms (kernels/stencil/transform.h)
 //   box         OP_BOX by running sums
 //   full_frame  operations that need all of a frame, each in a file of its own
 //
@@ -102,8 +102,8 @@ struct stencil {
     // before and behind them. OP_CONVOLVE: weight, or line_x, and line_y: rows with TAP_MARGIN
     // zeros behind each, except where convolve_fits_tile().
     const int32_t *constants[2];
-    // OP_SEPARABLE: what fused_fragments() (kernels/fused.h) made of it alone, and with the next;
-    // NULL if nothing.
+    // OP_SEPARABLE: what fused_fragments() (kernels/stencil/fused.h) made of it alone, and with the
+    // next; NULL if nothing.
     const uint32_t *fragments[2];
     void *scratch;               // as many bytes as struct op_kernels says, aligned to 256 ...
     ptrdiff_t scratch_step;      // ... for the first picture, and so far from it for the next
@@ -177,12 +177,12 @@ cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink,
                                 cudaStream_t stream);
 cudaError_t pointwise_fill_async(int value, const struct sink *sink, cudaStream_t stream);
 
+// The source of a full-frame operation as it is, but for samples above their depth.
+cudaError_t pointwise_copy_frame_async(const struct full_frame *frame, cudaStream_t stream);
+
 // The lookup by a table of 2^depth_in entries, which has a copy at `table` on the device.
 struct lookup lookup_of(const uint16_t *host, int depth_in, int depth_out, const uint16_t *table);
 
 // Whether this build has code for the current device: cudaSuccess if so.
 cudaError_t pointwise_probe(void);
-
-// The source of a full-frame operation as it is, but for samples above their depth.
-cudaError_t full_frame_copy_async(const struct full_frame *frame, cudaStream_t stream);
 }

@@ -264,3 +264,25 @@ cudaError_t pointwise_probe(void)
     struct cudaFuncAttributes attributes;
     return cudaFuncGetAttributes(&attributes, copy_any);
 }
+
+// ---- full frames ----
+
+static struct view frame_view(const uint8_t *data, int stride, int depth)
+{
+    struct view view = view_plain((uint8_t *)data, 0, stride, depth > 8 ? 2 : 1);
+    view.most = max_sample(depth);
+    return view;
+}
+
+cudaError_t pointwise_copy_frame_async(const struct full_frame *frame, cudaStream_t stream)
+{
+    const struct source source = {.view = frame_view(frame->from, frame->from_stride, frame->depth),
+                                  .width = frame->width,
+                                  .height = frame->height};
+    const struct sink sink = {.view = {frame_view(frame->to, frame->to_stride, frame->depth)},
+                              .views = 1,
+                              .width = frame->width,
+                              .height = frame->height,
+                              .frames = 1};
+    return pointwise_copy_async(&source, &sink, stream);
+}

@@ -61,7 +61,10 @@ layer cpu/reference '(cpu/reference|plan|base)'
 layer cpu/rows '(cpu/rows|plan|base)'
 layer cpu '(cpu|cpu/reference|cpu/rows|plan|base)'
 layer kernels '(kernels|plan|base)'
-layer kernels/executor '(kernels/executor|kernels|plan|base)'
+layer kernels/stencil '(kernels/stencil|kernels|plan|base)'
+layer kernels/full_frame '(kernels/full_frame|kernels|plan|base)'
+layer kernels/executor '(kernels/(executor|stencil)|kernels|plan|base)'
+layer kernels/tutorial '(kernels/(tutorial|executor)|kernels|plan|base)'
 below='stages|plan|base|sluice'
 rooms=
 for room in ffmpeg input/io input/devices input/faults input/live input output/file output/http \

@@ -17,8 +17,13 @@ BELOW = {
     "cpu/rows": ["plan", "base"],
     "cpu": ["cpu/reference", "cpu/rows", "plan", "base"],
     "kernels": ["plan", "base"],
+    "kernels/stencil": ["kernels", "plan", "base"],
+    "kernels/full_frame": ["kernels", "plan", "base"],
+    "kernels/executor": ["kernels/stencil", "kernels/full_frame", "kernels", "plan", "base"],
+    "kernels/tutorial": ["kernels/executor", "plan", "base"],
 }
-BACKENDS = ["cpu", "kernels"]  # their constructors are declared in plan/backend.h
+# Their constructors are declared in plan/backend.h.
+BACKENDS = ["cpu", "kernels", "kernels/executor", "kernels/tutorial"]
 PIPELINE = ["engine", "engine/threads", "engine/filter", "report",
             "output", "output/transport", "output/muxer", "output/http",
             "output/file", "input", "input/live", "input/faults", "input/devices", "input/io", "ffmpeg"]

@@ -50,7 +50,7 @@ class Tree:
         return result, [list(map(int, call)) for call in calls]
 
     def compile(self, *words):
-        return self.make(self.build / "kernels/mark.o", *words)
+        return self.make(self.build / "kernels/full_frame/mark.o", *words)
 
 
 @pytest.mark.parametrize("gpus, words, archs, said", [

@@ -4,7 +4,7 @@
 
 #include "kernels/executor/dispatch.h"
 #include "kernels/executor/transfer.h"
-#include "kernels/ranges.h"
+#include "kernels/executor/ranges.h"
 
 static struct cuda_executor *self_of(struct executor *executor)
 {

@@ -23,7 +23,7 @@
 
 #include <time.h>
 
-#include "kernels/cuda.h"
+#include "kernels/executor/cuda.h"
 #include "kernels/executor/layout.h"
 
 struct cuda_slot {

@@ -1,13 +1,13 @@
 // What the passes of a plan need on the device besides samples: tables, taps, transforms. The same
 // for all frames.
 //
-// Thread-safety: immutable once made, but for transforms (kernels/transform.h), which belong to the
-// thread that submits.
+// Thread-safety: immutable once made, but for transforms (kernels/stencil/transform.h), which
+// belong to the thread that submits.
 #pragma once
 
 #include "kernels/executor/pass.h"
 #include "kernels/op_kernels.h"
-#include "kernels/transform.h"
+#include "kernels/stencil/transform.h"
 
 struct pass_constants {
     struct lookup lookup[STENCILS + 1];    // before each stencil, and behind the last

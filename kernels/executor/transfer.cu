@@ -1,6 +1,6 @@
 #include "kernels/executor/transfer.h"
 
-#include "kernels/ranges.h"
+#include "kernels/executor/ranges.h"
 
 // ---- rows ----
 

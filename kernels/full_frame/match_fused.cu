@@ -1,0 +1,388 @@
+// Scores of small templates: the sums over windows are made on tensor cores, too, beside the
+// products, and no sum leaves the kernel.
+#include "kernels/full_frame/match_products.cuh"
+
+// Rows of places that a warp makes of a template of so many slices of columns. Of narrow ones few,
+// so that more warps find room: they have more to wait for than products.
+static __host__ __device__ constexpr int rows_of(int steps)
+{
+    return steps == 1 ? ROWS / 2 : ROWS;
+}
+
+// ---- windows' sums ----
+
+// Sums of a window's rows in each of four neighbouring columns: of samples in packed halves, of
+// their squares.
+struct columns {
+    uint32_t even, odd;
+    uint32_t square[4];
+};
+
+static __device__ inline void columns_add(struct columns *to, uint32_t word)
+{
+    to->even += word & 0x00ff00ff;
+    to->odd += word >> 8 & 0x00ff00ff;
+    for (int k = 0; k < 4; k++) {
+        uint32_t sample = word >> 8 * k & 0xff;
+        to->square[k] += sample * sample;
+    }
+}
+
+// Four rows at once: bytes that lie one above the other make a word.
+static __device__ inline void columns_add_vec4(struct columns *to, const uint32_t row[4])
+{
+    uint32_t upper[2] = {__byte_perm(row[0], row[1], 0x5140), __byte_perm(row[0], row[1], 0x7362)};
+    uint32_t lower[2] = {__byte_perm(row[2], row[3], 0x5140), __byte_perm(row[2], row[3], 0x7362)};
+    uint32_t sum[4];
+    for (int k = 0; k < 4; k++) {
+        uint32_t column = __byte_perm(upper[k / 2], lower[k / 2], k % 2 ? 0x7632 : 0x5410);
+        sum[k] = __dp4a(column, 0x01010101u, 0u);
+        to->square[k] = __dp4a(column, column, to->square[k]);
+    }
+    to->even += sum[0] | sum[2] << 16;
+    to->odd += sum[1] | sum[3] << 16;
+}
+
+static __device__ inline void columns_take(struct columns *to, uint32_t word)
+{
+    to->even -= word & 0x00ff00ff;
+    to->odd -= word >> 8 & 0x00ff00ff;
+    for (int k = 0; k < 4; k++) {
+        uint32_t sample = word >> 8 * k & 0xff;
+        to->square[k] -= sample * sample;
+    }
+}
+
+// The same for tensor cores, which add them up along the rows: as bytes, of 6, 8 and 8 bits. Those
+// of samples, up to 64 * 255, have two, those of squares three. Sums of the second are taken 64
+// times, together with the first.
+enum limb { SAMPLES_LOW, SAMPLES_HIGH, SQUARES_LOW, SQUARES_MIDDLE, SQUARES_HIGH, LIMBS };
+
+// Eight rows of limbs in shared memory, laid out as a tile is.
+struct limbs {
+    uint32_t *word;
+    int stride;
+};
+
+static __device__ inline uint32_t *limb_row(const struct limbs *limbs, enum limb limb, int row)
+{
+    return limbs->word + (limb * 8 + row) * limbs->stride;
+}
+
+static __device__ inline void store_limbs(const struct limbs *limbs, int row, int word,
+                                          const struct columns *c)
+{
+    const uint32_t *q = c->square;
+    uint32_t left = __byte_perm(q[0] >> 6, q[1] >> 6, 0x5140);
+    uint32_t right = __byte_perm(q[2] >> 6, q[3] >> 6, 0x5140);
+    uint32_t low =
+        __byte_perm(__byte_perm(q[0], q[1], 0x0040), __byte_perm(q[2], q[3], 0x0040), 0x5410);
+    limb_row(limbs, SAMPLES_LOW, row)[word] = (c->even & 0x003f003f) | (c->odd & 0x003f003f) << 8;
+    limb_row(limbs, SAMPLES_HIGH, row)[word] =
+        (c->even >> 6 & 0x00ff00ff) | (c->odd >> 6 & 0x00ff00ff) << 8;
+    limb_row(limbs, SQUARES_LOW, row)[word] = low & 0x3f3f3f3f;
+    limb_row(limbs, SQUARES_MIDDLE, row)[word] = __byte_perm(left, right, 0x5410);
+    limb_row(limbs, SQUARES_HIGH, row)[word] = __byte_perm(left, right, 0x7632);
+}
+
+// The parts of a block's dynamic shared memory: tile; template, and a row of ones as wide as it;
+// for each warp limbs and a map of candidates.
+struct fused_layout {
+    struct tile tile;
+    struct taps taps;
+    int slices;
+    int rows; // of a warp
+};
+
+static __host__ __device__ inline struct fused_layout fused_layout_of(int height, int warps,
+                                                                      int steps)
+{
+    struct fused_layout layout = {};
+    layout.slices = slices_of(height);
+    layout.rows = rows_of(steps);
+    layout.tile = tile_of(warps * layout.rows, layout.slices, steps);
+    layout.taps.stride = taps_words(steps);
+    return layout;
+}
+
+static __host__ __device__ inline int fused_taps_words(const struct fused_layout *layout)
+{
+    return (SLICE_ROWS * layout->slices + 1) * layout->taps.stride;
+}
+
+static __host__ __device__ inline int fused_warp_words(const struct fused_layout *layout)
+{
+    return LIMBS * 8 * layout->tile.stride + layout->rows * SPAN / 32;
+}
+
+static size_t fused_bytes(const struct fused_layout *layout, int warps)
+{
+    return sizeof(uint32_t) * (size_t)(layout->tile.rows * layout->tile.stride +
+                                       fused_taps_words(layout) + warps * fused_warp_words(layout));
+}
+
+// Numbers of the test whether a place may be a match, by single precision: all its roundings take
+// less than 2^-22 of what is rounded.
+struct test {
+    float count, sum; // of the template
+    float near_count; // 2^-22 of it
+    float count_less; // as much less
+    float sum_less;   // less by 2^-22 of its size
+    float bound;
+};
+
+static __device__ inline struct test test_of(const struct match *m)
+{
+    const float near = 1.0f / (1 << 22);
+    float count = (float)m->pattern.count, sum = (float)m->pattern.sum;
+    return {count, sum, near * count, count - near * count, sum - near * fabsf(sum), m->bound};
+}
+
+// n sum(f t) - sum(f) sum(t), as large as it may be, is positive, and its square above the bound
+// times n sum(f^2) - sum(f)^2, as small as that may be; both are 0 where all is black.
+static __device__ inline bool may_match(const struct test *test, int products, int samples,
+                                        int squares)
+{
+    float p = (float)products, s = (float)samples, q = (float)squares;
+    float difference = test->count * p - s * test->sum_less + fabsf(p) * test->near_count;
+    float variance = test->count_less * q - s * s;
+    return difference * fabsf(difference) - test->bound * variance > 0;
+}
+
+// Bands of ones, which sum a window along the row.
+template <int STEPS> struct ones {
+    uint32_t band[STEPS][6];
+};
+
+// Sums over windows: those of eight rows and 16 columns as a product has them.
+struct window_sums {
+    int samples[4], squares[4], squares_high[4];
+};
+
+// sum += the limb, or 64 times it, along the row, of one 48 columns: `at` is the lane's word in its
+// row of limbs.
+static __device__ inline void add_limb(int sum[4], const uint32_t band[6], const uint32_t *at)
+{
+    const uint32_t rest[4] = {band[4], band[5], 0, 0};
+    multiply(sum, band, at[0], at[4]);
+    multiply(sum, rest, at[8], 0);
+}
+
+static __device__ inline void add_limbs(int sum[4], const uint32_t band[6], const uint32_t *low,
+                                        const uint32_t *high)
+{
+    const uint32_t first[4] = {band[4], band[5], band[0] << 6, band[1] << 6};
+    const uint32_t second[4] = {band[2] << 6, band[3] << 6, band[4] << 6, band[5] << 6};
+    multiply(sum, band, low[0], low[4]);
+    multiply(sum, first, low[8], high[0]);
+    multiply(sum, second, high[4], high[8]);
+}
+
+template <int STEPS>
+static __device__ inline struct window_sums window_sums_of(const struct limbs *limbs,
+                                                           const struct ones<STEPS> *ones, int c)
+{
+    struct window_sums sums = {};
+    int lane = threadIdx.x, row = lane / 4;
+#pragma unroll
+    for (int step = 0; step < STEPS; step++) {
+        int word = SLICE_COLUMNS / 4 * step + 4 * c + lane % 4;
+        add_limbs(sums.samples, ones->band[step], limb_row(limbs, SAMPLES_LOW, row) + word,
+                  limb_row(limbs, SAMPLES_HIGH, row) + word);
+        add_limbs(sums.squares, ones->band[step], limb_row(limbs, SQUARES_LOW, row) + word,
+                  limb_row(limbs, SQUARES_MIDDLE, row) + word);
+        add_limb(sums.squares_high, ones->band[step], limb_row(limbs, SQUARES_HIGH, row) + word);
+    }
+    return sums;
+}
+
+static __device__ inline int squares_of(const struct window_sums *sums, int k)
+{
+    return sums->squares[k] + (sums->squares_high[k] << 14);
+}
+
+// The place at (column, row) of a span, whose windows' sums are known: keep its score, and mark it
+// in the span's map, if it is enough. Few places get here, unless there is a map.
+template <int STEPS, bool MAP>
+static __device__ __noinline__ void take_place(const struct match *m, int x, int y, int products,
+                                               int samples, int squares, uint32_t *bits)
+{
+    if (x >= m->columns || y >= m->rows)
+        return;
+    float score = score_of(&m->pattern, products, samples, squares);
+    if (MAP || score >= m->least)
+        m->score[(i64)y * m->columns + x] = score;
+    if (score >= m->least)
+        atomicOr(&bits[y % rows_of(STEPS) * (SPAN / 32) + x % SPAN / 32], 1u << x % 32);
+}
+
+// Take those of eight rows of places that a lane has found: bit 4 c + k is result k of product c.
+template <int STEPS, bool MAP>
+static __device__ inline void take_found(const struct match *m, const struct limbs *limbs,
+                                         const struct ones<STEPS> *ones, const int sum[WIDE][4],
+                                         uint32_t found, int left, int top, uint32_t *bits)
+{
+    int x = left + threadIdx.x / 4, y = top + 2 * (threadIdx.x % 4);
+#pragma unroll
+    for (int c = 0; c < WIDE; c++) {
+        struct window_sums sums = window_sums_of<STEPS>(limbs, ones, c);
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            if (found >> (4 * c + k) & 1)
+                take_place<STEPS, MAP>(m, x + 16 * c + 8 * (k / 2), y + k % 2, sum[c][k],
+                                       sums.samples[k], squares_of(&sums, k), bits);
+    }
+}
+
+// Eight rows of places from row `top` on. Few are taken, which is done in a second go, so that the
+// first has nothing to wait for.
+template <int STEPS, bool MAP>
+static __device__ inline void score_rows(const struct match *m, const struct test *test,
+                                         const struct limbs *limbs, const struct ones<STEPS> *ones,
+                                         const int sum[WIDE][4], int left, int top, uint32_t *bits)
+{
+    uint32_t found = MAP ? ~0u : 0;
+#pragma unroll
+    for (int c = 0; c < WIDE && !MAP; c++) {
+        struct window_sums sums = window_sums_of<STEPS>(limbs, ones, c);
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            if (may_match(test, sum[c][k], sums.samples[k], squares_of(&sums, k)))
+                found |= 1u << (4 * c + k);
+    }
+    if (__any_sync(~0u, found != 0))
+        take_found<STEPS, MAP>(m, limbs, ones, sum, found, left, top, bits);
+}
+
+static __device__ inline void column_sums(struct columns *to, const uint32_t *row, int stride,
+                                          int height)
+{
+    int j = 0;
+    for (; j + 4 <= height; j += 4, row += 4 * stride) {
+        const uint32_t four[4] = {row[0], row[stride], row[2 * stride], row[3 * stride]};
+        columns_add_vec4(to, four);
+    }
+    for (; j < height; j++, row += stride)
+        columns_add(to, *row);
+}
+
+// What enters a column's window and what leaves it, of a lane's two words of columns.
+struct slide {
+    uint32_t in[2], out[2];
+};
+
+static __device__ inline struct slide slide_of(const uint32_t *row, const uint32_t *next, int apart)
+{
+    return {{next[0], next[apart]}, {row[0], row[apart]}};
+}
+
+// Windows' sums go down the columns of a warp's places: what enters is added and what leaves is
+// taken off. Eight rows of them are laid in shared memory for tensor cores to sum along the row,
+// which leaves them with the lanes that have the products. A lane has two words of columns; of the
+// second ones there are fewer, and the last of them is made by several lanes alike.
+template <int STEPS, bool MAP>
+static __device__ inline void score_span(const struct match *m, const struct tile *tile,
+                                         const struct limbs *limbs, const struct ones<STEPS> *ones,
+                                         int sum[rows_of(STEPS) / 8][WIDE][4], int left, int top,
+                                         uint32_t *bits)
+{
+    int lane = threadIdx.x, height = m->pattern.height;
+    int apart = min((int)WARP, tile->words - 1 - lane);
+    const uint32_t *row = tile->word + threadIdx.y * rows_of(STEPS) * tile->stride + lane;
+    struct columns column[2] = {};
+    struct test test = test_of(m);
+    for (int k = 0; k < 2; k++)
+        column_sums(&column[k], row + k * apart, tile->stride, height);
+#pragma unroll
+    for (int u = 0; u < rows_of(STEPS) / 8; u++) {
+#pragma unroll 2
+        for (int k = 0; k < 8; k++, row += tile->stride) {
+            struct slide slide = slide_of(row, row + height * tile->stride, apart);
+            for (int n = 0; n < 2; n++) {
+                store_limbs(limbs, k, lane + n * apart, &column[n]);
+                columns_add(&column[n], slide.in[n]);
+                columns_take(&column[n], slide.out[n]);
+            }
+        }
+        __syncwarp();
+        score_rows<STEPS, MAP>(m, &test, limbs, ones, sum[u], left, top + 8 * u, bits);
+        __syncwarp();
+    }
+}
+
+// A block's warps stand one below the other, each with 128 columns of places, and share a tile of
+// samples and the template. STEPS: of the template's columns. MAP: all scores are stored.
+template <int STEPS, bool MAP>
+static __global__ void __launch_bounds__(WARP * 4, STEPS == 1 ? 3 : 2)
+    match_fused(const __grid_constant__ struct match m)
+{
+    extern __shared__ uint4 memory[];
+    constexpr int rows = rows_of(STEPS);
+    int warps = blockDim.y, left = blockIdx.x * SPAN, top = blockIdx.y * warps * rows;
+    struct fused_layout layout = fused_layout_of(m.pattern.height, warps, STEPS);
+    layout.tile.word = (uint32_t *)memory;
+    layout.taps.word = layout.tile.word + layout.tile.rows * layout.tile.stride;
+    uint32_t *own =
+        layout.taps.word + fused_taps_words(&layout) + threadIdx.y * fused_warp_words(&layout);
+    uint32_t *ones_row = layout.taps.word + SLICE_ROWS * layout.slices * layout.taps.stride;
+    struct limbs limbs = {own, layout.tile.stride};
+    uint32_t *bits = own + LIMBS * 8 * layout.tile.stride;
+    for (int k = threadIdx.x; k < rows * SPAN / 32; k += WARP)
+        bits[k] = 0;
+    for (int k = threadIdx.y * WARP + threadIdx.x; k < 4 * layout.taps.stride; k += warps * WARP)
+        ((uint8_t *)ones_row)[k] = k >= 16 && k < 16 + m.pattern.width;
+    fill_tile(&m, &layout.tile, left, top, FILL_SAMPLES);
+    fill_taps(&layout.taps, m.pattern.sample, m.pattern.stride, m.pattern.height, layout.slices);
+    __syncthreads();
+    int sum[rows / 8][WIDE][4] = {};
+    accumulate<rows / 8>(sum, &layout.tile, &layout.taps, layout.slices, STEPS);
+    struct ones<STEPS> ones;
+    for (int step = 0; step < STEPS; step++)
+        load_band(ones.band[step], ones_row + SLICE_COLUMNS / 4 * step);
+    top += threadIdx.y * rows;
+    score_span<STEPS, MAP>(&m, &layout.tile, &limbs, &ones, sum, left, top, bits);
+    int y = top + threadIdx.x;
+    if (threadIdx.x < rows && y < m.rows)
+        *(uint4 *)(m.bits + (i64)y * m.bit_words + blockIdx.x * (SPAN / 32)) =
+            *(uint4 *)(bits + threadIdx.x * (SPAN / 32));
+}
+
+// ---- launchers ----
+
+// As many warps a block as its shared memory allows.
+static int warps_within(const struct match *m, int steps)
+{
+    int device = 0, most = 48 << 10;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    int warps = 4;
+    for (; warps > 1; warps /= 2) {
+        struct fused_layout layout = fused_layout_of(m->pattern.height, warps, steps);
+        if (fused_bytes(&layout, warps) <= (size_t)most)
+            break;
+    }
+    return warps;
+}
+
+template <int STEPS, bool MAP>
+static cudaError_t fused_steps_async(const struct match *m, cudaStream_t stream)
+{
+    int warps = warps_within(m, STEPS);
+    struct fused_layout layout = fused_layout_of(m->pattern.height, warps, STEPS);
+    size_t bytes = fused_bytes(&layout, warps);
+    auto *kernel = match_fused<STEPS, MAP>;
+    cudaError_t error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (error)
+        return error;
+    dim3 grid = blocks_of(m->columns, m->rows, SPAN, warps * rows_of(STEPS));
+    kernel<<<grid, dim3(WARP, (unsigned)warps), bytes, stream>>>(*m);
+    return cudaGetLastError();
+}
+
+cudaError_t match_fused_async(const struct match *m, bool map, cudaStream_t stream)
+{
+    if (steps_of(m->pattern.width) == 1)
+        return map ? fused_steps_async<1, true>(m, stream) : fused_steps_async<1, false>(m, stream);
+    return map ? fused_steps_async<2, true>(m, stream) : fused_steps_async<2, false>(m, stream);
+}

@@ -1,0 +1,148 @@
+// Which stencils go which way, and what their kernels want to know: see kernels/stencil/fused.h.
+#include "kernels/stencil/fused.h"
+
+// The forms of stages/separable.h: narrow, wide of 8-bit samples, wide of deeper ones.
+enum number_form { FORM_NONE, FORM_NARROW, FORM_WIDE, FORM_DEEP };
+
+static enum number_form form_of(const struct op_separable *op)
+{
+    if (op->bits == 13 && op->fraction == 3)
+        return FORM_NARROW;
+    if (op->bits != 15 || op->fraction > 8)
+        return FORM_NONE;
+    return op->fraction == 8 ? FORM_WIDE : FORM_DEEP;
+}
+
+static int radius_of(const struct op_separable *op)
+{
+    return op->radius_x > op->radius_y ? op->radius_x : op->radius_y;
+}
+
+// One that is all of an axis would be 2^16 when doubled.
+static bool is_identity(const struct op_separable *op)
+{
+    return op->tap_x[0] >> op->bits || op->tap_y[0] >> op->bits;
+}
+
+static bool is_small_gradient(const struct op *op)
+{
+    const struct op_gradient *g = &op->gradient;
+    return op->kind == OP_GRADIENT && g->side == 1 && g->center <= 2 && g->norm == NORM_L1 &&
+           g->scale == 65536;
+}
+
+// Those that a kernel makes behind a filter: what lies beyond an edge has to be one of the samples,
+// or nothing.
+static bool is_next(const struct op *op)
+{
+    return is_small_gradient(op) && op->border != BORDER_WRAP &&
+           (op->border != BORDER_ZERO || op->border_value == 0);
+}
+
+static struct choice choose(const struct op_separable *op, bool gradient)
+{
+    static const int narrow[] = {4, 8, 16, 24, 0}, wide[] = {8, 16, 24, 32, 0};
+    static const int deep[] = {4, 8, 16, 32, 0}, followed[] = {4, 8, 0};
+    enum number_form form = form_of(op);
+    if (op->decimate_x || op->decimate_y || op->amount || form == FORM_NONE ||
+        (form == FORM_NARROW ? !separable_mma_f16_holds(op) : is_identity(op)) ||
+        (gradient && form == FORM_WIDE))
+        return {};
+    const int *reach = gradient              ? followed
+                       : form == FORM_NARROW ? narrow
+                       : form == FORM_WIDE   ? wide
+                                             : deep;
+    while (*reach && *reach < radius_of(op))
+        reach++;
+    // Sixteen bytes to the left of a tile, or a multiple of that.
+    int bytes = form == FORM_DEEP ? 2 : 1, needed = *reach + (gradient ? 4 : 0), step = 16 / bytes;
+    return {*reach, (needed + step - 1) / step * step, bytes, form != FORM_NARROW};
+}
+
+// The weight of a sample `distance` behind a gradient's place, as a half.
+static uint32_t gradient_weight(const struct op_gradient *g, bool smooth, int distance)
+{
+    static const uint32_t half[] = {0, 0x3c00, 0x4000}; // 0, 1, 2
+    if (distance == 0)
+        return smooth ? half[g->center] : 0;
+    if (distance < -1 || distance > 1)
+        return 0;
+    return half[1] | (!smooth && distance < 0 ? 0x8000u : 0);
+}
+
+// As struct slope_down and struct slope_along want them inside a picture: of every lane first what
+// smooths down, then what differs, then both of the products along, whose columns begin four late.
+static size_t gradient_fragments(const struct op_gradient *g, uint32_t *to)
+{
+    const int lanes = 32;
+    for (int i = 0; to && i < 3 * 4 * lanes; i++) {
+        int lane = i / 4 % lanes, k = i % 4, which = i / (4 * lanes);
+        bool smooth = which == 0 || (which == 2 && k < 2);
+        int from = lane % 4 * 2 + (which == 2 ? k % 2 : k / 2) * 8;
+        int distance = from - lane / 4 - (which == 2 ? 4 : k % 2 * 8);
+        to[i] = gradient_weight(g, smooth, distance) | gradient_weight(g, smooth, distance + 1)
+                                                           << 16;
+    }
+    return (size_t)(3 * 4 * lanes);
+}
+
+size_t fused_fragments(const struct op *op, const struct op *next, uint32_t *to)
+{
+    const struct op_separable *f = &op->separable;
+    if (next && !is_next(next))
+        return 0;
+    struct choice choice = choose(f, next);
+    if (!choice.reach)
+        return 0;
+    size_t used = choice.u8 ? separable_mma_u8_fragments(f, choice, next, to)
+                            : separable_mma_f16_fragments(f, choice, next, to);
+    return next ? used + gradient_fragments(&next->gradient, to ? to + used : NULL) : used;
+}
+
+bool fused_takes(const struct stencil *stencil)
+{
+    const struct view *from = &stencil->source.view, *to = &stencil->sink.view[0];
+    const struct op *next = stencil->next;
+    int bytes = stencil->depth > 8 ? 2 : 1;
+    if (from->bytes != bytes || to->bytes != bytes || !from->plain || !to->plain ||
+        stencil->sink.views > 1 || !view_is_aligned(from, 16) || !view_is_aligned(to, 16))
+        return false;
+    if (stencil->op->kind == OP_GRADIENT)
+        return bytes == 1 && !next && is_small_gradient(stencil->op);
+    return stencil->op->kind == OP_SEPARABLE && stencil->fragments[next ? 1 : 0];
+}
+
+static enum finish finish_of(const struct stencil *stencil, const struct small_gradient *gradient)
+{
+    const struct lookup *lookup = &stencil->sink.lookup;
+    if (!lookup->table)
+        return FINISH_LIMIT;
+    bool simple = lookup->kind == LOOKUP_THRESHOLD &&
+                  (stencil->depth > 8 || (lookup->below == 0 && lookup->above == 255));
+    bool before_limit = gradient->base == 0 && lookup->high < gradient->limit;
+    return simple && before_limit ? FINISH_THRESHOLD : FINISH_LOOKUP;
+}
+
+cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream)
+{
+    const struct op *filter = stencil->op->kind == OP_SEPARABLE ? stencil->op : NULL;
+    const struct op *gradient = filter ? stencil->next : stencil->op;
+    struct fused f = {.source = stencil->source,
+                      .sink = stencil->sink,
+                      .fragments = stencil->fragments[filter && gradient]};
+    if (gradient) {
+        f.gradient = {gradient->gradient.center, gradient->gradient.limit, gradient->gradient.base,
+                      gradient->border, gradient->border_value};
+        f.finish = finish_of(stencil, &f.gradient);
+        f.reach = 1;
+    }
+    if (!filter)
+        return small_gradient_async(&f, stream);
+    const struct op_separable *op = &filter->separable;
+    struct choice choice = choose(op, gradient);
+    f.reach += radius_of(op);
+    f.down_shift = op->bits - op->fraction;
+    f.along_shift = op->bits + op->fraction;
+    return choice.u8 ? separable_mma_u8_async(&f, choice, gradient, stream)
+                     : separable_mma_f16_async(&f, choice, gradient, stream);
+}

@@ -1,0 +1,501 @@
+// Filters of more than bytes and halves can hold: samples of two bytes or taps of 15 bits, alone or
+// with a gradient behind them. Tensor cores multiply bytes and add up in 32 bits.
+//
+// Taps come twice as large, so that they sum to 2^16, as two bytes each; samples of more than 8
+// bits and t are two bytes as well. With high and low bytes, a sum is
+//
+//   sum tap x = sum low low + 2^8 (sum low high + sum high low) + 2^16 sum high high
+//
+// of which each part is a product of its own. It needs 32 bits without a sign.
+#include "kernels/stencil/fused_gradient.cuh"
+
+#include <stdlib.h>
+
+// ---- products ----
+
+// sum (16 x 8) = start + a (16 x 32) b (32 x 8) of bytes; `brief`: of the first sixteen columns of
+// a and rows of b only.
+static __device__ inline void multiply(bool brief, int sum[4], const uint32_t a[4],
+                                       const uint32_t b[2], const int start[4])
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+    if (brief)
+        asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+            "{%7, %8, %9, %10};"
+            : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])
+            : "r"(a[0]), "r"(a[1]), "r"(b[0]), "r"(start[0]), "r"(start[1]), "r"(start[2]),
+              "r"(start[3]));
+    else
+        asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, "
+            "{%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
+            : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(start[0]),
+              "r"(start[1]), "r"(start[2]), "r"(start[3]));
+#else
+    for (int k = 0; k < 2; k++) {
+        asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32 {%0, %1}, {%2}, {%3}, {%4, %5};"
+            : "=r"(sum[2 * k]), "=r"(sum[2 * k + 1])
+            : "r"(a[k]), "r"(b[0]), "r"(start[2 * k]), "r"(start[2 * k + 1]));
+        if (!brief)
+            asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                : "+r"(sum[2 * k]), "+r"(sum[2 * k + 1])
+                : "r"(a[2 + k]), "r"(b[1]));
+    }
+#endif
+}
+
+// The parts of a sum.
+struct parts {
+    int low[4], middle[4], high[4];
+};
+
+static __device__ inline uint32_t total(const struct parts *sum, int k)
+{
+    return (uint32_t)sum->low[k] + ((uint32_t)sum->middle[k] << 8) + ((uint32_t)sum->high[k] << 16);
+}
+
+// The low bytes of two words of two samples each, or the high ones.
+static __device__ inline uint32_t bytes_of(uint32_t first, uint32_t second, int part)
+{
+    return __byte_perm(first, second, part ? 0x7531 : 0x6420);
+}
+
+// Bands as separable_mma_u8_fragments() wrote them, low and high bytes of taps: the left factor of
+// each product down the columns, sixteen rows of samples at a time; the right factors along the
+// rows, a group at a time.
+template <typename S> struct u8_bands {
+    static constexpr int pairs = (S::matrices + 1) / 2;
+    uint32_t down[2][2 * pairs];
+    uint32_t along[2][2][S::most];
+    int down_start[4], along_start[4];
+    const uint32_t *gradient; // factors for a gradient inside the picture
+};
+
+template <typename S> static __device__ inline u8_bands<S> load_bands(const struct fused *f)
+{
+    u8_bands<S> b;
+    const uint32_t *from = f->fragments + threadIdx.x;
+    for (int part = 0; part < 2; part++)
+        for (int k = 0; k < 2 * b.pairs; k++, from += WARP)
+            b.down[part][k] = __ldg(from);
+    for (int part = 0; part < 2; part++)
+        for (int half = 0; half < 2; half++) {
+            int first = half ? S::first_right : S::first_left;
+            for (int k = first; k <= (half ? S::last_right : S::last_left); k++, from += WARP)
+                b.along[part][half][k - first] = __ldg(from);
+        }
+    for (int k = 0; k < 4; k++) {
+        b.down_start[k] = 1 << f->down_shift;
+        b.along_start[k] = 1 << f->along_shift;
+        asm volatile("" : "+r"(b.down_start[k]), "+r"(b.along_start[k]));
+    }
+    b.gradient = from - threadIdx.x;
+    return b;
+}
+
+// ---- the filter ----
+
+// t of 16 rows and one group, as left factors: low bytes and high ones, of rows l / 4 and l / 4
+// + 8.
+struct u8_group {
+    uint32_t part[2][2];
+};
+
+// Sums of both halves of a group, from `s` times two pairs of matrices. Products that need each
+// other's results are far apart.
+template <typename S>
+static __device__ inline void sum_down(const u8_bands<S> *b, int s,
+                                       const uint32_t samples[S::BYTES][S::matrices + 1],
+                                       struct parts sum[2])
+{
+    const int nothing[4] = {0};
+    bool brief = 4 * s + 2 == S::matrices;
+    uint32_t x[2][2][2];
+    for (int half = 0; half < 2; half++)
+        for (int part = 0; part < S::BYTES; part++)
+            for (int k = 0; k < (brief ? 1 : 2); k++) {
+                const uint32_t *from = &samples[S::BYTES == 1 ? 0 : half][4 * s + 2 * k];
+                x[half][part][k] = bytes_of(from[0], from[1], S::BYTES == 1 ? half : part);
+            }
+    const uint32_t *low = &b->down[0][4 * s], *high = &b->down[1][4 * s];
+    for (int half = 0; half < 2; half++)
+        multiply(brief, sum[half].low, low, x[half][0], s ? sum[half].low : b->down_start);
+    for (int half = 0; half < 2; half++)
+        multiply(brief, sum[half].middle, high, x[half][0], s ? sum[half].middle : nothing);
+    for (int half = 0; half < 2 && S::BYTES == 2; half++)
+        multiply(brief, sum[half].high, high, x[half][S::BYTES - 1], s ? sum[half].high : nothing);
+    for (int half = 0; half < 2 && S::BYTES == 2; half++)
+        multiply(brief, sum[half].middle, low, x[half][S::BYTES - 1], sum[half].middle);
+}
+
+// `at` is this lane's row of the band at the group's first column.
+template <typename S, bool FULL>
+static __device__ inline struct u8_group filter_down(const struct fused *f, const u8_bands<S> *b,
+                                                     uint32_t at)
+{
+    uint32_t samples[S::BYTES][S::matrices + 1]; // of two rows: two columns each, or one
+    struct parts sum[2] = {};
+    for (int k = 0; k < S::BYTES; k++)
+        load_band<S>(samples[k], at + 16 * k);
+    for (int k = 0; k < S::BYTES && S::BYTES == 2 && !FULL; k++)
+        if (S::GRADIENT)
+            limit_damage<S::matrices>(&f->source.view, samples[k]);
+        else
+            for (int m = 0; m < S::matrices; m++)
+                samples[k][m] = plain_pair(&f->source.view, samples[k][m]);
+#pragma unroll
+    for (int s = 0; 4 * s < S::matrices; s++)
+        sum_down<S>(b, s, samples, sum);
+    uint32_t t[2][2]; // of each half: rows l / 4, l / 4 + 8
+    int shift = S::BYTES == 1 || FULL ? 0 : 15 - f->down_shift;
+    for (int half = 0; half < 2; half++)
+        for (int k = 0; k < 2; k++)
+            t[half][k] = S::BYTES == 1 ? __byte_perm(total(&sum[half], 2 * k),
+                                                     total(&sum[half], 2 * k + 1), 0x6521)
+                                       : __byte_perm(total(&sum[half], 2 * k) << shift,
+                                                     total(&sum[half], 2 * k + 1) << shift, 0x7632);
+    struct u8_group made;
+    for (int part = 0; part < 2; part++)
+        for (int k = 0; k < 2; k++)
+            made.part[part][k] = bytes_of(t[0][k], t[1][k], part);
+    return made;
+}
+
+// A left half of 16 columns and a right one, from the groups that they are made of: two neighbours
+// of row l / 4, two of row l / 4 + 8, as words of samples; of bytes, in the low two.
+struct halves_of_sixteen {
+    uint32_t left[2], right[2];
+};
+
+template <typename S, bool FULL>
+static __device__ inline halves_of_sixteen filter_along(const struct fused *f, const u8_bands<S> *b,
+                                                        const struct u8_group *left,
+                                                        const struct u8_group *right)
+{
+    const int nothing[4] = {0};
+    struct parts sum[2];
+    // Groups are 16 bytes deep: two of them at once would have to lie in registers side by side.
+    auto add = [&](int s, int t, int tap, int part) {
+        for (int half = 0; half < 2; half++) {
+            int first = half ? S::first_right : S::first_left;
+            if (s < first || s > (half ? S::last_right : S::last_left))
+                continue;
+            int *to = part == 0 ? sum[half].low : part == 1 ? sum[half].middle : sum[half].high;
+            const int *start = s > first || (t == 1 && tap == 0) ? to
+                               : part == 0                       ? b->along_start
+                                                                 : nothing;
+            multiply(true, to, (half ? right : left)[s].part[t], &b->along[tap][half][s - first],
+                     start);
+        }
+    };
+#pragma unroll
+    for (int s = 0; s < S::most; s++) {
+        add(s, 0, 0, 0);
+        add(s, 0, 1, 1);
+        add(s, 1, 1, 2);
+        add(s, 1, 0, 1);
+    }
+    struct halves_of_sixteen made;
+    int shift = S::BYTES == 1 || FULL ? 0 : f->along_shift - 15;
+    for (int half = 0; half < 2; half++)
+        for (int k = 0; k < 2; k++) {
+            uint32_t first = total(&sum[half], 2 * k), second = total(&sum[half], 2 * k + 1);
+            (half ? made.right : made.left)[k] =
+                S::BYTES == 1 ? __byte_perm(first, second, 0x0073)
+                              : __byte_perm(first >> shift, second >> shift, 0x7632);
+        }
+    return made;
+}
+
+// Put 16 columns, the i-th of a band, into the stage.
+template <typename S>
+static __device__ inline void put_sixteen(uint8_t *stage, int i, const struct halves_of_sixteen *y)
+{
+    constexpr int below = 8 * STAGE_BYTES / 4;
+    for (int k = 0; k < 2; k++)
+        if (S::BYTES == 1) {
+            stage_word(stage, i)[k * below] = word_of(y->left[k], y->right[k]);
+        } else {
+            stage_word(stage, 2 * i)[k * below] = y->left[k];
+            stage_word(stage, 2 * i + 1)[k * below] = y->right[k];
+        }
+}
+
+// The stage holds so many times 16 columns: after the last of them, store it.
+template <typename S, bool MIXED>
+static __device__ inline void store_if_full(const struct fused *f, const uint8_t *stage,
+                                            struct corner results, int i)
+{
+    constexpr int holds = STAGE_BYTES / (GROUP * S::BYTES);
+    struct corner at = {results.x + (i + 1 - holds) * GROUP, results.y};
+    if ((i + 1) % holds != 0)
+        return;
+    if (f->sink.lookup.table && !(S::GRADIENT && f->finish == FINISH_THRESHOLD))
+        store_stage<S, MIXED, true>(f, stage, at);
+    else
+        store_stage<S, MIXED, false>(f, stage, at);
+}
+
+// As that of separable_mma_f16. FULL: samples of 16 bits.
+template <typename S, bool FULL>
+static __device__ inline void filter(const struct fused *f, const u8_bands<S> *b,
+                                     const uint8_t *samples, uint8_t *stage, struct corner results)
+{
+    constexpr int step = GROUP * S::BYTES;
+    uint32_t at = band_at<S>(samples);
+    struct u8_group t[S::ahead + 1];
+#pragma unroll
+    for (int i = 0; i < S::ahead; i++)
+        t[i] = filter_down<S, FULL>(f, b, at + i * step);
+#pragma unroll
+    for (int i = 0; i < S::made; i++) {
+        t[S::ahead] = filter_down<S, FULL>(f, b, at + (i + S::ahead) * step);
+        struct halves_of_sixteen y = filter_along<S, FULL>(f, b, t, t);
+        put_sixteen<S>(stage, i, &y);
+        store_if_full<S, S::BYTES == 1>(f, stage, results, i);
+        for (int k = 0; k < S::ahead; k++)
+            t[k] = t[k + 1];
+    }
+}
+
+// ---- the gradient ----
+
+// Of 16 columns of a band, of their low and their high bytes: weighted sums of three rows,
+// differences of two rows apart. The high ones count 256 times as much.
+struct u8_slopes {
+    uint32_t smooth[2][4], slope[2][4];
+};
+
+static __device__ inline void make_slopes(struct u8_slopes *to, int half,
+                                          const struct slope_down down[2],
+                                          const uint32_t filtered[2])
+{
+    uint32_t upper = transposed(filtered[0]), lower = transposed(filtered[1]);
+    for (int part = 0; part < 2; part++) {
+        const uint32_t columns[2] = {__byte_perm(upper, 0, part ? 0x4341 : 0x4240),
+                                     __byte_perm(lower, 0, part ? 0x4341 : 0x4240)};
+        multiply_halves(to->smooth[part] + 2 * half, down[part].smooth, columns);
+        multiply_halves(to->slope[part] + 2 * half, down[part].slope, columns);
+    }
+}
+
+// In units of 2^-24, as the lengths are.
+struct u8_finisher {
+    float limit, low, high, below, above;
+    float base; // in the low bits of 2^23 + it
+};
+
+static __device__ inline struct u8_finisher u8_finisher_of(const struct fused *f)
+{
+    const struct lookup *lookup = &f->sink.lookup;
+    const float unit = 1 / 16777216.0f;
+    return {f->gradient.limit * unit, lookup->low * unit,   lookup->high * unit,
+            lookup->below * unit,     lookup->above * unit, 8388608.0f + (float)f->gradient.base};
+}
+
+// A length in the low 16 bits.
+template <bool THRESHOLD>
+static __device__ inline uint32_t finished(const struct u8_finisher *f, float gx, float gy)
+{
+    float length = fabsf(gx) + fabsf(gy);
+    if (THRESHOLD) {
+        length = length < f->low ? f->below : length;
+        length = length > f->high ? f->above : length;
+    } else {
+        length = fminf(length, f->limit);
+    }
+    return __float_as_uint(__fmaf_rd(length, 16777216.0f, f->base));
+}
+
+// The lengths of eight columns, four behind the first of the slopes.
+template <bool THRESHOLD>
+static __device__ inline void lengths_of(const struct u8_finisher *finisher,
+                                         const struct slope_along *along,
+                                         const struct u8_slopes *slopes, uint32_t length[2])
+{
+    const float nothing[4] = {0};
+    float gx[4], gy[4];
+    for (int part = 0; part < 2; part++) {
+        multiply(false, gx, slopes->smooth[part], along->slope, part ? gx : nothing);
+        multiply(false, gy, slopes->slope[part], along->smooth, part ? gy : nothing);
+    }
+    for (int k = 0; k < 2; k++)
+        length[k] = word_of(finished<THRESHOLD>(finisher, gx[2 * k], gy[2 * k]),
+                            finished<THRESHOLD>(finisher, gx[2 * k + 1], gy[2 * k + 1]));
+}
+
+// As that of separable_mma_f16.
+template <typename S, bool FULL, bool THRESHOLD, bool SIDES>
+static __device__ inline void filter_gradient(const struct fused *f, const u8_bands<S> *b,
+                                              const uint8_t *samples, uint8_t *stage,
+                                              struct corner results)
+{
+    constexpr int step = GROUP * S::BYTES;
+    struct slope_down down[2] = {slope_down_of(f, b->gradient, results.y)};
+    for (int k = 0; k < 4; k++) {
+        __half2 much = __half2half2(__int2half_rn(256));
+        down[1].smooth[k] = bits_of(__hmul2(halves(down[0].smooth[k]), much));
+        down[1].slope[k] = bits_of(__hmul2(halves(down[0].slope[k]), much));
+    }
+    struct slope_along first = slope_along_of(b->gradient), second = other_way(&first);
+    struct u8_finisher finisher = u8_finisher_of(f);
+    uint32_t at = band_at<S>(samples);
+    struct u8_group t[S::ahead + 1];
+    struct u8_slopes slopes;
+#pragma unroll
+    for (int i = 0; i < S::ahead; i++)
+        t[i] = filter_down<S, FULL>(f, b, at + i * step);
+    struct halves_of_sixteen y = filter_along<S, FULL>(f, b, t, t);
+    make_slopes(&slopes, 0, down, y.left);
+#pragma unroll(SIDES ? 1 : 2)
+    for (int i = 0; i < S::made; i++) {
+        t[S::ahead] = filter_down<S, FULL>(f, b, at + (i + S::ahead) * step);
+        y = filter_along<S, FULL>(f, b, t + 1, t);
+        struct halves_of_sixteen length;
+        int x = results.x + i * GROUP;
+        struct slope_along eight = slope_along_at<SIDES>(f, &first, x);
+        make_slopes(&slopes, 1, down, y.right);
+        lengths_of<THRESHOLD>(&finisher, &eight, &slopes, length.left);
+        if (SIDES) {
+            eight = slope_along_at<SIDES>(f, &first, x + 8);
+            second = other_way(&eight);
+        }
+        make_slopes(&slopes, 0, down, y.left);
+        lengths_of<THRESHOLD>(&finisher, &second, &slopes, length.right);
+        put_sixteen<S>(stage, i, &length);
+        store_if_full<S, false>(f, stage, results, i);
+        for (int k = 0; k < S::ahead; k++)
+            t[k] = t[k + 1];
+    }
+}
+
+// ---- kernels ----
+
+template <typename S, bool FULL>
+static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
+    separable_mma_u8(const __grid_constant__ struct fused f)
+{
+    extern __shared__ uint4 memory[];
+    u8_bands<S> b = load_bands<S>(&f);
+    make_tiles<S>(&f, (uint8_t *)memory,
+                  [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
+                      filter<S, FULL>(&f, &b, samples, stage, results);
+                  });
+}
+
+template <typename S, bool FULL, bool THRESHOLD>
+static __global__ void __launch_bounds__(S::threads, S::BLOCKS)
+    separable_mma_u8_gradient(const __grid_constant__ struct fused f)
+{
+    extern __shared__ uint4 memory[];
+    u8_bands<S> b = load_bands<S>(&f);
+    make_tiles<S>(
+        &f, (uint8_t *)memory, [&](const uint8_t *samples, uint8_t *stage, struct corner results) {
+            if (has_sides(&f, results.x))
+                filter_gradient<S, FULL, THRESHOLD, true>(&f, &b, samples, stage, results);
+            else
+                filter_gradient<S, FULL, THRESHOLD, false>(&f, &b, samples, stage, results);
+        });
+}
+
+// ---- taps ----
+
+// Byte `part` of twice the tap at `distance` from the centre, as byte `at` of a word.
+static uint32_t tap_byte(const int32_t *tap, int radius, int distance, int part, int at)
+{
+    if (abs(distance) > radius)
+        return 0;
+    return ((uint32_t)tap[abs(distance)] * 2 >> 8 * part & 0xff) << 8 * at;
+}
+
+// Lane l holds, of a block of 16 columns of the left factor, numbers 4 (l % 4) .. + 3 of row l / 4;
+// of the right factor, the same of column l / 4. Sixteen rows of samples come as 2 q, 2 q + 1 of
+// the first eight and of the second; columns of a group come as load_band() finds them.
+size_t separable_mma_u8_fragments(const struct op_separable *op, struct choice choice,
+                                  bool gradient, uint32_t *to)
+{
+    int pairs = ((BAND + 2 * choice.reach) / 8 + 1) / 2;
+    size_t used = 0;
+    for (int i = 0; i < 2 * pairs * 2 * WARP; i++, used++) {
+        int lane = i % WARP, lower = i / WARP % 2, pair = i / (2 * WARP) % pairs;
+        int part = i / (2 * WARP * pairs);
+        for (int e = 0; to && e < 4; e++) {
+            int row = 16 * pair + 8 * (e / 2) + lane % 4 * 2 + e % 2;
+            to[used] =
+                (e ? to[used] : 0) | tap_byte(op->tap_y, op->radius_y,
+                                              row - lane / 4 - 8 * lower - choice.reach, part, e);
+        }
+    }
+    for (int n = 0; n < 4; n++) {
+        int part = n / 2, half = n % 2;
+        int first = first_group(choice.reach, choice.left, gradient, half);
+        int count = last_group(choice.reach, choice.left, gradient, half) - first + 1;
+        int column = choice.left - (gradient ? GRADIENT_OFFSET : 0) + 8 * half;
+        for (int i = 0; i < count * WARP; i++, used++) {
+            int q = i % WARP % 4;
+            for (int e = 0; to && e < 4; e++) {
+                int of_group =
+                    choice.bytes == 1 ? 4 * q + 2 * (e % 2) + e / 2 : 8 * (e / 2) + 2 * q + e % 2;
+                int distance = GROUP * (first + i / WARP) + of_group - column - i % WARP / 4;
+                to[used] =
+                    (e ? to[used] : 0) | tap_byte(op->tap_x, op->radius_x, distance, part, e);
+            }
+        }
+    }
+    return used;
+}
+
+// ---- launchers ----
+
+template <typename S, bool FULL>
+static cudaError_t launch_any(const struct fused *f, cudaStream_t stream)
+{
+    if constexpr (!S::GRADIENT)
+        return launch_tiles<S>(separable_mma_u8<S, FULL>, f, stream);
+    else if (f->finish == FINISH_THRESHOLD)
+        return launch_tiles<S>(separable_mma_u8_gradient<S, FULL, true>, f, stream);
+    else
+        return launch_tiles<S>(separable_mma_u8_gradient<S, FULL, false>, f, stream);
+}
+
+template <typename S> static cudaError_t launch(const struct fused *f, cudaStream_t stream)
+{
+    if constexpr (S::BYTES == 2)
+        if (f->down_shift == f->along_shift)
+            return launch_any<S, true>(f, stream);
+    return launch_any<S, false>(f, stream);
+}
+
+static cudaError_t launch_bytes(const struct fused *f, int reach, cudaStream_t stream)
+{
+    switch (reach) {
+    case 8:
+        return launch<shape<8, 16, 1, false, 4, 5>>(f, stream);
+    case 16:
+        return launch<shape<16, 16, 1, false, 4, 5>>(f, stream);
+    case 24:
+        return launch<shape<24, 32, 1, false, 4, 4>>(f, stream);
+    default:
+        return launch<shape<32, 32, 1, false, 4, 4>>(f, stream);
+    }
+}
+
+cudaError_t separable_mma_u8_async(const struct fused *f, struct choice choice, bool gradient,
+                                   cudaStream_t stream)
+{
+    if (choice.bytes == 1)
+        return launch_bytes(f, choice.reach, stream);
+    if (gradient)
+        return choice.reach == 4 ? launch<shape<4, 8, 2, true, 4, 4>>(f, stream)
+                                 : launch<shape<8, 16, 2, true, 4, 4>>(f, stream);
+    switch (choice.reach) {
+    case 4:
+        return launch<shape<4, 8, 2, false, 4, 6>>(f, stream);
+    case 8:
+        return launch<shape<8, 8, 2, false, 4, 6>>(f, stream);
+    case 16:
+        return launch<shape<16, 16, 2, false, 4, 4>>(f, stream);
+    default:
+        return launch<shape<32, 32, 2, false, 4, 3>>(f, stream);
+    }
+}
