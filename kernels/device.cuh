@@ -1,4 +1,4 @@
-// What all kernels share: samples in and out of memory, borders, tables.
+// Device code that all kernels share: samples in and out of memory, borders, tables.
 //
 // Blocks are 32 x 8 threads, a warp to a row, and a thread deals with four neighbouring samples
 // (a vec4): one 4-byte word of 8-bit samples, so that a warp reads 128 bytes side by side, or
@@ -76,7 +76,7 @@ static __device__ inline uint8_t *view_at(const struct view *view, int x, int y)
     return view->data[blockIdx.z] + (int64_t)y * view->stride + (int64_t)x * view->step;
 }
 
-// Of a unit of one byte, or of two.
+// The sample in a unit of one byte, or of two.
 template <typename Unit> static __device__ inline int unit_sample(const struct view *view, int unit)
 {
     if (sizeof(Unit) == 1)
@@ -99,8 +99,8 @@ static __device__ inline uint32_t plain_pair(const struct view *view, uint32_t p
     return __vminu2(pair, (uint32_t)view->most * 0x10001u);
 }
 
-// The same of some words, by looking for what is above, which only damage is, and stepping over the
-// rest. Which of the two costs less has to be measured.
+// plain_pair() of some words, by looking for what is above, which only damage is, and stepping over
+// the rest. Which of the two costs less has to be measured.
 template <int WORDS>
 static __device__ inline void limit_damage(const struct view *view, uint32_t word[WORDS])
 {
@@ -195,8 +195,8 @@ static __device__ inline int look_up_one(const struct lookup *lookup, int x)
     return look_up(lookup->table, x);
 }
 
-// The same of four, where it is not what takes the time: the table instead of arithmetic, which
-// takes registers.
+// look_up_one() of a vec4, where it is not what takes the time: the table instead of arithmetic,
+// which takes registers.
 static __device__ inline void look_up_vec4(const struct lookup *lookup, int value[VEC4])
 {
     if (!lookup->table)
@@ -315,7 +315,7 @@ static __device__ inline void source_read(const struct source *source, int x, in
     look_up_vec4(&source->lookup, value);
 }
 
-// The same of some rows of the extended plane.
+// Samples x .. x + 3 of some rows of the extended plane.
 template <int ROWS>
 static __device__ inline void source_read_rows(const struct source *source, int x,
                                                const int y[ROWS], int value[ROWS][VEC4])

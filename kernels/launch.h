@@ -21,7 +21,7 @@
 
 #include <cuda_runtime_api.h>
 
-// The C headers of stages/ know nothing of C++.
+// The C headers of plan/ know nothing of C++.
 extern "C" {
 #include "plan/op.h"
 #include "plan/program.h"

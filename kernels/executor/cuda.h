@@ -1,5 +1,5 @@
-// What the parts of the CUDA backend share: the device (cuda.cu), the executor, which runs a plan
-// on it (executor.cu), and what it can do at best (measure.cu).
+// The CUDA backend: the device (cuda.cu), the executor, which runs a plan on it (executor.cu), and
+// the limits that filters are measured against (measure.cu).
 #pragma once
 
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 #include <cuda_runtime_api.h>
 
-// The C headers of stages/ know nothing of C++.
+// The C headers of plan/ know nothing of C++.
 extern "C" {
 #include "plan/backend.h"
 }

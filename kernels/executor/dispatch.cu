@@ -110,8 +110,8 @@ static cudaError_t pointwise_async(const struct cuda_executor *self, const struc
     return pointwise_copy_async(&source, &sink, stream);
 }
 
-// What the first stencil reads. Neighbourhoods would make a mix many times over: it goes to scratch
-// first.
+// The source of the first stencil. Neighbourhoods would make a mix many times over: it goes to
+// scratch first.
 static cudaError_t first_source_async(const struct cuda_executor *self,
                                       const struct plan_pass *pass,
                                       const struct pass_constants *constants,

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "kernels/executor/dispatch.h"
-#include "kernels/executor/transfer.h"
 #include "kernels/executor/ranges.h"
+#include "kernels/executor/transfer.h"
 
 static struct cuda_executor *self_of(struct executor *executor)
 {
@@ -124,7 +124,7 @@ static void destroy(struct executor **executor)
 
 // ---- slots ----
 
-// Events that would tell nothing are not recorded: each costs the host about a microsecond.
+// Events without news are not recorded: each costs the host about a microsecond.
 static enum status submit_group(struct cuda_executor *self, int leader, const struct work *work,
                                 int count)
 {

@@ -1,7 +1,7 @@
-// What the GPU's memory and its link to the host can do, for filters to be held against.
-#include "kernels/executor/cuda.h"
-
+// Pace of copies within the GPU's memory and over its link to the host, the limits of filters.
 #include <time.h>
+
+#include "kernels/executor/cuda.h"
 
 static double now_s(void)
 {

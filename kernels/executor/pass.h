@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-// C++ has to be told that these are C.
+// The C headers of plan/ know nothing of C++.
 extern "C" {
 #include "plan/plan.h"
 }

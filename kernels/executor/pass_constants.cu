@@ -17,7 +17,7 @@ struct op_use pass_use(const struct plan_pass *pass, const struct pass_constants
     };
 }
 
-// What cannot be had is made without.
+// A stencil whose transform cannot be had is made without.
 static enum status create_transforms(const struct plan *plan, int width, int height,
                                      const struct log *log, struct pass_constants *constants)
 {

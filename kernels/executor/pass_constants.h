@@ -1,5 +1,5 @@
-// What the passes of a plan need on the device besides samples: tables, taps, transforms. The same
-// for all frames.
+// Constants of the passes of a plan on the device: tables, taps, transforms. The same for all
+// frames.
 //
 // Thread-safety: immutable once made, but for transforms (kernels/stencil/transform.h), which
 // belong to the thread that submits.

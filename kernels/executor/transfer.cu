@@ -202,7 +202,7 @@ enum status transfer_record(struct cuda_executor *self, cudaEvent_t event, cudaS
     return CUDA_CHECK(self->backend, cudaEventRecord(event, stream));
 }
 
-// What follows on stream `to` waits for what is on stream `from` by now.
+// Let stream `to` wait for all that is on stream `from` by now.
 static enum status hand_over(struct cuda_executor *self, cudaStream_t from, cudaEvent_t event,
                              cudaStream_t to)
 {
@@ -228,7 +228,7 @@ enum status transfer_await_sources(struct cuda_executor *self, struct cuda_slot 
     return status;
 }
 
-// See that copies from where the source is take the direct way, if there is one.
+// Open the direct way from the GPU that holds the source, if there is one.
 static void reach_abroad(struct cuda_backend *backend, const struct work *work)
 {
     struct cudaPointerAttributes about = {};

@@ -1,8 +1,9 @@
 // OP_MATCH: what templates are on the device, where things lie, and from candidates to matches.
 #include "kernels/full_frame/match.cuh"
-#include "kernels/op_kernels.h"
 
 #include <string.h>
+
+#include "kernels/op_kernels.h"
 
 enum { SORT = 1024 }; // matches in shared memory at a time
 
@@ -318,7 +319,7 @@ static struct pattern pattern_of(const struct op_match *op, int number, const in
 
 // ---- where things lie in scratch memory ----
 
-// Of one operation: the candidates of one template after another, and the matches of all.
+// Scratch memory of an operation: the candidates of one template after another, the matches of all.
 struct room {
     size_t listed, best, list, bits, score, planes, bytes;
 };
@@ -336,8 +337,8 @@ static size_t take(struct room *room, size_t bytes)
     return at;
 }
 
-// Of two matches of a template one lies outside of the other's half, so that each of the cells
-// which are half a template large holds one at most.
+// Two matches of a template lie outside of each other's half, so that each of the cells which are
+// half a template large holds one at most.
 static size_t list_entries(const struct op_match *op, int width, int height)
 {
     size_t entries = 1;

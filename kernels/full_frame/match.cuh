@@ -1,4 +1,4 @@
-// What the parts of OP_MATCH (plan/match.h) share:
+// Shared by the parts of OP_MATCH (plan/match.h):
 //
 //   products   sums of samples times a template's, on tensor cores: bytes times signed bytes, exact
 //              (match_products.cuh)
@@ -36,7 +36,7 @@ struct pattern {
     double norm;
 };
 
-// What kernels do with one template.
+// Arguments of the kernels for one template.
 struct match {
     struct pattern pattern;
     const uint8_t *from;
@@ -87,8 +87,8 @@ static __device__ inline i64 warp_sum(i64 value)
 
 // ---- from samples to candidates ----
 //
-// What these launch leaves for a template that has places all of m->bits, in rows of whole spans,
-// and the scores of candidates; with `map` those of all places.
+// Both leave, for a template that has places, all of m->bits, in rows of whole spans, and the
+// scores of candidates; with `map` those of all places.
 
 // Whether a template is one for match_fused_async(), which needs no memory of its own.
 static inline bool match_is_small(const struct op_template *t)

@@ -53,9 +53,9 @@ static __device__ inline void columns_take(struct columns *to, uint32_t word)
     }
 }
 
-// The same for tensor cores, which add them up along the rows: as bytes, of 6, 8 and 8 bits. Those
-// of samples, up to 64 * 255, have two, those of squares three. Sums of the second are taken 64
-// times, together with the first.
+// Limbs: sums for tensor cores, which add them up along the rows: as bytes, of 6, 8 and 8 bits.
+// Those of samples, up to 64 * 255, have two, those of squares three. Sums of the second are taken
+// 64 times, together with the first.
 enum limb { SAMPLES_LOW, SAMPLES_HIGH, SQUARES_LOW, SQUARES_MIDDLE, SQUARES_HIGH, LIMBS };
 
 // Eight rows of limbs in shared memory, laid out as a tile is.
@@ -266,7 +266,7 @@ static __device__ inline void column_sums(struct columns *to, const uint32_t *ro
         columns_add(to, *row);
 }
 
-// What enters a column's window and what leaves it, of a lane's two words of columns.
+// Samples that enter and leave a column's window, for a lane's two words of columns.
 struct slide {
     uint32_t in[2], out[2];
 };
@@ -349,7 +349,7 @@ static __global__ void __launch_bounds__(WARP * 4, STEPS == 1 ? 3 : 2)
 
 // ---- launchers ----
 
-// As many warps a block as its shared memory allows.
+// Warps of a block: as many as its shared memory allows.
 static int warps_within(const struct match *m, int steps)
 {
     int device = 0, most = 48 << 10;

@@ -23,8 +23,8 @@ struct products {
     bool add; // to what is there
 };
 
-// As match_fused(), but that the template comes 64 rows and 48 columns at a time, with the samples
-// that it needs, and that sums are stored.
+// Products as match_fused() makes them, but that the template comes 64 rows and 48 columns at a
+// time, with the samples that it needs, and that sums are stored.
 static __global__ void __launch_bounds__(WARP * 4, 2)
     match_products(const __grid_constant__ struct match m,
                    const __grid_constant__ struct products products)

@@ -1,5 +1,4 @@
-// OP_WAVELET: where things lie in scratch memory, tables in constant memory, and what kernels are
-// told.
+// OP_WAVELET: places in scratch memory, tables in constant memory, arguments of kernels.
 #include "kernels/full_frame/wavelet.cuh"
 
 #include <stdlib.h>
@@ -7,7 +6,7 @@
 
 #include "kernels/op_kernels.h"
 
-// What tiles read beyond the cells that there are; it is zero.
+// Zeros that tiles read beyond the cells.
 enum { PAD_ROWS = 64, PAD_COLUMNS = 256 };
 
 // ---- where things are ----

@@ -1,5 +1,5 @@
-// What the parts of OP_WAVELET share. Sums are in the order that plan/op.h says, and every
-// product is added by __fmaf_rn(): compilers contract nothing then.
+// Shared by the parts of OP_WAVELET. Sums are in the order that plan/op.h says, and every product
+// is added by __fmaf_rn(): compilers contract nothing then.
 //
 //   wavelet_cells.cu
 //     samples    cells of the first level: the picture with what its border puts around it
@@ -84,12 +84,12 @@ struct line {
     int level, first, count;
 };
 
-// What a block makes: values of a filter, or cells of a level, and the first of them.
+// The work of a block: values of a filter, or cells of a level, and the first of them.
 struct tile {
     int number, x, y;
 };
 
-// What all kernels are told.
+// Arguments of all kernels.
 struct wavelet {
     const struct level *level;
     const struct filter *filter;

@@ -1,7 +1,7 @@
 // OP_WAVELET: from cells to W at each scale, and what is shown of it.
 #include "kernels/full_frame/wavelet_tile.cuh"
 
-// What of it is wanted.
+// The part of the analysis that is wanted.
 enum wanted { ANALYSIS_NONE, ANALYSIS_ENERGY, ANALYSIS_PLANES };
 
 // ---- values ----
@@ -36,7 +36,7 @@ static __global__ void __launch_bounds__(THREADS, 3)
 
 // ---- results ----
 
-// What is shown at a place, as scales come.
+// Update what is shown at a place with the next scale.
 template <enum wavelet_show SHOW>
 static __device__ inline void show(float value, int scale, float *shown, float *winner)
 {
@@ -255,7 +255,7 @@ static __device__ inline void spline_scale(const struct wavelet *w, const float 
     }
 }
 
-// The same of a larger D: all rows are between the same values, at any phase.
+// Splines of a larger D: all rows are between the same values, at any phase.
 template <typename Column>
 static __device__ inline void spline_scale_large(const struct wavelet *w, const float *down,
                                                  int period, const float *from, int stride,

@@ -36,7 +36,7 @@ static __host__ __device__ inline size_t tile_bytes(int radius)
 
 enum part { PART_HEAD, PART_MIDDLE, PART_TAIL };
 
-// What STRIP inputs, input 0 being the one under tap `first` of result 0, add to STRIP results:
+// Add STRIP inputs, input 0 being the one under tap `first` of result 0, to STRIP results:
 // input i meets tap first + i - p of result p. At the head there are none before the first tap, at
 // the tail none behind the last.
 template <enum part PART, typename Input, typename Add>
@@ -84,7 +84,7 @@ static __device__ inline void filter_strip(const float *smooth, const float *ben
     add_strip<PART_TAIL>(smooth, bent, taps, next, add);
 }
 
-// What a block has in shared memory: `smooth` and `bent` point at their first taps.
+// The shared memory of a block: `smooth` and `bent` point at their first taps.
 struct shared_tile {
     float *smooth, *bent;
     float2 *sums; // down the columns: by smooth, by bent

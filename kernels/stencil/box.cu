@@ -33,8 +33,8 @@ static __device__ inline int mean_of(const struct box *b, uint32_t sum)
     return (int)(__umulhi(sum + (uint32_t)(b->n / 2), b->reciprocal) >> b->shift);
 }
 
-// Of larger sums in double precision: dividends stay below 2^48, and the true quotient is never
-// nearer than 1 / (2 n) > 2^-32 to a whole number, 2 sum + n being odd.
+// Larger sums are divided in double precision: dividends stay below 2^48, and the true quotient is
+// never nearer than 1 / (2 n) > 2^-32 to a whole number, 2 sum + n being odd.
 static __device__ inline int mean_of(const struct box *b, uint64_t sum)
 {
     return (int)((double)(2 * sum + (uint64_t)b->n) / (double)(2 * b->n));

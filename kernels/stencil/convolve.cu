@@ -7,9 +7,10 @@
 //            kernel at a time
 //
 // Sixty-four bits are integers, not double precision, of which most GPUs make one for 64 floats.
+#include "kernels/stencil/convolve.cuh"
+
 #include <string.h>
 
-#include "kernels/stencil/convolve.cuh"
 #include "kernels/device.cuh"
 #include "kernels/op_kernels.h"
 #include "kernels/stencil/transform.h"

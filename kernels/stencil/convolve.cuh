@@ -1,4 +1,4 @@
-// What the forms of OP_CONVOLVE share: how sums become results, in whichever type holds them, and
+// Shared by the forms of OP_CONVOLVE: how sums become results, in whichever type holds them, and
 // which form makes one.
 #pragma once
 

@@ -1,7 +1,8 @@
-// Which stencils go which way, and what their kernels want to know: see kernels/stencil/fused.h.
+// Choice of the fused kernel for a stencil, and its arguments. See kernels/stencil/fused.h.
 #include "kernels/stencil/fused.h"
 
-// The forms of stages/separable.h: narrow, wide of 8-bit samples, wide of deeper ones.
+// The forms of OP_SEPARABLE that stages/separable.h chooses: narrow, wide of 8-bit samples, wide of
+// deeper ones.
 enum number_form { FORM_NONE, FORM_NARROW, FORM_WIDE, FORM_DEEP };
 
 static enum number_form form_of(const struct op_separable *op)
@@ -31,8 +32,8 @@ static bool is_small_gradient(const struct op *op)
            g->scale == 65536;
 }
 
-// Those that a kernel makes behind a filter: what lies beyond an edge has to be one of the samples,
-// or nothing.
+// Gradients that a kernel makes behind a filter: samples beyond an edge have to repeat one of the
+// picture, or be zero.
 static bool is_next(const struct op *op)
 {
     return is_small_gradient(op) && op->border != BORDER_WRAP &&
@@ -70,8 +71,9 @@ static uint32_t gradient_weight(const struct op_gradient *g, bool smooth, int di
     return half[1] | (!smooth && distance < 0 ? 0x8000u : 0);
 }
 
-// As struct slope_down and struct slope_along want them inside a picture: of every lane first what
-// smooths down, then what differs, then both of the products along, whose columns begin four late.
+// The weights of struct slope_down and struct slope_along inside a picture: for every lane first
+// those that smooth down, then the differences, then both products along, whose columns begin four
+// late.
 static size_t gradient_fragments(const struct op_gradient *g, uint32_t *to)
 {
     const int lanes = 32;

@@ -17,8 +17,9 @@
 // both factors are: the order here is the one in which samples come from memory.
 #pragma once
 
-#include "kernels/device.cuh"
 #include "kernels/stencil/fused.h"
+
+#include "kernels/device.cuh"
 
 enum {
     BAND = 16,           // rows of a product
@@ -320,9 +321,9 @@ static __device__ inline void store_bytes(uint8_t *to, int count, uint4 words)
     }
 }
 
-// What a warp has made of a band, before it stores whole rows of STAGE_BYTES: sixteen bytes a lane,
-// 128 bytes of each row side by side. The sixteens of a row are permuted by its number, so that
-// eight rows of words, and the sixteens of one row, fall in different banks.
+// The stage: results of a band, before a warp stores whole rows of STAGE_BYTES: sixteen bytes a
+// lane, 128 bytes of each row side by side. The sixteens of a row are permuted by its number, so
+// that eight rows of words, and the sixteens of one row, fall in different banks.
 //
 // Where a lane writes: word l % 4 of sixteen `n` of row l / 4, and of the one eight below.
 static __device__ inline uint32_t *stage_word(uint8_t *stage, int n)
@@ -419,7 +420,7 @@ static __device__ inline void make_tiles(const struct fused *f, uint8_t *memory,
 
 // ---- launching ----
 
-// A kernel may use so much shared memory only once it was told to on a device. *processors: the
+// A kernel may use so much shared memory only once that is allowed on a device. *processors: the
 // device's multiprocessors.
 template <typename Kernel>
 static cudaError_t prepare(Kernel kernel, size_t shared_bytes, int *processors)
@@ -434,8 +435,8 @@ static cudaError_t prepare(Kernel kernel, size_t shared_bytes, int *processors)
     return error;
 }
 
-// As many blocks as the GPU has room for, but no more than two tiles to each: blocks that begin and
-// end together leave it waiting for memory together.
+// Blocks are as many as the GPU has room for, but have no more than two tiles each: blocks that
+// begin and end together leave it waiting for memory together.
 template <typename S, typename Kernel>
 static cudaError_t launch_tiles(Kernel kernel, const struct fused *f, cudaStream_t stream)
 {

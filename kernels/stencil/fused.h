@@ -16,8 +16,9 @@ struct small_gradient {
     int border_value;
 };
 
-// What becomes of a gradient's length. A threshold with nothing below it and white above tells
-// lengths apart before they are limited: all beyond the limit are beyond its upper value too.
+// The end of a gradient: limited, through a threshold, or through any table. A threshold with
+// nothing below it and white above compares lengths before they are limited: all beyond the limit
+// are beyond its upper value too.
 enum finish { FINISH_LIMIT, FINISH_THRESHOLD, FINISH_LOOKUP };
 
 struct fused {
@@ -32,11 +33,12 @@ struct fused {
     enum finish finish; // of the gradient
 };
 
-// What there are kernels for: how far they reach, 0 for no such; how many columns to the left of a
-// tile they begin; whether they are those of separable_mma_u8.
+// The kernel that makes a filter.
 struct choice {
-    int reach, left, bytes; // of a sample
-    bool u8;
+    int reach; // of its taps; 0: no kernel does
+    int left;  // columns to the left of a tile at which it begins to read
+    int bytes; // of a sample
+    bool u8;   // separable_mma_u8, not separable_mma_f16
 };
 
 extern "C" {
@@ -45,19 +47,20 @@ extern "C" {
 // with those of the gradient `next` (optional) if both are to be made at once. Returns how many
 // words; 0 where they have no such form. `to` may be NULL.
 size_t fused_fragments(const struct op *op, const struct op *next, uint32_t *to);
-// Whether fused_async() can do this.
+
+// Whether fused_async() makes this stencil, with `next` if it has one.
 bool fused_takes(const struct stencil *stencil);
 cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream);
 
 // ---- the kernels behind ----
 
-// As fused_fragments(), for a choice.
+// fused_fragments() of a choice.
 size_t separable_mma_f16_fragments(const struct op_separable *op, struct choice choice,
                                    bool gradient, uint32_t *to);
 size_t separable_mma_u8_fragments(const struct op_separable *op, struct choice choice,
                                   bool gradient, uint32_t *to);
 
-// Whether the taps are halves.
+// Whether halves hold the taps.
 bool separable_mma_f16_holds(const struct op_separable *op);
 
 cudaError_t separable_mma_f16_async(const struct fused *f, struct choice choice, bool gradient,

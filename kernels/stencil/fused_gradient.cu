@@ -4,7 +4,7 @@
 
 enum { HALF_BAND = BAND / 2, OWN = 8 }; // rows and columns of a thread
 
-// What fused.cuh wants to know of a shape: a block makes 64 rows, from one more on either side.
+// The shape for fused.cuh: a block makes 64 rows, from one more on either side.
 struct slope_shape {
     static constexpr int REACH = 0, LEFT = 16, BYTES = 1, above = 1;
     static constexpr int warps = 4, threads = WARP * warps, BLOCKS = 7;

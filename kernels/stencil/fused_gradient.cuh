@@ -4,9 +4,9 @@
 // edge they count, for each sample that the border rule puts beyond it, the one that it stands for.
 #pragma once
 
-#include "kernels/stencil/fused.cuh"
-
 #include <cuda_fp16.h>
+
+#include "kernels/stencil/fused.cuh"
 
 static __device__ inline __half2 halves(uint32_t bits)
 {
@@ -51,8 +51,8 @@ static __device__ inline void multiply_halves(uint32_t sum[2], const uint32_t a[
 
 // ---- weights ----
 
-// Of the samples with which a gradient smooths across its direction, and of those along it: as the
-// left factor down, as the right one along. Those along come twice, for products whose two times
+// Weights of a gradient: those that smooth across its direction, and those of the differences along
+// it. Left factors go down, right ones along. Those along come twice, for products whose two times
 // eight columns lie side by side in this order and in the other.
 struct slope_down {
     uint32_t smooth[4], slope[4];
@@ -86,7 +86,7 @@ static __device__ inline int weight_at(const struct small_gradient *g, bool smoo
     return weight;
 }
 
-// The same of `from` and the next, as halves.
+// Weights of `from` and the next row or column, as halves.
 static __device__ inline uint32_t weights_at(const struct small_gradient *g, bool smooth, int to,
                                              int from, const struct line *line)
 {
@@ -179,7 +179,7 @@ static __device__ inline struct finisher finisher_of(const struct fused *f)
     return made;
 }
 
-// Of the lengths in two lanes, in their low bytes.
+// Results of the lengths in two lanes, in their low bytes.
 template <bool THRESHOLD>
 static __device__ inline uint32_t finished_lanes(const struct finisher *f, __half2 length)
 {

@@ -1,6 +1,6 @@
 // Gradients: a tile in shared memory, and a few rows of it for each warp.
-#include "kernels/stencil/fused.h"
 #include "kernels/op_kernels.h"
+#include "kernels/stencil/fused.h"
 #include "kernels/stencil/tile.cuh"
 
 enum { GRADIENT_ROWS = 9 }; // that a warp makes
@@ -47,7 +47,7 @@ static __device__ inline int gradient_length(const struct gradient *g, int gx, i
     return g->base + (int)min(scaled, (int64_t)g->limit);
 }
 
-// Of the samples of one row: their differences across a place, and their weighted sums around it.
+// Derivatives of one row: differences across a place, and weighted sums around it.
 struct derivative {
     int difference[VEC4], smooth[VEC4];
 };

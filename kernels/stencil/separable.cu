@@ -5,11 +5,12 @@
 // bytes at once. Rows are summed in single precision while sums stay below 2^24, which the narrow
 // form of stages/separable.h grants, because the GPU multiplies floats at twice the rate of
 // integers; else in 32-bit integers.
+#include "kernels/stencil/separable.cuh"
+
 #include <stdlib.h>
 
-#include "kernels/stencil/fused.h"
 #include "kernels/op_kernels.h"
-#include "kernels/stencil/separable.cuh"
+#include "kernels/stencil/fused.h"
 #include "kernels/stencil/tile.cuh"
 
 enum { TILE_RADIUS = 32 };

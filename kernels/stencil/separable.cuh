@@ -1,8 +1,9 @@
 // The end of a separable filter, in device code.
 #pragma once
 
-#include "kernels/device.cuh"
 #include "kernels/stencil/separable.h"
+
+#include "kernels/device.cuh"
 
 template <typename Sum> static __device__ inline Sum rounding_half(const struct rounding *r)
 {

@@ -6,11 +6,11 @@
 // others). So bytes and sums of a few bytes are halves as they stand, sums of them are integer sums
 // while they stay below 2^11, and a tensor core's products with taps of at most 11 significant bits
 // add up exactly in single precision while the sum stays below 2^24 units.
-#include "kernels/stencil/fused_gradient.cuh"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "kernels/stencil/fused_gradient.cuh"
 
 // ---- the filter ----
 
@@ -153,8 +153,8 @@ static __device__ inline void filter(const struct fused *f, const f16_bands<S> *
 
 // ---- the gradient ----
 
-// Of 16 columns of a band, the left half first: weighted sums of three rows, differences of two
-// rows apart.
+// Slopes of 16 columns of a band, the left half first: weighted sums of three rows, differences of
+// two rows apart.
 struct f16_slopes {
     uint32_t smooth[4], slope[4];
 };
@@ -182,9 +182,9 @@ static __device__ inline void lengths_of(const struct finisher *finisher,
             finisher, __hadd2(__habs2(halves(gx[k])), __habs2(halves(gy[k]))));
 }
 
-// As filter(), then the gradient of 14 of the 16 rows. Filtered halves begin four columns before
-// the tile; each new one takes the place of the last but one among the slopes, and so a left half
-// comes behind its right neighbour every other time.
+// Filter a band as filter() does, then make the gradient of 14 of its 16 rows. Filtered halves
+// begin four columns before the tile; each new one takes the place of the last but one among the
+// slopes, and so a left half comes behind its right neighbour every other time.
 template <typename S, bool THRESHOLD, bool SIDES>
 static __device__ inline void filter_gradient(const struct fused *f, const f16_bands<S> *b,
                                               const uint8_t *samples, uint8_t *stage,

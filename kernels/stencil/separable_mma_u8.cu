@@ -1,5 +1,6 @@
-// Filters of more than bytes and halves can hold: samples of two bytes or taps of 15 bits, alone or
-// with a gradient behind them. Tensor cores multiply bytes and add up in 32 bits.
+// Separable filters by products of bytes, for what halves cannot hold: samples of two bytes or taps
+// of 15 bits, alone or with a gradient behind them. Tensor cores multiply bytes and add up in 32
+// bits.
 //
 // Taps come twice as large, so that they sum to 2^16, as two bytes each; samples of more than 8
 // bits and t are two bytes as well. With high and low bytes, a sum is
@@ -7,9 +8,9 @@
 //   sum tap x = sum low low + 2^8 (sum low high + sum high low) + 2^16 sum high high
 //
 // of which each part is a product of its own. It needs 32 bits without a sign.
-#include "kernels/stencil/fused_gradient.cuh"
-
 #include <stdlib.h>
+
+#include "kernels/stencil/fused_gradient.cuh"
 
 // ---- products ----
 
@@ -236,7 +237,7 @@ static __device__ inline void store_if_full(const struct fused *f, const uint8_t
         store_stage<S, MIXED, false>(f, stage, at);
 }
 
-// As that of separable_mma_f16. FULL: samples of 16 bits.
+// Filter a band, as filter() of separable_mma_f16 does. FULL: samples of 16 bits.
 template <typename S, bool FULL>
 static __device__ inline void filter(const struct fused *f, const u8_bands<S> *b,
                                      const uint8_t *samples, uint8_t *stage, struct corner results)
@@ -260,8 +261,8 @@ static __device__ inline void filter(const struct fused *f, const u8_bands<S> *b
 
 // ---- the gradient ----
 
-// Of 16 columns of a band, of their low and their high bytes: weighted sums of three rows,
-// differences of two rows apart. The high ones count 256 times as much.
+// Slopes of 16 columns of a band, of low and high bytes: weighted sums of three rows, differences
+// of two rows apart. The high ones count 256 times as much.
 struct u8_slopes {
     uint32_t smooth[2][4], slope[2][4];
 };
@@ -324,7 +325,7 @@ static __device__ inline void lengths_of(const struct u8_finisher *finisher,
                             finished<THRESHOLD>(finisher, gx[2 * k + 1], gy[2 * k + 1]));
 }
 
-// As that of separable_mma_f16.
+// Filter a band and make its gradient, as filter_gradient() of separable_mma_f16 does.
 template <typename S, bool FULL, bool THRESHOLD, bool SIDES>
 static __device__ inline void filter_gradient(const struct fused *f, const u8_bands<S> *b,
                                               const uint8_t *samples, uint8_t *stage,

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/stencil/convolve.cuh"
 #include "kernels/device.cuh"
+#include "kernels/stencil/convolve.cuh"
 
-// What tiles at once may take, their spectra being made in place: as many steps for fewer tiles
+// Memory of the tiles made at once, whose spectra are made in place: as many steps for fewer tiles
 // each keep the host busy, which may serve several GPUs.
 static const size_t batch_bytes = 64 << 20;
 
@@ -35,7 +35,8 @@ static struct library library;
 static bool is_there;
 static pthread_once_t loaded = PTHREAD_ONCE_INIT;
 
-// That of the toolkit which this was built with, or the other that has the same interface.
+// Open the cuFFT of the toolkit which this was built with, or the other that has the same
+// interface.
 static void *open_library(void)
 {
     static const char *const names[] = {
@@ -126,7 +127,7 @@ static int results_of(int power, int side)
     return (power - side + 1) / VEC4 * VEC4;
 }
 
-// What an axis of `length` results costs with tiles of this side. On an H200 a million samples take
+// Cost of an axis of `length` results with tiles of this side. On an H200 a million samples take
 // 29 us by transforms of 128 to 512, 31.5 of 1024, 37 of 2048.
 static int64_t cost_of(int length, int power, int side)
 {
@@ -156,7 +157,7 @@ static struct tiles tiles_of(const struct transform_request *request)
     return tiles;
 }
 
-// As many at once as fit, also into the rows of a grid, and as many each time.
+// Tiles at once: as many as fit, also into the rows of a grid, and as many each time.
 static int choose_batch(const struct tiles *tiles)
 {
     int most = (int)(batch_bytes / tile_bytes(tiles)),
@@ -167,7 +168,7 @@ static int choose_batch(const struct tiles *tiles)
 
 // ---- kernels ----
 
-// What one launch deals with: tiles first .. first + gridDim.y / blocks - 1 of a frame.
+// The tiles of one launch: first .. first + gridDim.y / blocks - 1 of a frame.
 struct batch {
     struct tiles tiles;
     int first;

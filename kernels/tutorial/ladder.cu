@@ -8,17 +8,18 @@
 //
 // They are for reading: sluice filters by kernels/stencil/separable.cu and
 // kernels/stencil/fused.cu.
-#include "kernels/executor/cuda.h"
-
 #include <stdlib.h>
+
+#include "kernels/executor/cuda.h"
 
 extern "C" {
 #include "plan/ladder.h"
 }
 
-// What all four get, by value: it lies in the constant bank, which gives a warp whose threads ask
-// for the same word that word at once. That is where weights belong, and where they came from in
-// the lesson (__constant__), but a launch of another stream cannot overwrite them here.
+// Arguments of all four kernels, by value: they lie in the constant bank, which gives a warp whose
+// threads ask for the same word that word at once. That is where weights belong, and where they
+// came from in the lesson (__constant__), but a launch of another stream cannot overwrite them
+// here.
 struct step {
     struct ladder_filter filter;
     const uint8_t *source;
@@ -110,10 +111,10 @@ static __global__ void ladder_separable_columns(const __grid_constant__ struct s
 
 // The rows' pass is the same lying down: 16 rows of 32 samples for 16x16 results.
 //
-// What bounds both: half of a tile is margin, so that all is fetched twice; a warp of 16-wide
-// blocks asks for two pieces of 16 samples, each a fraction of what memory gives in one go; and for
-// one multiplication a thread still counts, compares, computes an address and reads. The next step
-// mends these.
+// Both are bounded by traffic: half of a tile is margin, so that all is fetched twice; a warp of
+// 16-wide blocks asks for two pieces of 16 samples, each a fraction of what memory gives in one go;
+// and for one multiplication a thread still counts, compares, computes an address and reads. The
+// next step mends these.
 static __global__ void ladder_separable_rows(const __grid_constant__ struct step s)
 {
     __shared__ uint16_t tile[TILE][SQUARE];
@@ -211,7 +212,7 @@ static __device__ inline void target_vec4(const struct step *s, int x, int y, co
 // need: five reads of 8 bytes for 68 multiplications. Each row is its warp's own, so that nobody
 // waits for the others.
 //
-// What is left: the samples between the passes go through memory, twice the bytes of the picture
+// Left to mend: the samples between the passes go through memory, twice the bytes of the picture
 // each way; integers multiply at half the rate of floats; and a picture of 1080p keeps a large GPU
 // busy for less time than a launch takes. sluice's own kernels begin there: both passes in one,
 // sums by dot products or on tensor cores, several pictures a launch.

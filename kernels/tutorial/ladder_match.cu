@@ -7,9 +7,9 @@
 // alike but for a row and a column, and products that differ by a shift.
 // kernels/full_frame/match_fused.cu begins there: sums that slide, products on tensor cores, scores
 // that are worked out only where they matter.
-#include "kernels/executor/cuda.h"
-
 #include <stdlib.h>
+
+#include "kernels/executor/cuda.h"
 
 extern "C" {
 #include "plan/ladder.h"
@@ -18,7 +18,7 @@ extern "C" {
 
 enum { TILE = 16, SIDE = TILE + LADDER_MATCH_SIDE - 1 };
 
-// What both get, by value.
+// Arguments of both kernels, by value.
 struct step {
     const uint8_t *source, *samples; // of the picture, of the template; rows without gaps
     uint8_t *target;
