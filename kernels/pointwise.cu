@@ -9,17 +9,17 @@ enum { COPY_ROWS = 4 };
 template <typename From, typename To>
 constexpr int copy_vec4s = sizeof(From) == 1 && sizeof(To) == 1 ? 4 : 2;
 
-template <typename T, int FOURS> struct alignas(sizeof(vec4<T>) * FOURS) stretch {
-    vec4<T> part[FOURS];
+template <typename T, int VEC4S> struct alignas(sizeof(vec4<T>) * VEC4S) stretch {
+    vec4<T> part[VEC4S];
 };
 
-template <typename From, typename To, int FOURS>
-static __device__ inline void copy_stretch(stretch<To, FOURS> *to, const stretch<From, FOURS> *from,
+template <typename From, typename To, int VEC4S>
+static __device__ inline void copy_stretch(stretch<To, VEC4S> *to, const stretch<From, VEC4S> *from,
                                            const struct view *view, const struct lookup *lookup,
                                            const uint16_t *shared)
 {
-    stretch<To, FOURS> made;
-    for (int k = 0; k < FOURS; k++) {
+    stretch<To, VEC4S> made;
+    for (int k = 0; k < VEC4S; k++) {
         int value[VEC4];
         vec4<From> units = plain_vec4(view, from->part[k]);
         for (int i = 0; i < VEC4; i++) {
@@ -231,7 +231,7 @@ static bool copy_plain_async(const struct source *source, const struct sink *sin
     return true;
 }
 
-static dim3 grid_of_fours(const struct sink *sink)
+static dim3 grid_of_vec4s(const struct sink *sink)
 {
     return grid_shape(sink->width, sink->height, sink->frames, WARP * VEC4, WARPS);
 }
@@ -243,19 +243,19 @@ cudaError_t pointwise_copy_async(const struct source *source, const struct sink 
         !copy_plain_async<uint8_t, uint16_t>(source, sink, stream) &&
         !copy_plain_async<uint16_t, uint8_t>(source, sink, stream) &&
         !copy_plain_async<uint16_t, uint16_t>(source, sink, stream))
-        copy_any<<<grid_of_fours(sink), block_shape(), 0, stream>>>(*source, *sink);
+        copy_any<<<grid_of_vec4s(sink), block_shape(), 0, stream>>>(*source, *sink);
     return cudaGetLastError();
 }
 
 cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink, cudaStream_t stream)
 {
-    mix_any<<<grid_of_fours(sink), block_shape(), 0, stream>>>(*mix, *sink);
+    mix_any<<<grid_of_vec4s(sink), block_shape(), 0, stream>>>(*mix, *sink);
     return cudaGetLastError();
 }
 
 cudaError_t pointwise_fill_async(int value, const struct sink *sink, cudaStream_t stream)
 {
-    fill<<<grid_of_fours(sink), block_shape(), 0, stream>>>(value, *sink);
+    fill<<<grid_of_vec4s(sink), block_shape(), 0, stream>>>(value, *sink);
     return cudaGetLastError();
 }
 
