@@ -2,6 +2,7 @@
 // gathered twice: first without host memory, which only measures and finds the places.
 #pragma once
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -18,6 +19,7 @@ struct constants {
 static inline void *constants_take(struct constants *constants, size_t bytes, void **host)
 {
     size_t at = constants->used;
+    assert(at % 256 == 0 && host);
     constants->used += (bytes + 255) / 256 * 256;
     *host = constants->host && constants->used <= constants->room ? constants->host + at : NULL;
     return constants->device + at;

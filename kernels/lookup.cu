@@ -1,4 +1,6 @@
 // Arithmetic for tables: the GPU computes what it would have to look up.
+#include <assert.h>
+
 #include "kernels/launch.h"
 
 static int table_apply(const struct lookup *lookup, int x)
@@ -80,6 +82,7 @@ static bool fit_affine(struct lookup *lookup, const uint16_t *host, int entries,
 
 struct lookup lookup_of(const uint16_t *host, int depth_in, int depth_out, const uint16_t *table)
 {
+    assert(depth_in > 0 && depth_in <= 16 && depth_out > 0 && depth_out <= 16);
     struct lookup lookup = {.table = table};
     int offset_bits = depth_in == 8 && depth_out == 8 ? 30 : 40;
     if (fit_threshold(&lookup, host, 1 << depth_in) ||

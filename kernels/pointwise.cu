@@ -1,4 +1,6 @@
 // Results that depend on one place only: tables, gathers and scatters, mixes, constants.
+#include <assert.h>
+
 #include "kernels/device.cuh"
 
 // ---- device helpers ----
@@ -231,6 +233,12 @@ static bool copy_plain_async(const struct source *source, const struct sink *sin
     return true;
 }
 
+static bool sink_is_valid(const struct sink *sink)
+{
+    return sink->views >= 1 && sink->views <= FORMAT_COMPONENTS && sink->frames >= 1 &&
+           sink->frames <= FRAMES;
+}
+
 static dim3 grid_of_vec4s(const struct sink *sink)
 {
     return grid_shape(sink->width, sink->height, sink->frames, WARP * VEC4, WARPS);
@@ -239,6 +247,7 @@ static dim3 grid_of_vec4s(const struct sink *sink)
 cudaError_t pointwise_copy_async(const struct source *source, const struct sink *sink,
                                  cudaStream_t stream)
 {
+    assert(sink_is_valid(sink));
     if (!copy_plain_async<uint8_t, uint8_t>(source, sink, stream) &&
         !copy_plain_async<uint8_t, uint16_t>(source, sink, stream) &&
         !copy_plain_async<uint16_t, uint8_t>(source, sink, stream) &&
@@ -249,12 +258,14 @@ cudaError_t pointwise_copy_async(const struct source *source, const struct sink 
 
 cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink, cudaStream_t stream)
 {
+    assert(sink_is_valid(sink) && mix->sources >= 1 && mix->sources <= 3);
     mix_any<<<grid_of_vec4s(sink), block_shape(), 0, stream>>>(*mix, *sink);
     return cudaGetLastError();
 }
 
 cudaError_t pointwise_fill_async(int value, const struct sink *sink, cudaStream_t stream)
 {
+    assert(sink_is_valid(sink));
     fill<<<grid_of_vec4s(sink), block_shape(), 0, stream>>>(value, *sink);
     return cudaGetLastError();
 }

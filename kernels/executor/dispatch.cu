@@ -1,5 +1,7 @@
 #include "kernels/executor/dispatch.h"
 
+#include <assert.h>
+
 // ---- views of a pass's operands ----
 
 static struct view component_view(const struct image *images, int count, int c)
@@ -154,6 +156,7 @@ static cudaError_t stencils_async(const struct cuda_executor *self, const struct
         stencil.source.border = stencil.op->border;
         stencil.source.border_value = stencil.op->border_value;
         const struct op_kernels *row = op_kernels(stencil.op);
+        assert(source.width == stencil.sink.width && source.height == stencil.sink.height);
         if (stencil.next && row->fits && row->fits(&stencil))
             return row->stencil_async(&stencil, stream);
         stencil.next = NULL;
@@ -214,6 +217,7 @@ static cudaError_t full_frame_pass_async(const struct cuda_executor *self,
             .constants = constants->op[0].full_frame,
             .scratch = memory + self->layout.scratch,
         };
+        assert(frame.to || frame.analysis);
         error = op_kernels(frame.op)->full_frame_async(&frame, stream);
     }
     return error;
@@ -281,6 +285,7 @@ static bool lies_like_first(const struct cuda_executor *self, const struct devic
 enum status dispatch_frames(struct cuda_executor *self, const struct device_frames *frames,
                             bool fields, cudaStream_t stream)
 {
+    assert(frames->count >= 1 && frames->count <= FRAMES);
     bool alike = true;
     for (int k = 1; k < frames->count; k++)
         alike = alike && lies_like_first(self, frames, k);

@@ -1,5 +1,6 @@
 #include "kernels/executor/executor.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "kernels/executor/dispatch.h"
@@ -130,6 +131,7 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
 {
     struct cuda_slot *lead = &self->slot[leader];
     struct device_frames frames;
+    assert(!work->fields || !self->plan->program->analyses);
     frames.count = count;
     frames.work = work;
     frames.memory = lead->memory;
@@ -169,6 +171,7 @@ static enum status submit_many_async(struct executor *executor, int first, const
                                      int count)
 {
     struct cuda_executor *self = self_of(executor);
+    assert(first >= 0 && count > 0 && first + count <= self->slots);
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
     for (int k = 0; k < count && !status;) {
         int group = 1;
@@ -243,6 +246,7 @@ static enum status await_event(struct cuda_executor *self, cudaEvent_t event)
 static enum status wait(struct executor *executor, int number, struct work_times *times)
 {
     struct cuda_executor *self = self_of(executor);
+    assert(number >= 0 && number < self->slots);
     struct cuda_slot *slot = &self->slot[self->slot[number].leader];
     bool over = __atomic_load_n(&slot->over, __ATOMIC_ACQUIRE);
     enum status status = STATUS_OK;
@@ -261,6 +265,7 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
 {
     (void)frames_in_flight;
     struct cuda_executor *self = (struct cuda_executor *)calloc(1, sizeof *self);
+    assert(width > 0 && height > 0 && slots > 0);
     *executor = NULL;
     if (!self)
         return STATUS_MEMORY;

@@ -1,5 +1,6 @@
 #include "kernels/executor/layout.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "kernels/executor/pass.h"
@@ -96,6 +97,7 @@ enum status layout_init(struct slot_layout *layout, const struct plan *plan,
     lay_out_planes(layout, plan, width, height);
     lay_out_analyses(layout, plan->program, width, height);
     lay_out_scratch(layout, plan, constants, width, height);
+    assert(layout->bytes % 256 == 0);
     return STATUS_OK;
 }
 

@@ -1,4 +1,5 @@
 // Pace of copies within the GPU's memory and over its link to the host, the limits of filters.
+#include <assert.h>
 #include <time.h>
 
 #include "kernels/executor/cuda.h"
@@ -77,6 +78,7 @@ enum status cuda_measure_copy(struct backend *backend, size_t bytes, double seco
 {
     struct cuda_backend *self = (struct cuda_backend *)backend;
     struct copies copies = {};
+    assert(bytes > 0 && seconds > 0);
     enum status status = CUDA_CHECK(self, cudaSetDevice(self->device));
     if (!status)
         status = copies_init(self, bytes, &copies);

@@ -1,5 +1,7 @@
 #include "kernels/executor/transfer.h"
 
+#include <assert.h>
+
 #include "kernels/executor/ranges.h"
 
 // ---- rows ----
@@ -46,6 +48,7 @@ static enum status copy_row_by_row(struct cuda_executor *self, struct row_copy c
 static enum status copy_rows(struct cuda_executor *self, struct row_copy copy, bool with_gaps,
                              cudaStream_t stream)
 {
+    assert(copy.rows > 0 && copy.bytes > 0);
     if (copy.rows == 1)
         return copy_bytes(self, &copy, copy.bytes, stream);
     if (copy.to_stride < 0)
@@ -70,6 +73,7 @@ static void place_plane(struct image *image, int p, struct region region, uint8_
     int rows = format_rows(image->format, p, image->height);
     if (size > region.pitch || size % 16 != 0 || rows == 1)
         size = region.pitch;
+    assert((size_t)size >= format_row_bytes(image->format, p, image->width));
     image->data[p] = memory + region.offset + (stride < 0 ? (rows - 1) * size : 0);
     image->stride[p] = stride < 0 ? -size : size;
 }

@@ -1,4 +1,6 @@
 // OP_MARK (plan/match.h): a copy, and frames around matches in it.
+#include <assert.h>
+
 #include "kernels/full_frame/match.cuh"
 #include "kernels/op_kernels.h"
 
@@ -66,6 +68,7 @@ static cudaError_t mark_async(const struct full_frame *frame, cudaStream_t strea
                      .shift_y = op->shift_y,
                      .matches = (const struct op_matches *)frame->reads,
                      .shape = (const int3 *)frame->constants};
+    assert(frame->to && frame->reads);
     const dim3 frames = dim3((unsigned)op->most, 8);
     cudaError_t error = pointwise_copy_frame_async(frame, stream);
     if (error)

@@ -1,6 +1,7 @@
 // OP_MATCH: what templates are on the device, where things lie, and from candidates to matches.
 #include "kernels/full_frame/match.cuh"
 
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/op_kernels.h"
@@ -442,6 +443,7 @@ static cudaError_t match_async(const struct full_frame *frame, cudaStream_t stre
     struct room room = room_of(op, frame->width, frame->height);
     uint8_t *scratch = (uint8_t *)frame->scratch;
     struct op_matches *matches = (struct op_matches *)frame->analysis;
+    assert(matches);
     uint4 *best = (uint4 *)(scratch + room.best);
     cudaError_t error = cudaMemsetAsync(scratch + room.listed, 0, sizeof(int), stream);
     for (int k = 0; k < op->count && !error; k++)

@@ -1,4 +1,6 @@
 // OP_STATISTICS.
+#include <assert.h>
+
 #include "kernels/op_kernels.h"
 
 enum { THREADS = 256, BLOCKS = 512 };
@@ -76,6 +78,7 @@ static __global__ void count_kernel(const uint8_t *from, int stride, int width, 
 static cudaError_t statistics_async(const struct full_frame *frame, cudaStream_t stream)
 {
     struct statistics *found = (struct statistics *)frame->analysis;
+    assert(found);
     int blocks = frame->height < BLOCKS ? frame->height : BLOCKS;
     begin_kernel<<<1, THREADS, 0, stream>>>(found);
     if (frame->depth > 8)

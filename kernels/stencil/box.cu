@@ -1,6 +1,8 @@
 // Means of a rectangle by running sums: down the columns into a plane of 32-bit sums, then along
 // its rows. The cost of a result does not grow with the radius, except for the first one of each
 // stretch that a thread or warp goes along.
+#include <assert.h>
+
 #include "kernels/device.cuh"
 #include "kernels/op_kernels.h"
 
@@ -176,6 +178,7 @@ static cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream)
         .sink = stencil->sink,
         .n = (2 * (int64_t)op->radius_x + 1) * (2 * (int64_t)op->radius_y + 1),
     };
+    assert((uintptr_t)stencil->scratch % 256 == 0);
     bool narrow = set_reciprocal(&box, stencil->depth);
     dim3 columns = grid_shape(width, height, box.sink.frames, WARP * VEC4, BOX_WARPS * box.rows);
     dim3 rows = grid_shape(width, height, box.sink.frames, box.columns, WARPS);

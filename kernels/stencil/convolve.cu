@@ -9,6 +9,7 @@
 // Sixty-four bits are integers, not double precision, of which most GPUs make one for 64 floats.
 #include "kernels/stencil/convolve.cuh"
 
+#include <assert.h>
 #include <string.h>
 
 #include "kernels/device.cuh"
@@ -306,6 +307,7 @@ static cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t st
 {
     const struct op_convolve *op = &stencil->op->convolve;
     const struct source *source = &stencil->source;
+    assert(op->rank <= 2 && op->width <= KERNEL_SIDE && op->height <= KERNEL_SIDE);
     if (stencil->transform)
         return transform_convolve_async(stencil->transform, stencil, stream);
     if (convolve_fits_tile(op, stencil->depth))

@@ -1,5 +1,7 @@
 // Convolutions of up to 15 x 15 weights with sums of 32 bits: a tile in shared memory, and a few
 // rows of it for each warp.
+#include <assert.h>
+
 #include "kernels/stencil/convolve.cuh"
 #include "kernels/stencil/tile.cuh"
 
@@ -67,6 +69,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
 cudaError_t convolve_tile_async(const struct stencil *stencil, cudaStream_t stream)
 {
     const struct op_convolve *op = &stencil->op->convolve;
+    assert(convolve_fits_tile(op, stencil->depth));
     struct convolve_tile c = {
         .tile = tile_shape(&stencil->source, op_radius_x(stencil->op), op_radius_y(stencil->op),
                            WARPS * CONVOLVE_ROWS),

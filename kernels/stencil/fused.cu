@@ -1,6 +1,8 @@
 // Choice of the fused kernel for a stencil, and its arguments. See kernels/stencil/fused.h.
 #include "kernels/stencil/fused.h"
 
+#include <assert.h>
+
 // The forms of OP_SEPARABLE that stages/separable.h chooses: narrow, wide of 8-bit samples, wide of
 // deeper ones.
 enum number_form { FORM_NONE, FORM_NARROW, FORM_WIDE, FORM_DEEP };
@@ -127,6 +129,7 @@ static enum finish finish_of(const struct stencil *stencil, const struct small_g
 
 cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream)
 {
+    assert(fused_takes(stencil));
     const struct op *filter = stencil->op->kind == OP_SEPARABLE ? stencil->op : NULL;
     const struct op *gradient = filter ? stencil->next : stencil->op;
     struct fused f = {.source = stencil->source,

@@ -7,6 +7,7 @@
 // integers; else in 32-bit integers.
 #include "kernels/stencil/separable.cuh"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "kernels/op_kernels.h"
@@ -332,6 +333,7 @@ static cudaError_t separable_async(const struct stencil *stencil, cudaStream_t s
 {
     if (fused_takes(stencil))
         return fused_async(stencil, stream);
+    assert(!stencil->next); // see struct op_kernels, fits
     switch (separable_form(&stencil->op->separable)) {
     case FORM_TILES:
         return tiles_async(stencil, stream);

@@ -4,6 +4,8 @@
 //   separable_decimated  on a coarser grid: tents down, axes on the grid, interpolation up
 #pragma once
 
+#include <assert.h>
+
 #include "kernels/launch.h"
 
 // How sums become samples: shifted with rounding, or where amount > 0 sharpened, as plan/op.h
@@ -43,6 +45,7 @@ static inline struct sink scratch_sink(const struct stencil *stencil, size_t off
                                        int height)
 {
     struct sink sink = {};
+    assert((uintptr_t)stencil->scratch % 256 == 0 && offset % 256 == 0);
     sink.view[0] = view_plain((uint8_t *)stencil->scratch + offset, stencil->scratch_step,
                               scratch_stride(width, 2), 2);
     sink.views = 1;

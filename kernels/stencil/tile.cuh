@@ -85,7 +85,7 @@ enum { FILL_PLAIN = 10, FILL_FOURS = 5, FILL_SAMPLES = 3 };
 // -1 for none. All vec4s of a batch are asked for, and made, whether they exist or not: with a
 // branch between, the compiler would ask for one after another.
 template <bool PLAIN, typename Unit, typename T>
-static __device__ inline void tile_fill_fours(vec4<T> *tile, const struct source *from,
+static __device__ inline void tile_fill_vec4s(vec4<T> *tile, const struct source *from,
                                               const uint16_t *shared, const int *row, int rows,
                                               int x, vec4<T> beyond)
 {
@@ -156,10 +156,10 @@ static __device__ inline void tile_fill(vec4<T> *tile, const struct tile *shape)
     if (!view->adjacent || x < 0 || x + VEC4 > from->width)
         tile_fill_samples(tile, from, row, rows, x);
     else if (view->plain && view->bytes == sizeof(T) && !from->lookup.table)
-        tile_fill_fours<true, T>(tile, from, shared, row, rows, x, beyond);
+        tile_fill_vec4s<true, T>(tile, from, shared, row, rows, x, beyond);
     else if (view->bytes == 1)
-        tile_fill_fours<false, uint8_t>(tile, from, shared, row, rows, x, beyond);
+        tile_fill_vec4s<false, uint8_t>(tile, from, shared, row, rows, x, beyond);
     else
-        tile_fill_fours<false, uint16_t>(tile, from, shared, row, rows, x, beyond);
+        tile_fill_vec4s<false, uint16_t>(tile, from, shared, row, rows, x, beyond);
     __syncthreads();
 }

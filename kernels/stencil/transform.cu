@@ -1,5 +1,6 @@
 #include "kernels/stencil/transform.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -385,6 +386,7 @@ static cudaError_t frame_async(struct transform *t, const struct transform_task 
 static cudaError_t begin_task(const struct transform *t, const struct transform_task *task,
                               cudaStream_t stream)
 {
+    assert(task->frames <= FRAMES && (uintptr_t)task->scratch % 256 == 0);
     uint8_t *work = (uint8_t *)task->scratch + (transform_scratch(t) - t->work_bytes);
     return use_plans(t, work, stream);
 }
@@ -530,6 +532,7 @@ static enum status refuse(const struct transform *t, const struct log *log, int 
 enum status transform_create(const struct transform_request *request, const struct log *log,
                              struct transform **transform)
 {
+    assert(request->depth > 0 && request->depth <= 16 && request->columns > 0 && request->rows > 0);
     struct transform *t = *transform = (struct transform *)calloc(1, sizeof *t);
     if (!t)
         return STATUS_MEMORY;
