@@ -83,7 +83,7 @@ template <typename Unit> static __device__ inline int unit_sample(const struct v
         return unit >> view->shift;
     if (view->swapped)
         unit = (int)__byte_perm((uint32_t)unit, 0, 0x4401);
-    return min(unit >> view->shift, view->most);
+    return min(unit >> view->shift, view->max);
 }
 
 static __device__ inline int view_read(const struct view *view, int x, int y)
@@ -96,7 +96,7 @@ static __device__ inline int view_read(const struct view *view, int x, int y)
 // Two plain samples in a word, none above the largest.
 static __device__ inline uint32_t plain_pair(const struct view *view, uint32_t pair)
 {
-    return __vminu2(pair, (uint32_t)view->most * 0x10001u);
+    return __vminu2(pair, (uint32_t)view->max * 0x10001u);
 }
 
 // plain_pair() of some words, by looking for what is above, which only damage is, and stepping over
@@ -107,7 +107,7 @@ static __device__ inline void limit_damage(const struct view *view, uint32_t wor
     uint32_t any = 0;
     for (int k = 0; k < WORDS; k++)
         any |= word[k];
-    if (any & ~((uint32_t)view->most * 0x10001u))
+    if (any & ~((uint32_t)view->max * 0x10001u))
         for (int k = 0; k < WORDS; k++)
             word[k] = plain_pair(view, word[k]);
 }

@@ -39,7 +39,7 @@ struct view {
     int step;
     int bytes;     // of a unit: 1 or 2
     int shift;     // bits below the sample
-    int most;      // the largest sample; units of two bytes may hold more, which reads as that
+    int max;       // the largest sample; units of two bytes may hold more, which reads as that
     bool swapped;  // the unit is big-endian
     bool adjacent; // units lie side by side, and each fourth one at a multiple of four units
     bool plain;    // adjacent, and a unit is the sample itself
@@ -149,7 +149,7 @@ static inline bool view_is_adjacent(const struct view *view)
 static inline struct view view_plain(void *data, ptrdiff_t frame_step, int stride, int bytes)
 {
     struct view view = {
-        .stride = stride, .step = bytes, .bytes = bytes, .most = max_sample(8 * bytes)};
+        .stride = stride, .step = bytes, .bytes = bytes, .max = max_sample(8 * bytes)};
     for (int k = 0; k < FRAMES; k++)
         view.data[k] = (uint8_t *)data + k * frame_step;
     view.plain = view.adjacent = view_is_adjacent(&view);

@@ -36,13 +36,13 @@ static bool fit_threshold(struct lookup *lookup, const uint16_t *host, int entri
 }
 
 // The offsets that are right with this gain at the places first .. last.
-static void limit_offset(const uint16_t *host, int first, int last, int64_t gain, int64_t *least,
-                         int64_t *most)
+static void limit_offset(const uint16_t *host, int first, int last, int64_t gain, int64_t *min,
+                         int64_t *max)
 {
-    for (int x = first; x <= last && *least <= *most; x++) {
+    for (int x = first; x <= last && *min <= *max; x++) {
         int64_t from = ((int64_t)host[x] << 16) - x * gain, to = from + 65535;
-        *least = from > *least ? from : *least;
-        *most = to < *most ? to : *most;
+        *min = from > *min ? from : *min;
+        *max = to < *max ? to : *max;
     }
 }
 
@@ -68,12 +68,12 @@ static bool fit_affine(struct lookup *lookup, const uint16_t *host, int entries,
     lookup->high = high;
     for (int64_t k = 0; k <= 2 * reach; k++) {
         int64_t gain = slope + (k % 2 ? (k + 1) / 2 : -k / 2);
-        int64_t least = -(INT64_C(1) << bits), most = INT64_C(1) << bits;
-        limit_offset(host, left, right, gain, &least, &most);
-        if (least > most || gain > 1 << 22 || gain < -(1 << 22))
+        int64_t min = -(INT64_C(1) << bits), max = INT64_C(1) << bits;
+        limit_offset(host, left, right, gain, &min, &max);
+        if (min > max || gain > 1 << 22 || gain < -(1 << 22))
             continue;
         lookup->gain = (int)gain;
-        lookup->offset = least + (most - least) / 2;
+        lookup->offset = min + (max - min) / 2;
         if (gives(lookup, host, entries))
             return true;
     }

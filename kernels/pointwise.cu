@@ -281,7 +281,7 @@ cudaError_t pointwise_probe(void)
 static struct view frame_view(const uint8_t *data, int stride, int depth)
 {
     struct view view = view_plain((uint8_t *)data, 0, stride, depth > 8 ? 2 : 1);
-    view.most = max_sample(depth);
+    view.max = max_sample(depth);
     return view;
 }
 

@@ -12,7 +12,7 @@ static struct view component_view(const struct image *images, int count, int c)
         .step = at->step,
         .bytes = at->bytes,
         .shift = at->shift,
-        .most = max_sample(images->format->depth),
+        .max = max_sample(images->format->depth),
         .swapped = at->bytes == 2 && at->big_endian, // the GPU is little-endian
     };
     for (int k = 0; k < count; k++)

@@ -229,13 +229,13 @@ static enum status read_times(const struct cuda_executor *self, const struct cud
 // then wait for those.
 static enum status await_event(struct cuda_executor *self, cudaEvent_t event)
 {
-    const long long patience_ns = 50000, nap_least_ns = 20000, nap_most_ns = 1000000;
+    const long long patience_ns = 50000, min_nap_ns = 20000, max_nap_ns = 1000000;
     const long long begin = now_ns();
     cudaError_t error;
     while ((error = cudaEventQuery(event)) == cudaErrorNotReady) {
         cudaGetLastError(); // not to be ready would pass for an error of the next launch
         long long waited_ns = now_ns() - begin, nap_ns = waited_ns / 8;
-        nap_ns = nap_ns < nap_least_ns ? nap_least_ns : nap_ns > nap_most_ns ? nap_most_ns : nap_ns;
+        nap_ns = nap_ns < min_nap_ns ? min_nap_ns : nap_ns > max_nap_ns ? max_nap_ns : nap_ns;
         const struct timespec nap = {.tv_sec = 0, .tv_nsec = (long)nap_ns};
         if (waited_ns > patience_ns)
             nanosleep(&nap, NULL);

@@ -88,14 +88,14 @@ static __device__ inline bool is_greatest(const struct match *m, int x, int y, i
 // many candidates there are.
 static __device__ inline void list_word(const struct match *m, uint32_t bits, int word, int y)
 {
-    int most_x = m->pattern.width / 2, most_y = m->pattern.height / 2;
+    int max_x = m->pattern.width / 2, max_y = m->pattern.height / 2;
     for (; bits; bits &= bits - 1) {
         int x = word * 32 + __ffs((int)bits) - 1, far = 1;
         uint4 entry = list_entry(m->score[(i64)y * m->columns + x], m->pattern.number, x, y);
-        bool greatest = is_greatest(m, x, y, min(far, most_x), min(far, most_y), entry);
-        while (greatest && (far < most_x || far < most_y)) {
+        bool greatest = is_greatest(m, x, y, min(far, max_x), min(far, max_y), entry);
+        while (greatest && (far < max_x || far < max_y)) {
             far *= 4;
-            greatest = is_greatest(m, x, y, min(far, most_x), min(far, most_y), entry);
+            greatest = is_greatest(m, x, y, min(far, max_x), min(far, max_y), entry);
         }
         if (greatest && threadIdx.x == 0)
             m->list[atomicAdd(m->listed, 1)] = entry;
@@ -142,7 +142,7 @@ static __device__ inline void sort(uint4 *entry, int count)
 // One block: the list in portions of as many as it has threads; what is better than the worst of
 // those that are kept joins them, and all are sorted.
 static __global__ void __launch_bounds__(SORT)
-    match_best(const uint4 *list, const int *listed, int most, int line, uint4 *best,
+    match_best(const uint4 *list, const int *listed, int max_matches, int line, uint4 *best,
                struct op_matches *matches)
 {
     __shared__ uint4 entry[2 * SORT];
@@ -156,7 +156,7 @@ static __global__ void __launch_bounds__(SORT)
         uint4 own = {};
         if (first + thread < count) {
             own = list[first + thread];
-            joins = kept < most || is_better(own, entry[kept - 1]);
+            joins = kept < max_matches || is_better(own, entry[kept - 1]);
         }
         if (joins)
             entry[kept + atomicAdd(&joined, 1)] = own;
@@ -164,7 +164,7 @@ static __global__ void __launch_bounds__(SORT)
         int all = kept + joined;
         if (joined)
             sort(entry, all);
-        kept = min(all, most);
+        kept = min(all, max_matches);
         __syncthreads();
     }
     if (thread < kept)
@@ -407,7 +407,7 @@ static struct match match_of(const struct full_frame *frame, const struct room *
                       .from_stride = frame->from_stride,
                       .width = frame->width,
                       .height = frame->height,
-                      .least = op->least,
+                      .min_score = op->least,
                       .bits = (uint32_t *)(scratch + room->bits),
                       .score = (float *)(scratch + room->score),
                       .list = (uint4 *)(scratch + room->list),
@@ -417,7 +417,7 @@ static struct match match_of(const struct full_frame *frame, const struct room *
     if (!m.columns || !m.rows)
         m.columns = m.rows = 0;
     m.bit_words = bit_words(m.columns);
-    double limit = (double)m.least * m.pattern.norm;
+    double limit = (double)m.min_score * m.pattern.norm;
     m.bound = (float)(limit * limit * (1 - 1.0 / 65536));
     return m;
 }

@@ -43,7 +43,7 @@ struct match {
     int from_stride;
     int width, height;
     int columns, rows; // places
-    float least;
+    float min_score;
     float bound; // num^2 >= bound * var of each candidate
     // Candidates: bit x of row y, in words, and their scores. Of a map all scores.
     uint32_t *bits;

@@ -210,9 +210,9 @@ static __device__ __noinline__ void take_place(const struct match *m, int x, int
     if (x >= m->columns || y >= m->rows)
         return;
     float score = score_of(&m->pattern, products, samples, squares);
-    if (MAP || score >= m->least)
+    if (MAP || score >= m->min_score)
         m->score[(i64)y * m->columns + x] = score;
-    if (score >= m->least)
+    if (score >= m->min_score)
         atomicOr(&bits[y % rows_of(STEPS) * (SPAN / 32) + x % SPAN / 32], 1u << x % 32);
 }
 
@@ -352,13 +352,13 @@ static __global__ void __launch_bounds__(WARP * 4, STEPS == 1 ? 3 : 2)
 // Warps of a block: as many as its shared memory allows.
 static int warps_within(const struct match *m, int steps)
 {
-    int device = 0, most = 48 << 10;
+    int device = 0, max_shared = 48 << 10;
     cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    cudaDeviceGetAttribute(&max_shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     int warps = 4;
     for (; warps > 1; warps /= 2) {
         struct fused_layout layout = fused_layout_of(m->pattern.height, warps, steps);
-        if (fused_bytes(&layout, warps) <= (size_t)most)
+        if (fused_bytes(&layout, warps) <= (size_t)max_shared)
             break;
     }
     return warps;

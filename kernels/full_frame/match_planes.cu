@@ -163,7 +163,7 @@ static __global__ void match_scores(const __grid_constant__ struct match m,
         i64 at = (i64)(y - planes.top) * m.columns + x;
         score = score_of(&m.pattern, planes.products[at], planes.samples[at], planes.squares[at]);
     }
-    bool found = inside && score >= m.least;
+    bool found = inside && score >= m.min_score;
     if (MAP ? inside : found)
         m.score[(i64)y * m.columns + x] = score;
     uint32_t bits = __ballot_sync(~0u, found);
@@ -176,10 +176,10 @@ static __global__ void match_scores(const __grid_constant__ struct match m,
 // Rows of sums: whole tiles, as many as a part of the memory holds.
 static int band_rows(int width, int height)
 {
-    size_t most = BAND_BYTES / ((size_t)width * SUMS_BYTES) / TILE_ROWS * TILE_ROWS;
+    size_t max_rows = BAND_BYTES / ((size_t)width * SUMS_BYTES) / TILE_ROWS * TILE_ROWS;
     size_t rows = (size_t)(height + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
-    most = most < TILE_ROWS ? TILE_ROWS : most;
-    return (int)(rows < most ? rows : most);
+    max_rows = max_rows < TILE_ROWS ? TILE_ROWS : max_rows;
+    return (int)(rows < max_rows ? rows : max_rows);
 }
 
 size_t match_planes_scratch(int width, int height)

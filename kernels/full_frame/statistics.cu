@@ -45,7 +45,7 @@ template <typename T>
 static __global__ void count_kernel(const uint8_t *from, int stride, int width, int height,
                                     int depth, struct statistics *found)
 {
-    const unsigned most = (1u << depth) - 1;
+    const unsigned max_value = (1u << depth) - 1;
     __shared__ unsigned bin[STATISTICS_BINS];
     struct part part = {UINT16_MAX, 0, 0, 0};
     bin[threadIdx.x] = 0;
@@ -53,7 +53,7 @@ static __global__ void count_kernel(const uint8_t *from, int stride, int width, 
     for (int y = blockIdx.x; y < height; y += gridDim.x) {
         const T *row = (const T *)(from + (ptrdiff_t)y * stride);
         for (int x = threadIdx.x; x < width; x += THREADS) {
-            u64 value = min((unsigned)row[x], most);
+            u64 value = min((unsigned)row[x], max_value);
             part.low = value < part.low ? value : part.low;
             part.high = value > part.high ? value : part.high;
             part.sum += value;

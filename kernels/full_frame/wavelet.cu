@@ -61,8 +61,8 @@ static void lay_out_filter(struct layout *layout, const struct wavelet_grid *gri
     struct filter *filter = &layout->filter[number];
     *filter = {grid->filter[number].level, grid->filter[number].radius};
     const struct level *level = &layout->level[filter->level];
-    int *most = filter->level ? &layout->coarse_radius : &layout->direct_radius;
-    *most = filter->radius > *most ? filter->radius : *most;
+    int *max_radius = filter->level ? &layout->coarse_radius : &layout->direct_radius;
+    *max_radius = filter->radius > *max_radius ? filter->radius : *max_radius;
     if (!filter->level)
         return;
     layout->tiles += divided(level->columns, TILE_COLUMNS) * divided(level->rows, TILE_ROWS);
@@ -284,7 +284,7 @@ static struct wavelet kernel_arguments(const struct full_frame *frame, const str
     w.spline_energy = w.energy + (size_t)layout->direct_blocks * layout->filters;
     w.from = frame->from;
     w.from_stride = frame->from_stride;
-    w.most = max_sample(frame->depth);
+    w.max = max_sample(frame->depth);
     w.black = (float)op->black;
     w.to = frame->to;
     w.to_stride = frame->to_stride;

@@ -106,7 +106,7 @@ struct wavelet {
     unsigned long long *energy, *spline_energy; // squares of steps
     const uint8_t *from;
     int from_stride;
-    int most; // the largest sample; what is above reads as that
+    int max; // the largest sample; what is above reads as that
     float black;
     uint8_t *to;
     int to_stride;

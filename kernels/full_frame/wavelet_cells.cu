@@ -16,7 +16,7 @@ template <typename T> struct alignas(VEC4 * sizeof(T)) word {
 
 static __device__ inline float less_black(const struct wavelet *w, int sample)
 {
-    return (float)min(sample, w->most) - w->black;
+    return (float)min(sample, w->max) - w->black;
 }
 
 // Four samples of a row of the picture from column x on, less black; where they are WORDS in one,
@@ -244,14 +244,14 @@ static __global__ void __launch_bounds__(THREADS) cells(const __grid_constant__ 
 
 int wavelet_cells_run(const struct layout *layout)
 {
-    int most = 0;
+    int max_words = 0;
     for (int k = 1; k < layout->levels; k++) {
         int d = 1 << layout->level[k].decimate;
         int samples = (WARP - 1) * d + up(2 * WAVELET_REACH * d + 1, VEC4);
         if (layout->level[k].decimate <= RUN_LOG && layout->level[k].inners >= WARP)
-            most = up(run_place(samples) + 1, VEC4);
+            max_words = up(run_place(samples) + 1, VEC4);
     }
-    return most;
+    return max_words;
 }
 
 template <typename T, bool WORDS>

@@ -91,10 +91,10 @@ struct shared_tile {
     int taps, stride;
 };
 
-static __device__ inline struct shared_tile tile_of(float4 *memory, int most_radius, int radius)
+static __device__ inline struct shared_tile tile_of(float4 *memory, int max_radius, int radius)
 {
-    float *smooth = (float *)memory + STRIP, *bent = smooth + shared_taps(most_radius);
-    return {smooth, bent, (float2 *)((float *)memory + 2 * shared_taps(most_radius)),
+    float *smooth = (float *)memory + STRIP, *bent = smooth + shared_taps(max_radius);
+    return {smooth, bent, (float2 *)((float *)memory + 2 * shared_taps(max_radius)),
             taps_of(radius), sums_stride(radius)};
 }
 

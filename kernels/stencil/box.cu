@@ -147,14 +147,14 @@ static __global__ void __launch_bounds__(WARP *WARPS) box_rows(const __grid_cons
 // Whether sums of n samples of `depth` bits fit 32 bits, and means of them the fast division.
 static bool set_reciprocal(struct box *box, int depth)
 {
-    int64_t n = box->n, most = ((INT64_C(1) << depth) - 1) * n + n / 2;
-    if (most >> 32 || n == 1)
+    int64_t n = box->n, max_dividend = ((INT64_C(1) << depth) - 1) * n + n / 2;
+    if (max_dividend >> 32 || n == 1)
         return false;
     box->shift = 0;
     while (INT64_C(2) << box->shift <= n)
         box->shift++;
     box->reciprocal = (uint32_t)((UINT64_C(1) << (32 + box->shift)) / (uint64_t)n + 1);
-    return (double)most * (double)n < (double)(UINT64_C(1) << (32 + box->shift));
+    return (double)max_dividend * (double)n < (double)(UINT64_C(1) << (32 + box->shift));
 }
 
 static size_t box_scratch(const struct op_use *use)

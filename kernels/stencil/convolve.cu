@@ -264,7 +264,7 @@ static cudaError_t line_columns_async(const struct convolve *c, cudaStream_t str
     return cudaGetLastError();
 }
 
-static cudaError_t lines_async(const struct convolve *c, int64_t most, bool long_columns,
+static cudaError_t lines_async(const struct convolve *c, int64_t max_sum, bool long_columns,
                                cudaStream_t stream)
 {
     cudaError_t error;
@@ -272,15 +272,15 @@ static cudaError_t lines_async(const struct convolve *c, int64_t most, bool long
         error = line_columns_async<int64_t, int64_t>(c, stream);
         return error ? error : line_rows_async<int64_t, int32_t, int64_t>(c, stream);
     }
-    if (most < 1 << 24) {
+    if (max_sum < 1 << 24) {
         error = line_columns_async<int32_t, float>(c, stream);
         return error ? error : line_rows_async<float, float, float>(c, stream);
     }
     error = line_columns_async<int32_t, int32_t>(c, stream);
     if (error)
         return error;
-    return most <= INT32_MAX ? line_rows_async<int32_t, int32_t, int32_t>(c, stream)
-                             : line_rows_async<int32_t, int32_t, int64_t>(c, stream);
+    return max_sum <= INT32_MAX ? line_rows_async<int32_t, int32_t, int32_t>(c, stream)
+                                : line_rows_async<int32_t, int32_t, int64_t>(c, stream);
 }
 
 template <typename T, typename Sum>
@@ -293,9 +293,10 @@ static cudaError_t direct_async(const struct convolve *c, cudaStream_t stream)
     return cudaGetLastError();
 }
 
-static cudaError_t any_async(const struct convolve *c, int depth, int64_t most, cudaStream_t stream)
+static cudaError_t any_async(const struct convolve *c, int depth, int64_t max_sum,
+                             cudaStream_t stream)
 {
-    bool is_long = most > INT32_MAX;
+    bool is_long = max_sum > INT32_MAX;
     if (depth == 8)
         return is_long ? direct_async<uint8_t, int64_t>(c, stream)
                        : direct_async<uint8_t, int32_t>(c, stream);
@@ -332,9 +333,9 @@ static cudaError_t convolve_async(const struct stencil *stencil, cudaStream_t st
     };
     for (int r = 0; r < op->rank; r++)
         c.beyond[r] = source->border_value * sum_of(op->line_y[r], op->height, false);
-    int64_t most = op_convolve_max(op, stencil->depth);
-    return op->rank ? lines_async(&c, most, long_columns, stream)
-                    : any_async(&c, stencil->depth, most, stream);
+    int64_t max_sum = op_convolve_max(op, stencil->depth);
+    return op->rank ? lines_async(&c, max_sum, long_columns, stream)
+                    : any_async(&c, stencil->depth, max_sum, stream);
 }
 
 // ---- constants ----

@@ -53,7 +53,7 @@ template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_, int WARPS_, int BLO
     static constexpr int first_right = first_group(REACH, LEFT, GRADIENT, 1);
     static constexpr int last_left = last_group(REACH, LEFT, GRADIENT, 0);
     static constexpr int last_right = last_group(REACH, LEFT, GRADIENT, 1);
-    static constexpr int most = last_right + 1; // of them in a product, or fewer
+    static constexpr int max_groups = last_right + 1; // of them in a product, or fewer
     // Groups that are made ahead: a gradient begins with the left half of the next 16 columns.
     static constexpr int ahead =
         GRADIENT && last_left + 1 > last_right ? last_left + 1 : last_right;
@@ -70,8 +70,8 @@ template <int REACH_, int LEFT_, int BYTES_, bool GRADIENT_, int WARPS_, int BLO
     static constexpr int stride = (columns * BYTES / 16 | 1) * 16;
     static constexpr int samples_bytes = rows * stride, stage_bytes = BAND * STAGE_BYTES;
     // Two tiles at once where that leaves room for all blocks, which take a KiB more each.
-    static constexpr int most_bytes = 228 << 10, block_bytes = warps * stage_bytes + (1 << 10);
-    static constexpr int buffers = (2 * samples_bytes + block_bytes) * BLOCKS <= most_bytes ? 2 : 1;
+    static constexpr int max_bytes = 228 << 10, block_bytes = warps * stage_bytes + (1 << 10);
+    static constexpr int buffers = (2 * samples_bytes + block_bytes) * BLOCKS <= max_bytes ? 2 : 1;
     static constexpr size_t shared_bytes = buffers * samples_bytes + warps * stage_bytes;
     // Threads are dealt out to whole rows of chunks, several rows at a time, so that each keeps its
     // column.
@@ -448,8 +448,8 @@ static cudaError_t launch_tiles(Kernel kernel, const struct fused *f, cudaStream
     cudaError_t error = prepare(kernel, S::shared_bytes, &processors);
     if (error)
         return error;
-    int room = processors * S::BLOCKS / f->sink.frames, least = (whole.tiles + 1) / 2;
-    int blocks = room < least ? least : room < whole.tiles ? room : whole.tiles;
+    int room = processors * S::BLOCKS / f->sink.frames, min_blocks = (whole.tiles + 1) / 2;
+    int blocks = room < min_blocks ? min_blocks : room < whole.tiles ? room : whole.tiles;
     kernel<<<dim3((unsigned)blocks, 1, (unsigned)f->sink.frames), dim3(WARP, S::warps),
              S::shared_bytes, stream>>>(whole);
     return cudaGetLastError();

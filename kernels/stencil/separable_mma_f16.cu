@@ -19,7 +19,7 @@
 template <typename S> struct f16_bands {
     static constexpr int steps = (S::matrices + 1) / 2;
     uint32_t down[steps][4];
-    uint32_t along[2][S::most][2];
+    uint32_t along[2][S::max_groups][2];
     // What sums start from. It comes from memory as four for each lane: of one value the compiler
     // would keep one register, of one for all lanes a uniform one, and copy it each time.
     float down_start[4], along_start[4];
@@ -106,7 +106,7 @@ static __device__ inline struct halves_of_sixteen filter_along(const struct fuse
 {
     float sum[2][4];
 #pragma unroll
-    for (int s = 0; s < S::most; s++) {
+    for (int s = 0; s < S::max_groups; s++) {
         if (s >= S::first_left && s <= S::last_left)
             multiply(false, sum[0], left[s].factor, b->along[0][s - S::first_left],
                      s > S::first_left ? sum[0] : b->along_start);

@@ -67,7 +67,7 @@ static __device__ inline uint32_t bytes_of(uint32_t first, uint32_t second, int 
 template <typename S> struct u8_bands {
     static constexpr int pairs = (S::matrices + 1) / 2;
     uint32_t down[2][2 * pairs];
-    uint32_t along[2][2][S::most];
+    uint32_t along[2][2][S::max_groups];
     int down_start[4], along_start[4];
     const uint32_t *gradient; // factors for a gradient inside the picture
 };
@@ -190,7 +190,7 @@ static __device__ inline halves_of_sixteen filter_along(const struct fused *f, c
         }
     };
 #pragma unroll
-    for (int s = 0; s < S::most; s++) {
+    for (int s = 0; s < S::max_groups; s++) {
         add(s, 0, 0, 0);
         add(s, 0, 1, 1);
         add(s, 1, 1, 2);

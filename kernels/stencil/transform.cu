@@ -161,10 +161,10 @@ static struct tiles tiles_of(const struct transform_request *request)
 // Tiles at once: as many as fit, also into the rows of a grid, and as many each time.
 static int choose_batch(const struct tiles *tiles)
 {
-    int most = (int)(batch_bytes / tile_bytes(tiles)),
+    int max_tiles = (int)(batch_bytes / tile_bytes(tiles)),
         launched = 65535 / ceiling(tiles->rows, WARPS);
-    most = most > launched ? launched : most < 1 ? 1 : most;
-    return ceiling(tiles->count, ceiling(tiles->count, most));
+    max_tiles = max_tiles > launched ? launched : max_tiles < 1 ? 1 : max_tiles;
+    return ceiling(tiles->count, ceiling(tiles->count, max_tiles));
 }
 
 // ---- kernels ----
