@@ -45,19 +45,16 @@ static enum status create_stream(struct cuda_executor *self, const char *name, c
     return status;
 }
 
+// The end is timed as well: one event fewer a frame than a separate one to wait for.
 static enum status create_slot(struct cuda_executor *self, struct cuda_slot *slot)
 {
+    cudaEvent_t *const timed[] = {&slot->began, &slot->uploaded, &slot->computed, &slot->done};
     enum status status = create_stream(self, "filter", &slot->stream);
     if (!status)
         status = create_event(self, &slot->source_ready, cudaEventDisableTiming);
-    if (!status)
-        status = create_event(self, &slot->began, cudaEventDefault);
-    if (!status)
-        status = create_event(self, &slot->uploaded, cudaEventDefault);
-    if (!status)
-        status = create_event(self, &slot->computed, cudaEventDefault);
-    // The end is timed as well: one event fewer a frame than a separate one to wait for.
-    return status ? status : create_event(self, &slot->done, cudaEventDefault);
+    for (int k = 0; k < 4 && !status; k++)
+        status = create_event(self, timed[k], cudaEventDefault);
+    return status;
 }
 
 // Constants to the device; zeros everywhere else, so that bytes of a row that no component covers
@@ -71,15 +68,16 @@ static enum status fill_memory(struct cuda_executor *self)
         return STATUS_MEMORY;
     struct constants memory = {.host = host, .room = self->constant_bytes, .device = self->memory};
     enum status status = STATUS_MEMORY;
-    if (pass_constants_put(self->constants, self->plan, self->width, self->height, memory) ==
-        self->constant_bytes)
-        status =
-            CUDA_CHECK(self->backend, cudaMemsetAsync(self->slot[0].memory, 0, slot_bytes, stream));
-    if (!status)
-        status = CUDA_CHECK(self->backend, cudaMemcpyAsync(self->memory, host, self->constant_bytes,
-                                                           cudaMemcpyDefault, stream));
-    if (!status)
-        status = CUDA_CHECK(self->backend, cudaStreamSynchronize(stream));
+    if (pass_constants_put(self->constants, self->plan, self->width, self->height, memory) !=
+            self->constant_bytes ||
+        (status = CUDA_CHECK(self->backend,
+                             cudaMemsetAsync(self->slot[0].memory, 0, slot_bytes, stream))) ||
+        (status =
+             CUDA_CHECK(self->backend, cudaMemcpyAsync(self->memory, host, self->constant_bytes,
+                                                       cudaMemcpyDefault, stream))))
+        goto done;
+    status = CUDA_CHECK(self->backend, cudaStreamSynchronize(stream));
+done:
     free(host);
     return status;
 }
@@ -125,6 +123,28 @@ static void destroy(struct executor **executor)
 
 // ---- slots ----
 
+// Take the slots from `leader` on for the frames of `work`, whose targets go into their memory.
+static void take_slots(struct cuda_executor *self, int leader, const struct work *work, int count,
+                       struct device_frames *frames)
+{
+    struct cuda_slot *lead = &self->slot[leader];
+    frames->count = count;
+    frames->work = work;
+    frames->memory = lead->memory;
+    lead->idle_ns = 0;
+    lead->uploads = !work->source_on_device || work->source_abroad;
+    lead->downloads = transfer_has_download(self, work, count);
+    __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
+    for (int k = 0; k < count; k++) {
+        lead[k].leader = leader;
+        frames->source[k] = work[k].source;
+        for (int n = 0; n < program_pictures(self->plan->program); n++) {
+            frames->target[n][k] = *work_target(&work[k], n);
+            transfer_place_target(self, &lead[k], n, &frames->target[n][k]);
+        }
+    }
+}
+
 // Events without news are not recorded: each costs the host about a microsecond.
 static enum status submit_group(struct cuda_executor *self, int leader, const struct work *work,
                                 int count)
@@ -132,21 +152,7 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
     struct cuda_slot *lead = &self->slot[leader];
     struct device_frames frames;
     assert(!work->fields || !self->plan->program->analyses);
-    frames.count = count;
-    frames.work = work;
-    frames.memory = lead->memory;
-    lead->idle_ns = 0;
-    lead->uploads = !work->source_on_device || work->source_abroad;
-    lead->downloads = transfer_has_download(self, work, count);
-    __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
-    for (int k = 0; k < count; k++) {
-        lead[k].leader = leader;
-        frames.source[k] = work[k].source;
-        for (int n = 0; n < program_pictures(self->plan->program); n++) {
-            frames.target[n][k] = *work_target(&work[k], n);
-            transfer_place_target(self, &lead[k], n, &frames.target[n][k]);
-        }
-    }
+    take_slots(self, leader, work, count, &frames);
     enum status status = lead->uploads ? transfer_upload(self, lead, work, &frames)
                                        : transfer_await_sources(self, lead, work, count);
     range_push("filter", self->submitted);
