@@ -23,7 +23,7 @@ static bool has_own_time(const AVStream *stream, const AVPacket *packet)
            (type == AVMEDIA_TYPE_VIDEO || type == AVMEDIA_TYPE_AUDIO);
 }
 
-// Where a packet is not near what was expected, how far from it; else 0.
+// The distance of a packet from its expected time, if it is a jump; else 0.
 static int64_t jump_us(const struct clock *clock, int64_t next_us, int64_t at_us)
 {
     const int64_t max_back = AV_TIME_BASE / 10, max_ahead = 10 * (int64_t)AV_TIME_BASE;
@@ -31,8 +31,8 @@ static int64_t jump_us(const struct clock *clock, int64_t next_us, int64_t at_us
     return jump < -max_back || jump > max_ahead ? jump : 0;
 }
 
-enum status clock_mend(struct clock *clock, const AVFormatContext *format, const char *name,
-                       const struct log *log, AVPacket *packet)
+enum status clock_fix(struct clock *clock, const AVFormatContext *format, const char *name,
+                      const struct log *log, AVPacket *packet)
 {
     const AVStream *stream = format->streams[packet->stream_index];
     if (know_streams(clock, format->nb_streams))

@@ -76,8 +76,8 @@ static enum status keep_preroll(struct decoder *decoder, const AVPacket *packet)
     return list[decoder->prerolled++] ? STATUS_OK : STATUS_MEMORY;
 }
 
-// The demuxer knows that a part of the packet is missing or wrong, and a decoder may not notice: a
-// picture of HEVC that lost its tail is given out as whole.
+// Count a packet that the demuxer marks as damaged: the decoder may not notice, as a picture of
+// HEVC that lost its tail is given out as whole.
 static void count_marked(struct decoder *decoder, const AVPacket *packet)
 {
     if (!packet || !(packet->flags & AV_PKT_FLAG_CORRUPT))
@@ -86,7 +86,7 @@ static void count_marked(struct decoder *decoder, const AVPacket *packet)
     decoder->damaged_packets++;
 }
 
-// The decoder refuses a packet. Those that were marked are counted already.
+// Count a packet that the decoder refuses. Those that were marked are counted already.
 static void count_refused(struct decoder *decoder, int error)
 {
     decoder->last_error = error;
@@ -96,8 +96,8 @@ static void count_refused(struct decoder *decoder, int error)
         decoder->damaged_packets++;
 }
 
-// What libavcodec's error says, where some pictures of the stream's size find room. The memory may
-// be the GPU's, which is not asked.
+// libavcodec's error, less "no memory" where some pictures of the stream's size find room: decoders
+// answer it to damage, too. The GPU's memory is not asked.
 static int decoder_error(const struct decoder *decoder, int error)
 {
     if (decoder->hardware)
@@ -107,7 +107,7 @@ static int decoder_error(const struct decoder *decoder, int error)
     return input_error(error, (int64_t)about->width * about->height * pictures * bytes_of_pixel);
 }
 
-// A packet of nothing says that the picture stays: Theora in Ogg has such, as FFmpeg 9.0 reads it.
+// Whether a packet of nothing says that the picture stays: Theora in Ogg has them (FFmpeg 9.0).
 static bool is_nothing(const AVPacket *packet)
 {
     return packet && !packet->size && (packet->data || !packet->side_data_elems);
@@ -134,13 +134,13 @@ static enum status check_encryption(const struct decoder *decoder, const AVPacke
     return STATUS_OK;
 }
 
-// The GPU's decoder has not given a frame yet, and may not be able to.
+// Whether the GPU's decoder has not given a frame yet, and may be unable to.
 static bool is_untried(const struct decoder *decoder)
 {
     return decoder->hardware && !decoder->began;
 }
 
-// Where the container does not say how large the pictures are, the first packet does.
+// Check the size by the first packet where the container does not say it.
 static enum status check_unknown_size(const struct decoder *decoder, const AVPacket *packet)
 {
     int width, height;
@@ -168,14 +168,14 @@ enum status decoder_send(struct decoder *decoder, const struct packet *packet)
 {
     if (!packet || !packet->restart)
         return send_packet(decoder, packet ? packet->av : NULL);
-    assert(!decoder->pending); // all that there is was received before
+    assert(!decoder->pending); // all frames were received before
     decoder->pending = packet_clone(packet);
     if (!decoder->pending)
         return STATUS_MEMORY;
     return is_untried(decoder) ? STATUS_OK : send(decoder, NULL);
 }
 
-// What was in the decoder has come out: begin anew with the pending packet.
+// Begin anew with the pending packet: what was in the decoder has come out.
 static enum status restart(struct decoder *decoder)
 {
     enum status status = STATUS_OK;
@@ -201,7 +201,7 @@ static enum status restart(struct decoder *decoder)
     return status;
 }
 
-// The GPU was to decode and does not: begin again in software, with all packets so far.
+// Begin again in software, with all packets so far: the GPU was to decode and does not.
 static enum status fall_back(struct decoder *decoder)
 {
     const char *codec = decoder->codec->codec->name;
@@ -249,7 +249,7 @@ static bool replay(struct decoder *decoder, enum status *status)
     return decoder->draining;
 }
 
-// A frame shows that the codec works: nothing will be sent again.
+// Take a frame of the codec's, which shows that it works: nothing will be sent again.
 static enum status accept_frame(struct decoder *decoder, AVFrame *frame)
 {
     decoder->began = true;

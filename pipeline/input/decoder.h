@@ -1,4 +1,6 @@
-// The decoder of the video stream: software into memory that the backend likes, or the GPU's.
+// The decoder of the video stream: software into memory that the backend prefers, or the GPU's.
+//
+// Thread-safety: one thread at a time; the counts any thread.
 #pragma once
 
 #include <libavcodec/avcodec.h>
@@ -37,7 +39,7 @@ enum status decoder_send(struct decoder *decoder, const struct packet *packet);
 // never AV_NOPTS_VALUE. STATUS_EOF after the last frame.
 enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got);
 
-// Why there was no frame, in a sentence of at most `size` bytes.
+// A sentence, of at most `size` bytes, on why there was no frame.
 void decoder_explain(const struct decoder *decoder, char *text, size_t size);
 
 // Packets that came damaged or could not be decoded, and frames that were decoded with errors, so
@@ -54,7 +56,7 @@ enum AVPixelFormat decoder_pixel(const struct decoder *decoder);
 // The stream on which surfaces of the GPU become valid; NULL in software.
 void *decoder_stream(const struct decoder *decoder);
 
-// Why AUTO leaves this codec to the CPU, whatever the GPU; NULL: it need not.
+// The reason why AUTO leaves this codec to the CPU, whatever the GPU; NULL: it need not.
 const char *decoder_stays_on_cpu(enum AVCodecID id);
 
 // Whether some GPU of NVIDIA's could decode this codec through this FFmpeg.

@@ -1,4 +1,4 @@
-// Frames of software decoders, in memory that the backend likes.
+// Frames of software decoders, in memory that the backend prefers.
 #include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
 #include <string.h>

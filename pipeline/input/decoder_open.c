@@ -1,4 +1,4 @@
-// Which decoder a stream gets, on the GPU or the CPU, and how it is opened.
+// Choice and opening of the decoder for a stream, on the GPU or the CPU.
 #include <libavutil/cpu.h>
 #include <libavutil/hwcontext.h>
 #include <libavutil/pixdesc.h>
@@ -44,8 +44,8 @@ bool decoder_has_hardware(enum AVCodecID id)
     return codec && codec_has_hardware(codec);
 }
 
-// Standards before H.264 leave the inverse transform's rounding open: two decoders differ by a code
-// value here and there, and where a job runs must not change its result.
+// Whether every decoder gives the same samples: standards before H.264 leave the inverse
+// transform's rounding open, and where a job runs must not change its result.
 static bool is_exact(enum AVCodecID id)
 {
     return id == AV_CODEC_ID_H264 || id == AV_CODEC_ID_HEVC || id == AV_CODEC_ID_VP8 ||
@@ -61,7 +61,7 @@ const char *decoder_stays_on_cpu(enum AVCodecID id)
     return NULL;
 }
 
-// A device context over the backend's, with a stream of its own.
+// Open a device context over the backend's, with a stream of its own.
 static enum status open_hardware(struct decoder *decoder)
 {
     struct backend *backend = decoder->backend;
@@ -91,21 +91,21 @@ static const AVCodec *find_decoder(const AVStream *stream, enum AVCodecID id)
     return codec ? codec : avcodec_find_decoder(id);
 }
 
-// Decoders whose frame threads race in some FFmpeg: 5.1 gives Theora other samples now and then.
+// Whether frame threads race in some FFmpeg: 5.1 gives Theora other samples now and then.
 static bool is_racy(enum AVCodecID id)
 {
     return id == AV_CODEC_ID_VP3 || id == AV_CODEC_ID_VP4 || id == AV_CODEC_ID_THEORA;
 }
 
-// Of damaged input FFmpeg's decoders make other pictures in every run when they have several
-// threads.
-static bool wants_one_thread(const struct decoder *decoder, enum AVCodecID id)
+// Whether threads would change the result: with several, FFmpeg's decoders make other pictures of
+// damaged input in every run.
+static bool needs_one_thread(const struct decoder *decoder, enum AVCodecID id)
 {
     return decoder->request.repeatable || is_racy(id);
 }
 
-// Each of a decoder's frame threads makes a frame wait for another one: they may have a quarter of
-// the time there is, if there are cores for them. 0: as many as FFmpeg likes.
+// Number of frame threads; 0: as many as FFmpeg likes. Each makes a frame wait for another one:
+// they may have a quarter of the latency that is allowed, if there are cores for them.
 static int frame_threads(const struct decoder *decoder)
 {
     AVRational rate = source_video(decoder->source)->avg_frame_rate;
@@ -127,14 +127,14 @@ enum status decoder_open_codec(struct decoder *decoder)
     context->pkt_timebase = video->time_base;
     context->max_pixels = coded_pixels(decoder->request.max_pixels); // shown ones are checked
     context->get_format = choose_format;
-    // All that a stream cuts off at the left goes, not only multiples of what this processor likes.
+    // Crop all that the stream says at the left, not only multiples of this processor's alignment.
     context->flags |= AV_CODEC_FLAG_UNALIGNED;
     if (decoder->hardware) {
         context->hw_device_ctx = av_buffer_ref(decoder->hardware);
         context->extra_hw_frames = decoder->request.frames_held + 2;
         context->thread_count = 1; // more would take surfaces, not time
     } else {
-        context->thread_count = wants_one_thread(decoder, codec->id) ? 1 : frame_threads(decoder);
+        context->thread_count = needs_one_thread(decoder, codec->id) ? 1 : frame_threads(decoder);
         allow_threaded_callbacks(context);
         if (decoder->backend->has_device_memory)
             context->get_buffer2 = decoder_get_buffer;

@@ -40,7 +40,7 @@ static enum status refuse_code(const struct reason *reason, const char *sentence
 
 // ---- files ----
 
-// A picture's file: of libavformat's doing is what its bytes say, and nothing else is opened.
+// A picture's file: libavformat reads its bytes, and nothing else is opened.
 struct picture_file {
     const char *name;
     struct reach *reach;
@@ -143,8 +143,8 @@ static int picture_file_init(const char *name, struct picture_file *picture)
 
 // ---- decoding ----
 
-// The first frame, of the packets from here on. AVERROR(EAGAIN) where more of them are needed than
-// a closed file has.
+// Decode the first frame, of the packets from here on. AVERROR(EAGAIN) where more of them are
+// needed than a closed file has.
 static int first_frame(const struct picture_file *picture, AVCodecContext *decoder, AVFrame *frame)
 {
     AVPacket *packet = picture->packet;
@@ -186,7 +186,7 @@ static int decode(const struct picture_file *picture, int64_t max_pixels, AVFram
 
 // ---- to gray ----
 
-// What loads do not know, libswscale makes known.
+// Convert by libswscale what the loads of plans do not know.
 static enum status make_known(AVFrame *frame, const struct reason *reason)
 {
     struct color_tags none = {0};
@@ -322,7 +322,7 @@ static enum status measure(struct pattern *pattern, char *why, size_t size)
     return status;
 }
 
-// From the first packet alone, which pictures are; of videos more may be needed.
+// Measure by the first packet alone, which is a picture; a video may need more.
 static int decode_kept(struct pattern *pattern, int64_t pixels, AVFrame *frame)
 {
     struct picture_file *kept = pattern->file;

@@ -99,7 +99,7 @@ static void note_end(struct source *source, const AVPacket *packet)
         source->end_us = end;
 }
 
-// Where the clock of a file that plays at its own pace begins.
+// The beginning of the clock of a file that plays at its own pace.
 static int64_t pace_begin_us(const struct source *source)
 {
     int64_t begin = source->format->start_time;
@@ -108,7 +108,7 @@ static int64_t pace_begin_us(const struct source *source)
     return begin == AV_NOPTS_VALUE ? 0 : begin;
 }
 
-// When it is time for this packet.
+// The time at which a packet is due.
 static int64_t due_ns(const struct source *source, const AVPacket *packet)
 {
     const AVStream *stream = source->format->streams[packet->stream_index];
@@ -116,7 +116,7 @@ static int64_t due_ns(const struct source *source, const AVPacket *packet)
     return source->paced_ns + (at - pace_begin_us(source)) * 1000;
 }
 
-// Wait for that.
+// Wait until a packet is due.
 static void keep_pace(const struct source *source, const AVPacket *packet)
 {
     if (!source->paced_ns || packet->dts == AV_NOPTS_VALUE)
@@ -128,7 +128,7 @@ static void keep_pace(const struct source *source, const AVPacket *packet)
     }
 }
 
-// What the bytes of a transport stream say, from this packet on.
+// Continuity of a transport stream from this packet on.
 static enum mpegts_continuity look_at_bytes(const struct source *source, const AVPacket *packet,
                                             int pes_max)
 {
@@ -142,10 +142,10 @@ static enum mpegts_continuity look_at_bytes(const struct source *source, const A
                                                         : MPEGTS_KEPT;
 }
 
-// The mark of damage is the demuxer's. The parser gives out a picture when it has seen the next one
-// begin, marked as that one is. Segments of a playlist are fetched whole, and many begin their
+// Correct the demuxer's mark of damage. The parser gives out a picture when it has seen the next
+// one begin, marked as that one is. Segments of a playlist are fetched whole, and many begin their
 // counters anew: there the mark says nothing.
-static void mend_mark(const struct source *source, AVPacket *packet)
+static void fix_mark(const struct source *source, AVPacket *packet)
 {
     bool marked = packet->flags & AV_PKT_FLAG_CORRUPT, first = !source->images_read;
     if (packet->stream_index != source->video)
@@ -164,7 +164,7 @@ static enum status read_live(struct source *source, struct packet **packet)
         return STATUS_EOF; // cancelled
     source->broken |= status == STATUS_EOF;
     if (!status)
-        mend_mark(source, (*packet)->av);
+        fix_mark(source, (*packet)->av);
     return status;
 }
 
@@ -175,8 +175,7 @@ static bool stalls(const struct source *source, int error)
            source_may_be_lost(source) && source->returns;
 }
 
-// A demuxer that knows nothing of what it looked at, as of a hole in a transport stream, wants to
-// be asked again. What is behind the hole is there still.
+// Read on behind holes: at one, as in a transport stream, a demuxer wants to be asked again.
 static int read_past_holes(struct source *source, AVPacket *packet)
 {
     AVIOContext *io = source->format->pb;
@@ -191,7 +190,7 @@ static int read_past_holes(struct source *source, AVPacket *packet)
     }
 }
 
-// What the demuxer has next, waiting while the source is lost.
+// Read the demuxer's next packet, waiting while the source is lost.
 static int read_demuxer(struct source *source, AVPacket *packet)
 {
     for (;;) {
@@ -207,8 +206,7 @@ static int read_demuxer(struct source *source, AVPacket *packet)
     }
 }
 
-// Move a packet by how late the file has become: when it is back the clock goes on as the world's
-// did.
+// Move a packet by the time that the file was lost: the clock went on with the world's.
 static void follow_outage(struct source *source, AVPacket *packet)
 {
     AVRational base = source->format->streams[packet->stream_index]->time_base;
@@ -226,7 +224,7 @@ static void follow_outage(struct source *source, AVPacket *packet)
         packet->dts += lag;
 }
 
-// Somebody else shortened the file meanwhile.
+// Whether somebody else shortened the file meanwhile.
 static bool has_shrunk(const struct source *source)
 {
     if (!source->io || !input_io_has_shrunk(source->io))
@@ -235,7 +233,7 @@ static bool has_shrunk(const struct source *source)
     return true;
 }
 
-// The picture behind a hole lacks what was there, or what came before it does.
+// Mark the picture behind a hole as damaged: it, or the one before, lacks what was there.
 static void mark_hole(struct source *source, AVPacket *packet)
 {
     if (!source->hole || packet->stream_index != source->video)
@@ -244,7 +242,7 @@ static void mark_hole(struct source *source, AVPacket *packet)
     source->hole = false;
 }
 
-// Read what the demuxer of a file has next.
+// Read the next packet of a file: its damage, its time and its pace.
 static enum status read_file(struct source *source, AVPacket *packet)
 {
     int error = read_demuxer(source, packet);
@@ -267,12 +265,12 @@ static enum status read_file(struct source *source, AVPacket *packet)
         source->broken = true;
         return STATUS_EOF;
     }
-    mend_mark(source, packet);
+    fix_mark(source, packet);
     mark_hole(source, packet);
     source->images_read += packet->stream_index == source->video;
     enum status status = STATUS_OK;
     if (may_jump(source))
-        status = clock_mend(&source->clock, source->format, source->name, source->log, packet);
+        status = clock_fix(&source->clock, source->format, source->name, source->log, packet);
     note_end(source, packet);
     follow_outage(source, packet);
     if (!status)
@@ -294,7 +292,7 @@ static enum status read_packet(struct source *source, struct packet **packet)
     return status;
 }
 
-// The same, with the faults of packets.
+// Read the next packet, with simulated faults of packets.
 static enum status read_simulated(struct source *source, struct packet **packet)
 {
     for (;;) {
@@ -338,7 +336,7 @@ void source_figures(const struct source *source, struct live_figures *figures)
     }
 }
 
-// How far the header promises more than was read, where it says how long the video is.
+// The time that the header promises beyond what was read, where it gives the video's duration.
 static int64_t missing_us(const struct source *source)
 {
     const AVFormatContext *format = source->format;
@@ -346,8 +344,8 @@ static int64_t missing_us(const struct source *source)
     return said ? format->duration - source->end_us : 0;
 }
 
-// The readers of Matroska and FLV skip what they cannot parse without a word. The header says how
-// long the video should be, though often it is wrong; the structure knows better.
+// Whether a file of Matroska or FLV is truncated: their demuxers skip what they cannot parse
+// without a word. The duration in the header is often wrong; the structure knows better.
 static bool is_short(const struct source *source)
 {
     const int64_t suspicious_us = AV_TIME_BASE / 10, short_us = AV_TIME_BASE / 2;
@@ -363,7 +361,7 @@ static bool is_short(const struct source *source)
     return found == TRUNCATION_UNKNOWN ? missing_us(source) > short_us : found != TRUNCATION_NONE;
 }
 
-// The file's index points behind its end.
+// Whether the file's index points behind its end.
 static bool is_cut(const struct source *source)
 {
     int64_t size = source->io ? input_io_size(source->io) : -1;
@@ -388,7 +386,7 @@ void source_cancel(struct source *source)
     source->cancelled = true;
 }
 
-// A number is missing: what comes behind it was not read.
+// Whether a number is missing in a sequence: images behind it were not read.
 static bool has_gap(const struct source *source)
 {
     if (!source->is_sequence || source->images_read >= source->images)

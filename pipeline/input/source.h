@@ -46,30 +46,30 @@ struct source_request {
 struct source {
     const struct log *log;
     char *name;                // for messages: without passwords
-    AVFormatContext *format;   // what is there; packets come from it unless the source is live
+    AVFormatContext *format;   // its streams; packets come from it unless the source is live
     struct live *live;         // NULL: it is not
     struct simulate *simulate; // NULL: no faults
-    struct reach *reach;       // what may be opened
+    struct reach *reach;       // the rule of what may be opened
     struct input_io *io;       // NULL where libavformat opens things itself
     bool is_stdin;
-    bool is_still;           // one picture, as far as can be told before decoding
+    bool is_still;           // one picture, as far as is known before decoding
     bool is_playlist;        // of a broadcast: pictures come many at once, and then none for long
     bool is_sequence;        // numbered or globbed images
     const atomic_bool *stop; // the job's
     atomic_bool cancelled;
-    int64_t open_ns, stall_ns;   // what calls on an address may take
+    int64_t open_ns, stall_ns;   // limits of calls on an address
     _Atomic int64_t deadline_ns; // of the current call; 0: none
     int64_t paced_ns;            // when the clock of a file that plays at its own pace was 0; 0: no
                                  // pace
-    bool returns;                // what is lost is waited for
+    bool returns;                // a loss is waited out
     struct outage outage;        // of a file at its own pace
     bool broken;                 // reading failed before the end
-    bool hole;                   // the demuxer passed over something, told by the next picture
+    bool hole;                   // the demuxer passed over something; the next picture is marked
     int video;                   // the stream to filter
     int64_t start; // request.start as a timestamp of the file, in microseconds; or AV_NOPTS
     struct clock clock;
-    int images, images_read; // of a numbered sequence: that are there, and so far
-    int64_t end_us;          // where the packets read so far end
+    int images, images_read; // of a numbered sequence: in all, and read so far
+    int64_t end_us;          // the end of the packets read so far
 };
 
 // Open what the request names. `stop` ends any blocking call when it becomes true and must outlive
@@ -78,17 +78,17 @@ struct source {
 enum status source_open(const struct source_request *request, const struct log *log,
                         const atomic_bool *stop, struct source **source);
 
-// What source_open() would say of a file that is not there, without opening anything. STATUS_INPUT
-// with a sentence, or STATUS_OK of all else, and where what is said of the input may be wrong, too.
+// Fail as source_open() would for a file that is absent, without opening anything: STATUS_INPUT
+// with a sentence. STATUS_OK for all else, also where the description of the input may be wrong.
 enum status source_check(const struct source_request *request, const struct log *log);
 
 void source_close(struct source **source);
 
 // Read the next packet of any stream; *packet is the caller's on success, else NULL. Of a live
 // source the first packet of video after a loss is a restart. STATUS_EOF at the end; a file that
-// breaks off ends there, and source_is_truncated() tells. Where the clock may jump
-// (in MPEG-TS, and in any format by simulation) packets after a jump back, or ahead by over ten
-// seconds, go on where those before ended.
+// breaks off ends there, and source_is_truncated() says so. Where the clock may jump (in MPEG-TS,
+// and in any format by simulation) packets after a jump back, or ahead by over ten seconds, go on
+// where those before ended.
 //
 // Thread-safety: one reading thread.
 enum status source_read(struct source *source, struct packet **packet);
@@ -103,14 +103,13 @@ bool source_is_probed(const struct source *source);
 bool source_is_encrypted(const struct source *source);
 bool source_is_scrambled(const struct source *source);
 
-// Whether there was not a byte in it, as of a pipe whose writer failed.
+// Whether it has not a single byte, as a pipe whose writer failed.
 bool source_is_empty(const struct source *source);
 
-// Whether it is a MOV or MP4 out of a pipe that broke off before its index, which stands at the
-// end.
+// Whether it is a MOV or MP4 from a pipe that broke off before its index, which stands at the end.
 bool source_lacks_index(const struct source *source);
 
-// Nothing more is wanted: source_read() ends, also one that waits for bytes. Any thread.
+// Cancel: source_read() ends, also one that waits for bytes. Any thread.
 void source_cancel(struct source *source);
 
 // Whether the file ends before its own index, structure or duration says so, or a live source was
@@ -129,7 +128,7 @@ static inline bool source_may_be_lost(const struct source *source)
     return source->live || (source->paced_ns && source->simulate);
 }
 
-// How that went so far, all zero of other sources. Any thread.
+// Losses and reconnections so far, all zero for other sources. Any thread.
 void source_figures(const struct source *source, struct live_figures *figures);
 
 // The video stream, for brevity.

@@ -1,4 +1,4 @@
-// A source that is absent at the start, and waited for as one that was lost is.
+// Waiting for a source that is absent at the start, as for one that was lost.
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -8,7 +8,7 @@
 #include "pipeline/input/io/input_io.h"
 #include "pipeline/input/source_open.h"
 
-// Keeps the first error, and hands on all else.
+// A log that keeps the first error and hands on all else.
 struct reason {
     const struct log *log;
     char words[1024];
@@ -23,7 +23,7 @@ static void keep_reason(void *reason_, enum log_level level, const char *sentenc
         snprintf(reason->words, sizeof reason->words, "%s", sentence);
 }
 
-// Addresses and devices come and go; a file that is not there was misnamed.
+// Whether a source may appear: addresses and devices do; a file that is absent was misnamed.
 static bool may_come(const struct source_request *request)
 {
     const char *format, *what;
@@ -32,7 +32,7 @@ static bool may_come(const struct source_request *request)
     return url_has_scheme(request->name) && strncmp(request->name, "file:", 5) != 0;
 }
 
-// What a failed attempt left. Nothing else refers to it.
+// Free what a failed attempt left. Nothing else refers to it.
 static void clear(struct source *source)
 {
     if (source->live) {

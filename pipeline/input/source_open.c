@@ -87,7 +87,7 @@ static const char *option_flag(const char *key)
                                           : key;
 }
 
-// What is said of raw video and devices, before a demuxer says less about it.
+// Check the description of raw video and devices, before a demuxer says less about it.
 static enum status check_description(const struct source *source,
                                      const struct source_request *request, bool may_be_codec)
 {
@@ -109,8 +109,8 @@ static enum status find_demuxer(const struct source *source, const char *name,
     return STATUS_OK;
 }
 
-// What libavformat is told of any input: what to open, by which demuxer (NULL: it finds out), and
-// what the request says of raw video and devices. On success the caller frees *options.
+// Arguments for libavformat: what to open, by which demuxer (NULL: it finds out), and the request's
+// description of raw video and devices as options. On success the caller frees *options.
 struct opening {
     bool is_device;
     const char *what;
@@ -131,7 +131,7 @@ static void set_pair(AVDictionary **options, const char *key, int first, char be
         set_option(options, key, text);
 }
 
-// Devices take what is asked of them or nothing. *pixfmt is the format to open it in.
+// Check a device against the request, which it fulfils or fails. *pixfmt: the format to open it in.
 static enum status check_device(const struct source *source, const struct source_request *request,
                                 const struct opening *opening, const char **pixfmt)
 {
@@ -170,8 +170,9 @@ static enum status prepare(const struct source *source, const struct source_requ
     return STATUS_OK;
 }
 
-// Images in their order, by number or by name.
-static enum status aim_at_sequence(struct source *source, const char *name, struct opening *opening)
+// Open images in their order, by number or by name.
+static enum status prepare_sequence(struct source *source, const char *name,
+                                    struct opening *opening)
 {
     bool numbered = url_is_numbered(name);
     int first = numbered ? url_first_number(name, &source->images) : -1;
@@ -186,10 +187,10 @@ static enum status aim_at_sequence(struct source *source, const char *name, stru
     return STATUS_OK;
 }
 
-// A file, of which libavformat gets nothing but its bytes. `what` has room for its name and
+// Open a file, of which libavformat gets nothing but its bytes. `what` has room for its name and
 // "file:".
-static enum status aim_at_file(struct source *source, const char *name, char *what, size_t room,
-                               struct opening *opening)
+static enum status prepare_file(struct source *source, const char *name, char *what, size_t room,
+                                struct opening *opening)
 {
     snprintf(what, room, "file:%s", name);
     opening->what = what;
@@ -213,7 +214,7 @@ static enum status check_format(const struct source *source, const AVInputFormat
                       demuxer->name);
 }
 
-// What raw video does not say of itself has to be given: nothing would tell that a guess is wrong.
+// Check that raw video is described: it says nothing of itself, and a wrong guess would not show.
 static enum status check_raw(const struct source *source, const struct source_request *request,
                              const AVInputFormat *demuxer)
 {
@@ -230,7 +231,7 @@ static enum status check_raw(const struct source *source, const struct source_re
                     : "");
 }
 
-// FFmpeg frees the context when this fails; the pointer is NULL then.
+// Read the header. FFmpeg frees the context when this fails; the pointer is NULL then.
 static enum status read_header(struct source *source, struct opening *opening)
 {
     const AVInputFormat *demuxer = opening->demuxer;
@@ -247,7 +248,7 @@ static enum status read_header(struct source *source, struct opening *opening)
         return fail(source->log, STATUS_INPUT, "%s cannot be read: the host %s %s", source->name,
                     host, trouble);
     source->broken |= source_log_refusal(source);
-    if (error == AVERROR(EINVAL) && !demuxer && !source->io) // libavformat's for the whitelist
+    if (error == AVERROR(EINVAL) && !demuxer && !source->io) // the whitelist refused it
         return fail(source->log, STATUS_INPUT,
                     "%s cannot be read: it is no video, but a list of other files or addresses; "
                     "of those from HTTP sluice follows HLS only",
@@ -279,11 +280,11 @@ static enum status open_container(struct source *source, const struct source_req
     if (status)
         return status;
     if (source->is_sequence)
-        status = aim_at_sequence(source, name, &opening);
+        status = prepare_sequence(source, name, &opening);
     else if (url_has_scheme(name))
         reach_bind(source->reach, source->format, &opening.options);
     else if (!opening.is_device)
-        status = aim_at_file(source, name, what, sizeof what, &opening);
+        status = prepare_file(source, name, what, sizeof what, &opening);
     if (!status)
         status = check_raw(source, request, opening.demuxer);
     if (!status)
@@ -349,8 +350,8 @@ static enum status seek_to_start(struct source *source, double start)
         return STATUS_OK;
     int64_t begin = source->format->start_time;
     source->start = (int64_t)(start * AV_TIME_BASE) + (begin == AV_NOPTS_VALUE ? 0 : begin);
-    // To the keyframe before, and further where seeking is by estimate. What cannot seek, and what
-    // begins within the estimate's error, is read from the beginning.
+    // Seek to the keyframe before, and further where seeking is by estimate. A file that cannot
+    // seek, or begins within the estimate's error, is read from the beginning.
     source_set_deadline(source, source->open_ns);
     bool estimates = source->format->iformat->flags & AVFMT_TS_DISCONT;
     int64_t target = source->start - (estimates ? 3 * (int64_t)AV_TIME_BASE : 0);
@@ -406,10 +407,10 @@ static enum status open_live(struct source *source, const struct source_request 
     return status || !device_is_camera(opening.demuxer) ? status : check_camera(source, request);
 }
 
-// Segments are up to ten seconds long, and late.
+// The stall limit of playlists: segments are up to ten seconds long, and late.
 static const int64_t playlist_stall_ns = 30 * INT64_C(1000000000);
 
-// An address that turns out to have no end: a camera's MJPEG, a broadcast's playlist.
+// Whether an address turns out to have no end: a camera's MJPEG, a broadcast's playlist.
 static bool has_no_end(const struct source *source, const char *name)
 {
     const AVFormatContext *format = source->format;
@@ -447,7 +448,7 @@ static enum status open_file(struct source *source, const struct source_request 
     return open_live(source, request);
 }
 
-// A picture that FFmpeg generates. It cannot be lost, but takes its time.
+// Whether FFmpeg generates the picture: it cannot be lost, but has a pace.
 static bool is_generator(const char *name)
 {
     const char *format, *what;
@@ -463,7 +464,7 @@ static bool is_live(const struct source_request *request)
     return url_is_live(request->name) || (request->live && !local && url_has_scheme(request->name));
 }
 
-// What the input may reach, and whether it is to be opened at all.
+// Decide what the input may reach, and whether it is opened at all.
 static enum status make_reach(struct source *source, const struct source_request *request)
 {
     const char *format, *what;

@@ -1,4 +1,4 @@
-// How a source is opened, and what its parts share; for source.c and source_open.c only.
+// How a source is opened, and what its files share; for source*.c only.
 #pragma once
 
 #include <string.h>
@@ -10,8 +10,8 @@
 // has its name and its deadlines. Returns what source_open() does; on failure the caller closes.
 enum status source_begin(struct source *source, const struct source_request *request);
 
-// Open the demuxer or the connection by open(), of addresses and devices again and again while they
-// are absent if the request says so. Returns what the last attempt did.
+// Call open(); for addresses and devices that are absent again and again, if the request says so.
+// Returns the last call's status.
 enum status source_await(struct source *source, const struct source_request *request,
                          enum status (*open)(struct source *, const struct source_request *));
 
@@ -19,10 +19,10 @@ static inline bool source_is_mpegts(const struct source *source)
 {
     return source->io && !strcmp(source->format->iformat->name, "mpegts");
 }
-// Say what the input named and was not opened, since the last time. Returns whether there was any.
+// Log what the input named and was refused since the last call. Returns whether there was any.
 bool source_log_refusal(const struct source *source);
 
-// Whether nobody wants more of it. Any thread.
+// Whether the source was cancelled or the job stopped. Any thread.
 static inline bool source_is_over(const struct source *source)
 {
     return atomic_load(source->stop) || source->cancelled;
@@ -34,7 +34,7 @@ static inline bool source_is_late(const struct source *source)
     return source->deadline_ns && meter_now_ns() > source->deadline_ns;
 }
 
-// The call that comes may take so long; on files it takes the time that it takes.
+// Limit the call that comes; calls on files have no limit.
 static inline void source_set_deadline(struct source *source, int64_t ns)
 {
     bool local = source->io || source->is_sequence;

@@ -29,7 +29,7 @@ static int ask(int fd, unsigned long what, void *argument)
 
 // ---- formats ----
 
-// What libavdevice reads, by the names that it takes; earlier ones are preferred.
+// Formats that libavdevice reads, by the names that it takes; earlier ones are preferred.
 static const struct {
     unsigned fourcc;
     const char *pixfmt;
@@ -173,7 +173,8 @@ static enum status read_modes(struct camera *camera)
     return status;
 }
 
-// Buffers are one program's at a time. To ask for none changes nothing.
+// Whether another program captures: buffers are one program's at a time. Asking for none changes
+// nothing.
 static bool is_busy(int fd)
 {
     struct v4l2_requestbuffers none = {.type = V4L2_BUF_TYPE_VIDEO_CAPTURE,
@@ -394,7 +395,7 @@ static void list_item(const char *item, char *to, size_t size)
     snprintf(to + used, size - used, "%s%s", used ? ", " : "", item);
 }
 
-// What the modes have.
+// Lists of what the modes have.
 static void list_modes(const struct camera *camera,
                        void (*print)(const struct sluice_mode *mode, char *to, size_t size),
                        char *to, size_t size)
@@ -445,7 +446,7 @@ static const struct sluice_mode *best_mode(const struct camera *camera, bool any
     return best;
 }
 
-// What the driver would make of the size. One that does not answer will do as it was told.
+// Ask the driver what it would make of the size. One that does not answer is taken at its word.
 static enum status try_size(const char *path, const struct camera *camera,
                             const struct sluice_mode *mode, const struct camera_request *wanted,
                             const struct log *log)

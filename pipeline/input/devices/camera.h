@@ -1,4 +1,4 @@
-// Cameras: what the V4L2 drivers of this machine offer, asked of the kernel.
+// Cameras: the modes that V4L2 drivers of this machine offer, asked of the kernel.
 //
 // libavdevice opens them. It takes what is next to what was asked for without a word, so that is
 // looked up here before: in the list of modes where the driver has one, else by asking the driver

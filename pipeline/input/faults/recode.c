@@ -61,7 +61,7 @@ static enum status open_decoder(struct recode *recode)
                      : STATUS_OK;
 }
 
-// A damaged packet is the real decoder's to count.
+// Send a packet to the decoder. A damaged one is the real decoder's to count.
 static enum status decode(struct recode *recode, const AVPacket *packet)
 {
     int error = input_error(avcodec_send_packet(recode->decoder, packet), 0);
@@ -140,7 +140,7 @@ static void describe(const struct recode *recode, const AVCodec *codec, const AV
     encoder->thread_count = 1;
 }
 
-// A frame in, a packet out, and no words.
+// Encoder options for a packet out at every frame in, and silence.
 static AVDictionary *options_of(const AVCodec *codec)
 {
     static const char *const known[][3] = {
@@ -162,6 +162,7 @@ static AVDictionary *options_of(const AVCodec *codec)
             av_dict_set(&options, known[k][1], known[k][2], 0);
     return options;
 }
+
 static bool try_encoder(struct recode *recode, const AVCodec *codec, const AVFrame *frame)
 {
     if (!codec || !(recode->encoder = avcodec_alloc_context3(codec)))
@@ -285,7 +286,7 @@ enum status recode_send(struct recode *recode, struct packet **packet)
     return status;
 }
 
-// What was before the pending packet has come out.
+// Take the pending restart: what was before it has come out.
 static enum status take_pending(struct recode *recode)
 {
     if (!recode->pending->av->size) { // at a loss: those behind will say how it goes on
@@ -308,7 +309,7 @@ static bool is_shown(struct recode *recode)
     return recode->timed ? pts != AV_NOPTS_VALUE && pts <= recode->shown_pts : recode->held-- > 0;
 }
 
-// The decoder's next frame to the encoder; at its end the encoder's end, then what is pending.
+// Move the decoder's next frame to the encoder; at its end the encoder's end, then what is pending.
 // *more: there may be something to receive.
 static enum status advance(struct recode *recode, bool *more)
 {

@@ -1,6 +1,6 @@
-// A video stream at another size from some packet on, for simulate.h: what a camera does whose
-// resolution is changed. Its packets are decoded, scaled, and encoded by the same codec, or by FFV1
-// where this FFmpeg cannot encode that; the first one of the new kind is a restart.
+// Recoding of a video stream to another size from some packet on, for simulate.h: what a camera
+// does whose resolution is changed. Its packets are decoded, scaled, and encoded by the same codec,
+// or by FFV1 where this FFmpeg cannot encode that; the first one of the new kind is a restart.
 //
 // Ahead of the change packets pass as they are, and are decoded beside that, so that the new kind
 // need not wait for a key frame.

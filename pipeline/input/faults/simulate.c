@@ -17,8 +17,8 @@
 
 static const int64_t look_ns = 20 * INT64_C(1000000), jump_us = 3600 * INT64_C(1000000);
 // A step of a file's clock that is longer is a jump of its own.
-static const int64_t step_most_us = 10 * INT64_C(1000000);
-static const int64_t time_most_us = INT64_C(1000000000) * 1000000;
+static const int64_t max_step_us = 10 * INT64_C(1000000);
+static const int64_t max_time_us = INT64_C(1000000000) * 1000000;
 static const uint64_t seed_initial = 1;
 
 enum { MAX_SIZE = 16384 };
@@ -52,7 +52,7 @@ struct event {
     enum fault fault;
     int64_t at_us, length_us; // of a stall or jump
     int width, height;        // 0: half
-    bool happened, told;
+    bool happened, logged;
 };
 
 struct simulate {
@@ -82,7 +82,7 @@ struct simulate {
 
 // ---- the text ----
 
-// "2%"
+// Parse "2%".
 static bool parse_share(const char *text, double *share)
 {
     char *end;
@@ -99,7 +99,7 @@ static bool parse_seed(const char *text, uint64_t *seed)
 
 static bool parse_time(const char *text, int64_t *us)
 {
-    return av_parse_time(us, text, 1) >= 0 && *us <= time_most_us && *us >= -time_most_us;
+    return av_parse_time(us, text, 1) >= 0 && *us <= max_time_us && *us >= -max_time_us;
 }
 
 static bool parse_size(const char *text, int *width, int *height)
@@ -108,7 +108,7 @@ static bool parse_size(const char *text, int *width, int *height)
            *width <= MAX_SIZE && *height <= MAX_SIZE;
 }
 
-// What is between the name and the "@" of an event; NULL: nothing.
+// Parse the part between the name and the "@" of an event; NULL: there is none.
 static bool parse_length(const char *value, struct event *event)
 {
     switch (event->fault) {
@@ -129,7 +129,7 @@ static bool parse_event(const char *value, const char *at, struct event *event)
     return at && parse_time(at, &event->at_us) && event->at_us >= 0 && parse_length(value, event);
 }
 
-// One item, cut at "=" and "@". `at` and `value` are NULL where there is none.
+// Parse one item, cut at "=" and "@". `at` and `value` are NULL where there is none.
 static bool parse_value(struct simulate *simulate, enum fault fault, const char *value,
                         const char *at)
 {
@@ -154,7 +154,7 @@ static enum fault find_fault(const char *name)
     return (enum fault)fault;
 }
 
-// `item` is cut up.
+// Parse one item, which is cut up.
 static enum status parse_item(struct simulate *simulate, char *item, const struct log *log)
 {
     char whole[64];
@@ -241,7 +241,7 @@ static int64_t to_us(int64_t at, AVRational base)
     return av_rescale_q(at, base, AV_TIME_BASE_Q);
 }
 
-// A packet of a file's filtered stream was read. Its own jumps do not count.
+// Advance the clock by a packet of a file's filtered stream. Its own jumps do not count.
 static void run_clock_locked(struct simulate *simulate, const AVStream *stream,
                              const AVPacket *packet)
 {
@@ -250,7 +250,7 @@ static void run_clock_locked(struct simulate *simulate, const AVStream *stream,
     int64_t at = key == AV_NOPTS_VALUE ? AV_NOPTS_VALUE : to_us(key, stream->time_base);
     if (at != AV_NOPTS_VALUE && simulate->last_us != AV_NOPTS_VALUE)
         step = at - simulate->last_us;
-    if (step < 0 || step > step_most_us)
+    if (step < 0 || step > max_step_us)
         step = duration;
     if (simulate->began)
         simulate->clock_us += step;
@@ -281,7 +281,7 @@ static void count_locked(struct simulate *simulate, enum fault fault)
     figures->res_changes += fault == FAULT_RESIZE;
 }
 
-// The next event that is due, of the connection's or of the packets' kind; false: none.
+// Take the next event that is due, of the connection's or of the packets' kind; false: none.
 static bool take_event(struct simulate *simulate, bool of_packets, struct event *event)
 {
     bool due = false;
@@ -332,9 +332,9 @@ void simulate_log(struct simulate *simulate)
     for (int k = 0; simulate && simulate->log && k < simulate->events; k++) {
         pthread_mutex_lock(&simulate->lock);
         struct event event = simulate->event[k];
-        simulate->event[k].told = event.happened;
+        simulate->event[k].logged = event.happened;
         pthread_mutex_unlock(&simulate->lock);
-        if (!event.happened || event.told)
+        if (!event.happened || event.logged)
             continue;
         char words[64];
         describe(&event, words, sizeof words);
@@ -355,7 +355,7 @@ int simulate_open(struct simulate *simulate, const AVIOInterruptCB *interrupt)
     return 0;
 }
 
-// What is due happens.
+// Let the events happen that are due.
 static int befall(struct simulate *simulate, bool live, const AVIOInterruptCB *interrupt)
 {
     struct event event;
@@ -382,7 +382,7 @@ static void shift(struct simulate *simulate, AVRational base, AVPacket *packet)
         packet->dts += offset;
 }
 
-// The next packet, or the one that a stall held back.
+// Read the next packet, or the one that a stall held back.
 static int read_next(struct simulate *simulate, AVFormatContext *format, int stream,
                      AVPacket *packet)
 {
@@ -461,7 +461,7 @@ enum status simulate_send(struct simulate *simulate, struct packet **packet)
     return recode_send(simulate->recode, packet);
 }
 
-// A byte in 256, at least one, becomes another.
+// Change a byte in 256, at least one.
 static enum status corrupt(struct simulate *simulate, AVPacket *packet)
 {
     if (av_packet_make_writable(packet) < 0)
@@ -481,8 +481,8 @@ static void count_packet(struct simulate *simulate, enum fault fault)
     pthread_mutex_unlock(&simulate->lock);
 }
 
-// The rates; *packet is NULL if it is lost. A restart has to come: nothing else would reach the
-// decoder.
+// Lose or corrupt a packet by the rates; *packet is NULL if it is lost. A restart has to come:
+// nothing else would reach the decoder.
 static enum status hit(struct simulate *simulate, struct packet **packet)
 {
     bool lost = is_hit(simulate, FAULT_LOSS) && !(*packet)->restart;

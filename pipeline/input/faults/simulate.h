@@ -1,5 +1,5 @@
-// Faults on purpose: what cameras, networks and disks do, at the rate or the time that is asked
-// for. Comma-separated, in any order:
+// Simulated faults: what cameras, networks and disks do, at the rate or the time that is asked for.
+// Comma-separated, in any order:
 //
 //   loss=P%                    so many of the filtered stream's packets do not come
 //   corrupt=P%                 so many of them come with some bytes changed, at least one
@@ -15,9 +15,9 @@
 // timestamps say, of a live source as the world's clock does. Events may be repeated, rates and the
 // seed may not. The same text and file give the same faults.
 //
-// What befalls the connection (stall, close, ts-jump) does so where the demuxer is called, in a
-// thread that the rest can only wait for: live.h notices it by the same means as the real thing.
-// What befalls packets does so behind that. Connections that hang may outlast the source, so that
+// Faults of the connection (stall, close, ts-jump) happen where the demuxer is called, in a thread
+// that the rest can only wait for: live.h notices them by the same means as real ones. Faults of
+// packets happen behind that. Connections that hang may outlast the source, so that
 // all of them hold this by reference.
 #pragma once
 

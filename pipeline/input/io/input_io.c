@@ -129,7 +129,7 @@ void input_io_close(struct input_io **input)
     *input = NULL;
 }
 
-// ---- what they are ----
+// ---- questions ----
 
 AVIOContext *input_io_context(const struct input_io *input)
 {

@@ -7,10 +7,10 @@
 enum {
     TS_SIZE = 188,
     TS_SYNC = 0x47,
-    STRIDE_MAX = 204, // with 16 bytes of parity behind each packet
+    MAX_STRIDE = 204, // with 16 bytes of parity behind each packet
     BLOCK = 64,       // packets that are read at once
 };
-static const int64_t look_max = INT64_C(64) << 20, scrambled_max = INT64_C(16) << 20;
+static const int64_t max_look = INT64_C(64) << 20, max_scrambled = INT64_C(16) << 20;
 static const int64_t other_clock_90khz = 10 * 90000;
 
 struct walk {
@@ -45,7 +45,7 @@ static int64_t read_time(const uint8_t *at)
     return (int64_t)(at[0] >> 1 & 7) << 30 | (AV_RB16(at + 1) >> 1) << 15 | AV_RB16(at + 3) >> 1;
 }
 
-// When the PES packet that begins here is decoded; AV_NOPTS_VALUE where it does not say.
+// The decoding time of the PES packet that begins here; AV_NOPTS_VALUE where it has none.
 static int64_t pes_dts(const uint8_t *pes, ptrdiff_t size)
 {
     if (size < 19 || AV_RB24(pes) != 1 || !(pes[7] & 0x80))
@@ -72,7 +72,7 @@ static void begin_pes(struct walk *walk, const uint8_t *pes, ptrdiff_t size)
     walk->begun++;
 }
 
-// The next packet of the stream. Unless the walk is over the answer is MPEGTS_KEPT, so far.
+// Look at the next packet of the stream. Unless the walk is over the answer is MPEGTS_KEPT, so far.
 static enum mpegts_continuity look_at(struct walk *walk, const uint8_t *packet)
 {
     bool starts = packet[1] & 0x40, has_field = packet[3] & 0x20, has_data = packet[3] & 0x10;
@@ -101,11 +101,11 @@ static enum mpegts_continuity look_at(struct walk *walk, const uint8_t *packet)
 
 // ---- the file ----
 
-// How far apart packets lie, 188 bytes or with 4 before or 16 behind each; 0: these are none.
-// *first is where the first one begins.
+// The distance of packets, 188 bytes or with 4 before or 16 behind each; 0: these are none. *first
+// is where the first one begins.
 static size_t find_stride(const uint8_t *bytes, size_t size, size_t *first)
 {
-    static const size_t strides[] = {TS_SIZE, 192, STRIDE_MAX};
+    static const size_t strides[] = {TS_SIZE, 192, MAX_STRIDE};
     for (size_t k = 0; k < sizeof strides / sizeof *strides; k++)
         for (*first = 0; *first <= strides[k] - TS_SIZE; ++*first) {
             size_t at = *first, seen = 0;
@@ -117,23 +117,23 @@ static size_t find_stride(const uint8_t *bytes, size_t size, size_t *first)
     return 0;
 }
 
-// Packets of one stream in a file, block by block.
+// A reader of one stream's packets in a file, block by block.
 struct reader {
     const struct mpegts_place *place;
     size_t stride; // 0: these are no packets
     int64_t at, end;
-    uint8_t block[BLOCK * STRIDE_MAX];
+    uint8_t block[BLOCK * MAX_STRIDE];
     size_t size, used;
 };
 
-static void reader_init(struct reader *reader, const struct mpegts_place *place, int64_t most)
+static void reader_init(struct reader *reader, const struct mpegts_place *place, int64_t max_bytes)
 {
     size_t first = 0;
     reader->place = place;
-    reader->size = input_io_read_at(place->io, place->at, reader->block, 5 * STRIDE_MAX);
+    reader->size = input_io_read_at(place->io, place->at, reader->block, 5 * MAX_STRIDE);
     reader->stride = find_stride(reader->block, reader->size, &first);
     reader->at = place->at + (int64_t)first;
-    reader->end = reader->at + most;
+    reader->end = reader->at + max_bytes;
     reader->size = reader->used = 0;
 }
 
@@ -148,7 +148,7 @@ static bool read_block(struct reader *reader)
     return reader->size >= TS_SIZE;
 }
 
-// The next packet of the stream; NULL: there is none.
+// Read the next packet of the stream; NULL: there is none.
 static const uint8_t *next_packet(struct reader *reader)
 {
     for (;;) {
@@ -174,7 +174,7 @@ enum mpegts_continuity mpegts_look(const struct mpegts_place *place, int pes_max
                         .dts = AV_NOPTS_VALUE};
     enum mpegts_continuity answer = MPEGTS_KEPT;
     const uint8_t *packet;
-    reader_init(&reader, place, look_max);
+    reader_init(&reader, place, max_look);
     while (!walk.over && (packet = next_packet(&reader)))
         answer = look_at(&walk, packet);
     return answer;
@@ -184,7 +184,7 @@ bool mpegts_is_scrambled(const struct mpegts_place *place)
 {
     struct reader reader;
     const uint8_t *packet;
-    reader_init(&reader, place, scrambled_max);
+    reader_init(&reader, place, max_scrambled);
     while ((packet = next_packet(&reader)))
         if (packet[3] & 0x10)
             return packet[3] & 0xc0;

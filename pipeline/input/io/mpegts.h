@@ -7,9 +7,9 @@
 
 #include "pipeline/input/io/input_io.h"
 
-// Of which stream, from where on.
+// A place in a stream.
 struct mpegts_place {
-    const struct input_io *io; // of a regular file, or nothing can be told
+    const struct input_io *io; // of a regular file, or nothing is known
     int64_t at;                // where a packet begins
     int pid;
 };
@@ -26,7 +26,7 @@ enum mpegts_continuity {
     MPEGTS_BROKEN, // all else. A PES packet is whole if it has its promised length or stuffing
 };
 
-// What the first jump is in the next `pes_max` PES packets (2.4.3.7), the first of which begins at
+// Classify the first jump in the next `pes_max` PES packets (2.4.3.7), the first of which begins at
 // the place, or between the last of them and the one behind it. A frame lasts `frame_90khz` ticks
 // of the clock of 90 kHz; 0: unknown.
 enum mpegts_continuity mpegts_look(const struct mpegts_place *place, int pes_max,

@@ -6,7 +6,7 @@
 
 #include "pipeline/ffmpeg/compat.h"
 
-// A decoder asks for memory when it knows the size. It gets none.
+// The size when a decoder asks for memory, which it does not get.
 struct measure {
     int width, height;
 };

@@ -24,7 +24,7 @@ struct reach {
     int (*open)(AVFormatContext *, AVIOContext **, const char *, int, AVDictionary **);
     char origin[1024]; // the address, or where it was redirected to
     char refusal[512];
-    bool told; // of the refusal
+    bool reported; // the refusal was taken
 };
 
 // ---- protocols and formats ----
@@ -150,7 +150,7 @@ static bool same_host(const char *a, const char *b)
     return *host && !strcasecmp(host, other);
 }
 
-// Why the input may not open this address besides; NULL: it may.
+// The reason why the input may not open this address besides; NULL: it may.
 static const char *objection(struct reach *reach, const char *url)
 {
     char host[512];
@@ -183,7 +183,7 @@ static int refuse(struct reach *reach, const char *url, const char *why)
     char shown[256];
     secrets_copy(url, SECRETS_IN_NAME, shown, sizeof shown);
     pthread_mutex_lock(&reach->lock);
-    bool again = reach->told && *reach->refusal;
+    bool again = reach->reported && *reach->refusal;
     if (!again)
         snprintf(reach->refusal, sizeof reach->refusal, "names another file or address (%s): %s",
                  shown, why);
@@ -198,13 +198,13 @@ static bool is_secure(const char *url)
 
 static void set_tls(const struct reach *reach, AVDictionary **options)
 {
-    // Said either way: FFmpeg's own default changed with version 8.
+    // Set either way: FFmpeg's own default changed with version 8.
     av_dict_set(options, "tls_verify", reach->tls_verify ? "1" : "0", 0);
     if (reach->ca_file)
         av_dict_set(options, "ca_file", reach->ca_file, 0);
 }
 
-// Look where an address led to. What was redirected to where it may not go is closed.
+// Check where an address led to. A redirection to where it may not go is closed.
 static int check_location(struct reach *reach, bool own, AVIOContext **io)
 {
     uint8_t *location = NULL;
@@ -265,15 +265,15 @@ void reach_bind(struct reach *reach, AVFormatContext *format, AVDictionary **opt
         set_tls(reach, options);
 }
 
-// ---- what became of it ----
+// ---- outcome ----
 
 bool reach_take_refusal(struct reach *reach, char *why, size_t size)
 {
     pthread_mutex_lock(&reach->lock);
-    bool fresh = *reach->refusal && !reach->told;
+    bool fresh = *reach->refusal && !reach->reported;
     if (fresh)
         av_strlcpy(why, reach->refusal, size);
-    reach->told |= fresh;
+    reach->reported |= fresh;
     pthread_mutex_unlock(&reach->lock);
     return fresh;
 }
@@ -281,7 +281,7 @@ bool reach_take_refusal(struct reach *reach, char *why, size_t size)
 bool reach_can_verify(const char *url)
 {
     const AVInputFormat *rtsp = av_find_input_format("rtsp");
-    if (has_scheme(url, "rtmpts")) // libavformat tells the connection below it of no option
+    if (has_scheme(url, "rtmpts")) // libavformat hands the connection below it no option
         return false;
     return !has_scheme(url, "rtsps") ||
            (rtsp &&

@@ -1,4 +1,4 @@
-// What an input may reach, by one rule for all kinds of them: the protocols and the formats that
+// The rule of what an input may reach, one for all kinds of them: the protocols and formats that
 // libavformat may use for it, and what it may open besides itself.
 //
 //   input                    protocols                  formats                 opens besides
@@ -39,7 +39,7 @@ struct reach *reach_create(const struct reach_request *request);
 struct reach *reach_ref(struct reach *reach); // NULL is fine
 void reach_unref(struct reach **reach);
 
-// The protocols for an address, by its scheme; NULL: it is none that is opened.
+// The protocols for an address, by its scheme; NULL: its scheme is not opened.
 const char *reach_protocols(const char *url);
 
 // Whether an input may be in this format.
@@ -49,10 +49,10 @@ bool reach_allows(const struct reach *reach, const AVInputFormat *format);
 // format->io_open; a count of the reach has to last as long as the context.
 void reach_bind(struct reach *reach, AVFormatContext *format, AVDictionary **options);
 
-// What was refused since the last call, without secrets and with the reason; false: nothing.
+// Take the refusal since the last call, without secrets and with the reason; false: there is none.
 bool reach_take_refusal(struct reach *reach, char *why, size_t size);
 
-// Whether the other side of an encrypted connection is known.
+// The identity of the other side of a connection.
 enum reach_peer {
     REACH_PEER_PLAIN,      // not encrypted, or not opened yet
     REACH_PEER_UNVERIFIED, // encrypted, with whomever
@@ -61,15 +61,14 @@ enum reach_peer {
 enum reach_peer reach_peer(const struct reach *reach);
 const char *reach_peer_name(const struct reach *reach); // "verified", "unverified"; NULL: plain
 
-// What to add to an "Input/output error" of a connection, which may be that the other side was not
-// believed; "" where nobody insists on that.
+// An addition to an "Input/output error" of a connection, which may be that the certificate was not
+// valid; "" where nobody insists on that.
 const char *reach_doubt(const struct reach *reach);
 
 // Whether this FFmpeg can verify the other side of such an address.
 bool reach_can_verify(const char *url);
 
-// Find the format of what is read: by its content where the extension alone says that it is one of
-// several images, or text. Returns how certain that is (AVPROBE_SCORE_MAX: 100).
-// AVERROR_INVALIDDATA: none.
+// Find the format of the bytes: by content where the extension alone says that it is one of several
+// images, or text. Returns the score (AVPROBE_SCORE_MAX: 100), or AVERROR_INVALIDDATA for none.
 int reach_probe(AVIOContext *io, const char *url, AVFormatContext *context,
                 const AVInputFormat **format);

@@ -5,15 +5,15 @@
 // ---- Matroska ----
 
 enum { EBML = 0x1a45dfa3, SEGMENT = 0x18538067, CLUSTER = 0x1f43b675 };
-enum { HEADER_MAX = 12 }; // of an element: its ID and its size
+enum { MAX_HEADER = 12 }; // of an element: its ID and its size
 
 struct element {
     uint32_t id;
     int64_t data, end; // offsets in the file; end -1: unknown
 };
 
-// A number of EBML: as many leading zeros as bytes follow (RFC 8794, section 4). Returns how many
-// bytes it takes, 0 if there is none; *value has the marker in it.
+// Read a number of EBML: as many leading zeros as bytes follow (RFC 8794, section 4). Returns how
+// many bytes it takes, 0 if there is none; *value has the marker in it.
 static size_t read_number(const uint8_t *from, size_t size, size_t most, uint64_t *value)
 {
     size_t length = 1;
@@ -29,7 +29,7 @@ static size_t read_number(const uint8_t *from, size_t size, size_t most, uint64_
 
 static bool read_element(const struct input_io *io, int64_t at, struct element *element)
 {
-    uint8_t header[HEADER_MAX];
+    uint8_t header[MAX_HEADER];
     uint64_t id, size;
     size_t there = input_io_read_at(io, at, header, sizeof header);
     size_t first = read_number(header, there, 4, &id);

@@ -70,7 +70,7 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = nap_ns}, NULL);
 }
 
-// FFmpeg's question. While it probes the streams of a camera it does nothing but ask.
+// FFmpeg's interrupt callback. While it probes the streams of a camera it does nothing but ask.
 static int interrupted_nap(void *connection_)
 {
     const struct connection *connection = connection_;
@@ -108,7 +108,7 @@ static int open_connection(struct connection *connection)
     if (!connection->format)
         return AVERROR(ENOMEM);
     connection->format->interrupt_callback = (AVIOInterruptCB){interrupted_nap, connection};
-    if (connection->is_camera) // a driver that stalls could not be turned away from
+    if (connection->is_camera) // a driver that stalls cannot be interrupted
         connection->format->flags |= AVFMT_FLAG_NONBLOCK;
     if (connection->reach)
         reach_bind(connection->reach, connection->format, &connection->options);
@@ -156,7 +156,7 @@ static int read_packet(struct connection *connection, struct packet **packet)
 {
     set_deadline(connection, connection->stall_ns);
     int error = simulate_read(connection->simulate, connection->format, -1, (*packet)->av);
-    // A parser gives out what it has before it says that the time is over. That was there when the
+    // A parser gives out what it holds before the call fails for lateness. That was there when the
     // call began.
     bool late = interrupted(connection);
     (*packet)->arrived_ns = late ? connection->deadline_ns - connection->stall_ns : meter_now_ns();

@@ -7,7 +7,7 @@
 //   OPEN      packets arrive                         the other side ends it, or a call fails
 //   OVER      no more will come                      connection_close()
 //
-// Thread-safety: one owner; the connection's own thread is no one else's business.
+// Thread-safety: the owner's thread.
 #pragma once
 
 #include <libavformat/avformat.h>

@@ -1,4 +1,4 @@
-// How a source's clock is kept with the world's: two clocks of good quality part by seconds a day.
+// Drift of a source's clock against the world's: two clocks of good quality part by seconds a day.
 //
 // Packets come with jitter, so what counts is a mean of half a thousand of them. While that is more
 // than a quarter of a second off, timestamps are moved by a thousandth of the time that passes,
@@ -18,10 +18,10 @@ struct drift {
 static inline int64_t drift_follow(struct drift *drift, int64_t ahead_us, int64_t step_us)
 {
     enum { MEAN = 512, SLOWLY = 1000 };
-    const int64_t least_us = 250000, most_us = 5000000, step_most_us = 1000000;
+    const int64_t min_us = 250000, max_us = 5000000, max_step_us = 1000000;
     drift->mean_us += (ahead_us - drift->mean_us) / MEAN;
     int64_t off_us = drift->mean_us < 0 ? -drift->mean_us : drift->mean_us;
-    if (off_us < least_us || off_us > most_us || step_us <= 0 || step_us > step_most_us)
+    if (off_us < min_us || off_us > max_us || step_us <= 0 || step_us > max_step_us)
         return 0;
     drift->rest_us += step_us;
     int64_t move_us = drift->rest_us / SLOWLY;

@@ -16,11 +16,11 @@
 #include "pipeline/input/live/live_clock.h"
 
 static const int64_t second_ns = 1000 * INT64_C(1000000), look_ns = 50 * INT64_C(1000000);
-// Whoever connects again looks up at least so often.
+// The reading thread shows that it tries to reconnect at least so often.
 static const int64_t trying_ns = 5 * second_ns;
-// What a source gave before it was lost is dealt with in so long.
+// A loss shows as one after so long: packets that came before it are dealt with by then.
 static const int64_t settle_ns = 250 * INT64_C(1000000);
-// So long a source is to stay before the next loss is a new one.
+// A connection that stands so long is good: the next loss begins to count attempts anew.
 static const int64_t good_ns = 100 * INT64_C(1000000);
 
 enum { MAX_CLOSING = 8 };
@@ -60,7 +60,7 @@ static bool is_over(const struct live *live)
 
 // ---- connections ----
 
-// Say what its playlist named and was not opened, since the last time.
+// Log what its playlist named and was refused since the last call.
 static void log_refusal(const struct live *live)
 {
     char why[512];
@@ -106,8 +106,8 @@ static bool same_codec(const AVCodecParameters *a, const AVCodecParameters *b)
            (!a->extradata_size || !memcmp(a->extradata, b->extradata, (size_t)a->extradata_size));
 }
 
-// The stream of ours that stream `k` of the new connection is: the one of its kind with as many of
-// that kind before it.
+// The stream of the first connection that corresponds to stream `k` of the new one: the one of its
+// kind with as many of that kind before it; -1: none.
 static int counterpart(const struct live *live, const AVFormatContext *format, unsigned k)
 {
     enum AVMediaType type = format->streams[k]->codecpar->codec_type;
@@ -120,7 +120,8 @@ static int counterpart(const struct live *live, const AVFormatContext *format, u
     return -1;
 }
 
-// Tie the streams of the new connection to ours. STATUS_EOF: the watched one is not among them.
+// Map the streams of the new connection to those of the first. STATUS_EOF: the watched one is not
+// among them.
 static enum status adopt(struct live *live, const AVFormatContext *format)
 {
     bool watched = false;
@@ -175,8 +176,8 @@ static void close_connection(struct live *live)
     live->connection = NULL;
 }
 
-// The connection is over. One that gave no picture, or not for long, was not worth more than an
-// attempt.
+// Close the connection and log a loss. A connection that gave no picture, or not for long, counts
+// as an attempt.
 static void log_lost(struct live *live, const char *why)
 {
     close_connection(live);
@@ -196,7 +197,7 @@ static void log_lost(struct live *live, const char *why)
     live->parting = live->marks = true;
 }
 
-// Nothing of the watched stream came by `ns` for as long as that may take.
+// Whether nothing of the watched stream came by `ns` for as long as that may take.
 static bool is_stalled(const struct live *live, int64_t ns)
 {
     return ns - live->alive_ns >= (int64_t)(live->request.stall_timeout * (double)second_ns);
@@ -209,8 +210,8 @@ static void log_stalled(struct live *live)
     log_lost(live, words);
 }
 
-// The connection has the same limit for its calls: which of the two threads notices a stall first
-// is all the same.
+// Log a loss by the connection's error. It has the same limit for its calls: whichever of the two
+// threads notices a stall first, it is logged alike.
 static void log_lost_by_error(struct live *live, int error)
 {
     char words[AV_ERROR_MAX_STRING_SIZE] = "it ended";
@@ -235,7 +236,7 @@ static enum status rest(struct live *live, int64_t ns)
     return is_over(live) ? STATUS_STOPPED : STATUS_OK;
 }
 
-// Try once to have it back. STATUS_EOF: not this time.
+// Try once to reconnect. STATUS_EOF: not this time.
 static enum status attempt(struct live *live)
 {
     int error = 0;
@@ -285,7 +286,7 @@ static enum status reconnect(struct live *live)
 
 // ---- packets ----
 
-// A packet of the watched stream has come: it is back, if it was lost.
+// Note a packet of the watched stream: the source is back, if it was lost.
 static void note_back(struct live *live, int64_t came_ns)
 {
     int64_t since = live->lost_since_ns;
@@ -323,7 +324,8 @@ static enum status give_parting(struct live *live, struct packet **packet)
     return packet_set_restart(*packet, NULL);
 }
 
-// Make a packet of the connection one of ours. False: of a stream that we do not know.
+// Make a packet of the connection one of the first connection's streams. *ours is false where there
+// is no such stream.
 static enum status adapt(struct live *live, struct packet *packet, bool *ours)
 {
     AVPacket *av = packet->av;
@@ -357,7 +359,7 @@ enum status live_read(struct live *live, struct packet **packet)
         }
         if (status)
             return status;
-        // What was not read in time is no fault of the source: what counts is when packets came.
+        // A stall is a matter of when packets came; reading them late is no fault of the source.
         int64_t came_ns = next ? next->arrived_ns : meter_now_ns();
         bool ours = false;
         if (next)
@@ -376,7 +378,7 @@ enum status live_read(struct live *live, struct packet **packet)
 
 // ---- construction ----
 
-// Keep what the first connection holds, as those that follow are compared with it.
+// Keep the streams of the first connection: those that follow are compared with them.
 static enum status keep_streams(struct live *live)
 {
     unsigned count = live->format->nb_streams;
@@ -395,7 +397,7 @@ static enum status keep_streams(struct live *live)
     return live_clock_init(&live->clock, live->format, live->request.name, live->log);
 }
 
-// Say why the first connection was not established.
+// Log why the first connection was not established. Returns STATUS_INPUT.
 static enum status fail_to_open(struct live *live, int error)
 {
     const struct live_request *request = &live->request;

@@ -1,8 +1,7 @@
-// A source that may go away and come back: connections one after another, seen as one.
+// A live source, which may be lost and come back: connections one after another, seen as one.
 //
-// Its clock begins at 0 with the first packet and runs with CLOCK_MONOTONIC from connection to
-// connection: a gap in what the source sent is as long in its timestamps as it was in the world.
-// Within a connection the source's own clock counts, unless it jumps.
+// Its clock (live_clock.h) runs on from connection to connection: a gap in what the source sent is
+// as long in its timestamps as it was in the world.
 #pragma once
 
 #include <libavformat/avformat.h>
@@ -27,26 +26,26 @@ struct live_request {
     struct simulate *simulate;    // (optional) faults; must outlive it
     struct reach *reach;          // what may be opened; referred to; NULL: a device
     int64_t max_pixels;           // of pictures that are decoded to probe the streams
-    // Whether nothing is wanted any more; asked about twenty times a second.
+    // Whether to end; asked about twenty times a second.
     bool (*is_over)(void *opaque);
     void *opaque;
 };
 
 struct live;
 
-// Connect for the first time. STATUS_INPUT with a sentence if that fails; STATUS_STOPPED if it is
-// over before.
+// Connect for the first time. Nothing of the request is needed afterwards but what it says. On
+// failure *live is NULL: STATUS_INPUT with a sentence, STATUS_STOPPED if is_over() ended it.
 enum status live_open(const struct live_request *request, const struct log *log,
                       struct live **live);
 void live_close(struct live **live);
 
-// Say things there from now on. Before the first live_read().
+// Set the log, before the first live_read(); it must outlive the source.
 void live_set_log(struct live *live, const struct log *log);
 
-// What the first connection held, in a context that nothing can be read from.
+// The streams of the first connection, in a context that nothing can be read from.
 const AVFormatContext *live_format(const struct live *live);
 
-// The stream whose packets say that the source is alive.
+// Set the stream whose packets say that the source is alive, before the first live_read().
 void live_watch(struct live *live, int stream);
 
 // Read the next packet, of a stream of live_format() and in its time base, connecting again as
@@ -57,13 +56,12 @@ void live_watch(struct live *live, int stream);
 // Thread-safety: one reading thread.
 enum status live_read(struct live *live, struct packet **packet);
 
-// How it went so far. Any thread.
+// Counts and state so far. Any thread.
 struct live_figures {
-    int64_t losses;     // times that it went away
-    int64_t reconnects; // times that it came back
-    int64_t lost_us;    // time without it
-    bool lost;          // for a quarter of a second or more, now
-    bool connecting;    // it is lost, and the reading thread is at having it back
-    int64_t clock_us;   // what its clock says now; AV_NOPTS_VALUE before the first packet
+    int64_t losses, reconnects; // times that it was lost, and came back
+    int64_t lost_us;            // time without it
+    bool lost;                  // now, for a quarter of a second or more
+    bool connecting;            // it is lost, and the reading thread tries to reconnect
+    int64_t clock_us;           // its clock now; AV_NOPTS_VALUE before the first packet
 };
 void live_figures(const struct live *live, struct live_figures *figures);

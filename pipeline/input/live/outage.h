@@ -1,5 +1,5 @@
-// The time for which a file that plays at its own pace is lost, as a live source may be: it goes on
-// where it was, by as much later in its timestamps as it was away.
+// Outages of a file that plays at its own pace and stalls, as a live source may: it goes on where
+// it was, by as much later in its timestamps as it was away.
 //
 // Thread-safety: one thread reads the file, any thread asks.
 #pragma once
@@ -20,9 +20,9 @@ struct outage {
 void outage_init(struct outage *outage);
 void outage_finish(struct outage *outage);
 
-// Nothing comes any more; it comes again. Returns for how many nanoseconds it did not.
+// Begin an outage, and end it. Returns its length in nanoseconds.
 void outage_begin(struct outage *outage);
 int64_t outage_end(struct outage *outage);
 
-// How it went so far, but for the clock, which is the source's.
+// Counts and state so far, but for the clock, which is the source's.
 void outage_figures(const struct outage *outage, struct live_figures *figures);
