@@ -7,8 +7,7 @@
 #include "base/meter.h"
 #include "bench/tutorial.h"
 #include "pipeline/ffmpeg/check.h"
-#include "stages/pattern.h"
-#include "stages/stage.h"
+#include "stages/match.h"
 
 // Its steps; the first is what speeds are told of. They are compared with sluice on the CPU, which
 // gives the scalar reference's scores to the bit.
@@ -40,12 +39,11 @@ static void lower_match(void *opaque, struct program *program)
 {
     struct matching *self = opaque;
     struct pattern_set set = {.count = 1, .pattern = &self->pattern};
-    const struct stage *stage = stage_find("match", 5);
-    const double value[STAGE_OPTIONS] = {NAN, 0.9, 100, self->map ? 2 : 1};
-    const char *const text[STAGE_OPTIONS] = {NULL};
-    program->patterns = &set;
-    stage->lower(value, text, program);
-    program->patterns = NULL;
+    const struct match match = {.patterns = &set,
+                                .min = 0.9,
+                                .max = 100,
+                                .draw = self->map ? MATCH_DRAW_MAP : MATCH_DRAW_NONE};
+    stage_match.lower(&match, program);
 }
 
 static struct bench_case_request match_request(struct matching *self, enum processor processor)

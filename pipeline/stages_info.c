@@ -15,14 +15,6 @@ static const struct stage *stage_at(int index)
     return NULL;
 }
 
-static int options_of(const struct stage *stage)
-{
-    int count = 0;
-    while (stage->option[count].name)
-        count++;
-    return count;
-}
-
 enum sluice_status sluice_stage(int index, struct sluice_stage_info *info)
 {
     const struct stage *stage = stage_at(index);
@@ -32,27 +24,27 @@ enum sluice_status sluice_stage(int index, struct sluice_stage_info *info)
                                           .summary = stage->summary,
                                           .formula = stage->formula,
                                           .source = stage->source,
-                                          .options = options_of(stage)};
+                                          .options = stage_options(stage)};
     return sized_write(info, &now, sizeof now) ? SLUICE_STATUS_OK : SLUICE_STATUS_USAGE;
 }
 
 enum sluice_status sluice_stage_option(int index, int option, struct sluice_option_info *info)
 {
     const struct stage *stage = stage_at(index);
-    if (!stage || option < 0 || option >= options_of(stage))
+    if (!stage || option < 0 || option >= stage_options(stage))
         return SLUICE_STATUS_END;
     const struct stage_option *row = &stage->option[option];
     const struct sluice_option_info now = {
         .name = row->name,
         .type = (enum sluice_option_type)row->type,
-        .unit = row->unit,
+        .unit = row->unit ? row->unit : "",
         .choices = row->choices,
         .derived = row->derived,
-        .required = isnan(row->initial) && !row->derived,
+        .required = row->required,
         .many = row->many,
-        .initial = row->initial,
+        .initial = stage_option_initial(row),
         .min = row->min,
-        .max = row->max,
+        .max = row->type == OPTION_CHOICE ? stage_option_choices(row) - 1 : row->max,
         .help = row->help,
     };
     return sized_write(info, &now, sizeof now) ? SLUICE_STATUS_OK : SLUICE_STATUS_USAGE;

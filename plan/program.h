@@ -50,7 +50,6 @@ struct program_tee {
 };
 
 struct program_block;
-struct pattern_set;
 
 struct program {
     struct format input;  // how the planes 0 to 3 lie in memory
@@ -62,8 +61,7 @@ struct program {
     int ops;
     int *analysis; // the operations that have analysis, by their numbers
     int analyses;
-    int record;                         // of the operations that are appended now
-    const struct pattern_set *patterns; // of the stage that is lowered now; NULL: it has none
+    int record; // of the operations that are appended now
     struct program_output out[FORMAT_COMPONENTS];
     struct program_tee tee[MAX_PICTURES - 1];
     int tees;

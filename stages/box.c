@@ -1,18 +1,20 @@
 #include "stages/stage.h"
 
-enum { RADIUS, BORDER };
+struct box {
+    int radius;
+    enum border border;
+};
 
-static void lower(const double *value, const char *const *text, struct program *program)
+static void lower(const void *options, struct program *program)
 {
-    (void)text;
+    const struct box *box = options;
     const struct format *meaning = &program->picture.meaning;
-    for (int c = 0; c < format_colors(meaning); c++) {
-        struct op_box box = {.radius_x = subsampled((int)value[RADIUS], format_shift_x(meaning, c)),
-                             .radius_y =
-                                 subsampled((int)value[RADIUS], format_shift_y(meaning, c))};
-        program_stencil(program, c, (enum border)value[BORDER],
-                        (struct op){.kind = OP_BOX, .box = box});
-    }
+    for (int c = 0; c < format_colors(meaning); c++)
+        program_stencil(
+            program, c, box->border,
+            (struct op){.kind = OP_BOX,
+                        .box = {.radius_x = subsampled(box->radius, format_shift_x(meaning, c)),
+                                .radius_y = subsampled(box->radius, format_shift_y(meaning, c))}});
 }
 
 const struct stage stage_box = {
@@ -20,7 +22,9 @@ const struct stage stage_box = {
     .summary = "box blur: the mean of a square",
     .formula = "y = mean of x over |i|, |j| <= radius, rounded exactly; subsampled chroma uses the "
                "radius divided by its subsampling, rounded up",
-    .option = {{"radius", OPTION_INT, "pixels", NAN, 1, 16384, NULL, NULL, "half the side"},
-               STAGE_BORDER},
+    .size = sizeof(struct box),
+    .option = {OPTION(struct box, radius, .unit = "pixels", .required = true, .min = 1,
+                      .max = 16384, .help = "half the side"),
+               OPTION_BORDER(struct box, border)},
     .lower = lower,
 };

@@ -15,10 +15,8 @@
 
 struct chain_link {
     const struct stage *stage;
-    double value[STAGE_OPTIONS];  // NAN where derived and not given, and of texts
-    char *text[STAGE_OPTIONS];    // of texts that were given, resolved; the chain's
-    char *given[STAGE_OPTIONS];   // of those that may be read from a file: as they were given
-    struct pattern_set *patterns; // of the text that names pictures; a count of it is the chain's
+    void *options;              // of the stage's type; the chain's, with their texts and patterns
+    char *given[STAGE_OPTIONS]; // texts that may be read from a file, as they were given
 };
 
 struct chain {
@@ -88,8 +86,8 @@ void chain_error_describe(const struct chain_error *error, const char *text, cha
 // sentence, for what is none, or has more than `max_pixels` (0: any).
 enum status chain_load(const struct chain *chain, int64_t max_pixels, const struct log *log);
 
+// The templates that a stage looks for; NULL: none. The chain's.
+struct pattern_set *chain_patterns(const struct chain_link *link);
+
 // Lower every link in order, with its templates.
 enum status chain_lower(const struct chain *chain, struct program *program);
-
-// "0 .. 255 pixels", "luma|mean", "rows of numbers": what an option takes, for help and messages.
-void stage_option_range(const struct stage_option *option, char *buffer, size_t size);

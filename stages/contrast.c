@@ -1,19 +1,22 @@
 #include "stages/stage.h"
 
-enum { GAIN };
+struct contrast {
+    double gain;
+};
 
-static void lower(const double *value, const char *const *text, struct program *program)
+static void lower(const void *options, struct program *program)
 {
-    (void)text;
+    const struct contrast *contrast = options;
     for (int c = 0; c < format_colors(&program->picture.meaning); c++)
-        program_affine(program, c, value[GAIN], 127.5 * (1 - value[GAIN]));
+        program_affine(program, c, contrast->gain, 127.5 * (1 - contrast->gain));
 }
 
 const struct stage stage_contrast = {
     .name = "contrast",
     .summary = "spread values away from mid-gray, or draw them towards it",
     .formula = "y = clamp((x - 127.5) * gain + 127.5); Cb and Cr are scaled about neutral",
-    .option = {{"gain", OPTION_REAL, "", NAN, 0, 100, NULL, NULL,
-                "1 changes nothing, 0 leaves mid-gray"}},
+    .size = sizeof(struct contrast),
+    .option = {OPTION(struct contrast, gain, .required = true, .min = 0, .max = 100,
+                      .help = "1 changes nothing, 0 leaves mid-gray")},
     .lower = lower,
 };

@@ -4,7 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { KERNEL, SCALE, BIAS, BORDER };
+struct convolve {
+    char *kernel;
+    double scale, bias;
+    enum border border;
+};
 
 // Turn the kernel by half a turn: the operation lays it on the picture as it is.
 static void flip(struct kernel *kernel)
@@ -28,26 +32,28 @@ static double scale_of(const struct kernel *kernel)
     return fabs(sum) > 1e-9 * sizes ? 1 / sum : 1;
 }
 
-static void lower(const double *value, const char *const *text, struct program *program)
+static void lower(const void *options, struct program *program)
 {
+    const struct convolve *convolve = options;
     struct kernel kernel;
-    enum status status = kernel_read(text[KERNEL], &kernel);
+    enum status status = kernel_read(convolve->kernel, &kernel);
     if (status) {
         program->status = status;
         return;
     }
     flip(&kernel);
     for (int c = 0; c < format_colors(&program->picture.meaning); c++)
-        program_convolution(
-            program, c,
-            &(struct convolution){.width = kernel.width,
-                                  .height = kernel.height,
-                                  .origin_x = kernel.width - 1 - kernel.width / 2,
-                                  .origin_y = kernel.height - 1 - kernel.height / 2,
-                                  .weight = kernel.weight,
-                                  .scale = isnan(value[SCALE]) ? scale_of(&kernel) : value[SCALE],
-                                  .bias = value[BIAS],
-                                  .border = (enum border)value[BORDER]});
+        program_convolution(program, c,
+                            &(struct convolution){.width = kernel.width,
+                                                  .height = kernel.height,
+                                                  .origin_x = kernel.width - 1 - kernel.width / 2,
+                                                  .origin_y = kernel.height - 1 - kernel.height / 2,
+                                                  .weight = kernel.weight,
+                                                  .scale = isnan(convolve->scale)
+                                                               ? scale_of(&kernel)
+                                                               : convolve->scale,
+                                                  .bias = convolve->bias,
+                                                  .border = convolve->border});
     kernel_free(&kernel);
 }
 
@@ -60,12 +66,15 @@ const struct stage stage_convolve = {
         "is written, not its mirror image; chroma the same about neutral, without bias and "
         "with the same kernel whatever its subsampling",
     .source = "R. C. Gonzalez, R. E. Woods, Digital Image Processing, 4th ed., section 3.4",
-    .option = {{"kernel", OPTION_TEXT, "rows of numbers as '1 2 1/2 4 2/1 2 1', or a file of them",
-                NAN, 0, 0, NULL, NULL, "the weights", kernel_resolve},
-               {"scale", OPTION_REAL, "", NAN, -65536, 65536, NULL,
-                "1 / sum of the kernel, 1 if that is 0", "what the sum is multiplied by"},
-               {"bias", OPTION_REAL, "code values", 0, -255, 255, NULL, NULL,
-                "what is added to the result"},
-               STAGE_BORDER},
+    .size = sizeof(struct convolve),
+    .option = {OPTION(struct convolve, kernel,
+                      .unit = "rows of numbers as '1 2 1/2 4 2/1 2 1', or a file of them",
+                      .required = true, .resolve = kernel_resolve, .help = "the weights"),
+               OPTION(struct convolve, scale, .min = -65536, .max = 65536,
+                      .derived = "1 / sum of the kernel, 1 if that is 0",
+                      .help = "what the sum is multiplied by"),
+               OPTION(struct convolve, bias, .unit = "code values", .min = -255, .max = 255,
+                      .help = "what is added to the result"),
+               OPTION_BORDER(struct convolve, border)},
     .lower = lower,
 };

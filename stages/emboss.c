@@ -2,7 +2,10 @@
 
 #include <math.h>
 
-enum { AMOUNT, ANGLE, BORDER };
+struct emboss {
+    double amount, angle;
+    enum border border;
+};
 
 // The derivative towards the light, by Prewitt's pair of kernels over three, plus the sample.
 static void emboss_weights(double amount, double angle, double one, int32_t *weight)
@@ -15,15 +18,15 @@ static void emboss_weights(double amount, double angle, double one, int32_t *wei
     weight[4] += (int32_t)one;
 }
 
-static void lower(const double *value, const char *const *text, struct program *program)
+static void lower(const void *options, struct program *program)
 {
-    (void)text;
-    int bits = program_convolve_bits(program, 1 + 2 * value[AMOUNT]);
+    const struct emboss *emboss = options;
+    int bits = program_convolve_bits(program, 1 + 2 * emboss->amount);
     const struct format *meaning = &program->picture.meaning;
     int32_t *weight = program_alloc(program, 9 * sizeof *weight);
     if (!weight)
         return;
-    emboss_weights(value[AMOUNT], value[ANGLE], ldexp(1, bits), weight);
+    emboss_weights(emboss->amount, emboss->angle, ldexp(1, bits), weight);
     for (int c = 0; c < format_colors(meaning); c++) {
         if (format_is_chroma(meaning, c))
             continue;
@@ -37,7 +40,7 @@ static void lower(const double *value, const char *const *text, struct program *
                                        .offset = 1 << bits >> 1,
                                        .low = levels.low,
                                        .high = levels.high};
-        program_stencil(program, c, (enum border)value[BORDER],
+        program_stencil(program, c, emboss->border,
                         (struct op){.kind = OP_CONVOLVE, .convolve = convolve});
     }
 }
@@ -47,9 +50,12 @@ const struct stage stage_emboss = {
     .summary = "relief: the picture lit from one side",
     .formula = "y = clamp(x - amount * (gx cos(angle) - gy sin(angle))), gx and gy Prewitt's "
                "derivatives over 3; on Y'CbCr x is Y'",
-    .option = {{"amount", OPTION_REAL, "", 1, 0.01, 8, NULL, NULL, "depth of the relief"},
-               {"angle", OPTION_REAL, "degrees", 135, -360, 360, NULL, NULL,
-                "where the light comes from, counter-clockwise from the right"},
-               STAGE_BORDER},
+    .size = sizeof(struct emboss),
+    .option = {OPTION(struct emboss, amount, .initial = 1, .min = 0.01, .max = 8,
+                      .help = "depth of the relief"),
+               OPTION(struct emboss, angle, .unit = "degrees", .initial = 135, .min = -360,
+                      .max = 360,
+                      .help = "where the light comes from, counter-clockwise from the right"),
+               OPTION_BORDER(struct emboss, border)},
     .lower = lower,
 };

@@ -1,16 +1,17 @@
 #include "stages/separable.h"
 #include "stages/stage.h"
 
-#include <math.h>
+struct gaussian {
+    double sigma;
+    int radius;
+    enum border border;
+};
 
-enum { SIGMA, RADIUS, BORDER };
-
-static void lower(const double *value, const char *const *text, struct program *program)
+static void lower(const void *options, struct program *program)
 {
-    (void)text;
-    int radius = isnan(value[RADIUS]) ? -1 : (int)value[RADIUS];
+    const struct gaussian *gaussian = options;
     for (int c = 0; c < format_colors(&program->picture.meaning); c++)
-        program_gaussian(program, c, value[SIGMA], radius, (enum border)value[BORDER], 0);
+        program_gaussian(program, c, gaussian->sigma, gaussian->radius, gaussian->border, 0);
 }
 
 const struct stage stage_gaussian = {
@@ -19,9 +20,11 @@ const struct stage stage_gaussian = {
     .formula = "y = sum of w(i) w(j) x over |i|, |j| <= radius, w(k) = exp(-k^2 / (2 sigma^2)) / "
                "sum; subsampled chroma uses sigma and radius divided by its subsampling",
     .source = "R. C. Gonzalez, R. E. Woods, Digital Image Processing, 4th ed., section 3.5",
-    .option = {{"sigma", OPTION_REAL, "pixels", NAN, 0.1, 250, NULL, NULL, "standard deviation"},
-               {"radius", OPTION_INT, "pixels", NAN, 1, 16384, NULL, "round(6 sigma + 1) / 2",
-                "where the weights are cut off"},
-               STAGE_BORDER},
+    .size = sizeof(struct gaussian),
+    .option = {OPTION(struct gaussian, sigma, .unit = "pixels", .required = true, .min = 0.1,
+                      .max = 250, .help = "standard deviation"),
+               OPTION(struct gaussian, radius, .unit = "pixels", .min = 1, .max = 16384,
+                      .derived = "round(6 sigma + 1) / 2", .help = "where the weights are cut off"),
+               OPTION_BORDER(struct gaussian, border)},
     .lower = lower,
 };

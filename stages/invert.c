@@ -1,8 +1,8 @@
 #include "stages/stage.h"
 
-static void lower(const double *value, const char *const *text, struct program *program)
+static void lower(const void *no_options, struct program *program)
 {
-    (void)value, (void)text;
+    (void)no_options;
     for (int c = 0; c < format_colors(&program->picture.meaning); c++)
         program_affine(program, c, -1, 255);
 }

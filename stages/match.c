@@ -1,12 +1,7 @@
-#include "plan/match.h"
-#include "stages/stage.h"
-#include "stages/pattern.h"
+#include "stages/match.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { TEMPLATES, LEAST, MOST, DRAW, REPORT };
-enum { DRAW_BOX, DRAW_NONE, DRAW_MAP };
 
 // R, G and B of frames, template by template: bright, and far from each other.
 static const double palette[][3] = {
@@ -42,9 +37,9 @@ static struct op_template pattern_of(struct program *program, const struct patte
     return t;
 }
 
-static const struct op_template *copy_templates(struct program *program)
+static const struct op_template *copy_patterns(struct program *program,
+                                               const struct pattern_set *set)
 {
-    const struct pattern_set *set = program->patterns;
     struct op_template *copy = program_alloc(program, (size_t)set->count * sizeof *copy);
     for (int k = 0; k < set->count && !program->status; k++)
         copy[k] = pattern_of(program, &set->pattern[k]);
@@ -98,16 +93,16 @@ static void mark(struct program *program, const struct op_match *match, int numb
                                                .value = frame_values(program, c, match->count)}});
 }
 
-static void lower(const double *value, const char *const *text, struct program *program)
+static void lower(const void *options, struct program *program)
 {
-    (void)text;
+    const struct match *match = options;
     struct picture picture = program->picture;
     struct op op = {.kind = OP_MATCH,
-                    .match = {.templates = copy_templates(program),
-                              .count = program->patterns->count,
-                              .least = (float)value[LEAST],
-                              .most = (int)value[MOST],
-                              .map = value[DRAW] == DRAW_MAP,
+                    .match = {.templates = copy_patterns(program, match->patterns),
+                              .count = match->patterns->count,
+                              .least = (float)match->min,
+                              .most = match->max,
+                              .map = match->draw == MATCH_DRAW_MAP,
                               .white = (1 << picture.meaning.depth) - 1}};
     if (program->status)
         return;
@@ -123,7 +118,7 @@ static void lower(const double *value, const char *const *text, struct program *
     }
     program_watch(program, 0, op);
     program->picture = picture;
-    if (value[DRAW] == DRAW_BOX)
+    if (match->draw == MATCH_DRAW_BOX)
         mark(program, &op.match, program->ops - 1);
 }
 
@@ -135,16 +130,21 @@ const struct stage stage_match = {
         "in 8 bits, over samples where the template's alpha is 128 or more; 0 where f is of one "
         "shade; a match is the greatest within half a template, at least min",
     .source = "J. P. Lewis, Fast normalized cross-correlation, Vision Interface 1995",
-    .option = {{"template", OPTION_TEXT, "files of pictures, separated by ':'", NAN, 0, 0, NULL,
-                NULL, "what is looked for", .many = true, .pictures = true},
-               {"min", OPTION_REAL, "", 0.9, 0.01, 1, NULL, NULL,
-                "the score from which on a place is a match"},
-               {"max", OPTION_INT, "matches", 100, 1, MAX_MATCH, NULL, NULL,
-                "how many of a frame are kept, the best of all templates"},
-               {"draw", OPTION_CHOICE, "", DRAW_BOX, 0, 2, "box|none|map", NULL,
-                "a frame around each match, nothing, or instead of the picture its scores: the "
-                "greatest of all templates at their middles, 0 black, 1 white"},
-               {"report", OPTION_TEXT, "a file", NAN, 0, 0, NULL, "none",
-                "where a line of JSON a match goes", .writes = WRITES_RECORDS}},
+    .size = sizeof(struct match),
+    .option = {OPTION_AS(struct match, names, "template",
+                         .unit = "files of pictures, separated by ':'", .required = true,
+                         .many = true, .patterns = offsetof(struct match, patterns),
+                         .help = "what is looked for"),
+               OPTION(struct match, min, .initial = 0.9, .min = 0.01, .max = 1,
+                      .help = "the score from which on a place is a match"),
+               OPTION(struct match, max, .unit = "matches", .initial = 100, .min = 1,
+                      .max = MAX_MATCH,
+                      .help = "how many of a frame are kept, the best of all templates"),
+               OPTION(struct match, draw, .initial = MATCH_DRAW_BOX, .choices = "box|none|map",
+                      .help = "a frame around each match, nothing, or instead of the picture its "
+                              "scores: the greatest of all templates at their middles, 0 black, 1 "
+                              "white"),
+               OPTION(struct match, report, .unit = "a file", .derived = "none",
+                      .writes = WRITES_RECORDS, .help = "where a line of JSON a match goes")},
     .lower = lower,
 };

@@ -1,8 +1,8 @@
 #include "stages/stage.h"
 
-static void lower(const double *value, const char *const *text, struct program *program)
+static void lower(const void *no_options, struct program *program)
 {
-    (void)value, (void)text, (void)program;
+    (void)no_options, (void)program;
 }
 
 const struct stage stage_null = {

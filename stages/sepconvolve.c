@@ -3,7 +3,11 @@
 
 #include <math.h>
 
-enum { ROW, COLUMN, SCALE, BIAS, BORDER };
+struct sepconvolve {
+    char *row, *column;
+    double scale, bias;
+    enum border border;
+};
 
 static void flip(struct kernel *line)
 {
@@ -30,12 +34,13 @@ static double scale_of(const struct kernel *row, const struct kernel *column)
     return sum != 0 ? 1 / sum : 1;
 }
 
-static void lower(const double *value, const char *const *text, struct program *program)
+static void lower(const void *options, struct program *program)
 {
+    const struct sepconvolve *lines = options;
     struct kernel row = {0}, column = {0};
-    enum status status = kernel_read(text[ROW], &row);
+    enum status status = kernel_read(lines->row, &row);
     if (!status)
-        status = kernel_read(text[COLUMN] ? text[COLUMN] : text[ROW], &column);
+        status = kernel_read(lines->column ? lines->column : lines->row, &column);
     if (status)
         program->status = status;
     flip(&row);
@@ -49,11 +54,11 @@ static void lower(const double *value, const char *const *text, struct program *
                                                   .line_x = {row.weight},
                                                   .line_y = {column.weight},
                                                   .lines = 1,
-                                                  .scale = isnan(value[SCALE])
+                                                  .scale = isnan(lines->scale)
                                                                ? scale_of(&row, &column)
-                                                               : value[SCALE],
-                                                  .bias = value[BIAS],
-                                                  .border = (enum border)value[BORDER]});
+                                                               : lines->scale,
+                                                  .bias = lines->bias,
+                                                  .border = lines->border});
     kernel_free(&row);
     kernel_free(&column);
 }
@@ -62,14 +67,18 @@ const struct stage stage_sepconvolve = {
     .name = "sepconvolve",
     .summary = "convolution with a row and a column of up to 511 numbers each",
     .formula = "as convolve, k(row, column) = column(row) row(column)",
-    .option = {{"row", OPTION_TEXT, "numbers as '1 4 6 4 1', or a file of them", NAN, 0, 0, NULL,
-                NULL, "the weights along a row", kernel_resolve_line},
-               {"column", OPTION_TEXT, "numbers, or a file of them", NAN, 0, 0, NULL,
-                "those of the row", "the weights along a column", kernel_resolve_line},
-               {"scale", OPTION_REAL, "", NAN, -65536, 65536, NULL,
-                "1 / sum of the products, 1 if that is 0", "what the sum is multiplied by"},
-               {"bias", OPTION_REAL, "code values", 0, -255, 255, NULL, NULL,
-                "what is added to the result"},
-               STAGE_BORDER},
+    .size = sizeof(struct sepconvolve),
+    .option = {OPTION(struct sepconvolve, row, .unit = "numbers as '1 4 6 4 1', or a file of them",
+                      .required = true, .resolve = kernel_resolve_line,
+                      .help = "the weights along a row"),
+               OPTION(struct sepconvolve, column, .unit = "numbers, or a file of them",
+                      .derived = "those of the row", .resolve = kernel_resolve_line,
+                      .help = "the weights along a column"),
+               OPTION(struct sepconvolve, scale, .min = -65536, .max = 65536,
+                      .derived = "1 / sum of the products, 1 if that is 0",
+                      .help = "what the sum is multiplied by"),
+               OPTION(struct sepconvolve, bias, .unit = "code values", .min = -255, .max = 255,
+                      .help = "what is added to the result"),
+               OPTION_BORDER(struct sepconvolve, border)},
     .lower = lower,
 };

@@ -1,18 +1,19 @@
 #include "stages/separable.h"
 #include "stages/stage.h"
 
-#include <math.h>
+struct sharpen {
+    double amount, sigma;
+    int radius;
+    enum border border;
+};
 
-enum { AMOUNT, SIGMA, RADIUS, BORDER };
-
-static void lower(const double *value, const char *const *text, struct program *program)
+static void lower(const void *options, struct program *program)
 {
-    (void)text;
-    int radius = isnan(value[RADIUS]) ? -1 : (int)value[RADIUS];
+    const struct sharpen *sharpen = options;
     for (int c = 0; c < format_colors(&program->picture.meaning); c++)
         if (!format_is_chroma(&program->picture.meaning, c))
-            program_gaussian(program, c, value[SIGMA], radius, (enum border)value[BORDER],
-                             value[AMOUNT]);
+            program_gaussian(program, c, sharpen->sigma, sharpen->radius, sharpen->border,
+                             sharpen->amount);
 }
 
 const struct stage stage_sharpen = {
@@ -20,12 +21,13 @@ const struct stage stage_sharpen = {
     .summary = "unsharp mask: add what a Gaussian blur takes away",
     .formula = "y = clamp(x + amount * (x - gaussian(x))); on Y'CbCr x is Y'",
     .source = "R. C. Gonzalez, R. E. Woods, Digital Image Processing, 4th ed., section 3.6",
-    .option = {{"amount", OPTION_REAL, "", 1, 0.01, 16, NULL, NULL,
-                "how much of the difference is added"},
-               {"sigma", OPTION_REAL, "pixels", 1, 0.3, 250, NULL, NULL,
-                "standard deviation of the blur"},
-               {"radius", OPTION_INT, "pixels", NAN, 1, 16384, NULL, "round(6 sigma + 1) / 2",
-                "where its weights are cut off"},
-               STAGE_BORDER},
+    .size = sizeof(struct sharpen),
+    .option = {OPTION(struct sharpen, amount, .initial = 1, .min = 0.01, .max = 16,
+                      .help = "how much of the difference is added"),
+               OPTION(struct sharpen, sigma, .unit = "pixels", .initial = 1, .min = 0.3, .max = 250,
+                      .help = "standard deviation of the blur"),
+               OPTION(struct sharpen, radius, .unit = "pixels", .min = 1, .max = 16384,
+                      .derived = "round(6 sigma + 1) / 2", .help = "where its weights are cut off"),
+               OPTION_BORDER(struct sharpen, border)},
     .lower = lower,
 };

@@ -1,43 +1,41 @@
 #include "stages/stage.h"
 
+#include <stdio.h>
 #include <string.h>
 
-extern const struct stage stage_null, stage_brightness, stage_contrast, stage_gamma, stage_invert,
-    stage_gray, stage_gaussian, stage_box, stage_sharpen, stage_sobel, stage_prewitt, stage_scharr,
-    stage_laplacian, stage_emboss, stage_threshold, stage_binarize, stage_convolve,
-    stage_sepconvolve, stage_dog, stage_log, stage_stats, stage_tee, stage_wavelet, stage_match;
+// The stages in the order of the help: operations on a sample, on its neighbours, to few values,
+// and those that look at the picture.
+#define STAGES(STAGE)  \
+    STAGE(brightness)  \
+    STAGE(contrast)    \
+    STAGE(gamma)       \
+    STAGE(invert)      \
+    STAGE(gray)        \
+    STAGE(gaussian)    \
+    STAGE(box)         \
+    STAGE(sharpen)     \
+    STAGE(sobel)       \
+    STAGE(prewitt)     \
+    STAGE(scharr)      \
+    STAGE(laplacian)   \
+    STAGE(emboss)      \
+    STAGE(dog)         \
+    STAGE(log)         \
+    STAGE(convolve)    \
+    STAGE(sepconvolve) \
+    STAGE(wavelet)     \
+    STAGE(threshold)   \
+    STAGE(binarize)    \
+    STAGE(stats)       \
+    STAGE(match)       \
+    STAGE(tee)         \
+    STAGE(null)
 
-const struct stage *const stages[] = {
-    // one sample from one
-    &stage_brightness,
-    &stage_contrast,
-    &stage_gamma,
-    &stage_invert,
-    &stage_gray,
-    // one from its neighbours
-    &stage_gaussian,
-    &stage_box,
-    &stage_sharpen,
-    &stage_sobel,
-    &stage_prewitt,
-    &stage_scharr,
-    &stage_laplacian,
-    &stage_emboss,
-    &stage_dog,
-    &stage_log,
-    &stage_convolve,
-    &stage_sepconvolve,
-    &stage_wavelet,
-    // one of few
-    &stage_threshold,
-    &stage_binarize,
-    // what looks at the picture
-    &stage_stats,
-    &stage_match,
-    &stage_tee,
-    &stage_null,
-    NULL,
-};
+#define DECLARE(name) extern const struct stage stage_##name;
+STAGES(DECLARE)
+
+#define LIST(name) &stage_##name,
+const struct stage *const stages[] = {STAGES(LIST) NULL};
 
 static bool is_name(const char *text, const char *name, size_t length)
 {
@@ -50,4 +48,37 @@ const struct stage *stage_find(const char *name, size_t length)
         if (is_name((*stage)->name, name, length) || is_name((*stage)->alias, name, length))
             return *stage;
     return NULL;
+}
+
+int stage_options(const struct stage *stage)
+{
+    int count = 0;
+    while (count < STAGE_OPTIONS && stage->option[count].name)
+        count++;
+    return count;
+}
+
+int stage_option_choices(const struct stage_option *option)
+{
+    int count = option->choices ? 1 : 0;
+    for (const char *at = option->choices; at && *at; at++)
+        count += *at == '|';
+    return count;
+}
+
+double stage_option_initial(const struct stage_option *option)
+{
+    bool none = option->required || option->derived || option->type == OPTION_TEXT;
+    return none ? (double)NAN : option->initial;
+}
+
+void stage_option_range(const struct stage_option *option, char *buffer, size_t size)
+{
+    const char *unit = option->unit ? option->unit : "";
+    if (option->type == OPTION_TEXT)
+        snprintf(buffer, size, "%s", unit);
+    else if (option->type == OPTION_CHOICE)
+        snprintf(buffer, size, "%s", option->choices);
+    else
+        snprintf(buffer, size, "%g .. %g%s%s", option->min, option->max, *unit ? " " : "", unit);
 }

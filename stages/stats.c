@@ -1,5 +1,9 @@
 #include "stages/stage.h"
 
+struct stats {
+    char *report;
+};
+
 static const char *component_name(const struct format *meaning, int c)
 {
     static const char *const names[][FORMAT_COMPONENTS] = {
@@ -10,9 +14,9 @@ static const char *component_name(const struct format *meaning, int c)
     return names[meaning->model][c];
 }
 
-static void lower(const double *value, const char *const *text, struct program *program)
+static void lower(const void *options, struct program *program)
 {
-    (void)value, (void)text;
+    (void)options; // whoever writes the records looks at the report
     const struct format *meaning = &program->picture.meaning;
     for (int c = 0; c < FORMAT_COMPONENTS; c++) {
         struct levels levels = format_levels(meaning, c);
@@ -32,7 +36,9 @@ const struct stage stage_stats = {
         "least, greatest, mean, deviation and histogram of each component; the picture stays",
     .formula = "mean = sum x / n, deviation^2 = sum x^2 / n - mean^2, histogram of 256 bins of "
                "codes; chroma about 0",
-    .option = {{"report", OPTION_TEXT, "a file", NAN, 0, 0, NULL, "none",
-                "where a line of JSON a frame and component goes", NULL, false, WRITES_RECORDS}},
+    .size = sizeof(struct stats),
+    .option = {OPTION(struct stats, report, .unit = "a file", .derived = "none",
+                      .writes = WRITES_RECORDS,
+                      .help = "where a line of JSON a frame and component goes")},
     .lower = lower,
 };

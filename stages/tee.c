@@ -1,8 +1,12 @@
 #include "stages/stage.h"
 
-static void lower(const double *value, const char *const *text, struct program *program)
+struct tee {
+    char *output;
+};
+
+static void lower(const void *options, struct program *program)
 {
-    (void)value, (void)text;
+    (void)options; // whoever writes the picture looks at the output
     program_tee(program);
 }
 
@@ -11,8 +15,10 @@ const struct stage stage_tee = {
     .alias = "tap",
     .summary = "write the picture as it is here to a further output; it goes on unchanged",
     .formula = "y = x",
-    .option = {{"output", OPTION_TEXT, "a file or what else can be an output", NAN, 0, 0, NULL,
-                NULL, "where it goes, like an output of the command line with the usual encoding",
-                NULL, false, WRITES_PICTURES}},
+    .size = sizeof(struct tee),
+    .option = {OPTION(struct tee, output, .unit = "a file or what else can be an output",
+                      .required = true, .writes = WRITES_PICTURES,
+                      .help = "where it goes, like an output of the command line with the usual "
+                              "encoding")},
     .lower = lower,
 };

@@ -2,24 +2,27 @@
 
 #include <stdio.h>
 
-enum { LOW, HIGH };
+struct threshold {
+    double t1, t2;
+};
 
 // threshold=256 and threshold=0:-1 leave nothing between them, and say so.
-static bool fits(const double *value, char *why, size_t size)
+static bool fits(const void *options, char *why, size_t size)
 {
+    const struct threshold *threshold = options;
     snprintf(why, size,
              "t1 is %g and t2 is %g; what is below t1 becomes black and what is above t2 white, so "
              "t2 must not be less",
-             value[LOW], value[HIGH]);
-    return value[LOW] <= value[HIGH] + 1;
+             threshold->t1, threshold->t2);
+    return threshold->t1 <= threshold->t2 + 1;
 }
 
-static void lower(const double *value, const char *const *text, struct program *program)
+static void lower(const void *options, struct program *program)
 {
-    (void)text;
+    const struct threshold *threshold = options;
     program_keep_luma(program);
     for (int c = 0; c < format_colors(&program->picture.meaning); c++)
-        program_threshold(program, c, value[LOW], value[HIGH]);
+        program_threshold(program, c, threshold->t1, threshold->t2);
 }
 
 const struct stage stage_threshold = {
@@ -27,10 +30,11 @@ const struct stage stage_threshold = {
     .summary = "double threshold: black below the first, white above the second",
     .formula = "y = 0 where x < t1, 255 where x > t2, else x; Y'CbCr becomes gray",
     .source = "J. Canny, A computational approach to edge detection, PAMI 8 (1986), for the pair",
-    .option = {{"t1", OPTION_REAL, "code values", NAN, 0, 256, NULL, NULL,
-                "below it everything is black"},
-               {"t2", OPTION_REAL, "code values", 255, -1, 255, NULL, NULL,
-                "above it everything is white"}},
+    .size = sizeof(struct threshold),
+    .option = {OPTION(struct threshold, t1, .unit = "code values", .required = true, .min = 0,
+                      .max = 256, .help = "below it everything is black"),
+               OPTION(struct threshold, t2, .unit = "code values", .initial = 255, .min = -1,
+                      .max = 255, .help = "above it everything is white")},
     .fits = fits,
     .lower = lower,
 };

@@ -4,7 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SCALES, SHOW, NORM, GAIN, SUPPORT, OUT, BORDER };
+struct wavelet {
+    char *scales;
+    enum wavelet_show show;
+    enum wavelet_norm norm;
+    double gain, support;
+    char *out;
+    enum border border;
+};
 
 // ---- lists of scales ----
 
@@ -149,29 +156,36 @@ static void colour(struct program *program, const struct op_wavelet *op)
     }
 }
 
-static void lower(const double *value, const char *const *text, struct program *program)
+// Where no choice was made: one scale is shown by itself, of several the largest.
+static enum wavelet_show show_of(const struct wavelet *wavelet, int scales)
 {
-    int count = read_scales(text[SCALES], NULL);
+    enum wavelet_show usual = scales > 1 ? WAVELET_MAX : WAVELET_ABS;
+    return (int)wavelet->show < 0 ? usual : wavelet->show;
+}
+
+static void lower(const void *options, struct program *program)
+{
+    const struct wavelet *wavelet = options;
+    int count = read_scales(wavelet->scales, NULL);
     double *scale = program_alloc(program, WAVELET_SCALES * sizeof *scale);
     if (!scale)
         return;
-    read_scales(text[SCALES], scale);
+    read_scales(wavelet->scales, scale);
     make_gray(program);
     struct format *meaning = &program->picture.meaning;
     struct levels levels = format_levels(meaning, 0);
-    double show = isnan(value[SHOW]) ? count > 1 ? WAVELET_MAX : WAVELET_ABS : value[SHOW];
     struct op op = {.kind = OP_WAVELET,
                     .wavelet = {.scale = scale,
                                 .scales = count,
-                                .norm = (enum wavelet_norm)value[NORM],
+                                .norm = wavelet->norm,
                                 .black = levels.zero,
                                 .unit = 1 / levels.scale,
-                                .show = (enum wavelet_show)show,
+                                .show = show_of(wavelet, count),
                                 .high = (1 << meaning->depth) - 1,
-                                .planes = text[OUT]}};
+                                .planes = wavelet->out != NULL}};
     double white = op.wavelet.show == WAVELET_SIGNED ? op.wavelet.high / 2.0 : op.wavelet.high;
-    op.wavelet.gain = value[GAIN] * white / edge_of(&op.wavelet);
-    program_stencil(program, 0, (enum border)value[BORDER], op);
+    op.wavelet.gain = wavelet->gain * white / edge_of(&op.wavelet);
+    program_stencil(program, 0, wavelet->border, op);
     meaning->range = RANGE_FULL;
     if (op.wavelet.show == WAVELET_SHOW_SCALE)
         colour(program, &op.wavelet);
@@ -191,20 +205,25 @@ const struct stage stage_wavelet = {
         "blue, the first, to red, the last, and black where max shows none; in 8 bits the last two "
         "of 256 scales share theirs",
     .source = "J.-P. Antoine et al., Two-Dimensional Wavelets and their Relatives, Cambridge 2004",
-    .option = {{"scales", OPTION_TEXT, "numbers and ranges as 1:4:8, 1..64, 1..64/0.5", NAN, 0, 0,
-                NULL, NULL, "deviation of the hat's Gaussian in pixels, up to 256 of them",
-                resolve_range, true, .accept = accept_scales},
-               {"show", OPTION_CHOICE, "", NAN, 0, 3, "abs|signed|max|scale",
-                "abs of one scale, max of several", "what the picture becomes"},
-               {"norm", OPTION_CHOICE, "", WAVELET_L2, 0, 1, "l2|article", NULL,
-                "how scales are weighed against each other"},
-               {"gain", OPTION_REAL, "", 1, 0, 65536, NULL, NULL,
-                "1 shows an edge from black to white as white"},
-               {"support", OPTION_REAL, "scales", 6, 5, 10, NULL, NULL,
-                "taken from older command lines: sums reach as far as anything counts"},
-               {"out", OPTION_TEXT, "a file", NAN, 0, 0, NULL, "none",
-                "where W goes as planes of float32, and beside it FILE.json, which describes them",
-                .writes = WRITES_RECORDS, .beside = ".json"},
-               STAGE_BORDER},
+    .size = sizeof(struct wavelet),
+    .option = {OPTION(struct wavelet, scales,
+                      .unit = "numbers and ranges as 1:4:8, 1..64, 1..64/0.5", .required = true,
+                      .many = true, .resolve = resolve_range, .accept = accept_scales,
+                      .help = "deviation of the hat's Gaussian in pixels, up to 256 of them"),
+               OPTION(struct wavelet, show, .choices = "abs|signed|max|scale",
+                      .derived = "abs of one scale, max of several",
+                      .help = "what the picture becomes"),
+               OPTION(struct wavelet, norm, .initial = WAVELET_L2, .choices = "l2|article",
+                      .help = "how scales are weighed against each other"),
+               OPTION(struct wavelet, gain, .initial = 1, .min = 0, .max = 65536,
+                      .help = "1 shows an edge from black to white as white"),
+               OPTION(struct wavelet, support, .unit = "scales", .initial = 6, .min = 5, .max = 10,
+                      .help = "taken from older command lines: sums reach as far as anything "
+                              "counts"),
+               OPTION(struct wavelet, out, .unit = "a file", .derived = "none",
+                      .writes = WRITES_RECORDS, .beside = ".json",
+                      .help = "where W goes as planes of float32, and beside it FILE.json, which "
+                              "describes them"),
+               OPTION_BORDER(struct wavelet, border)},
     .lower = lower,
 };

@@ -13,6 +13,7 @@ BELOW = {
     "base": [],
     "plan": ["base"],
     "stages": ["plan", "base"],
+    "stages/chain": ["stages", "plan", "base"],
     "cpu/reference": ["plan", "base"],
     "cpu/rows": ["plan", "base"],
     "cpu": ["cpu/reference", "cpu/rows", "plan", "base"],
@@ -29,8 +30,8 @@ PIPELINE = ["engine", "engine/threads", "engine/filter", "report",
             "output/file", "input", "input/live", "input/faults", "input/devices", "input/io", "ffmpeg"]
 for k, room in enumerate(PIPELINE):
     BELOW[f"pipeline/{room}"] = ([f"pipeline/{r}" for r in PIPELINE[k + 1:]] +
-                                 ["stages", "plan", "base"] + BACKENDS)
-BELOW["pipeline"] = [f"pipeline/{room}" for room in PIPELINE] + ["stages", "plan", "base"] + BACKENDS
+                                 ["stages/chain", "stages", "plan", "base"] + BACKENDS)
+BELOW["pipeline"] = [f"pipeline/{room}" for room in PIPELINE] + ["stages/chain", "stages", "plan", "base"] + BACKENDS
 BELOW["bench"] = BELOW["pipeline"] + ["pipeline"]
 BELOW["app"] = ["bench", "app/options"]
 BELOW["app/options"] = ["app"]  # rows name the functions that they stand for

@@ -199,7 +199,7 @@ static void random_text(uint64_t *state, const struct stage_option *option, FILE
         fprintf(to, "%s=file", option->name);
         return;
     }
-    if (option->pictures) {
+    if (option->patterns) {
         fprintf(to, "t%dx%d%c%d", 1 + width, 1 + height, random_below(state, 3) ? '.' : 'm',
                 random_below(state, 9));
         return;
@@ -222,7 +222,7 @@ static void random_value(uint64_t *state, const struct stage_option *option, FIL
         return;
     }
     if (option->type == OPTION_CHOICE) {
-        int pick = random_below(state, (int)option->max + 1);
+        int pick = random_below(state, stage_option_choices(option));
         const char *choice = option->choices;
         while (pick--)
             choice = strchr(choice, '|') + 1;
@@ -251,8 +251,7 @@ static void random_link(uint64_t *state, const struct stage *stage, FILE *to)
     int given = 0;
     fputs(stage->name, to);
     for (const struct stage_option *option = stage->option; option->name; option++) {
-        bool required = isnan(option->initial) && !option->derived;
-        if (required || random_below(state, 2)) {
+        if (option->required || random_below(state, 2)) {
             fputc(given++ ? ':' : '=', to);
             random_value(state, option, to);
         }

@@ -82,7 +82,7 @@ static const struct pattern *next_misfit(const struct filter *filter, int *k, in
 {
     const struct chain *chain = filter->request.chain;
     for (; *k < chain->links; ++*k, *t = 0) {
-        const struct pattern_set *set = chain->link[*k].patterns;
+        const struct pattern_set *set = chain_patterns(&chain->link[*k]);
         while (set && *t < set->count) {
             const struct pattern *pattern = &set->pattern[(*t)++];
             if (pattern->width > filter->input.width || pattern->height > filter->input.height)

@@ -19,7 +19,7 @@ struct path_conflicts {
 static bool is_pattern(const struct chain *chain, const char *name)
 {
     for (int k = 0; k < chain->links; k++) {
-        const struct pattern_set *set = chain->link[k].patterns;
+        const struct pattern_set *set = chain_patterns(&chain->link[k]);
         for (int t = 0; set && t < set->count; t++)
             if (urls_collide(set->pattern[t].name, name))
                 return true;

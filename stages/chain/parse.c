@@ -1,0 +1,286 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stages/chain/parser.h"
+
+// ---- options ----
+
+static enum status unknown_option(struct parser *parser, struct span key, const struct stage *stage)
+{
+    char hint[64], names[256] = "";
+    struct nearest best = {0};
+    for (int k = 0; k < stage_options(stage); k++) {
+        nearest_offer(&best, key, stage->option[k].name);
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", k ? ", " : "", stage->option[k].name);
+    }
+    return parser_refuse(parser, key, "%s has no option '%.*s'; %sit has: %s", stage->name,
+                         span_length(key), parser_shown(parser, key),
+                         nearest_question(best, hint, sizeof hint), *names ? names : "none");
+}
+
+// Find the option that an argument is for: the one it names, or the next of the table.
+static enum status find_option(struct parser *parser, const struct stage *stage,
+                               struct span argument, struct span key, bool named, int position,
+                               int *index)
+{
+    int count = stage_options(stage);
+    if (!named) {
+        if (position >= count)
+            return parser_refuse(parser, argument, "%s takes %d value%s, this is one more",
+                                 stage->name, count, count == 1 ? "" : "s");
+        *index = position;
+        return STATUS_OK;
+    }
+    for (*index = 0; *index < count; ++*index)
+        if (span_is(key, stage->option[*index].name))
+            return STATUS_OK;
+    return unknown_option(parser, key, stage);
+}
+
+// Cut off and return the arguments up to the first that has a name.
+static struct span cut_unnamed(struct span *arguments)
+{
+    struct span unnamed = {arguments->begin, arguments->begin};
+    while (arguments->begin) {
+        struct span after = *arguments, value = span_cut(&after, ':');
+        span_cut(&value, '=');
+        if (value.begin)
+            break;
+        unnamed.end = after.begin ? after.begin - 1 : arguments->end;
+        *arguments = after;
+    }
+    return unnamed;
+}
+
+// Whether colons are the text's own, as in tee=rtsp://server/edges: there is nothing else to say.
+static bool takes_all(const struct stage *stage)
+{
+    return stage_options(stage) == 1 && stage->option[0].type == OPTION_TEXT &&
+           !stage->option[0].many;
+}
+
+static enum status parse_all(struct parser *parser, struct span arguments, struct chain_link *link,
+                             bool *given)
+{
+    struct span value = arguments, key = span_cut(&value, '=');
+    if (!value.begin || !span_is(span_trimmed(key), link->stage->option[0].name))
+        value = arguments;
+    given[0] = true;
+    return parse_value(parser, span_trimmed(value), link, 0);
+}
+
+static enum status parse_arguments(struct parser *parser, struct span arguments,
+                                   struct chain_link *link, bool *given)
+{
+    const struct stage *stage = link->stage;
+    bool names_began = false;
+    if (arguments.begin && takes_all(stage))
+        return parse_all(parser, arguments, link, given);
+    if (stage->option[0].many) {
+        struct span values = span_trimmed(cut_unnamed(&arguments));
+        given[0] = names_began = values.begin < values.end;
+        enum status status = given[0] ? parse_value(parser, values, link, 0) : STATUS_OK;
+        if (status)
+            return status;
+    }
+    for (int position = 0; arguments.begin; position++) {
+        struct span argument = span_cut(&arguments, ':'), value = argument;
+        struct span key = span_cut(&value, '=');
+        bool named = value.begin != NULL;
+        if (!named)
+            value = argument;
+        key = span_trimmed(key);
+        value = span_trimmed(value);
+        if (value.begin == value.end)
+            return parser_refuse(parser, argument, "a value is missing here");
+        if (!named && names_began)
+            return parser_refuse(parser, argument,
+                                 "values without a name come before those with one");
+        names_began |= named;
+        int index = 0;
+        enum status status =
+            find_option(parser, stage, span_trimmed(argument), key, named, position, &index);
+        if (status)
+            return status;
+        const struct stage_option *option = &stage->option[index];
+        if (given[index])
+            return parser_refuse(parser, span_trimmed(argument), "%s is given twice", option->name);
+        given[index] = true;
+        status = parse_value(parser, value, link, index);
+        if (status)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+// ---- stages ----
+
+static enum status unknown_stage(struct parser *parser, struct span name)
+{
+    char hint[64], names[384] = "";
+    struct nearest best = {0};
+    for (const struct stage *const *stage = stages; *stage; stage++) {
+        nearest_offer(&best, name, (*stage)->name);
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", (*stage)->name);
+    }
+    return parser_refuse(parser, name, "there is no stage '%.*s'; %sthe stages are: %s",
+                         span_length(name), parser_shown(parser, name),
+                         nearest_question(best, hint, sizeof hint), names);
+}
+
+// Whether the link's values fit each other; `span` is what to blame.
+static enum status check_link(struct parser *parser, struct span span,
+                              const struct chain_link *link)
+{
+    char why[256];
+    bool fits = !link->stage->fits || link->stage->fits(link->options, why, sizeof why);
+    return fits ? STATUS_OK : parser_refuse(parser, span, "%s: %s", link->stage->name, why);
+}
+
+static enum status check_required(struct parser *parser, struct span name,
+                                  const struct stage *stage, const bool *given)
+{
+    char range[64];
+    for (int k = 0; k < stage_options(stage); k++) {
+        const struct stage_option *option = &stage->option[k];
+        if (given[k] || !option->required)
+            continue;
+        stage_option_range(option, range, sizeof range);
+        return parser_refuse(parser, name, "%s needs a value: %s=%s, %s", stage->name, stage->name,
+                             option->name, range);
+    }
+    return STATUS_OK;
+}
+
+static enum status parse_link(struct parser *parser, struct span span, struct chain_link *link)
+{
+    struct span arguments = span, name = span_trimmed(span_cut(&arguments, '='));
+    if (name.begin == name.end)
+        return parser_refuse(parser, span, "a stage's name is missing here");
+    const struct stage *stage = stage_find(name.begin, (size_t)span_length(name));
+    if (!stage)
+        return unknown_stage(parser, name);
+    bool given[STAGE_OPTIONS] = {false};
+    enum status status = link_init(link, stage) ? parser_out_of_memory(parser) : STATUS_OK;
+    if (!status)
+        status = parse_arguments(parser, arguments, link, given);
+    if (!status)
+        status = check_required(parser, name, stage, given);
+    return status ? status : check_link(parser, span_trimmed(span), link);
+}
+
+static enum status parse_links(struct parser *parser, struct span rest, struct chain *chain)
+{
+    int most = 1;
+    for (const char *at = rest.begin; *at; at++)
+        most += *at == ',';
+    chain->link = calloc((size_t)most, sizeof *chain->link);
+    enum status status = chain->link ? STATUS_OK : parser_out_of_memory(parser);
+    while (rest.begin && !status) {
+        struct span part = span_cut(&rest, ',');
+        status = parse_link(parser, part, &chain->link[chain->links++]);
+        if (!status && chain_files(chain, WRITES_PICTURES, NULL, 0) >= MAX_PICTURES)
+            status = parser_refuse(parser, span_trimmed(part), "a chain has up to %d tees",
+                                   MAX_PICTURES - 1);
+    }
+    return status;
+}
+
+enum status chain_parse(const char *text, const struct picture_reader *reader, struct chain *chain,
+                        struct chain_error *error)
+{
+    struct parser parser;
+    struct span rest = span_of(text);
+    struct span all = span_trimmed(rest);
+    *chain = (struct chain){.reader = reader};
+    enum status status = parser_init(&parser, text, reader, error);
+    if (!status)
+        status = parser_check_quotes(&parser);
+    if (!status && all.begin < all.end)
+        status = parse_links(&parser, rest, chain);
+    parser_finish(&parser);
+    if (status)
+        chain_free(chain);
+    return status;
+}
+
+enum status chain_parse_logged(const char *text, const struct picture_reader *reader,
+                               const struct log *log, struct chain *chain)
+{
+    struct chain_error error = {0};
+    char described[1024];
+    text = text ? text : CHAIN_DEFAULT;
+    enum status status = chain_parse(text, reader, chain, &error);
+    if (status) {
+        chain_error_describe(&error, text, described, sizeof described);
+        log_print(log, LOG_ERROR, "%s", described);
+    }
+    return status;
+}
+
+// ---- changes ----
+
+// The link that "gaussian" or "gaussian#2" means.
+static enum status find_link(struct parser *parser, struct span where, const struct chain *chain,
+                             struct chain_link **link)
+{
+    struct span number = where, name = span_cut(&number, '#');
+    char digits[16] = "1", *end;
+    if (number.begin)
+        snprintf(digits, sizeof digits, "%.*s", span_length(number), number.begin);
+    long wanted = strtol(digits, &end, 10);
+    if (*end || wanted < 1)
+        return parser_refuse(parser, where, "which of them is a whole number from 1 on: %.*s#2",
+                             span_length(name), parser_shown(parser, name));
+    for (int k = 0; k < chain->links; k++) {
+        *link = &chain->link[k];
+        if (span_is(name, chain->link[k].stage->name) && --wanted == 0)
+            return STATUS_OK;
+    }
+    return parser_refuse(parser, where, "the chain has no such stage");
+}
+
+static enum status set_option(struct parser *parser, struct span span, const struct chain *chain)
+{
+    struct span value = span, key = span_cut(&value, '=');
+    struct span name = span_trimmed(key), stage = span_trimmed(span_cut(&name, '.'));
+    if (!value.begin || !name.begin)
+        return parser_refuse(parser, span, "this is not STAGE.OPTION=VALUE");
+    struct chain_link *link = NULL;
+    int index = 0;
+    value = span_trimmed(value);
+    name = span_trimmed(name);
+    enum status status = find_link(parser, stage, chain, &link);
+    if (!status)
+        status = find_option(parser, link->stage, name, name, true, 0, &index);
+    if (status)
+        return status;
+    return parse_value(parser, value, link, index);
+}
+
+enum status chain_set(struct chain *chain, const char *text, struct chain_error *error)
+{
+    struct parser parser;
+    struct span rest = span_of(text);
+    struct chain changed = {0};
+    enum status status = parser_init(&parser, text, chain->reader, error);
+    if (!status)
+        status = chain_copy(chain, &changed);
+    if (!status)
+        status = parser_check_quotes(&parser);
+    while (!status && rest.begin)
+        status = set_option(&parser, span_trimmed(span_cut(&rest, ',')), &changed);
+    for (int k = 0; k < changed.links && !status; k++)
+        status = check_link(&parser, span_of(text), &changed.link[k]);
+    parser_finish(&parser);
+    if (status) {
+        chain_free(&changed);
+        return status;
+    }
+    chain_free(chain);
+    *chain = changed;
+    return STATUS_OK;
+}
