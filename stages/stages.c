@@ -3,39 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
-// The stages in the order of the help: operations on a sample, on its neighbours, to few values,
-// and those that look at the picture.
-#define STAGES(STAGE)  \
-    STAGE(brightness)  \
-    STAGE(contrast)    \
-    STAGE(gamma)       \
-    STAGE(invert)      \
-    STAGE(gray)        \
-    STAGE(gaussian)    \
-    STAGE(box)         \
-    STAGE(sharpen)     \
-    STAGE(sobel)       \
-    STAGE(prewitt)     \
-    STAGE(scharr)      \
-    STAGE(laplacian)   \
-    STAGE(emboss)      \
-    STAGE(dog)         \
-    STAGE(log)         \
-    STAGE(convolve)    \
-    STAGE(sepconvolve) \
-    STAGE(wavelet)     \
-    STAGE(threshold)   \
-    STAGE(binarize)    \
-    STAGE(stats)       \
-    STAGE(match)       \
-    STAGE(tee)         \
-    STAGE(null)
+#define STAGE(name) extern const struct stage stage_##name;
+#include "stages/stages.inc"
+#undef STAGE
 
-#define DECLARE(name) extern const struct stage stage_##name;
-STAGES(DECLARE)
-
-#define LIST(name) &stage_##name,
-const struct stage *const stages[] = {STAGES(LIST) NULL};
+#define STAGE(name) &stage_##name,
+const struct stage *const stages[] = {
+#include "stages/stages.inc"
+    NULL};
+#undef STAGE
 
 static bool is_name(const char *text, const char *name, size_t length)
 {

@@ -114,27 +114,46 @@ def emboss(x, amount=1, angle=135, border="replicate"):
 
 # ---- points ----
 
+POINTS = []  # stages that look at one sample: (chain, tolerance, formula, *values)
 
+
+def point(*chains, tolerance=0):
+    """The formula of such a stage, and chains by which test_stages.py compares the stage with it."""
+    def note(formula):
+        for chain in chains:
+            values = [float(value) for value in chain.partition("=")[2].split(":") if value]
+            POINTS.append((chain, tolerance, formula, *values))
+        return formula
+    return note
+
+
+@point(*(f"brightness={v}" for v in (-255, -31.5, -1, 0, 0.5, 20, 255)), tolerance=1)
 def brightness(x, offset):
     return limit(x + offset)
 
 
+@point(*(f"contrast={v}" for v in (0, 0.25, 1, 1.5, 7.3, 100)), tolerance=1)
 def contrast(x, gain):
     return limit((x - 127.5) * gain + 127.5)
 
 
+@point(*(f"gamma={v}" for v in (0.01, 0.45, 1, 2.2, 100)), tolerance=0.5)
 def gamma(x, gamma):
     return 255 * (x / 255)**(1 / gamma)
 
 
+@point("invert")
 def invert(x):
     return 255 - x
 
 
+@point("threshold=20:240", "threshold=0:255", "threshold=100:100", "threshold=0:-1", "threshold=256:255",
+       "threshold=31.5:31.5", "threshold=100")
 def threshold(x, t1, t2=255):
     return np.where(x < t1, 0, np.where(x > t2, 255, x))
 
 
+@point("binarize", *(f"binarize={v}" for v in (0, 0.5, 77.25, 255, 256)))
 def binarize(x, level=128):
     return np.where(x >= level, 255.0, 0)
 
