@@ -112,7 +112,7 @@ static void noted_end(struct backend **backend)
 
 static struct backend *create_noted(void)
 {
-    struct backend *part[PARTS], *gpus;
+    struct backend *part[PARTS], *several;
     memset(notes, 0, sizeof notes);
     for (int k = 0; k < PARTS; k++) {
         struct noted_backend *made = calloc(1, sizeof *made);
@@ -133,19 +133,19 @@ static struct backend *create_noted(void)
                                       .destroy = noted_end};
         part[k] = &made->base;
     }
-    assert_int_equal(multi_gpu_create(part, PARTS, &gpus), STATUS_OK);
+    assert_int_equal(multi_gpu_create(part, PARTS, &several), STATUS_OK);
     for (int k = 0; k < PARTS; k++)
         assert_null(part[k]);
-    return gpus;
+    return several;
 }
 
 static void parts_take_slots_in_turn(void **state)
 {
     (void)state;
-    struct backend *gpus = create_noted();
+    struct backend *several = create_noted();
     struct executor *executor;
     const struct work work = {0};
-    assert_int_equal(gpus->executor_create(gpus, NULL, 1, 1, 7, true, &executor), STATUS_OK);
+    assert_int_equal(several->executor_create(several, NULL, 1, 1, 7, true, &executor), STATUS_OK);
     assert_int_equal(notes[0].slots, 3);
     assert_int_equal(notes[1].slots, 2);
     assert_int_equal(notes[2].slots, 2);
@@ -159,7 +159,7 @@ static void parts_take_slots_in_turn(void **state)
     executor_destroy(&executor);
     for (int k = 0; k < PARTS; k++)
         assert_int_equal(notes[k].slots, 0);
-    backend_destroy(&gpus);
+    backend_destroy(&several);
     for (int k = 0; k < PARTS; k++)
         assert_true(notes[k].gone);
 }
@@ -168,14 +168,14 @@ static void parts_take_slots_in_turn(void **state)
 static void frames_of_the_first_are_abroad_elsewhere(void **state)
 {
     (void)state;
-    struct backend *gpus = create_noted();
+    struct backend *several = create_noted();
     struct executor *executor;
     void *stream;
     struct work work = {.source_on_device = true};
-    assert_ptr_equal(gpus->device_context(gpus), &notes[0]);
-    assert_int_equal(gpus->stream_create(gpus, &stream), STATUS_OK);
+    assert_ptr_equal(several->device_context(several), &notes[0]);
+    assert_int_equal(several->stream_create(several, &stream), STATUS_OK);
     assert_true(notes[0].streams && !notes[1].streams);
-    assert_int_equal(gpus->executor_create(gpus, NULL, 1, 1, 6, true, &executor), STATUS_OK);
+    assert_int_equal(several->executor_create(several, NULL, 1, 1, 6, true, &executor), STATUS_OK);
     for (int slot = 0; slot < 6; slot++)
         assert_int_equal(executor->submit_async(executor, slot, &work), STATUS_OK);
     assert_int_equal(notes[0].abroad, 0);
@@ -186,56 +186,57 @@ static void frames_of_the_first_are_abroad_elsewhere(void **state)
         assert_int_equal(executor->submit_async(executor, slot, &work), STATUS_OK);
     assert_int_equal(notes[1].abroad, 2);
     executor_destroy(&executor);
-    gpus->stream_destroy(gpus, &stream);
+    several->stream_destroy(several, &stream);
     assert_false(notes[0].streams);
-    backend_destroy(&gpus);
+    backend_destroy(&several);
 }
 
 static void parts_without_a_slot_have_no_executor(void **state)
 {
     (void)state;
-    struct backend *gpus = create_noted();
+    struct backend *several = create_noted();
     struct executor *executor;
-    assert_int_equal(gpus->executor_create(gpus, NULL, 1, 1, 2, true, &executor), STATUS_OK);
+    assert_int_equal(several->executor_create(several, NULL, 1, 1, 2, true, &executor), STATUS_OK);
     assert_int_equal(notes[0].slots, 1);
     assert_int_equal(notes[1].slots, 1);
     assert_int_equal(notes[2].slots, 0);
     assert_int_equal(executor->memory, 200);
     executor_destroy(&executor);
-    backend_destroy(&gpus);
+    backend_destroy(&several);
 }
 
 static void a_part_that_fails_takes_all_executors_along(void **state)
 {
     (void)state;
-    struct backend *gpus = create_noted();
+    struct backend *several = create_noted();
     struct executor *executor;
     notes[1].fails = true;
-    assert_int_equal(gpus->executor_create(gpus, NULL, 1, 1, 6, true, &executor), STATUS_DEVICE);
+    assert_int_equal(several->executor_create(several, NULL, 1, 1, 6, true, &executor),
+                     STATUS_DEVICE);
     assert_null(executor);
     for (int k = 0; k < PARTS; k++)
         assert_int_equal(notes[k].slots, 0);
-    backend_destroy(&gpus);
+    backend_destroy(&several);
 }
 
 static void several_gpus_are_what_suits_every_part(void **state)
 {
     (void)state;
-    struct backend *gpus = create_noted();
-    assert_string_equal(gpus->name, "noted");
-    assert_string_equal(gpus->description, "3 x a note");
-    assert_int_equal(gpus->limits.stencils, 2);
-    assert_int_equal(gpus->limits.radius, 30);
-    assert_int_equal(gpus->limits.transform, 300);
-    assert_int_equal(gpus->parallel, 9);
-    assert_int_equal(gpus->in_flight, 24);
-    assert_int_equal(gpus->gpus, PARTS);
-    assert_true(gpus->has_device_memory);
-    void *memory = gpus->alloc(gpus, 10);
+    struct backend *several = create_noted();
+    assert_string_equal(several->name, "noted");
+    assert_string_equal(several->description, "3 x a note");
+    assert_int_equal(several->limits.stencils, 2);
+    assert_int_equal(several->limits.radius, 30);
+    assert_int_equal(several->limits.transform, 300);
+    assert_int_equal(several->parallel, 9);
+    assert_int_equal(several->in_flight, 24);
+    assert_int_equal(several->gpus, PARTS);
+    assert_true(several->has_device_memory);
+    void *memory = several->alloc(several, 10);
     assert_true(notes[0].allocated);
-    gpus->free(gpus, memory, 10);
+    several->free(several, memory, 10);
     assert_false(notes[0].allocated);
-    backend_destroy(&gpus);
+    backend_destroy(&several);
 }
 
 // ---- two CPU backends ----
@@ -289,11 +290,11 @@ static void run_frames(struct executor *executor, int slots, struct shot *source
 static struct backend *create_pair(void)
 {
     static const struct log silent;
-    struct backend *part[2], *gpus;
+    struct backend *part[2], *several;
     for (int k = 0; k < 2; k++)
         assert_int_equal(backend_cpu_create(1 + k, &silent, &part[k]), STATUS_OK);
-    assert_int_equal(multi_gpu_create(part, 2, &gpus), STATUS_OK);
-    return gpus;
+    assert_int_equal(multi_gpu_create(part, 2, &several), STATUS_OK);
+    return several;
 }
 
 static void frames_are_those_of_the_reference(void **state)
@@ -302,9 +303,9 @@ static void frames_are_those_of_the_reference(void **state)
     static struct shot source[FRAMES_SENT], target[FRAMES_SENT], expected[FRAMES_SENT];
     struct program program;
     struct plan *plan;
-    struct backend *gpus = create_pair();
+    struct backend *several = create_pair();
     lower("gaussian=2,sobel,threshold=20:240", &program);
-    assert_int_equal(plan_create(&program, gpus->limits, &plan), STATUS_OK);
+    assert_int_equal(plan_create(&program, several->limits, &plan), STATUS_OK);
     for (int k = 0; k < FRAMES_SENT; k++) {
         for (int i = 0; i < WIDTH * HEIGHT; i++)
             source[k].sample[i / WIDTH][i % WIDTH] = (uint8_t)(i * (k + 3) + i / 7 * k);
@@ -318,14 +319,15 @@ static void frames_are_those_of_the_reference(void **state)
         struct executor *executor;
         memset(target, 0, sizeof target);
         assert_int_equal(
-            gpus->executor_create(gpus, plan, WIDTH, HEIGHT, rings[n], true, &executor), STATUS_OK);
+            several->executor_create(several, plan, WIDTH, HEIGHT, rings[n], true, &executor),
+            STATUS_OK);
         run_frames(executor, rings[n], source, target);
         executor_destroy(&executor);
         assert_memory_equal(target, expected, sizeof target);
     }
     plan_destroy(&plan);
     program_free(&program);
-    backend_destroy(&gpus);
+    backend_destroy(&several);
 }
 
 // ---- which GPUs ----
