@@ -60,6 +60,9 @@ def symbols(build):
 
 def main():
     found = symbols(pathlib.Path(sys.argv[1]))
+    if not found:
+        print(f"{sys.argv[1]} holds no objects of this source tree; call from its root")
+        return 1
     owner = {name: str(file.parent) for file, (defined, _) in found.items() for name in defined}
     bad = 0
     for file, (_, wanted) in found.items():

@@ -1,5 +1,6 @@
 #include "pipeline/output/encoder.h"
 
+#include <assert.h>
 #include <libavutil/avstring.h>
 #include <libavutil/opt.h>
 #include <libavutil/pixdesc.h>
@@ -311,6 +312,8 @@ static void configure(AVCodecContext *codec, const struct encoder_video *video)
 enum status encoder_create(const AVCodec *codec, const struct encoder_video *video,
                            AVDictionary **options, const struct log *log, struct encoder **encoder)
 {
+    assert(video->frame->width > 0 && video->frame->height > 0);
+    assert(video->time_base.num > 0 && video->time_base.den > 0);
     *encoder = calloc(1, sizeof **encoder);
     struct encoder *made = *encoder;
     if (!made)
@@ -365,6 +368,8 @@ static bool encoder_pts(struct encoder *encoder, int64_t *pts)
 
 enum status encoder_send(struct encoder *encoder, const AVFrame *frame, bool *sent)
 {
+    assert(!frame ||
+           (frame->width == encoder->codec->width && frame->height == encoder->codec->height));
     int error;
     *sent = true;
     if (!frame) {

@@ -1,5 +1,6 @@
 #include "pipeline/output/hold.h"
 
+#include <assert.h>
 #include <libavutil/mathematics.h>
 #include <stdlib.h>
 
@@ -46,6 +47,7 @@ static int64_t weight(const struct packet *packet)
 
 enum status hold_put(struct hold *hold, struct packet **packet)
 {
+    assert(hold->clock && *packet);
     if (hold->count == hold->room) {
         int room = hold->room ? 2 * hold->room : 64;
         struct packet **list = realloc(hold->packet, (size_t)room * sizeof *list);

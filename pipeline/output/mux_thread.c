@@ -1,5 +1,6 @@
 #include "pipeline/output/mux_thread.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -100,6 +101,7 @@ const struct destination *mux_thread_destination(const struct mux_thread *mux)
 
 void mux_thread_set_options(struct mux_thread *mux, AVDictionary **options)
 {
+    assert(!mux->opened);
     av_dict_free(&mux->options);
     mux->options = *options;
     *options = NULL;
@@ -266,6 +268,7 @@ static void *run(void *opaque)
 
 enum status mux_thread_open(struct mux_thread *mux, const struct mux_thread_opening *opening)
 {
+    assert(!mux->opened && !mux->queue);
     mux->skips = opening->skips;
     mux->watch = opening->watch;
     enum status status =
@@ -328,6 +331,8 @@ static enum status push_skipping(struct mux_thread *mux, struct packet **packet,
 
 enum status mux_thread_push(struct mux_thread *mux, const struct packet *packet)
 {
+    assert(mux->opened);
+    assert((unsigned)packet->av->stream_index < mux->transport->passthrough.streams);
     bool video = transport_is_video(mux->transport, packet);
     if (mux->status)
         return (enum status)mux->status;
@@ -352,6 +357,7 @@ static void free_change(struct change *change)
 
 enum status mux_thread_change(struct mux_thread *mux, const struct muxer_streams *streams)
 {
+    assert(mux->destination.kind == DESTINATION_SEGMENTS);
     struct change *change = calloc(1, sizeof *change), **last = &mux->next;
     enum status status = change ? muxer_streams_copy(streams, &change->streams) : STATUS_MEMORY;
     if (status) {
@@ -396,6 +402,7 @@ static void decide(struct mux_thread *mux, bool finish)
 
 void mux_thread_finish(struct mux_thread *mux, bool cut)
 {
+    assert(!mux->finish_ns);
     monitor_lock(&mux->lock);
     mux->cut = cut;
     monitor_unlock(&mux->lock);
@@ -407,6 +414,7 @@ void mux_thread_finish(struct mux_thread *mux, bool cut)
 
 void mux_thread_discard(struct mux_thread *mux)
 {
+    assert(!mux->finish_ns);
     mux->finish_ns = meter_now_ns();
     mux->transport->guard.over = true;
     decide(mux, false);

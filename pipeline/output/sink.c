@@ -1,5 +1,6 @@
 #include "pipeline/output/sink.h"
 
+#include <assert.h>
 #include <libavutil/avstring.h>
 #include <libavutil/pixdesc.h>
 #include <string.h>
@@ -143,6 +144,7 @@ enum status sink_ask(struct sink *sink, const struct sink_request *request, cons
 enum status sink_create(const struct sink_request *requests, int count, const struct log *log,
                         const struct stop *stop, struct sink **sink)
 {
+    assert(count >= 1 && count <= MAX_OUTPUTS);
     struct sink *made[MAX_OUTPUTS] = {NULL};
     int picture[MAX_OUTPUTS], sinks = 0;
     enum status status = STATUS_OK;

@@ -1,4 +1,5 @@
 // The sink that encodes: an encoder, and the mux threads that its packets go to.
+#include <assert.h>
 #include <libavutil/avstring.h>
 #include <libavutil/pixdesc.h>
 #include <stdlib.h>
@@ -477,6 +478,7 @@ static bool asks_the_same(const struct encode_sink *self, const struct encode_si
 
 void sink_encode_join(struct sink *sink, struct sink **other)
 {
+    assert(sink->encoder && (*other)->encoder && *other != sink);
     struct encode_sink *self = (struct encode_sink *)sink, *from = (struct encode_sink *)*other;
     bool codec =
         from->codec_named ? from->codec == self->codec : from->codec->id == self->codec->id;

@@ -1,6 +1,7 @@
 // The tee: every frame goes to several sinks, each in a thread of its own, as the picture that it
 // is for: the chain's result, or that of a `tee` stage. Live: a slow sink drops frames; otherwise
 // all are waited for. One that fails is left behind.
+#include <assert.h>
 #include <libavutil/frame.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -370,6 +371,7 @@ static enum status check_asked(const struct tee_sink *self)
 enum status sink_tee_create(struct sink **sinks, const int *picture, int count,
                             const struct log *log, const struct stop *stop, struct sink **sink)
 {
+    assert(count > 1 && count <= MAX_OUTPUTS);
     struct tee_sink *self = calloc(1, sizeof *self);
     *sink = self ? &self->base : NULL;
     for (int k = 0; k < count; k++) {

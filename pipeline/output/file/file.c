@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "pipeline/output/file/file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libavutil/error.h>
@@ -364,6 +365,7 @@ enum status file_create(const char *name, bool overwrite, const struct log *log,
 
 void file_hide(struct file *file)
 {
+    assert(!file->end);
     struct stat old;
     if (file->temporary && stat(file->name, &old) && fchmod(file->fd, 0600))
         log_print(file->log, LOG_DEBUG, "%s: permissions could not be set", file->name);
@@ -510,6 +512,7 @@ static int hide_behind_name(struct file *file)
 
 enum status file_hold(struct file *file)
 {
+    assert(!file->held && !file->published);
     avio_flush(file->io);
     int error = file->error;
     if (!file->temporary)

@@ -484,6 +484,7 @@ static bool start(struct http *http)
 enum status http_create(const struct http_request *request, const struct log *log,
                         struct http **http)
 {
+    assert(request->address && request->page && request->page->path);
     struct http_listener listener;
     *http = NULL;
     enum status status = http_listen(request, log, &listener);

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "pipeline/output/muxer/destination.h"
 
+#include <assert.h>
 #include <libavutil/avstring.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +150,7 @@ static enum status check_segment(const struct destination *destination, const st
 
 enum status destination_check(const struct destination *destination, const struct log *log)
 {
+    assert(destination->container);
     if (destination->kind == DESTINATION_SEGMENTS)
         return check_segment(destination, log);
     if (destination->kind != DESTINATION_FILE)
@@ -223,6 +225,7 @@ bool name_is_sequence(const char *name)
 char *destination_segment_name(const struct destination *destination, int64_t wall_s,
                                int64_t media_us, int number)
 {
+    assert(destination->kind == DESTINATION_SEGMENTS);
     char pattern[4096], stamped[4096], *made;
     const char *slash = strrchr(destination->name, '/'), *dot = strrchr(destination->name, '.');
     size_t stem = dot && (!slash || dot > slash + 1) ? (size_t)(dot - destination->name)

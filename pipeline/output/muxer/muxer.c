@@ -1,5 +1,6 @@
 #include "pipeline/output/muxer/muxer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <libavcodec/bsf.h>
 #include <libavutil/avstring.h>
@@ -88,6 +89,8 @@ enum status muxer_create(const struct destination *destination, const char *name
                          const struct log *log, const struct stop *stop, struct muxer_guard *guard,
                          struct muxer **muxer)
 {
+    assert(destination->container && destination->quirks);
+    assert(guard || !destination_is_live(destination));
     *muxer = calloc(1, sizeof **muxer);
     struct muxer *made = *muxer;
     if (!made)
@@ -198,6 +201,8 @@ static enum status publish(struct muxer *muxer)
 
 enum status muxer_write(struct muxer *muxer, AVPacket *packet)
 {
+    assert(muxer->begun);
+    assert(muxer_accepts_stream(muxer, packet->stream_index));
     int size = packet->size, stream = packet->stream_index;
     struct route *route = &muxer->route[stream];
     enum status status = route->copied ? STATUS_OK : publish(muxer);
@@ -232,6 +237,7 @@ enum status muxer_write(struct muxer *muxer, AVPacket *packet)
 
 enum status muxer_finish(struct muxer *muxer)
 {
+    assert(muxer->begun);
     int error = av_write_trailer(muxer->format);
     muxer->begun = false;
     if (error >= 0 && muxer->format->pb && muxer->format->pb->error < 0)

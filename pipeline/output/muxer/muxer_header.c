@@ -1,4 +1,5 @@
 // How a muxer begins: the connection, options, the header.
+#include <assert.h>
 #include <libavutil/avstring.h>
 #include <libavutil/mem.h>
 #include <libavutil/opt.h>
@@ -118,6 +119,7 @@ static void set_options(const struct muxer *muxer, AVDictionary **options)
 
 enum status muxer_begin(struct muxer *muxer, AVDictionary **options)
 {
+    assert(muxer->route && !muxer->begun);
     const struct destination *destination = muxer->destination;
     int error = connect_to(muxer);
     if (error < 0)

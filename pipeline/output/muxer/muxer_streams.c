@@ -1,4 +1,5 @@
 // A muxer's streams: which of the source it takes, with their parameters, side data and tags.
+#include <assert.h>
 #include <libavcodec/bsf.h>
 #include <libavutil/avstring.h>
 #include <libavutil/mastering_display_metadata.h>
@@ -328,6 +329,8 @@ static enum status copy_metadata(struct muxer *muxer, const AVFormatContext *fro
 
 enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *streams)
 {
+    assert(!muxer->route);
+    assert((unsigned)streams->video < streams->from->nb_streams);
     const AVFormatContext *from = streams->from;
     muxer->live = streams->live;
     muxer->routes = from->nb_streams;

@@ -1,5 +1,6 @@
 #include "pipeline/output/transport/transport.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/meter.h"
@@ -52,6 +53,7 @@ void transport_destroy(struct transport **transport)
 enum status transport_begin(struct transport *transport, const char *name,
                             struct muxer_streams *streams)
 {
+    assert(!transport->muxer);
     const struct transport_request *request = &transport->request;
     AVDictionary *options = NULL;
     if (av_dict_copy(&options, request->options, 0) < 0)
@@ -88,6 +90,7 @@ void transport_close(struct transport *transport)
 enum status transport_note_accepted(struct transport *transport,
                                     const struct muxer_streams *streams)
 {
+    assert(!transport->passthrough.streams);
     struct passthrough *passthrough = &transport->passthrough;
     enum status status = passthrough_init(passthrough, streams->from, streams->video);
     for (int k = 0; k < (int)passthrough->streams && transport->muxer && !status; k++)

@@ -1,5 +1,6 @@
 #include "pipeline/output/transport/window.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -193,6 +194,7 @@ static enum status open_locked(struct window *window, const struct window_reques
 enum status window_create(const struct window_request *request, const struct log *log,
                           struct window **window)
 {
+    assert(request->width > 0 && request->height > 0 && request->shown_width > 0);
     *window = calloc(1, sizeof **window);
     if (!*window)
         return STATUS_MEMORY;
@@ -222,6 +224,7 @@ static bool draw_locked(const struct window *window, const struct window_picture
 
 enum status window_show(struct window *window, const struct window_picture *picture)
 {
+    assert(picture->plane[0] && picture->plane[1] && picture->plane[2]);
     struct event event;
     pthread_mutex_lock(&lock);
     while (sdl.poll(&event))
