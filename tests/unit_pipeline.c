@@ -26,7 +26,6 @@
 #include "pipeline/input/live/live_clock.h"
 #include "pipeline/input/source.h"
 #include "pipeline/output/file/file.h"
-#include "pipeline/output/hold.h"
 
 // ---- queue ----
 
@@ -640,117 +639,6 @@ static void packets_carry_their_restart(void **state)
     packet_drop(clone);
 }
 
-// ---- hold ----
-
-// A packet of stream 0, of `size` bytes.
-static struct packet *sound_at(int64_t ms, int size)
-{
-    struct packet *packet = packet_create();
-    assert_int_equal(av_new_packet(packet->av, size), 0);
-    packet->av->pts = packet->av->dts = ms;
-    return packet;
-}
-
-static enum status note_time(void *last_, struct packet *packet)
-{
-    int64_t *last = last_;
-    assert_true(packet->av->dts > *last); // in order
-    *last = packet->av->dts;
-    return STATUS_OK;
-}
-
-// A source of one stream that goes along, in milliseconds, and one that is filtered.
-static void two_streams(struct passthrough *passthrough)
-{
-    AVFormatContext *from = avformat_alloc_context();
-    avformat_new_stream(from, NULL)->time_base = (AVRational){1, 1000};
-    avformat_new_stream(from, NULL)->time_base = (AVRational){1, 25};
-    assert_int_equal(passthrough_init(passthrough, from, 1), STATUS_OK);
-    avformat_free_context(from);
-}
-
-// Outputs beside each other: a stream goes along where any of them takes it.
-static void passthrough_is_what_any_output_accepts(void **state)
-{
-    (void)state;
-    struct passthrough none = {0}, all = {0}, first, second;
-    two_streams(&first);
-    two_streams(&second);
-    second.accepted[0] = true;
-    assert_true(passthrough_is_empty(&none));
-    assert_false(passthrough_accepts(&none, 0));
-    assert_int_equal(passthrough_join(&all, &first), STATUS_OK);
-    assert_true(passthrough_is_empty(&all));
-    assert_int_equal(passthrough_join(&all, &none), STATUS_OK); // one that takes frames only
-    assert_int_equal(passthrough_join(&all, &second), STATUS_OK);
-    assert_true(passthrough_accepts(&all, 0));
-    assert_false(passthrough_accepts(&all, 1));
-    assert_false(passthrough_accepts(&all, 2)); // one that came up later
-    assert_false(passthrough_is_empty(&all));
-    assert_false(passthrough_accepts(&first, 0)); // not its own
-    passthrough_finish(&first);
-    passthrough_finish(&second);
-    passthrough_finish(&all);
-    passthrough_finish(&none);
-}
-
-static void passthrough_has_the_source_s_clock(void **state)
-{
-    (void)state;
-    struct passthrough clock;
-    struct packet *packet = sound_at(40, 1);
-    two_streams(&clock);
-    packet->av->pts = 80;
-    assert_int_equal(passthrough_pts_us(&clock, packet), 80000);
-    assert_int_equal(passthrough_dts_us(&clock, packet), 40000);
-    packet->av->pts = AV_NOPTS_VALUE;
-    assert_int_equal(passthrough_pts_us(&clock, packet), 40000);
-    packet->av->dts = AV_NOPTS_VALUE;
-    assert_true(passthrough_pts_us(&clock, packet) == AV_NOPTS_VALUE);
-    packet->av->pts = 25;
-    packet->av->stream_index = 1;
-    assert_int_equal(passthrough_dts_us(&clock, packet), 1000000);
-    packet_destroy(&packet);
-    passthrough_finish(&clock);
-}
-
-// Sound of the pictures that came is given out, and no more, though a reordered
-// picture comes later.
-static void sound_is_held_until_its_picture_comes(void **state)
-{
-    (void)state;
-    struct hold hold;
-    struct passthrough clock;
-    two_streams(&clock);
-    hold_init(&hold, &clock, (AVRational){25, 1});
-    struct packet *video = packet_create();
-    int64_t last = -1;
-    for (int64_t ms = 0; ms < 500; ms += 20) {
-        struct packet *sound = sound_at(ms, 10);
-        assert_true(hold_is_ahead(&hold, sound));
-        assert_int_equal(hold_put(&hold, &sound), STATUS_OK);
-        assert_null(sound);
-    }
-    const int64_t shown_us[] = {0, 160000, 80000}, until_ms[] = {20, 180, 180};
-    for (int k = 0; k < 3; k++) {
-        video->pts_us = shown_us[k];
-        hold_note_video(&hold, video, (AVRational){1, 25});
-        assert_int_equal(hold_release(&hold, hold.end_us, note_time, &last), STATUS_OK);
-        assert_int_equal(last, until_ms[k]);
-    }
-    assert_int_equal(hold_drop(&hold), 15);
-    struct packet *late = sound_at(150, 10), *large = sound_at(900, (int)budget_packets);
-    assert_false(hold_is_ahead(&hold, late));
-    assert_int_equal(hold_put(&hold, &large), STATUS_OK);
-    assert_true(hold_is_full(&hold));
-    assert_int_equal(hold_release(&hold, hold.end_us, note_time, &last), STATUS_OK);
-    assert_int_equal(last, 900); // memory comes first
-    packet_destroy(&late);
-    packet_destroy(&video);
-    hold_finish(&hold);
-    passthrough_finish(&clock);
-}
-
 static void the_first_byte_that_differs_is_found(void **state)
 {
     (void)state;
@@ -804,9 +692,6 @@ int main(void)
         cmocka_unit_test(a_live_clock_goes_on_from_connection_to_connection),
         cmocka_unit_test(a_frame_waits_for_those_that_are_shown_before_it),
         cmocka_unit_test(packets_carry_their_restart),
-        cmocka_unit_test(passthrough_is_what_any_output_accepts),
-        cmocka_unit_test(passthrough_has_the_source_s_clock),
-        cmocka_unit_test(sound_is_held_until_its_picture_comes),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
