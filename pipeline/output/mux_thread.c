@@ -66,13 +66,6 @@ enum status mux_thread_create(const struct mux_thread_request *request, const st
     struct mux_thread *made = *mux;
     if (!made)
         return STATUS_MEMORY;
-    struct destination_request destination = {
-        .name = request->name,
-        .format = request->format,
-        .overwrite = request->overwrite,
-        .segment = request->segment,
-        .conflicts = request->conflicts,
-    };
     struct transport_request transport = {
         .log = log,
         .stop = stop,
@@ -84,11 +77,9 @@ enum status mux_thread_create(const struct mux_thread_request *request, const st
     made->log = log;
     made->stop = stop;
     monitor_init(&made->lock);
-    enum status status = destination_init(&destination, log, &made->destination);
+    enum status status = destination_init(&request->destination, log, &made->destination);
     if (!status)
         status = transport_create(&transport, &made->transport);
-    if (!status && av_dict_copy(&made->options, request->options, 0) < 0)
-        status = STATUS_MEMORY;
     if (status)
         mux_thread_destroy(mux);
     return status;

@@ -23,15 +23,10 @@
 #include "pipeline/output/muxer/passthrough.h"
 
 struct mux_thread_request {
-    const char *name, *format; // as of struct destination_request
-    bool overwrite;
-    double segment;                         // seconds
-    const struct path_conflicts *conflicts; // (optional) as of struct destination_request
-    const AVDictionary *options;            // (optional) of the muxer
-    double open_timeout;                    // seconds that connecting may take
-    double stall_timeout;                   // seconds that writing a packet may take
-    int reconnects; // attempts in a row, until a connection stands for two seconds;
-                    // 0: for ever, below 0: none
+    struct destination_request destination;
+    double open_timeout;  // seconds that connecting may take
+    double stall_timeout; // seconds that writing a packet may take
+    int reconnects; // attempts in a row, until a connection is good; 0: for ever, below 0: none
 };
 
 struct mux_thread;

@@ -499,11 +499,11 @@ void sink_encode_join(struct sink *sink, struct sink **other)
 static enum status create_mux(struct encode_sink *self, const struct sink_request *request)
 {
     struct mux_thread_request mux = {
-        .name = request->output,
-        .format = request->format,
-        .overwrite = request->overwrite,
-        .segment = request->segment,
-        .conflicts = request->conflicts,
+        .destination = {.name = request->output,
+                        .format = request->format,
+                        .overwrite = request->overwrite,
+                        .segment = request->segment,
+                        .conflicts = request->conflicts},
         .open_timeout = request->open_timeout,
         .stall_timeout = request->stall_timeout,
         .reconnects = request->reconnects,
