@@ -32,7 +32,7 @@ NVCC = shutil.which("nvcc") or next(
     (str(p) for p in (Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "bin" / "nvcc",)
      if p.exists()), None)
 
-pytestmark = pytest.mark.skipif(not NVCC or not shutil.which("readelf"),
+needs_nvcc = pytest.mark.skipif(not NVCC or not shutil.which("readelf"),
                                 reason="nvcc or readelf is missing")
 
 
@@ -91,6 +91,7 @@ def budgets():
     return json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
+@needs_nvcc
 @pytest.mark.parametrize("source", sources(), ids=lambda path: path.stem)
 def test_kernels_stay_within_their_budget(request, tmp_path, budgets, source):
     update = request.config.getoption("--update-budget")
@@ -108,3 +109,19 @@ def test_kernels_stay_within_their_budget(request, tmp_path, budgets, source):
             most = budget[name][what]
             assert value <= (most if what == "spilled" else most * ROOM), (
                 f"{name}: {value} {what}, the budget is {most}; if that is meant, --update-budget")
+
+
+def test_every_operation_has_its_row():
+    """Stencils and full-frame operations of plan/ are listed in the executor's table, and each row
+    stands in a file of its family. A build without nvcc would not notice."""
+    plan = "".join(path.read_text() for path in (tools.ROOT / "plan").glob("op_*.c"))
+    families = dict(re.findall(r"struct op_info op_(\w+)_info = \{.*?\.family = OP_FAMILY_(\w+)",
+                               plan, re.S))
+    rows = {(kind.lower(), path.parent.name.upper(), name)
+            for path in (tools.ROOT / "kernels").rglob("*.cu")
+            for name, kind in re.findall(r"^const struct op_kernels (\w+)_kernels = \{\s*"
+                                         r"\.kind = OP_(\w+)", path.read_text(), re.M)}
+    listed = re.findall(r"&(\w+)_kernels", (tools.ROOT / "kernels/executor/op_table.cu").read_text())
+    assert rows == {(name, family, name) for name, family in families.items()
+                    if family in ("STENCIL", "FULL_FRAME")}
+    assert sorted(listed) == sorted(name for name, _, _ in rows)
