@@ -8,12 +8,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/queue.h"
+#include "base/stop.h"
+#include "pipeline/engine/filter/change.h"
 #include "pipeline/engine/threads/decode.h"
 #include "pipeline/engine/threads/demux.h"
 #include "pipeline/engine/threads/encode.h"
 #include "pipeline/engine/threads/owner.h"
+#include "pipeline/engine/threads/ring.h"
+#include "pipeline/engine/threads/selection.h"
+#include "pipeline/engine/threads/snapshot.h"
 #include "pipeline/engine/threads/submit.h"
+#include "pipeline/ffmpeg/packet.h"
+#include "pipeline/input/decoder.h"
 #include "pipeline/input/picture.h"
+#include "pipeline/input/source.h"
+#include "pipeline/output/sink.h"
+#include "sluice/sluice.h"
 
 enum { WIDTH = 16, HEIGHT = 8, FRAMES = 40, TICK_US = 40000, SLOTS = 3, THREADS = 4 };
 

@@ -1,20 +1,12 @@
 // A configuration, read: requests of the source and the sink, and the backend it gets.
 #pragma once
 
+#include "pipeline/engine/config_log.h"
 #include "pipeline/engine/filter/multi_gpu.h"
 #include "pipeline/input/source.h"
 #include "pipeline/output/sink.h"
 #include "sluice/sluice.h"
 #include "stages/chain.h"
-
-// The caller's callback behind a log.
-struct config_log {
-    void (*print)(void *opaque, enum sluice_log_level level, const char *sentence);
-    void *opaque;
-};
-
-// A log that prints through config's callback. *target outlives the log.
-struct log config_log(const struct sluice_config *config, struct config_log *target);
 
 // Read a caller's configuration into *config, with zero in members that the caller does not know,
 // and make the log. STATUS_USAGE with a sentence if the caller's `size` is not set, or a member is

@@ -5,9 +5,23 @@
 #include <libavutil/cpu.h>
 #include <stdlib.h>
 
+#include "base/queue.h"
+#include "pipeline/engine/config.h"
+#include "pipeline/engine/filter/change.h"
 #include "pipeline/engine/metrics.h"
+#include "pipeline/engine/threads/demux.h"
+#include "pipeline/engine/threads/encode.h"
+#include "pipeline/engine/threads/latency.h"
+#include "pipeline/engine/threads/ring.h"
+#include "pipeline/engine/threads/snapshot.h"
+#include "pipeline/engine/threads/submit.h"
 #include "pipeline/ffmpeg/check.h"
+#include "pipeline/input/decoder.h"
+#include "pipeline/input/source.h"
 #include "pipeline/output/file/path_conflicts.h"
+#include "pipeline/report/report_writer.h"
+#include "pipeline/report/trace.h"
+#include "plan/backend.h"
 
 _Static_assert((int)SLUICE_STATUS_DEVICE == (int)STATUS_DEVICE,
                "sluice_status mirrors enum status");

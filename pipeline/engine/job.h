@@ -38,12 +38,21 @@
 
 #include "base/meter.h"
 #include "base/monitor.h"
-#include "pipeline/engine/config.h"
+#include "base/stop.h"
+#include "pipeline/engine/config_log.h"
 #include "pipeline/engine/threads/decode.h"
-#include "pipeline/engine/threads/demux.h"
-#include "pipeline/engine/threads/encode.h"
-#include "pipeline/engine/threads/submit.h"
+#include "pipeline/engine/threads/selection.h"
+#include "pipeline/output/sink.h"
 #include "sluice/sluice.h"
+#include "stages/chain.h"
+
+struct changes;
+struct demux;
+struct encode;
+struct metrics;
+struct ring;
+struct snapshot;
+struct submit;
 
 enum {
     JOB_THREADS = 4,

@@ -7,13 +7,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/queue.h"
 #include "pipeline/engine/config.h"
+#include "pipeline/engine/filter/change.h"
 #include "pipeline/engine/job_files.h"
 #include "pipeline/engine/metrics.h"
+#include "pipeline/engine/threads/demux.h"
+#include "pipeline/engine/threads/encode.h"
+#include "pipeline/engine/threads/latency.h"
+#include "pipeline/engine/threads/ring.h"
+#include "pipeline/engine/threads/snapshot.h"
+#include "pipeline/engine/threads/submit.h"
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
+#include "pipeline/ffmpeg/packet.h"
 #include "pipeline/ffmpeg/url.h"
+#include "pipeline/input/decoder.h"
 #include "pipeline/input/picture.h"
+#include "pipeline/input/source.h"
+#include "pipeline/report/report_writer.h"
+#include "pipeline/report/trace.h"
 
 // ---- what is refused ----
 

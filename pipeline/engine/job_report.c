@@ -9,7 +9,17 @@
 
 #include "base/secrets.h"
 #include "base/sized.h"
+#include "pipeline/engine/threads/demux.h"
+#include "pipeline/engine/threads/encode.h"
+#include "pipeline/engine/threads/latency.h"
+#include "pipeline/engine/threads/ring.h"
+#include "pipeline/engine/threads/snapshot.h"
+#include "pipeline/engine/threads/submit.h"
 #include "pipeline/ffmpeg/url.h"
+#include "pipeline/input/decoder.h"
+#include "pipeline/input/source.h"
+#include "pipeline/report/report_writer.h"
+#include "plan/backend.h"
 
 void sluice_public_name(const char *name, char *to, size_t size)
 {

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "pipeline/engine/threads/snapshot.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/output/file/path_conflicts.h"
 

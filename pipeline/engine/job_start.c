@@ -7,9 +7,20 @@
 #include <libavutil/pixdesc.h>
 #include <stdio.h>
 
+#include "pipeline/engine/filter/filter.h"
+#include "pipeline/engine/threads/demux.h"
+#include "pipeline/engine/threads/encode.h"
+#include "pipeline/engine/threads/latency.h"
+#include "pipeline/engine/threads/ring.h"
+#include "pipeline/engine/threads/submit.h"
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/format.h"
+#include "pipeline/ffmpeg/packet.h"
+#include "pipeline/input/decoder.h"
+#include "pipeline/input/source.h"
+#include "pipeline/report/report_writer.h"
+#include "pipeline/report/trace.h"
 
 void job_start_span(struct sluice_job *job, const char *name, int64_t begin_ns)
 {

@@ -3,7 +3,12 @@
 
 #include <assert.h>
 
+#include "base/queue.h"
+#include "pipeline/engine/threads/demux.h"
+#include "pipeline/engine/threads/encode.h"
+#include "pipeline/engine/threads/submit.h"
 #include "pipeline/ffmpeg/check.h"
+#include "pipeline/input/source.h"
 
 static void *thread_main(void *thread_)
 {

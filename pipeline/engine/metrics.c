@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "pipeline/engine/job.h"
+#include "pipeline/input/source.h"
 #include "pipeline/output/http/http.h"
+#include "plan/backend.h"
 
 struct metrics {
     struct http *http;

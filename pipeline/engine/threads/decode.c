@@ -5,8 +5,17 @@
 #include <stdlib.h>
 
 #include "base/meter.h"
+#include "base/queue.h"
+#include "base/stop.h"
+#include "pipeline/engine/threads/latency.h"
 #include "pipeline/engine/threads/owner.h"
+#include "pipeline/engine/threads/selection.h"
 #include "pipeline/ffmpeg/compat.h"
+#include "pipeline/ffmpeg/packet.h"
+#include "pipeline/input/decoder.h"
+#include "pipeline/input/source.h"
+#include "pipeline/report/trace.h"
+#include "sluice/sluice.h"
 
 struct decode {
     struct decode_ports ports;

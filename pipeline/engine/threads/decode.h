@@ -3,14 +3,21 @@
 // It owns the decoder.
 #pragma once
 
-#include "base/queue.h"
-#include "base/stop.h"
-#include "pipeline/engine/threads/latency.h"
-#include "pipeline/engine/threads/selection.h"
-#include "pipeline/ffmpeg/packet.h"
-#include "pipeline/input/decoder.h"
-#include "pipeline/report/trace.h"
-#include "sluice/sluice.h"
+#include <libavutil/frame.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+struct decoder;
+struct latency;
+struct packet;
+struct queue;
+struct selection;
+struct sluice_ledger;
+struct source;
+struct stop;
+struct trace;
 
 struct decode;
 

@@ -4,9 +4,17 @@
 #include <libavutil/mathematics.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/meter.h"
+#include "base/queue.h"
+#include "pipeline/engine/threads/latency.h"
 #include "pipeline/engine/threads/owner.h"
+#include "pipeline/engine/threads/selection.h"
 #include "pipeline/ffmpeg/check.h"
+#include "pipeline/ffmpeg/packet.h"
+#include "pipeline/input/source.h"
+#include "pipeline/output/sink.h"
+#include "pipeline/report/trace.h"
 
 // Limits of what other streams may bring before the first frame of video, and of what is read
 // beyond it to probe them.

@@ -3,14 +3,18 @@
 // It owns the source: nobody else reads from it.
 #pragma once
 
-#include "base/queue.h"
+#include <stdint.h>
+
 #include "base/status.h"
-#include "pipeline/engine/threads/latency.h"
-#include "pipeline/engine/threads/selection.h"
-#include "pipeline/ffmpeg/packet.h"
-#include "pipeline/input/source.h"
-#include "pipeline/output/sink.h"
-#include "pipeline/report/trace.h"
+
+struct latency;
+struct log;
+struct packet;
+struct queue;
+struct selection;
+struct sink;
+struct source;
+struct trace;
 
 struct demux;
 

@@ -5,9 +5,20 @@
 #include <stdlib.h>
 
 #include "base/meter.h"
+#include "base/stop.h"
+#include "pipeline/engine/filter/filter.h"
 #include "pipeline/engine/filter/multi_gpu.h"
+#include "pipeline/engine/threads/latency.h"
 #include "pipeline/engine/threads/owner.h"
+#include "pipeline/engine/threads/ring.h"
+#include "pipeline/engine/threads/selection.h"
+#include "pipeline/engine/threads/snapshot.h"
 #include "pipeline/ffmpeg/compat.h"
+#include "pipeline/input/source.h"
+#include "pipeline/output/sink.h"
+#include "pipeline/report/report_writer.h"
+#include "pipeline/report/trace.h"
+#include "sluice/sluice.h"
 
 // The engines of a GPU, or the parts of a slot's work on the CPU.
 enum engine { ENGINE_UPLOAD, ENGINE_FILTER, ENGINE_DOWNLOAD, ENGINES };

@@ -5,17 +5,23 @@
 // until the job is destroyed, which joins it.
 #pragma once
 
-#include "base/stop.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
 #include "pipeline/engine/threads/gap.h"
-#include "pipeline/engine/threads/latency.h"
-#include "pipeline/engine/threads/ring.h"
-#include "pipeline/engine/threads/selection.h"
-#include "pipeline/engine/threads/snapshot.h"
-#include "pipeline/input/source.h"
-#include "pipeline/output/sink.h"
-#include "pipeline/report/report_writer.h"
-#include "pipeline/report/trace.h"
-#include "sluice/sluice.h"
+
+struct latency;
+struct report_writer;
+struct ring;
+struct selection;
+struct sink;
+struct sink_video;
+struct sluice_ledger;
+struct snapshot;
+struct source;
+struct stop;
+struct trace;
 
 struct encode;
 

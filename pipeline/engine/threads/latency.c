@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/meter.h"
+#include "sluice/sluice.h"
 
 enum { ARRIVALS = 1024, REORDERED = 32, BUCKETS = 512, BUCKETS_PER_OCTAVE = 16, LIMITS = 13 };
 _Static_assert((int)LIMITS <= (int)SLUICE_LATENCY_LIMITS,

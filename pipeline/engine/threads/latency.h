@@ -3,10 +3,12 @@
 #pragma once
 
 #include <libavutil/frame.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
-#include "sluice/sluice.h"
+
+struct sluice_latency;
 
 struct latency;
 

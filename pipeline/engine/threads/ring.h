@@ -15,7 +15,9 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "pipeline/engine/filter/filter.h"
+#include "plan/program.h"
+
+struct filter;
 
 struct slot {
     int number;

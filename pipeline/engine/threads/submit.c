@@ -5,8 +5,16 @@
 #include <stdlib.h>
 
 #include "base/meter.h"
+#include "base/queue.h"
+#include "base/stop.h"
+#include "pipeline/engine/filter/change.h"
+#include "pipeline/engine/threads/decode.h"
+#include "pipeline/engine/threads/latency.h"
 #include "pipeline/engine/threads/owner.h"
+#include "pipeline/engine/threads/ring.h"
 #include "pipeline/ffmpeg/check.h"
+#include "pipeline/report/trace.h"
+#include "sluice/sluice.h"
 
 struct submit {
     struct submit_ports ports;

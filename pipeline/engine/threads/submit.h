@@ -4,15 +4,21 @@
 // chain takes over or another kind of frame comes.
 #pragma once
 
-#include "base/queue.h"
-#include "base/stop.h"
-#include "pipeline/engine/filter/change.h"
+#include <libavutil/frame.h>
+#include <stdbool.h>
+
+#include "base/status.h"
 #include "pipeline/engine/filter/filter.h"
-#include "pipeline/engine/threads/decode.h"
-#include "pipeline/engine/threads/latency.h"
-#include "pipeline/engine/threads/ring.h"
-#include "pipeline/report/trace.h"
-#include "sluice/sluice.h"
+
+struct changes;
+struct decoded_kind;
+struct latency;
+struct queue;
+struct ring;
+struct slot;
+struct sluice_ledger;
+struct stop;
+struct trace;
 
 struct submit;
 
