@@ -31,6 +31,7 @@ void packet_destroy(struct packet **packet)
 
 struct packet *packet_clone(const struct packet *packet)
 {
+    assert(packet->av);
     struct packet *clone = wrap(av_packet_clone(packet->av));
     if (!clone)
         return NULL;

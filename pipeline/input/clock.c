@@ -1,5 +1,6 @@
 #include "pipeline/input/clock.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -34,6 +35,7 @@ static int64_t jump_us(const struct clock *clock, int64_t next_us, int64_t at_us
 enum status clock_fix(struct clock *clock, const AVFormatContext *format, const char *name,
                       const struct log *log, AVPacket *packet)
 {
+    assert((unsigned)packet->stream_index < format->nb_streams);
     const AVStream *stream = format->streams[packet->stream_index];
     if (know_streams(clock, format->nb_streams))
         return STATUS_MEMORY;

@@ -12,6 +12,7 @@
 enum status decoder_create(const struct decoder_request *request, const struct source *source,
                            struct backend *backend, struct decoder **decoder)
 {
+    assert(request->hwdec != HWDEC_REQUIRE || !request->repeatable);
     *decoder = calloc(1, sizeof **decoder);
     struct decoder *made = *decoder;
     if (!made)
@@ -180,6 +181,7 @@ static enum status restart(struct decoder *decoder)
 {
     enum status status = STATUS_OK;
     struct packet *packet = decoder->pending;
+    assert(packet && packet->restart);
     decoder->pending = NULL;
     drop_preroll(decoder);
     if (packet->codec) {

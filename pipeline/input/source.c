@@ -1,5 +1,6 @@
 #include "pipeline/input/source.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <libavutil/avstring.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 enum status source_open(const struct source_request *request, const struct log *log,
                         const atomic_bool *stop, struct source **source)
 {
+    assert(request->name && log && stop);
     *source = calloc(1, sizeof **source);
     struct source *made = *source;
     if (!made)
@@ -319,6 +321,7 @@ enum status source_read(struct source *source, struct packet **packet)
         return status;
     }
     const AVPacket *av = (*packet)->av;
+    assert((unsigned)av->stream_index < source->format->nb_streams);
     AVRational base = source->format->streams[av->stream_index]->time_base;
     if (av->pts != AV_NOPTS_VALUE)
         (*packet)->pts_us = av_rescale_q(av->pts, base, AV_TIME_BASE_Q);

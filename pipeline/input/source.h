@@ -8,6 +8,7 @@
 // blocks on any address has a deadline.
 #pragma once
 
+#include <assert.h>
 #include <libavformat/avformat.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -134,6 +135,7 @@ void source_figures(const struct source *source, struct live_figures *figures);
 // The video stream, for brevity.
 static inline AVStream *source_video(const struct source *source)
 {
+    assert(source->video >= 0);
     return source->format->streams[source->video];
 }
 

@@ -278,7 +278,7 @@ static enum status open_container(struct source *source, const struct source_req
     if (!source->is_sequence && !opening.is_device)
         status = check_format(source, opening.demuxer);
     if (status)
-        return status;
+        goto done;
     if (source->is_sequence)
         status = prepare_sequence(source, name, &opening);
     else if (url_has_scheme(name))
@@ -289,6 +289,7 @@ static enum status open_container(struct source *source, const struct source_req
         status = check_raw(source, request, opening.demuxer);
     if (!status)
         status = read_header(source, &opening);
+done:
     av_dict_free(&opening.options);
     return status;
 }
@@ -343,11 +344,11 @@ static bool is_still(const struct source *source)
     return pipe && !source->is_stdin && !source->is_sequence;
 }
 
-static enum status seek_to_start(struct source *source, double start)
+static void seek_to_start(struct source *source, double start)
 {
     source->start = AV_NOPTS_VALUE;
     if (start <= 0)
-        return STATUS_OK;
+        return;
     int64_t begin = source->format->start_time;
     source->start = (int64_t)(start * AV_TIME_BASE) + (begin == AV_NOPTS_VALUE ? 0 : begin);
     // Seek to the keyframe before, and further where seeking is by estimate. A file that cannot
@@ -357,7 +358,6 @@ static enum status seek_to_start(struct source *source, double start)
     int64_t target = source->start - (estimates ? 3 * (int64_t)AV_TIME_BASE : 0);
     if (begin == AV_NOPTS_VALUE || target > begin)
         avformat_seek_file(source->format, -1, INT64_MIN, target, target, 0);
-    return STATUS_OK;
 }
 
 // ---- live sources ----
@@ -378,7 +378,7 @@ static enum status open_live(struct source *source, const struct source_request 
     if (!opening.is_device)
         status = check_format(source, opening.demuxer);
     if (status)
-        return status;
+        goto done;
     if (url_has_scheme(opening.what) && !strncmp(opening.what, "rtsp", 4)) {
         set_option(&opening.options, "rtsp_transport", request->rtsp_transport);
         if (!request->rtsp_transport)
@@ -399,12 +399,15 @@ static enum status open_live(struct source *source, const struct source_request 
         .opaque = source,
     };
     status = live_open(&live, source->log, &source->live);
-    av_dict_free(&opening.options);
     if (status == STATUS_STOPPED && !atomic_load(source->stop))
-        return STATUS_EOF;
+        status = STATUS_EOF;
     if (!status)
         source->format = (AVFormatContext *)live_format(source->live);
-    return status || !device_is_camera(opening.demuxer) ? status : check_camera(source, request);
+    if (!status && device_is_camera(opening.demuxer))
+        status = check_camera(source, request);
+done:
+    av_dict_free(&opening.options);
+    return status;
 }
 
 // The stall limit of playlists: segments are up to ten seconds long, and late.
@@ -508,21 +511,20 @@ enum status source_begin(struct source *source, const struct source_request *req
     enum status status = make_reach(source, request);
     if (!status)
         status = source_await(source, request, is_live(request) ? open_live : open_file);
-    if (!status)
-        log_peer(source);
-    if (!status)
-        status = choose_stream(source, request->stream);
-    if (!status && source->live && request->start > 0)
+    if (status)
+        return status;
+    log_peer(source);
+    status = choose_stream(source, request->stream);
+    if (status)
+        return status;
+    if (source->live && request->start > 0)
         return fail(source->log, STATUS_USAGE, "%s is live: it has no --start but now",
                     source->name);
-    if (!status)
-        status = seek_to_start(source, request->start);
-    if (!status && source->live)
+    seek_to_start(source, request->start);
+    if (source->live)
         live_watch(source->live, source->video);
-    else if (!status && (request->live || is_generator(request->name)))
+    else if (request->live || is_generator(request->name))
         source->paced_ns = meter_now_ns();
-    source->is_still = !status && !source->live && is_still(source);
-    if (!status)
-        status = simulate_begin(source->simulate, source_video(source), source->name, source->log);
-    return status;
+    source->is_still = !source->live && is_still(source);
+    return simulate_begin(source->simulate, source_video(source), source->name, source->log);
 }

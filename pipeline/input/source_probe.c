@@ -1,4 +1,5 @@
 // Parameters of streams that only their packets hold.
+#include <assert.h>
 #include <libavcodec/bsf.h>
 #include <libavutil/mem.h>
 #include <string.h>
@@ -31,6 +32,7 @@ static enum status set_extradata(AVCodecParameters *about, const uint8_t *data, 
 
 enum status source_probe(struct source *source, const AVPacket *packet)
 {
+    assert((unsigned)packet->stream_index < source->format->nb_streams);
     AVStream *stream = source->format->streams[packet->stream_index];
     AVBSFContext *filter = NULL;
     AVPacket *copy = NULL;

@@ -1,5 +1,6 @@
 #include "pipeline/input/devices/camera.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libavutil/parseutils.h>
@@ -517,6 +518,7 @@ enum status camera_check(const char *path, const struct camera_request *request,
                          const struct log *log, const char **pixfmt)
 {
     struct camera camera;
+    assert(path && request);
     *pixfmt = NULL;
     enum status status = camera_open(path, log, &camera);
     if (!status && camera.busy)

@@ -244,6 +244,7 @@ bool recode_may_resize(const struct recode *recode, const AVPacket *packet)
 
 void recode_resize(struct recode *recode, int width, int height)
 {
+    assert(recode->changes);
     recode->on = true;
     recode->width = width;
     recode->height = height;
@@ -264,6 +265,7 @@ static void pass(struct recode *recode, struct packet **packet)
 
 enum status recode_send(struct recode *recode, struct packet **packet)
 {
+    assert(!recode->passing); // all that there was has been received
     enum status status = STATUS_OK;
     if (!*packet) {
         recode->ended = true;

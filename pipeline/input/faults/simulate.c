@@ -1,5 +1,6 @@
 #include "pipeline/input/faults/simulate.h"
 
+#include <assert.h>
 #include <libavcodec/avcodec.h>
 #include <libavutil/avstring.h>
 #include <libavutil/mathematics.h>
@@ -402,6 +403,7 @@ static int read_next(struct simulate *simulate, AVFormatContext *format, int str
 
 int simulate_read(struct simulate *simulate, AVFormatContext *format, int stream, AVPacket *packet)
 {
+    assert(stream < (int)format->nb_streams);
     int error =
         simulate ? read_next(simulate, format, stream, packet) : av_read_frame(format, packet);
     if (!simulate || error < 0)
@@ -452,6 +454,7 @@ enum status simulate_begin(struct simulate *simulate, const AVStream *video, con
 
 enum status simulate_send(struct simulate *simulate, struct packet **packet)
 {
+    assert(simulate->recode); // after simulate_begin()
     struct event event;
     while (*packet && recode_may_resize(simulate->recode, (*packet)->av) &&
            take_event(simulate, true, &event)) {
@@ -499,6 +502,7 @@ static enum status hit(struct simulate *simulate, struct packet **packet)
 
 enum status simulate_receive(struct simulate *simulate, struct packet **packet)
 {
+    assert(simulate->recode);
     enum status status;
     do {
         status = recode_receive(simulate->recode, packet);

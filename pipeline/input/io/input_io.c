@@ -1,5 +1,6 @@
 #include "pipeline/input/io/input_io.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libavutil/error.h>
@@ -100,6 +101,7 @@ static enum status make_context(struct input_io *input)
 
 enum status input_io_open(const struct input_io_request *request, struct input_io **input)
 {
+    assert((request->name || request->is_stdin) && request->is_over);
     *input = calloc(1, sizeof **input);
     if (!*input)
         return STATUS_MEMORY;

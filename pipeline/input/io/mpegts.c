@@ -1,5 +1,6 @@
 #include "pipeline/input/io/mpegts.h"
 
+#include <assert.h>
 #include <libavutil/avutil.h>
 #include <libavutil/intreadwrite.h>
 #include <stddef.h>
@@ -173,6 +174,7 @@ enum mpegts_continuity mpegts_look(const struct mpegts_place *place, int pes_max
                         .left = INT64_MAX,
                         .dts = AV_NOPTS_VALUE};
     enum mpegts_continuity answer = MPEGTS_KEPT;
+    assert(place->io && place->at >= 0 && pes_max > 0);
     const uint8_t *packet;
     reader_init(&reader, place, max_look);
     while (!walk.over && (packet = next_packet(&reader)))

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "pipeline/input/io/reach.h"
 
+#include <assert.h>
 #include <fnmatch.h>
 #include <libavutil/avstring.h>
 #include <libavutil/bprint.h>
@@ -253,6 +254,7 @@ static int open_within(AVFormatContext *format, AVIOContext **io, const char *ur
 
 void reach_bind(struct reach *reach, AVFormatContext *format, AVDictionary **options)
 {
+    assert(format && options);
     const char *protocols = reach->url ? reach_protocols(reach->url) : NULL;
     pthread_mutex_lock(&reach->lock); // a connection before this one may still hang in it
     reach->open = format->io_open;

@@ -171,6 +171,7 @@ static struct connection **closing_slot(struct live *live)
 static void close_connection(struct live *live)
 {
     struct connection **place = closing_slot(live); // there is, or it would not have been tried
+    assert(live->connection && place);
     connection_cancel(live->connection);
     *place = live->connection;
     live->connection = NULL;
@@ -342,6 +343,7 @@ static enum status adapt(struct live *live, struct packet *packet, bool *ours)
 
 enum status live_read(struct live *live, struct packet **packet)
 {
+    assert(live->watched >= 0);
     *packet = NULL;
     while (!is_over(live)) {
         live->tried_ns = meter_now_ns();
@@ -413,6 +415,7 @@ static enum status fail_to_open(struct live *live, int error)
 
 enum status live_open(const struct live_request *request, const struct log *log, struct live **live)
 {
+    assert(request->url && request->name && request->is_over);
     int error = 0;
     *live = calloc(1, sizeof **live);
     struct live *made = *live;

@@ -39,6 +39,7 @@ void live_clock_finish(struct live_clock *clock)
 
 void live_clock_connect(struct live_clock *clock, int64_t opened_ns)
 {
+    assert(clock->track);
     clock->opened_ns = opened_ns;
     clock->anchored = false;
     clock->fresh = true;
@@ -46,6 +47,7 @@ void live_clock_connect(struct live_clock *clock, int64_t opened_ns)
 
 void live_clock_set_base(struct live_clock *clock, int stream, AVRational base)
 {
+    assert(stream >= 0 && stream < (int)clock->format->nb_streams);
     clock->track[stream].base = base;
 }
 
@@ -136,7 +138,7 @@ static void follow(struct live_clock *clock, const struct live_track *track, int
 
 void live_clock_stamp(struct live_clock *clock, AVPacket *packet, int64_t arrived_ns)
 {
-    assert(packet->stream_index < (int)clock->format->nb_streams);
+    assert(packet->stream_index >= 0 && packet->stream_index < (int)clock->format->nb_streams);
     struct live_track *track = &clock->track[packet->stream_index];
     const AVStream *stream = clock->format->streams[packet->stream_index];
     int64_t key = packet->dts != AV_NOPTS_VALUE ? packet->dts : packet->pts;

@@ -1,5 +1,7 @@
 #include "pipeline/input/live/outage.h"
 
+#include <assert.h>
+
 #include "base/meter.h"
 
 void outage_init(struct outage *outage)
@@ -16,6 +18,7 @@ void outage_finish(struct outage *outage)
 void outage_begin(struct outage *outage)
 {
     pthread_mutex_lock(&outage->lock);
+    assert(!outage->since_ns);
     outage->losses++;
     outage->since_ns = meter_now_ns();
     pthread_mutex_unlock(&outage->lock);
@@ -24,6 +27,7 @@ void outage_begin(struct outage *outage)
 int64_t outage_end(struct outage *outage)
 {
     pthread_mutex_lock(&outage->lock);
+    assert(outage->since_ns);
     int64_t length_ns = meter_now_ns() - outage->since_ns;
     outage->reconnects++;
     outage->lost_for_ns += length_ns;
