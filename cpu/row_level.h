@@ -16,8 +16,8 @@ struct row_family {
     // Stencils: how many rows of the level below are held at once.
     int (*window_rows)(const struct row_pipeline *pipeline, const struct plan_step *step);
 
-    // Allocate here->state; nothing is allocated later. STATUS_MEMORY is the only failure; finish()
-    // follows where here->state was set.
+    // (optional) Allocate here->state; nothing is allocated later. STATUS_MEMORY is the only
+    // failure; finish() follows where here->state was set.
     enum status (*init)(struct row_pipeline *pipeline, int level);
     void (*finish)(void *state);
 

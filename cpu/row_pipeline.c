@@ -153,6 +153,12 @@ static enum status init_window(struct row_pipeline *pipeline, int level)
                            pipeline->columns, here->bytes, reach, !points);
 }
 
+static enum status init_family(struct row_pipeline *pipeline, int level)
+{
+    const struct row_family *family = pipeline->level[level].family;
+    return family->init ? family->init(pipeline, level) : STATUS_OK;
+}
+
 static enum status init_step(struct row_pipeline *pipeline, int level)
 {
     struct row_level *here = &pipeline->level[level];
@@ -163,7 +169,7 @@ static enum status init_step(struct row_pipeline *pipeline, int level)
     assert(here->family);
     if (op && init_window(pipeline, level))
         return STATUS_MEMORY;
-    return here->family->init(pipeline, level);
+    return init_family(pipeline, level);
 }
 
 static enum status init_levels(struct row_pipeline *pipeline)
@@ -171,7 +177,7 @@ static enum status init_levels(struct row_pipeline *pipeline)
     struct row_level *load = &pipeline->level[0];
     load->bytes = sample_bytes(pipeline->pass->load_depth);
     load->family = pipeline->pass->mix ? &rows_mix : &rows_load;
-    enum status status = load->family->init(pipeline, 0);
+    enum status status = init_family(pipeline, 0);
     for (int k = 1; k < pipeline->levels && !status; k++)
         status = init_step(pipeline, k);
     return status;

@@ -7,12 +7,6 @@ static int window_rows(const struct row_pipeline *pipeline, const struct plan_st
     return 2 + pipeline->rows->rows_at_once;
 }
 
-static enum status init(struct row_pipeline *pipeline, int level)
-{
-    (void)pipeline, (void)level;
-    return STATUS_OK;
-}
-
 static void make_ranges(struct row_pipeline *pipeline, int level, const struct point *ranges, int y,
                         int count, void *const *to)
 {
@@ -28,8 +22,5 @@ static void make(struct row_pipeline *pipeline, int level, int y, int count, voi
     make_ranges(pipeline, level, NULL, y, count, to);
 }
 
-const struct row_family rows_gradient = {.reads_along = true,
-                                         .window_rows = window_rows,
-                                         .init = init,
-                                         .make = make,
-                                         .make_ranges = make_ranges};
+const struct row_family rows_gradient = {
+    .reads_along = true, .window_rows = window_rows, .make = make, .make_ranges = make_ranges};

@@ -42,12 +42,6 @@ void row_load(const struct row_pipeline *pipeline, int s, int y, void *to, int w
     pipeline->rows->load[bytes - 1](from, at, max_sample(pass->source_grid[s].depth), to, width);
 }
 
-static enum status load_init(struct row_pipeline *pipeline, int level)
-{
-    (void)pipeline, (void)level;
-    return STATUS_OK;
-}
-
 static void load_make(struct row_pipeline *pipeline, int level, int y, int count, void *const *to)
 {
     (void)level;
@@ -55,7 +49,7 @@ static void load_make(struct row_pipeline *pipeline, int level, int y, int count
         row_load(pipeline, 0, y + k, to[k], pipeline->width);
 }
 
-const struct row_family rows_load = {.init = load_init, .make = load_make};
+const struct row_family rows_load = {.make = load_make};
 
 // ---- mixes ----
 
