@@ -79,7 +79,7 @@ static enum status check_outputs(struct sluice_job *job, const struct sluice_con
     for (int k = 0; k < count; k++)
         if (!outputs[k].output || !*outputs[k].output)
             return fail(&job->log, STATUS_USAGE, "no output is named");
-    enum status status = job_files_claim(config, &job->chain, &job->log, &job->conflicts);
+    enum status status = job_files_reserve(config, &job->chain, &job->log, &job->conflicts);
     for (int k = 0; k < count; k++)
         outputs[k].conflicts = job->conflicts;
     return status;

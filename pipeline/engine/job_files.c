@@ -8,8 +8,8 @@
 #include "pipeline/input/picture.h"
 #include "pipeline/output/file/file.h"
 
-// The configuration whose files are claimed, and who has claimed what.
-struct claiming {
+// A configuration whose files are reserved, and what is reserved so far.
+struct reservation {
     struct path_conflicts *conflicts;
     const struct sluice_config *config;
     const struct chain *chain;
@@ -21,38 +21,38 @@ static const char *file_of(const char *output)
     return strncmp(output, "hash:", 5) ? output : output + 5;
 }
 
-static enum status note_inputs(const struct claiming *claiming)
+static enum status add_inputs(const struct reservation *files)
 {
-    const char *input = config_source(claiming->config).name;
-    const char *const *other = claiming->config->reserved_inputs;
+    const char *input = config_source(files->config).name;
+    const char *const *other = files->config->reserved_inputs;
     enum status status = STATUS_OK;
     if (input)
-        status = path_conflicts_add_input(claiming->conflicts, input);
+        status = path_conflicts_add_input(files->conflicts, input);
     for (; other && *other && !status; other++)
-        status = path_conflicts_add_input(claiming->conflicts, *other);
+        status = path_conflicts_add_input(files->conflicts, *other);
     return status;
 }
 
-static enum status claim(const struct claiming *claiming, const char *name)
+static enum status reserve(const struct reservation *files, const char *name)
 {
-    return path_conflicts_add_output(claiming->conflicts, claiming->chain, name, claiming->log);
+    return path_conflicts_add_output(files->conflicts, files->chain, name, files->log);
 }
 
-static enum status claim_outputs(const struct claiming *claiming)
+static enum status reserve_outputs(const struct reservation *files)
 {
     struct sink_request outputs[MAX_OUTPUTS];
     enum status status = STATUS_OK;
-    int count = config_sinks(claiming->config, outputs);
-    count = config_add_tees(claiming->config, claiming->chain, outputs, count);
+    int count = config_sinks(files->config, outputs);
+    count = config_add_tees(files->config, files->chain, outputs, count);
     for (int k = 0; k < count && k < MAX_OUTPUTS && !status; k++)
         if (outputs[k].output && strcmp(outputs[k].output, "null:"))
-            status = claim(claiming, file_of(outputs[k].output));
+            status = reserve(files, file_of(outputs[k].output));
     return status;
 }
 
-static enum status claim_record(const struct claiming *claiming, const struct chain_file *file)
+static enum status reserve_report(const struct reservation *files, const struct chain_file *file)
 {
-    enum status status = file->name ? claim(claiming, file->name) : STATUS_OK;
+    enum status status = file->name ? reserve(files, file->name) : STATUS_OK;
     if (status || !file->name || !file->option->beside)
         return status;
     size_t size = strlen(file->name) + strlen(file->option->beside) + 1;
@@ -60,68 +60,62 @@ static enum status claim_record(const struct claiming *claiming, const struct ch
     if (!beside)
         return STATUS_MEMORY;
     snprintf(beside, size, "%s%s", file->name, file->option->beside);
-    status = claim(claiming, beside);
+    status = reserve(files, beside);
     free(beside);
     return status;
 }
 
-static enum status claim_records(const struct claiming *claiming)
+static enum status reserve_reports(const struct reservation *files)
 {
-    int count = chain_files(claiming->chain, WRITES_RECORDS, NULL, 0);
+    int count = chain_files(files->chain, WRITES_RECORDS, NULL, 0);
     struct chain_file *list = calloc((size_t)count + 1, sizeof *list);
     enum status status = list ? STATUS_OK : STATUS_MEMORY;
     if (list)
-        chain_files(claiming->chain, WRITES_RECORDS, list, count);
+        chain_files(files->chain, WRITES_RECORDS, list, count);
     for (int k = 0; k < count && !status; k++)
-        status = claim_record(claiming, &list[k]);
+        status = reserve_report(files, &list[k]);
     free(list);
     return status;
 }
 
-static enum status claim_others(const struct claiming *claiming)
+static enum status reserve_others(const struct reservation *files)
 {
-    const struct sluice_config *config = claiming->config;
-    enum status status =
-        config->trace ? claim(claiming, url_plain(config->trace, true)) : STATUS_OK;
+    const struct sluice_config *config = files->config;
+    enum status status = config->trace ? reserve(files, url_plain(config->trace, true)) : STATUS_OK;
     for (const char *const *other = config->reserved_outputs; other && *other && !status; other++)
-        status = claim(claiming, url_plain(*other, true));
+        status = reserve(files, url_plain(*other, true));
     return status;
 }
 
 // Check files that nobody else looks at before the job runs.
-static enum status check_others(const struct claiming *claiming)
+static enum status check_others(const struct reservation *files)
 {
-    const struct sluice_config *config = claiming->config;
+    const struct sluice_config *config = files->config;
     enum status status = STATUS_OK;
     if (config->trace)
-        status = file_check(url_plain(config->trace, true), config->overwrite, claiming->log);
+        status = file_check(url_plain(config->trace, true), config->overwrite, files->log);
     for (const char *const *other = config->reserved_outputs; other && *other && !status; other++)
-        status = file_check(url_plain(*other, true), config->overwrite, claiming->log);
+        status = file_check(url_plain(*other, true), config->overwrite, files->log);
     return status;
 }
 
-enum status job_files_claim(const struct sluice_config *config, const struct chain *chain,
-                            const struct log *log, struct path_conflicts **conflicts)
+enum status job_files_reserve(const struct sluice_config *config, const struct chain *chain,
+                              const struct log *log, struct path_conflicts **conflicts)
 {
     enum status status = path_conflicts_create(conflicts);
     if (status)
         return status;
-    const struct claiming claiming = {*conflicts, config, chain, log};
-    status = note_inputs(&claiming);
-    if (!status)
-        status = claim_outputs(&claiming);
-    if (!status)
-        status = claim_records(&claiming);
-    if (!status)
-        status = claim_others(&claiming);
-    if (!status)
-        status = check_others(&claiming);
+    const struct reservation files = {*conflicts, config, chain, log};
+    enum status (*const steps[])(const struct reservation *files) = {
+        add_inputs, reserve_outputs, reserve_reports, reserve_others, check_others};
+    for (size_t k = 0; k < sizeof steps / sizeof *steps && !status; k++)
+        status = steps[k](&files);
     if (status)
         path_conflicts_destroy(conflicts);
     return status;
 }
 
-// Whether the chain of each planned change reads nothing that is claimed.
+// Whether the chain of each planned change reads nothing that is reserved.
 static enum status check_changes(const struct path_conflicts *conflicts,
                                  const struct sluice_change *change, const struct log *log)
 {
@@ -147,7 +141,7 @@ enum sluice_status sluice_check_files(const struct sluice_config *given)
     if (!status)
         status = config_chain(&config, &log, &chain);
     if (!status)
-        status = job_files_claim(&config, &chain, &log, &conflicts);
+        status = job_files_reserve(&config, &chain, &log, &conflicts);
     if (!status)
         status = check_changes(conflicts, config.changes, &log);
     path_conflicts_destroy(&conflicts);

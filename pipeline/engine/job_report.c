@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/secrets.h"
 #include "base/sized.h"
 #include "pipeline/engine/threads/demux.h"
 #include "pipeline/engine/threads/encode.h"
@@ -15,29 +14,10 @@
 #include "pipeline/engine/threads/ring.h"
 #include "pipeline/engine/threads/snapshot.h"
 #include "pipeline/engine/threads/submit.h"
-#include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/decoder.h"
 #include "pipeline/input/source.h"
 #include "pipeline/report/report_writer.h"
 #include "plan/backend.h"
-
-void sluice_public_name(const char *name, char *to, size_t size)
-{
-    url_without_secrets(name, to, size);
-}
-
-void sluice_blank_secrets(char *argument)
-{
-    size_t key = strcspn(argument, "=");
-    secrets_blank(argument, SECRETS_IN_NAME);
-    if (argument[key] && secrets_has_name(argument, key) && !strstr(argument, "://"))
-        memset(argument + key + 1, '*', strlen(argument + key + 1));
-}
-
-char *sluice_public_chain(const char *text)
-{
-    return secrets_dup(text, SECRETS_IN_CHAIN);
-}
 
 // Write a public struct to the caller's, which may be of another version.
 static enum sluice_status hand_out(void *to, const void *from, size_t size)
