@@ -70,7 +70,7 @@ int plan_command(struct settings *settings);
 int doctor_command(struct settings *settings);
 int bench_command(struct settings *settings);
 int help_command(struct settings *settings);
-int ladder_command(struct settings *settings); // of `sluice bench --ladder`
+int tutorial_command(struct settings *settings); // of `sluice bench --ladder`
 int ctl_command(struct settings *settings);
 
 // A copy of the arguments, ended by NULL; the secrets among them are asterisks for `ps` from here

@@ -276,7 +276,7 @@ static bool draw_chart(const struct table *table, const struct settings *setting
 int bench_command(struct settings *settings)
 {
     if (settings->ladder)
-        return ladder_command(settings);
+        return tutorial_command(settings);
     struct table *table = calloc(1, sizeof *table);
     if (!table)
         return EXIT_OTHER;

@@ -32,7 +32,7 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
 // A step of the tutorial at one size: the same Gaussian (radius 8, zero border, 8-bit gray) from
 // plain C to sluice's own kernels, in the steps of V. Podlozhnyuk, "Image convolution with CUDA"
 // (2007). Times are milliseconds a picture, which stays in the memory of the device.
-struct sluice_ladder_row {
+struct sluice_tutorial_row {
     int step; // 1 and 2: plain C by one and by all threads; 3 to 6: lessons on CUDA; 7: sluice
     const char *name;
     const char *size;   // "1080p", "4K", "8K", "WxH"
@@ -52,6 +52,6 @@ struct sluice_ladder_row {
 // takes the smallest two and few runs. Without a GPU, or with SLUICE_BACKEND_CPU, the steps on it
 // are absent; SLUICE_BACKEND_CUDA insists on one. row() as in sluice_bench(). A step that is wrong
 // is SLUICE_STATUS_FAILED.
-enum sluice_status sluice_ladder(const struct sluice_config *config, bool quick,
-                                 void (*row)(void *opaque, const struct sluice_ladder_row *row),
-                                 void *opaque);
+enum sluice_status sluice_tutorial(const struct sluice_config *config, bool quick,
+                                   void (*row)(void *opaque, const struct sluice_tutorial_row *row),
+                                   void *opaque);

@@ -18,7 +18,7 @@ static enum status find_gpu(struct tutorial *tutorial)
     if (!status && (devices.all || devices.count > 1))
         status =
             fail(&tutorial->log, STATUS_USAGE,
-                 "--device is '%s'; the ladder runs on one GPU, as --device 0", config->device);
+                 "--device is '%s'; the tutorial runs on one GPU, as --device 0", config->device);
     if (status)
         return status;
     status = backend_cuda_create(devices.device[0], &tutorial->log, &tutorial->backend[CUDA_GPU],
@@ -72,14 +72,14 @@ static enum status check_config(const struct tutorial *tutorial, struct shape *o
                                                           &tutorial->log, own)
                                              : STATUS_OK;
     if (!status && (own->width > MAX_SIDE || own->height > MAX_SIDE))
-        return fail(&tutorial->log, STATUS_USAGE, "--size is %s; the ladder's sides go up to %d",
+        return fail(&tutorial->log, STATUS_USAGE, "--size is %s; the tutorial's sides go up to %d",
                     own->name, MAX_SIDE);
     return status;
 }
 
-enum sluice_status sluice_ladder(const struct sluice_config *config, bool quick,
-                                 void (*row)(void *opaque, const struct sluice_ladder_row *row),
-                                 void *opaque)
+enum sluice_status sluice_tutorial(const struct sluice_config *config, bool quick,
+                                   void (*row)(void *opaque, const struct sluice_tutorial_row *row),
+                                   void *opaque)
 {
     struct tutorial tutorial = {
         .config = config,

@@ -6,7 +6,7 @@
 #include "bench/bench.h"
 #include "bench/bench_case.h"
 #include "pipeline/engine/config.h"
-#include "plan/ladder.h"
+#include "plan/tutorial.h"
 
 enum { RUNS = 50, QUICK_RUNS = 5 };
 
@@ -23,15 +23,15 @@ struct tutorial {
     struct backend *scalar, *backend[PROCESSORS]; // none for CUDA_GPU: `absent` says why
     char absent[256], device[PROCESSORS][96];
     int runs;
-    void (*row)(void *opaque, const struct sluice_ladder_row *row);
+    void (*row)(void *opaque, const struct sluice_tutorial_row *row);
     void *opaque;
     // of the size under way
     const struct shape *shape;
-    struct bench_case reference;    // its target is what the steps are to make
-    uint8_t *made, *square;         // the same in two dimensions; NULL where nobody needs it
-    struct ladder_task task;        // from the reference's source into `made`
-    double base[2];                 // mean milliseconds of steps 1 and 2
-    struct sluice_ladder_row first; // waits for the second
+    struct bench_case reference;      // its target is what the steps are to make
+    uint8_t *made, *square;           // the same in two dimensions; NULL where nobody needs it
+    struct tutorial_task task;        // from the reference's source into `made`
+    double base[2];                   // mean milliseconds of steps 1 and 2
+    struct sluice_tutorial_row first; // waits for the second
 };
 
 // One picture after another, by sluice itself.

@@ -14,19 +14,19 @@ struct step {
     int number;
     const char *name;
     enum processor processor;
-    enum ladder_step method; // LADDER_STEPS: sluice's own
+    enum tutorial_step method; // TUTORIAL_STEPS: sluice's own
 };
 
 static const struct step steps[] = {
-    {1, "CPU, one thread", ONE_THREAD, LADDER_PLAIN},
-    {2, "CPU, all threads", ALL_THREADS, LADDER_PLAIN},
-    {3, "CUDA, naive 2-D from global memory", CUDA_GPU, LADDER_NAIVE},
-    {4, "CUDA, 2-D in shared memory", CUDA_GPU, LADDER_SHARED},
-    {5, "CUDA, separable in shared memory", CUDA_GPU, LADDER_SEPARABLE},
-    {6, "CUDA, separable, coalesced and unrolled", CUDA_GPU, LADDER_UNROLLED},
-    {7, "sluice, CPU, one thread", ONE_THREAD, LADDER_STEPS},
-    {7, "sluice, CPU, all threads", ALL_THREADS, LADDER_STEPS},
-    {7, "sluice, CUDA", CUDA_GPU, LADDER_STEPS},
+    {1, "CPU, one thread", ONE_THREAD, TUTORIAL_PLAIN},
+    {2, "CPU, all threads", ALL_THREADS, TUTORIAL_PLAIN},
+    {3, "CUDA, naive 2-D from global memory", CUDA_GPU, TUTORIAL_NAIVE},
+    {4, "CUDA, 2-D in shared memory", CUDA_GPU, TUTORIAL_SHARED},
+    {5, "CUDA, separable in shared memory", CUDA_GPU, TUTORIAL_SEPARABLE},
+    {6, "CUDA, separable, coalesced and unrolled", CUDA_GPU, TUTORIAL_UNROLLED},
+    {7, "sluice, CPU, one thread", ONE_THREAD, TUTORIAL_STEPS},
+    {7, "sluice, CPU, all threads", ALL_THREADS, TUTORIAL_STEPS},
+    {7, "sluice, CUDA", CUDA_GPU, TUTORIAL_STEPS},
 };
 
 enum { STEPS = sizeof steps / sizeof *steps };
@@ -36,19 +36,19 @@ enum { STEPS = sizeof steps / sizeof *steps };
 // A step, on one picture again and again, or sluice itself, which on the GPU gets
 // many in turn, more than its cache holds.
 struct runner {
-    struct ladder *ladder; // NULL: `bench_case`
-    enum ladder_step method;
+    struct step_maker *maker; // NULL: `bench_case`
+    enum tutorial_step method;
     int times;
     struct bench_case bench_case;
 };
 
-static enum status ladder_create(const struct tutorial *tutorial, enum processor processor,
-                                 struct ladder **ladder)
+static enum status tutorial_create(const struct tutorial *tutorial, enum processor processor,
+                                   struct step_maker **maker)
 {
     struct backend *backend = tutorial->backend[processor];
     if (processor == CUDA_GPU)
-        return ladder_cuda_create(backend, &tutorial->task, ladder);
-    return ladder_cpu_create(&tutorial->task, backend->parallel, &tutorial->log, ladder);
+        return step_maker_create_cuda(backend, &tutorial->task, maker);
+    return step_maker_create_cpu(&tutorial->task, backend->parallel, &tutorial->log, maker);
 }
 
 struct bench_case_request tutorial_request(const struct tutorial *tutorial, struct backend *backend)
@@ -111,20 +111,20 @@ static enum status runner_init(struct tutorial *tutorial, const struct step *ste
     struct backend *backend = tutorial->backend[step->processor];
     *runner = (struct runner){.method = step->method, .times = 1};
     memset(tutorial->made, 0, tutorial->reference.bytes);
-    if (step->method == LADDER_STEPS) {
+    if (step->method == TUTORIAL_STEPS) {
         struct bench_case_request request = tutorial_request(tutorial, backend);
         request.resident = step->processor == CUDA_GPU;
         request.still = !request.resident;
         enum status status = make_by_sluice(tutorial, backend);
         return status ? status : bench_case_init(&runner->bench_case, &request);
     }
-    enum status status = ladder_create(tutorial, step->processor, &runner->ladder);
-    return status ? status : runner->ladder->make(runner->ladder, step->method);
+    enum status status = tutorial_create(tutorial, step->processor, &runner->maker);
+    return status ? status : runner->maker->make(runner->maker, step->method);
 }
 
 static void runner_finish(struct runner *runner)
 {
-    ladder_destroy(&runner->ladder);
+    step_maker_destroy(&runner->maker);
     bench_case_free(&runner->bench_case);
 }
 
@@ -132,8 +132,8 @@ static void runner_finish(struct runner *runner)
 static enum status run(struct runner *runner, double *ms)
 {
     int64_t begin = meter_now_ns(), pictures = runner->times;
-    enum status status = runner->ladder
-                             ? runner->ladder->repeat(runner->ladder, runner->method, runner->times)
+    enum status status = runner->maker
+                             ? runner->maker->repeat(runner->maker, runner->method, runner->times)
                              : bench_case_run(&runner->bench_case, tutorial_run_ns, &pictures);
     *ms = (double)(meter_now_ns() - begin) * 1e-6 / (double)pictures;
     return status;
@@ -154,7 +154,7 @@ static enum status run_all(const struct tutorial *tutorial, struct runner *runne
 
 // ---- rows ----
 
-static void report(const struct tutorial *tutorial, struct sluice_ladder_row *row)
+static void report(const struct tutorial *tutorial, struct sluice_tutorial_row *row)
 {
     row->over_one = tutorial->base[0] / row->mean;
     row->over_all = tutorial->base[1] / row->mean;
@@ -166,16 +166,16 @@ static void give_row(struct tutorial *tutorial, const struct step *step, double 
                      int off_by)
 {
     struct spread spread = meter_spread(ms, tutorial->runs);
-    struct sluice_ladder_row row = {.step = step->number,
-                                    .name = step->name,
-                                    .size = tutorial->shape->name,
-                                    .device = tutorial->device[step->processor],
-                                    .runs = tutorial->runs,
-                                    .mean = spread.mean,
-                                    .median = spread.median,
-                                    .low = spread.low,
-                                    .high = spread.high,
-                                    .off_by = off_by};
+    struct sluice_tutorial_row row = {.step = step->number,
+                                      .name = step->name,
+                                      .size = tutorial->shape->name,
+                                      .device = tutorial->device[step->processor],
+                                      .runs = tutorial->runs,
+                                      .mean = spread.mean,
+                                      .median = spread.median,
+                                      .low = spread.low,
+                                      .high = spread.high,
+                                      .off_by = off_by};
     if (step->number <= 2)
         tutorial->base[step->number - 1] = row.mean;
     if (step->number == 1) {
@@ -189,11 +189,11 @@ static void give_row(struct tutorial *tutorial, const struct step *step, double 
 
 static void give_absence(const struct tutorial *tutorial, const struct step *step)
 {
-    tutorial->row(tutorial->opaque, &(struct sluice_ladder_row){.step = step->number,
-                                                                .name = step->name,
-                                                                .size = tutorial->shape->name,
-                                                                .device = "",
-                                                                .absent = tutorial->absent});
+    tutorial->row(tutorial->opaque, &(struct sluice_tutorial_row){.step = step->number,
+                                                                  .name = step->name,
+                                                                  .size = tutorial->shape->name,
+                                                                  .device = "",
+                                                                  .absent = tutorial->absent});
 }
 
 static enum status run_step(struct tutorial *tutorial, const struct step *step)
@@ -207,8 +207,8 @@ static enum status run_step(struct tutorial *tutorial, const struct step *step)
     enum status status = runner_init(tutorial, step, &runner);
     if (!status)
         status = check(tutorial, step,
-                       ladder_is_square(step->method) ? tutorial->square
-                                                      : tutorial->reference.target[0].data[0]);
+                       tutorial_is_square(step->method) ? tutorial->square
+                                                        : tutorial->reference.target[0].data[0]);
     int off_by = status ? 0 : largest_difference(tutorial);
     if (!status)
         status = run_all(tutorial, &runner, ms);
@@ -223,15 +223,15 @@ static enum status run_step(struct tutorial *tutorial, const struct step *step)
 // The picture that the steps in two dimensions are to make.
 static enum status make_square(struct tutorial *tutorial)
 {
-    struct ladder *ladder;
-    enum status status = ladder_create(tutorial, ALL_THREADS, &ladder);
+    struct step_maker *maker;
+    enum status status = tutorial_create(tutorial, ALL_THREADS, &maker);
     if (status)
         return status;
-    status = ladder->make(ladder, LADDER_SQUARE);
+    status = maker->make(maker, TUTORIAL_SQUARE);
     tutorial->square = tutorial->made;
     tutorial->made = malloc(tutorial->reference.bytes);
     tutorial->task.target = tutorial->made;
-    ladder_destroy(&ladder);
+    step_maker_destroy(&maker);
     return tutorial->made ? status : STATUS_MEMORY;
 }
 
@@ -242,13 +242,13 @@ static enum status make_reference(struct tutorial *tutorial)
     tutorial->made = malloc(tutorial->reference.bytes);
     if (!tutorial->made)
         status = status_join(status, STATUS_MEMORY);
-    tutorial->task = (struct ladder_task){.source = tutorial->reference.source[0].data[0],
-                                          .target = tutorial->made,
-                                          .source_stride = tutorial->shape->width,
-                                          .target_stride = tutorial->shape->width,
-                                          .width = tutorial->shape->width,
-                                          .height = tutorial->shape->height};
-    ladder_filter_init(&tutorial->task.filter, &tutorial->reference.program.op[0].separable);
+    tutorial->task = (struct tutorial_task){.source = tutorial->reference.source[0].data[0],
+                                            .target = tutorial->made,
+                                            .source_stride = tutorial->shape->width,
+                                            .target_stride = tutorial->shape->width,
+                                            .width = tutorial->shape->width,
+                                            .height = tutorial->shape->height};
+    tutorial_filter_init(&tutorial->task.filter, &tutorial->reference.program.op[0].separable);
     return status || !tutorial->backend[CUDA_GPU] ? status : make_square(tutorial);
 }
 

@@ -15,12 +15,12 @@ static const struct match_step {
     int number;
     const char *name;
     enum processor processor;
-    enum ladder_match_step method; // LADDER_MATCH_STEPS: sluice's own
+    enum tutorial_match_step method; // TUTORIAL_MATCH_STEPS: sluice's own
 } match_steps[] = {
-    {1, "CUDA, a thread a place, global memory", CUDA_GPU, LADDER_MATCH_NAIVE},
-    {2, "CUDA, 16x16 tiles in shared memory", CUDA_GPU, LADDER_MATCH_TILES},
-    {3, "sluice, CPU, all threads", ALL_THREADS, LADDER_MATCH_STEPS},
-    {3, "sluice, CUDA", CUDA_GPU, LADDER_MATCH_STEPS},
+    {1, "CUDA, a thread a place, global memory", CUDA_GPU, TUTORIAL_MATCH_NAIVE},
+    {2, "CUDA, 16x16 tiles in shared memory", CUDA_GPU, TUTORIAL_MATCH_TILES},
+    {3, "sluice, CPU, all threads", ALL_THREADS, TUTORIAL_MATCH_STEPS},
+    {3, "sluice, CUDA", CUDA_GPU, TUTORIAL_MATCH_STEPS},
 };
 
 enum { MATCH_STEPS = sizeof match_steps / sizeof *match_steps };
@@ -73,7 +73,7 @@ static enum status map_by_sluice(struct matching *self, enum processor processor
 
 // What is timed, once it has made one map right. Either a step or a bench_case.
 struct match_runner {
-    struct ladder_match *ladder;
+    struct tutorial_match *maker;
     struct bench_case bench_case;
 };
 
@@ -82,13 +82,13 @@ static enum status match_step_init(struct matching *self, const struct match_ste
 {
     const struct tutorial *tutorial = self->tutorial;
     const struct op *op = &self->reference.program.op[self->reference.program.ops - 1];
-    const struct ladder_match_task task = {.pattern = op->match.templates,
-                                           .source = self->reference.source[0].data[0],
-                                           .target = self->made,
-                                           .width = tutorial->shape->width,
-                                           .height = tutorial->shape->height};
-    enum status status = ladder_match_create(tutorial->backend[CUDA_GPU], &task, &runner->ladder);
-    return status ? status : ladder_match_make(runner->ladder, step->method);
+    const struct tutorial_match_task task = {.pattern = op->match.templates,
+                                             .source = self->reference.source[0].data[0],
+                                             .target = self->made,
+                                             .width = tutorial->shape->width,
+                                             .height = tutorial->shape->height};
+    enum status status = tutorial_match_create(tutorial->backend[CUDA_GPU], &task, &runner->maker);
+    return status ? status : tutorial_match_make(runner->maker, step->method);
 }
 
 static enum status match_case_init(struct matching *self, const struct match_step *step,
@@ -114,8 +114,8 @@ static enum status check_map(const struct matching *self, const struct match_ste
 static enum status match_run(const struct match_step *step, struct match_runner *runner, double *ms)
 {
     int64_t begin = meter_now_ns(), pictures = 1;
-    enum status status = runner->ladder
-                             ? ladder_match_repeat(runner->ladder, step->method, 1)
+    enum status status = runner->maker
+                             ? tutorial_match_repeat(runner->maker, step->method, 1)
                              : bench_case_run(&runner->bench_case, tutorial_run_ns, &pictures);
     *ms = (double)(meter_now_ns() - begin) * 1e-6 / (double)pictures;
     return status;
@@ -129,28 +129,28 @@ static void give_match_row(struct matching *self, const struct match_step *step,
         self->base = spread.mean;
     self->tutorial->row(
         self->tutorial->opaque,
-        &(struct sluice_ladder_row){.step = step->number,
-                                    .name = step->name,
-                                    .size = self->name,
-                                    .device = self->tutorial->device[step->processor],
-                                    .matching = true,
-                                    .runs = runs,
-                                    .mean = spread.mean,
-                                    .median = spread.median,
-                                    .low = spread.low,
-                                    .high = spread.high,
-                                    .over_one = self->base / spread.mean});
+        &(struct sluice_tutorial_row){.step = step->number,
+                                      .name = step->name,
+                                      .size = self->name,
+                                      .device = self->tutorial->device[step->processor],
+                                      .matching = true,
+                                      .runs = runs,
+                                      .mean = spread.mean,
+                                      .median = spread.median,
+                                      .low = spread.low,
+                                      .high = spread.high,
+                                      .over_one = self->base / spread.mean});
 }
 
 static void give_match_absence(const struct matching *self, const struct match_step *step)
 {
     self->tutorial->row(self->tutorial->opaque,
-                        &(struct sluice_ladder_row){.step = step->number,
-                                                    .name = step->name,
-                                                    .size = self->name,
-                                                    .device = "",
-                                                    .matching = true,
-                                                    .absent = self->tutorial->absent});
+                        &(struct sluice_tutorial_row){.step = step->number,
+                                                      .name = step->name,
+                                                      .size = self->name,
+                                                      .device = "",
+                                                      .matching = true,
+                                                      .absent = self->tutorial->absent});
 }
 
 static enum status run_match_step(struct matching *self, const struct match_step *step)
@@ -161,13 +161,14 @@ static enum status run_match_step(struct matching *self, const struct match_step
         give_match_absence(self, step);
         return STATUS_OK;
     }
-    enum status status = step->method == LADDER_MATCH_STEPS ? match_case_init(self, step, &runner)
-                                                            : match_step_init(self, step, &runner);
+    enum status status = step->method == TUTORIAL_MATCH_STEPS
+                             ? match_case_init(self, step, &runner)
+                             : match_step_init(self, step, &runner);
     if (!status)
         status = check_map(self, step);
     for (int k = -1; k < self->tutorial->runs && !status; k++) // the first warms up
         status = match_run(step, &runner, &ms[k < 0 ? 0 : k]);
-    ladder_match_destroy(&runner.ladder);
+    tutorial_match_destroy(&runner.maker);
     bench_case_free(&runner.bench_case);
     if (!status)
         give_match_row(self, step, ms, self->tutorial->runs);
@@ -210,8 +211,8 @@ static enum status make_match_reference(struct matching *self)
 enum status tutorial_matching(struct tutorial *tutorial, const struct shape *shape)
 {
     static char name[] = "noise";
-    uint8_t sample[LADDER_MATCH_SIDE * LADDER_MATCH_SIDE];
-    int side = LADDER_MATCH_SIDE;
+    uint8_t sample[TUTORIAL_MATCH_SIDE * TUTORIAL_MATCH_SIDE];
+    int side = TUTORIAL_MATCH_SIDE;
     if (shape->width < side || shape->height < side)
         return STATUS_OK;
     struct matching self = {.tutorial = tutorial, .pattern = {name, side, side, sample, NULL}};

@@ -1,6 +1,6 @@
 // Stands in for the CUDA backend in builds without nvcc.
 #include "plan/backend.h"
-#include "plan/ladder.h"
+#include "plan/tutorial.h"
 
 enum status backend_cuda_create(int device, const struct log *log, struct backend **backend,
                                 char *reason, size_t reason_size)
@@ -25,35 +25,36 @@ const char *backend_cuda_version(void)
     return "built without CUDA";
 }
 
-enum status ladder_cuda_create(struct backend *backend, const struct ladder_task *task,
-                               struct ladder **ladder)
+enum status step_maker_create_cuda(struct backend *backend, const struct tutorial_task *task,
+                                   struct step_maker **maker)
 {
     (void)backend, (void)task;
-    *ladder = NULL;
+    *maker = NULL;
     return STATUS_DEVICE;
 }
 
-enum status ladder_match_create(struct backend *backend, const struct ladder_match_task *task,
-                                struct ladder_match **ladder)
+enum status tutorial_match_create(struct backend *backend, const struct tutorial_match_task *task,
+                                  struct tutorial_match **maker)
 {
     (void)backend, (void)task;
-    *ladder = NULL;
+    *maker = NULL;
     return STATUS_DEVICE;
 }
 
-enum status ladder_match_make(struct ladder_match *ladder, enum ladder_match_step step)
+enum status tutorial_match_make(struct tutorial_match *maker, enum tutorial_match_step step)
 {
-    (void)ladder, (void)step;
+    (void)maker, (void)step;
     return STATUS_DEVICE;
 }
 
-enum status ladder_match_repeat(struct ladder_match *ladder, enum ladder_match_step step, int times)
+enum status tutorial_match_repeat(struct tutorial_match *maker, enum tutorial_match_step step,
+                                  int times)
 {
-    (void)ladder, (void)step, (void)times;
+    (void)maker, (void)step, (void)times;
     return STATUS_DEVICE;
 }
 
-void ladder_match_destroy(struct ladder_match **ladder)
+void tutorial_match_destroy(struct tutorial_match **maker)
 {
-    *ladder = NULL;
+    *maker = NULL;
 }

@@ -61,7 +61,7 @@ if [ "$quick" != quick ] && command -v compute-sanitizer >/dev/null; then
             check "$tool on $format" timeout 550 compute-sanitizer --tool $tool --error-exitcode 9 \
                 "$build/conformance" --backend cuda --format $format --every 2 &
         done
-        check "$tool of the ladder" timeout 550 compute-sanitizer --tool $tool --error-exitcode 9 \
+        check "$tool of the tutorial" timeout 550 compute-sanitizer --tool $tool --error-exitcode 9 \
             "$build/conformance" --backend cuda --ladder &
     done
 fi

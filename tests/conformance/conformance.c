@@ -35,7 +35,7 @@ struct globs {
 struct settings {
     const char *backend;
     int threads, devices;
-    bool large, ladder_alone, chosen; // chosen: not all cases
+    bool large, tutorial_alone, chosen; // chosen: not all cases
     struct globs only, not ;
     const char *format, *chain; // NULL: all
     int every, random;          // random: below 0: as usual
@@ -163,7 +163,7 @@ static int run_all(const struct settings *settings)
         return 0;
     }
     printf("conformance %s (%s) against scalar\n", run.backend->name, run.backend->description);
-    if (!settings->ladder_alone)
+    if (!settings->tutorial_alone)
         try_all(&run);
     const struct tutorial_settings tutorial = {settings->large, settings->threads, &log};
     if (!settings->chosen)
@@ -201,7 +201,7 @@ static void take_option(struct settings *settings, int option, const char *value
         settings->large = true;
         break;
     case 'L':
-        settings->ladder_alone = true;
+        settings->tutorial_alone = true;
         break;
     case 'o':
         add_glob(&settings->only, value);

@@ -7,7 +7,7 @@
 
 #include "cpu/reference/scalar.h"
 #include "cpu/reference/scalar_op.h"
-#include "plan/ladder.h"
+#include "plan/tutorial.h"
 #include "stages/chain.h"
 #include "tests/conformance/formats.h"
 #include "tests/conformance/picture.h"
@@ -17,16 +17,16 @@
 
 // ---- a Gaussian, step by step ----
 
-struct ladder_case {
+struct tutorial_case {
     int number, width, height;
     struct program program;
     struct picture_memory source, target;
     struct picture_memory scalar, square; // both references of the target
 };
 
-// The ladder knows no pictures that lie upside down.
-static void ladder_picture_init(struct picture_memory *picture, const struct ladder_case *test,
-                                uint64_t shape, struct backend *backend)
+// The tutorial knows no pictures that lie upside down.
+static void tutorial_picture_init(struct picture_memory *picture, const struct tutorial_case *test,
+                                  uint64_t shape, struct backend *backend)
 {
     picture_init(picture, &test->program.input, test->width, test->height, &shape, backend);
     struct image *image = &picture->image;
@@ -49,26 +49,26 @@ static bool lower_ladder(struct program *program, const char *text)
     return fine;
 }
 
-static void ladder_prepare(struct ladder_case *test, int number, bool large,
-                           struct backend *backend)
+static void tutorial_prepare(struct tutorial_case *test, int number, bool large,
+                             struct backend *backend)
 {
     static const int sizes[] = {1, 2, 3, 31, 32, 33, 255, 257};
     uint64_t state = (uint64_t)number * 1000003 + 29, shape = random_next(&state);
-    *test = (struct ladder_case){.number = number,
-                                 .width = large ? ugly_size(&state, true) : sizes[number / 8],
-                                 .height = large ? ugly_size(&state, true) : sizes[number % 8]};
+    *test = (struct tutorial_case){.number = number,
+                                   .width = large ? ugly_size(&state, true) : sizes[number / 8],
+                                   .height = large ? ugly_size(&state, true) : sizes[number % 8]};
     if (!lower_ladder(&test->program, number % 3 ? "gaussian=2.5:8:zero" : "gaussian=0.9:3:zero")) {
-        fprintf(stderr, "no program for the ladder\n");
+        fprintf(stderr, "no program for the tutorial\n");
         exit(1);
     }
-    ladder_picture_init(&test->source, test, random_next(&state), backend);
-    ladder_picture_init(&test->target, test, shape, backend);
-    ladder_picture_init(&test->scalar, test, shape, backend);
-    ladder_picture_init(&test->square, test, shape, backend);
+    tutorial_picture_init(&test->source, test, random_next(&state), backend);
+    tutorial_picture_init(&test->target, test, shape, backend);
+    tutorial_picture_init(&test->scalar, test, shape, backend);
+    tutorial_picture_init(&test->square, test, shape, backend);
     picture_fill(&test->source, &state);
 }
 
-static void ladder_finish(struct ladder_case *test, struct backend *backend)
+static void tutorial_finish(struct tutorial_case *test, struct backend *backend)
 {
     picture_free(&test->source, backend);
     picture_free(&test->target, backend);
@@ -77,29 +77,29 @@ static void ladder_finish(struct ladder_case *test, struct backend *backend)
     program_free(&test->program);
 }
 
-static struct ladder_task ladder_task_of(const struct ladder_case *test,
-                                         const struct picture_memory *target)
+static struct tutorial_task tutorial_task_of(const struct tutorial_case *test,
+                                             const struct picture_memory *target)
 {
     const struct image *from = &test->source.image, *to = &target->image;
-    struct ladder_task task = {.source = from->data[0],
-                               .target = to->data[0],
-                               .source_stride = from->stride[0],
-                               .target_stride = to->stride[0],
-                               .width = test->width,
-                               .height = test->height};
-    ladder_filter_init(&task.filter, &test->program.op[0].separable);
+    struct tutorial_task task = {.source = from->data[0],
+                                 .target = to->data[0],
+                                 .source_stride = from->stride[0],
+                                 .target_stride = to->stride[0],
+                                 .width = test->width,
+                                 .height = test->height};
+    tutorial_filter_init(&task.filter, &test->program.op[0].separable);
     return task;
 }
 
 // The sum of a step in two dimensions with the taps as they are: 2^26 times a sample.
-static double exact_square(const struct ladder_task *task, int x, int y)
+static double exact_square(const struct tutorial_task *task, int x, int y)
 {
     int64_t sum = 0;
-    for (int b = -LADDER_RADIUS; b <= LADDER_RADIUS; b++)
-        for (int a = -LADDER_RADIUS; a <= LADDER_RADIUS; a++)
+    for (int b = -TUTORIAL_RADIUS; b <= TUTORIAL_RADIUS; b++)
+        for (int a = -TUTORIAL_RADIUS; a <= TUTORIAL_RADIUS; a++)
             if (x + a >= 0 && x + a < task->width && y + b >= 0 && y + b < task->height)
-                sum += (int64_t)task->filter.tap[LADDER_RADIUS + a] *
-                       task->filter.tap[LADDER_RADIUS + b] *
+                sum += (int64_t)task->filter.tap[TUTORIAL_RADIUS + a] *
+                       task->filter.tap[TUTORIAL_RADIUS + b] *
                        task->source[(y + b) * task->source_stride + x + a];
     return ldexp((double)sum, -26);
 }
@@ -109,91 +109,92 @@ static int byte_at(const struct picture_memory *picture, int x, int y)
     return picture->image.data[0][y * picture->image.stride[0] + x];
 }
 
-static bool ladder_fails(const struct ladder_case *test, const char *step, int x, int y,
-                         const char *what)
+static bool tutorial_fails(const struct tutorial_case *test, const char *step, int x, int y,
+                           const char *what)
 {
-    printf("ladder %d, %dx%d, %s: column %d, row %d %s\n", test->number, test->width, test->height,
-           step, x, y, what);
+    printf("tutorial %d, %dx%d, %s: column %d, row %d %s\n", test->number, test->width,
+           test->height, step, x, y, what);
     return false;
 }
 
 // The reference in two dimensions rounds the exact sums, but for what the rounding of its weights
 // may add, and is within 1 of the scalar one.
-static bool square_is_right(const struct ladder_case *test, const struct ladder_task *task)
+static bool square_is_right(const struct tutorial_case *test, const struct tutorial_task *task)
 {
-    const double most = 0.5 + LADDER_TAPS * LADDER_TAPS * 255 / ldexp(2, LADDER_SQUARE_BITS);
+    const double most = 0.5 + TUTORIAL_TAPS * TUTORIAL_TAPS * 255 / ldexp(2, TUTORIAL_SQUARE_BITS);
     for (int y = 0; y < test->height; y++)
         for (int x = 0; x < test->width; x++) {
             int value = byte_at(&test->square, x, y);
             if (fabs(value - exact_square(task, x, y)) > most)
-                return ladder_fails(test, "reference in 2-D", x, y, "is not the rounded sum");
+                return tutorial_fails(test, "reference in 2-D", x, y, "is not the rounded sum");
             if (abs(value - byte_at(&test->scalar, x, y)) > 1)
-                return ladder_fails(test, "reference in 2-D", x, y, "is far from scalar");
+                return tutorial_fails(test, "reference in 2-D", x, y, "is far from scalar");
         }
     return true;
 }
 
-static bool step_is_right(const struct ladder_case *test, struct ladder *ladder,
-                          enum ladder_step step)
+static bool step_is_right(const struct tutorial_case *test, struct step_maker *maker,
+                          enum tutorial_step step)
 {
-    static const char *const names[LADDER_STEPS] = {"plain",  "2-D",       "naive",
-                                                    "shared", "separable", "unrolled"};
-    const struct picture_memory *wanted = ladder_is_square(step) ? &test->square : &test->scalar;
+    static const char *const names[TUTORIAL_STEPS] = {"plain",  "2-D",       "naive",
+                                                      "shared", "separable", "unrolled"};
+    const struct picture_memory *wanted = tutorial_is_square(step) ? &test->square : &test->scalar;
     memset(test->target.memory, GUARD, test->target.size);
-    if (ladder->make(ladder, step))
-        return ladder_fails(test, names[step], 0, 0, "could not be made");
+    if (maker->make(maker, step))
+        return tutorial_fails(test, names[step], 0, 0, "could not be made");
     for (int y = 0; y < test->height; y++)
         for (int x = 0; x < test->width; x++)
             if (byte_at(&test->target, x, y) != byte_at(wanted, x, y))
-                return ladder_fails(test, names[step], x, y, "differs from its reference");
+                return tutorial_fails(test, names[step], x, y, "differs from its reference");
     if (memcmp(test->target.memory, wanted->memory, wanted->size))
-        return ladder_fails(test, names[step], test->width, test->height, "or beside was written");
+        return tutorial_fails(test, names[step], test->width, test->height,
+                              "or beside was written");
     return true;
 }
 
 // The plain steps make the reference in two dimensions, and are right themselves.
-static int run_plain(const struct ladder_case *test, int threads, const struct log *log)
+static int run_plain(const struct tutorial_case *test, int threads, const struct log *log)
 {
-    struct ladder_task square = ladder_task_of(test, &test->square),
-                       task = ladder_task_of(test, &test->target);
-    struct ladder *ladder = NULL;
+    struct tutorial_task square = tutorial_task_of(test, &test->square),
+                         task = tutorial_task_of(test, &test->target);
+    struct step_maker *maker = NULL;
     int passed = 0;
-    if (!ladder_cpu_create(&square, 1, log, &ladder) && !ladder->make(ladder, LADDER_SQUARE))
+    if (!step_maker_create_cpu(&square, 1, log, &maker) && !maker->make(maker, TUTORIAL_SQUARE))
         passed += square_is_right(test, &square);
-    ladder_destroy(&ladder);
-    if (!ladder_cpu_create(&task, threads, log, &ladder))
-        passed +=
-            step_is_right(test, ladder, LADDER_PLAIN) && step_is_right(test, ladder, LADDER_SQUARE);
-    ladder_destroy(&ladder);
+    step_maker_destroy(&maker);
+    if (!step_maker_create_cpu(&task, threads, log, &maker))
+        passed += step_is_right(test, maker, TUTORIAL_PLAIN) &&
+                  step_is_right(test, maker, TUTORIAL_SQUARE);
+    step_maker_destroy(&maker);
     return passed;
 }
 
-static int run_cuda(const struct ladder_case *test, struct backend *backend)
+static int run_cuda(const struct tutorial_case *test, struct backend *backend)
 {
-    struct ladder_task task = ladder_task_of(test, &test->target);
-    struct ladder *ladder;
+    struct tutorial_task task = tutorial_task_of(test, &test->target);
+    struct step_maker *maker;
     int passed = 0;
-    if (ladder_cuda_create(backend, &task, &ladder))
+    if (step_maker_create_cuda(backend, &task, &maker))
         return 0;
-    for (enum ladder_step step = LADDER_NAIVE; step < LADDER_STEPS; step++)
-        passed += step_is_right(test, ladder, step);
-    ladder_destroy(&ladder);
+    for (enum tutorial_step step = TUTORIAL_NAIVE; step < TUTORIAL_STEPS; step++)
+        passed += step_is_right(test, maker, step);
+    step_maker_destroy(&maker);
     return passed;
 }
 
 // ---- the steps of template matching ----
 
-enum { MATCH_LADDER_WIDTH = 75, MATCH_LADDER_HEIGHT = 53 };
+enum { MATCH_TUTORIAL_WIDTH = 75, MATCH_TUTORIAL_HEIGHT = 53 };
 
 // Both score maps are of one picture and one template, of random sizes.
-static bool match_step_is_right(int number, struct backend *backend, enum ladder_match_step step)
+static bool match_step_is_right(int number, struct backend *backend, enum tutorial_match_step step)
 {
     static const char *const names[] = {"match naive", "match tiles"};
-    static uint16_t samples[MATCH_LADDER_HEIGHT * MATCH_LADDER_WIDTH], map[sizeof samples / 2];
+    static uint16_t samples[MATCH_TUTORIAL_HEIGHT * MATCH_TUTORIAL_WIDTH], map[sizeof samples / 2];
     static uint8_t bytes[sizeof samples / 2], made[sizeof samples / 2];
     uint64_t state = (uint64_t)number + 1;
-    struct plane from = {32 + random_below(&state, MATCH_LADDER_WIDTH - 31),
-                         32 + random_below(&state, MATCH_LADDER_HEIGHT - 31), samples};
+    struct plane from = {32 + random_below(&state, MATCH_TUTORIAL_WIDTH - 31),
+                         32 + random_below(&state, MATCH_TUTORIAL_HEIGHT - 31), samples};
     struct plane to = {from.width, from.height, map};
     int side = number % 3 ? 2 + random_below(&state, 31) : 32, count = from.width * from.height;
     for (int k = 0; k < count; k++)
@@ -214,34 +215,35 @@ static bool match_step_is_right(int number, struct backend *backend, enum ladder
     struct op_matches *matches = malloc(match_analysis_bytes(&op.match));
     struct scalar_work work = {
         .op = &op, .from = &from, .to = &to, .depth = 8, .analysis = matches};
-    struct ladder_match_task task = {&pattern, bytes, made, from.width, from.height};
-    struct ladder_match *ladder = NULL;
-    bool right = matches && !match_scalar(&work) && !ladder_match_create(backend, &task, &ladder) &&
-                 !ladder_match_make(ladder, step);
+    struct tutorial_match_task task = {&pattern, bytes, made, from.width, from.height};
+    struct tutorial_match *maker = NULL;
+    bool right = matches && !match_scalar(&work) &&
+                 !tutorial_match_create(backend, &task, &maker) &&
+                 !tutorial_match_make(maker, step);
     for (int k = 0; k < count && right; k++)
         right = made[k] == map[k];
-    ladder_match_destroy(&ladder);
+    tutorial_match_destroy(&maker);
     free(matches);
     if (!right)
-        printf("FAILED ladder %d, %s, %dx%d\n", number, names[step], from.width, from.height);
+        printf("FAILED tutorial %d, %s, %dx%d\n", number, names[step], from.width, from.height);
     return right;
 }
 
 static void run_match(struct backend *backend, int *passed, int *failed)
 {
     for (int k = 0; k < 30; k++)
-        for (int step = 0; step < LADDER_MATCH_STEPS; step++)
-            ++*(match_step_is_right(k, backend, (enum ladder_match_step)step) ? passed : failed);
+        for (int step = 0; step < TUTORIAL_MATCH_STEPS; step++)
+            ++*(match_step_is_right(k, backend, (enum tutorial_match_step)step) ? passed : failed);
 }
 
 // All sizes with all others, or a few large ones.
 static void run_filter(const struct tutorial_settings *settings, struct backend *backend,
                        int *passed, int *failed)
 {
-    const int cases = settings->large ? 2 : 64, plain = 2, cuda = LADDER_STEPS - LADDER_NAIVE;
+    const int cases = settings->large ? 2 : 64, plain = 2, cuda = TUTORIAL_STEPS - TUTORIAL_NAIVE;
     for (int k = 0; k < cases; k++) {
-        struct ladder_case test;
-        ladder_prepare(&test, k, settings->large, backend);
+        struct tutorial_case test;
+        tutorial_prepare(&test, k, settings->large, backend);
         int right = 0, tried = plain;
         if (!scalar_run(&test.program,
                         &(struct work){.source = test.source.image, .target = test.scalar.image}))
@@ -252,7 +254,7 @@ static void run_filter(const struct tutorial_settings *settings, struct backend 
         }
         *passed += right;
         *failed += tried - right;
-        ladder_finish(&test, backend);
+        tutorial_finish(&test, backend);
     }
 }
 

@@ -1,4 +1,4 @@
-// The steps of the tutorial benchmark (plan/ladder.h) against their references.
+// The steps of the tutorial benchmark (plan/tutorial.h) against their references.
 #pragma once
 
 #include <stdbool.h>

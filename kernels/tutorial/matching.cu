@@ -1,4 +1,4 @@
-// The steps of template matching on the GPU (plan/ladder.h), to be read in order.
+// The steps of template matching on the GPU (plan/tutorial.h), to be read in order.
 //
 //   naive   all from global memory: of a 32x32 template 2048 reads a place
 //   tiles   samples and template from shared memory
@@ -12,11 +12,11 @@
 #include "kernels/executor/cuda.h"
 
 extern "C" {
-#include "plan/ladder.h"
+#include "plan/tutorial.h"
 #include "plan/match.h"
 }
 
-enum { TILE = 16, SIDE = TILE + LADDER_MATCH_SIDE - 1 };
+enum { TILE = 16, SIDE = TILE + TUTORIAL_MATCH_SIDE - 1 };
 
 // Arguments of both kernels, by value.
 struct step {
@@ -74,7 +74,7 @@ static __global__ void match_naive(const __grid_constant__ struct step s)
 // every place.
 static __global__ void match_tiles(const __grid_constant__ struct step s)
 {
-    __shared__ uint8_t tile[SIDE][SIDE], samples[LADDER_MATCH_SIDE][LADDER_MATCH_SIDE];
+    __shared__ uint8_t tile[SIDE][SIDE], samples[TUTORIAL_MATCH_SIDE][TUTORIAL_MATCH_SIDE];
     int left = blockIdx.x * TILE, top = blockIdx.y * TILE;
     int columns = TILE + s.template_width - 1, rows = TILE + s.template_height - 1;
     for (int j = threadIdx.y; j < rows; j += TILE)
@@ -96,33 +96,33 @@ static __global__ void match_tiles(const __grid_constant__ struct step s)
         shade_of(&s, &window);
 }
 
-// ---- the ladder ----
+// ---- the tutorial ----
 
-struct ladder_match {
+struct tutorial_match {
     struct cuda_backend *backend;
-    struct ladder_match_task task;
+    struct tutorial_match_task task;
     cudaStream_t stream;
-    struct step step; // its memory is the ladder's
+    struct step step; // its memory is the tutorial's
 };
 
-static size_t picture_bytes(const struct ladder_match *self)
+static size_t picture_bytes(const struct tutorial_match *self)
 {
     return (size_t)self->task.width * (size_t)self->task.height;
 }
 
-static cudaError_t run_async(const struct ladder_match *self, enum ladder_match_step step)
+static cudaError_t run_async(const struct tutorial_match *self, enum tutorial_match_step step)
 {
     const dim3 block(TILE, TILE);
     const dim3 grid((unsigned)((self->task.width + TILE - 1) / TILE),
                     (unsigned)((self->task.height + TILE - 1) / TILE));
-    if (step == LADDER_MATCH_NAIVE)
+    if (step == TUTORIAL_MATCH_NAIVE)
         match_naive<<<grid, block, 0, self->stream>>>(self->step);
     else
         match_tiles<<<grid, block, 0, self->stream>>>(self->step);
     return cudaGetLastError();
 }
 
-enum status ladder_match_repeat(struct ladder_match *self, enum ladder_match_step step, int times)
+enum status tutorial_match_repeat(struct tutorial_match *self, enum tutorial_match_step step, int times)
 {
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
     for (int k = 0; k < times && !status; k++)
@@ -130,7 +130,7 @@ enum status ladder_match_repeat(struct ladder_match *self, enum ladder_match_ste
     return status ? status : CUDA_CHECK(self->backend, cudaStreamSynchronize(self->stream));
 }
 
-enum status ladder_match_make(struct ladder_match *self, enum ladder_match_step step)
+enum status tutorial_match_make(struct tutorial_match *self, enum tutorial_match_step step)
 {
     size_t bytes = picture_bytes(self);
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
@@ -138,15 +138,15 @@ enum status ladder_match_make(struct ladder_match *self, enum ladder_match_step 
         status =
             CUDA_CHECK(self->backend, cudaMemsetAsync(self->step.target, 0, bytes, self->stream));
     if (!status)
-        status = ladder_match_repeat(self, step, 1);
+        status = tutorial_match_repeat(self, step, 1);
     return status ? status
                   : CUDA_CHECK(self->backend, cudaMemcpy(self->task.target, self->step.target,
                                                          bytes, cudaMemcpyDeviceToHost));
 }
 
-void ladder_match_destroy(struct ladder_match **ladder)
+void tutorial_match_destroy(struct tutorial_match **maker)
 {
-    struct ladder_match *self = *ladder;
+    struct tutorial_match *self = *maker;
     if (!self)
         return;
     cudaSetDevice(self->backend->device);
@@ -156,10 +156,10 @@ void ladder_match_destroy(struct ladder_match **ladder)
     cudaFree((void *)self->step.samples);
     cudaFree(self->step.target);
     free(self);
-    *ladder = NULL;
+    *maker = NULL;
 }
 
-static enum status copy(struct ladder_match *self, const void *from, size_t bytes,
+static enum status copy(struct tutorial_match *self, const void *from, size_t bytes,
                         const uint8_t **to)
 {
     void *memory = NULL;
@@ -170,7 +170,7 @@ static enum status copy(struct ladder_match *self, const void *from, size_t byte
     return CUDA_CHECK(self->backend, cudaMemcpy(memory, from, bytes, cudaMemcpyHostToDevice));
 }
 
-static enum status allocate(struct ladder_match *self)
+static enum status allocate(struct tutorial_match *self)
 {
     const struct op_template *t = self->task.pattern;
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
@@ -186,12 +186,12 @@ static enum status allocate(struct ladder_match *self)
                : copy(self, t->sample, (size_t)t->width * (size_t)t->height, &self->step.samples);
 }
 
-enum status ladder_match_create(struct backend *backend, const struct ladder_match_task *task,
-                                struct ladder_match **ladder)
+enum status tutorial_match_create(struct backend *backend, const struct tutorial_match_task *task,
+                                struct tutorial_match **maker)
 {
     const struct op_template *t = task->pattern;
-    struct ladder_match *self = (struct ladder_match *)calloc(1, sizeof *self);
-    *ladder = self;
+    struct tutorial_match *self = (struct tutorial_match *)calloc(1, sizeof *self);
+    *maker = self;
     if (!self)
         return STATUS_MEMORY;
     self->backend = (struct cuda_backend *)backend;
@@ -205,6 +205,6 @@ enum status ladder_match_create(struct backend *backend, const struct ladder_mat
     self->step.norm = t->norm;
     enum status status = allocate(self);
     if (status)
-        ladder_match_destroy(ladder);
+        tutorial_match_destroy(maker);
     return status;
 }

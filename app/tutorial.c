@@ -78,7 +78,7 @@ static void print_row(const struct row *row)
     fflush(stdout);
 }
 
-static void add_row(void *opaque, const struct sluice_ladder_row *from)
+static void add_row(void *opaque, const struct sluice_tutorial_row *from)
 {
     struct table *table = opaque;
     if (table->rows == MAX_ROWS)
@@ -308,13 +308,13 @@ static bool draw_chart(const struct table *table, const struct settings *setting
 
 // ---- the command ----
 
-int ladder_command(struct settings *settings)
+int tutorial_command(struct settings *settings)
 {
     struct table *table = calloc(1, sizeof *table);
     if (!table)
         return EXIT_OTHER;
     table->quiet = settings->quiet || (settings->json && !strcmp(settings->json, "-"));
-    int code = exit_code_of(sluice_ladder(&settings->config, settings->quick, add_row, table));
+    int code = exit_code_of(sluice_tutorial(&settings->config, settings->quick, add_row, table));
     if (code == EXIT_WHOLE && settings->json && !write_rows(table, settings))
         code = EXIT_OUTPUT;
     if (code == EXIT_WHOLE && settings->chart && !draw_chart(table, settings))

@@ -1,8 +1,8 @@
-// The plain steps of the ladder: what a textbook has, two loops and no cleverness.
+// The plain steps of the tutorial: what a textbook has, two loops and no cleverness.
 //
 // Threads take rows, a few at a time, until none is left. They sleep between two pictures, so that
 // a picture costs no thread's birth.
-#include "plan/ladder.h"
+#include "plan/tutorial.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,9 +12,9 @@
 
 enum { ROWS_A_TURN = 8 };
 
-struct cpu_ladder {
-    struct ladder base;
-    struct ladder_task task;
+struct cpu_maker {
+    struct step_maker base;
+    struct tutorial_task task;
     uint16_t **between; // a row of the first pass, of each thread; [0] is the caller's
     pthread_t *thread;  // [0] is not used
     int threads, started;
@@ -22,7 +22,7 @@ struct cpu_ladder {
     pthread_mutex_t lock;
     pthread_cond_t begin, end;
     // ---- guarded by lock ----
-    enum ladder_step step;
+    enum tutorial_step step;
     long long pictures; // begun so far
     int busy;           // threads that have not finished the newest
     int numbered;       // threads that know which they are
@@ -31,11 +31,12 @@ struct cpu_ladder {
 
 // ---- a row of the result ----
 
-static void separable_row(const struct ladder_task *task, int y, uint16_t *between)
+static void separable_row(const struct tutorial_task *task, int y, uint16_t *between)
 {
-    const struct ladder_filter *filter = &task->filter;
-    const uint32_t *tap = filter->tap + LADDER_RADIUS;
-    int above = max_int(-LADDER_RADIUS, -y), below = min_int(LADDER_RADIUS, task->height - 1 - y);
+    const struct tutorial_filter *filter = &task->filter;
+    const uint32_t *tap = filter->tap + TUTORIAL_RADIUS;
+    int above = max_int(-TUTORIAL_RADIUS, -y),
+        below = min_int(TUTORIAL_RADIUS, task->height - 1 - y);
     for (int x = 0; x < task->width; x++) {
         uint32_t sum = 1u << filter->column_shift >> 1;
         for (int k = above; k <= below; k++)
@@ -44,7 +45,8 @@ static void separable_row(const struct ladder_task *task, int y, uint16_t *betwe
     }
     uint8_t *target = task->target + y * task->target_stride;
     for (int x = 0; x < task->width; x++) {
-        int left = max_int(-LADDER_RADIUS, -x), right = min_int(LADDER_RADIUS, task->width - 1 - x);
+        int left = max_int(-TUTORIAL_RADIUS, -x),
+            right = min_int(TUTORIAL_RADIUS, task->width - 1 - x);
         uint32_t sum = 1u << filter->row_shift >> 1;
         for (int k = left; k <= right; k++)
             sum += tap[k] * between[x + k];
@@ -52,41 +54,43 @@ static void separable_row(const struct ladder_task *task, int y, uint16_t *betwe
     }
 }
 
-static void square_row(const struct ladder_task *task, int y)
+static void square_row(const struct tutorial_task *task, int y)
 {
     uint8_t *target = task->target + y * task->target_stride;
-    int above = max_int(-LADDER_RADIUS, -y), below = min_int(LADDER_RADIUS, task->height - 1 - y);
+    int above = max_int(-TUTORIAL_RADIUS, -y),
+        below = min_int(TUTORIAL_RADIUS, task->height - 1 - y);
     for (int x = 0; x < task->width; x++) {
-        int left = max_int(-LADDER_RADIUS, -x), right = min_int(LADDER_RADIUS, task->width - 1 - x);
-        uint32_t sum = 1u << LADDER_SQUARE_BITS >> 1;
+        int left = max_int(-TUTORIAL_RADIUS, -x),
+            right = min_int(TUTORIAL_RADIUS, task->width - 1 - x);
+        uint32_t sum = 1u << TUTORIAL_SQUARE_BITS >> 1;
         for (int b = above; b <= below; b++) {
             const uint8_t *source = task->source + (y + b) * task->source_stride + x;
-            const uint32_t *weight = task->filter.weight[LADDER_RADIUS + b] + LADDER_RADIUS;
+            const uint32_t *weight = task->filter.weight[TUTORIAL_RADIUS + b] + TUTORIAL_RADIUS;
             for (int a = left; a <= right; a++)
                 sum += weight[a] * source[a];
         }
-        target[x] = (uint8_t)(sum >> LADDER_SQUARE_BITS);
+        target[x] = (uint8_t)(sum >> TUTORIAL_SQUARE_BITS);
     }
 }
 
 // ---- threads ----
 
-static void make_rows(struct cpu_ladder *self, enum ladder_step step, uint16_t *between)
+static void make_rows(struct cpu_maker *self, enum tutorial_step step, uint16_t *between)
 {
-    const struct ladder_task *task = &self->task;
+    const struct tutorial_task *task = &self->task;
     int first;
     while ((first = atomic_fetch_add(&self->next_row, ROWS_A_TURN)) < task->height)
         for (int y = first; y < min_int(first + ROWS_A_TURN, task->height); y++) {
-            if (step == LADDER_SQUARE)
+            if (step == TUTORIAL_SQUARE)
                 square_row(task, y);
             else
                 separable_row(task, y, between);
         }
 }
 
-static void *run_thread(void *ladder)
+static void *run_thread(void *maker)
 {
-    struct cpu_ladder *self = ladder;
+    struct cpu_maker *self = maker;
     pthread_mutex_lock(&self->lock);
     uint16_t *between = self->between[++self->numbered];
     for (long long made = 0;; made++) {
@@ -94,7 +98,7 @@ static void *run_thread(void *ladder)
             pthread_cond_wait(&self->begin, &self->lock);
         if (self->closing)
             break;
-        enum ladder_step step = self->step;
+        enum tutorial_step step = self->step;
         pthread_mutex_unlock(&self->lock);
         make_rows(self, step, between);
         pthread_mutex_lock(&self->lock);
@@ -105,7 +109,7 @@ static void *run_thread(void *ladder)
     return NULL;
 }
 
-static void make_picture(struct cpu_ladder *self, enum ladder_step step)
+static void make_picture(struct cpu_maker *self, enum tutorial_step step)
 {
     pthread_mutex_lock(&self->lock);
     atomic_store(&self->next_row, 0);
@@ -121,23 +125,23 @@ static void make_picture(struct cpu_ladder *self, enum ladder_step step)
     pthread_mutex_unlock(&self->lock);
 }
 
-static enum status repeat(struct ladder *ladder, enum ladder_step step, int times)
+static enum status repeat(struct step_maker *maker, enum tutorial_step step, int times)
 {
     for (int k = 0; k < times; k++)
-        make_picture((struct cpu_ladder *)ladder, step);
+        make_picture((struct cpu_maker *)maker, step);
     return STATUS_OK;
 }
 
-static enum status make(struct ladder *ladder, enum ladder_step step)
+static enum status make(struct step_maker *maker, enum tutorial_step step)
 {
-    return repeat(ladder, step, 1);
+    return repeat(maker, step, 1);
 }
 
 // ---- construction ----
 
-static void destroy(struct ladder **ladder)
+static void destroy(struct step_maker **maker)
 {
-    struct cpu_ladder *self = (struct cpu_ladder *)*ladder;
+    struct cpu_maker *self = (struct cpu_maker *)*maker;
     pthread_mutex_lock(&self->lock);
     self->closing = true;
     pthread_cond_broadcast(&self->begin);
@@ -152,10 +156,10 @@ static void destroy(struct ladder **ladder)
     pthread_cond_destroy(&self->begin);
     pthread_cond_destroy(&self->end);
     free(self);
-    *ladder = NULL;
+    *maker = NULL;
 }
 
-static enum status init_threads(struct cpu_ladder *self, const struct log *log)
+static enum status init_threads(struct cpu_maker *self, const struct log *log)
 {
     self->between = calloc((size_t)self->threads, sizeof *self->between);
     self->thread = calloc((size_t)self->threads, sizeof *self->thread);
@@ -166,28 +170,28 @@ static enum status init_threads(struct cpu_ladder *self, const struct log *log)
             return STATUS_MEMORY;
     for (int k = 1; k < self->threads; k++, self->started++)
         if (pthread_create(&self->thread[k], NULL, run_thread, self)) {
-            log_print(log, LOG_ERROR, "thread %d of the ladder could not be started", k);
+            log_print(log, LOG_ERROR, "thread %d of the tutorial could not be started", k);
             return STATUS_FAILED;
         }
     return STATUS_OK;
 }
 
-enum status ladder_cpu_create(const struct ladder_task *task, int threads, const struct log *log,
-                              struct ladder **ladder)
+enum status step_maker_create_cpu(const struct tutorial_task *task, int threads,
+                                  const struct log *log, struct step_maker **maker)
 {
-    struct cpu_ladder *self = calloc(1, sizeof *self);
-    *ladder = NULL;
+    struct cpu_maker *self = calloc(1, sizeof *self);
+    *maker = NULL;
     if (!self)
         return STATUS_MEMORY;
-    self->base = (struct ladder){make, repeat, destroy};
+    self->base = (struct step_maker){make, repeat, destroy};
     self->task = *task;
     self->threads = threads;
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->begin, NULL);
     pthread_cond_init(&self->end, NULL);
-    *ladder = &self->base;
+    *maker = &self->base;
     enum status status = init_threads(self, log);
     if (status)
-        destroy(ladder);
+        destroy(maker);
     return status;
 }

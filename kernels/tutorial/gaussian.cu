@@ -1,4 +1,4 @@
-// The steps of the ladder on the GPU (plan/ladder.h), one idea after the other. Read them in
+// The steps of the tutorial on the GPU (plan/tutorial.h), one idea after the other. Read them in
 // order: each kernel is the one before with one thing mended.
 //
 //   naive       every sample from global memory              289 reads a result
@@ -13,7 +13,7 @@
 #include "kernels/executor/cuda.h"
 
 extern "C" {
-#include "plan/ladder.h"
+#include "plan/tutorial.h"
 }
 
 // Arguments of all four kernels, by value: they lie in the constant bank, which gives a warp whose
@@ -21,7 +21,7 @@ extern "C" {
 // came from in the lesson (__constant__), but a launch of another stream cannot overwrite them
 // here.
 struct step {
-    struct ladder_filter filter;
+    struct tutorial_filter filter;
     const uint8_t *source;
     uint8_t *target;
     uint16_t *between; // of the separable steps: what the columns' pass leaves for the rows'
@@ -47,44 +47,44 @@ enum { TILE = 16, TILE_THREADS = TILE * TILE };
 // The caches catch nearly all of that, and are what bounds it: each read goes through the memory
 // pipe and is checked against the edges, for one multiplication. The next step fetches a sample
 // once a block.
-static __global__ void ladder_naive(const __grid_constant__ struct step s)
+static __global__ void tutorial_naive(const __grid_constant__ struct step s)
 {
     int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * TILE + threadIdx.y;
     if (x >= s.width || y >= s.height)
         return;
-    uint32_t sum = 1u << LADDER_SQUARE_BITS >> 1;
+    uint32_t sum = 1u << TUTORIAL_SQUARE_BITS >> 1;
     for (int b = -s.radius; b <= s.radius; b++)
         for (int a = -s.radius; a <= s.radius; a++)
             sum +=
-                s.filter.weight[LADDER_RADIUS + b][LADDER_RADIUS + a] * source_at(&s, x + a, y + b);
-    s.target[y * s.target_stride + x] = (uint8_t)(sum >> LADDER_SQUARE_BITS);
+                s.filter.weight[TUTORIAL_RADIUS + b][TUTORIAL_RADIUS + a] * source_at(&s, x + a, y + b);
+    s.target[y * s.target_stride + x] = (uint8_t)(sum >> TUTORIAL_SQUARE_BITS);
 }
 
 // ---- shared ----
 
-enum { SQUARE = TILE + 2 * LADDER_RADIUS };
+enum { SQUARE = TILE + 2 * TUTORIAL_RADIUS };
 
 // The block first copies all that its results need, 32x32 samples, into shared memory: 256 threads
 // copy four each, a warp a row of 32 bytes. Edges are seen to on the way, so that the loop is free
 // of them. Then every thread reads its 289 samples there; the 16 of a row lie in five words of five
 // banks, and threads that want the same word get it at once. What bounds it now is arithmetic, and
 // the read that goes with each multiplication: 289 of both. The next step needs 34.
-static __global__ void ladder_shared(const __grid_constant__ struct step s)
+static __global__ void tutorial_shared(const __grid_constant__ struct step s)
 {
     __shared__ uint8_t tile[SQUARE][SQUARE];
-    int left = blockIdx.x * TILE - LADDER_RADIUS, top = blockIdx.y * TILE - LADDER_RADIUS;
+    int left = blockIdx.x * TILE - TUTORIAL_RADIUS, top = blockIdx.y * TILE - TUTORIAL_RADIUS;
     for (int k = threadIdx.y * TILE + threadIdx.x; k < SQUARE * SQUARE; k += TILE_THREADS)
         tile[k / SQUARE][k % SQUARE] = (uint8_t)source_at(&s, left + k % SQUARE, top + k / SQUARE);
     __syncthreads();
     int x = blockIdx.x * TILE + threadIdx.x, y = blockIdx.y * TILE + threadIdx.y;
     if (x >= s.width || y >= s.height)
         return;
-    uint32_t sum = 1u << LADDER_SQUARE_BITS >> 1;
+    uint32_t sum = 1u << TUTORIAL_SQUARE_BITS >> 1;
     for (int b = -s.radius; b <= s.radius; b++)
         for (int a = -s.radius; a <= s.radius; a++)
-            sum += s.filter.weight[LADDER_RADIUS + b][LADDER_RADIUS + a] *
-                   tile[threadIdx.y + LADDER_RADIUS + b][threadIdx.x + LADDER_RADIUS + a];
-    s.target[y * s.target_stride + x] = (uint8_t)(sum >> LADDER_SQUARE_BITS);
+            sum += s.filter.weight[TUTORIAL_RADIUS + b][TUTORIAL_RADIUS + a] *
+                   tile[threadIdx.y + TUTORIAL_RADIUS + b][threadIdx.x + TUTORIAL_RADIUS + a];
+    s.target[y * s.target_stride + x] = (uint8_t)(sum >> TUTORIAL_SQUARE_BITS);
 }
 
 // ---- separable ----
@@ -93,10 +93,10 @@ static __global__ void ladder_shared(const __grid_constant__ struct step s)
 // multiplications. The columns' pass, in blocks of 16x16 results again, needs 16 columns of 32
 // samples, two for each thread to copy. It leaves 16-bit samples in global memory, as the rows of a
 // result need columns of other blocks.
-static __global__ void ladder_separable_columns(const __grid_constant__ struct step s)
+static __global__ void tutorial_separable_columns(const __grid_constant__ struct step s)
 {
     __shared__ uint8_t tile[SQUARE][TILE];
-    int left = blockIdx.x * TILE, top = blockIdx.y * TILE - LADDER_RADIUS;
+    int left = blockIdx.x * TILE, top = blockIdx.y * TILE - TUTORIAL_RADIUS;
     for (int k = threadIdx.y; k < SQUARE; k += TILE)
         tile[k][threadIdx.x] = (uint8_t)source_at(&s, left + threadIdx.x, top + k);
     __syncthreads();
@@ -105,7 +105,7 @@ static __global__ void ladder_separable_columns(const __grid_constant__ struct s
         return;
     uint32_t sum = 1u << s.filter.column_shift >> 1;
     for (int k = -s.radius; k <= s.radius; k++)
-        sum += s.filter.tap[LADDER_RADIUS + k] * tile[threadIdx.y + LADDER_RADIUS + k][threadIdx.x];
+        sum += s.filter.tap[TUTORIAL_RADIUS + k] * tile[threadIdx.y + TUTORIAL_RADIUS + k][threadIdx.x];
     s.between[(ptrdiff_t)y * s.between_stride + x] = (uint16_t)(sum >> s.filter.column_shift);
 }
 
@@ -115,10 +115,10 @@ static __global__ void ladder_separable_columns(const __grid_constant__ struct s
 // 16-wide blocks asks for two pieces of 16 samples, each a fraction of what memory gives in one go;
 // and for one multiplication a thread still counts, compares, computes an address and reads. The
 // next step mends these.
-static __global__ void ladder_separable_rows(const __grid_constant__ struct step s)
+static __global__ void tutorial_separable_rows(const __grid_constant__ struct step s)
 {
     __shared__ uint16_t tile[TILE][SQUARE];
-    int left = blockIdx.x * TILE - LADDER_RADIUS, y = blockIdx.y * TILE + threadIdx.y;
+    int left = blockIdx.x * TILE - TUTORIAL_RADIUS, y = blockIdx.y * TILE + threadIdx.y;
     for (int k = threadIdx.x; k < SQUARE; k += TILE) {
         bool inside = left + k >= 0 && left + k < s.width && y < s.height;
         tile[threadIdx.y][k] = inside ? s.between[(ptrdiff_t)y * s.between_stride + left + k] : 0;
@@ -129,7 +129,7 @@ static __global__ void ladder_separable_rows(const __grid_constant__ struct step
         return;
     uint32_t sum = 1u << s.filter.row_shift >> 1;
     for (int k = -s.radius; k <= s.radius; k++)
-        sum += s.filter.tap[LADDER_RADIUS + k] * tile[threadIdx.y][threadIdx.x + LADDER_RADIUS + k];
+        sum += s.filter.tap[TUTORIAL_RADIUS + k] * tile[threadIdx.y][threadIdx.x + TUTORIAL_RADIUS + k];
     s.target[y * s.target_stride + x] = (uint8_t)(sum >> s.filter.row_shift);
 }
 
@@ -160,13 +160,13 @@ static __device__ inline uint32_t source_vec4(const struct step *s, int x, int y
 // the reads. One read of a word gives samples for four sums. A warp's 32 words lie in 32 banks. The
 // last vec4 of a row may reach past the picture: there is room, and the sums of zeros are zero.
 static __global__ void __launch_bounds__(WARP *WARPS)
-    ladder_unrolled_columns(const __grid_constant__ struct step s)
+    tutorial_unrolled_columns(const __grid_constant__ struct step s)
 {
-    __shared__ uint32_t tile[ROWS + 2 * LADDER_RADIUS][WARP];
+    __shared__ uint32_t tile[ROWS + 2 * TUTORIAL_RADIUS][WARP];
     int x = blockIdx.x * COLUMNS + threadIdx.x * VEC4, top = blockIdx.y * ROWS;
 #pragma unroll
-    for (int k = threadIdx.y; k < ROWS + 2 * LADDER_RADIUS; k += WARPS)
-        tile[k][threadIdx.x] = source_vec4(&s, x, top - LADDER_RADIUS + k);
+    for (int k = threadIdx.y; k < ROWS + 2 * TUTORIAL_RADIUS; k += WARPS)
+        tile[k][threadIdx.x] = source_vec4(&s, x, top - TUTORIAL_RADIUS + k);
     __syncthreads();
     if (x >= s.width)
         return;
@@ -175,7 +175,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
         for (int i = 0; i < VEC4; i++)
             sum[i] = 1u << s.filter.column_shift >> 1;
 #pragma unroll
-        for (int k = 0; k < LADDER_TAPS; k++) {
+        for (int k = 0; k < TUTORIAL_TAPS; k++) {
             uint32_t word = tile[row + k][threadIdx.x];
             for (int i = 0; i < VEC4; i++)
                 sum[i] += s.filter.tap[k] * (word >> 8 * i & 0xff);
@@ -217,9 +217,9 @@ static __device__ inline void target_vec4(const struct step *s, int x, int y, co
 // busy for less time than a launch takes. sluice's own kernels begin there: both passes in one,
 // sums by dot products or on tensor cores, several pictures a launch.
 static __global__ void __launch_bounds__(WARP *WARPS)
-    ladder_unrolled_rows(const __grid_constant__ struct step s)
+    tutorial_unrolled_rows(const __grid_constant__ struct step s)
 {
-    constexpr int margin = LADDER_RADIUS / VEC4;
+    constexpr int margin = TUTORIAL_RADIUS / VEC4;
     __shared__ uint2 tile[WARPS][margin + WARP + margin];
     int left = blockIdx.x * COLUMNS, lane = threadIdx.x, x = left + lane * VEC4;
     uint2 *row = tile[threadIdx.y];
@@ -227,11 +227,11 @@ static __global__ void __launch_bounds__(WARP *WARPS)
          y += WARPS) {
         row[margin + lane] = between_vec4(&s, x, y);
         if (lane < margin)
-            row[lane] = between_vec4(&s, x - LADDER_RADIUS, y);
+            row[lane] = between_vec4(&s, x - TUTORIAL_RADIUS, y);
         if (lane >= WARP - margin)
-            row[lane + 2 * margin] = between_vec4(&s, x + LADDER_RADIUS, y);
+            row[lane + 2 * margin] = between_vec4(&s, x + TUTORIAL_RADIUS, y);
         __syncwarp();
-        uint32_t sample[VEC4 + 2 * LADDER_RADIUS], sum[VEC4];
+        uint32_t sample[VEC4 + 2 * TUTORIAL_RADIUS], sum[VEC4];
 #pragma unroll
         for (int j = 0; j <= 2 * margin; j++) {
             uint2 four = row[lane + j];
@@ -243,7 +243,7 @@ static __global__ void __launch_bounds__(WARP *WARPS)
         for (int i = 0; i < VEC4; i++) {
             sum[i] = 1u << s.filter.row_shift >> 1;
 #pragma unroll
-            for (int k = 0; k < LADDER_TAPS; k++)
+            for (int k = 0; k < TUTORIAL_TAPS; k++)
                 sum[i] += s.filter.tap[k] * sample[i + k];
             sum[i] >>= s.filter.row_shift;
         }
@@ -261,24 +261,24 @@ static dim3 blocks(const struct step *s, int columns, int rows)
                 (unsigned)((s->height + rows - 1) / rows));
 }
 
-static cudaError_t run_async(const struct step *s, enum ladder_step step, cudaStream_t stream)
+static cudaError_t run_async(const struct step *s, enum tutorial_step step, cudaStream_t stream)
 {
     const dim3 square(TILE, TILE), warps(WARP, WARPS);
     const dim3 tiles = blocks(s, TILE, TILE), stripes = blocks(s, COLUMNS, ROWS);
     switch (step) {
-    case LADDER_NAIVE:
-        ladder_naive<<<tiles, square, 0, stream>>>(*s);
+    case TUTORIAL_NAIVE:
+        tutorial_naive<<<tiles, square, 0, stream>>>(*s);
         break;
-    case LADDER_SHARED:
-        ladder_shared<<<tiles, square, 0, stream>>>(*s);
+    case TUTORIAL_SHARED:
+        tutorial_shared<<<tiles, square, 0, stream>>>(*s);
         break;
-    case LADDER_SEPARABLE:
-        ladder_separable_columns<<<tiles, square, 0, stream>>>(*s);
-        ladder_separable_rows<<<tiles, square, 0, stream>>>(*s);
+    case TUTORIAL_SEPARABLE:
+        tutorial_separable_columns<<<tiles, square, 0, stream>>>(*s);
+        tutorial_separable_rows<<<tiles, square, 0, stream>>>(*s);
         break;
-    case LADDER_UNROLLED:
-        ladder_unrolled_columns<<<stripes, warps, 0, stream>>>(*s);
-        ladder_unrolled_rows<<<stripes, warps, 0, stream>>>(*s);
+    case TUTORIAL_UNROLLED:
+        tutorial_unrolled_columns<<<stripes, warps, 0, stream>>>(*s);
+        tutorial_unrolled_rows<<<stripes, warps, 0, stream>>>(*s);
         break;
     default:
         return cudaErrorInvalidValue;
@@ -286,14 +286,14 @@ static cudaError_t run_async(const struct step *s, enum ladder_step step, cudaSt
     return cudaGetLastError();
 }
 
-// ---- the ladder ----
+// ---- the tutorial ----
 
 // Copies of the task's memory on the device, rows as far apart and beginning as far from multiples
 // of 256 bytes as the caller's.
-struct cuda_ladder {
-    struct ladder base;
+struct cuda_maker {
+    struct step_maker base;
     struct cuda_backend *backend;
-    struct ladder_task task;
+    struct tutorial_task task;
     cudaStream_t stream;
     uint8_t *source_memory, *target_memory;
     struct step step;
@@ -304,7 +304,7 @@ static size_t skew(const void *at)
     return (uintptr_t)at % 256;
 }
 
-static size_t extent(const struct ladder_task *task, ptrdiff_t stride)
+static size_t extent(const struct tutorial_task *task, ptrdiff_t stride)
 {
     return (size_t)stride * (size_t)(task->height - 1) + (size_t)task->width;
 }
@@ -318,19 +318,19 @@ static cudaError_t await(cudaStream_t stream)
     return error;
 }
 
-static enum status repeat(struct ladder *ladder, enum ladder_step step, int times)
+static enum status repeat(struct step_maker *maker, enum tutorial_step step, int times)
 {
-    struct cuda_ladder *self = (struct cuda_ladder *)ladder;
+    struct cuda_maker *self = (struct cuda_maker *)maker;
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
     for (int k = 0; k < times && !status; k++)
         status = CUDA_CHECK(self->backend, run_async(&self->step, step, self->stream));
     return status ? status : CUDA_CHECK(self->backend, await(self->stream));
 }
 
-static enum status make(struct ladder *ladder, enum ladder_step step)
+static enum status make(struct step_maker *maker, enum tutorial_step step)
 {
-    struct cuda_ladder *self = (struct cuda_ladder *)ladder;
-    const struct ladder_task *task = &self->task;
+    struct cuda_maker *self = (struct cuda_maker *)maker;
+    const struct tutorial_task *task = &self->task;
     size_t target_bytes = extent(task, task->target_stride);
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
     if (!status)
@@ -342,15 +342,15 @@ static enum status make(struct ladder *ladder, enum ladder_step step)
             CUDA_CHECK(self->backend, cudaMemcpyAsync(self->step.target, task->target, target_bytes,
                                                       cudaMemcpyHostToDevice, self->stream));
     if (!status)
-        status = repeat(ladder, step, 1);
+        status = repeat(maker, step, 1);
     return status ? status
                   : CUDA_CHECK(self->backend, cudaMemcpy(task->target, self->step.target,
                                                          target_bytes, cudaMemcpyDeviceToHost));
 }
 
-static void destroy(struct ladder **ladder)
+static void destroy(struct step_maker **maker)
 {
-    struct cuda_ladder *self = (struct cuda_ladder *)*ladder;
+    struct cuda_maker *self = (struct cuda_maker *)*maker;
     cudaSetDevice(self->backend->device);
     if (self->stream)
         cudaStreamDestroy(self->stream);
@@ -358,12 +358,12 @@ static void destroy(struct ladder **ladder)
     cudaFree(self->target_memory);
     cudaFree(self->step.between);
     free(self);
-    *ladder = NULL;
+    *maker = NULL;
 }
 
-static enum status allocate(struct cuda_ladder *self)
+static enum status allocate(struct cuda_maker *self)
 {
-    const struct ladder_task *task = &self->task;
+    const struct tutorial_task *task = &self->task;
     size_t source = skew(task->source) + extent(task, task->source_stride);
     size_t target = skew(task->target) + extent(task, task->target_stride);
     size_t between = sizeof(uint16_t) * (size_t)self->step.between_stride * (size_t)task->height;
@@ -380,11 +380,11 @@ static enum status allocate(struct cuda_ladder *self)
     return status;
 }
 
-enum status ladder_cuda_create(struct backend *backend, const struct ladder_task *task,
-                               struct ladder **ladder)
+enum status step_maker_create_cuda(struct backend *backend, const struct tutorial_task *task,
+                               struct step_maker **maker)
 {
-    struct cuda_ladder *self = (struct cuda_ladder *)calloc(1, sizeof *self);
-    *ladder = NULL;
+    struct cuda_maker *self = (struct cuda_maker *)calloc(1, sizeof *self);
+    *maker = NULL;
     if (!self)
         return STATUS_MEMORY;
     self->base = {make, repeat, destroy};
@@ -396,11 +396,11 @@ enum status ladder_cuda_create(struct backend *backend, const struct ladder_task
                   .between_stride = (task->width + VEC4 - 1) / VEC4 * VEC4,
                   .width = task->width,
                   .height = task->height,
-                  .radius = LADDER_RADIUS};
-    *ladder = &self->base;
+                  .radius = TUTORIAL_RADIUS};
+    *maker = &self->base;
     enum status status = allocate(self);
     if (status) {
-        destroy(ladder);
+        destroy(maker);
         return status;
     }
     self->step.source = self->source_memory + skew(task->source);

@@ -98,7 +98,7 @@ def test_one_size_on_the_cpu_alone(run, threads):
     (["bench", "--ladder", "--backend", "scalar"], "--ladder and --backend scalar"),
     (["bench", "--ladder", "--size", "wide"], "--size is 'wide'"),
     (["bench", "--ladder", "--size", "65536x1"], "65535"),
-    (["bench", "--ladder", "--device", "0,1"], "the ladder runs on one GPU"),
+    (["bench", "--ladder", "--device", "0,1"], "the tutorial runs on one GPU"),
     (["bench", "--ladder=3"], ""),
     (["--ladder", "in.mp4", "out.mp4"], "sluice bench --ladder"),
 ])
