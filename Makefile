@@ -171,6 +171,31 @@ $(BUILD)/cuda-archs: always
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d $(BUILD)/*/*/*/*.d)
 %.d: ;
 
+# ---- generated: manual pages, completions, docs/stages.md ----
+
+# From the tables of options and stages, by a program that is linked with both.
+MANUAL_DATE = November 22, 2026
+GENERATED = $(addprefix $(BUILD)/generated/,sluice.1 sluice-stages.7 stages.md sluice.bash _sluice sluice.fish)
+GENERATE_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/generate/*.c)) $(filter-out %/main.o,$(APP_O))
+all: $(GENERATED)
+$(BUILD)/generate: $(GENERATE_O) $(BUILD)/internal.a
+	$(LINK) -pie -o $@ $^ $(FFMPEG_LIBS) $(JANSSON_LIBS) $(SYSTEM_LIBS)
+$(GENERATED): $(BUILD)/generate
+	@mkdir -p $(@D)
+	@$< $(@F) "$(MANUAL_DATE)" > $@
+docs/stages.md: $(BUILD)/generated/stages.md
+	cp $< $@
+MANDIR ?= $(PREFIX)/share/man
+install-generated: all
+	install -D -m 644 $(BUILD)/generated/sluice.1 $(TO)$(MANDIR)/man1/sluice.1
+	install -D -m 644 $(BUILD)/generated/sluice-stages.7 $(TO)$(MANDIR)/man7/sluice-stages.7
+	install -D -m 644 $(BUILD)/generated/sluice.bash $(TO)$(BASH_COMPLETION)
+	install -D -m 644 $(BUILD)/generated/_sluice $(TO)$(ZSH_COMPLETION)
+	install -D -m 644 $(BUILD)/generated/sluice.fish $(TO)$(FISH_COMPLETION)
+BASH_COMPLETION = $(PREFIX)/share/bash-completion/completions/sluice
+ZSH_COMPLETION = $(PREFIX)/share/zsh/site-functions/_sluice
+FISH_COMPLETION = $(PREFIX)/share/fish/vendor_completions.d/sluice.fish
+
 # ---- what a fresh machine lacks ----
 
 # "shell test|Debian package": installed when the test fails.
@@ -183,6 +208,7 @@ NEED_BUILD = $(NEED_COMPILE) 'command -v ffmpeg|ffmpeg'
 NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
     '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import numpy"|python3-numpy' \
     '$(PYTHON) -c "import cv2"|python3-opencv' '$(PYTHON) -c "import scipy"|python3-scipy' \
+    'command -v mandoc|mandoc' 'command -v zsh|zsh' 'command -v fish|fish' \
     'command -v valgrind|valgrind' 'command -v strace|strace' 'test -e $(LIBRARIES)/libfftw3.so.3|libfftw3-double3'
 # The servers that tests of live sources speak with; what is not to be had is tested elsewhere.
 NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' \
@@ -252,7 +278,7 @@ test-webcam: setup-webcam
 
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/options bench tests tests/conformance
+EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/options app/generate bench tests tests/conformance
 C_FILES = $(wildcard $(EVERYWHERE:%=%/*.c))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))
 CU_FILES = $(wildcard $(KERNELS:%=%/*.cu) $(KERNELS:%=%/*.cuh) tests/*.cu)
@@ -271,7 +297,7 @@ check-rooms: all
 DOCUMENTS = README.md NEWS.md CONTRIBUTING.md SECURITY.md LICENSE $(wildcard docs/*.md)
 TO = $(DESTDIR)
 
-install: all
+install: all install-generated
 	install -d $(TO)$(BINDIR) $(TO)$(LIBDIR)/pkgconfig $(TO)$(INCLUDEDIR)/sluice $(TO)$(DOCDIR)/docs \
 	    $(TO)$(UNITDIR)
 	install -m 755 $(BUILD)/sluice $(TO)$(BINDIR)/
@@ -290,6 +316,8 @@ uninstall:
 	rm -f $(TO)$(BINDIR)/sluice $(TO)$(LIBDIR)/libsluice.a $(TO)$(LIBDIR)/libsluice.so \
 	    $(TO)$(LIBDIR)/$(notdir $(SHARED)) $(TO)$(LIBDIR)/pkgconfig/sluice.pc $(TO)$(UNITDIR)/sluice@.service
 	rm -rf $(TO)$(INCLUDEDIR)/sluice $(TO)$(DOCDIR)
+	rm -f $(TO)$(MANDIR)/man1/sluice.1 $(TO)$(MANDIR)/man7/sluice-stages.7 \
+	    $(TO)$(BASH_COMPLETION) $(TO)$(ZSH_COMPLETION) $(TO)$(FISH_COMPLETION)
 
 clean:
 	rm -rf $(BUILD) out
@@ -315,6 +343,6 @@ help:
 	@echo "CUDA_ARCHS=all for all, CUDA_ARCHS='80 90' for these; by default native, but install all."
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
-.PHONY: all always packages setup setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
+.PHONY: all always install-generated packages setup setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
         test-run test-webcam check check-run check-rooms bench install uninstall clean help
 .DELETE_ON_ERROR:

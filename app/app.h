@@ -105,6 +105,12 @@ void print_wrapped(int column, int indent, const char *text);
 // Print a stage in full, or "all" of them; false: there is none of that name.
 bool print_stages(const char *name);
 
+// Texts about stages, from the library's tables: "gaussian=sigma:[radius]:[border]"; the values
+// that an option takes, "0.1 .. 250 pixels" or "luma|mean"; its default, "" where it is required.
+void stage_signature(int index, char *to, size_t size);
+void stage_values(const struct sluice_option_info *option, char *to, size_t size);
+void stage_default(const struct sluice_option_info *option, char *to, size_t size);
+
 // ---- a running job ----
 
 // Listen on a socket for questions and changes, in a thread of its own; NULL: do not. false with a

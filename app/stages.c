@@ -1,48 +1,74 @@
 // `sluice stages [NAME]`: the help for the stages, from the library's tables.
+#include <assert.h>
 #include <string.h>
 
 #include "app/app.h"
 #include "app/hints.h"
 
-static void print_default(const struct sluice_option_info *option)
+void stage_values(const struct sluice_option_info *option, char *to, size_t size)
 {
+    if (option->type == SLUICE_OPTION_TEXT)
+        snprintf(to, size, "%s", option->unit);
+    else if (option->type == SLUICE_OPTION_CHOICE)
+        snprintf(to, size, "%s", option->choices);
+    else
+        snprintf(to, size, "%g .. %g%s%s", option->min, option->max, *option->unit ? " " : "",
+                 option->unit);
+}
+
+void stage_default(const struct sluice_option_info *option, char *to, size_t size)
+{
+    assert(size > 0);
+    *to = 0;
     if (option->required)
-        printf("required");
-    else if (option->derived)
-        printf("default %s", option->derived);
+        return;
+    if (option->derived)
+        snprintf(to, size, "%s", option->derived);
     else if (option->type != SLUICE_OPTION_CHOICE)
-        printf("default %g", option->initial);
+        snprintf(to, size, "%g", option->initial);
     else {
         const char *choice = option->choices;
         for (int k = 0; k < (int)option->initial; k++)
             choice = strchr(choice, '|') + 1;
-        printf("default %.*s", (int)strcspn(choice, "|"), choice);
+        snprintf(to, size, "%.*s", (int)strcspn(choice, "|"), choice);
+    }
+}
+
+void stage_signature(int index, char *to, size_t size)
+{
+    struct sluice_stage_info stage = {.size = sizeof stage};
+    struct sluice_option_info option = {.size = sizeof option};
+    enum sluice_status status = sluice_stage(index, &stage);
+    assert(!status);
+    int length = snprintf(to, size, "%s", status ? "" : stage.name);
+    for (int k = 0; !sluice_stage_option(index, k, &option); k++) {
+        assert(length < (int)size);
+        length += snprintf(to + length, size - (size_t)length, "%s%s%s%s%s", k ? ":" : "=",
+                           option.required ? "" : "[", option.name, option.many ? "..." : "",
+                           option.required ? "" : "]");
     }
 }
 
 static void print_option(const struct sluice_option_info *option)
 {
-    printf("    %-10s %s; ", option->name, option->help);
-    if (option->type == SLUICE_OPTION_TEXT)
-        printf("%s, ", option->unit);
-    else if (option->type == SLUICE_OPTION_CHOICE)
-        printf("%s, ", option->choices);
-    else
-        printf("%g .. %g%s%s, ", option->min, option->max, *option->unit ? " " : "", option->unit);
-    print_default(option);
-    printf("\n");
+    char text[1024], values[256], standard[128];
+    stage_values(option, values, sizeof values);
+    stage_default(option, standard, sizeof standard);
+    snprintf(text, sizeof text, "%s; %s, %s%s", option->help, values,
+             *standard ? "default " : "required", standard);
+    print_wrapped(printf("    %-10s ", option->name), 15, text);
 }
 
 static void print_stage(int index, const struct sluice_stage_info *stage)
 {
+    char signature[256];
     struct sluice_option_info option = {.size = sizeof option};
-    printf("%s", stage->name);
-    for (int k = 0; !sluice_stage_option(index, k, &option); k++)
-        printf("%s%s%s%s%s", k ? ":" : "=", option.required ? "" : "[", option.name,
-               option.many ? "..." : "", option.required ? "" : "]");
-    printf("\n    %s\n    %s\n", stage->summary, stage->formula);
+    stage_signature(index, signature, sizeof signature);
+    printf("%s\n", signature);
+    print_wrapped(0, 4, stage->summary);
+    print_wrapped(0, 4, stage->formula);
     if (stage->source)
-        printf("    source: %s\n", stage->source);
+        print_wrapped(printf("    source:"), 4, stage->source);
     for (int k = 0; !sluice_stage_option(index, k, &option); k++)
         print_option(&option);
 }

@@ -24,7 +24,8 @@ enum sluice_status sluice_stage(int index, struct sluice_stage_info *info)
                                           .summary = stage->summary,
                                           .formula = stage->formula,
                                           .source = stage->source,
-                                          .options = stage_options(stage)};
+                                          .options = stage_options(stage),
+                                          .alias = stage->alias};
     return sized_write(info, &now, sizeof now) ? SLUICE_STATUS_OK : SLUICE_STATUS_USAGE;
 }
 

@@ -34,6 +34,7 @@ for k, room in enumerate(PIPELINE):
 BELOW["pipeline"] = [f"pipeline/{room}" for room in PIPELINE] + ["stages/chain", "stages", "plan", "base"] + BACKENDS
 BELOW["bench"] = BELOW["pipeline"] + ["pipeline"]
 BELOW["app"] = ["bench", "app/options"]
+BELOW["app/generate"] = ["app", "app/options"]
 BELOW["app/options"] = ["app"]  # rows name the functions that they stand for
 INTERFACE = "sluice_"  # what sluice.h declares is for everyone, whichever room defines it
 

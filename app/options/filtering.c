@@ -37,7 +37,7 @@ static const struct option_row rows[] = {
         OF_RUN(config.hwdec),
         .argument = "WHEN",
         .choices = {{"auto", SLUICE_HWDEC_AUTO, "where the GPU decodes the codec exactly"},
-                    {"require", SLUICE_HWDEC_REQUIRE, "or fail"},
+                    {"require", SLUICE_HWDEC_REQUIRE, "the GPU, or the run fails"},
                     {"off", SLUICE_HWDEC_OFF, "the CPU decodes"}},
         .initial = "auto",
         .help = "hardware decoding (NVDEC) on the GPU: auto, require or off",

@@ -40,7 +40,7 @@ static const struct option_row rows[] = {
         OF_RUN(config.input_rate),
         .argument = "FPS",
         .wanted = "frames a second, as in 25 or 30000/1001",
-        .initial = "25",
+        .initial = "25, or the device's own",
         .help = "frame rate of raw video, devices and image sequences",
         .details = "A number or a ratio, as '30000/1001'. Files and streams keep the timestamps "
                    "that they have.",

@@ -17,7 +17,7 @@ const struct command_row commands[] = {
     [COMMAND_PLAN] = {.name = "plan",
                       .arguments = "[INPUT] [-f CHAIN]",
                       .help = "passes that a chain comes to",
-                      .details = "Passes, halos, memory and conversions. Without INPUT the plan is "
+                      .details = "With halos, memory and conversions. Without INPUT the plan is "
                                  "for 8-bit 4:2:0 of 1920x1080.",
                       .run = plan_command},
     [COMMAND_DOCTOR] = {.name = "doctor",
@@ -64,6 +64,17 @@ const char manual_about[] =
     "Filters video: INPUT is decoded, every frame goes through CHAIN, OUTPUT is encoded. Audio, "
     "subtitles, chapters and tags are copied.";
 
+const char stages_about[] =
+    "A chain is a list of stages, separated by commas, which every frame goes through. Values "
+    "follow "
+    "a stage's name behind '=', separated by colons: in the order of its options, or by name. A "
+    "stage without values uses its defaults.\n"
+    "Values are in full-range 8-bit code values, 0 black and 255 white, whatever the video's depth "
+    "and range; 9 to 16-bit video keeps its depth. An 8-bit result is within one code value of the "
+    "formula, in which x is a sample and y the result. Edges and thresholds of Y'CbCr are taken of "
+    "its luma and give gray; on RGB they work on each of R, G and B.\n"
+    "Quotes protect commas and colons in the names of files: convolve='a, b.txt'.";
+
 const struct manual_row manual_operands[] = {
     {"INPUT", "file, image sequence ('in%04d.png', '*.png'), URL (rtsp://...), device "
               "(/dev/video0, x11grab::0), or - for standard input"},
@@ -72,8 +83,8 @@ const struct manual_row manual_operands[] = {
                "hash:FILE (a checksum per frame)"},
     {"CHAIN", "stages and their values, as in 'gray,gaussian=1.4,sobel'; by default "
               "gray,gaussian=1.4,sobel,threshold=20:240; null: none"},
-    {"@FILE", "in place of one of these: the text in a file; env:NAME: of a variable. Passwords "
-              "are kept off the command line so"},
+    {"@FILE", "in place of one of these: the text in a file; env:NAME: of a variable. "
+              "This keeps passwords off the command line"},
     {0},
 };
 

@@ -146,6 +146,6 @@ struct manual_row {
     const char *name, *help;
     const char *brief; // (optional) a word or two
 };
-extern const char manual_about[];
+extern const char manual_about[], stages_about[];
 extern const struct manual_row manual_operands[], manual_exit_codes[], manual_environment[],
     manual_examples[]; // each ended by a row without a name
