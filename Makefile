@@ -30,7 +30,8 @@ HARDEN_LINK = -Wl,-z,relro,-z,now
 takes = $(shell echo | $(CC) -Werror $1 -x c -fsyntax-only - 2>/dev/null && echo $1)
 
 # The same bits in every folder; nothing but the interface is visible; mistakes that C forgives.
-MODES = -ffile-prefix-map=$(CURDIR)=. -fvisibility=hidden -fPIC
+PATHS = -ffile-prefix-map=$(CURDIR)=.
+MODES = -fvisibility=hidden -fPIC
 STRICT = -Werror=implicit-function-declaration -Werror=int-conversion
 
 # ---- what this machine has ----
@@ -141,7 +142,7 @@ $(BUILD)/unit_allocations: LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | packages
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) $(HARDEN) $(MODES) -ffp-contract=off -MMD -MP $(WARNINGS) $(STRICT) \
+	$(CC) -std=gnu11 $(CFLAGS) $(HARDEN) $(PATHS) $(MODES) -ffp-contract=off -MMD -MP $(WARNINGS) $(STRICT) \
 	    -I. -Iinclude $(FFMPEG_CFLAGS) -DSLUICE_VERSION='"$(VERSION)"' -c -o $@ $<
 
 # The row kernels, once for each level of the instruction set.
@@ -151,7 +152,7 @@ ROWS_v4 = -march=x86-64-v4
 ROWS_vnni = -march=x86-64-v4 -mavx512vnni -mavx512vbmi
 $(BUILD)/cpu/rows/rows_%.o: cpu/rows/rows.c $(BUILD)/flags | packages
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) $(MODES) -MMD -MP -O3 -fno-math-errno $(WARNINGS) $(STRICT) -I. -Iinclude $(ROWS_$*) \
+	$(CC) -std=gnu11 $(CFLAGS) $(PATHS) $(MODES) -MMD -MP -O3 -fno-math-errno $(WARNINGS) $(STRICT) -I. -Iinclude $(ROWS_$*) \
 	    -DROWS_TABLE=rows_$* -DROWS_NAME='"$*"' -c -o $@ $<
 
 # Without -j nvcc itself compiles for several architectures at a time.
@@ -159,7 +160,7 @@ $(BUILD)/%.o: %.cu $(BUILD)/cuda-archs $(BUILD)/flags | packages
 	@mkdir -p $(@D)
 	$(NVCC) -std=c++17 -O3 $(NVCCFLAGS) $(GENCODE) -MMD -MP $(if $(PARALLEL),--threads 0) \
 	    -DCUDA_BUILT_FOR='"$(CUDA_CHOSEN:%=sm_%)$(if $(filter-out $(CUDA_CHOSEN),$(CUDA_ALL)), only)"' \
-	    $(addprefix -Xcompiler ,$(MODES) $(HARDEN)) -I. -Iinclude -c -o $@ $<
+	    $(addprefix -Xcompiler ,$(PATHS) $(MODES) $(HARDEN) $(call takes,-fno-gnu-unique)) -I. -Iinclude -c -o $@ $<
 
 # What CUDA objects were made for; they are made anew when that changes.
 $(BUILD)/cuda-archs: always

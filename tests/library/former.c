@@ -1,0 +1,78 @@
+// A caller as it was compiled with the headers of interface 1.0. Whatever library it finds, nothing
+// is read or written beyond the structs that it knows: behind each of them are bytes of 0xA5.
+//
+//     former INPUT
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sluice/sluice.h>
+
+enum { BEHIND = 512 };
+
+// A struct of so many bytes with others behind it, its size set.
+static void *begin(size_t size)
+{
+    char *made = malloc(size + BEHIND);
+    memset(made, 0, size);
+    memset(made + size, 0xA5, BEHIND);
+    memcpy(made, &size, sizeof size);
+    return made;
+}
+
+static void end(const char *what, void *made, size_t size, enum sluice_status status)
+{
+    size_t now;
+    memcpy(&now, made, sizeof now);
+    for (int k = 0; k < BEHIND; k++)
+        if (((unsigned char *)made)[size + (size_t)k] != 0xA5) {
+            printf("%s: byte %d behind the struct is written\n", what, k);
+            exit(1);
+        }
+    if (status || now != size) {
+        printf("%s: %s, size %zu of %zu\n", what, sluice_status_name(status), now, size);
+        exit(1);
+    }
+    free(made);
+}
+
+#define TRY(type, call)                      \
+    do {                                     \
+        struct type *to = begin(sizeof *to); \
+        enum sluice_status status_ = call;   \
+        end(#type, to, sizeof *to, status_); \
+    } while (0)
+
+static void print(void *opaque, enum sluice_log_level level, const char *sentence)
+{
+    (void)opaque;
+    if (level == SLUICE_LOG_ERROR)
+        printf("log: %s\n", sentence);
+}
+
+int main(int argc, char **argv)
+{
+    struct sluice_config *config = begin(sizeof *config);
+    struct sluice_job *job;
+    config->input = argc > 1 ? argv[1] : NULL;
+    config->output.name = "null:";
+    config->chain = "gray,stats";
+    config->log = print;
+    enum sluice_status status = sluice_job_create(config, &job);
+    if (!status)
+        status = sluice_job_run(job);
+    end("sluice_config", config, sizeof *config, status);
+    TRY(sluice_progress, sluice_job_progress(job, to));
+    TRY(sluice_summary, sluice_job_summary(job, to));
+    TRY(sluice_output_figures, sluice_job_output(job, 0, to));
+    TRY(sluice_record, sluice_job_record(job, 0, to));
+    TRY(sluice_figure, sluice_job_figure(job, 0, 0, to));
+    TRY(sluice_stage_info, sluice_stage(0, to));
+    TRY(sluice_option_info, sluice_stage_option(0, 0, to));
+    struct sluice_device_kind *kind = begin(sizeof *kind); // there may be none
+    status = sluice_device_kind(0, kind);
+    end("sluice_device_kind", kind, sizeof *kind, status == SLUICE_STATUS_END ? 0 : status);
+    sluice_job_destroy(&job);
+    printf("well\n");
+    return 0;
+}

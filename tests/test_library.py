@@ -1,0 +1,256 @@
+"""libsluice as others link it: what it exports, static and shared, from programs of today, of the first
+version and with functions of the same names; and what is in its objects."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import tools
+
+ROOT = tools.ROOT
+BUILD = Path(tools.SLUICE).resolve().parent
+SOURCES = ROOT / "tests" / "library"
+SHARED = BUILD / "libsluice.so.1"
+CUDA = [] if (BUILD / "kernels" / "cuda.o").exists() else ["CUDA=no"]
+
+pytestmark = pytest.mark.skipif(not SHARED.exists() or not shutil.which("make") or not shutil.which("cc"),
+                                reason="no libsluice, or nothing to build with")
+
+
+def output_of(*command, **more):
+    result = tools.execute(command, timeout=600, **more)
+    assert result.code == 0, result.stderr
+    return result.text
+
+
+# ---- symbols ----
+
+
+def exported(library):
+    """name@version, without the versions themselves."""
+    rows = [line.split() for line in output_of("nm", "-D", "--defined-only", library).splitlines()]
+    return {name.replace("@@", "@") for _, kind, name in rows if kind != "A"}
+
+
+def test_symbols_are_those_of_the_lists():
+    lists = sorted((ROOT / "tests").glob("symbols-*.txt"))
+    known = {line.replace("@@", "@") for file in lists for line in file.read_text().split()}
+    now = exported(SHARED)
+    gone, new = sorted(known - now), sorted(now - known)
+    assert not gone, (f"{', '.join(gone)} went: callers of libsluice.so.1 do not start any more. Keep it, or "
+                      "raise SOVERSION and SLUICE_API_MAJOR and begin a new list")
+    assert not new, (f"{', '.join(new)} came: raise SLUICE_API_MINOR, give it a node of its own in "
+                     "pipeline/sluice.map and name it in a new tests/symbols-1.N.txt")
+
+
+def test_every_function_of_the_headers_is_exported_and_none_else():
+    text = "".join(file.read_text() for file in (ROOT / "include" / "sluice").glob("*.h"))
+    declared = set(re.findall(r"\bSLUICE_API\b[^;]*?\b(sluice_\w+)\(", text))
+    assert declared == {name.partition("@")[0] for name in exported(SHARED)}
+    assert not re.findall(r"^(?!SLUICE_API)(?:enum|void|char|const|int)[^;{]*\bsluice_\w+\([^;]*;", text, re.M)
+
+
+def test_archive_has_no_other_names():
+    rows = [line.split() for line in output_of("nm", "-g", "--defined-only", BUILD / "libsluice.a").splitlines()]
+    names = {row[2] for row in rows if len(row) == 3}
+    assert names == {name.partition("@")[0] for name in exported(SHARED)}
+
+
+def test_former_header_is_the_present_one_until_it_is_released():
+    news = (ROOT / "NEWS.md").read_text()
+    minor = int(re.search(r"API_MINOR (\d+)", (ROOT / "include/sluice/version.h").read_text())[1])
+    if minor or "not released yet" not in news:
+        return
+    for file in (ROOT / "include" / "sluice").glob("*.h"):
+        former = ROOT / "tests/former/1.0/sluice" / file.name
+        assert former.read_text() == file.read_text(), (
+            f"interface 1.0 is not released yet: cp {file.relative_to(ROOT)} {former.relative_to(ROOT)}")
+
+
+# ---- what is in the objects ----
+
+# Written without a lock by nobody: by pthread_once(), before threads are there, or under the lock.
+GUARDED = {
+    ("pipeline/doctor", "version"), ("pipeline/doctor", "once"),
+    ("pipeline/input/devices/devices", "once"), ("pipeline/input/devices/devices", "registered"),
+    ("pipeline/output/transport/window", "once"), ("pipeline/output/transport/window", "loaded"),
+    ("pipeline/output/transport/window", "sdl"), ("pipeline/output/transport/window", "lock"),
+    ("pipeline/output/transport/window", "windows"),
+    ("pipeline/messages", "lock"), ("pipeline/messages", "prefix"),
+    ("cpu/fft", "library"), ("cpu/fft", "is_there"), ("cpu/fft", "loaded"), ("cpu/fft", "planner"),
+}
+
+
+def writable(file):
+    """Names of variables in .data, .bss and COMMON."""
+    for line in output_of("objdump", "-t", file).splitlines():
+        found = re.match(r"[0-9a-f]+ (.{7}) (\.data|\.bss|\*COM\*|\.data\.(?!rel\.ro)\S+|\.bss\.\S+)\t\S+ +(\S+)$", line)
+        if found and "O" in found[1]:
+            yield found[3].partition(".")[0]
+
+
+def test_nothing_is_shared_by_jobs_without_a_lock():
+    found = set()
+    for room in ("base", "plan", "stages", "cpu", "pipeline"):
+        for file in (BUILD / room).rglob("*.o"):
+            name = str(file.relative_to(BUILD).with_suffix(""))
+            if (ROOT / (name + ".c")).exists():
+                found |= {(name, variable) for variable in writable(file)}
+    assert found <= GUARDED, (f"{sorted(found - GUARDED)}: jobs of one process share this. Make it a member, or "
+                              "guard it and add it to the list")
+    assert ("cpu/fft", "planner") in found # it finds them
+
+
+def test_programs_are_hardened():
+    if "HARDEN" in os.environ.get("MAKEFLAGS", ""):
+        pytest.skip("built otherwise")
+    for file in (tools.SLUICE, SHARED):
+        dynamic = output_of("readelf", "-W", "-d", file)
+        assert "BIND_NOW" in dynamic or "NOW" in re.search(r"FLAGS_1\).*", dynamic)[0]
+        segments = output_of("readelf", "-W", "-l", file)
+        assert "GNU_RELRO" in segments and not re.search(r"GNU_STACK.* RWE", segments)
+        assert not re.search(r"LOAD.* RWE", segments)
+        names = output_of("nm", "-D", file)
+        assert "__stack_chk_fail" in names and re.search(r"__\w+_chk@", names)
+    assert "DYN" in output_of("readelf", "-h", tools.SLUICE) # a program at any address
+    assert "libsluice.so.1" in re.search(r"SONAME.*", output_of("readelf", "-d", SHARED))[0]
+
+
+# ---- programs ----
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("installed")
+    output_of("make", "-C", ROOT, *CUDA, f"BUILD={BUILD}", "-o", "all", "install", f"PREFIX={folder}",
+              f"LIBDIR={folder}/lib64", f"DOCDIR={folder}/share/doc/sluice-1")
+    return folder
+
+
+def flags(installed, *words):
+    env = {"PKG_CONFIG_PATH": str(installed / "lib64" / "pkgconfig")}
+    return output_of("pkg-config", *words, "sluice", env=env).split()
+
+
+def link(installed, source, to, static=False, compiler="cc"):
+    """Compile a program as users do, by what pkg-config says."""
+    libraries = flags(installed, "--libs", *(["--static"] if static else []))
+    if static:
+        libraries = ["-l:libsluice.a" if word == "-lsluice" else word for word in libraries]
+    output_of(*compiler.split(), "-Wall", "-Wextra", "-Werror", "-g", *flags(installed, "--cflags"), source,
+              "-o", to, *libraries)
+    assert ("libsluice.so.1" in output_of("readelf", "-d", to)) != static
+    return to
+
+
+def start(installed, program, *arguments, **more):
+    return tools.execute([program, *arguments], env={"LD_LIBRARY_PATH": str(installed / "lib64")}, **more)
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+@pytest.mark.parametrize("compiler", ["cc", "clang", "clang -fuse-ld=lld"])
+def test_program_with_functions_of_the_same_names(installed, clips, tmp_path, compiler, static):
+    if not shutil.which(compiler.split()[0]) or ("lld" in compiler and not shutil.which("ld.lld")):
+        pytest.skip(f"no {compiler}")
+    program = link(installed, SOURCES / "names.c", tmp_path / "names", static, compiler)
+    told = start(installed, program, clips["plain.mp4"])
+    assert told.code == 0 and re.fullmatch(r"done, \d+ frames, [1-9]\d* verified, 15\n", told.text), told
+    assert "log: missing.mp4" in start(installed, program, "missing.mp4").text
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
+def test_program_of_the_document(installed, clips, tmp_path, static):
+    document = (ROOT / "docs" / "library.md").read_text()
+    (tmp_path / "edges.c").write_text(re.search(r"^```c\n(.*?)^```", document, re.M | re.S)[1])
+    program = link(installed, tmp_path / "edges.c", tmp_path / "edges", static)
+    told = start(installed, program, clips["plain.mp4"], cwd=tmp_path)
+    assert told.code == 0 and re.match(r"[1-9]\d* frames; \w", told.text), told
+    assert (tmp_path / "edges.mkv").stat().st_size > 1000
+
+
+def test_headers_are_c_and_cplusplus(installed, tmp_path):
+    for name, compiler in (("a.c", ["cc", "-std=c11", "-pedantic"]), ("a.cc", ["c++", "-std=c++11", "-pedantic"])):
+        (tmp_path / name).write_text("#include <sluice/sluice.h>\nint main(void) { return sluice_api_version() < 0; }\n")
+        if shutil.which(compiler[0]):
+            output_of(*compiler, "-Wall", "-Wextra", "-Werror", *flags(installed, "--cflags"), "-fsyntax-only",
+                      tmp_path / name)
+
+
+@pytest.mark.parametrize("checker", ["", "valgrind -q --error-exitcode=9"])
+def test_misuse_is_refused_with_a_sentence(installed, clips, tmp_path, checker):
+    if checker and not shutil.which("valgrind"):
+        pytest.skip("no valgrind")
+    program = link(installed, SOURCES / "misuse.c", tmp_path / "misuse")
+    told = start(installed, *checker.split(), program, clips["plain.mp4"], cwd=tmp_path, timeout=300)
+    assert told.code == 0 and told.text == "well\n", told
+
+
+def grow(folder):
+    """A tree whose public structs have members that callers of 1.0 do not know."""
+    listed = output_of("git", "-C", ROOT, "ls-files", "-z").split("\0") if (ROOT / ".git").exists() else []
+    for name in filter(None, listed):
+        if (ROOT / name).is_file() and not name.startswith(("tests/", "docs/", "media/")):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    header = folder / "include" / "sluice" / "sluice.h"
+    text, count = re.subn(r"(?m)^(struct sluice_\w+ \{\n    size_t size;(?:.*\n)+?)\};$",
+                          r"\1    int64_t later[9];\n};", header.read_text())
+    assert count >= 9
+    header.write_text(text)
+    config = folder / "pipeline" / "engine" / "config.c"
+    known = "if (!read || "
+    assert known in config.read_text()
+    config.write_text(config.read_text().replace(known, "if (!read || config->later[0] || config->later[8] || "))
+
+
+def test_program_of_the_first_version_runs_with_a_library_of_a_later_one(installed, clips, tmp_path):
+    if not (ROOT / ".git").exists():
+        pytest.skip("no list of files")
+    tree, program = tmp_path / "later", tmp_path / "former"
+    grow(tree)
+    shutil.copytree(BUILD, tree / "build", symlinks=True) # what did not change is not built again
+    for file in (tree / "build").glob("libsluice.*"):
+        file.unlink()
+    output_of("make", "-C", tree, f"-j{os.cpu_count()}", *CUDA, "build/libsluice.so.1")
+    output_of("cc", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/tests/former/1.0", SOURCES / "former.c", "-o", program,
+              f"-L{installed}/lib64", "-lsluice")
+    for folder in (installed / "lib64", tree / "build"):
+        told = tools.execute([program, clips["plain.mp4"]], env={"LD_LIBRARY_PATH": str(folder)})
+        assert told.code == 0 and told.text == "well\n", told
+
+
+# ---- install ----
+
+
+def test_what_is_installed_is_uninstalled(tmp_path):
+    places = [f"DESTDIR={tmp_path}", "PREFIX=/usr", "LIBDIR=/usr/lib/here", "MANDIR=/usr/man", "BINDIR=/bin"]
+    output_of("make", "-C", ROOT, *CUDA, f"BUILD={BUILD}", "-o", "all", "install", *places)
+    for name in ("bin/sluice", "usr/lib/here/libsluice.a", "usr/lib/here/libsluice.so.1", "usr/lib/here/libsluice.so",
+                 "usr/lib/here/pkgconfig/sluice.pc", "usr/include/sluice/version.h",
+                 "usr/share/doc/sluice/LICENSE", "usr/share/doc/sluice/README.md",
+                 "usr/share/doc/sluice/docs/architecture.md"):
+        assert (tmp_path / name).exists(), name
+    assert "/bin/sluice" in next(tmp_path.rglob("sluice@.service")).read_text()
+    output_of("make", "-C", ROOT, *CUDA, f"BUILD={BUILD}", "uninstall", *places)
+    assert not [file for file in tmp_path.rglob("*") if not file.is_dir()]
+
+
+def test_objects_are_the_same_in_two_folders(tmp_path):
+    objects = [f"build/{file.relative_to(ROOT).with_suffix('.o')}"
+               for room in ("base", "plan") for file in sorted((ROOT / room).glob("*.c"))]
+    objects += ["build/app/main.o", "build/pipeline/doctor.o", "build/cpu/rows/rows_base.o"]
+    for name in ("one", "another"):
+        for room in ("Makefile", "base", "plan", "stages", "cpu", "app", "bench", "pipeline", "include", "kernels",
+                     "tests/setup.sh"):
+            source, to = ROOT / room, tmp_path / name / room
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(source, to) if source.is_dir() else shutil.copy2(source, to)
+        output_of("make", "-C", tmp_path / name, f"-j{os.cpu_count()}", "CUDA=no", *objects,
+                  env={"CCACHE_DISABLE": "1", "SOURCE_DATE_EPOCH": str(len(name))})
+    for file in objects:
+        one, other = (tmp_path / name / file for name in ("one", "another"))
+        assert one.read_bytes() == other.read_bytes(), f"{file} is not the same in another folder"
