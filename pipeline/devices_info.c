@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/meter.h"
 #include "base/sized.h"
+#include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/devices/camera.h"
 #include "pipeline/input/devices/devices.h"
-#include "base/meter.h"
-#include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/live/connection.h"
 #include "sluice/sluice.h"
 

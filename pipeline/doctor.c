@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/ffmpeg/check.h"
 #include "pipeline/engine/config.h"
-#include "pipeline/input/decoder.h"
 #include "pipeline/engine/filter/filter.h"
-#include "pipeline/ffmpeg/url.h"
+#include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/ffmpeg/scaler.h"
-#include "pipeline/output/sink.h"
+#include "pipeline/ffmpeg/url.h"
+#include "pipeline/input/decoder.h"
 #include "pipeline/input/source.h"
+#include "pipeline/output/sink.h"
 
 // The job that a report is about, as far as it can be opened: everything may be missing, and is
 // freed by subject_finish().

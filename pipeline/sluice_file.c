@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "pipeline/engine/config.h"
-#include "pipeline/output/file/file.h"
 #include "pipeline/ffmpeg/url.h"
+#include "pipeline/output/file/file.h"
 #include "sluice/sluice.h"
 
 struct sluice_file {

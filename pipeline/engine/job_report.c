@@ -12,7 +12,6 @@
 #include "pipeline/engine/threads/encode.h"
 #include "pipeline/engine/threads/latency.h"
 #include "pipeline/engine/threads/ring.h"
-#include "pipeline/engine/threads/snapshot.h"
 #include "pipeline/engine/threads/submit.h"
 #include "pipeline/input/decoder.h"
 #include "pipeline/input/source.h"
