@@ -32,8 +32,8 @@ def test_its_commands_run(tree, clips):
     for command in walkthrough.last_commands(TEXT)[1:]:
         text = walkthrough.execute(command.replace("python3", sys.executable), tree)
         if "conformance" in command or "pytest" in command:
-            assert int(re.search(r"(\d+) passed", text)[1]) >= 4, text
-            assert "failed" not in text or " 0 failed" in text
+            assert int(re.search(r"(\d+) passed", text)[1]) >= 1, text
+            assert not re.search(r"[1-9]\d* failed", text), text
     assert (tree / "out.mp4").stat().st_size
 
 
