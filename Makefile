@@ -81,7 +81,7 @@ endif
 # ---- sources: wildcards per folder ----
 
 ISA := $(if $(filter x86_64,$(shell uname -m)),base v2 v3 v4 vnni,base)
-ROOMS = base plan stages stages/chain pipeline $(PIPELINE) $(CPU)
+ROOMS = base plan stages stages/chain stages/design pipeline $(PIPELINE) $(CPU)
 CPU = cpu cpu/reference cpu/rows
 PIPELINE = $(addprefix pipeline/,$(ENGINE) report $(OUTPUT) $(INPUT) ffmpeg)
 ENGINE = engine $(addprefix engine/,filter threads)

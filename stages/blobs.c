@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "stages/convolution.h"
-#include "stages/separable.h"
+#include "stages/design/convolution.h"
+#include "stages/design/separable.h"
 #include "stages/stage.h"
 
 #define BLOBS_SIGMA 85 // up to here radii fit into a kernel

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "base/log.h"
-#include "stages/stage.h"
 #include "stages/pattern.h"
+#include "stages/stage.h"
 
 // What filters when no chain is given: an edge video.
 #define CHAIN_DEFAULT "gray,gaussian=1.4,sobel,threshold=20:240"

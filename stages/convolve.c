@@ -1,8 +1,8 @@
-#include "stages/convolution.h"
-#include "stages/stage.h"
-
 #include <math.h>
 #include <stdlib.h>
+
+#include "stages/design/convolution.h"
+#include "stages/stage.h"
 
 struct convolve {
     char *kernel;

@@ -1,7 +1,7 @@
 // Edges by a gradient: sobel, prewitt and scharr differ in three numbers only.
-#include "stages/stage.h"
-
 #include <math.h>
+
+#include "stages/stage.h"
 
 struct edges {
     enum norm mode;

@@ -1,6 +1,6 @@
-#include "stages/stage.h"
-
 #include <math.h>
+
+#include "stages/stage.h"
 
 struct emboss {
     double amount, angle;

@@ -1,4 +1,4 @@
-#include "stages/separable.h"
+#include "stages/design/separable.h"
 #include "stages/stage.h"
 
 struct gaussian {

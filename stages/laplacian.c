@@ -1,6 +1,6 @@
-#include "stages/stage.h"
-
 #include <math.h>
+
+#include "stages/stage.h"
 
 struct laplacian {
     enum { NEIGHBOURS_4, NEIGHBOURS_8 } neighbours;

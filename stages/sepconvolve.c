@@ -1,7 +1,7 @@
-#include "stages/convolution.h"
-#include "stages/stage.h"
-
 #include <math.h>
+
+#include "stages/design/convolution.h"
+#include "stages/stage.h"
 
 struct sepconvolve {
     char *row, *column;

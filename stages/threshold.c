@@ -1,6 +1,6 @@
-#include "stages/stage.h"
-
 #include <stdio.h>
+
+#include "stages/stage.h"
 
 struct threshold {
     double t1, t2;

@@ -1,8 +1,8 @@
-#include "stages/stage.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "stages/stage.h"
 
 struct wavelet {
     char *scales;

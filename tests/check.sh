@@ -56,7 +56,8 @@ layer() { # ROOM ALLOWED-PATTERN
 }
 layer base 'base'
 layer plan '(plan|base)'
-layer stages '(stages|plan|base)'
+layer stages/design '(stages/design|plan|base)'
+layer stages '(stages|stages/design|plan|base)'
 layer stages/chain '(stages/chain|stages|plan|base)'
 layer cpu/reference '(cpu/reference|plan|base)'
 layer cpu/rows '(cpu/rows|plan|base)'
@@ -78,9 +79,9 @@ layer bench "(bench|pipeline/(engine|engine/threads|input|ffmpeg)|$below)"
 layer app '(app|app/options|bench|sluice)'
 layer app/options '(app|app/options|sluice)'
 layer app/generate '(app|app/options|app/generate|sluice)'
-grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] stages/chain/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] &&
+grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] stages/*/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] &&
     complain "FFmpeg belongs in pipeline, CUDA in kernels"
-grep -nE '#include <pthread' plan/*.[ch] stages/*.[ch] stages/chain/*.[ch] app/*.h && complain "plan and stages know no threads"
+grep -nE '#include <pthread' plan/*.[ch] stages/*.[ch] stages/*/*.[ch] app/*.h && complain "plan and stages know no threads"
 # shellcheck disable=SC2086
 [ -n "$cu_files" ] && grep -nE '#include <lib(av|sw)' $cu_files && complain "kernels does not know FFmpeg"
 

@@ -12,8 +12,9 @@ import sys
 BELOW = {
     "base": [],
     "plan": ["base"],
-    "stages": ["plan", "base"],
-    "stages/chain": ["stages", "plan", "base"],
+    "stages/design": ["plan", "base"],
+    "stages": ["stages/design", "plan", "base"],
+    "stages/chain": ["stages", "stages/design", "plan", "base"],
     "cpu/reference": ["plan", "base"],
     "cpu/rows": ["plan", "base"],
     "cpu": ["cpu/reference", "cpu/rows", "plan", "base"],
@@ -30,8 +31,8 @@ PIPELINE = ["engine", "engine/threads", "engine/filter", "report",
             "output/file", "input", "input/live", "input/faults", "input/devices", "input/io", "ffmpeg"]
 for k, room in enumerate(PIPELINE):
     BELOW[f"pipeline/{room}"] = ([f"pipeline/{r}" for r in PIPELINE[k + 1:]] +
-                                 ["stages/chain", "stages", "plan", "base"] + BACKENDS)
-BELOW["pipeline"] = [f"pipeline/{room}" for room in PIPELINE] + ["stages/chain", "stages", "plan", "base"] + BACKENDS
+                                 ["stages/chain", "stages", "stages/design", "plan", "base"] + BACKENDS)
+BELOW["pipeline"] = [f"pipeline/{room}" for room in PIPELINE] + ["stages/chain", "stages", "stages/design", "plan", "base"] + BACKENDS
 BELOW["bench"] = BELOW["pipeline"] + ["pipeline"]
 BELOW["app"] = ["bench", "app/options"]
 BELOW["app/generate"] = ["app", "app/options"]

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "stages/chain/parser.h"
-#include "stages/convolution.h"
+#include "stages/design/convolution.h"
 #include "plan/plan.h"
 #include "base/secrets.h"
-#include "stages/separable.h"
+#include "stages/design/separable.h"
 
 static const struct format full = {.range = RANGE_FULL, .kr = 0.299, .kb = 0.114};
 
@@ -223,8 +223,8 @@ static double effect_at(const struct op_separable *f, int i, int impulse)
     return sum;
 }
 
-// The contract of stages/separable.h: no picture can differ by more than 1 code value. The worst
-// picture is white where the effect is too large and black where it is too small.
+// The contract of stages/design/separable.h: no picture can differ by more than 1 code value. The
+// worst picture is white where the effect is too large and black where it is too small.
 static void gaussians_stay_within_one_code(void **state)
 {
     (void)state;

@@ -3,8 +3,8 @@
 
 #include <assert.h>
 
-// The forms of OP_SEPARABLE that stages/separable.h chooses: narrow, wide of 8-bit samples, wide of
-// deeper ones.
+// The forms of OP_SEPARABLE that stages/design/separable.h chooses: narrow, wide of 8-bit samples,
+// wide of deeper ones.
 enum number_form { FORM_NONE, FORM_NARROW, FORM_WIDE, FORM_DEEP };
 
 static enum number_form form_of(const struct op_separable *op)

@@ -3,7 +3,7 @@
 //
 // Two arithmetics, both exact. Columns of 8-bit samples are summed by dp2a, two 16-bit taps on two
 // bytes at once. Rows are summed in single precision while sums stay below 2^24, which the narrow
-// form of stages/separable.h grants, because the GPU multiplies floats at twice the rate of
+// form of stages/design/separable.h grants, because the GPU multiplies floats at twice the rate of
 // integers; else in 32-bit integers.
 #include "kernels/stencil/separable.cuh"
 

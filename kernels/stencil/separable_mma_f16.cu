@@ -1,5 +1,5 @@
-// The narrow form of stages/separable.h on 8-bit samples, alone or with a gradient behind it, in
-// half precision.
+// The narrow form of stages/design/separable.h on 8-bit samples, alone or with a gradient behind
+// it, in half precision.
 //
 // The numbers are exact. A 16-bit integer n below 2^11 is, as the bits of a half, the number
 // n * 2^-24 (subnormal ones included: what would be the hidden bit is a mantissa bit like the

@@ -1,9 +1,8 @@
-#include "stages/chain.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "stages/chain.h"
 #include "stages/chain/parser.h"
 
 enum status chain_copy(const struct chain *chain, struct chain *to)

@@ -1,5 +1,3 @@
-#include "stages/chain/parser.h"
-
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,6 +5,7 @@
 #include <string.h>
 
 #include "base/secrets.h"
+#include "stages/chain/parser.h"
 
 int span_length(struct span span)
 {

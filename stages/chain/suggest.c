@@ -1,8 +1,8 @@
-#include "stages/chain/parser.h"
-
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "stages/chain/parser.h"
 
 static int min(int a, int b)
 {

@@ -1,9 +1,9 @@
-#include "stages/chain/parser.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "stages/chain/parser.h"
 
 static enum status parse_choice(struct parser *parser, struct span span,
                                 const struct stage_option *option, double *value)

@@ -6,7 +6,7 @@
 
 #include "base/minmax.h"
 #include "stages/chain.h"
-#include "stages/kernel.h"
+#include "stages/design/kernel.h"
 #include "tests/conformance/random.h"
 #include "tests/patterns.h"
 

@@ -17,8 +17,8 @@
 // 8.6). A kernel of whole numbers of rank 1 is factored exactly instead.
 #pragma once
 
-#include "stages/kernel.h"
 #include "plan/program.h"
+#include "stages/design/kernel.h"
 
 // What is done to a component, in terms of its samples' distance from black (of chroma: from
 // neutral), in full-range 8-bit units:

@@ -1,4 +1,4 @@
-#include "stages/convolution.h"
+#include "stages/design/convolution.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@
 
 #include <stddef.h>
 
-#include "plan/op.h"
 #include "base/status.h"
+#include "plan/op.h"
 
 #define KERNEL_LARGEST 65536.0
 

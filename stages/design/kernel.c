@@ -1,4 +1,4 @@
-#include "stages/kernel.h"
+#include "stages/design/kernel.h"
 
 #include <errno.h>
 #include <math.h>
