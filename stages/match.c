@@ -1,5 +1,6 @@
 #include "stages/match.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ enum { COLORS = sizeof palette / sizeof *palette };
 static struct op_template pattern_of(struct program *program, const struct pattern *from)
 {
     size_t samples = (size_t)from->width * (size_t)from->height;
+    assert(from->sample); // chain_load() was called
     char *name = program_alloc(program, strlen(from->name) + 1);
     uint8_t *sample = program_alloc(program, samples);
     uint8_t *mask = from->mask ? program_alloc(program, samples) : NULL;
@@ -96,6 +98,7 @@ static void mark(struct program *program, const struct op_match *match, int numb
 static void lower(const void *options, struct program *program)
 {
     const struct match *match = options;
+    assert(match->patterns && match->patterns->count <= MATCH_TEMPLATES);
     struct picture picture = program->picture;
     struct op op = {.kind = OP_MATCH,
                     .match = {.templates = copy_patterns(program, match->patterns),

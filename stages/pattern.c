@@ -1,5 +1,6 @@
 #include "stages/pattern.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,7 @@ static enum status measure_all(const char *names, struct pattern_set *set, char 
 enum status pattern_set_read(const char *names, const struct picture_reader *reader,
                              struct pattern_set **set, char *why, size_t size)
 {
+    assert(reader && reader->measure && reader->load);
     int count = count_names(names);
     *set = NULL;
     if (count > MATCH_TEMPLATES) {
@@ -104,6 +106,7 @@ static enum status load_one(const struct picture_reader *reader, struct pattern 
     enum status status = reader->load(&loaded, reason, sizeof reason);
     bool same = loaded.width == t->width && loaded.height == t->height;
     if (!status && same && has_shades(&loaded)) {
+        assert(!loaded.file);
         *t = loaded;
         return STATUS_OK;
     }
@@ -118,6 +121,7 @@ static enum status load_one(const struct picture_reader *reader, struct pattern 
 
 enum status pattern_set_load(struct pattern_set *set, char *why, size_t size)
 {
+    assert(set->users > 0);
     int state = PATTERNS_MEASURED;
     while (!atomic_compare_exchange_strong(&set->state, &state, PATTERNS_LOADING)) {
         if (state == PATTERNS_LOADED)
@@ -134,6 +138,7 @@ enum status pattern_set_load(struct pattern_set *set, char *why, size_t size)
 
 struct pattern_set *pattern_set_ref(struct pattern_set *set)
 {
+    assert(!set || set->users > 0);
     if (set)
         atomic_fetch_add(&set->users, 1);
     return set;
@@ -142,6 +147,7 @@ struct pattern_set *pattern_set_ref(struct pattern_set *set)
 void pattern_set_unref(struct pattern_set **set)
 {
     struct pattern_set *old = *set;
+    assert(!old || old->users > 0);
     *set = NULL;
     if (!old || atomic_fetch_sub(&old->users, 1) > 1)
         return;

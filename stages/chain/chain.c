@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 
 enum status chain_copy(const struct chain *chain, struct chain *to)
 {
+    assert(chain != to);
     *to = (struct chain){calloc((size_t)chain->links + 1, sizeof *to->link), chain->links,
                          chain->reader};
     if (!to->link)

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ bool link_writes(const struct chain_link *link, enum option_writes writes)
 int chain_files(const struct chain *chain, enum option_writes writes, struct chain_file *list,
                 int most)
 {
+    assert(list || !most);
     int count = 0;
     for (int k = 0; k < chain->links; k++) {
         const struct chain_link *link = &chain->link[k];

@@ -49,6 +49,7 @@ struct pattern_set **member_patterns(const struct stage_option *option, void *op
 
 enum status link_init(struct chain_link *link, const struct stage *stage)
 {
+    assert(stage->name && stage->lower);
     *link = (struct chain_link){.stage = stage, .options = calloc(1, stage->size + 1)};
     if (!link->options)
         return STATUS_MEMORY;

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,6 +49,7 @@ struct span span_bare(struct span span)
 
 struct span span_cut(struct span *rest, char separator)
 {
+    assert(rest->begin && rest->begin <= rest->end);
     const char *at = rest->begin;
     for (char open = 0; at < rest->end && (open || *at != separator); at++)
         open = quote_after(open, *at);
@@ -97,6 +99,7 @@ const char *parser_shown(const struct parser *parser, struct span span)
 
 enum status parser_refuse(struct parser *parser, struct span span, const char *format, ...)
 {
+    assert(span.begin >= parser->text && span.end >= span.begin);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(parser->error->message, sizeof parser->error->message, format, arguments);

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,6 +169,7 @@ enum status parse_value(struct parser *parser, struct span span, struct chain_li
 {
     const struct stage_option *option = &link->stage->option[index];
     double value = 0;
+    assert(index < stage_options(link->stage));
     if (option->type == OPTION_TEXT)
         return parse_texts(parser, span, link, index);
     enum status status = option->type == OPTION_CHOICE

@@ -1,5 +1,6 @@
 #include "stages/design/convolution.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -425,6 +426,13 @@ static void set_offset(struct op_convolve *op, const struct convolution *convolu
 
 void program_convolution(struct program *program, int c, const struct convolution *convolution)
 {
+    assert(convolution->width >= 1 && convolution->width <= KERNEL_SIDE);
+    assert(convolution->height >= 1 && convolution->height <= KERNEL_SIDE);
+    assert(convolution->origin_x >= 0 && convolution->origin_x < convolution->width);
+    assert(convolution->origin_y >= 0 && convolution->origin_y < convolution->height);
+    assert(convolution->lines ? convolution->lines <= 2 && convolution->line_x[0]
+                              : convolution->weight != NULL);
+    assert(!convolution->absolute || convolution->bias == 0);
     const struct format *meaning = &program->picture.meaning;
     size_t count = (size_t)convolution->width * (size_t)convolution->height;
     struct levels levels = format_levels(meaning, c);

@@ -1,5 +1,6 @@
 #include "stages/design/kernel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -212,6 +213,7 @@ static void print_number(double value, FILE *to)
 
 static char *printed(const struct kernel *kernel)
 {
+    assert(kernel->width >= 1 && kernel->height >= 1 && kernel->weight);
     char *text = NULL;
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);

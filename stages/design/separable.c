@@ -1,5 +1,6 @@
 #include "stages/design/separable.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -33,6 +34,7 @@ int gaussian_radius(double sigma)
 
 void gaussian_weights(double sigma, int radius, double *weight)
 {
+    assert(sigma > 0 && radius >= 0);
     double sum = 0;
     for (int k = 0; k <= radius; k++) {
         weight[k] = exp(-(double)k * k / (2 * sigma * sigma));
@@ -215,6 +217,8 @@ static bool fit(struct axis axis[2], int bits, int fraction, double magnified, d
 void program_gaussian(struct program *program, int c, double sigma, int radius, enum border border,
                       double amount)
 {
+    assert(sigma > 0 && amount >= 0 && amount <= 16);
+    assert(format_has(&program->picture.meaning, c));
     const struct format *meaning = &program->picture.meaning;
     struct axis axis[2] = {0};
     if (program->status ||
