@@ -10,7 +10,7 @@
 #include "stages/pattern.h"
 #include "stages/stage.h"
 
-// What filters when no chain is given: an edge video.
+// The chain where none is given: an edge video.
 #define CHAIN_DEFAULT "gray,gaussian=1.4,sobel,threshold=20:240"
 
 struct chain_link {
@@ -38,10 +38,10 @@ enum status chain_parse(const char *text, const struct picture_reader *reader, s
                         struct chain_error *error);
 void chain_free(struct chain *chain);
 
-// Whether it does nothing: pictures pass as they are.
+// Whether the chain does nothing: pictures pass as they are.
 bool chain_is_empty(const struct chain *chain);
 
-// Set options of its stages, all or none: "gaussian.sigma=2.5, threshold.t1=30". Of several stages
+// Set options of the stages, all or none: "gaussian.sigma=2.5, threshold.t1=30". Of several stages
 // with one name the first is meant, or number n of them: "gaussian#2.sigma=1". Refused like a text
 // that is no chain.
 enum status chain_set(struct chain *chain, const char *text, struct chain_error *error);
@@ -49,7 +49,7 @@ enum status chain_set(struct chain *chain, const char *text, struct chain_error 
 // A text that reads as this chain. The caller frees it; NULL without memory.
 char *chain_text(const struct chain *chain);
 
-// Make *to a copy, which is the caller's.
+// Make *to a copy, which the caller owns.
 enum status chain_copy(const struct chain *chain, struct chain *to);
 
 // A file that a stage of the chain writes.
@@ -59,12 +59,12 @@ struct chain_file {
     const char *name; // the chain's; NULL: the stage records, but into no file
 };
 
-// Those of a kind, in the order of the chain. Returns how many; the first `most` of them are in
-// `list`.
+// The files of a kind, in the order of the chain. Returns their number; the first `max` of them are
+// in `list`.
 int chain_files(const struct chain *chain, enum option_writes writes, struct chain_file *list,
-                int most);
+                int max);
 
-// Let the chain write nothing: tees go, and what is recorded goes into no file.
+// Make the chain write nothing: tees are removed, and records go into no file.
 void chain_mute(struct chain *chain);
 
 // Whether `chain` writes the same files as `like`, stage by stage: what is open stays open when one

@@ -50,7 +50,7 @@ static const struct op_template *copy_patterns(struct program *program,
 
 // ---- marks ----
 
-// What component `c` of a colour is in full-range units; of chroma about 0.
+// Component `c` of a colour in full-range units; chroma about 0.
 static double component_of(const struct format *meaning, int c, const double rgb[3])
 {
     double kr = meaning->kr, kb = meaning->kb;

@@ -22,16 +22,16 @@ bool link_writes(const struct chain_link *link, enum option_writes writes)
 }
 
 int chain_files(const struct chain *chain, enum option_writes writes, struct chain_file *list,
-                int most)
+                int max)
 {
-    assert(list || !most);
+    assert(list || !max);
     int count = 0;
     for (int k = 0; k < chain->links; k++) {
         const struct chain_link *link = &chain->link[k];
         const struct stage_option *option = written_option(link->stage);
         if (!link_writes(link, writes))
             continue;
-        if (count < most)
+        if (count < max)
             list[count] =
                 (struct chain_file){link->stage, option, *member_text(option, link->options)};
         count++;

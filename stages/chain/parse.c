@@ -174,10 +174,10 @@ static enum status parse_link(struct parser *parser, struct span span, struct ch
 
 static enum status parse_links(struct parser *parser, struct span rest, struct chain *chain)
 {
-    int most = 1;
+    int max = 1;
     for (const char *at = rest.begin; *at; at++)
-        most += *at == ',';
-    chain->link = calloc((size_t)most, sizeof *chain->link);
+        max += *at == ',';
+    chain->link = calloc((size_t)max, sizeof *chain->link);
     enum status status = chain->link ? STATUS_OK : parser_out_of_memory(parser);
     while (rest.begin && !status) {
         struct span part = span_cut(&rest, ',');

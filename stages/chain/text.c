@@ -30,7 +30,7 @@ static void print_text(struct span text, FILE *to)
     } while (text.begin < text.end);
 }
 
-// Those of an option that takes many.
+// The texts of an option that is `many`.
 static void print_texts(const char *list, FILE *to)
 {
     for (const char *separator = ""; *list; separator = ":") {

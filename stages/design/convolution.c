@@ -7,13 +7,13 @@
 
 enum { DIRECT_BITS = 20, ITERATIONS = 24 };
 
-// Of the 1/2 code value that the final rounding leaves, what weights may use.
+// The share of weights in the 1/2 code value that the final rounding leaves.
 static const double budget = 0.46;
 
-// What sums stay below, and what a sample costs: something for itself, and for each product. In
+// A form of the sums: their limit, and the costs of a sample, for itself and for each product, in
 // products of direct sums of 32 bits, by the instructions of the CPU's kernels with AVX2.
 struct form {
-    double most;
+    double max;
     double begin, product;
 };
 static const struct form direct_31 = {2147483647.0, 0, 1}, direct_52 = {4503599627370496.0, 0, 1.5};
@@ -177,7 +177,7 @@ static bool whole_lines(const double *weight, int width, int height, double *x, 
 
 // ---- candidates ----
 
-// What is being designed: the ideal weights, and the integers that are the cheapest so far.
+// A design under way: the ideal weights, and the cheapest integers so far.
 struct design {
     struct program *program;
     int depth, width, height;
@@ -245,7 +245,7 @@ static double direct_error(struct design *design, int bits)
 static void try_direct(struct design *design, const struct form *form)
 {
     int count = design->width * design->height;
-    int bits = bits_within(design, sum_of_sizes(design->weight, count), form->most);
+    int bits = bits_within(design, sum_of_sizes(design->weight, count), form->max);
     bool wide = form == &direct_52;
     while (bits > 0 && ldexp(largest_of(design->weight, count), bits) >= 1 << 30)
         bits--;
@@ -297,7 +297,7 @@ static void try_lines(struct design *design, int rank, const struct form *form)
     for (int r = 0; r < rank; r++)
         gain += fabs(design->unit) * sum_of_sizes(design->line_x[r], width) *
                 sum_of_sizes(design->line_y[r], height);
-    struct op_convolve op = {.rank = rank, .bits = bits_within(design, gain, form->most)};
+    struct op_convolve op = {.rank = rank, .bits = bits_within(design, gain, form->max)};
     for (int r = 0; r < rank; r++)
         while (op.bits >= 0 && !line_factors(design, r, op.bits, &of_x[r], &of_y[r]))
             op.bits--;
@@ -332,7 +332,7 @@ static void set_weights(struct design *design, const struct convolution *convolu
                 convolution->line_y[r][k / width] * convolution->line_x[r][k % width];
     }
     double gain = sum_of_sizes(design->weight, count) * fabs(design->unit);
-    double room = direct_52.most / 8 / ldexp(1, design->depth);
+    double room = direct_52.max / 8 / ldexp(1, design->depth);
     double largest = largest_of(design->weight, count) * fabs(design->unit);
     design->unit *= fmin(1, fmin(room / gain, (1 << 30) / largest / 2));
     scale_by(design->weight, design->unit, count);

@@ -20,8 +20,8 @@
 #include "plan/program.h"
 #include "stages/design/kernel.h"
 
-// What is done to a component, in terms of its samples' distance from black (of chroma: from
-// neutral), in full-range 8-bit units:
+// A convolution of a component, on its samples' distance from black (chroma: from neutral), in
+// full-range 8-bit units:
 //
 //   y = bias + scale * sum of weight[row][column] * x(i + column - origin_x, j + row - origin_y)
 //

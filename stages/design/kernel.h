@@ -3,7 +3,7 @@
 //   1 2 1/2 4 2/1 2 1     numbers by spaces, tabs, commas or semicolons; rows by slashes
 //   blur.txt              the name of a regular file: rows by lines, what follows a # is a comment
 //
-// What reads as rows is never taken for a file. Rows are of one length; numbers are finite and no
+// A text that reads as rows is never taken for a file. Rows have one length; numbers are finite, no
 // larger than KERNEL_LARGEST; a kernel of nothing but zeros is none.
 #pragma once
 
@@ -19,8 +19,8 @@ struct kernel {
     double *weight; // row by row, the kernel's own
 };
 
-// What option tables call: the text with its file read, see struct stage_option. kernel_resolve()
-// takes any kernel, kernel_resolve_line() one row, or one column, which becomes a row.
+// The text with its file read, for `resolve` of struct stage_option. kernel_resolve() takes
+// any kernel, kernel_resolve_line() one row, or one column, which becomes a row.
 char *kernel_resolve(const char *text, char *why, size_t size);
 char *kernel_resolve_line(const char *text, char *why, size_t size);
 

@@ -13,8 +13,8 @@ enum {
     EXACT_BITS = 22,
 };
 
-// Of the 1/2 code value that the final rounding leaves, what the taps of both axes and the rounding
-// between them may use.
+// The share of the taps of both axes, and of the rounding between them, in the 1/2 code value that
+// the final rounding leaves.
 static const double budget = 0.46;
 
 // One axis: the ideal weights, centre first, and the integer taps chosen for them.
