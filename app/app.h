@@ -1,4 +1,4 @@
-// What the files of the program share.
+// The program: settings, commands, and the parts of a running job's surroundings.
 #pragma once
 
 #include <jansson.h>
@@ -22,20 +22,20 @@ enum {
 
 int exit_code_of(enum sluice_status status);
 
-// What was printed has to arrive: returns `code`, or EXIT_OUTPUT with a sentence if that was whole
-// and standard output was not. A reader that left has seen enough, and needs no sentence.
+// Flush standard output: returns `code`, or EXIT_OUTPUT with a sentence on standard error if `code`
+// was EXIT_WHOLE and the output did not arrive. A closed pipe (EPIPE) has no sentence.
 int finish_output(int code);
 
-// What the command line asks for.
+// Settings: everything that the command line asks for.
 struct settings {
     struct sluice_config config;
     struct sluice_chain *parsed; // config.chain as it was when ...
     const char *parsed_text;     // ... it was this
     const char *json;            // NULL: none
-    const char *chart;           // of `sluice bench`; NULL: none
+    const char *chart;           // `sluice bench`: an SVG file; NULL: none
     bool quiet, verbose, strict, quick, ladder;
-    const char *topic; // of `sluice stages`: one stage's name; of `sluice ctl`: the socket
-    char **word;       // of `sluice ctl`: what follows
+    const char *topic; // the word behind stages, help or ctl; NULL: none
+    char **word;       // `sluice ctl`: the words behind the socket
     int words;
     const char *control, *journal, *replay; // NULL: none
     const char *reserved_outputs[4];        // the files that a run writes besides, ended by NULL
@@ -43,15 +43,15 @@ struct settings {
     struct sluice_file *journal_file;
     bool journal_begun, journal_failed;
     bool never;                    // what exists is kept, whatever else is said
-    struct sluice_change *changes; // of --replay
+    struct sluice_change *changes; // --replay: the journal's
     int change_count;
     struct sluice_output *outputs; // all but the first, ended by one without a name
-    int output_count;              // of all
-    const char **options;          // of all outputs, each one's list ended by NULL
+    int output_count;              // including the first
+    const char **options;          // --option: the outputs' lists, each ended by NULL
     int option_count;
     char **texts; // arguments read from files and the environment
     int text_count;
-    char error[1024]; // the first that terminal_log() was told; "": none
+    char error[1024]; // the first one logged; "": none
 };
 
 // The commands, as commands[] of app/options/option.h lists them. Each returns the exit code.
@@ -70,7 +70,7 @@ int plan_command(struct settings *settings);
 int doctor_command(struct settings *settings);
 int bench_command(struct settings *settings);
 int help_command(struct settings *settings);
-int tutorial_command(struct settings *settings); // of `sluice bench --ladder`
+int tutorial_command(struct settings *settings); // `sluice bench --ladder`
 int ctl_command(struct settings *settings);
 
 // A copy of the arguments, ended by NULL; the secrets among them are asterisks for `ps` from here
@@ -127,7 +127,8 @@ bool journal_close(struct settings *settings);
 bool journal_read(struct settings *settings);
 void journal_changed(void *settings, int64_t pts_us, const char *chain);
 
-// Tell systemd how it goes, from a thread of its own, if NOTIFY_SOCKET says so; else NULL.
+// Notify systemd of readiness, progress and stopping, from a thread of its own; NULL without
+// NOTIFY_SOCKET.
 struct notify;
 struct notify *notify_start(const struct sluice_job *job);
 void notify_stop(struct notify **notify);

@@ -1,4 +1,5 @@
 // The command line: what `ps` shows of it, and arguments whose text is kept elsewhere.
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 // that the system shows of it. The copy is one piece.
 char **arguments_take(int argc, char **argv)
 {
+    assert(argc >= 0 && argv && !argv[argc]);
     size_t list = ((size_t)argc + 1) * sizeof(char *), size = list;
     for (int k = 0; k < argc; k++)
         size += strlen(argv[k]) + 1;
@@ -65,6 +67,7 @@ static char *read_variable(const char *name)
 
 const char *argument_text(struct settings *settings, const char *argument)
 {
+    assert(argument);
     bool file = *argument == '@', variable = !strncmp(argument, "env:", 4);
     if (!(file || variable) || !access(argument, F_OK))
         return argument;

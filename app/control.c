@@ -10,6 +10,7 @@
 //
 // Every line is answered by one line of JSON with "ok", and "error" where that is false; the next
 // one when that answer has been taken.
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -280,7 +281,7 @@ static void serve_client(const struct control *control, struct client *client, b
 
 // ---- new clients ----
 
-// Tell a client that it is not served.
+// Refuse a client: a sentence, then the end.
 static void refuse_fd(int fd, const char *why)
 {
     struct client client = {.fd = fd};
@@ -415,6 +416,7 @@ static int listen_on(const char *path)
 
 bool control_start(struct sluice_job *job, const char *path, struct control **control)
 {
+    assert(job && control);
     *control = NULL;
     if (!path)
         return true;
@@ -444,6 +446,7 @@ bool control_start(struct sluice_job *job, const char *path, struct control **co
 
 void control_stop(struct control **control)
 {
+    assert(control);
     struct control *old = *control;
     if (!old)
         return;

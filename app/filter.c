@@ -17,7 +17,7 @@ struct watcher {
     atomic_bool done;                 // there is nothing more to watch
 };
 
-// What wakes the watcher at the end: a signal that means nothing by itself.
+// Wakes the watcher at the end; a signal without a meaning of its own.
 static const int wake_signal = SIGWINCH;
 
 static void *watcher_run(void *argument)
@@ -45,7 +45,7 @@ static bool watcher_start(struct watcher *watcher)
     const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
         struct sigaction old;
-        // What was ignored from the start (nohup) stays so.
+        // Signals ignored from the start (nohup) stay ignored.
         if (sigaction(numbers[k], NULL, &old) || old.sa_handler != SIG_IGN)
             sigaddset(&watcher->set, numbers[k]);
     }
@@ -112,7 +112,7 @@ static int run_job(struct sluice_job *job, const struct settings *settings,
     return code;
 }
 
-// What goes along with a job from its creation to its end.
+// Run the job with its companions: control socket and systemd notifications.
 static int run_with_control(struct sluice_job *job, const struct settings *settings,
                             const struct watcher *watcher, bool *on_gpu)
 {

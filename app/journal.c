@@ -1,5 +1,6 @@
 // `--journal FILE`: which chain filtered from when on, a line of JSON each. `--replay FILE` does
 // the same again.
+#include <assert.h>
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 void journal_changed(void *settings_, int64_t pts_us, const char *chain)
 {
+    assert(settings_ && chain);
     struct settings *settings = settings_;
     if (!settings->journal_file)
         return;

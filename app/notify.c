@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-// What systemd is told of a running job, by the datagrams of sd_notify(3):
+// Notifications of a running job to systemd, the datagrams of sd_notify(3):
 //
 //   READY=1      the first frame is out
 //   STATUS=...   a line for `systemctl status`, at most every five seconds
@@ -9,6 +9,7 @@
 //
 // So a job that hangs, wherever it does, is restarted by systemd, and one whose camera is away is
 // not.
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -153,7 +154,8 @@ static bool make_address(const char *name, struct notify *notify)
     notify->address = (struct sockaddr_un){.sun_family = AF_UNIX};
     if ((*name != '/' && *name != '@') || length < 2 || length >= sizeof notify->address.sun_path) {
         fprintf(stderr,
-                "sluice: NOTIFY_SOCKET is '%s', which is no name of a socket; nobody is told\n",
+                "sluice: NOTIFY_SOCKET is '%s', which is no name of a socket; systemd is not "
+                "notified\n",
                 name);
         return false;
     }
@@ -186,7 +188,7 @@ static bool start(struct notify *notify)
     notify->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (notify->fd >= 0 && !pthread_create(&notify->thread, NULL, notify_run, notify))
         return true;
-    fprintf(stderr, "sluice: systemd cannot be told how it goes: %s\n", strerror(errno));
+    fprintf(stderr, "sluice: systemd cannot be notified: %s\n", strerror(errno));
     if (notify->fd >= 0)
         close(notify->fd);
     return false;
@@ -194,6 +196,7 @@ static bool start(struct notify *notify)
 
 struct notify *notify_start(const struct sluice_job *job)
 {
+    assert(job);
     const char *name = getenv("NOTIFY_SOCKET");
     struct notify *notify = name && *name ? calloc(1, sizeof *notify) : NULL;
     if (!notify)
@@ -210,6 +213,7 @@ struct notify *notify_start(const struct sluice_job *job)
 
 void notify_stop(struct notify **notify)
 {
+    assert(notify);
     struct notify *old = *notify;
     if (!old)
         return;

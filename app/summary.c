@@ -1,4 +1,5 @@
 // The closing summary, for people and for machines.
+#include <assert.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,7 @@ static void print_simulated(const struct sluice_simulated *simulated, FILE *to)
         fputc('\n', to);
 }
 
-// What each of several outputs got, and of one that is not simply a file.
+// A line for each of several outputs, and for a single one that is not a plain file.
 static void print_outputs(const struct sluice_job *job, FILE *to)
 {
     struct sluice_output_figures figures = {.size = sizeof figures};
@@ -85,7 +86,7 @@ static void print_outputs(const struct sluice_job *job, FILE *to)
     }
 }
 
-// Where what is told of frames is not told of all.
+// Report files that lack frames.
 static void print_records(const struct sluice_job *job, FILE *to)
 {
     struct sluice_record record = {.size = sizeof record};
@@ -120,6 +121,7 @@ static void print_ledger(const struct sluice_summary *summary, FILE *to)
 
 void print_summary(const struct sluice_job *job, FILE *to)
 {
+    assert(job && to);
     struct sluice_summary summary_ = {.size = sizeof summary_}, *summary = &summary_;
     sluice_job_summary(job, summary);
     double seconds = summary->seconds > 0 ? summary->seconds : 1e-9;
@@ -142,7 +144,7 @@ void print_summary(const struct sluice_job *job, FILE *to)
     fprintf(to, "%s", busy ? "" : " no part for 1 %");
     fprintf(to, "; processor %.0f %%; %.1f of up to %d frames in flight\n",
             100 * summary->cores_busy, summary->ring * summary->ring_occupancy, summary->ring);
-    if (summary->seconds >= 1) // of less there is nothing to say
+    if (summary->seconds >= 1) // shorter runs have no meaningful pace
         fprintf(to, "verdict   %s\n", summary->verdict);
     if (summary->stopped)
         fprintf(to, "stopped   before the end of %s, as asked%s\n", summary->input,
@@ -316,6 +318,7 @@ static json_t *pace_json(const struct sluice_summary *summary)
 
 bool write_file(const struct settings *settings, const char *file, const char *text, size_t size)
 {
+    assert(file && (text || !size));
     struct sluice_file *to;
     fflush(stdout); // which it may be
     if (sluice_file_create(&settings->config, file, &to))
@@ -340,6 +343,7 @@ bool dump_json(const json_t *root, const struct settings *settings)
 bool write_json(const struct settings *settings, const struct sluice_job *job,
                 enum sluice_status status, int exit_code)
 {
+    assert(settings->json);
     struct sluice_summary told = {.size = sizeof told}, *summary = job ? &told : NULL;
     if (job)
         sluice_job_summary(job, summary);

@@ -1,4 +1,5 @@
-// What the charts of `sluice bench` share.
+// Charts of `sluice bench`: the SVG primitives that they share.
+#include <assert.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ static bool out_of_memory(void)
 
 bool svg_open(struct svg *svg, int width, const char *title, const char *about)
 {
+    assert(width > 0 && title && about);
     *svg = (struct svg){.width = width, .y = 74};
     svg->to = open_memstream(&svg->text, &svg->size);
     if (!svg->to)
@@ -51,6 +53,7 @@ void svg_text(struct svg *svg, double x, double y, const char *attributes, const
 
 void svg_bar(struct svg *svg, const struct svg_bar *bar)
 {
+    assert(svg->to && bar->low <= bar->high);
     const int line = SVG_LINE, y = svg->y;
     fprintf(svg->to, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n",
             bar->left, y + 3, bar->length, line - 6, bar->color);

@@ -43,6 +43,7 @@ static void print_sentence(enum sluice_log_level level, const char *sentence)
 
 void terminal_log(void *opaque, enum sluice_log_level level, const char *sentence)
 {
+    assert(opaque && sentence);
     struct settings *settings = opaque;
     bool quiet = settings->quiet && level > SLUICE_LOG_ERROR;
     flockfile(stderr); // one thread at a time
@@ -107,7 +108,7 @@ static double part_done(const struct sluice_progress *now)
     return now->media_seconds / now->media_total * done / (double)now->frames;
 }
 
-// What is being done when no more frames come, which may take a while.
+// The activity after the last frame, which may take a while.
 static void add_ending(struct line *line, const struct sluice_progress *now)
 {
     if (!now->flushing && !now->stopping)
@@ -210,6 +211,7 @@ static void *progress_run(void *argument)
 
 struct progress *progress_start(const struct sluice_job *job, const struct settings *settings)
 {
+    assert(job && settings);
     struct progress *progress = settings->quiet ? NULL : calloc(1, sizeof *progress);
     if (!progress)
         return NULL;
@@ -226,6 +228,7 @@ struct progress *progress_start(const struct sluice_job *job, const struct setti
 
 void progress_stop(struct progress **progress)
 {
+    assert(progress);
     if (!*progress)
         return;
     pthread_mutex_lock(&(*progress)->lock);

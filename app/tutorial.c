@@ -8,12 +8,12 @@
 
 enum { MAX_ROWS = 64 };
 
-// What an article that climbs the same steps reports of its best one, on the machine of its author.
+// Figures of an article with the same steps: its best one, on its author's machine.
 static const double article_over_one = 12.6, article_over_all = 3.8;
 
 struct row {
     int step, runs, off_by;
-    bool matching;                                    // of templates, not a Gaussian
+    bool matching;                                    // template matching instead of a Gaussian
     char name[64], size[32], device[96], absent[256]; // absent: "" if there are figures
     double mean, median, low, high, over_one, over_all;
 };
@@ -32,7 +32,7 @@ static bool begins_size(const struct row *first, const struct row *row)
 
 // ---- for people ----
 
-// Three digits; of thousands no powers of ten.
+// Three digits; thousands without an exponent.
 struct times {
     char text[24];
 };
