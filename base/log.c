@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -7,6 +8,7 @@
 
 void log_print(const struct log *log, enum log_level level, const char *format, ...)
 {
+    assert(format && *format && level >= LOG_ERROR && level <= LOG_DEBUG);
     if (!log || !log->print)
         return;
     char sentence[1024], shown[1024];

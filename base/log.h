@@ -1,10 +1,10 @@
-// Sentences for people, through the callback that the caller gave. Libraries never print.
+// Log: sentences for people, through the caller's callback. Libraries never print.
 #pragma once
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
-// Where messages go. A zeroed log swallows them. `print` gets one sentence without a newline and
-// may be called by any thread, by several at once.
+// The callback behind a log; a zeroed log swallows messages. `print` gets one sentence without a
+// newline, which lives until it returns, from any thread, from several at once.
 struct log {
     void (*print)(void *opaque, enum log_level level, const char *sentence);
     void *opaque;

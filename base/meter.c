@@ -1,5 +1,6 @@
 #include "base/meter.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -28,6 +29,7 @@ static int compare_doubles(const void *a, const void *b)
 
 struct spread meter_spread(double *value, int count)
 {
+    assert(value && count > 0);
     qsort(value, (size_t)count, sizeof *value, compare_doubles);
     struct spread spread = {.median = value[count / 2], .low = value[0], .high = value[count - 1]};
     for (int k = 0; k < count; k++)

@@ -1,5 +1,5 @@
-// A bounded queue of pointers between threads. What is full makes its writers wait, so memory is
-// bounded by construction; closing it from either end is how threads tell each other to finish.
+// A bounded queue of pointers between threads. A full queue makes its writers wait, so memory is
+// bounded by construction; threads end each other by closing it, from either end.
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@ struct queue;
 // reader will never see.
 enum status queue_create(int capacity, int writers, void (*drop)(void *item), struct queue **queue);
 
-// Let it be full, too, when what is in it weighs so many bytes. One item always fits. Before use.
+// Bound the bytes, too, that its items weigh together. One item always fits. Before use.
 void queue_limit(struct queue *queue, int64_t bytes, int64_t (*weigh)(const void *item));
 
 // Free the queue and drop what is in it. No thread may be using it. Leaves NULL.
@@ -39,7 +39,7 @@ enum status queue_pop(struct queue *queue, void *item);
 // then.
 enum status queue_pop_until(struct queue *queue, void *item, int64_t until_ns);
 
-// How many items are in it. Any thread.
+// The number of items in it. Any thread.
 int queue_count(struct queue *queue);
 
 // A writer is done. Once per writer.

@@ -1,5 +1,6 @@
 #include "base/secrets.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 // The key that services for broadcasters give out: a last part of the path at least so long.
 enum { RTMP_KEY = 16 };
 
-// Who is told of the secrets of a text, one after another.
+// Called with each secret of a text, from its beginning to its end.
 struct visitor {
     void (*secret)(void *opaque, const char *begin, const char *end);
     void *opaque;
@@ -34,8 +35,9 @@ static bool is_hidden(const char *begin, const char *end)
     return at == end || (at > begin && *at == ',');
 }
 
-static void tell(const struct visitor *visitor, const char *begin, const char *end)
+static void report(const struct visitor *visitor, const char *begin, const char *end)
 {
+    assert(begin <= end);
     if (!is_hidden(begin, end))
         visitor->secret(visitor->opaque, begin, end);
 }
@@ -61,7 +63,7 @@ static const char *find_any(const char *begin, const char *end, const char *lett
     return begin;
 }
 
-// ---- who asks ----
+// ---- the user ----
 
 static bool is_http(const struct address *address)
 {
@@ -110,8 +112,8 @@ static const char *find_at(const struct address *address)
     return ipv6 ? NULL : found;
 }
 
-// Tell of the password, or of a name that stands alone, which may be a token. Returns where the
-// host begins.
+// Report the password, or a name that stands alone, which may be a token. Returns where the host
+// begins.
 static const char *visit_user(const struct address *address, const struct visitor *visitor)
 {
     const char *at = find_at(address), *begin = address->authority;
@@ -121,7 +123,7 @@ static const char *visit_user(const struct address *address, const struct visito
     const char *slash = find_any(begin, at, "/?#");
     if (colon < slash)
         begin = colon + 1;
-    tell(visitor, begin, at);
+    report(visitor, begin, at);
     return at + 1;
 }
 
@@ -135,7 +137,7 @@ static const char *visit_key(const struct address *address, const char *path,
         last--;
     if (strncmp(address->scheme, "rtmp", 4) || last == path || end - last < RTMP_KEY)
         return path;
-    tell(visitor, last, end);
+    report(visitor, last, end);
     return end;
 }
 
@@ -147,7 +149,7 @@ static void visit_streamid(const char *begin, const char *end, const struct visi
     if (second < end && *begin != '#')
         begin = second + 1;
     if (second < end)
-        tell(visitor, begin, end);
+        report(visitor, begin, end);
 }
 
 static void visit_parameters(const struct address *address, const char *at,
@@ -163,7 +165,7 @@ static void visit_parameters(const struct address *address, const char *at,
             if (id)
                 visit_streamid(value, value_end, visitor);
             else if (secret)
-                tell(visitor, value, value_end);
+                report(visitor, value, value_end);
             end = id || secret ? value_end : end;
         }
         at = end + (end < address->end);
@@ -281,6 +283,7 @@ static void append_hidden(void *copy_, const char *begin, const char *end)
 void secrets_copy(const char *text, enum secrets_in in, char *to, size_t size)
 {
     struct copy copy = {text, to, size - 1};
+    assert(text && to && size > 0);
     const struct visitor visitor = {append_hidden, &copy};
     visit(text, in, &visitor);
     append(&copy, copy.from, strlen(copy.from));
@@ -289,7 +292,7 @@ void secrets_copy(const char *text, enum secrets_in in, char *to, size_t size)
 
 char *secrets_dup(const char *text, enum secrets_in in)
 {
-    size_t size = 3 * strlen(text) + 1; // of secrets of one letter each
+    size_t size = 3 * strlen(text) + 1; // every letter could be a secret
     char *copy = malloc(size);
     if (copy)
         secrets_copy(text, in, copy, size);

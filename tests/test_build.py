@@ -89,3 +89,24 @@ def test_missing_packages_are_one_line(tmp_path):
         assert result.code == 2 and len(lines) == 1, result
         assert "libavformat-dev" in lines[0] and "make setup" in lines[0]
         assert not list(tmp_path.rglob("*.o"))
+
+
+def made_again(folder, *touched):
+    """The objects that make would compile after these files have changed."""
+    for file in touched:
+        (folder / file).touch()
+    told = tools.execute(["make", "-n", "-C", folder, "CUDA=no", "all"])
+    return {word for word in told.text.split() if word.endswith(".o") and f"-c -o {word}" in told.text}
+
+
+@pytest.mark.skipif(not (Path(tools.SLUICE).resolve().parent / "app/main.d").exists(), reason="no objects")
+def test_headers_rebuild_what_includes_them(tmp_path):
+    for name in ("Makefile", "base", "plan", "stages", "cpu", "kernels", "pipeline", "include", "app", "bench", "tests"):
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy2)(source, tmp_path / name)
+    shutil.copytree(Path(tools.SLUICE).resolve().parent, tmp_path / "build", symlinks=True)
+    made_again(tmp_path) # `all` may lack what is not an object
+    rooms = {Path(file).parts[1] for file in made_again(tmp_path, "app/app.h")}
+    assert rooms == {"app"}
+    assert made_again(tmp_path, "pipeline/values.c") >= {"build/pipeline/values.o"}
+    assert {"build/pipeline/doctor.o", "build/app/main.o"} <= made_again(tmp_path, "include/sluice/version.h")
