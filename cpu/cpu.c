@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "plan/backend.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -204,11 +205,14 @@ static void *worker_run(void *argument)
 static enum status submit_async(struct executor *executor, int number, const struct work *work)
 {
     struct cpu_executor *self = (struct cpu_executor *)executor;
+    assert(number >= 0 && number < self->slots &&
+           (!work->fields || !self->plan->program->analyses));
     struct cpu_slot *slot = &self->slot[number];
     slot->work = *work;
     for (int n = 0; n < program_pictures(self->plan->program); n++)
         slot->target[n] = *work_target(work, n);
     pthread_mutex_lock(&self->lock);
+    assert(!slot->running);
     slot->ticket = self->tickets++;
     slot->phase = slot->next_band = 0;
     slot->bands_left = self->bands;
@@ -414,6 +418,7 @@ static enum status executor_create(struct backend *backend, const struct plan *p
                                    int height, int slots, bool frames_in_flight,
                                    struct executor **executor)
 {
+    assert(width > 0 && height > 0 && slots > 0);
     enum status status =
         create_empty((const struct cpu_backend *)backend, plan, slots, frames_in_flight, executor);
     if (status)

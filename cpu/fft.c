@@ -1,5 +1,6 @@
 #include "cpu/fft.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
@@ -99,6 +100,7 @@ static int power_above(int least)
 
 enum status fft_create(const struct op_convolve *op, int columns, struct fft **fft)
 {
+    assert(fft_is_there() && op->rank == 0 && columns > 0);
     struct fft *made = *fft = calloc(1, sizeof *made);
     if (!made)
         return STATUS_MEMORY;

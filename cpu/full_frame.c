@@ -11,6 +11,7 @@ static full_frame_op *const ops[OP_KINDS] = {
 
 void full_frame_copy_row(const struct full_frame_work *work, int y)
 {
+    assert(work->to && y >= 0 && y < work->height);
     work->rows->load[work->depth > 8]((const uint8_t *)work->from + y * work->from_stride,
                                       component_plain(work->depth), max_sample(work->depth),
                                       (uint8_t *)work->to + y * work->to_stride, work->width);

@@ -1,6 +1,7 @@
 // OP_MATCH: sums of products directly or by Fourier transforms, whichever is faster for a template,
 // windows' sums as they slide, scores in vectors. Each band finds its candidates, the places whose
 // score is enough; then one thread finds the matches among all of them.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -374,6 +375,7 @@ static void destroy(struct full_frame **full_frame)
 enum status match_create(const struct full_frame_request *request, struct full_frame **full_frame)
 {
     const struct op_match *op = &request->op->match;
+    assert(op->count > 0 && op->count <= MATCH_TEMPLATES && op->least > 0 && request->depth == 8);
     struct match_full_frame *self = calloc(1, sizeof *self);
     if (!self)
         return STATUS_MEMORY;

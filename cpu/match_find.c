@@ -1,5 +1,4 @@
 // Matches of OP_MATCH: the greatest of the candidates around each, the best of them all, refined.
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -148,6 +148,7 @@ void match_make_sums(const struct match_full_frame *self, const struct full_fram
                      struct match_band *band, int number, int y)
 {
     const struct match_pattern *pattern = &self->pattern[number];
+    assert(y >= 0 && y < pattern->rows);
     if (pattern->narrow && !pattern->transforms) {
         slab_products(self, band, pattern, SUM_PRODUCTS, PART_SAMPLES, 0, y);
         return;

@@ -115,6 +115,7 @@ void row_pipeline_run(struct row_pipeline *pipeline, const struct row_memory *me
     pipeline->memory = memory;
     pipeline->width = subsampled(memory->source->width, pass->grid.shift_x);
     pipeline->height = subsampled(memory->source->height, pass->grid.shift_y);
+    assert(pipeline->width <= pipeline->columns && first >= 0 && last <= pipeline->height);
     for (int k = 0; k < pipeline->levels; k++) {
         struct row_level *here = &pipeline->level[k];
         row_window_restart(&here->window);

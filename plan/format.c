@@ -80,6 +80,7 @@ bool format_same_storage(const struct format *a, const struct format *b)
 struct format format_planar(enum model model, int depth, int chroma_x, int chroma_y, bool alpha,
                             const struct format *meaning)
 {
+    assert(depth >= 8 && depth <= 16);
     struct format format = {
         .model = model,
         .depth = depth,
@@ -101,6 +102,7 @@ struct format format_planar(enum model model, int depth, int chroma_x, int chrom
 
 struct image image_field(const struct image *frame, int parity)
 {
+    assert((parity == 0 || parity == 1) && image_has_fields(frame));
     struct image field = *frame;
     field.height = (frame->height + 1 - parity) / 2;
     for (int p = 0; p < FORMAT_PLANES; p++) {

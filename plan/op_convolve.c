@@ -1,6 +1,7 @@
 // Two-dimensional convolutions: how large sums become, and when Fourier transforms make them.
 #include "plan/op_info.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -25,6 +26,7 @@ static int64_t sum_of_sizes(const int32_t *weight, int count)
 
 int64_t op_convolve_max(const struct op_convolve *op, int depth)
 {
+    assert(op->rank >= 0 && op->rank <= 2 && depth >= 8 && depth <= 16);
     int64_t sum = 0;
     if (!op->rank)
         sum = sum_of_sizes(op->weight, op->width * op->height);

@@ -1,5 +1,6 @@
 #include "plan/plan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -480,6 +481,7 @@ static void note_reads(struct plan *plan)
 enum status plan_create(const struct program *program, struct plan_limits limits,
                         struct plan **plan)
 {
+    assert(!program->status && program->output.planes > 0);
     *plan = calloc(1, sizeof **plan);
     if (!*plan)
         return STATUS_MEMORY;
@@ -534,6 +536,7 @@ const struct component *plan_component(const struct plan *plan, struct operand o
 
 bool plan_is_plain(const struct plan *plan, struct operand operand, int depth)
 {
+    assert(operand.place != PLACE_BUFFER || (operand.index >= 0 && operand.index < plan->buffers));
     const struct component *at = plan_component(plan, operand);
     if (operand.place == PLACE_BUFFER)
         return (plan->buffer[operand.index].grid.depth > 8) == (depth > 8);

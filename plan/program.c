@@ -12,6 +12,7 @@ struct program_block {
 
 enum status program_init(struct program *program, const struct format *input)
 {
+    assert(input->depth >= 8 && input->depth <= 16);
     *program = (struct program){.input = *input, .record = -1};
     program->picture.meaning = *input;
     program->plane = calloc(FORMAT_COMPONENTS, sizeof *program->plane);
@@ -70,6 +71,10 @@ int program_append(struct program *program, const struct op *op, int shift_x, in
 {
     if (program->status)
         return 0;
+    assert(op->sources >= 1 && op->sources <= 3 && (op->sources == 1 || op_is_mix(op)));
+    for (int k = 0; k < op->sources; k++)
+        assert(op->source[k] >= 0 && op->source[k] < program->planes);
+    assert(!op_is_stencil(op) || depth == program->plane[op->source[0]].depth);
     struct op *ops = realloc(program->op, (size_t)(program->ops + 1) * sizeof *ops);
     if (ops)
         program->op = ops;
@@ -99,6 +104,7 @@ int program_analysis(const struct program *program, int op)
 
 size_t program_analysis_bytes(const struct program *program, int analysis, int width, int height)
 {
+    assert(analysis >= 0 && analysis < program->analyses);
     const struct op *op = &program->op[program->analysis[analysis]];
     struct program_plane grid = program->plane[op->source[0]];
     return op_analysis_bytes(op, subsampled(width, grid.shift_x), subsampled(height, grid.shift_y));
@@ -152,6 +158,7 @@ void program_affine(struct program *program, int c, double gain, double offset)
 void program_curve(struct program *program, int c, double (*curve)(double value, double parameter),
                    double parameter)
 {
+    assert(!format_is_chroma(&program->picture.meaning, c));
     struct levels levels = format_levels(&program->picture.meaning, c);
     size_t entries = (size_t)1 << program->picture.meaning.depth;
     uint16_t *entry = program_alloc(program, entries * sizeof *entry);
@@ -412,6 +419,7 @@ void program_tee(struct program *program)
 
 void program_choose_tee(struct program *program, int tee, const struct format *output)
 {
+    assert(tee >= 0 && tee < program->tees);
     program->tee[tee].output = *output;
     program->tee[tee].chosen = true;
 }

@@ -1,5 +1,6 @@
 #include "plan/rotation.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,8 @@ static void rotate_component(const struct image *from, struct rotation rotation,
 
 void image_rotate(const struct image *from, struct rotation rotation, const struct image *to)
 {
+    assert(to->width == (rotation.transpose ? from->height : from->width));
+    assert(to->height == (rotation.transpose ? from->width : from->height));
     for (int c = 0; c < FORMAT_COMPONENTS; c++)
         if (format_has(from->format, c))
             rotate_component(from, rotation, to, c);

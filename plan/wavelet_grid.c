@@ -1,5 +1,6 @@
 #include "plan/wavelet_grid.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -319,6 +320,9 @@ void wavelet_grid_outline(const struct op *op, int width, int height, struct wav
 enum status wavelet_grid_create(const struct op *op, int width, int height,
                                 struct wavelet_grid **grid)
 {
+    assert(op->kind == OP_WAVELET && op->wavelet.scales > 0 &&
+           op->wavelet.scales <= WAVELET_SCALES);
+    assert(width > 0 && height > 0);
     struct wavelet_grid *made = *grid = malloc(sizeof *made);
     if (!made)
         return STATUS_MEMORY;

@@ -138,6 +138,8 @@ static enum status run_picture(const struct program *program, const struct image
 
 enum status scalar_run(const struct program *program, const struct work *work)
 {
+    assert(format_same_storage(work->source.format, &program->input));
+    assert(!work->fields || !program->analyses);
     struct image target[MAX_PICTURES], field[MAX_PICTURES];
     enum status status = STATUS_OK;
     for (int n = 0; n < program_pictures(program); n++)
