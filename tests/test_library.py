@@ -15,7 +15,7 @@ ROOT = tools.ROOT
 BUILD = Path(tools.SLUICE).resolve().parent
 SOURCES = ROOT / "tests" / "library"
 SHARED = BUILD / "libsluice.so.1"
-CUDA = [] if (BUILD / "kernels" / "cuda.o").exists() else ["CUDA=no"]
+CUDA = [] if (BUILD / "kernels" / "executor" / "cuda.o").exists() else ["CUDA=no"]
 
 pytestmark = pytest.mark.skipif(not SHARED.exists() or not shutil.which("make") or not shutil.which("cc"),
                                 reason="no libsluice, or nothing to build with")
