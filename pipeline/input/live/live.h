@@ -33,8 +33,9 @@ struct live_request {
 
 struct live;
 
-// Connect for the first time. Nothing of the request is needed afterwards but what it says. On
-// failure *live is NULL: STATUS_INPUT with a sentence, STATUS_STOPPED if is_over() ended it.
+// Connect for the first time. Of the request `simulate` and `opaque` are needed as long as the
+// source lives. On failure *live is NULL: STATUS_INPUT with a sentence, STATUS_STOPPED if is_over()
+// ended it.
 enum status live_open(const struct live_request *request, const struct log *log,
                       struct live **live);
 void live_close(struct live **live);
