@@ -68,7 +68,7 @@ static void print_stage(int index, const struct sluice_stage_info *stage)
     print_wrapped(0, 4, stage->summary);
     print_wrapped(0, 4, stage->formula);
     if (stage->source)
-        print_wrapped(printf("    source:"), 4, stage->source);
+        print_wrapped(printf("    source: "), 4, stage->source);
     for (int k = 0; !sluice_stage_option(index, k, &option); k++)
         print_option(&option);
 }

@@ -119,7 +119,7 @@ def test_help_on_a_stage_is_its_table(run):
     assert flat(summary) in strings
     assert flat(formula.partition(summary)[2]) in strings
     assert text == run("stages", "gaussian").text
-    for words in ("sigma standard deviation; 0.1 .. 250 pixels, required",
+    for words in ("source: R. C. Gonzalez, R. E. Woods, Digital", "sigma standard deviation; 0.1 .. 250 pixels, required",
                   "radius where the weights are cut off; 1 .. 16384 pixels, default round(6 sigma + 1) / 2",
                   "replicate|zero|reflect|mirror|wrap, default replicate"):
         assert words in " ".join(text.split())
