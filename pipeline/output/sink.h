@@ -105,7 +105,7 @@ struct sink {
     enum status (*write)(struct sink *sink, AVFrame *frame);
 
     // Take a packet of a stream that `passthrough` accepts, which stays the caller's. In another
-    // thread than write(). NULL unless accepts_streams.
+    // thread than write(). NULL: it accepts none.
     enum status (*write_packet)(struct sink *sink, const struct packet *packet);
 
     // Cancel: write() and write_packet() do not wait any more. Any thread. NULL: they never do.

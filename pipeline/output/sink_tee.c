@@ -368,6 +368,25 @@ static enum status check_asked(const struct tee_sink *self)
     return STATUS_OK;
 }
 
+// Take the branches' properties together.
+static void combine(struct tee_sink *self)
+{
+    struct sink *base = &self->base;
+    base->formats = *who_decides(self, 0);
+    base->encoder = self->branch[0].sink->encoder;
+    base->container = self->branch[0].sink->container;
+    base->one_frame = base->has_threads = true;
+    for (int k = 0; k < self->branches; k++) {
+        const struct sink *one = self->branch[k].sink;
+        int picture = self->branch[k].picture;
+        if (picture)
+            base->tee_formats[picture - 1] = *who_decides(self, picture);
+        base->one_frame &= one->one_frame;
+        base->accepts_streams |= one->accepts_streams;
+        base->is_live |= one->is_live;
+    }
+}
+
 enum status sink_tee_create(struct sink **sinks, const int *picture, int count,
                             const struct log *log, const struct stop *stop, struct sink **sink)
 {
@@ -385,11 +404,7 @@ enum status sink_tee_create(struct sink **sinks, const int *picture, int count,
         return STATUS_MEMORY;
     self->log = log;
     self->stop = stop;
-    enum status status = check_asked(self);
     self->base = (struct sink){
-        .formats = *who_decides(self, 0),
-        .encoder = self->branch[0].sink->encoder,
-        .container = self->branch[0].sink->container,
         .check = check,
         .open = open,
         .write = write,
@@ -402,15 +417,8 @@ enum status sink_tee_create(struct sink **sinks, const int *picture, int count,
         .memory = memory,
         .destroy = destroy,
     };
-    self->base.one_frame = true;
-    self->base.has_threads = true;
-    for (int k = 0; k < count; k++) {
-        self->base.one_frame &= self->branch[k].sink->one_frame;
-        if (picture[k])
-            self->base.tee_formats[picture[k] - 1] = *who_decides(self, picture[k]);
-        self->base.accepts_streams |= self->branch[k].sink->accepts_streams;
-        self->base.is_live |= self->branch[k].sink->is_live;
-    }
+    combine(self);
+    enum status status = check_asked(self);
     if (status)
         destroy(sink);
     return status;

@@ -199,6 +199,20 @@ static enum status publish(struct muxer *muxer)
     return wanted ? muxer_files_publish(&muxer->files) : STATUS_OK;
 }
 
+// Give a packet of the source's clock and stream the muxer's.
+static void restamp(const struct muxer *muxer, AVPacket *packet, struct route *route)
+{
+    const AVStream *to = muxer->format->streams[route->stream];
+    if (packet->pts != AV_NOPTS_VALUE)
+        packet->pts -= route->shift;
+    if (packet->dts != AV_NOPTS_VALUE)
+        packet->dts -= route->shift;
+    packet->stream_index = route->stream;
+    packet->pos = -1;
+    av_packet_rescale_ts(packet, route->time_base, to->time_base);
+    fix_dts(muxer, packet, route);
+}
+
 enum status muxer_write(struct muxer *muxer, AVPacket *packet)
 {
     assert(muxer->begun);
@@ -208,15 +222,7 @@ enum status muxer_write(struct muxer *muxer, AVPacket *packet)
     enum status status = route->copied ? STATUS_OK : publish(muxer);
     if (status)
         return status;
-    AVStream *to = muxer->format->streams[route->stream];
-    if (packet->pts != AV_NOPTS_VALUE)
-        packet->pts -= route->shift;
-    if (packet->dts != AV_NOPTS_VALUE)
-        packet->dts -= route->shift;
-    packet->stream_index = route->stream;
-    packet->pos = -1;
-    av_packet_rescale_ts(packet, route->time_base, to->time_base);
-    fix_dts(muxer, packet, route);
+    restamp(muxer, packet, route);
     int error = route->filter ? filter_packet(route, packet) : 0;
     if (!error)
         error = av_interleaved_write_frame(muxer->format, packet);
