@@ -2,8 +2,8 @@
 //
 // Each executor has its own workers. A frame is a sequence of phases (each pass, or those of an
 // operation on the full frame, for each field); a phase is done when all its bands are, and the
-// next begins. Workers take the oldest frame with
-// a band left, so that frames finish in the order they came.
+// next begins. Workers take the oldest frame with a band left, so that frames finish in the order
+// they came.
 #define _GNU_SOURCE
 #include "plan/backend.h"
 
@@ -14,10 +14,10 @@
 #include <string.h>
 
 #include "cpu/fft.h"
-#include "cpu/host.h"
-#include "cpu/rows/rows.h"
-#include "cpu/row_pipeline.h"
 #include "cpu/full_frame.h"
+#include "cpu/host.h"
+#include "cpu/row_pipeline.h"
+#include "cpu/rows/rows.h"
 
 // Products of a convolution that cost as much as its transforms: on gray 1080p 470 with AVX-512, by
 // time, and 300 with AVX2, by instructions.
@@ -314,7 +314,7 @@ static enum status init_analysis(struct cpu_executor *self, struct cpu_slot *slo
     return slot->analysis[analysis] ? STATUS_OK : STATUS_MEMORY;
 }
 
-// What the operations on the full frame work in, and the analysis that others of them read.
+// Memory of the operations on the full frame, and the analysis that others of them read.
 static enum status init_full_frame(struct cpu_executor *self, struct cpu_slot *slot, int width,
                                    int height)
 {
@@ -435,7 +435,7 @@ static enum status executor_create(struct backend *backend, const struct plan *p
     return status;
 }
 
-// One slot tells of all. The system hands its memory out only when it is written to.
+// All slots take as much as one. The system hands its memory out only when it is written to.
 static enum status executor_measure(struct backend *backend, const struct plan *plan, int width,
                                     int height, int slots, bool frames_in_flight, size_t *bytes)
 {

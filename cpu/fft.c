@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What FFTW 3 calls fftw_complex, fftw_plan and FFTW_ESTIMATE: its interface has not changed since
+// FFTW 3's fftw_complex, fftw_plan and FFTW_ESTIMATE: its interface has not changed since
 // 2003.
 typedef double complex_value[2];
 enum { ESTIMATE = 1 << 6 };

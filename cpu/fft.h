@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "plan/op.h"
 #include "base/status.h"
+#include "plan/op.h"
 
 struct fft;
 

@@ -8,7 +8,7 @@
 #include "cpu/rows/rows.h"
 #include "plan/op.h"
 
-// What is done with one frame. Samples take one byte up to 8 bits, two above; those of `from` may
+// The work of one frame. Samples take one byte up to 8 bits, two above; those of `from` may
 // be above their depth, see op.h.
 struct full_frame_work {
     const struct op *op;
@@ -33,7 +33,7 @@ struct full_frame {
     enum status status; // of the last frame: STATUS_MEMORY or STATUS_OK
 };
 
-// What an operation works with; all outlives it.
+// The input of a constructor; all outlives the operation.
 struct full_frame_request {
     const struct op *op;
     int width, height, depth; // of the source plane

@@ -5,12 +5,12 @@
 #include "cpu/fft.h"
 #include "cpu/full_frame.h"
 
-// What is summed over the window: the samples times the template's; where it has a mask, also the
+// Sums over the window: the samples times the template's; where it has a mask, also the
 // samples, and their squares, that count. Squares are 256 high + low, which takes two sums of
 // bytes.
 enum match_sum { SUM_PRODUCTS, SUM_SAMPLES, SUM_SQUARES, SUMS };
 
-// What a picture's rows are kept as.
+// The forms in which a picture's rows are kept.
 enum match_part { PART_SAMPLES, PART_HIGH, PART_LOW, PARTS };
 
 // How one sum of a template is made. Slabs are rows of the template whose sums fit 32 bits.
@@ -40,7 +40,7 @@ struct match_list {
     int count, room;
 };
 
-// What a band is made with, by one thread at a time.
+// Working memory of a band, for one thread at a time.
 struct match_band {
     uint8_t *part[PARTS];
     int first; // the picture's row in the first row of the parts

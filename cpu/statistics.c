@@ -67,7 +67,7 @@ static void add_counts(const struct counts *counts, struct statistics *part)
             part->bin[k] += counts->bin[turn][k];
 }
 
-// Of bytes the histogram tells everything else.
+// Bytes: everything else follows from the histogram.
 static void read_histogram(struct statistics *part)
 {
     for (int k = 0; k < STATISTICS_BINS; k++) {

@@ -24,7 +24,7 @@ struct reals_plane {
     ptrdiff_t stride; // floats
 };
 
-// What a band needs while it makes a part.
+// Working memory of a band while it makes a part.
 struct scratch {
     float *line, *wide; // rows
     float *spline[WAVELET_SPLINE];
@@ -351,7 +351,7 @@ static void run_results(struct wavelet *self, const struct scratch *scratch,
         finish_row(self, scratch, work, y, first + y);
 }
 
-// Of the full frame, part after part.
+// Energies of the full frame, part after part.
 static void run_energies(const struct wavelet *self, const struct full_frame_work *work)
 {
     int count = self->op->wavelet.scales;

@@ -1,5 +1,5 @@
-// What runs a plan: the border between the engine, which moves frames and knows no sample, and the
-// three backends, which know samples and no file.
+// Backends run plans: the border between the engine, which moves frames and knows no sample, and
+// the three backends, which know samples and no file.
 //
 //   backend    a device: the scalar reference, the CPU, one GPU, or several of them
 //              (pipeline/engine/filter/multi_gpu.h)
@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "plan/format.h"
 #include "base/log.h"
-#include "plan/plan.h"
 #include "base/status.h"
+#include "plan/format.h"
+#include "plan/plan.h"
 
 // One frame's work.
 //

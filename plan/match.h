@@ -53,7 +53,7 @@ struct op_template {
 // equal ones the first counts, row by row. The best `most` of all templates are kept, ordered by
 // score, then template, then row, then column.
 //
-// Side data: struct op_matches. With `map` the result, of any depth, is the greatest score of all
+// Analysis: struct op_matches. With `map` the result, of any depth, is the greatest score of all
 // templates at the place whose middle, (x + width / 2, y + height / 2), lies there, from 0 as black
 // to 1 as white; black where there is none. Else the result is not made.
 struct op_match {
@@ -136,7 +136,7 @@ MATCH_INLINE double match_peak(float before, float middle, float after)
     return top ? 0.5 * (left - right) / (left + right) : 0;
 }
 
-// What a score is on the map, of samples up to `white`: the product is exact.
+// The shade of a score on the map, of samples up to `white`: the product is exact.
 MATCH_INLINE int match_shade(float score, int white)
 {
     double limited = score > 0 ? score < 1 ? score : 1 : 0;

@@ -24,7 +24,7 @@
 #include "plan/format.h"
 #include "plan/match.h"
 
-// What lies beyond the edge, for a row of samples a b c d:
+// Samples beyond the edge, for a row of samples a b c d:
 enum border {
     BORDER_REPLICATE, // a a a | a b c d | d d d    the edge sample, for ever
     BORDER_ZERO,      // z z z | a b c d | z z z    black (neutral for chroma)
@@ -179,7 +179,7 @@ struct op_gradient {
     int base, limit;
 };
 
-// y = x. Side data: struct statistics.
+// y = x. Analysis: struct statistics.
 struct op_statistics {
     int depth;             // of x
     const char *component; // "Y", "Cb", "R"; static
@@ -188,7 +188,7 @@ struct op_statistics {
 
 enum { STATISTICS_BINS = 256 };
 
-// Of all samples x of a plane: the least and the greatest, the sums of x and of x^2, and how many
+// A plane's samples x: the least and the greatest, the sums of x and of x^2, and how many
 // there are of each value of their upper 8 bits.
 struct statistics {
     int64_t low, high;
@@ -249,7 +249,7 @@ struct statistics {
 //   MAX     y = limit(max over k of |W_k|, times gain)
 //   SCALE   y = 0 if that maximum times gain is below 1/2, else min(high, 1 + the first k of it)
 //
-// Side data: a double for each scale, its energy, the mean of W_k^2 over the picture, W_k in whole
+// Analysis: a double for each scale, its energy, the mean of W_k^2 over the picture, W_k in whole
 // steps: the sum of the squares of W_k step, rounded to integers, which is exact, divided by step^2
 // and by the number of samples. Then, if `planes`, all W_k as float, scale by scale, row by row.
 // J.-P. Antoine, R. Murenzi, P. Vandergheynst, S. T. Ali, Two-Dimensional Wavelets and their
@@ -338,8 +338,8 @@ struct transform_size {
 // The largest side of the transforms that a kernel of this side is made with, where it is made so.
 int op_convolve_transform_side(int side, struct transform_size size);
 
-// What such transforms in double precision may err by in s, of samples of `depth` bits about the
-// middle of their range: |x| |w| ((1 + e)^3n (1 + e sqrt 5)^(3n + 1) (1 + b)^3n - 1), e = b =
+// The error of such transforms in double precision in s, at most, of samples of `depth` bits about
+// the middle of their range: |x| |w| ((1 + e)^3n (1 + e sqrt 5)^(3n + 1) (1 + b)^3n - 1), e = b =
 // 2^-53, for transforms of 2^n. Below 1/2, rounding gives s itself. C. Percival, "Rapid
 // multiplication modulo the sum and difference of highly composite numbers", Math. Comp. 72 (2003),
 // theorem 5.1.

@@ -16,7 +16,7 @@ double op_wavelet_factor(const struct op_wavelet *op, double scale)
     return op->unit / sqrt(2 * pi) / wavelet_norm(op, scale);
 }
 
-// What a column of the wavelet at distance k from its middle sums to, times 1 / factor.
+// The sum of a column of the wavelet at distance k from its middle, times 1 / factor.
 static double wavelet_column(double scale, int reach, int k)
 {
     double sum = 0, x2 = k * k / (scale * scale);
@@ -27,7 +27,7 @@ static double wavelet_column(double scale, int reach, int k)
     return sum;
 }
 
-// Of large scales the sum is as good as the integral, whose largest value is at distance s.
+// Large scales: the sum is as good as the integral, whose largest value is at distance s.
 double op_wavelet_edge(const struct op_wavelet *op, double scale)
 {
     const double pi = 3.14159265358979323846;

@@ -12,7 +12,7 @@ struct plan_block {
     max_align_t bytes[];
 };
 
-// What the build needs to know besides the plan itself.
+// State of the build besides the plan itself.
 struct builder {
     struct plan *plan;
     const struct program *program;

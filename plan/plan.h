@@ -18,7 +18,7 @@
 
 #include "plan/program.h"
 
-// What one pass of a backend may hold. Stencils join while their number and the sum of their radii
+// Limits of one pass of a backend. Stencils join while their number and the sum of their radii
 // stay within these. One that is larger by itself begins a pass: it reads memory only.
 struct plan_limits {
     int stencils;

@@ -15,9 +15,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/status.h"
 #include "plan/format.h"
 #include "plan/op.h"
-#include "base/status.h"
 
 // A plane of the program: its grid within the picture, and the depth of its samples.
 struct program_plane {
@@ -25,7 +25,7 @@ struct program_plane {
     int depth;
 };
 
-// What a component of the output is: a plane of the program, or one value everywhere.
+// A component of the output: a plane of the program, or one value everywhere.
 struct program_output {
     int plane; // -1: constant
     int value;

@@ -22,8 +22,8 @@
 #include <stdint.h>
 
 #include "base/log.h"
-#include "plan/op.h"
 #include "base/status.h"
+#include "plan/op.h"
 
 enum { TUTORIAL_RADIUS = 8, TUTORIAL_TAPS = 2 * TUTORIAL_RADIUS + 1, TUTORIAL_SQUARE_BITS = 24 };
 
@@ -45,7 +45,8 @@ static inline bool tutorial_is_square(enum tutorial_step step)
     return step == TUTORIAL_SQUARE || step == TUTORIAL_NAIVE || step == TUTORIAL_SHARED;
 }
 
-// What every step computes, as plain data: kernels get it by value. Taps lie from first to last.
+// The filter that every step computes, as plain data: kernels get it by value. Taps lie from first
+// to last.
 struct tutorial_filter {
     uint32_t tap[TUTORIAL_TAPS];                   // of both axes
     uint32_t weight[TUTORIAL_TAPS][TUTORIAL_TAPS]; // of the second reference

@@ -64,7 +64,7 @@ static double power(double x, int n)
     return product;
 }
 
-// What is missing, at an angular frequency per cell, to a Gaussian of deviation `sigma` cells.
+// The factor missing, at an angular frequency per cell, to a Gaussian of deviation `sigma` cells.
 static double response(double sigma, double theta)
 {
     double missing = sigma * sigma - PREFILTER * PREFILTER;

@@ -1,4 +1,4 @@
-// What OP_WAVELET (op.h) is made of for one picture size: its grids, taps and weights, the same
+// The parts of OP_WAVELET (op.h) for one picture size: its grids, taps and weights, the same
 // bits on every machine.
 //
 // W_s is 2 pi s^2 C / N(s) times the picture filtered by s^2 (g''(x) g(y) + g(x) g''(y)), g being
@@ -18,13 +18,13 @@
 // (1981); M. Unser, A. Aldroubi, M. Eden, "B-spline signal processing", IEEE Trans. Signal
 // Processing 41 (1993).
 //
-// What lies beyond the edges is part of the cells' sums, so nothing after them knows borders.
+// The border is part of the cells' sums, so nothing after them knows borders.
 //
 // Thread-safety: immutable once created.
 #pragma once
 
-#include "plan/op.h"
 #include "base/status.h"
+#include "plan/op.h"
 
 enum {
     WAVELET_REACH = 5,  // of the cells' Gaussian, in cells
@@ -72,7 +72,7 @@ struct wavelet_level {
     float odd[WAVELET_PAIRED / 2 + 1][WAVELET_SPLINE / 2];
 };
 
-// What a scale does with its level's cells:
+// A scale's work on its level's cells:
 //
 //   value(i, j) = sum of (bent[a] smooth[b] + smooth[a] bent[b]) cell(i + margin - radius + a,
 //                 j + margin - radius + b), 0 <= a, b <= 2 radius

@@ -1,4 +1,4 @@
-// What the reference of one operation is given, and the list of them.
+// The references of single operations: their input, and a list of them.
 #pragma once
 
 #include <stddef.h>

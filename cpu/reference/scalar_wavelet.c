@@ -24,7 +24,7 @@ static enum status reals_init(struct reals *reals, int width, int height)
     return reals->at ? STATUS_OK : STATUS_MEMORY;
 }
 
-// What a frame is made with. `values` and both sums are of one scale.
+// Working memory of a frame. `values` and both sums are of one scale.
 struct transform {
     const struct scalar_work *work;
     struct wavelet_grid *grid;
@@ -175,7 +175,7 @@ static void make_w(const struct transform *self, const struct wavelet_level *lev
 
 // ---- results ----
 
-// What is shown at one place, from the W_k in order.
+// The value shown at one place, from the W_k in order.
 static void show(const struct op_wavelet *op, int k, float w, float *shown, int *winner)
 {
     if (op->show == WAVELET_ABS || op->show == WAVELET_SIGNED) {

@@ -86,13 +86,13 @@ static inline lanes16 lanes_high(lanes16 a, lanes16 b)
     return (lanes16)LANES_CALL(unpackhi_epi16, a, b);
 }
 
-// What undoes both, of signed 32-bit lanes that fit 16 bits.
+// Undo both, for signed 32-bit lanes that fit 16 bits.
 static inline lanes16 lanes_pack(lanes32s low, lanes32s high)
 {
     return (lanes16)LANES_CALL(packs_epi32, low, high);
 }
 
-// Of signed lanes.
+// Signed lanes.
 static inline lanes16 lanes_min(lanes16 a, lanes16 b)
 {
     return (lanes16)LANES_CALL(min_epi16, a, b);
@@ -136,7 +136,7 @@ static inline lanes16 lanes_load_8(const uint8_t *from)
 #endif
 }
 
-// Of lanes that fit bytes.
+// Lanes that fit bytes.
 static inline void lanes_store_8(uint8_t *to, lanes16 value)
 {
 #if SIMD_LANES == 32
@@ -150,7 +150,7 @@ static inline void lanes_store_8(uint8_t *to, lanes16 value)
 #endif
 }
 
-// Of both vectors, one after the other.
+// Both vectors, one after the other.
 static inline void lanes_store_8_both(uint8_t *to, lanes16 first, lanes16 second)
 {
     lanes16 bytes = (lanes16)LANES_CALL(packus_epi16, first, second);

@@ -10,7 +10,7 @@
 #include "base/minmax.h"
 #include "cpu/rows/lanes.h"
 
-// What a row kernel is made of, and must be part of for its constants to be known.
+// Functions that row kernels are made of: inlined, so that their constants are known.
 #define INLINE static inline __attribute__((always_inline))
 
 // Before a loop whose rows are the same or apart.

@@ -28,7 +28,7 @@ struct wavelet_kernels {
     void (*columns)(const float *const *row, const struct wavelet_taps *taps, int rows,
                     float *smooth, float *bent, ptrdiff_t stride, int width);
 
-    // Of these, values; they may take the place of the sums.
+    // Values from these sums, whose place they may take.
     void (*row)(const float *smooth, const float *bent, const struct wavelet_taps *taps, float *to,
                 int width);
 
