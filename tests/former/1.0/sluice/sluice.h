@@ -497,6 +497,7 @@ struct sluice_stage_info {
     const char *name, *summary, *formula;
     const char *source; // literature; NULL: none
     int options;
+    const char *alias; // a former name, which chains may use; NULL: none
 };
 
 // Stage number `index` from 0, and option `option` of it. SLUICE_STATUS_END past the last.
