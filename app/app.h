@@ -54,7 +54,7 @@ struct settings {
     char error[1024]; // the first one logged; "": none
 };
 
-// The commands, as commands[] of app/options/option.h lists them. Each returns the exit code.
+// The commands, as commands[] of app/option.h lists them. Each returns the exit code.
 enum command {
     COMMAND_FILTER,
     COMMAND_STAGES,

@@ -4,7 +4,7 @@
 
 #include "app/app.h"
 #include "app/hints.h"
-#include "app/options/option.h"
+#include "app/option.h"
 
 enum { WIDTH = 80, NAMES = 28 };
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "app/app.h"
-#include "app/options/option.h"
+#include "app/option.h"
 
 // ---- ffmpeg's options ----
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "app/app.h"
-#include "app/options/option.h"
+#include "app/option.h"
 
 int main(int argc, char **argv)
 {

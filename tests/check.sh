@@ -76,9 +76,8 @@ for room in ffmpeg input/io input/devices input/faults input/live input output/f
 done
 layer pipeline "(pipeline/($rooms)|$below)"
 layer bench "(bench|pipeline/(engine|engine/threads|input|ffmpeg)|$below)"
-layer app '(app|app/options|bench|sluice)'
-layer app/options '(app|app/options|sluice)'
-layer app/generate '(app|app/options|app/generate|sluice)'
+layer app '(app|bench|sluice)'
+layer app/generate '(app|app/generate|sluice)'
 grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] stages/*/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] &&
     complain "FFmpeg belongs in pipeline, CUDA in kernels"
 grep -nE '#include <pthread' plan/*.[ch] stages/*.[ch] stages/*/*.[ch] app/*.h && complain "plan and stages know no threads"

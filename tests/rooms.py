@@ -34,9 +34,8 @@ for k, room in enumerate(PIPELINE):
                                  ["stages/chain", "stages", "stages/design", "plan", "base"] + BACKENDS)
 BELOW["pipeline"] = [f"pipeline/{room}" for room in PIPELINE] + ["stages/chain", "stages", "stages/design", "plan", "base"] + BACKENDS
 BELOW["bench"] = BELOW["pipeline"] + ["pipeline"]
-BELOW["app"] = ["bench", "app/options"]
-BELOW["app/generate"] = ["app", "app/options"]
-BELOW["app/options"] = ["app"]  # rows name the functions that they stand for
+BELOW["app"] = ["bench"]
+BELOW["app/generate"] = ["app"]
 INTERFACE = "sluice_"  # what sluice.h declares is for everyone, whichever room defines it
 
 

@@ -17,7 +17,7 @@ import pytest
 import tools
 
 GENERATED = Path(tools.SLUICE).resolve().parent / "generated"
-TABLES = [tools.ROOT / "app/options" / f"{name}.c"
+TABLES = [tools.ROOT / "app" / f"options_{name}.c"
           for name in ("filtering", "input", "live", "output", "running", "benchmark")]
 MANUALS = ["sluice.1", "sluice-stages.7"]
 SHELLS = ["bash", "zsh", "fish"]

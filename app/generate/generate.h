@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "app/options/option.h"
+#include "app/option.h"
 
 // ---- a file each ----
 

@@ -6,7 +6,7 @@
 
 #include "app/app.h"
 #include "app/hints.h"
-#include "app/options/option.h"
+#include "app/option.h"
 
 // ---- getopt's tables, from ours ----
 

@@ -1,5 +1,5 @@
 // The options of the command line, a row each: the parser, `sluice help`, the manual pages and the
-// completions of shells read nothing else. A section of them is a file of this folder.
+// completions of shells read nothing else. A section of them is a file, options_*.c.
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "app/options/option.h"
+#include "app/option.h"
 
 #include "app/app.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "app/app.h"
-#include "app/options/option.h"
+#include "app/option.h"
 
 const struct command_row commands[] = {
     [COMMAND_FILTER] = {.arguments = "INPUT OUTPUT [OPTION...]",

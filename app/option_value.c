@@ -6,7 +6,7 @@
 
 #include "app/app.h"
 #include "app/hints.h"
-#include "app/options/option.h"
+#include "app/option.h"
 
 // `wanted` (optional): instead of all that the row says.
 static int refuse_value(const struct option_row *row, const char *value, const char *wanted)

@@ -1,4 +1,4 @@
-#include "app/options/option.h"
+#include "app/option.h"
 
 #include <assert.h>
 #include <stdio.h>
