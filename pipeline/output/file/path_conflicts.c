@@ -111,7 +111,7 @@ enum status path_conflicts_add_input(struct path_conflicts *conflicts, const cha
 enum status path_conflicts_add_output(struct path_conflicts *conflicts, const struct chain *chain,
                                       const char *name, const struct log *log)
 {
-    assert(*name);
+    assert(name);
     const char *read = is_input(conflicts, name) ? "input" : reading(chain, name);
     if (read || is_claimed(conflicts, name))
         return refuse(log, read, name);
