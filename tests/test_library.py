@@ -80,7 +80,7 @@ GUARDED = {
     ("pipeline/output/transport/window", "once"), ("pipeline/output/transport/window", "loaded"),
     ("pipeline/output/transport/window", "sdl"), ("pipeline/output/transport/window", "lock"),
     ("pipeline/output/transport/window", "windows"),
-    ("pipeline/messages", "lock"), ("pipeline/messages", "prefix"),
+    ("pipeline/messages", "lock"), ("pipeline/messages", "prefix"), ("pipeline/ffmpeg/packet", "spare"),
     ("cpu/fft", "library"), ("cpu/fft", "is_there"), ("cpu/fft", "loaded"), ("cpu/fft", "planner"),
 }
 

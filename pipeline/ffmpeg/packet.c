@@ -2,11 +2,42 @@
 
 #include <assert.h>
 #include <libavutil/avutil.h>
+#include <pthread.h>
 #include <stdlib.h>
+
+enum { MAX_SPARE = 256 };
+
+// Structs of packets that are gone, for those to come: a job makes and frees thousands a second, in
+// several threads.
+static struct {
+    pthread_mutex_t lock;
+    // ---- guarded by lock ----
+    struct packet *packet[MAX_SPARE];
+    int count;
+} spare = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct packet *take_spare(void)
+{
+    pthread_mutex_lock(&spare.lock);
+    struct packet *packet = spare.count > 0 ? spare.packet[--spare.count] : NULL;
+    pthread_mutex_unlock(&spare.lock);
+    return packet ? packet : malloc(sizeof *packet);
+}
+
+static void keep_spare(struct packet *packet)
+{
+    pthread_mutex_lock(&spare.lock);
+    bool room = spare.count < MAX_SPARE;
+    if (room)
+        spare.packet[spare.count++] = packet;
+    pthread_mutex_unlock(&spare.lock);
+    if (!room)
+        free(packet);
+}
 
 static struct packet *wrap(AVPacket *av)
 {
-    struct packet *packet = av ? malloc(sizeof *packet) : NULL;
+    struct packet *packet = av ? take_spare() : NULL;
     if (packet)
         *packet = (struct packet){.av = av, .pts_us = AV_NOPTS_VALUE};
     else
@@ -25,7 +56,7 @@ void packet_destroy(struct packet **packet)
         return;
     av_packet_free(&(*packet)->av);
     avcodec_parameters_free(&(*packet)->codec);
-    free(*packet);
+    keep_spare(*packet);
     *packet = NULL;
 }
 
