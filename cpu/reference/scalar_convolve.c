@@ -44,9 +44,10 @@ static enum status convolve_lines(const struct op *op, const struct plane *from,
 {
     const struct op_convolve *f = &op->convolve;
     size_t width = (size_t)to->width, reached = width + (size_t)f->width - 1;
-    int64_t *sums = malloc((width + reached) * sizeof *sums), *columns = sums + width;
+    int64_t *sums = malloc((width + reached) * sizeof *sums);
     if (!sums)
         return STATUS_MEMORY;
+    int64_t *columns = sums + width;
     for (int y = 0; y < to->height; y++) {
         memset(sums, 0, width * sizeof *sums);
         for (int r = 0; r < f->rank; r++) {

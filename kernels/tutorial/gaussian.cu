@@ -55,8 +55,8 @@ static __global__ void tutorial_naive(const __grid_constant__ struct step s)
     uint32_t sum = 1u << TUTORIAL_SQUARE_BITS >> 1;
     for (int b = -s.radius; b <= s.radius; b++)
         for (int a = -s.radius; a <= s.radius; a++)
-            sum +=
-                s.filter.weight[TUTORIAL_RADIUS + b][TUTORIAL_RADIUS + a] * source_at(&s, x + a, y + b);
+            sum += s.filter.weight[TUTORIAL_RADIUS + b][TUTORIAL_RADIUS + a] *
+                   source_at(&s, x + a, y + b);
     s.target[y * s.target_stride + x] = (uint8_t)(sum >> TUTORIAL_SQUARE_BITS);
 }
 
@@ -105,7 +105,8 @@ static __global__ void tutorial_separable_columns(const __grid_constant__ struct
         return;
     uint32_t sum = 1u << s.filter.column_shift >> 1;
     for (int k = -s.radius; k <= s.radius; k++)
-        sum += s.filter.tap[TUTORIAL_RADIUS + k] * tile[threadIdx.y + TUTORIAL_RADIUS + k][threadIdx.x];
+        sum += s.filter.tap[TUTORIAL_RADIUS + k] *
+               tile[threadIdx.y + TUTORIAL_RADIUS + k][threadIdx.x];
     s.between[(ptrdiff_t)y * s.between_stride + x] = (uint16_t)(sum >> s.filter.column_shift);
 }
 
@@ -129,7 +130,8 @@ static __global__ void tutorial_separable_rows(const __grid_constant__ struct st
         return;
     uint32_t sum = 1u << s.filter.row_shift >> 1;
     for (int k = -s.radius; k <= s.radius; k++)
-        sum += s.filter.tap[TUTORIAL_RADIUS + k] * tile[threadIdx.y][threadIdx.x + TUTORIAL_RADIUS + k];
+        sum += s.filter.tap[TUTORIAL_RADIUS + k] *
+               tile[threadIdx.y][threadIdx.x + TUTORIAL_RADIUS + k];
     s.target[y * s.target_stride + x] = (uint8_t)(sum >> s.filter.row_shift);
 }
 
@@ -381,7 +383,7 @@ static enum status allocate(struct cuda_maker *self)
 }
 
 enum status step_maker_create_cuda(struct backend *backend, const struct tutorial_task *task,
-                               struct step_maker **maker)
+                                   struct step_maker **maker)
 {
     struct cuda_maker *self = (struct cuda_maker *)calloc(1, sizeof *self);
     *maker = NULL;

@@ -122,7 +122,8 @@ static cudaError_t run_async(const struct tutorial_match *self, enum tutorial_ma
     return cudaGetLastError();
 }
 
-enum status tutorial_match_repeat(struct tutorial_match *self, enum tutorial_match_step step, int times)
+enum status tutorial_match_repeat(struct tutorial_match *self, enum tutorial_match_step step,
+                                  int times)
 {
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
     for (int k = 0; k < times && !status; k++)
@@ -187,7 +188,7 @@ static enum status allocate(struct tutorial_match *self)
 }
 
 enum status tutorial_match_create(struct backend *backend, const struct tutorial_match_task *task,
-                                struct tutorial_match **maker)
+                                  struct tutorial_match **maker)
 {
     const struct op_template *t = task->pattern;
     struct tutorial_match *self = (struct tutorial_match *)calloc(1, sizeof *self);

@@ -106,11 +106,9 @@ enum status job_files_reserve(const struct sluice_config *config, const struct c
     if (status)
         return status;
     const struct reservation files = {*conflicts, config, chain, log};
-    enum status (*const steps[])(const struct reservation *files) = {
-        add_inputs, reserve_outputs, reserve_reports, reserve_others, check_others};
-    for (size_t k = 0; k < sizeof steps / sizeof *steps && !status; k++)
-        status = steps[k](&files);
-    if (status)
+    if ((status = add_inputs(&files)) || (status = reserve_outputs(&files)) ||
+        (status = reserve_reports(&files)) || (status = reserve_others(&files)) ||
+        (status = check_others(&files)))
         path_conflicts_destroy(conflicts);
     return status;
 }
