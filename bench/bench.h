@@ -38,8 +38,8 @@ struct sluice_tutorial_row {
     const char *size;   // "1080p", "4K", "8K", "WxH"
     const char *device; // "1 thread", "NVIDIA H200, compute capability 9.0"
     const char *absent; // why it cannot be had here: there are no figures then. NULL: it can
-    bool matching;      // a step of template matching, of which `step` counts from 1 again: 1 and 2
-                   // lessons on CUDA, 3 sluice; over_one is over step 1, 0 where that is absent
+    bool matching;      // a step of template matching: `step` counts from 1 again, 1 and 2 being
+                        // lessons on CUDA, 3 sluice; over_one is over step 1, 0 where it is absent
     int runs;
     double mean, median, low, high;
     double over_one, over_all; // how many times as fast as step 1 and step 2, by means
