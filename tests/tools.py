@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SLUICE = os.environ.get("SLUICE", str(ROOT / "build" / "sluice"))
+SLUICE = os.path.abspath(os.environ.get("SLUICE", ROOT / "build" / "sluice"))
 
 
 def media_folder():
