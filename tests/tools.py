@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -34,6 +35,19 @@ class Result(NamedTuple):
     @property
     def text(self):
         return self.stdout.decode()
+
+
+def copy_sources(folder, without=()):
+    """The source tree, without what is built and what begins with a dot."""
+    for source in ROOT.iterdir():
+        if source.name.startswith((".", "build", "out")) or source.name in without:
+            continue
+        if source.is_dir():
+            shutil.copytree(source, folder / source.name, dirs_exist_ok=True,
+                            ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, folder / source.name)
 
 
 def environment(extra=None):

@@ -6,11 +6,8 @@ ends in a colon, or a sentence more, and has a block of code below it.
 
 import os
 import re
-import shutil
 import subprocess
 import textwrap
-
-import pytest
 
 import tools
 
@@ -19,18 +16,6 @@ STEP = re.compile(r"^\d+\. (?P<words>[^\n].*?)\n\n   ```\w*\n(?P<block>.*?)\n   
 
 def document(name):
     return (tools.ROOT / "docs" / name).read_text()
-
-
-def copy_tree(folder):
-    """The files that make an archive of the sources."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=tools.ROOT, capture_output=True)
-    names = [name for name in listed.stdout.decode().split("\0") if name]
-    if listed.returncode or not names:
-        pytest.skip("not in a repository")
-    for name in names:
-        if (tools.ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(tools.ROOT / name, folder / name)
 
 
 def follow(text, folder):
@@ -68,7 +53,7 @@ def execute(command, folder):
 
 def build(text, folder, steps):
     """Copy the tree, follow the document, build."""
-    copy_tree(folder)
+    tools.copy_sources(folder)
     assert follow(text, folder) == steps
     assert last_commands(text)[0] == "make"
     execute(f"make -j{os.cpu_count()} CUDA=no CFLAGS=-O1 build/sluice build/conformance", folder)
