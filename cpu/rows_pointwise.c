@@ -11,6 +11,27 @@ struct pointwise_state {
     bool joins;            // the level below makes this step with its own
 };
 
+static void make_row(const struct row_pipeline *pipeline, int level, const void *from, void *to)
+{
+    const struct row_kernels *rows = pipeline->rows;
+    const struct row_level *here = &pipeline->level[level];
+    const struct pointwise_state *state = here->state;
+    int from_bytes = sample_bytes(here->step->depth_in);
+    if (from_bytes == here->bytes)
+        rows->point[here->bytes - 1](from, &state->point, to, pipeline->width);
+    else if (from_bytes == 1)
+        rows->widen(from, state->point.table, to, pipeline->width);
+    else
+        rows->narrow(from, state->point.table, to, pipeline->width);
+}
+
+static void make_direct(const struct row_pipeline *pipeline, int y, int count, void *const *to)
+{
+    const struct component *at;
+    for (int k = 0; k < count; k++)
+        make_row(pipeline, 1, row_operand(pipeline, pipeline->pass->source[0], y + k, &at), to[k]);
+}
+
 static void make(struct row_pipeline *pipeline, int level, int y, int count, void *const *to)
 {
     const struct row_level *here = &pipeline->level[level];
@@ -19,25 +40,16 @@ static void make(struct row_pipeline *pipeline, int level, int y, int count, voi
         here[-1].family->make_ranges(pipeline, level - 1, &state->point, y, count, to);
         return;
     }
-    const struct row_kernels *rows = pipeline->rows;
-    int from_bytes = sample_bytes(here->step->depth_in);
-    const struct component *at;
-    const void *from[MAX_ROWS_AT_ONCE] = {NULL};
-    void *made[MAX_ROWS_AT_ONCE] = {NULL};
-    bool points = level == 1 && pipeline->direct;
-    for (int k = 0; k < count; k++) {
-        made[k] = row_scratch(pipeline, state->scratch, k);
-        from[k] = points ? row_operand(pipeline, pipeline->pass->source[0], y + k, &at) : made[k];
+    if (level == 1 && pipeline->direct) {
+        make_direct(pipeline, y, count, to);
+        return;
     }
-    if (!points)
-        row_level_make(pipeline, level - 1, y, count, made);
+    void *below[MAX_ROWS_AT_ONCE] = {NULL};
     for (int k = 0; k < count; k++)
-        if (from_bytes == here->bytes)
-            rows->point[here->bytes - 1](from[k], &state->point, to[k], pipeline->width);
-        else if (from_bytes == 1)
-            rows->widen(from[k], state->point.table, to[k], pipeline->width);
-        else
-            rows->narrow(from[k], state->point.table, to[k], pipeline->width);
+        below[k] = row_scratch(pipeline, state->scratch, k);
+    row_level_make(pipeline, level - 1, y, count, below);
+    for (int k = 0; k < count; k++)
+        make_row(pipeline, level, below[k], to[k]);
 }
 
 // Samples that may be above their depth are looked up as they are: in a table of all that 16 bits
