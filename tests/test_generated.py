@@ -328,6 +328,6 @@ def test_man_finds_the_pages(tmp_path):
     if not shutil.which("groff"):
         pytest.skip("no groff")
     for name in MANUALS:
-        result = tools.execute(["groff", "-mdoc", "-Tutf8", "-ww", "-z", GENERATED / name])
-        complaints = [line for line in result.stderr.splitlines() if "cannot adjust line" not in line]
-        assert result.code == 0 and not complaints
+        # Lines are not adjusted: a list of faults has no space to widen.
+        result = tools.execute(["groff", "-mdoc", "-dAD=l", "-Tutf8", "-ww", "-z", GENERATED / name])
+        assert result.code == 0 and not result.stderr, result.stderr
