@@ -61,7 +61,7 @@ static void watcher_stop(struct watcher *watcher)
     pthread_join(watcher->thread, NULL);
 }
 
-// Whether a disk had no room for what one of the outputs should hold.
+// True if a disk had no room for what one of the outputs should hold.
 static bool misses_frames(const struct sluice_job *job)
 {
     struct sluice_output_figures output = {.size = sizeof output};

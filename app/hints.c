@@ -90,7 +90,7 @@ static const struct hint ffmpeg_options[] = {
 
 enum { FFMPEG_OPTIONS = sizeof ffmpeg_options / sizeof *ffmpeg_options };
 
-// Whether `word`, of so many letters, is one of the list's.
+// True if `word`, of so many letters, is one of the list's.
 static bool lists(const char *list, const char *word, size_t length)
 {
     for (const char *at = list; *at; at += strspn(at, " ")) {

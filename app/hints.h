@@ -3,15 +3,15 @@
 
 #include <stdbool.h>
 
-// Whether `text` is an option of ffmpeg that sluice lacks, or one that it spells otherwise, `next`
+// True if `text` is an option of ffmpeg that sluice lacks, or one that it spells otherwise, `next`
 // (optional) being the argument behind it; if so, say how sluice does the same.
 bool hint_at_ffmpeg_option(const char *text, const char *next);
 
-// Whether a chain that cannot be read was meant as the name of a format, as ffmpeg's -f takes it;
+// True if a chain that cannot be read was meant as the name of a format, as ffmpeg's -f takes it;
 // if so, say what names formats here.
 bool hint_at_format(const char *chain);
 
-// Whether `text` ("-qy") is a group of options of one letter each, none of them unknown, up to the
+// True if `text` ("-qy") is a group of options of one letter each, none of them unknown, up to the
 // first that takes a value. `letters` is getopt's string.
 bool is_letter_group(const char *text, const char *letters);
 

@@ -85,7 +85,7 @@ static bool read_lines(struct settings *settings, FILE *file, int *number)
     return fine && *number > 0 && !ferror(file);
 }
 
-// Whether an address in it has lost its secrets: a journal is written without.
+// True if an address in it has lost its secrets: a journal is written without.
 static bool lacks_secrets(const char *chain)
 {
     const char *address = strstr(chain, "://");

@@ -48,7 +48,7 @@ void option_notes(const struct option_row *row, char *to, size_t size)
         snprintf(initial, sizeof initial, "Default: %s.", row->initial);
     if (row->type == VALUE_INT) {
         option_wanted(row, range, sizeof range);
-        range[0] = 'A'; // of "a whole number"
+        range[0] = 'A'; // "a whole number" begins a sentence
         strcat(range, ".");
     }
     const char *const notes[] = {

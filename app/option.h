@@ -32,7 +32,7 @@ enum { MAX_CHOICES = 5, MAX_OPTIONS = 128 };
 
 struct choice {
     const char *name; // NULL ends the list
-    unsigned value;   // of VALUE_CHOICE
+    unsigned value;   // VALUE_CHOICE: the enumerator
     const char *help;
 };
 
@@ -83,7 +83,7 @@ struct option_row {
     .input_offset = offsetof(struct settings, input)
 
 struct option_section {
-    const char *name;              // of `sluice help NAME`
+    const char *name;              // `sluice help NAME` shows it
     const char *title;             // a heading
     const char *about;             // (optional) sentences below it
     const struct option_row *rows; // ended by one without a name
@@ -98,7 +98,7 @@ const struct option_row *option_at(int index);
 // The option of this name or letter, with or without dashes; NULL: there is none.
 const struct option_row *option_find(const char *name);
 
-// Whether the option is spelled with one dash: "-c:v".
+// True if the option is spelled with one dash: "-c:v".
 bool option_has_one_dash(const struct option_row *row);
 
 // Store `text` (NULL: the implied value) where the row says. -1: go on; else the exit code, after a
@@ -108,7 +108,7 @@ int option_set(const struct option_row *row, struct settings *settings, const ch
 // The values that the option takes, for messages: "auto, cuda, cpu or scalar".
 void option_wanted(const struct option_row *row, char *to, size_t size);
 
-// What holds for the option besides its help and details: its scope, its range, whether it repeats;
+// Notes beside the option's help and details: its scope, its range, whether it repeats;
 // sentences, "" where there is nothing to say.
 void option_notes(const struct option_row *row, char *to, size_t size);
 

@@ -10,7 +10,7 @@
 
 // ---- getopt's tables, from ours ----
 
-enum { ID_FIRST = 256 }; // of option_at(0); below are getopt's characters
+enum { ID_FIRST = 256 }; // option_at(0) has it; below are getopt's characters
 
 struct tables {
     struct option option[MAX_OPTIONS + 1];
@@ -106,7 +106,7 @@ static int unknown_option(const char *text)
     return EXIT_USAGE;
 }
 
-// Whether getopt will find a long option in "-name" or "--name=value", which may be shortened.
+// True if getopt will find a long option in "-name" or "--name=value", which may be shortened.
 static bool is_long(const char *text)
 {
     const struct option_row *row;

@@ -17,7 +17,7 @@ static bool is_terminal(void)
     return isatty(STDERR_FILENO);
 }
 
-// Whether standard error understands escape codes. Without TERM nothing is known of it.
+// True if standard error understands escape codes. Without TERM nothing is known of it.
 static bool takes_escapes(void)
 {
     const char *term = getenv("TERM");

@@ -24,7 +24,7 @@ struct table {
     bool quiet;
 };
 
-// Whether this row is the first of its size.
+// True if this row is the first of its size.
 static bool begins_size(const struct row *first, const struct row *row)
 {
     return row == first || strcmp(row->size, row[-1].size) != 0;

@@ -26,7 +26,7 @@ static bool is_scheme_letter(char c)
     return isalnum((unsigned char)c) || strchr("+-.", c);
 }
 
-// Whether it was hidden before; in a sentence that holds a chain, up to a comma.
+// True if it was hidden before; in a sentence that holds a chain, up to a comma.
 static bool is_hidden(const char *begin, const char *end)
 {
     const char *at = begin;
@@ -70,14 +70,14 @@ static bool is_http(const struct address *address)
     return !strncmp(address->scheme, "http", 4);
 }
 
-// Whether "HOST:PORT" stands ahead of the path.
+// True if "HOST:PORT" stands ahead of the path.
 static bool has_port(const char *authority, const char *path)
 {
     const char *colon = find_any(authority, path, ":");
     return colon + 1 < path && colon + 1 + strspn(colon + 1, "0123456789") == path;
 }
 
-// Whether the authority is an IPv6 address, with no user ahead of it. "[" may begin a user, too.
+// True if the authority is an IPv6 address, with no user ahead of it. "[" may begin a user, too.
 static bool is_ipv6(const char *authority, const char *end)
 {
     const char *c = authority + 1;

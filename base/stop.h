@@ -26,7 +26,7 @@ static inline void stop_ask(struct stop *stop)
     stop->asked = true;
 }
 
-// Whether the deadline has passed: nothing is waited for any more.
+// True if the deadline has passed: nothing is waited for any more.
 static inline bool stop_is_late(const struct stop *stop)
 {
     return stop->asked && meter_now_ns() > stop->at_ns + stop_flush_ns;

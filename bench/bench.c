@@ -93,7 +93,7 @@ static enum status measure_chain(const struct bench *bench, const char *chain,
     return status;
 }
 
-// What the device's memory can do: a plain copy of frames of this size, in pixels a second.
+// Bandwidth of the device's memory: a plain copy of frames of this size, in pixels a second.
 static enum status measure_copy(const struct bench *bench, const struct shape *shape, double *copy)
 {
     struct backend *backend = bench->backend;
@@ -188,7 +188,7 @@ static enum status run_file(const struct bench *bench, const char *chain, bool e
     return status;
 }
 
-// What is wrong with the file is said before anything is measured.
+// A file that cannot be measured is refused before anything is.
 static enum status check_file(const struct bench *bench)
 {
     struct sluice_job *job;

@@ -1,5 +1,5 @@
-// What measures and teaches: how fast this machine filters, and the steps by which filters got so
-// fast. It works with what the library is made of, and is part of the program, not of the library.
+// Benchmark and tutorial: how fast this machine filters, and the steps by which filters got so
+// fast. They use the library's own parts, and belong to the program, not to the library.
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-// What is measured: a chain on gray frames of noise in memory, without a file around them.
+// A case of the benchmark: a chain on gray frames of noise in memory, without a file around them.
 #pragma once
 
 #include <stdint.h>

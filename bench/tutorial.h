@@ -25,7 +25,7 @@ struct tutorial {
     int runs;
     void (*row)(void *opaque, const struct sluice_tutorial_row *row);
     void *opaque;
-    // of the size under way
+    // ---- set for each size ----
     const struct shape *shape;
     struct bench_case reference;      // its target is what the steps are to make
     uint8_t *made, *square;           // the same in two dimensions; NULL where nobody needs it

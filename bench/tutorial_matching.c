@@ -28,10 +28,10 @@ enum { MATCH_STEPS = sizeof match_steps / sizeof *match_steps };
 struct matching {
     struct tutorial *tutorial;
     struct pattern pattern; // a part of the picture
-    bool map;               // of the scores; else nothing is drawn
+    bool map;               // scores are drawn; else nothing is
     struct bench_case reference;
     uint8_t *made;
-    char name[64]; // of the size, with what is done
+    char name[64]; // the size's, with the template's
     double base;   // mean milliseconds of the first step
 };
 
@@ -71,7 +71,7 @@ static enum status map_by_sluice(struct matching *self, enum processor processor
     return status;
 }
 
-// What is timed, once it has made one map right. Either a step or a bench_case.
+// A step or a bench_case, timed once it has made one map right.
 struct match_runner {
     struct tutorial_match *maker;
     struct bench_case bench_case;

@@ -34,10 +34,10 @@ struct cpu_backend {
 // then to the waiting thread.
 struct cpu_slot {
     struct work work;
-    struct image target[MAX_PICTURES]; // of the work: all pictures
+    struct image target[MAX_PICTURES]; // all pictures of the work
     uint8_t **buffer;                  // the plan's, of this slot
     void **analysis; // the program's, where an operation reads it; NULL: the frame's alone
-    struct full_frame **full_frame; // of each pass; NULL: none
+    struct full_frame **full_frame; // each pass's; NULL: none
     long long ticket;               // the order of submission
     // ---- guarded by lock ----
     bool running;

@@ -17,7 +17,7 @@
 
 struct fft;
 
-// Whether there is a library to transform with.
+// True if there is a library to transform with.
 bool fft_is_there(void);
 
 // How large transforms pay here.

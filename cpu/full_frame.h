@@ -14,7 +14,7 @@ struct full_frame_work {
     const struct op *op;
     const void *from;
     ptrdiff_t from_stride; // bytes, may be negative
-    void *to;              // of the same size; NULL: not wanted
+    void *to;              // as large as `from`; NULL: not wanted
     ptrdiff_t to_stride;
     int width, height;
     int depth;         // of the samples of `from`

@@ -79,7 +79,7 @@ static float score_wide(const struct match_full_frame *self, struct match_band *
     return greatest;
 }
 
-// Whether there is a map to draw.
+// True if there is a map to draw.
 static bool draws(const struct full_frame_work *work)
 {
     return work->op->match.map && work->to;

@@ -118,5 +118,5 @@ const uint8_t *row_operand(const struct row_pipeline *pipeline, struct operand o
 // Load row y of source `s`, `width` samples, as rows between levels are.
 void row_load(const struct row_pipeline *pipeline, int s, int y, void *to, int width);
 
-// Whether samples of an operand may be larger than their depth has them: those of the input only.
+// True if samples of an operand may be larger than their depth has them: those of the input only.
 bool row_is_loose(const struct row_pipeline *pipeline, struct operand operand);

@@ -129,7 +129,7 @@ struct full_frame {
 
 enum { TAP_MARGIN = 8 };
 
-// Whether rows of all pictures begin at multiples of `bytes`.
+// True if rows of all pictures begin at multiples of `bytes`.
 static inline bool view_is_aligned(const struct view *view, int bytes)
 {
     uintptr_t bits = (uintptr_t)view->stride;
@@ -138,7 +138,7 @@ static inline bool view_is_aligned(const struct view *view, int bytes)
     return bits % (uintptr_t)bytes == 0;
 }
 
-// Whether `adjacent` holds.
+// True if `adjacent` holds.
 static inline bool view_is_adjacent(const struct view *view)
 {
     return view->step == view->bytes && view_is_aligned(view, 4 * view->bytes);

@@ -208,7 +208,7 @@ static __global__ void __launch_bounds__(WARP *WARPS, 4)
 
 // ---- launchers ----
 
-// Whether `columns` samples side by side may be read or written at once.
+// True if `columns` samples side by side may be read or written at once.
 static bool is_plain(const struct view *view, int columns)
 {
     return view->plain && view_is_aligned(view, columns * view->bytes);

@@ -119,7 +119,7 @@ bool image_has_fields(const struct image *frame)
     return frame->height >= 2 && (chroma_y == 0 || frame->height % (2 << chroma_y) == 0);
 }
 
-// Whether any of `units` of two bytes has one of the bits of `mask`: eight bytes at a time.
+// True if any of `units` of two bytes has one of the bits of `mask`: eight bytes at a time.
 static bool any_bit(const uint8_t *from, size_t units, uint16_t mask)
 {
     uint64_t masks = mask * UINT64_C(0x0001000100010001), any = 0, four;

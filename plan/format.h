@@ -56,14 +56,14 @@ struct image {
 // The number of colour components: 1 for gray, else 3. Alpha is not a colour.
 int format_colors(const struct format *format);
 
-// Whether component `c` is Cb or Cr.
+// True if component `c` is Cb or Cr.
 bool format_is_chroma(const struct format *format, int c);
 
 // log2 of the columns (rows) of the picture that one sample of component `c` spans.
 int format_shift_x(const struct format *format, int c);
 int format_shift_y(const struct format *format, int c);
 
-// Whether component `c` (0 to 3) has samples in this format. A filler has none.
+// True if component `c` (0 to 3) has samples in this format. A filler has none.
 bool format_has(const struct format *format, int c);
 
 // Bytes of one row of plane `p` in a picture of `width` columns, without padding.
@@ -72,7 +72,7 @@ size_t format_row_bytes(const struct format *format, int p, int width);
 // Rows of plane `p` in a picture of `height` rows.
 int format_rows(const struct format *format, int p, int height);
 
-// Whether both describe the same bytes: equal storage, whatever the samples mean.
+// True if both describe the same bytes: equal storage, whatever the samples mean.
 bool format_same_storage(const struct format *a, const struct format *b);
 
 // A planar format with native-endian samples: the storage that needs no gathering. 8-bit samples
@@ -83,10 +83,10 @@ struct format format_planar(enum model model, int depth, int chroma_x, int chrom
 // How plain samples of this depth lie: native-endian, side by side. Static.
 const struct component *component_plain(int depth);
 
-// Whether units are the samples themselves, native-endian and side by side, of this depth.
+// True if units are the samples themselves, native-endian and side by side, of this depth.
 bool component_is_plain(const struct component *component, int depth);
 
-// Whether units can hold more than a sample of this depth: yuv420p10's can, p010's cannot.
+// True if units can hold more than a sample of this depth: yuv420p10's can, p010's cannot.
 bool component_is_loose(const struct component *component, int depth);
 
 // The largest sample of `depth` bits.
@@ -106,11 +106,11 @@ static inline int subsampled(int length, int shift)
 // Needs image_has_fields().
 struct image image_field(const struct image *frame, int parity);
 
-// Whether the rows of every plane divide between two fields as luma rows do. A picture whose last
+// True if the rows of every plane divide between two fields as luma rows do. A picture whose last
 // chroma row belongs to both fields (4:2:0 of a height that four does not divide) is one picture.
 bool image_has_fields(const struct image *frame);
 
-// Whether plane `p` holds samples above their depth, see op.h; limit these to the largest.
+// True if plane `p` holds samples above their depth, see op.h; limit these to the largest.
 bool image_exceeds(const struct image *image, int p);
 void image_limit_plane(const struct image *image, int p);
 
@@ -121,7 +121,7 @@ struct image_difference {
     uint8_t got, want;
 };
 
-// Whether two pictures of one format and size hold the same bytes; *first says where they do not.
+// True if two pictures of one format and size hold the same bytes; *first says where they do not.
 // Planes that `got` has no data of are not compared.
 bool image_compare(const struct image *got, const struct image *want,
                    struct image_difference *first);

@@ -99,7 +99,7 @@ static void append_table(struct builder *builder, struct plan_pass *pass,
                                                    .folded_count = count};
 }
 
-// Whether a stencil is to be made by transforms, which rounding has to forgive.
+// True if a stencil is to be made by transforms, which rounding has to forgive.
 static bool transforms(const struct builder *builder, const struct op *op, int depth)
 {
     const struct op_info *info = op_info(op);
@@ -174,7 +174,7 @@ static void set_source(struct builder *builder, struct plan_pass *pass, const st
     pass->load_depth = builder->program->plane[mix ? mix->result : plane[0]].depth;
 }
 
-// Whether a walk back from program plane `plane` ends at `from`, because that is in memory anyway.
+// True if a walk back from program plane `plane` ends at `from`, because that is in memory anyway.
 static bool is_in_memory(const struct builder *builder, int from, int plane)
 {
     return from < FORMAT_COMPONENTS || builder->placed[from] ||
@@ -240,7 +240,7 @@ static void find_route(struct builder *builder, int plane, struct route *route)
         route->source[k] = materialised(builder, route->plane[k]);
 }
 
-// Whether an operation on the full frame can write there.
+// True if an operation on the full frame can write there.
 static bool takes_full_frame(const struct builder *builder, const struct operand *target,
                              int targets, int depth)
 {
@@ -350,7 +350,7 @@ static bool stored_in(const struct format *format, int c, int plane)
     return stored && format->component[c].plane == plane;
 }
 
-// Whether plane `p` of picture `n` has the same bytes as some plane of the input, and which.
+// True if plane `p` of picture `n` has the same bytes as some plane of the input, and which.
 static bool is_reference(const struct program *program, int n, int p, int *source)
 {
     const struct format *in = &program->input, *out = program_format(program, n);

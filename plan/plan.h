@@ -106,7 +106,7 @@ enum status plan_create(const struct program *program, struct plan_limits limits
                         struct plan **plan);
 void plan_destroy(struct plan **plan);
 
-// Whether a plane of picture `n` is written by the backend: its passes make it, or it is one of the
+// True if a plane of picture `n` is written by the backend: its passes make it, or it is one of the
 // input that has to be fetched because that is on the device.
 static inline bool plan_writes(const struct plan *plan, int n, int p, bool source_on_device)
 {
@@ -117,7 +117,7 @@ static inline bool plan_writes(const struct plan *plan, int n, int p, bool sourc
 // The component of the input or of an output picture that an operand is; NULL: neither.
 const struct component *plan_component(const struct plan *plan, struct operand operand);
 
-// Whether an operand lies in memory as plain samples of this depth (component_is_plain()), so that
+// True if an operand lies in memory as plain samples of this depth (component_is_plain()), so that
 // rows can be pointed at.
 bool plan_is_plain(const struct plan *plan, struct operand operand, int depth);
 

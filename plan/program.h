@@ -168,5 +168,5 @@ static inline const struct program_output *program_out(const struct program *pro
     return n ? program->tee[n - 1].out : program->out;
 }
 
-// Whether the program changes nothing: every component of the output is that of the input.
+// True if the program changes nothing: every component of the output is that of the input.
 bool program_is_identity(const struct program *program);

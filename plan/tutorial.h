@@ -39,7 +39,7 @@ enum tutorial_step {
     TUTORIAL_STEPS,
 };
 
-// Whether a step follows the second reference.
+// True if a step follows the second reference.
 static inline bool tutorial_is_square(enum tutorial_step step)
 {
     return step == TUTORIAL_SQUARE || step == TUTORIAL_NAIVE || step == TUTORIAL_SHARED;

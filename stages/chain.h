@@ -38,7 +38,7 @@ enum status chain_parse(const char *text, const struct picture_reader *reader, s
                         struct chain_error *error);
 void chain_free(struct chain *chain);
 
-// Whether the chain does nothing: pictures pass as they are.
+// True if the chain does nothing: pictures pass as they are.
 bool chain_is_empty(const struct chain *chain);
 
 // Set options of the stages, all or none: "gaussian.sigma=2.5, threshold.t1=30". Of several stages
@@ -67,7 +67,7 @@ int chain_files(const struct chain *chain, enum option_writes writes, struct cha
 // Make the chain write nothing: tees are removed, and records go into no file.
 void chain_mute(struct chain *chain);
 
-// Whether `chain` writes the same files as `like`, stage by stage: what is open stays open when one
+// True if `chain` writes the same files as `like`, stage by stage: what is open stays open when one
 // takes over from the other. If not, *error says so. Names without their secrets, as a journal has
 // them, are the same as those with.
 bool chain_writes_alike(const struct chain *chain, const struct chain *like,

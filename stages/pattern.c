@@ -17,7 +17,7 @@ static int count_names(const char *names)
     return count;
 }
 
-// Whether samples that count differ.
+// True if samples that count differ.
 static bool has_shades(const struct pattern *t)
 {
     int first = -1;

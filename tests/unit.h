@@ -1,4 +1,4 @@
-// What the unit tests share: cmocka with its includes.
+// cmocka, as the unit tests share it, with its includes.
 #pragma once
 
 #include <setjmp.h>

@@ -329,7 +329,7 @@ static void a_stop_loses_no_frame(void **state)
     }
 }
 
-// What a thread that could not be started does instead lets all others end.
+// A thread that could not be started is stood in for, so that all others end.
 static void any_thread_may_be_missing(void **state)
 {
     (void)state;

@@ -57,7 +57,7 @@ static int ask(const char *url, const char *path)
     return fd;
 }
 
-// What comes until `size` bytes are there, the other side closes or five seconds are over.
+// Bytes that come until `size` of them are there, the other side closes or five seconds are over.
 static size_t hear(int fd, char *to, size_t size)
 {
     size_t got = 0;
@@ -313,7 +313,7 @@ static void idle_connections_do_not_shut_others_out(void **state)
     destroy_at_once(&mjpeg);
 }
 
-// Whether the other side has closed it.
+// True if the other side has closed it.
 static bool is_closed(int fd)
 {
     char byte;

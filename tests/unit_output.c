@@ -135,7 +135,7 @@ static enum status note_time(void *last_, struct packet *packet)
     return STATUS_OK;
 }
 
-// What sounds while the pictures that came are shown is given out, and no more, though a reordered
+// Sound of the pictures that came is given out, and no more, though a reordered
 // picture comes later.
 static void sound_is_held_until_its_picture_comes(void **state)
 {

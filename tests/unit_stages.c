@@ -208,7 +208,7 @@ static void ideal_weights(double sigma, int radius, double *weight)
         weight[i] = exp(-(double)i * i / (2 * sigma * sigma)) / sum;
 }
 
-// What a row of zeros with one sample of a million becomes: the filter's effect, exact enough.
+// The response to a row of zeros with one sample of a million: the filter's effect, exact enough.
 static double effect_at(const struct op_separable *f, int i, int impulse)
 {
     int d = 1 << f->decimate_x, m = i >> f->decimate_x, phase = i & (d - 1);

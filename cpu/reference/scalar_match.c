@@ -58,7 +58,7 @@ static void draw_map(const struct op_template *t, const struct scores *scores,
 
 // ---- matches ----
 
-// Whether no place within half a template is greater, or equal and earlier.
+// True if no place within half a template is greater, or equal and earlier.
 static bool is_greatest(const struct op_template *t, const struct scores *scores, int x, int y)
 {
     float own = score_of(scores, x, y);

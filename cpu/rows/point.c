@@ -9,7 +9,7 @@ static int equal_run(const uint16_t *table, int first, int step, int entries)
     return count;
 }
 
-// Whether entries low .. high go up (down) by one each.
+// True if entries low .. high go up (down) by one each.
 static bool has_slope(const uint16_t *table, int low, int high, int slope)
 {
     for (int x = low + 1; x <= high; x++)

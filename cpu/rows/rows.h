@@ -42,7 +42,7 @@ struct row_kernels {
     // above `most` read as that.
     void (*load[2])(const uint8_t *from, const struct component *at, int most, void *to, int width);
 
-    // Whether any plain sample of 16 bits has one of the bits of `mask`.
+    // True if any plain sample of 16 bits has one of the bits of `mask`.
     bool (*any_bit)(const uint16_t *from, uint16_t mask, int width);
 
     // Scatter samples into a row of a component's plane.

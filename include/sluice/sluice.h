@@ -60,7 +60,7 @@ enum sluice_status {
 
 enum sluice_log_level { SLUICE_LOG_ERROR, SLUICE_LOG_WARNING, SLUICE_LOG_INFO, SLUICE_LOG_DEBUG };
 
-// What filters: the GPU where there is one that pays, else the CPU; or one of them by name. Scalar
+// The backend, which filters: the GPU where one pays, else the CPU; or one of them by name. Scalar
 // is the reference of all results, slow and exact.
 enum sluice_backend {
     SLUICE_BACKEND_AUTO,
@@ -72,7 +72,7 @@ enum sluice_backend {
 // Whether the GPU decodes: where it can, never, or always (else the job fails).
 enum sluice_hwdec { SLUICE_HWDEC_AUTO, SLUICE_HWDEC_OFF, SLUICE_HWDEC_REQUIRE };
 
-// What outputs show while a live source is lost: nothing (timestamps leap over the gap), the last
+// Gaps, while a live source is lost: outputs show nothing (timestamps leap over the gap), the last
 // frame again and again, or black.
 enum sluice_gap { SLUICE_GAP_SKIP, SLUICE_GAP_FREEZE, SLUICE_GAP_BLACK };
 
@@ -123,7 +123,7 @@ struct sluice_change {
     const void *reserved[2];
 };
 
-// What to do.
+// The job's settings.
 struct sluice_config {
     size_t size; // sizeof(struct sluice_config)
     // A file; an address; a device; a numbered or globbed sequence of images ("in%04d.png",
@@ -560,7 +560,7 @@ SLUICE_API enum sluice_status sluice_device_kind(int index, struct sluice_device
 // *text with free(); on failure it is NULL, here and below.
 SLUICE_API enum sluice_status sluice_plan(const struct sluice_config *config, char **text);
 
-// What this machine has and what a job would use, with the reason for each choice; with
+// The machine's devices and the choices that a job would make, with their reasons; with
 // config->input for that file.
 SLUICE_API enum sluice_status sluice_doctor(const struct sluice_config *config, char **text);
 

@@ -177,7 +177,7 @@ static void *analysis_memory(const struct cuda_executor *self, uint8_t *memory, 
     return analysis < 0 ? NULL : memory + self->layout.analysis[analysis].offset;
 }
 
-// Whether analysis goes to the host, or to another operation.
+// True if analysis goes to the host, or to another operation.
 static bool analysis_is_wanted(const struct cuda_executor *self, const struct work *work,
                                int analysis)
 {
@@ -271,7 +271,7 @@ static bool lies_alike(const struct image *a, const struct image *b)
     return true;
 }
 
-// Whether frame `k` lies like the first.
+// True if frame `k` lies like the first.
 static bool lies_like_first(const struct cuda_executor *self, const struct device_frames *frames,
                             int k)
 {

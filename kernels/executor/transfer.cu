@@ -100,7 +100,7 @@ static enum status upload(struct cuda_executor *self, const struct cuda_slot *sl
     return status;
 }
 
-// Whether nothing is under way on the stream of a source on the device: to ask costs the host a
+// True if nothing is under way on the stream of a source on the device: to ask costs the host a
 // quarter of what an event between two streams does, and the GPU nothing.
 static bool is_there(const struct work *work)
 {

@@ -17,7 +17,7 @@ enum status transfer_upload(struct cuda_executor *self, struct cuda_slot *lead,
 enum status transfer_await_sources(struct cuda_executor *self, struct cuda_slot *lead,
                                    const struct work *work, int count);
 
-// Whether any frame has a picture or an analysis that the host wants.
+// True if any frame has a picture or an analysis that the host wants.
 bool transfer_has_download(const struct cuda_executor *self, const struct work *work, int count);
 
 // Copy what the host wants when the lead's stream has made it, and record `done` behind it.

@@ -52,7 +52,7 @@ static __device__ inline uint32_t bits_within(uint32_t bits, int w, int first, i
     return bits & (~0u << low) & (~0u >> (31 - high));
 }
 
-// Whether this lane finds a better place among those of one word of candidates.
+// True if this lane finds a better place among those of one word of candidates.
 static __device__ inline bool word_has_better(const struct match *m, int w, int y, int first,
                                               int last, uint4 own)
 {
@@ -65,7 +65,7 @@ static __device__ inline bool word_has_better(const struct match *m, int w, int 
     return false;
 }
 
-// Whether a place is the greatest within `far` columns and rows, by all lanes, a word each.
+// True if a place is the greatest within `far` columns and rows, by all lanes, a word each.
 static __device__ inline bool is_greatest(const struct match *m, int x, int y, int far_x, int far_y,
                                           uint4 own)
 {

@@ -90,7 +90,7 @@ static __device__ inline i64 warp_sum(i64 value)
 // Both leave, for a template that has places, all of m->bits, in rows of whole spans, and the
 // scores of candidates; with `map` those of all places.
 
-// Whether a template is one for match_fused_async(), which needs no memory of its own.
+// True if a template is one for match_fused_async(), which needs no memory of its own.
 static inline bool match_is_small(const struct op_template *t)
 {
     return !t->mask && t->width <= MATCH_FUSED_SIDE && t->height <= MATCH_FUSED_SIDE;

@@ -144,7 +144,7 @@ static __global__ void __launch_bounds__(WARP *WARPS) box_rows(const __grid_cons
 
 // ---- launchers ----
 
-// Whether sums of n samples of `depth` bits fit 32 bits, and means of them the fast division.
+// True if sums of n samples of `depth` bits fit 32 bits, and means of them the fast division.
 static bool set_reciprocal(struct box *box, int depth)
 {
     int64_t n = box->n, max_dividend = ((INT64_C(1) << depth) - 1) * n + n / 2;

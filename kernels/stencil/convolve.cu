@@ -223,7 +223,7 @@ static int64_t sum_of(const int32_t *line, int count, bool sizes)
     return sum;
 }
 
-// Whether sums of columns need 64 bits.
+// True if sums of columns need 64 bits.
 static bool columns_are_long(const struct op_convolve *op, int depth)
 {
     bool is_long = false;

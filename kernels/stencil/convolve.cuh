@@ -41,7 +41,7 @@ static __device__ inline int convolved(const struct convolve_end *end, float sum
 
 enum { CONVOLVE_SIDE = 15 };
 
-// Whether convolve_tile_async() makes this of samples of `depth` bits.
+// True if convolve_tile_async() makes this of samples of `depth` bits.
 static inline bool convolve_fits_tile(const struct op_convolve *op, int depth)
 {
     return !op->rank && op->width <= CONVOLVE_SIDE && op->height <= CONVOLVE_SIDE &&

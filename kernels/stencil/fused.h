@@ -48,7 +48,7 @@ extern "C" {
 // words; 0 where they have no such form. `to` may be NULL.
 size_t fused_fragments(const struct op *op, const struct op *next, uint32_t *to);
 
-// Whether fused_async() makes this stencil, with `next` if it has one.
+// True if fused_async() makes this stencil, with `next` if it has one.
 bool fused_takes(const struct stencil *stencil);
 cudaError_t fused_async(const struct stencil *stencil, cudaStream_t stream);
 
@@ -60,7 +60,7 @@ size_t separable_mma_f16_fragments(const struct op_separable *op, struct choice 
 size_t separable_mma_u8_fragments(const struct op_separable *op, struct choice choice,
                                   bool gradient, uint32_t *to);
 
-// Whether halves hold the taps.
+// True if halves hold the taps.
 bool separable_mma_f16_holds(const struct op_separable *op);
 
 cudaError_t separable_mma_f16_async(const struct fused *f, struct choice choice, bool gradient,

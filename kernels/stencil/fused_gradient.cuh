@@ -136,7 +136,7 @@ static __device__ inline struct slope_along other_way(const struct slope_along *
     return {{s->smooth[1], s->smooth[0]}, {s->slope[1], s->slope[0]}};
 }
 
-// Whether the picture begins or ends within the tile whose results begin at column `x`.
+// True if the picture begins or ends within the tile whose results begin at column `x`.
 static __device__ inline bool has_sides(const struct fused *f, int x)
 {
     return x == 0 || x + FUSED_COLUMNS >= f->sink.width;

@@ -34,7 +34,7 @@ struct axis {
     struct sink sink;     // for columns: plain 16-bit samples
 };
 
-// Whether the sums of this filter may need more than 32 bits.
+// True if the sums of this filter may need more than 32 bits.
 static inline bool axis_is_exact(const struct op_separable *op)
 {
     return op->bits > 15;

@@ -20,7 +20,7 @@ template <typename S> struct f16_bands {
     static constexpr int steps = (S::matrices + 1) / 2;
     uint32_t down[steps][4];
     uint32_t along[2][S::max_groups][2];
-    // What sums start from. It comes from memory as four for each lane: of one value the compiler
+    // The start of sums comes from memory as four for each lane: of one value the compiler
     // would keep one register, of one for all lanes a uniform one, and copy it each time.
     float down_start[4], along_start[4];
     const uint32_t *gradient; // factors for a gradient inside the picture
@@ -320,7 +320,7 @@ size_t separable_mma_f16_fragments(const struct op_separable *op, struct choice 
                 to[used] = tap_pair(op->tap_x, op->radius_x, k - column, 2);
         }
     }
-    // What sums start from: half a unit of the result, in units of 2^-24.
+    // Sums start from half a unit of the result, in units of 2^-24.
     const float start[2] = {ldexpf(0.5f, op->bits - op->fraction - 24),
                             ldexpf(0.5f, op->bits + op->fraction - 24)};
     for (size_t i = 0; i < 8 * WARP; i++, used++)

@@ -46,7 +46,7 @@ static __device__ inline int tile_y(const struct tile *tile)
     return blockIdx.y * tile->rows;
 }
 
-// Whether this lane makes results.
+// True if this lane makes results.
 static __device__ inline bool tile_has_results(const struct tile *tile)
 {
     int lane = threadIdx.x;

@@ -55,7 +55,7 @@ struct transform_sums {
 
 extern "C" {
 
-// Whether there is a library to transform with: asked before anything else. Any thread.
+// True if there is a library to transform with: asked before anything else. Any thread.
 bool transform_is_there(void);
 
 // Prepare a kernel on the current device, and wait for it. STATUS_DEVICE if cuFFT or the device

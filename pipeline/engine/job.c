@@ -59,7 +59,7 @@ void sluice_job_destroy(struct sluice_job **job)
     struct sluice_job *old = *job;
     job_threads_join(old);
     metrics_destroy(&old->metrics);
-    // What holds frames goes before what made them.
+    // Holders of frames go before the makers of frames.
     sink_destroy(&old->sink);
     report_writer_destroy(&old->report_writer);
     for (int n = 0; n < MAX_PICTURES; n++)

@@ -59,7 +59,7 @@ enum status job_threads_start(struct sluice_job *job)
     return status;
 }
 
-// Whether all that is still running is not waited for: the job was stopped, and its time is over.
+// True if all that is still running is not waited for: the job was stopped, and its time is over.
 // Only an encoder is deep in a frame then; the demux thread is not in the sink any more.
 static bool is_left_alone_locked(const struct sluice_job *job)
 {

@@ -16,7 +16,7 @@ int64_t budget_of_frame(const void *item)
     return bytes > 0 ? bytes : 0;
 }
 
-// Whether it gives a packet for every frame at once.
+// True if it gives a packet for every frame at once.
 static bool looks_ahead(const AVCodecContext *codec)
 {
     uint8_t *tune = NULL;

@@ -18,7 +18,7 @@ struct color_tags {
 struct color_tags color_tags_of(const AVFrame *frame);
 void color_tags_apply(const struct color_tags *tags, AVFrame *frame);
 
-// Whether a picture is of full range, by its tags and, without them, by its format.
+// True if a picture is of full range, by its tags and, without them, by its format.
 bool pixel_is_full(const AVFrame *frame);
 
 // Describe `pixel`, with the meaning that the tags give it. What is not tagged is taken as: limited
@@ -46,7 +46,7 @@ struct pixel_wishes {
     bool whole_chroma; // chroma planes that divide the picture without a rest
 };
 
-// Whether a picture of this format is one of those that play everywhere; true where that is not
+// True if a picture of this format is one of those that play everywhere; true where that is not
 // wished for.
 bool pixel_plays(const struct format *format, struct pixel_wishes wishes);
 

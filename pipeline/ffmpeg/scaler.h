@@ -16,7 +16,7 @@ struct scaler;
 enum status scaler_convert(struct scaler **scaler, const AVFrame *from, enum AVPixelFormat pixel,
                            enum AVColorRange range, int width, int height, AVFrame *to);
 
-// Whether libswscale can make pictures of this format.
+// True if libswscale can make pictures of this format.
 bool scaler_makes(enum AVPixelFormat pixel);
 
 // Give a frame the format and the tags that scaler_convert() would give it.

@@ -27,7 +27,7 @@ static bool exists(const char *name)
     return !stat(name, &about);
 }
 
-// Whether a name would be taken for something else than a file.
+// True if a name would be taken for something else than a file.
 static bool is_special(const char *name, bool is_output)
 {
     static const char *const kinds[] = {"null:", "hash:", "display:", "mjpeg:"};
@@ -179,7 +179,7 @@ static bool matches(const char *pattern, const char *name)
     return !fnmatch(pattern, name, FNM_PERIOD) || !strcmp(pattern, name);
 }
 
-// Whether the folder holds a file that both patterns mean.
+// True if the folder holds a file that both patterns mean.
 static bool share_a_file(const char *folder, const char *a, const char *b)
 {
     DIR *list = opendir(folder);
@@ -228,7 +228,7 @@ int url_first_number(const char *name, int *count)
     return first;
 }
 
-// Whether a file holds data that writing would replace: no terminal or socket that goes both ways.
+// True if a file holds data that writing would replace: no terminal or socket that goes both ways.
 static bool is_storage(const struct stat *about)
 {
     return S_ISREG(about->st_mode) || S_ISBLK(about->st_mode) || S_ISFIFO(about->st_mode);
@@ -239,7 +239,7 @@ static bool is_one_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && is_storage(a);
 }
 
-// Whether one of the files that a pattern means is this one.
+// True if one of the files that a pattern means is this one.
 static bool holds_file(const struct place *pattern, const struct stat *file)
 {
     DIR *list = opendir(pattern->folder);
@@ -287,7 +287,7 @@ static char *folder_of(const char *name)
     return real;
 }
 
-// Whether the first is the second, or a pattern for it.
+// True if the first is the second, or a pattern for it.
 static bool means(const char *a, const char *b)
 {
     return !strcmp(a, b) || (url_is_numbered(a) && number_in(a, b) >= 0);

@@ -41,7 +41,7 @@ bool url_is_numbered(const char *name);
 // "*.png": images by glob(7).
 bool url_is_globbed(const char *name);
 
-// Whether there is a file that a globbed name means.
+// True if there is a file that a globbed name means.
 bool url_has_matches(const char *name);
 
 // FFmpeg's name of a format that people know by another: y4m, mkv.
@@ -55,11 +55,11 @@ int url_first_number(const char *name, int *count);
 // to be yet. The caller frees it; NULL with errno: links that lead to each other, or no memory.
 char *url_resolve(const char *name);
 
-// Whether writing `output` would replace a file that `input` reads, by whatever way it is spelled
+// True if writing `output` would replace a file that `input` reads, by whatever way it is spelled
 // and by whichever of its hard links.
 bool urls_collide(const char *input, const char *output);
 
-// Whether two names are of one file, which need not be there yet: of one folder, however it is
+// True if two names are of one file, which need not be there yet: of one folder, however it is
 // spelled, and the same in it with links followed, or a numbered one and one of those that it
 // stands for.
 bool urls_are_same(const char *a, const char *b);

@@ -108,7 +108,7 @@ static int decoder_error(const struct decoder *decoder, int error)
     return input_error(error, (int64_t)about->width * about->height * pictures * bytes_of_pixel);
 }
 
-// Whether a packet of nothing says that the picture stays: Theora in Ogg has them (FFmpeg 9.0).
+// True if a packet of nothing says that the picture stays: Theora in Ogg has them (FFmpeg 9.0).
 static bool is_nothing(const AVPacket *packet)
 {
     return packet && !packet->size && (packet->data || !packet->side_data_elems);
@@ -135,7 +135,7 @@ static enum status check_encryption(const struct decoder *decoder, const AVPacke
     return STATUS_OK;
 }
 
-// Whether the GPU's decoder has not given a frame yet, and may be unable to.
+// True if the GPU's decoder has not given a frame yet, and may be unable to.
 static bool is_untried(const struct decoder *decoder)
 {
     return decoder->hardware && !decoder->began;

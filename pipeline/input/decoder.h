@@ -59,5 +59,5 @@ void *decoder_stream(const struct decoder *decoder);
 // The reason why AUTO leaves this codec to the CPU, whatever the GPU; NULL: it need not.
 const char *decoder_stays_on_cpu(enum AVCodecID id);
 
-// Whether some GPU of NVIDIA's could decode this codec through this FFmpeg.
+// True if some GPU of NVIDIA's could decode this codec through this FFmpeg.
 bool decoder_has_hardware(enum AVCodecID id);

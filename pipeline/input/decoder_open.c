@@ -44,7 +44,7 @@ bool decoder_has_hardware(enum AVCodecID id)
     return codec && codec_has_hardware(codec);
 }
 
-// Whether every decoder gives the same samples: standards before H.264 leave the inverse
+// True if every decoder gives the same samples: standards before H.264 leave the inverse
 // transform's rounding open, and where a job runs must not change its result.
 static bool is_exact(enum AVCodecID id)
 {
@@ -91,13 +91,13 @@ static const AVCodec *find_decoder(const AVStream *stream, enum AVCodecID id)
     return codec ? codec : avcodec_find_decoder(id);
 }
 
-// Whether frame threads race in some FFmpeg: 5.1 gives Theora other samples now and then.
+// True if frame threads race in some FFmpeg: 5.1 gives Theora other samples now and then.
 static bool is_racy(enum AVCodecID id)
 {
     return id == AV_CODEC_ID_VP3 || id == AV_CODEC_ID_VP4 || id == AV_CODEC_ID_THEORA;
 }
 
-// Whether threads would change the result: with several, FFmpeg's decoders make other pictures of
+// True if threads would change the result: with several, FFmpeg's decoders make other pictures of
 // damaged input in every run.
 static bool needs_one_thread(const struct decoder *decoder, enum AVCodecID id)
 {

@@ -226,7 +226,7 @@ static void follow_outage(struct source *source, AVPacket *packet)
         packet->dts += lag;
 }
 
-// Whether somebody else shortened the file meanwhile.
+// True if somebody else shortened the file meanwhile.
 static bool has_shrunk(const struct source *source)
 {
     if (!source->io || !input_io_has_shrunk(source->io))
@@ -347,7 +347,7 @@ static int64_t missing_us(const struct source *source)
     return said ? format->duration - source->end_us : 0;
 }
 
-// Whether a file of Matroska or FLV is truncated: their demuxers skip what they cannot parse
+// True if a file of Matroska or FLV is truncated: their demuxers skip what they cannot parse
 // without a word. The duration in the header is often wrong; the structure knows better.
 static bool is_short(const struct source *source)
 {
@@ -364,7 +364,7 @@ static bool is_short(const struct source *source)
     return found == TRUNCATION_UNKNOWN ? missing_us(source) > short_us : found != TRUNCATION_NONE;
 }
 
-// Whether the file's index points behind its end.
+// True if the file's index points behind its end.
 static bool is_cut(const struct source *source)
 {
     int64_t size = source->io ? input_io_size(source->io) : -1;
@@ -389,7 +389,7 @@ void source_cancel(struct source *source)
     source->cancelled = true;
 }
 
-// Whether a number is missing in a sequence: images behind it were not read.
+// True if a number is missing in a sequence: images behind it were not read.
 static bool has_gap(const struct source *source)
 {
     if (!source->is_sequence || source->images_read >= source->images)

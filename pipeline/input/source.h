@@ -99,12 +99,12 @@ enum status source_read(struct source *source, struct packet **packet);
 enum status source_probe(struct source *source, const AVPacket *packet);
 bool source_is_probed(const struct source *source);
 
-// Whether the container says that its video is encrypted; and whether the packets of a file in
+// True if the container says that its video is encrypted; and whether the packets of a file in
 // MPEG-TS say so, which is for when nothing could be decoded.
 bool source_is_encrypted(const struct source *source);
 bool source_is_scrambled(const struct source *source);
 
-// Whether it has not a single byte, as a pipe whose writer failed.
+// True if it has not a single byte, as a pipe whose writer failed.
 bool source_is_empty(const struct source *source);
 
 // Whether it is a MOV or MP4 from a pipe that broke off before its index, which stands at the end.
@@ -113,17 +113,17 @@ bool source_lacks_index(const struct source *source);
 // Cancel: source_read() ends, also one that waits for bytes. Any thread.
 void source_cancel(struct source *source);
 
-// Whether the file ends before its own index, structure or duration says so, or a live source was
+// True if the file ends before its own index, structure or duration says so, or a live source was
 // lost. After the end was read. (Where the structure is whole a duration says nothing.)
 bool source_is_truncated(const struct source *source);
 
-// Whether it plays in its own time: live, or at the pace of its clock.
+// True if it plays in its own time: live, or at the pace of its clock.
 static inline bool source_is_live(const struct source *source)
 {
     return source->live || source->paced_ns;
 }
 
-// Whether it may be lost and come back: live, or a file at its own pace that stalls on purpose.
+// True if it may be lost and come back: live, or a file at its own pace that stalls on purpose.
 static inline bool source_may_be_lost(const struct source *source)
 {
     return source->live || (source->paced_ns && source->simulate);

@@ -23,7 +23,7 @@ static void keep_reason(void *reason_, enum log_level level, const char *sentenc
         snprintf(reason->words, sizeof reason->words, "%s", sentence);
 }
 
-// Whether a source may appear: addresses and devices do; a file that is absent was misnamed.
+// True if a source may appear: addresses and devices do; a file that is absent was misnamed.
 static bool may_come(const struct source_request *request)
 {
     const char *format, *what;

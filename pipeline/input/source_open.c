@@ -413,7 +413,7 @@ done:
 // The stall limit of playlists: segments are up to ten seconds long, and late.
 static const int64_t playlist_stall_ns = 30 * INT64_C(1000000000);
 
-// Whether an address turns out to have no end: a camera's MJPEG, a broadcast's playlist.
+// True if an address turns out to have no end: a camera's MJPEG, a broadcast's playlist.
 static bool has_no_end(const struct source *source, const char *name)
 {
     const AVFormatContext *format = source->format;
@@ -451,7 +451,7 @@ static enum status open_file(struct source *source, const struct source_request 
     return open_live(source, request);
 }
 
-// Whether FFmpeg generates the picture: it cannot be lost, but has a pace.
+// True if FFmpeg generates the picture: it cannot be lost, but has a pace.
 static bool is_generator(const char *name)
 {
     const char *format, *what;

@@ -22,13 +22,13 @@ static inline bool source_is_mpegts(const struct source *source)
 // Log what the input named and was refused since the last call. Returns whether there was any.
 bool source_log_refusal(const struct source *source);
 
-// Whether the source was cancelled or the job stopped. Any thread.
+// True if the source was cancelled or the job stopped. Any thread.
 static inline bool source_is_over(const struct source *source)
 {
     return atomic_load(source->stop) || source->cancelled;
 }
 
-// Whether the current call has taken longer than it may. Any thread.
+// True if the current call has taken longer than it may. Any thread.
 static inline bool source_is_late(const struct source *source)
 {
     return source->deadline_ns && meter_now_ns() > source->deadline_ns;

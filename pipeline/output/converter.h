@@ -46,10 +46,10 @@ void converter_set_encoder(struct converter *converter, const AVFrame *frame);
 // The encoder's pixel format for frames like this; NONE: it has none.
 enum AVPixelFormat converter_pixel(const struct converter *converter, const AVFrame *frame);
 
-// Whether the encoder takes the frame as it is.
+// True if the encoder takes the frame as it is.
 bool converter_fits(const struct converter *converter, const AVFrame *frame);
 
-// Whether such an encoder could be opened for the frame as it is.
+// True if such an encoder could be opened for the frame as it is.
 bool converter_could_fit(const struct converter *converter, const AVFrame *frame);
 
 // Rotate a frame into `to`, an empty one.

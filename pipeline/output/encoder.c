@@ -208,7 +208,7 @@ static bool is_number(const char *text, double most)
     return end != text && !*end && value >= 0 && value <= most;
 }
 
-// Whether each word of `text` ("grain,fastdecode") is in the list.
+// True if each word of `text` ("grain,fastdecode") is in the list.
 static bool are_words(const char *text, const char *list)
 {
     char word[32];

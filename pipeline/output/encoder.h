@@ -21,15 +21,15 @@ enum sink_range encoder_range(const AVCodec *codec);
 // Pixel formats that viewers expect of the codec, and that its encoders insist on.
 struct pixel_wishes encoder_wishes(const AVCodec *codec);
 
-// Whether the encoder, by itself or by generic options, knows this option.
+// True if the encoder, by itself or by generic options, knows this option.
 bool encoder_has_option(const AVCodec *codec, const char *key);
 
-// Whether an option has this value, where its values are known, as x264's presets are; if not, they
+// True if an option has this value, where its values are known, as x264's presets are; if not, they
 // are in `wanted`. True for other options.
 bool encoder_knows(const AVCodec *codec, const char *key, const char *value, char *wanted,
                    size_t size);
 
-// Whether the encoder takes this value of an option that is text, as names of presets are, which
+// True if the encoder takes this value of an option that is text, as names of presets are, which
 // only its library can judge. True for all other options, and where it cannot be tried.
 bool encoder_takes(const AVCodec *codec, const char *key, const char *value);
 

@@ -31,13 +31,13 @@ void hold_finish(struct hold *hold);
 // Note a packet of video, which has its pts_us; `time_base` is that of its duration.
 void hold_note_video(struct hold *hold, const struct packet *packet, AVRational time_base);
 
-// Whether a packet is later than all video so far. One without a time is not.
+// True if a packet is later than all video so far. One without a time is not.
 bool hold_is_ahead(const struct hold *hold, const struct packet *packet);
 
 // Hold a packet: *packet is taken, and NULL afterwards.
 enum status hold_put(struct hold *hold, struct packet **packet);
 
-// Whether more is held than budget_packets.
+// True if more is held than budget_packets.
 bool hold_is_full(const struct hold *hold);
 
 // Call give() with each packet whose time is before `until_us`, and with the oldest while too much

@@ -411,7 +411,7 @@ void mux_thread_discard(struct mux_thread *mux)
     decide(mux, false);
 }
 
-// Whether an address was never reached.
+// True if an address was never reached.
 static bool is_unheard(const struct mux_thread *mux)
 {
     return mux->destination.kind == DESTINATION_ADDRESS && !mux->transport->connects &&

@@ -65,10 +65,10 @@ enum status mux_thread_open(struct mux_thread *mux, const struct mux_thread_open
 // The streams of the source that go into the output. Any thread, after mux_thread_open().
 const struct passthrough *mux_thread_passthrough(const struct mux_thread *mux);
 
-// Whether the next frame should be a key frame; true once for each request.
+// True if the next frame should be a key frame; true once for each request.
 bool mux_thread_takes_key(struct mux_thread *mux, int64_t pts_us);
 
-// Whether nobody watches: a page without visitors. Any thread.
+// True if nobody watches: a page without visitors. Any thread.
 bool mux_thread_is_idle(const struct mux_thread *mux);
 
 // Push a packet of the source's stream `stream_index`; one of the filtered stream has its pts_us.

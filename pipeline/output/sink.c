@@ -96,7 +96,7 @@ static const char *range_name(enum sink_range range)
     return range == SINK_RANGE_FULL ? "full" : "limited";
 }
 
-// Whether a list has a format of Y'CbCr, whose range nothing would tell a player.
+// True if a list has a format of Y'CbCr, whose range nothing would tell a player.
 static bool has_yuv(const enum AVPixelFormat *list)
 {
     const struct color_tags none = {0};

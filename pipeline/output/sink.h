@@ -55,7 +55,7 @@ struct sink_video {
     bool has_siblings;             // there are other sinks, which nothing may hold up
     bool silent;                   // another sink logs what is true of all
     struct mux_thread_watch watch; // on the first output's packets
-    // Whether a frame that has waited is too old to be begun with. NULL: none ever is. Any thread.
+    // True if a frame that has waited is too old to be begun with. NULL: none ever is. Any thread.
     bool (*is_late)(void *opaque, const AVFrame *frame);
     void *opaque;
 };

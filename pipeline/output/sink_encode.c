@@ -67,7 +67,7 @@ static bool wants_global_header(const struct encode_sink *self)
     return false;
 }
 
-// Whether viewers join at any time, and wait for a key frame.
+// True if viewers join at any time, and wait for a key frame.
 static bool is_joined_midway(const struct encode_sink *self)
 {
     for (int k = 0; k < self->muxes; k++) {
@@ -305,7 +305,7 @@ static enum status encode_frame(struct encode_sink *self, AVFrame *frame)
     return status;
 }
 
-// Whether to leave a frame out because nobody watches; one a second is encoded for new viewers.
+// True to leave a frame out because nobody watches; one a second is encoded for new viewers.
 static bool is_idle(struct encode_sink *self)
 {
     const int64_t second_ns = 1000 * INT64_C(1000000);
@@ -463,7 +463,7 @@ static bool is_same(const AVDictionary *a, const AVDictionary *b)
     return true;
 }
 
-// Whether the encoding is for a window or a page: too large or too poor for a file.
+// True if the encoding is for a window or a page: too large or too poor for a file.
 static bool is_for_show(const struct encode_sink *self)
 {
     return mux_thread_destination(self->mux[0])->kind >= DESTINATION_DISPLAY;

@@ -75,7 +75,7 @@ static const struct stage *next_writer(const struct chain *chain, int *k, const 
     return NULL;
 }
 
-// Whether `shown` is the name without its secrets.
+// True if `shown` is the name without its secrets.
 static bool is_shown_as(const char *name, const char *shown)
 {
     char *made = secrets_dup(name, SECRETS_IN_NAME);
@@ -84,7 +84,7 @@ static bool is_shown_as(const char *name, const char *shown)
     return same;
 }
 
-// Whether two names are one, where one of them may have been shown without its secrets.
+// True if two names are one, where one of them may have been shown without its secrets.
 static bool is_same_file(const char *a, const char *b)
 {
     return !strcmp(a, b) || is_shown_as(a, b) || is_shown_as(b, a);

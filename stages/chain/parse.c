@@ -54,7 +54,7 @@ static struct span cut_unnamed(struct span *arguments)
     return unnamed;
 }
 
-// Whether colons are the text's own, as in tee=rtsp://server/edges: there is nothing else to say.
+// True if colons are the text's own, as in tee=rtsp://server/edges: there is nothing else to say.
 static bool takes_all(const struct stage *stage)
 {
     return stage_options(stage) == 1 && stage->option[0].type == OPTION_TEXT &&

@@ -75,7 +75,7 @@ enum status parse_value(struct parser *parser, struct span span, struct chain_li
 
 // ---- files.c ----
 
-// Whether the stage writes files of this kind.
+// True if the stage writes files of this kind.
 bool link_writes(const struct chain_link *link, enum option_writes writes);
 
 // ---- link.c ----

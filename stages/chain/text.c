@@ -67,7 +67,7 @@ static void print_value(const struct stage_option *option, void *options, FILE *
     }
 }
 
-// Whether an option has to be in the text.
+// True if an option has to be in the text.
 static bool says(const struct stage_option *option, void *options)
 {
     if (option->type == OPTION_TEXT)

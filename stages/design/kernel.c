@@ -172,7 +172,7 @@ static bool check_kernel(const struct reason *reason, const struct kernel *kerne
     return refuse(reason, "there are only zeros, which make a picture of nothing");
 }
 
-// Whether the text can only be meant as rows: nothing but what numbers are made of.
+// True if the text can only be meant as rows: nothing but what numbers are made of.
 static bool looks_like_rows(const char *text)
 {
     return !text[strspn(text, "0123456789.+-eE ,;\t/\r\n")];

@@ -142,7 +142,7 @@ static bool has_full_frame(const struct program *program)
     return false;
 }
 
-// Whether planes of the source go byte for byte from one device memory to another.
+// True if planes of the source go byte for byte from one device memory to another.
 static bool has_references(const struct test_case *test)
 {
     bool has = false;

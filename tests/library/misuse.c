@@ -1,4 +1,4 @@
-// What callers do wrong or at their peril: every failure gives one sentence, texts may go after the
+// Mistakes of callers: every failure gives one sentence, texts may go after the
 // call, sizes count.
 //
 //     misuse INPUT

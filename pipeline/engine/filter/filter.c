@@ -63,7 +63,7 @@ static enum status accept_input(struct filter *filter, AVFrame *view)
     return STATUS_OK;
 }
 
-// Whether frames with fields are filtered field by field: their rows are of two moments, which
+// True if frames with fields are filtered field by field: their rows are of two moments, which
 // stencils must not mix; but what needs a full frame gets it.
 static bool has_fields(const struct program *program)
 {

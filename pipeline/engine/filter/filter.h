@@ -38,10 +38,10 @@ void filter_first_props(const AVFrame *frame, AVFrame *props);
 // Free the filter; frames that it gave out stay valid. No slot may be busy. Leaves NULL.
 void filter_destroy(struct filter **filter);
 
-// Whether frames like this one are what the filter was made for.
+// True if frames like this one are what the filter was made for.
 bool filter_accepts(const struct filter *filter, const AVFrame *frame);
 
-// Whether a template of its chain is larger than the picture, as one may be that is not strict.
+// True if a template of its chain is larger than the picture, as one may be that is not strict.
 bool filter_misfits(const struct filter *filter);
 
 // Begin to filter `in` in slot `slot` (0 to slots - 1), into an empty frame for each picture.

@@ -56,7 +56,7 @@ struct filter {
 // The format of a frame's samples, wherever they are.
 enum AVPixelFormat filter_memory_format(const AVFrame *frame);
 
-// Whether `in` is filtered field by field into `out`.
+// True if `in` is filtered field by field into `out`.
 bool filter_uses_fields(const struct filter *filter, const AVFrame *in, AVFrame *const *out);
 
 // ---- filter_format.c ----

@@ -163,7 +163,7 @@ static enum status send_and_deliver(struct decode *decode, const struct packet *
     return status ? status : deliver(decode);
 }
 
-// Whether decoding has been too slow for long: what there is to decode is too old, and whoever
+// True if decoding has been too slow for long: what there is to decode is too old, and whoever
 // takes the frames waits for them. Behind an encoder that is slow they are old as well, but not for
 // long.
 static bool falls_behind(struct decode *decode, int64_t age_ns)

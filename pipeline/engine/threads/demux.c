@@ -125,7 +125,7 @@ static int64_t packet_us(const struct demux *demux, const struct packet *packet)
     return av_rescale_q(packet->av->dts, base, AV_TIME_BASE_Q);
 }
 
-// Whether a packet of another stream goes along: the output takes it, and it lies within.
+// True if a packet of another stream goes along: the output takes it, and it lies within.
 static bool goes_along(const struct demux *demux, const struct packet *packet)
 {
     const struct selection *selection = demux->ports.selection;

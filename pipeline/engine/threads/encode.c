@@ -202,7 +202,7 @@ static enum status verify(struct encode *encode, const struct slot *slot)
     return status;
 }
 
-// Whether a frame is not written: the gap was filled beyond it, or it will be late.
+// True if a frame is not written: the gap was filled beyond it, or it will be late.
 static bool is_left_out(const struct encode *encode, const AVFrame *frame)
 {
     const struct encode_ports *ports = &encode->ports;

@@ -19,7 +19,7 @@ void gap_destroy(struct gap **gap);
 // A frame was written. It stays the caller's; the picture is referred to until the next one.
 enum status gap_note(struct gap *gap, const AVFrame *frame);
 
-// Whether a frame is to be left out, because the gap was filled beyond it.
+// True if a frame is to be left out, because the gap was filled beyond it.
 bool gap_covers(const struct gap *gap, const AVFrame *frame);
 
 // The next frame of the filling, if it is due when the source's clock says `clock_us`: *frame is

@@ -31,7 +31,7 @@ int64_t latency_age_ns(struct latency *latency, int64_t pts_us);
 // A frame was handed to the sink. The encode thread.
 void latency_note_shown(struct latency *latency);
 
-// Whether a frame, its pts in `time_base`, will be older than the limit when what is ahead of it,
+// True if a frame, its pts in `time_base`, will be older than the limit when what is ahead of it,
 // which takes `ahead_ns`, is done: it makes room for fresher ones, before it is filtered or before
 // it is encoded, never after. Not where nothing was shown for long: where even the freshest are
 // late, some are shown all the same. `latency` NULL: never. Any thread.

@@ -150,7 +150,7 @@ static enum status read_sizes(struct camera *camera, const struct v4l2_fmtdesc *
     return STATUS_OK;
 }
 
-// Whether libavdevice would choose another by that name: planes in another order.
+// True if libavdevice would choose another by that name: planes in another order.
 static bool is_shadowed(const struct camera *camera, unsigned fourcc)
 {
     int rank = rank_of(fourcc);
@@ -174,7 +174,7 @@ static enum status read_modes(struct camera *camera)
     return status;
 }
 
-// Whether another program captures: buffers are one program's at a time. Asking for none changes
+// True if another program captures: buffers are one program's at a time. Asking for none changes
 // nothing.
 static bool is_busy(int fd)
 {

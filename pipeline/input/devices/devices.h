@@ -14,6 +14,6 @@
 // libavdevice is not here or lacks it. Any thread.
 enum status device_find(const char *format, const struct log *log, const AVInputFormat **demuxer);
 
-// Whether the demuxer is the one for cameras. Its packets lie in the driver's memory, which goes
+// True if the demuxer is the one for cameras. Its packets lie in the driver's memory, which goes
 // when it is closed, and reading from it cannot be interrupted but with AVFMT_FLAG_NONBLOCK.
 bool device_is_camera(const AVInputFormat *demuxer);

@@ -304,7 +304,7 @@ static enum status take_pending(struct recode *recode)
     return status;
 }
 
-// Whether the frame is one of what passed.
+// True if the frame is one of what passed.
 static bool is_shown(struct recode *recode)
 {
     int64_t pts = recode->frame->best_effort_timestamp;

@@ -22,7 +22,7 @@ enum status recode_create(const AVStream *video, bool changes, const struct log 
                           struct recode **recode);
 void recode_destroy(struct recode **recode);
 
-// Whether the size can change at this packet, the next one: if it is shown after all that passed,
+// True if the size can change at this packet, the next one: if it is shown after all that passed,
 // or where packets have no timestamps, if it is a key frame.
 bool recode_may_resize(const struct recode *recode, const AVPacket *packet);
 

@@ -68,7 +68,7 @@ void simulate_log(struct simulate *simulate);
 
 // ---- any thread ----
 
-// Whether timestamps jump.
+// True if timestamps jump.
 bool simulate_jumps(const struct simulate *simulate);
 
 struct simulate_figures {

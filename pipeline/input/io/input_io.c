@@ -25,7 +25,7 @@ struct input_io {
 
 // ---- reading ----
 
-// Whether something has arrived. Regular files always answer at once.
+// True if something has arrived. Regular files always answer at once.
 static bool readable_soon(int fd)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};

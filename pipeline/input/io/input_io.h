@@ -17,7 +17,7 @@ struct input_io_request {
     const char *name; // of the file; unused with is_stdin
     bool is_stdin;
     const struct log *log;
-    // Whether to end; asked before every read and while one waits.
+    // True to end; asked before every read and while one waits.
     bool (*is_over)(void *opaque);
     void *opaque;
 };
@@ -39,8 +39,8 @@ size_t input_io_read_at(const struct input_io *input, int64_t at, uint8_t *to, s
 // The size of a regular file now; -1 where it is none.
 int64_t input_io_size(const struct input_io *input);
 
-// Whether a regular file is shorter now than when it was opened.
+// True if a regular file is shorter now than when it was opened.
 bool input_io_has_shrunk(const struct input_io *input);
 
-// Whether anything was read until now.
+// True if anything was read until now.
 bool input_io_has_data(const struct input_io *input);

@@ -27,7 +27,7 @@ struct walk {
 
 // ---- one packet ----
 
-// Whether an adaptation field has room beyond what its flags say is in it.
+// True if an adaptation field has room beyond what its flags say is in it.
 static bool has_stuffing(const uint8_t *field)
 {
     int length = field[0], flags = length ? field[1] : 0, used = 1;

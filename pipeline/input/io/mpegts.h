@@ -32,6 +32,6 @@ enum mpegts_continuity {
 enum mpegts_continuity mpegts_look(const struct mpegts_place *place, int pes_max,
                                    int64_t frame_90khz);
 
-// Whether the first packet with data of the stream, within 16 MiB from the place, is scrambled
+// True if the first packet with data of the stream, within 16 MiB from the place, is scrambled
 // (2.4.3.3, transport_scrambling_control).
 bool mpegts_is_scrambled(const struct mpegts_place *place);

@@ -42,7 +42,7 @@ void reach_unref(struct reach **reach);
 // The protocols for an address, by its scheme; NULL: its scheme is not opened.
 const char *reach_protocols(const char *url);
 
-// Whether an input may be in this format.
+// True if an input may be in this format.
 bool reach_allows(const struct reach *reach, const AVInputFormat *format);
 
 // Hold a context to it, ahead of avformat_open_input() with these options. Takes format->opaque and
@@ -65,7 +65,7 @@ const char *reach_peer_name(const struct reach *reach); // "verified", "unverifi
 // valid; "" where nobody insists on that.
 const char *reach_doubt(const struct reach *reach);
 
-// Whether this FFmpeg can verify the other side of such an address.
+// True if this FFmpeg can verify the other side of such an address.
 bool reach_can_verify(const char *url);
 
 // Find the format of the bytes: by content where the extension alone says that it is one of several

@@ -86,7 +86,7 @@ static void set_deadline(struct connection *connection, int64_t ns)
 
 // ---- the streams ----
 
-// Whether the new connection announces what is known already.
+// True if the new connection announces what is known already.
 static bool is_known(const AVFormatContext *format, const AVFormatContext *known)
 {
     if (!known || format->nb_streams != known->nb_streams)

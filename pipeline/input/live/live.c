@@ -198,7 +198,7 @@ static void log_lost(struct live *live, const char *why)
     live->parting = live->marks = true;
 }
 
-// Whether nothing of the watched stream came by `ns` for as long as that may take.
+// True if nothing of the watched stream came by `ns` for as long as that may take.
 static bool is_stalled(const struct live *live, int64_t ns)
 {
     return ns - live->alive_ns >= (int64_t)(live->request.stall_timeout * (double)second_ns);

@@ -26,7 +26,7 @@ struct live_request {
     struct simulate *simulate;    // (optional) faults; must outlive it
     struct reach *reach;          // what may be opened; referred to; NULL: a device
     int64_t max_pixels;           // of pictures that are decoded to probe the streams
-    // Whether to end; asked about twenty times a second.
+    // True to end; asked about twenty times a second.
     bool (*is_over)(void *opaque);
     void *opaque;
 };

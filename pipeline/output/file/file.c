@@ -147,7 +147,7 @@ static int descriptor_of(const char *name)
     return -1;
 }
 
-// Whether a name exists and is no regular file: a pipe, a device.
+// True if a name exists and is no regular file: a pipe, a device.
 static bool is_special(const char *name)
 {
     struct stat about;
@@ -277,7 +277,7 @@ static enum status open_temporary(struct file *file)
     return STATUS_OK;
 }
 
-// Whether a reader may block writes.
+// True if a reader may block writes.
 static bool may_wait(int fd)
 {
     struct stat about;
@@ -485,7 +485,7 @@ enum status file_publish(struct file *file)
     return STATUS_OK;
 }
 
-// Whether descriptors run short, and a held file should not keep one.
+// True if descriptors run short, and a held file should not keep one.
 static bool has_high_number(int fd)
 {
     struct rlimit limit;

@@ -16,7 +16,7 @@ struct path_conflicts {
     struct names written, read;
 };
 
-// Whether the chain has a pattern from this file.
+// True if the chain has a pattern from this file.
 static bool is_pattern(const struct chain *chain, const char *name)
 {
     for (int k = 0; k < chain->links; k++) {
@@ -28,7 +28,7 @@ static bool is_pattern(const struct chain *chain, const char *name)
     return false;
 }
 
-// Whether the chain has a text from this file.
+// True if the chain has a text from this file.
 static bool is_text(const struct chain *chain, const char *name)
 {
     for (int k = 0; k < chain->links; k++)

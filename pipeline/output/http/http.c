@@ -93,7 +93,7 @@ void http_wake(struct http *http)
         wake_thread(http);
 }
 
-// Whether a client has closed its connection: libmicrohttpd does not watch suspended ones. After
+// True if a client has closed its connection: libmicrohttpd does not watch suspended ones. After
 // the request nothing is read but the end.
 static bool has_gone(const struct client *client)
 {
@@ -237,7 +237,7 @@ static const struct http_page *find_page(const struct http *http, const char *pa
     return page->path ? page : NULL;
 }
 
-// Whether the Host header cannot be a stranger's name.
+// True if the Host header cannot be a stranger's name.
 static bool is_our_name(const struct http *http, struct MHD_Connection *connection)
 {
     const char *asked =
@@ -255,7 +255,7 @@ static struct visit *visit_of(struct MHD_Connection *connection)
     return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-// Whether a client has its share of streams.
+// True if a client has its share of streams.
 static bool has_streams_enough(const struct http *http, const struct visit *visit)
 {
     int count = 0;

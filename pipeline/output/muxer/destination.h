@@ -56,26 +56,26 @@ enum status destination_check(const struct destination *destination, const struc
 
 void destination_finish(struct destination *destination);
 
-// Whether somebody watches while it is written, so that nothing may wait and all goes at the
+// True if somebody watches while it is written, so that nothing may wait and all goes at the
 // source's pace.
 static inline bool destination_is_live(const struct destination *destination)
 {
     return destination->kind >= DESTINATION_ADDRESS;
 }
 
-// Whether the muxer writes images, one a file.
+// True if the muxer writes images, one a file.
 static inline bool destination_is_images(const struct destination *destination)
 {
     return destination->quirks->images;
 }
 
-// Whether a playlist is written, of segments beside it.
+// True if a playlist is written, of segments beside it.
 static inline bool destination_is_playlist(const struct destination *destination)
 {
     return destination->quirks->segment_time;
 }
 
-// Whether a name stands for several images.
+// True if a name stands for several images.
 bool name_is_sequence(const char *name);
 
 // Check that a file which the destination turns out to need is none that the job reads or writes

@@ -17,7 +17,7 @@
 #include "base/stop.h"
 #include "pipeline/output/muxer/destination.h"
 
-// Whether the container's muxer by itself, or by generic options, knows this option.
+// True if the container's muxer by itself, or by generic options, knows this option.
 bool muxer_has_option(const AVOutputFormat *container, const char *key);
 
 // The limit of blocking calls on an address: they end at the deadline, by CLOCK_MONOTONIC, or once
@@ -69,7 +69,7 @@ enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *s
 // nothing was logged.
 enum status muxer_begin(struct muxer *muxer, AVDictionary **options);
 
-// Whether packets of this stream of the source go into the output.
+// True if packets of this stream of the source go into the output.
 bool muxer_accepts_stream(const struct muxer *muxer, int stream);
 
 // Write one packet: of the encoder (`stream_index` the filtered one's) or copied from the source.
@@ -84,7 +84,7 @@ enum status muxer_finish(struct muxer *muxer);
 // Free the muxer; a file that was not finished is removed. Accepts NULL behind the pointer.
 void muxer_destroy(struct muxer **muxer);
 
-// Whether a file could not be written, which may change: the disk is full, the folder away.
+// True if a file could not be written, which may change: the disk is full, the folder away.
 bool muxer_is_blocked(const struct muxer *muxer);
 
 // The reason of the last STATUS_EOF, in FFmpeg's words.

@@ -143,7 +143,7 @@ static enum status hold(struct muxer_files *files, struct file **file)
     return file_hold(held->file);
 }
 
-// Whether a file is the empty twin of one that was written: HLS's muxer opens a single file twice,
+// True if a file is the empty twin of one that was written: HLS's muxer opens a single file twice,
 // and writes into one of them.
 static bool is_idle_twin(const struct muxer_files *files, const struct file *file)
 {

@@ -18,7 +18,7 @@ bool muxer_has_option(const AVOutputFormat *container, const char *key)
     return own && av_opt_find(&own, key, NULL, 0, AV_OPT_SEARCH_FAKE_OBJ);
 }
 
-// Whether the header of an MP4 has to wait for the first packets of some stream.
+// True if the header of an MP4 has to wait for the first packets of some stream.
 static bool needs_packets(const struct muxer *muxer)
 {
     for (unsigned k = 0; k < muxer->format->nb_streams; k++) {

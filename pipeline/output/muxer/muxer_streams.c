@@ -38,7 +38,7 @@ enum status muxer_streams_copy(const struct muxer_streams *streams, struct muxer
 
 // ---- choice ----
 
-// Whether the container accepts a header with nothing but this stream.
+// True if the container accepts a header with nothing but this stream.
 static bool header_takes(const AVOutputFormat *container, const AVStream *stream)
 {
     AVFormatContext *trial = NULL;
@@ -87,7 +87,7 @@ static bool has_default_codec(const AVOutputFormat *container, enum AVMediaType 
                                            : true;
 }
 
-// Whether a stream goes along. Where no header can be tried, packets fail that the muxer does not
+// True if a stream goes along. Where no header can be tried, packets fail that the muxer does not
 // take.
 static bool container_takes(const struct muxer *muxer, const AVStream *stream)
 {
@@ -229,7 +229,7 @@ static void forget_tags(AVStream *to)
             }
 }
 
-// Whether key frames repeat the codec's headers: they are in the parameters only, and the container
+// True if key frames repeat the codec's headers: they are in the parameters only, and the container
 // has no place for them, so viewers who join later would miss them.
 static bool repeats_headers(const struct muxer *muxer, const struct muxer_streams *streams)
 {
@@ -265,7 +265,7 @@ static enum status add_video(struct muxer *muxer, const struct muxer_streams *st
 
 // ---- all of them ----
 
-// Whether a stream stores chapters or metadata, as tracks of MOV do; the muxer makes them anew.
+// True if a stream stores chapters or metadata, as tracks of MOV do; the muxer makes them anew.
 static bool is_bookkeeping(const AVFormatContext *from, const AVStream *stream)
 {
     bool chapters = stream->codecpar->codec_tag == MKTAG('t', 'e', 'x', 't') && from->nb_chapters;

@@ -30,10 +30,10 @@ void passthrough_finish(struct passthrough *passthrough);
 // Also accept the streams that `other`, of the same source, accepts. Zero becomes a copy of it.
 enum status passthrough_join(struct passthrough *passthrough, const struct passthrough *other);
 
-// Whether a stream of the source goes along.
+// True if a stream of the source goes along.
 bool passthrough_accepts(const struct passthrough *passthrough, int stream);
 
-// Whether none does: the output is video alone.
+// True if none does: the output is video alone.
 bool passthrough_is_empty(const struct passthrough *passthrough);
 
 // A packet's dts, or else its pts, in microseconds; AV_NOPTS_VALUE: it has neither.

@@ -72,11 +72,11 @@ struct transport {
     // Change the video from the next packet on, a key frame. Takes the streams. NULL: not possible.
     void (*change)(struct transport *transport, struct muxer_streams *streams);
 
-    // Whether a key frame is due at this time; true once for each. The thread's that pushes video.
+    // True if a key frame is due at this time; true once for each. The thread's that pushes video.
     // NULL: never.
     bool (*is_key_due)(struct transport *transport, int64_t pts_us);
 
-    // Whether nobody watches. Any thread. NULL: somebody always does.
+    // True if nobody watches. Any thread. NULL: somebody always does.
     bool (*is_idle)(const struct transport *transport);
 
     // Finish: the output is whole.

@@ -196,7 +196,7 @@ static void drop_held(struct segments *self)
     self->helds = 0;
 }
 
-// Whether a failure may pass, as a full disk does. A file that could not be created counts.
+// True if a failure may pass, as a full disk does. A file that could not be created counts.
 static bool may_go_on(const struct segments *self, enum status status)
 {
     const struct muxer *muxer = self->base.muxer;
