@@ -36,6 +36,12 @@ struct chain_error {
 // `error` is not optional. `reader` outlives the chain and its copies.
 enum status chain_parse(const char *text, const struct picture_reader *reader, struct chain *chain,
                         struct chain_error *error);
+
+// The same, but pictures that one of `count` chains has by the same names are shared with it, not
+// read again. All have one reader.
+enum status chain_parse_among(const char *text, const struct picture_reader *reader,
+                              const struct chain *others, int count, struct chain *chain,
+                              struct chain_error *error);
 void chain_free(struct chain *chain);
 
 // True if the chain does nothing: pictures pass as they are.
@@ -76,6 +82,9 @@ bool chain_writes_alike(const struct chain *chain, const struct chain *like,
 // The same as chain_parse(), with CHAIN_DEFAULT for a NULL text and a described error in the log.
 enum status chain_parse_logged(const char *text, const struct picture_reader *reader,
                                const struct log *log, struct chain *chain);
+
+// Log the error, described.
+void chain_error_log(const struct chain_error *error, const char *text, const struct log *log);
 
 // The message with the text below it and the part marked, three lines without a last newline. Cut
 // to `size` bytes. Secrets of the text's addresses are asterisks (secrets.h).

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,14 +190,18 @@ static enum status parse_links(struct parser *parser, struct span rest, struct c
     return status;
 }
 
-enum status chain_parse(const char *text, const struct picture_reader *reader, struct chain *chain,
-                        struct chain_error *error)
+enum status chain_parse_among(const char *text, const struct picture_reader *reader,
+                              const struct chain *others, int count, struct chain *chain,
+                              struct chain_error *error)
 {
     struct parser parser;
     struct span rest = span_of(text);
     struct span all = span_trimmed(rest);
+    assert(!count || others[0].reader == reader);
     *chain = (struct chain){.reader = reader};
     enum status status = parser_init(&parser, text, reader, error);
+    parser.others = others;
+    parser.other_count = count;
     if (!status)
         status = parser_check_quotes(&parser);
     if (!status && all.begin < all.end)
@@ -207,17 +212,20 @@ enum status chain_parse(const char *text, const struct picture_reader *reader, s
     return status;
 }
 
+enum status chain_parse(const char *text, const struct picture_reader *reader, struct chain *chain,
+                        struct chain_error *error)
+{
+    return chain_parse_among(text, reader, NULL, 0, chain, error);
+}
+
 enum status chain_parse_logged(const char *text, const struct picture_reader *reader,
                                const struct log *log, struct chain *chain)
 {
     struct chain_error error = {0};
-    char described[1024];
     text = text ? text : CHAIN_DEFAULT;
     enum status status = chain_parse(text, reader, chain, &error);
-    if (status) {
-        chain_error_describe(&error, text, described, sizeof described);
-        log_print(log, LOG_ERROR, "%s", described);
-    }
+    if (status)
+        chain_error_log(&error, text, log);
     return status;
 }
 

@@ -14,7 +14,9 @@ struct parser {
     const char *text;
     const struct picture_reader *reader;
     struct chain_error *error;
-    char *shown; // the text with its secrets blanked, of the same length
+    char *shown;                // the text with its secrets blanked, of the same length
+    const struct chain *others; // chains whose pictures are shared
+    int other_count;
 };
 
 // ---- spans.c ----

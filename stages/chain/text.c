@@ -108,6 +108,13 @@ char *chain_text(const struct chain *chain)
     return NULL;
 }
 
+void chain_error_log(const struct chain_error *error, const char *text, const struct log *log)
+{
+    char described[1024];
+    chain_error_describe(error, text, described, sizeof described);
+    log_print(log, LOG_ERROR, "%s", described);
+}
+
 void chain_error_describe(const struct chain_error *error, const char *text, char *buffer,
                           size_t size)
 {

@@ -130,17 +130,42 @@ static enum status parse_text(struct parser *parser, struct span span,
     return STATUS_OK;
 }
 
+// The set that a chain has by these names; NULL: none.
+static struct pattern_set *find_pictures(const struct chain *chain, const char *names)
+{
+    for (int k = 0; k < chain->links; k++) {
+        const struct chain_link *link = &chain->link[k];
+        for (int index = 0; index < stage_options(link->stage); index++) {
+            const struct stage_option *option = &link->stage->option[index];
+            const char *text = option->patterns ? *member_text(option, link->options) : NULL;
+            if (text && !strcmp(text, names))
+                return *member_patterns(option, link->options);
+        }
+    }
+    return NULL;
+}
+
+// Count one more user of the set that another chain has by these names; NULL: none has it.
+static struct pattern_set *share_pictures(const struct parser *parser, const char *names)
+{
+    struct pattern_set *set = NULL;
+    for (int k = parser->other_count - 1; k >= 0 && !set; k--)
+        set = find_pictures(&parser->others[k], names);
+    return pattern_set_ref(set);
+}
+
 // The pictures that a text names, instead of those from before.
 static enum status read_pictures(struct parser *parser, struct span span,
                                  const struct stage_option *option, const char *names,
                                  struct pattern_set **patterns)
 {
-    struct pattern_set *fresh = NULL;
     char why[384] = "";
     if (!parser->reader)
         return parser_refuse(parser, span, "%s is a file, and no pictures can be read here",
                              option->name);
-    enum status status = pattern_set_read(names, parser->reader, &fresh, why, sizeof why);
+    struct pattern_set *fresh = share_pictures(parser, names);
+    enum status status =
+        fresh ? STATUS_OK : pattern_set_read(names, parser->reader, &fresh, why, sizeof why);
     if (status == STATUS_MEMORY)
         return parser_out_of_memory(parser);
     if (status)
