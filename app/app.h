@@ -29,8 +29,7 @@ int finish_output(int code);
 // Settings: everything that the command line asks for.
 struct settings {
     struct sluice_config config;
-    struct sluice_chain *parsed; // config.chain as it was when ...
-    const char *parsed_text;     // ... it was this
+    struct sluice_chain *parsed; // config.chain and config.changes
     const char *json;            // NULL: none
     const char *chart;           // `sluice bench`: an SVG file; NULL: none
     bool quiet, verbose, strict, quick, ladder;
@@ -89,9 +88,6 @@ int list_devices(void);
 // mistakes everything is said already. settings_finish() frees.
 int settings_parse(int argc, char **argv, enum command *command, struct settings *settings);
 void settings_finish(struct settings *settings);
-
-// sluice_check_files(), of a chain that is read once a run, unless a journal brings another one.
-enum sluice_status settings_check_files(struct settings *settings);
 
 // ---- help ----
 

@@ -130,20 +130,13 @@ int filter_command(struct settings *settings)
 {
     struct watcher watcher;
     struct sluice_job *job;
-    if (!journal_read(settings))
-        return EXIT_USAGE;
-    enum sluice_status status = SLUICE_STATUS_OK;
-    if (settings->replay) // its chain may write
-        status = settings_check_files(settings);
-    if (status)
-        return exit_code_of(status);
     if (!journal_open(settings))
         return EXIT_OUTPUT;
     if (!watcher_start(&watcher)) {
         fprintf(stderr, "sluice: no thread could be started\n");
         return EXIT_OTHER;
     }
-    status = sluice_job_create(&settings->config, &job);
+    enum sluice_status status = sluice_job_create(&settings->config, &job);
     int code = exit_code_of(status);
     if (!status) {
         watcher.job = job;

@@ -167,19 +167,6 @@ static int missing_names(const struct settings *settings, enum command command)
     return EXIT_USAGE;
 }
 
-enum sluice_status settings_check_files(struct settings *settings)
-{
-    struct sluice_config *config = &settings->config;
-    enum sluice_status status = SLUICE_STATUS_OK;
-    if (!settings->parsed || config->chain != settings->parsed_text) {
-        sluice_chain_destroy(&settings->parsed);
-        status = sluice_chain_parse(config, &settings->parsed);
-    }
-    config->parsed = settings->parsed;
-    settings->parsed_text = config->chain;
-    return status ? status : sluice_check_files(config);
-}
-
 // Files beside the output must be none that the run reads or writes otherwise, and may replace
 // files only where that was asked for.
 static int check_reports(struct settings *settings, enum command command)
@@ -194,7 +181,10 @@ static int check_reports(struct settings *settings, enum command command)
     settings->config.reserved_outputs = settings->reserved_outputs;
     settings->reserved_inputs[0] = settings->replay;
     settings->config.reserved_inputs = settings->reserved_inputs;
-    enum sluice_status status = settings_check_files(settings);
+    enum sluice_status status = sluice_chain_parse(&settings->config, &settings->parsed);
+    settings->config.parsed = settings->parsed;
+    if (!status)
+        status = sluice_check_files(&settings->config);
     return status ? exit_code_of(status) : -1;
 }
 
@@ -246,6 +236,8 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
         return EXIT_OTHER;
     int code = parse_arguments(settings, *command, argc, argv);
     settings->config.overwrite &= !settings->never;
+    if (code < 0 && *command == COMMAND_FILTER && !journal_read(settings))
+        code = EXIT_USAGE;
     if (code < 0)
         code = check_reports(settings, *command);
     return code < 0 ? missing_names(settings, *command) : code;

@@ -23,7 +23,7 @@
 struct subject {
     struct config_log log_target;
     struct log log;
-    struct chain chain;
+    struct schedule schedule;
     struct source *source; // NULL: no input was named
     struct sink *sink;     // NULL: no output was named
     struct backend *backend;
@@ -33,7 +33,7 @@ struct subject {
 
 static void subject_finish(struct subject *subject)
 {
-    chain_free(&subject->chain);
+    schedule_free(&subject->schedule);
     source_close(&subject->source);
     sink_destroy(&subject->sink);
     backend_destroy(&subject->backend);
@@ -51,9 +51,9 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
 {
     struct sink_request sinks[MAX_OUTPUTS];
     int count = config_sinks(config, sinks);
-    enum status status = config_chain(config, &subject->log, &subject->chain);
+    enum status status = config_schedule(config, &subject->log, &subject->schedule);
     if (!status)
-        count = config_add_tees(config, &subject->chain, sinks, count);
+        count = config_add_tees(config, subject->schedule.chain, sinks, count);
     for (int k = 0; k < count && k < MAX_OUTPUTS; k++)
         sinks[k].overwrite = true;
     if (!status)
@@ -115,7 +115,7 @@ static void print_tees(const struct subject *subject, const struct program *prog
                        const enum AVPixelFormat *output, FILE *to)
 {
     struct chain_file list[MAX_PICTURES];
-    chain_files(&subject->chain, WRITES_PICTURES, list, MAX_PICTURES);
+    chain_files(subject->schedule.chain, WRITES_PICTURES, list, MAX_PICTURES);
     for (int k = 0; k < program->tees; k++) {
         char shown[4300];
         url_without_secrets(list[k].name, shown, sizeof shown);
@@ -130,7 +130,7 @@ static enum status check_plan(const struct subject *subject, const struct sluice
 {
     const struct source *source = subject->source;
     const struct filter_request request = {
-        .chain = &subject->chain,
+        .chain = subject->schedule.chain,
         .formats = formats,
         .backend = subject->backend,
         .slots = config_slots(config, subject->backend, source),
@@ -156,10 +156,10 @@ static enum status print_plan(const struct subject *subject, const struct sluice
     if (!status)
         status = check_plan(subject, config, formats, frame);
     if (!status)
-        status = chain_load(&subject->chain, config_max_pixels(config), &subject->log);
+        status = chain_load(subject->schedule.chain, config_max_pixels(config), &subject->log);
     if (!status)
-        status =
-            filter_lower(&subject->chain, formats, frame, frame->format, &program, output, NULL);
+        status = filter_lower(subject->schedule.chain, formats, frame, frame->format, &program,
+                              output, NULL);
     if (!status)
         status = plan_create(&program, subject->backend->limits, &plan);
     if (!status) {
@@ -167,7 +167,7 @@ static enum status print_plan(const struct subject *subject, const struct sluice
             subject->source ? (enum AVPixelFormat)source_video(subject->source)->codecpar->format
                             : (enum AVPixelFormat)frame->format;
         enum AVPixelFormat loaded = (enum AVPixelFormat)frame->format;
-        if (decoded != loaded && chain_is_empty(&subject->chain))
+        if (decoded != loaded && chain_is_empty(subject->schedule.chain))
             loaded = output[0] = decoded; // it passes by the filters
         else if (decoded != loaded)
             scaler_print_step(decoded, loaded, "for the filters", to);

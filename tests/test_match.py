@@ -308,6 +308,23 @@ def test_files_of_a_chain_are_opened_once(tmp_path, clips, more):
         assert len(re.findall(rf'open(?:at)?\([^\n]*{re.escape(name)}"', opened)) == 1, opened
 
 
+@needs_strace
+@pytest.mark.parametrize("given", [[], ["-f", "match=t.png,gray"]])
+def test_files_of_planned_changes_are_opened_once(tmp_path, clips, given):
+    """Chains of a journal name the same picture again and again, and another one between."""
+    for name, seed in (("t.png", 1), ("u.png", 2)):
+        cv2.imwrite(str(tmp_path / name), smooth(16, 12, seed=seed))
+    chains = ["match=t.png,gray", "match=u.png,gray", "match=t.png:max=2,gray", "match=u.png,gray"]
+    (tmp_path / "j").write_text("".join(
+        json.dumps({"pts_us": k * 100000, "chain": chain}) + "\n" for k, chain in enumerate(chains)))
+    result, opened, _ = traced(tmp_path, clips["plain.mp4"], "out.mkv", "--replay", "j",
+                               "--journal", "k", *given)
+    assert result.code == 0, result.stderr
+    assert len((tmp_path / "k").read_text().splitlines()) == len(chains)
+    for name in ("t.png", "u.png"):
+        assert len(re.findall(rf'open(?:at)?\([^\n]*{re.escape(name)}"', opened)) == 1, opened
+
+
 @pytest.mark.parametrize("kind", ["png", "jpg", "bmp", "webp", "gif", "tiff", "pgm", "mkv"])
 def test_any_picture_is_a_template(tmp_path, kind):
     """A video's first."""

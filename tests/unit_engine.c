@@ -134,12 +134,14 @@ static void open_shared(struct parts *parts, struct chain *chain)
     assert_int_equal(queue_create(2, 1, drop_frame, &parts->frames), STATUS_OK);
     assert_int_equal(ring_create(SLOTS, 1, &parts->ring), STATUS_OK);
     assert_int_equal(snapshot_create(&parts->snapshot), STATUS_OK);
-    assert_int_equal(chain_parse_logged("invert", &picture_reader, &parts->log, chain), STATUS_OK);
-    assert_int_equal(
-        changes_create(
-            &(struct changes_request){.first = chain, .check = any_chain, .log = &parts->log},
-            &parts->changes),
-        STATUS_OK);
+    struct schedule schedule;
+    assert_int_equal(schedule_read("invert", NULL, &parts->log, &schedule), STATUS_OK);
+    assert_int_equal(chain_copy(schedule.chain, chain), STATUS_OK);
+    assert_int_equal(changes_create(&(struct changes_request){.schedule = &schedule,
+                                                              .check = any_chain,
+                                                              .log = &parts->log},
+                                    &parts->changes),
+                     STATUS_OK);
 }
 
 static void open_parts(struct parts *parts)

@@ -138,7 +138,8 @@ struct sluice_config {
     // files of their own: "tee=bright.mkv" makes the frame as it is there a further output, with
     // the usual encoding; "stats=FILE" writes a line a frame. All outputs together are 16 at most.
     const char *chain;
-    const struct sluice_chain *parsed; // (optional) what sluice_chain_parse() made of `chain`
+    const struct sluice_chain *parsed; // (optional) what sluice_chain_parse() made of `chain` and
+                                       // `changes`
 
     const char *input_format; // FFmpeg's name of a demuxer, when the content cannot tell
     const char *input_pixfmt; // raw video, devices: FFmpeg's name of a pixel format; cameras: also
@@ -227,13 +228,13 @@ SLUICE_API enum sluice_status sluice_job_create(const struct sluice_config *conf
 // and what stood under its name before still stands. Damaged input is no failure: see the ledger.
 SLUICE_API enum sluice_status sluice_job_run(struct sluice_job *job);
 
-// A chain that was read, with the files that it names: configurations of that chain with it as
-// `parsed` do not read them again. It may be destroyed when the call that takes the configuration
+// A chain that was read, and those of planned changes, with the files that they name: configurations
+// of these chains with it as `parsed` do not read them again. It may be destroyed when the call that takes the configuration
 // has returned. It never changes: any number of threads may use it.
 struct sluice_chain;
 
-// Read config->chain; of the rest only `log` counts. On success the caller owns *chain;
-// SLUICE_STATUS_USAGE, with the place marked in the log, if it is none.
+// Read config->chain and config->changes; of the rest only `log` counts. On success the caller owns
+// *chain; SLUICE_STATUS_USAGE, with the place marked in the log, if one of them is no chain.
 SLUICE_API enum sluice_status sluice_chain_parse(const struct sluice_config *config,
                                                  struct sluice_chain **chain);
 

@@ -3,6 +3,7 @@
 
 #include "pipeline/engine/config_log.h"
 #include "pipeline/engine/filter/multi_gpu.h"
+#include "pipeline/engine/filter/schedule.h"
 #include "pipeline/input/source.h"
 #include "pipeline/output/sink.h"
 #include "sluice/sluice.h"
@@ -27,10 +28,10 @@ int config_sinks(const struct sluice_config *config, struct sink_request *reques
 int config_add_tees(const struct sluice_config *config, const struct chain *chain,
                     struct sink_request *requests, int count);
 
-// The chain of config: a copy of what config->parsed is where that was made of it, else read now,
-// with a sentence in the log where it is none. The caller frees it, also on failure.
-enum status config_chain(const struct sluice_config *config, const struct log *log,
-                         struct chain *chain);
+// The chains of config: a copy of what config->parsed is where that was made of them, else read now,
+// with a sentence in the log where one is none. The caller frees them, also on failure.
+enum status config_schedule(const struct sluice_config *config, const struct log *log,
+                            struct schedule *schedule);
 
 // The GPUs that "0", "0,1" or "all" names. NULL: the first.
 struct devices {

@@ -1,13 +1,11 @@
-// The chain of a configuration, which is read once.
+// The chains of a configuration, which are read once.
 #include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/engine/config.h"
-#include "pipeline/input/picture.h"
 
 struct sluice_chain {
-    char *text;
-    struct chain chain;
+    struct schedule schedule;
 };
 
 static const char *text_of(const struct sluice_config *config)
@@ -15,13 +13,13 @@ static const char *text_of(const struct sluice_config *config)
     return config->chain ? config->chain : CHAIN_DEFAULT;
 }
 
-enum status config_chain(const struct sluice_config *config, const struct log *log,
-                         struct chain *chain)
+enum status config_schedule(const struct sluice_config *config, const struct log *log,
+                            struct schedule *schedule)
 {
     const struct sluice_chain *parsed = config->parsed;
-    if (parsed && !strcmp(parsed->text, text_of(config)))
-        return chain_copy(&parsed->chain, chain);
-    return chain_parse_logged(text_of(config), &picture_reader, log, chain);
+    if (parsed && schedule_is_of(&parsed->schedule, text_of(config), config->changes))
+        return schedule_copy(&parsed->schedule, schedule);
+    return schedule_read(text_of(config), config->changes, log, schedule);
 }
 
 enum sluice_status sluice_chain_parse(const struct sluice_config *given,
@@ -33,12 +31,10 @@ enum sluice_status sluice_chain_parse(const struct sluice_config *given,
     *chain = NULL;
     enum status status = config_read(given, &config, &target, &log);
     struct sluice_chain *made = status ? NULL : calloc(1, sizeof *made);
-    if (made)
-        made->text = strdup(text_of(&config));
-    if (!status && !(made && made->text))
+    if (!status && !made)
         status = STATUS_MEMORY;
     if (!status)
-        status = chain_parse_logged(made->text, &picture_reader, &log, &made->chain);
+        status = schedule_read(text_of(&config), config.changes, &log, &made->schedule);
     if (status)
         sluice_chain_destroy(&made);
     *chain = made;
@@ -49,8 +45,7 @@ void sluice_chain_destroy(struct sluice_chain **chain)
 {
     if (!*chain)
         return;
-    chain_free(&(*chain)->chain);
-    free((*chain)->text);
+    schedule_free(&(*chain)->schedule);
     free(*chain);
     *chain = NULL;
 }

@@ -79,6 +79,7 @@ void sluice_job_destroy(struct sluice_job **job)
     backend_destroy(&old->backend);
     changes_destroy(&old->changes);
     chain_free(&old->chain);
+    schedule_free(&old->schedule);
     trace_discard(&old->trace);
     for (int k = 0; k < old->outputs; k++)
         free(old->output_names[k]);

@@ -40,6 +40,7 @@
 #include "base/monitor.h"
 #include "base/stop.h"
 #include "pipeline/engine/config_log.h"
+#include "pipeline/engine/filter/schedule.h"
 #include "pipeline/engine/threads/decode.h"
 #include "pipeline/engine/threads/selection.h"
 #include "pipeline/output/sink.h"
@@ -110,7 +111,8 @@ struct sluice_job {
     bool overwrite; // what snapshots may do
 
     // ---- what the threads share ----
-    struct chain chain; // until submit takes it over, in sluice_job_create()
+    struct chain chain;       // until submit takes it over, in sluice_job_create()
+    struct schedule schedule; // until changes take it over, in sluice_job_create()
     struct ring *ring;
     struct queue *packets; // struct packet, of the filtered stream
     struct queue *frames;  // AVFrame, decoded and wanted

@@ -23,7 +23,6 @@
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/decoder.h"
-#include "pipeline/input/picture.h"
 #include "pipeline/input/source.h"
 #include "pipeline/report/report_writer.h"
 #include "pipeline/report/trace.h"
@@ -91,19 +90,16 @@ static enum status check_next(void *job_, const struct chain *chain, const struc
     return path_conflicts_check_chain(job->conflicts, chain, log);
 }
 
-static enum status check_changes(struct sluice_job *job, const struct sluice_config *config)
+static enum status check_changes(const struct sluice_job *job)
 {
     enum status status = STATUS_OK;
-    const struct sluice_change *change = config->changes;
-    for (; change && change->chain && !status; change++) {
-        struct chain planned;
-        status = chain_parse_logged(change->chain, &picture_reader, &job->log, &planned);
+    for (int k = 1; k < job->schedule.count && !status; k++) {
+        const struct chain *planned = &job->schedule.chain[k];
         struct chain_error error;
-        if (!status && !chain_writes_alike(&planned, &job->chain, &error))
+        if (!chain_writes_alike(planned, &job->chain, &error))
             status = fail(&job->log, STATUS_USAGE, "%s", error.message);
         if (!status)
-            status = check_next(job, &planned, &job->log);
-        chain_free(&planned);
+            status = path_conflicts_check_chain(job->conflicts, planned, &job->log);
     }
     return status;
 }
@@ -175,8 +171,7 @@ static enum status name_outputs(struct sluice_job *job)
 
 static enum status create_changes(struct sluice_job *job, const struct sluice_config *config)
 {
-    return changes_create(&(struct changes_request){.first = &job->chain,
-                                                    .planned = config->changes,
+    return changes_create(&(struct changes_request){.schedule = &job->schedule,
                                                     .changed = config->changed,
                                                     .opaque = config->opaque,
                                                     .check = check_next,
@@ -353,7 +348,9 @@ static enum status check(struct sluice_job *job, const struct sluice_config *con
     status = config_devices(config->device, &job->log, &devices);
     if (status)
         return status;
-    status = config_chain(config, &job->log, &job->chain);
+    status = config_schedule(config, &job->log, &job->schedule);
+    if (!status)
+        status = chain_copy(job->schedule.chain, &job->chain);
     if (status)
         return status;
     *count = config_sinks(config, outputs);
@@ -369,16 +366,16 @@ static enum status create_outside(struct sluice_job *job, const struct sluice_co
     enum status status = snapshot_create(&job->snapshot);
     if (status)
         return status;
-    status = create_changes(job, config);
-    if (status)
-        return status;
     status = create_report_writer(job, config);
     if (status)
         return status;
     status = check_outputs(job, config, outputs, count);
     if (status)
         return status;
-    status = check_changes(job, config);
+    status = check_changes(job);
+    if (status)
+        return status;
+    status = create_changes(job, config);
     return status ? status : create_watchers(job, config);
 }
 

@@ -5,7 +5,6 @@
 
 #include "pipeline/engine/config.h"
 #include "pipeline/ffmpeg/url.h"
-#include "pipeline/input/picture.h"
 #include "pipeline/output/file/file.h"
 
 // A configuration whose files are reserved, and what is reserved so far.
@@ -113,18 +112,13 @@ enum status job_files_reserve(const struct sluice_config *config, const struct c
     return status;
 }
 
-// Whether the chain of each planned change reads nothing that is reserved.
+// Check that the chain of each planned change reads nothing that is reserved.
 static enum status check_changes(const struct path_conflicts *conflicts,
-                                 const struct sluice_change *change, const struct log *log)
+                                 const struct schedule *schedule, const struct log *log)
 {
     enum status status = STATUS_OK;
-    for (; change && change->chain && !status; change++) {
-        struct chain chain;
-        status = chain_parse_logged(change->chain, &picture_reader, log, &chain);
-        if (!status)
-            status = path_conflicts_check_chain(conflicts, &chain, log);
-        chain_free(&chain);
-    }
+    for (int k = 1; k < schedule->count && !status; k++)
+        status = path_conflicts_check_chain(conflicts, &schedule->chain[k], log);
     return status;
 }
 
@@ -133,16 +127,16 @@ enum sluice_status sluice_check_files(const struct sluice_config *given)
     struct sluice_config config;
     struct config_log target;
     struct log log;
-    struct chain chain = {0};
+    struct schedule schedule = {0};
     struct path_conflicts *conflicts = NULL;
     enum status status = config_read(given, &config, &target, &log);
     if (!status)
-        status = config_chain(&config, &log, &chain);
+        status = config_schedule(&config, &log, &schedule);
     if (!status)
-        status = job_files_reserve(&config, &chain, &log, &conflicts);
+        status = job_files_reserve(&config, schedule.chain, &log, &conflicts);
     if (!status)
-        status = check_changes(conflicts, config.changes, &log);
+        status = check_changes(conflicts, &schedule, &log);
     path_conflicts_destroy(&conflicts);
-    chain_free(&chain);
+    schedule_free(&schedule);
     return (enum sluice_status)status;
 }

@@ -11,10 +11,11 @@
 #include "pipeline/input/picture.h"
 
 struct changes {
-    struct changes_request request; // planned: the next one
-    struct sluice_change *planned;  // copies of all
-    bool reported;                  // the first chain was, or is about to be
-    char *unreported;               // the chain that begins to filter; NULL: it was reported
+    struct changes_request request;
+    struct schedule schedule;
+    int next;         // of the schedule, which nobody asked for yet
+    bool reported;    // the first chain was, or is about to be
+    char *unreported; // the chain that begins to filter; NULL: it was reported
     int64_t unreported_us;
     atomic_bool pending; // `wanted` was not taken yet
     pthread_mutex_t lock;
@@ -24,43 +25,25 @@ struct changes {
     AVFrame *first_props;          // ... and their properties; NULL: no frame came yet
 };
 
-static enum status copy_planned(const struct sluice_change *from, struct changes *changes)
-{
-    size_t count = 0;
-    while (from && from[count].chain)
-        count++;
-    changes->planned = calloc(count + 1, sizeof *changes->planned);
-    changes->request.planned = changes->planned;
-    if (!changes->planned)
-        return STATUS_MEMORY;
-    for (size_t k = 0; k < count; k++) {
-        changes->planned[k] =
-            (struct sluice_change){from[k].pts_us, .chain = strdup(from[k].chain)};
-        if (!changes->planned[k].chain)
-            return STATUS_MEMORY;
-    }
-    return STATUS_OK;
-}
-
 enum status changes_create(const struct changes_request *request, struct changes **changes)
 {
-    assert(request->first && request->check);
+    assert(request->schedule && request->schedule->count && request->check);
     *changes = calloc(1, sizeof **changes);
     if (!*changes)
         return STATUS_MEMORY;
     pthread_mutex_init(&(*changes)->lock, NULL);
     (*changes)->request = *request;
-    enum status status = copy_planned(request->planned, *changes);
-    return status ? status : chain_copy(request->first, &(*changes)->wanted);
+    (*changes)->schedule = *request->schedule;
+    (*changes)->next = 1;
+    *request->schedule = (struct schedule){0};
+    return chain_copy((*changes)->schedule.chain, &(*changes)->wanted);
 }
 
 void changes_destroy(struct changes **changes)
 {
     if (!*changes)
         return;
-    for (struct sluice_change *next = (*changes)->planned; next && next->chain; next++)
-        free((char *)next->chain);
-    free((*changes)->planned);
+    schedule_free(&(*changes)->schedule);
     pthread_mutex_destroy(&(*changes)->lock);
     chain_free(&(*changes)->wanted);
     free((*changes)->unreported);
@@ -135,17 +118,23 @@ enum status changes_ask_options(struct changes *changes, const char *text, char 
     return status;
 }
 
+// *chain is empty then.
+static enum status ask(struct changes *changes, struct chain *chain, struct chain_error *error)
+{
+    pthread_mutex_lock(&changes->lock);
+    enum status status = take_over_locked(changes, chain, error);
+    pthread_mutex_unlock(&changes->lock);
+    chain_free(chain);
+    return status;
+}
+
 enum status changes_ask_chain(struct changes *changes, const char *text, char *why, size_t size)
 {
     struct chain_error error = {.length = (int)strlen(text)};
     struct chain chain;
     enum status status = chain_parse(text, &picture_reader, &chain, &error);
-    if (!status) {
-        pthread_mutex_lock(&changes->lock);
-        status = take_over_locked(changes, &chain, &error);
-        pthread_mutex_unlock(&changes->lock);
-    }
-    chain_free(&chain);
+    if (!status)
+        status = ask(changes, &chain, &error);
     explain(&error, text, why, size);
     return status;
 }
@@ -160,26 +149,27 @@ char *changes_text(struct changes *changes)
 
 // ---- the submit thread ----
 
-// Whether a change that is planned has the memory it takes, of frames like the first. Whether its
-// templates fit is seen in its time: a journal of frames that change their size is right, too.
-static enum status check_planned_locked(const struct changes *changes,
-                                        const struct sluice_change *planned)
+// Report that the change with this number of the schedule is refused.
+static enum status refuse_planned(const struct changes *changes, int at, enum status status,
+                                  const char *why)
+{
+    return fail(changes->request.log, status, "the change at %.3f s cannot be made: %s",
+                (double)changes->schedule.pts_us[at] * 1e-6, why);
+}
+
+// Check that a change that is planned has the memory it takes, of frames like the first. Whether
+// its templates fit is seen in its time: a journal of frames that change their size is right, too.
+static enum status check_planned_locked(const struct changes *changes, int at)
 {
     struct chain_error error = {.message = ""};
-    struct chain chain;
-    enum status status = chain_parse(planned->chain, &picture_reader, &chain, &error);
-    if (!status)
-        status = check_frames_locked(changes, &chain, false, &error);
-    chain_free(&chain);
-    return status ? fail(changes->request.log, status, "the change at %.3f s cannot be made: %s",
-                         (double)planned->pts_us * 1e-6, error.message)
-                  : STATUS_OK;
+    enum status status = check_frames_locked(changes, &changes->schedule.chain[at], false, &error);
+    return status ? refuse_planned(changes, at, status, error.message) : STATUS_OK;
 }
 
 static enum status bind_locked(struct changes *changes, const struct filter_request *request,
                                const struct filter *filter, const AVFrame *frame)
 {
-    const struct sluice_change *planned = changes->first_props ? NULL : changes->request.planned;
+    bool first = !changes->first_props;
     enum status status = STATUS_OK;
     av_frame_free(&changes->first_props);
     changes->first_props = av_frame_alloc();
@@ -188,8 +178,8 @@ static enum status bind_locked(struct changes *changes, const struct filter_requ
     filter_first_props(frame, changes->first_props);
     changes->filters = *request;
     changes->filters.strict = !filter_misfits(filter);
-    for (; planned && planned->chain && !status; planned++)
-        status = check_planned_locked(changes, planned);
+    for (int k = changes->next; first && k < changes->schedule.count && !status; k++)
+        status = check_planned_locked(changes, k);
     return status;
 }
 
@@ -205,14 +195,19 @@ enum status changes_bind(struct changes *changes, const struct filter_request *r
 // Changes that were planned for this frame or one before it; the last of them counts.
 static enum status ask_planned(struct changes *changes, int64_t pts_us)
 {
-    const struct sluice_change **next = &changes->request.planned;
+    const struct schedule *schedule = &changes->schedule;
     enum status status = STATUS_OK;
     char why[1024];
-    for (; *next && (*next)->chain && (*next)->pts_us <= pts_us && !status; ++*next) {
-        status = changes_ask_chain(changes, (*next)->chain, why, sizeof why);
+    for (int *at = &changes->next;
+         *at < schedule->count && schedule->pts_us[*at] <= pts_us && !status; ++*at) {
+        struct chain_error error = {.length = (int)strlen(schedule->text[*at])};
+        struct chain chain;
+        status = chain_copy(&schedule->chain[*at], &chain);
+        if (!status)
+            status = ask(changes, &chain, &error);
+        explain(&error, schedule->text[*at], why, sizeof why);
         if (status)
-            fail(changes->request.log, status, "the change at %.3f s cannot be made: %s",
-                 (double)(*next)->pts_us * 1e-6, why);
+            refuse_planned(changes, *at, status, why);
     }
     return status;
 }

@@ -10,15 +10,14 @@
 #include <stdint.h>
 
 #include "pipeline/engine/filter/filter.h"
-#include "sluice/sluice.h"
+#include "pipeline/engine/filter/schedule.h"
 #include "stages/chain.h"
 
 struct changes;
 
 struct changes_request {
-    const struct chain *first; // copied
-    // struct sluice_config's, all optional; `planned` is copied.
-    const struct sluice_change *planned;
+    struct schedule *schedule; // taken over, and left empty
+    // struct sluice_config's, optional.
     void (*changed)(void *opaque, int64_t pts_us, const char *chain);
     void *opaque;
     // A further check of a chain that takes over, beside filter_check(): a status, with a sentence
