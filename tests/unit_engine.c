@@ -331,6 +331,27 @@ static void a_stop_loses_no_frame(void **state)
     }
 }
 
+// Frames that wait for a submit thread which ends with the ring are its own to count.
+static void frames_that_wait_at_a_stop_are_counted(void **state)
+{
+    (void)state;
+    struct parts parts;
+    open_parts(&parts);
+    for (int k = 0; k < 2; k++) {
+        AVFrame *frame = av_frame_alloc();
+        frame->width = WIDTH;
+        frame->height = HEIGHT;
+        frame->format = AV_PIX_FMT_GRAY8;
+        frame->pts = k;
+        assert_int_equal(av_frame_get_buffer(frame, 0), 0);
+        assert_int_equal(queue_push(parts.frames, &frame), STATUS_OK);
+    }
+    ring_cancel(parts.ring);
+    assert_int_equal(submit_run(parts.submit), STATUS_EOF);
+    assert_int_equal(count(&parts).dropped_stop, 2);
+    close_parts(&parts);
+}
+
 // A thread that could not be started is stood in for, so that all others end.
 static void any_thread_may_be_missing(void **state)
 {
@@ -414,6 +435,7 @@ int main(void)
         cmocka_unit_test(frames_go_through_all_threads),
         cmocka_unit_test(a_selection_ends_the_threads),
         cmocka_unit_test(a_stop_loses_no_frame),
+        cmocka_unit_test(frames_that_wait_at_a_stop_are_counted),
         cmocka_unit_test(any_thread_may_be_missing),
         cmocka_unit_test(preroll_goes_on_in_the_threads),
         cmocka_unit_test(a_part_belongs_to_the_thread_that_took_it),
