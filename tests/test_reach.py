@@ -163,10 +163,10 @@ def test_a_playlist_from_http_reaches_no_other_host(run, site, what):
         site.pages["/list.m3u8"] = OTHERS[what](other)
         result = run(f"{site.url}/list.m3u8", "null:", "--stall-timeout", 2, "--reconnect", "no")
         assert listener.calls == 0
-    # FFmpeg 8 refuses the key of "the encrypted" before it comes to the host.
-    told = "--playlist-hosts" in result.stderr or (
-        what == "the encrypted" and tools.ffmpeg_version() >= (8, 0))
-    assert result.code in (3, 4) and told, result.stderr
+    assert result.code in (3, 4), result.stderr
+    if what == "the encrypted" and tools.ffmpeg_version() >= (8, 0):
+        return # FFmpeg refuses its key before it comes to the host
+    assert "--playlist-hosts" in result.stderr
     assert f"({other}/" in result.stderr or f"({'crypto+' + other}/" in result.stderr
 
 
