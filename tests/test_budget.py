@@ -49,7 +49,7 @@ pytestmark = pytest.mark.skipif(not shutil.which("valgrind"),
 def instructions(level, chain, frames):
     said = tools.execute(
         ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", PROGRAM, chain, WIDTH,
-         HEIGHT, frames], env={"SLUICE_CPU": level})
+         HEIGHT, frames], env={"SLUICE_CPU": level}, timeout=300)
     assert said.code == 0, said.stderr
     return int(re.search(r"Collected : (\d+)", said.stderr)[1])
 
