@@ -76,7 +76,9 @@ for room in ffmpeg input/io input/devices input/faults input/live input output/f
 done
 layer pipeline "(pipeline/($rooms)|$below)"
 layer bench "(bench|pipeline/(engine|engine/threads|input|ffmpeg)|$below)"
-layer app '(app|bench|sluice)'
+layer control '(control|sluice)'
+layer page "(page|control|pipeline/($rooms)|$below)"
+layer app '(app|bench|page|control|sluice)'
 layer app/generate '(app|app/generate|sluice)'
 grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] stages/*/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] &&
     complain "FFmpeg belongs in pipeline, CUDA in kernels"

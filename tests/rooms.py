@@ -34,7 +34,9 @@ for k, room in enumerate(PIPELINE):
                                  ["stages/chain", "stages", "stages/design", "plan", "base"] + BACKENDS)
 BELOW["pipeline"] = [f"pipeline/{room}" for room in PIPELINE] + ["stages/chain", "stages", "stages/design", "plan", "base"] + BACKENDS
 BELOW["bench"] = BELOW["pipeline"] + ["pipeline"]
-BELOW["app"] = ["bench"]
+BELOW["control"] = []
+BELOW["page"] = ["control"] + BELOW["bench"]
+BELOW["app"] = ["bench", "page", "control"]
 BELOW["app/generate"] = ["app"]
 INTERFACE = "sluice_"  # what sluice.h declares is for everyone, whichever room defines it
 

@@ -101,7 +101,8 @@ def made_again(folder, *touched):
 
 @pytest.mark.skipif(not (Path(tools.SLUICE).resolve().parent / "app/main.d").exists(), reason="no objects")
 def test_headers_rebuild_what_includes_them(tmp_path):
-    for name in ("Makefile", "base", "plan", "stages", "cpu", "kernels", "pipeline", "include", "app", "bench", "tests"):
+    for name in ("Makefile", "base", "plan", "stages", "cpu", "kernels", "pipeline", "include", "app", "bench", "control",
+                 "page", "web", "tests"):
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy2)(source, tmp_path / name)
     shutil.copytree(Path(tools.SLUICE).resolve().parent, tmp_path / "build", symlinks=True)
