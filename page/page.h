@@ -1,0 +1,91 @@
+// The control page of a running job: a picture of it, its chain and figures, in a browser.
+//
+// The page has a server of its own (pipeline/output/http/http.h), whose thread answers requests and
+// waits for nothing, and a worker for what takes longer. It shows one job at a time, and none
+// between page_leave() and the next page_join(); the page stays open meanwhile, and keeps the chain.
+//
+//   page.h         what the program asks of the page
+//   page.c         making and ending it, joining jobs
+//   page_state.h   what its parts share
+//   api*.c         routes, a table each (api.h)
+//   files.c        the files of web/, which are part of the program
+//   preview.h      pictures for viewers            player.h   what just happened, once more
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "sluice/sluice.h"
+
+struct page;
+
+// What a page is made of. Strings are copied; `config` outlives the page.
+struct page_request {
+    const char *listen; // "8080", "127.0.0.1:0", "[::1]:8080", "0.0.0.0:8080"
+    const char *token;  // wanted of every visitor; NULL: none on loopback, else one is made
+    const char *tls_cert, *tls_key;     // PEM files, for https; NULL: http
+    const char *media;                  // (optional) folder of inputs, uploads and recordings
+    double keep;                        // seconds of packets that the player keeps; 0: 30
+    int64_t keep_bytes;                 // ... and their bytes at most; 0: 256 MB
+    int64_t upload_max;                 // bytes of an upload; 0: 4 GB
+    bool chooses;                       // visitors may choose the input: `sluice serve`
+    const struct sluice_config *config; // backend, limits and input rules of the jobs to come
+    const char *command; // program and options as typed, without secrets, input, output and chain:
+                         // for "the command line that does the same"; NULL: "sluice"
+};
+
+// Open the page. STATUS_USAGE with a sentence if the address, a file or the folder is none,
+// STATUS_FAILED if it cannot be listened on. The log outlives the page. On success the caller owns
+// *page; on failure it is NULL.
+enum status page_create(const struct page_request *request, const struct log *log,
+                        struct page **page);
+
+// Close the page and its visitors' connections, remove uploads that no folder of media holds. No job
+// may be joined. Leaves NULL, accepts NULL behind it.
+void page_destroy(struct page **page);
+
+// "http://127.0.0.1:8080/"; where there is a token "...#token=" with it follows, which browsers do
+// not send. Lives as long as the page. For the terminal, not for logs.
+const char *page_url(const struct page *page);
+
+// ---- a job ----
+
+// Show a job from here on: between sluice_job_create() and sluice_job_run(), with the configuration
+// that made it, which lives until page_leave(). Asks for the job's packets and frames
+// (pipeline/engine/tap.h).
+enum status page_join(struct page *page, struct sluice_job *job,
+                      const struct sluice_config *config);
+
+// Show it no more: after sluice_job_run(), before sluice_job_destroy(). `status` is what
+// sluice_job_run() returned. Does nothing without a job.
+void page_leave(struct page *page, struct sluice_job *job, enum sluice_status status);
+
+// What the `changed` callback of the job's configuration got; for events, undo and redo. A callback
+// calls this and nothing else of the page. `page` may be NULL, here and below.
+void page_changed(struct page *page, int64_t pts_us, const char *chain);
+
+// What the `log` callback got, for the page's log. Any thread.
+void page_log(struct page *page, enum sluice_log_level level, const char *sentence);
+
+// ---- the input, which visitors choose ----
+
+// What a visitor has chosen. The caller frees the texts with free().
+struct page_input {
+    char *name;  // for config->input
+    char *chain; // for config->chain: the one that the page has now; NULL: none was set yet
+};
+
+// Wait until an input was chosen: STATUS_OK, or STATUS_STOPPED once *stop is set. One thread at a
+// time. What was chosen while a job ran counts, too.
+enum status page_await_input(struct page *page, const atomic_bool *stop, struct page_input *input);
+
+// Whether an input was chosen that page_await_input() has not handed out: the job was stopped for
+// it, and its end is not the program's.
+bool page_wants_another(struct page *page);
+
+// The input is being opened, or could not be: `error` is the sentence, NULL while it is opened.
+// page_join() says that it runs, page_leave() that it has ended.
+void page_note_input(struct page *page, const char *name, const char *error);
