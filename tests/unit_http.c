@@ -175,18 +175,19 @@ static void destroy_at_once(struct mjpeg **mjpeg)
 
 // ---- the server ----
 
-static void answer(void *opaque, struct http_answer *to)
+static void answer(void *opaque, const struct http_call *call, struct http_answer *to)
 {
+    (void)call;
     http_say(to, 0, "text/plain", opaque);
 }
 
-static const struct http_page pages[] = {{"/a", answer}, {NULL}};
+static const struct http_page pages[] = {{"GET", "/a", answer}, {NULL}};
 
 static enum status try_address(const char *address)
 {
     struct http *http;
-    const struct http_request request = {address, "a test", pages, (void *)"hello"};
-    enum status status = http_create(&request, &silent, &http);
+    const struct http_server server = {address, "a test", pages, (void *)"hello"};
+    enum status status = http_create(&server, &silent, &http);
     assert_true((status == STATUS_OK) == (http != NULL));
     http_destroy(&http);
     return status;
@@ -254,8 +255,8 @@ static void only_looking_is_allowed(void **state)
     (void)state;
     struct http *http;
     char text[2048];
-    const struct http_request request = {"0", "a test", pages, (void *)"hello"};
-    assert_int_equal(http_create(&request, &silent, &http), STATUS_OK);
+    const struct http_server server = {"0", "a test", pages, (void *)"hello"};
+    assert_int_equal(http_create(&server, &silent, &http), STATUS_OK);
     const char *url = http_url(http);
     static const struct {
         const char *request;

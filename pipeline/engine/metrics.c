@@ -245,11 +245,12 @@ static void write_process(FILE *to, double start)
 
 // ---- the page ----
 
-static void answer_metrics(void *metrics_, struct http_answer *answer)
+static void answer_metrics(void *metrics_, const struct http_call *call, struct http_answer *answer)
 {
     struct metrics *metrics = metrics_;
     struct sluice_progress now = {.size = sizeof now};
     const struct sluice_job *job = metrics->job;
+    (void)call;
     if (!job) {
         http_say(answer, 503, "text/plain", "The input is still being opened.\n");
         return;
@@ -269,24 +270,25 @@ static void answer_metrics(void *metrics_, struct http_answer *answer)
     fclose(to);
 }
 
-static void answer_index(void *metrics, struct http_answer *answer)
+static void answer_index(void *metrics, const struct http_call *call, struct http_answer *answer)
 {
-    (void)metrics;
+    (void)metrics, (void)call;
     http_say(answer, 200, "text/html; charset=utf-8",
              "<!DOCTYPE html>\n<html lang=\"en\">\n<title>sluice</title>\n"
              "<p>sluice is at work: <a href=\"metrics\">metrics</a></p>\n</html>\n");
 }
 
-static const struct http_page pages[] = {{"/metrics", answer_metrics}, {"/", answer_index}, {NULL}};
+static const struct http_page pages[] = {
+    {"GET", "/metrics", answer_metrics}, {"GET", "/", answer_index}, {NULL}};
 
 enum status metrics_create(const char *address, const struct log *log, struct metrics **metrics)
 {
     struct metrics *made = *metrics = calloc(1, sizeof *made);
     if (!made)
         return STATUS_MEMORY;
-    const struct http_request request = {address, "metrics", pages, made};
+    const struct http_server server = {address, "metrics", pages, made};
     made->process_start = process_start();
-    enum status status = http_create(&request, log, &made->http);
+    enum status status = http_create(&server, log, &made->http);
     if (status)
         metrics_destroy(metrics);
     else

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -207,6 +208,52 @@ void http_say(struct http_answer *answer, unsigned code, const char *type, const
         .code = code, .type = type, .text = strdup(text), .size = strlen(text)};
 }
 
+void http_say_error(struct http_answer *answer, unsigned code, const char *sentence)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    *answer = (struct http_answer){.code = code, .type = "application/json"};
+    if (!to)
+        return;
+    fputs("{\"ok\":false,\"error\":\"", to);
+    for (const unsigned char *at = (const unsigned char *)sentence; *at; at++)
+        if (*at == '"' || *at == '\\')
+            fprintf(to, "\\%c", *at);
+        else if (*at < ' ')
+            fprintf(to, "\\u%04x", *at);
+        else
+            fputc(*at, to);
+    fputs("\"}\n", to);
+    fclose(to);
+    answer->text = text;
+    answer->size = size;
+}
+
+bool http_make_token(char token[HTTP_TOKEN_SIZE])
+{
+    unsigned char random[16];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return false;
+    for (size_t k = 0; k < sizeof random; k++)
+        snprintf(token + 2 * k, 3, "%02x", random[k]);
+    return true;
+}
+
+struct http_call_private {
+    struct MHD_Connection *connection;
+};
+
+const char *http_query(const struct http_call *call, const char *name)
+{
+    return MHD_lookup_connection_value(call->own->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *http_header(const struct http_call *call, const char *name)
+{
+    return MHD_lookup_connection_value(call->own->connection, MHD_HEADER_KIND, name);
+}
+
 static enum MHD_Result send_answer(struct http *http, struct MHD_Connection *connection,
                                    struct visit *visit, const struct http_answer *answer)
 {
@@ -215,8 +262,9 @@ static enum MHD_Result send_answer(struct http *http, struct MHD_Connection *con
     if (answer->stream)
         response = stream_response(http, connection, visit, answer->stream);
     else if (answer->text)
-        response =
-            MHD_create_response_from_buffer(answer->size, answer->text, MHD_RESPMEM_MUST_FREE);
+        response = MHD_create_response_from_buffer(answer->size, answer->text,
+                                                   answer->borrowed ? MHD_RESPMEM_PERSISTENT
+                                                                    : MHD_RESPMEM_MUST_FREE);
     if (!response)
         return MHD_NO;
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
@@ -283,6 +331,8 @@ static enum MHD_Result serve(void *http_, struct MHD_Connection *connection, con
     struct http *http = http_;
     struct http_answer answer = {0};
     struct visit *visit = visit_of(connection);
+    struct http_call_private own = {connection};
+    const struct http_call call = {.method = "GET", .path = path, .body = "", .own = &own};
     const struct http_page *page = find_page(http, path);
     (void)version, (void)data, (void)data_size, (void)state;
     if (!is_our_name(http, connection))
@@ -292,7 +342,7 @@ static enum MHD_Result serve(void *http_, struct MHD_Connection *connection, con
     else if (strcmp(method, MHD_HTTP_METHOD_GET) && strcmp(method, MHD_HTTP_METHOD_HEAD))
         http_say(&answer, MHD_HTTP_METHOD_NOT_ALLOWED, plain, "This can only be looked at.\n");
     else
-        page->answer(http->opaque, &answer);
+        page->answer(http->opaque, &call, &answer);
     if (answer.stream && has_streams_enough(http, visit))
         refuse_stream(&answer);
     visit->until_ns = meter_now_ns() + (answer.stream ? HTTP_SILENCE : HTTP_ANSWER) * second_ns;
@@ -481,13 +531,12 @@ static bool start(struct http *http)
     return http->started;
 }
 
-enum status http_create(const struct http_request *request, const struct log *log,
-                        struct http **http)
+enum status http_create(const struct http_server *server, const struct log *log, struct http **http)
 {
-    assert(request->address && request->page && request->page->path);
+    assert(server->address && server->pages && server->pages->path);
     struct http_listener listener;
     *http = NULL;
-    enum status status = http_listen(request, log, &listener);
+    enum status status = http_listen(server, log, &listener);
     if (status)
         return status;
     struct http *made = *http = calloc(1, sizeof *made);
@@ -495,15 +544,15 @@ enum status http_create(const struct http_request *request, const struct log *lo
         close(listener.fd);
         return STATUS_MEMORY;
     }
-    made->page = request->page;
-    made->opaque = request->opaque;
+    made->page = server->pages;
+    made->opaque = server->opaque;
     made->log = *log;
     made->listener = listener;
     pthread_mutex_init(&made->lock, NULL);
     if (start(made))
         return STATUS_OK;
     http_destroy(http);
-    return fail(log, STATUS_FAILED, "the server of %s could not be started", request->name);
+    return fail(log, STATUS_FAILED, "the server of %s could not be started", server->name);
 }
 
 void http_destroy(struct http **http)

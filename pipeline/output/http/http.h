@@ -14,6 +14,7 @@
 //     rebinding
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -32,35 +33,75 @@ struct http_stream {
     void (*close)(struct http_stream *stream);
 };
 
-// An answer: text or a stream.
+// A request, for the time of answer() and receive().
+struct http_call {
+    const char *method, *path; // "GET" also for HEAD; the path is decoded, without its query
+    const char *body;          // NUL behind it; "" without
+    size_t body_size;
+    void *state; // what receive() made
+    struct http_call_private *own;
+};
+
+// A value of the query, decoded; "" for "?name" alone; NULL if it is absent. Lives as long as the call.
+const char *http_query(const struct http_call *call, const char *name);
+
+// A header's value; NULL if it is absent. Lives as long as the call.
+const char *http_header(const struct http_call *call, const char *name);
+
+// An answer: text or a stream. The strings that are no text are copied when answer() has returned.
 struct http_answer {
     unsigned code;    // 0: 200
-    const char *type; // of the content; static
+    const char *type; // of the content
     char *text;       // malloc()ed, the server frees it; NULL: out of memory, unless there is a
-    size_t size;      // stream
+    size_t size;      // stream; of a stream: its length, 0: not known
     struct http_stream *stream; // (optional) the server closes it
+    bool borrowed;              // the text outlives the server, which does not free it
+    const char *cache;          // Cache-Control; NULL: "no-store"
+    const char *encoding;       // (optional) Content-Encoding: "gzip"
+    const char *disposition;    // (optional) Content-Disposition: "attachment; filename=\"a.mkv\""
+    const char *etag;           // (optional) with quotes; a request that has it is answered by 304
 };
 
+// A row of the server's table. Several may have the same path and other methods.
 struct http_page {
-    const char *path;
+    const char *method; // "GET" (answers HEAD, too), "PUT", "PATCH", "POST", "DELETE"
+    const char *path;   // "/api/chain"; NULL ends the table; a last "*" stands for the rest
     // Fill the zeroed answer. Called by the server's thread; must not block.
-    void (*answer)(void *opaque, struct http_answer *answer);
+    void (*answer)(void *opaque, const struct http_call *call, struct http_answer *answer);
+    size_t body_max; // larger bodies get 413; 0: no body
+    bool open;       // needs no token
+    bool chunked;    // streams are sent in chunks to clients of HTTP/1.1
+    // (optional) Take the body of an upload piece by piece, in the server's thread; *state is the
+    // taker's, NULL at first. Called before the first byte with size 0 and data "": a refusal then
+    // saves the client the sending. At the end answer() is called, with call->state, and frees it.
+    // False: refuse; the rest is thrown away, and answer() says why and frees the state. Size 0 and
+    // data NULL: the client has gone or the server ends; free the state, answer() is not called.
+    bool (*receive)(void *opaque, const struct http_call *call, void **state, const char *data,
+                    size_t size);
 };
 
-struct http_request {
+struct http_server {
     // "PORT" and ":PORT" on loopback, "HOST:PORT", "[V6]:PORT"; "0.0.0.0:PORT" and "[::]:PORT" are
     // everywhere. Port 0 is any that is free: http_url() says which.
     const char *address;
-    const char *name;             // of the pages, for messages: "metrics"
-    const struct http_page *page; // ended by a NULL path; outlives the server
-    void *opaque;                 // of answer()
+    const char *name;              // of the pages, for messages: "metrics"
+    const struct http_page *pages; // ended by a NULL path; outlives the server
+    void *opaque;                  // of answer()
+    // (optional) What every request needs, but of open pages: "Authorization: Bearer TOKEN", or the
+    // cookie that POST /login with the token as body sets. Others get 401.
+    const char *token;
+    const char *tls_cert, *tls_key; // (optional) PEM files: https
+    // Pages for browsers: headers that keep other sites' scripts and frames away; requests that
+    // change something (all but GET and HEAD) must come from the server's own pages or from no
+    // browser, others get 403; bodies that receive() does not take must be application/json (415).
+    bool page;
 };
 
 struct http;
 
 // Listen. The log outlives the server. STATUS_USAGE with a sentence if the address is none,
 // STATUS_FAILED if it cannot be listened on.
-enum status http_create(const struct http_request *request, const struct log *log,
+enum status http_create(const struct http_server *server, const struct log *log,
                         struct http **http);
 
 // Close every connection, whatever the clients do, and free everything. Nobody may be in any other
@@ -79,3 +120,14 @@ int http_streams(struct http *http);
 
 // Fill an answer with a copy of a text.
 void http_say(struct http_answer *answer, unsigned code, const char *type, const char *text);
+
+// Fill an answer with {"ok":false,"error":"the sentence"}.
+void http_say_error(struct http_answer *answer, unsigned code, const char *sentence);
+
+// True if an address, as in struct http_server, can be reached from this machine only. False, too,
+// of what is no address. Resolves names.
+bool http_is_local(const char *address);
+
+// A fresh token, 128 random bits in hexadecimal digits. False without randomness.
+enum { HTTP_TOKEN_SIZE = 33 };
+bool http_make_token(char token[HTTP_TOKEN_SIZE]);

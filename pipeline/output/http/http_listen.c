@@ -44,22 +44,22 @@ static bool parse_address(const char *text, struct address *address)
 }
 
 // Resolve the address to listen on; IPv4 where a name has both.
-static enum status resolve(const struct http_request *request, const struct log *log,
+static enum status resolve(const struct http_server *server, const struct log *log,
                            struct sockaddr_storage *to, socklen_t *size)
 {
     struct address address;
     struct addrinfo *found = NULL;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    if (!parse_address(request->address, &address))
+    if (!parse_address(server->address, &address))
         return fail(log, STATUS_USAGE,
                     "'%s' is no address for %s; it takes PORT (on this machine only), HOST:PORT, "
                     "[IPV6]:PORT or 0.0.0.0:PORT",
-                    request->address, request->name);
+                    server->address, server->name);
     int error = getaddrinfo(address.host, address.port, &hints, &found);
     if (error)
-        return fail(log, STATUS_USAGE, "%s is no address for %s: %s", request->address,
-                    request->name, gai_strerror(error));
+        return fail(log, STATUS_USAGE, "%s is no address for %s: %s", server->address, server->name,
+                    gai_strerror(error));
     const struct addrinfo *best = found;
     while (best->ai_next && best->ai_family != AF_INET)
         best = best->ai_next;
@@ -71,7 +71,7 @@ static enum status resolve(const struct http_request *request, const struct log 
     return STATUS_OK;
 }
 
-static enum status bind_to(const struct http_request *request, const struct log *log,
+static enum status bind_to(const struct http_server *server, const struct log *log,
                            const struct sockaddr_storage *address, socklen_t size, int *fd)
 {
     const int yes = 1, no = 0;
@@ -87,8 +87,17 @@ static enum status bind_to(const struct http_request *request, const struct log 
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
-    return fail(log, STATUS_FAILED, "%s cannot be shown at %s: %s", request->name, request->address,
+    return fail(log, STATUS_FAILED, "%s cannot be shown at %s: %s", server->name, server->address,
                 strerror(error));
+}
+
+static bool is_loopback(const struct sockaddr_storage *address)
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
+    if (address->ss_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
 static void describe(struct http_listener *listener)
@@ -100,21 +109,30 @@ static void describe(struct http_listener *listener)
     getnameinfo((struct sockaddr *)&address, size, host, sizeof host, port, sizeof port,
                 NI_NUMERICHOST | NI_NUMERICSERV);
     bool v6 = address.ss_family == AF_INET6;
-    listener->loopback = v6 ? !strcmp(host, "::1") : !strncmp(host, "127.", 4);
+    listener->loopback = is_loopback(&address);
     snprintf(listener->url, sizeof listener->url, v6 ? "http://[%s]:%s" : "http://%s:%s", host,
              port);
 }
 
-enum status http_listen(const struct http_request *request, const struct log *log,
+enum status http_listen(const struct http_server *server, const struct log *log,
                         struct http_listener *listener)
 {
     struct sockaddr_storage address;
     socklen_t size = 0;
     *listener = (struct http_listener){.fd = -1};
-    enum status status = resolve(request, log, &address, &size);
+    enum status status = resolve(server, log, &address, &size);
     if (!status)
-        status = bind_to(request, log, &address, size, &listener->fd);
+        status = bind_to(server, log, &address, size, &listener->fd);
     if (!status)
         describe(listener);
     return status;
+}
+
+bool http_is_local(const char *address)
+{
+    const struct http_server server = {.address = address, .name = ""};
+    struct sockaddr_storage found;
+    socklen_t size = 0;
+    const struct log silent = {0};
+    return !resolve(&server, &silent, &found, &size) && is_loopback(&found);
 }

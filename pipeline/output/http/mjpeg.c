@@ -95,9 +95,10 @@ static void watcher_close(struct http_stream *stream)
 
 // ---- pages ----
 
-static void answer_stream(void *mjpeg_, struct http_answer *answer)
+static void answer_stream(void *mjpeg_, const struct http_call *call, struct http_answer *answer)
 {
     struct mjpeg *mjpeg = mjpeg_;
+    (void)call;
     if (mjpeg_watchers(mjpeg) >= MJPEG_WATCHERS) {
         http_say(answer, 503, "text/plain", "As many as can be are watching already.\n");
         return;
@@ -114,9 +115,10 @@ static void answer_stream(void *mjpeg_, struct http_answer *answer)
         watcher_close(&watcher->base);
 }
 
-static void answer_snapshot(void *mjpeg_, struct http_answer *answer)
+static void answer_snapshot(void *mjpeg_, const struct http_call *call, struct http_answer *answer)
 {
     struct mjpeg *mjpeg = mjpeg_;
+    (void)call;
     answer->type = "image/jpeg";
     pthread_mutex_lock(&mjpeg->lock);
     bool shown = mjpeg->shown;
@@ -131,10 +133,11 @@ static void answer_snapshot(void *mjpeg_, struct http_answer *answer)
         http_say(answer, 503, "text/plain", "There is no picture yet.\n");
 }
 
-static void answer_age(void *mjpeg_, struct http_answer *answer)
+static void answer_age(void *mjpeg_, const struct http_call *call, struct http_answer *answer)
 {
     struct mjpeg *mjpeg = mjpeg_;
     char text[32];
+    (void)call;
     pthread_mutex_lock(&mjpeg->lock);
     int64_t age_ms = mjpeg->shown ? (meter_now_ns() - mjpeg->shown_ns) / 1000000 : -1;
     pthread_mutex_unlock(&mjpeg->lock);
@@ -161,11 +164,12 @@ static const char page[] =
     "}).catch(() => { gone = true; state.textContent = 'not connected' }), 1000)\n"
     "</script>\n</html>\n";
 
-static void answer_page(void *mjpeg_, struct http_answer *answer)
+static void answer_page(void *mjpeg_, const struct http_call *call, struct http_answer *answer)
 {
     const struct mjpeg *mjpeg = mjpeg_;
     size_t size = sizeof page + 2 * strlen(mjpeg->title);
     char *text = malloc(size);
+    (void)call;
     if (!text)
         return;
     snprintf(text, size, page, mjpeg->title, mjpeg->title);
@@ -173,10 +177,10 @@ static void answer_page(void *mjpeg_, struct http_answer *answer)
     free(text);
 }
 
-static const struct http_page pages[] = {{"/", answer_page},
-                                         {"/age", answer_age},
-                                         {"/stream", answer_stream},
-                                         {"/snapshot.jpg", answer_snapshot},
+static const struct http_page pages[] = {{"GET", "/", answer_page},
+                                         {"GET", "/age", answer_age},
+                                         {"GET", "/stream", answer_stream},
+                                         {"GET", "/snapshot.jpg", answer_snapshot},
                                          {NULL}};
 
 // A copy escaped for HTML; NULL without memory.
@@ -207,13 +211,13 @@ enum status mjpeg_create(const char *address, const char *title, const struct lo
     struct mjpeg *made = *mjpeg = calloc(1, sizeof *made);
     if (!made)
         return STATUS_MEMORY;
-    const struct http_request request = {address, "the picture", pages, made};
+    const struct http_server server = {address, "the picture", pages, made};
     pthread_mutex_init(&made->lock, NULL);
     made->title = html_of(title ? title : "sluice");
     made->newest = av_packet_alloc();
     made->next = av_packet_alloc();
     enum status status = made->title && made->newest && made->next
-                             ? http_create(&request, log, &made->http)
+                             ? http_create(&server, log, &made->http)
                              : STATUS_MEMORY;
     if (status)
         mjpeg_destroy(mjpeg);
