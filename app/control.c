@@ -1,15 +1,7 @@
 #define _GNU_SOURCE
-// `--control PATH`: a socket through which a running job is asked and changed, a line at a time.
-//
-//   get                      the chain, without the secrets of its addresses
-//   set STAGE.OPTION=V, ...  other options from the next frame on, all at once
-//   chain CHAIN              another chain
-//   stats                    how it goes
-//   snapshot [-y] FILE       write the next picture into an image file; -y replaces it
-//   quit                     stop, as SIGINT does
-//
-// Every line is answered by one line of JSON with "ok", and "error" where that is false; the next
-// one when that answer has been taken.
+// `--control PATH`: a socket through which a running job is asked and changed, a line at a time, by
+// the verbs of control/verbs.h. Every line is answered by one line of JSON with "ok", and "error"
+// where that is false; the next one when that answer has been taken.
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +18,7 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "control/verbs.h"
 
 // The longest command gives the numbers of the largest kernel, 511x511.
 enum { CLIENTS = 16, MAX_COMMAND = 4 << 20, LOOK_MS = 100, ACCEPT_MS = 250, ANSWER_MS = 10000 };
@@ -91,94 +84,6 @@ static void text_free(struct text *text)
     *text = (struct text){0};
 }
 
-// ---- answers ----
-
-static json_t *refusal(const char *why)
-{
-    json_t *text = json_string(why);
-    return json_pack("{s:b, s:o}", "ok", 0, "error", text ? text : json_string("not UTF-8"));
-}
-
-static json_t *chain_answer(struct sluice_job *job)
-{
-    char *chain = sluice_job_chain(job), *shown = chain ? sluice_public_chain(chain) : NULL;
-    json_t *answer = json_pack("{s:b, s:s}", "ok", 1, "chain", shown ? shown : "");
-    free(chain);
-    free(shown);
-    return answer;
-}
-
-static json_t *ledger_stats(const struct sluice_progress *now)
-{
-    return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "in",
-        (json_int_t)now->ledger.frames_in, "filled", (json_int_t)now->ledger.frames_filled, "out",
-        (json_int_t)now->ledger.frames_out, "dropped_range", (json_int_t)now->ledger.dropped_range,
-        "dropped_stop", (json_int_t)now->ledger.dropped_stop, "dropped_clock",
-        (json_int_t)now->ledger.dropped_clock, "dropped_late", (json_int_t)now->ledger.dropped_late,
-        "dropped_disk", (json_int_t)now->ledger.dropped_disk, "damaged_frames",
-        (json_int_t)now->ledger.frames_damaged, "damaged_packets",
-        (json_int_t)now->ledger.packets_damaged);
-}
-
-static json_t *live_stats(const struct sluice_progress *now)
-{
-    return json_pack("{s:b, s:I, s:I, s:f, s:{s:f, s:f, s:f}, s:I}", "lost", now->lost, "losses",
-                     (json_int_t)now->ledger.losses, "reconnects",
-                     (json_int_t)now->ledger.reconnects, "lost_s", now->ledger.lost_seconds,
-                     "latency_s", "p50", now->latency.quantile[0], "p95", now->latency.quantile[1],
-                     "p99", now->latency.quantile[2], "bytes", (json_int_t)now->bytes_out);
-}
-
-// Names are those of the closing summary.
-static json_t *stats_answer(const struct sluice_job *job)
-{
-    struct sluice_progress progress = {.size = sizeof progress};
-    sluice_job_progress(job, &progress);
-    double fps = progress.seconds > 0 ? (double)progress.frames / progress.seconds : 0;
-    json_t *ledger = ledger_stats(&progress), *live = live_stats(&progress);
-    json_t *answer = json_pack(
-        "{s:b, s:I, s:f, s:f, s:f, s:I}", "ok", 1, "frames", (json_int_t)progress.frames, "fps",
-        fps, "wall_s", progress.seconds, "media_s", progress.media_seconds, "damaged",
-        (json_int_t)(progress.ledger.frames_damaged + progress.ledger.packets_damaged));
-    json_object_update(answer, ledger);
-    json_object_update(answer, live);
-    json_decref(ledger);
-    json_decref(live);
-    return answer;
-}
-
-static json_t *answer_to(struct sluice_job *job, char *line)
-{
-    char why[1024];
-    char *rest = line + strcspn(line, " \t");
-    if (*rest)
-        *rest++ = 0;
-    if (!strcmp(line, "get"))
-        return chain_answer(job);
-    if (!strcmp(line, "set") || !strcmp(line, "chain")) {
-        enum sluice_status status = !strcmp(line, "set")
-                                        ? sluice_job_set(job, rest, why, sizeof why)
-                                        : sluice_job_set_chain(job, rest, why, sizeof why);
-        return status ? refusal(*why ? why : sluice_status_name(status)) : chain_answer(job);
-    }
-    if (!strcmp(line, "stats"))
-        return stats_answer(job);
-    if (!strcmp(line, "snapshot")) {
-        bool overwrite = !strncmp(rest, "-y ", 3);
-        enum sluice_status status =
-            sluice_job_snapshot(job, rest + (overwrite ? 3 : 0), overwrite, why, sizeof why);
-        return status ? refusal(*why ? why : sluice_status_name(status))
-                      : json_pack("{s:b}", "ok", 1);
-    }
-    if (!strcmp(line, "quit")) {
-        sluice_job_stop(job);
-        return json_pack("{s:b}", "ok", 1);
-    }
-    return refusal(
-        "the commands are get, set STAGE.OPTION=VALUE, chain CHAIN, stats, snapshot FILE and quit");
-}
-
 // ---- clients ----
 
 static void drop_client(struct client *client)
@@ -225,9 +130,9 @@ static json_t *answer_line(const struct control *control, const struct client *c
 {
     char why[64];
     if (!client->too_long)
-        return answer_to(control->job, line);
+        return verb_answer(control->job, line);
     snprintf(why, sizeof why, "the command is longer than %d bytes", MAX_COMMAND);
-    return refusal(why);
+    return verb_refusal(why);
 }
 
 // Answer the lines that have come, one after another: the next when the last answer is sent.
@@ -285,7 +190,7 @@ static void serve_client(const struct control *control, struct client *client, b
 static void refuse_fd(int fd, const char *why)
 {
     struct client client = {.fd = fd};
-    answer_client(&client, refusal(why));
+    answer_client(&client, verb_refusal(why));
     if (client.fd >= 0)
         drop_client(&client);
 }

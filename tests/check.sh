@@ -79,7 +79,7 @@ layer bench "(bench|pipeline/(engine|engine/threads|input|ffmpeg)|$below)"
 layer control '(control|sluice)'
 layer page "(page|control|pipeline/($rooms)|$below)"
 layer app '(app|bench|page|control|sluice)'
-layer app/generate '(app|app/generate|sluice)'
+layer app/generate '(app|app/generate|control|sluice)'
 grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] stages/*/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] &&
     complain "FFmpeg belongs in pipeline, CUDA in kernels"
 grep -nE '#include <pthread' plan/*.[ch] stages/*.[ch] stages/*/*.[ch] app/*.h && complain "plan and stages know no threads"

@@ -37,7 +37,7 @@ BELOW["bench"] = BELOW["pipeline"] + ["pipeline"]
 BELOW["control"] = []
 BELOW["page"] = ["control"] + BELOW["bench"]
 BELOW["app"] = ["bench", "page", "control"]
-BELOW["app/generate"] = ["app"]
+BELOW["app/generate"] = ["app", "control"]
 INTERFACE = "sluice_"  # what sluice.h declares is for everyone, whichever room defines it
 
 

@@ -1,5 +1,6 @@
 // Completions for bash: tables as functions of `case`, and a fixed part that reads them.
 #include "app/generate/generate.h"
+#include "control/verbs.h"
 
 #include "sluice/sluice.h"
 
@@ -130,7 +131,9 @@ static void write_lists(FILE *to)
     write_stage_names(to);
     fputs("'\n_sluice_topics='", to);
     write_topics(to);
-    fprintf(to, "'\n_sluice_control='%s'\n", control_words);
+    fputs("'\n_sluice_control='", to);
+    verbs_write(to);
+    fputs("'\n", to);
 }
 
 static void write_stage_tables(FILE *to)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "app/generate/generate.h"
+#include "control/verbs.h"
 #include "sluice/sluice.h"
 
 // Stages behind commas; behind a stage's "=" and ":" names and values of its options. The token has
@@ -124,6 +125,8 @@ void write_fish(FILE *to)
           "complete -c sluice -n '__sluice_at 2 help' -a '",
           to);
     write_topics(to);
-    fprintf(to, "'\ncomplete -c sluice -n '__sluice_at 3 ctl' -f -a '%s'\n", control_words);
+    fputs("'\ncomplete -c sluice -n '__sluice_at 3 ctl' -f -a '", to);
+    verbs_write(to);
+    fputs("'\n", to);
     each_option(write_option, to);
 }

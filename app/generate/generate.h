@@ -34,6 +34,3 @@ void option_candidates(const struct option_row *row, char *to, size_t size);
 // Names, separated by spaces: of all stages, and of what `sluice help` takes.
 void write_stage_names(FILE *to);
 void write_topics(FILE *to);
-
-// The words of `sluice ctl SOCKET`.
-extern const char control_words[];

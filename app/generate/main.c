@@ -5,8 +5,6 @@
 #include "app/generate/generate.h"
 #include "sluice/sluice.h"
 
-const char control_words[] = "get set chain stats snapshot quit";
-
 void each_option(void (*each)(FILE *to, const struct option_row *row), FILE *to)
 {
     const struct option_row *row;

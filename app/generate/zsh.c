@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "app/generate/generate.h"
+#include "control/verbs.h"
 #include "sluice/sluice.h"
 
 // Text of a spec: what separates its parts is escaped, then all stands between quotes.
@@ -166,7 +167,9 @@ static const char chain[] =
 void write_zsh(FILE *to)
 {
     fputs("#compdef sluice\n# Made from sluice's tables of options and stages.\n\n", to);
-    fprintf(to, "_sluice_control='%s'\n\n_sluice_topics()\n{\n    compadd -- ", control_words);
+    fputs("_sluice_control='", to);
+    verbs_write(to);
+    fputs("'\n\n_sluice_topics()\n{\n    compadd -- ", to);
     write_topics(to);
     fputs("\n}\n\n_sluice_commands()\n{\n    local -a commands=(\n", to);
     for (const struct command_row *row = commands; row->help; row++)

@@ -1,0 +1,114 @@
+#include "control/verbs.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+json_t *verb_refusal(const char *why)
+{
+    json_t *text = json_string(why);
+    return json_pack("{s:b, s:o}", "ok", 0, "error", text ? text : json_string("not UTF-8"));
+}
+
+json_t *chain_json(struct sluice_job *job)
+{
+    char *chain = sluice_job_chain(job), *shown = chain ? sluice_public_chain(chain) : NULL;
+    json_t *answer = json_pack("{s:b, s:s}", "ok", 1, "chain", shown ? shown : "");
+    free(chain);
+    free(shown);
+    return answer;
+}
+
+static json_t *refuse(enum sluice_status status, const char *why)
+{
+    return verb_refusal(*why ? why : sluice_status_name(status));
+}
+
+// ---- the verbs ----
+
+static json_t *get(struct sluice_job *job, const char *rest)
+{
+    (void)rest;
+    return chain_json(job);
+}
+
+static json_t *set(struct sluice_job *job, const char *rest)
+{
+    char why[1024];
+    enum sluice_status status = sluice_job_set(job, rest, why, sizeof why);
+    return status ? refuse(status, why) : chain_json(job);
+}
+
+static json_t *chain(struct sluice_job *job, const char *rest)
+{
+    char why[1024];
+    enum sluice_status status = sluice_job_set_chain(job, rest, why, sizeof why);
+    return status ? refuse(status, why) : chain_json(job);
+}
+
+static json_t *stats(struct sluice_job *job, const char *rest)
+{
+    (void)rest;
+    return stats_json(job);
+}
+
+static json_t *snapshot(struct sluice_job *job, const char *rest)
+{
+    char why[1024];
+    bool overwrite = !strncmp(rest, "-y ", 3);
+    enum sluice_status status =
+        sluice_job_snapshot(job, rest + (overwrite ? 3 : 0), overwrite, why, sizeof why);
+    return status ? refuse(status, why) : json_pack("{s:b}", "ok", 1);
+}
+
+static json_t *quit(struct sluice_job *job, const char *rest)
+{
+    (void)rest;
+    sluice_job_stop(job);
+    return json_pack("{s:b}", "ok", 1);
+}
+
+const struct verb verbs[] = {
+    {"get", "", "the chain, without the secrets of its addresses", get},
+    {"set", "STAGE.OPTION=VALUE", "other options from the next frame on, all at once", set},
+    {"chain", "CHAIN", "another chain from the next frame on", chain},
+    {"stats", "", "how it goes", stats},
+    {"snapshot", "FILE", "write the next picture into an image file; -y FILE replaces one",
+     snapshot},
+    {"quit", "", "stop, as SIGINT does", quit},
+    {NULL},
+};
+
+// ---- the table ----
+
+// "the commands are get, set STAGE.OPTION=VALUE, ... and quit"
+static json_t *refuse_verb(void)
+{
+    char text[512] = "the commands are ";
+    size_t size = strlen(text);
+    for (const struct verb *verb = verbs; verb->name; verb++) {
+        const char *before = verb == verbs ? "" : verb[1].name ? ", " : " and ";
+        size += (size_t)snprintf(text + size, sizeof text - size, "%s%s%s%s", before, verb->name,
+                                 *verb->arguments ? " " : "", verb->arguments);
+        assert(size < sizeof text);
+    }
+    return verb_refusal(text);
+}
+
+json_t *verb_answer(struct sluice_job *job, char *line)
+{
+    assert(job && line);
+    char *rest = line + strcspn(line, " \t");
+    if (*rest)
+        *rest++ = 0;
+    for (const struct verb *verb = verbs; verb->name; verb++)
+        if (!strcmp(line, verb->name))
+            return verb->answer(job, rest);
+    return refuse_verb();
+}
+
+void verbs_write(FILE *to)
+{
+    for (const struct verb *verb = verbs; verb->name; verb++)
+        fprintf(to, "%s%s", verb == verbs ? "" : " ", verb->name);
+}
