@@ -19,6 +19,7 @@
 #include "pipeline/engine/threads/selection.h"
 #include "pipeline/engine/threads/snapshot.h"
 #include "pipeline/engine/threads/submit.h"
+#include "pipeline/engine/threads/tap.h"
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/input/decoder.h"
 #include "pipeline/input/picture.h"
@@ -65,6 +66,7 @@ struct parts {
     struct ring *ring;
     struct changes *changes;
     struct snapshot *snapshot;
+    struct tap tap;
     struct counting_sink sink;
     struct sink_formats formats[MAX_PICTURES];
     struct sink_video video;
@@ -154,6 +156,7 @@ static void open_parts(struct parts *parts)
                                       .sink = &parts->sink.base,
                                       .packets = parts->packets,
                                       .selection = &parts->selection,
+                                      .tap = &parts->tap,
                                       .log = &parts->log};
     const struct decode_ports decode = {.decoder = parts->decoder,
                                         .source = parts->source,
@@ -171,7 +174,8 @@ static void open_parts(struct parts *parts)
                                                    .log = &parts->log},
                                         .kind = &parts->kind,
                                         .time_base = parts->video.time_base,
-                                        .stop = &parts->stop};
+                                        .stop = &parts->stop,
+                                        .tap = &parts->tap};
     const struct encode_ports encode = {.ring = parts->ring,
                                         .sink = &parts->sink.base,
                                         .source = parts->source,
@@ -278,6 +282,41 @@ static void frames_go_through_all_threads(void **state)
     assert_true(figures.flushing);
     assert_true(demux_busy_ns(parts.demux) > 0);
     assert_true(decode_busy_ns(parts.decode) > 0);
+    close_parts(&parts);
+}
+
+struct tapped {
+    int64_t packets, frames, next_us;
+};
+
+static void see_packet(void *tapped, const struct packet *packet)
+{
+    assert_non_null(packet->av->data);
+    ((struct tapped *)tapped)->packets++;
+}
+
+static void see_frame(void *tapped_, const AVFrame *frame, const struct tap_frame *about)
+{
+    struct tapped *tapped = tapped_;
+    assert_non_null(frame->buf[0]);
+    assert_null(about->device_stream);
+    assert_int_equal(about->pts_us, tapped->next_us);
+    assert_int_equal(av_rescale_q(frame->pts, about->time_base, AV_TIME_BASE_Q), about->pts_us);
+    tapped->next_us += TICK_US;
+    tapped->frames++;
+}
+
+static void a_tap_sees_packets_and_frames(void **state)
+{
+    (void)state;
+    struct parts parts;
+    struct tapped tapped = {0};
+    open_parts(&parts);
+    parts.tap = (struct tap){&tapped, see_packet, see_frame};
+    run_parts(&parts, NONE);
+    assert_int_equal(tapped.packets, FRAMES);
+    assert_int_equal(tapped.frames, FRAMES);
+    assert_int_equal(parts.sink.written, FRAMES);
     close_parts(&parts);
 }
 
@@ -433,6 +472,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_go_through_all_threads),
+        cmocka_unit_test(a_tap_sees_packets_and_frames),
         cmocka_unit_test(a_selection_ends_the_threads),
         cmocka_unit_test(a_stop_loses_no_frame),
         cmocka_unit_test(frames_that_wait_at_a_stop_are_counted),

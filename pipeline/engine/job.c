@@ -9,6 +9,7 @@
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/filter/change.h"
 #include "pipeline/engine/metrics.h"
+#include "pipeline/engine/tap.h"
 #include "pipeline/engine/threads/demux.h"
 #include "pipeline/engine/threads/encode.h"
 #include "pipeline/engine/threads/latency.h"
@@ -213,6 +214,12 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
     if (!status && job->stop.asked)
         status = STATUS_STOPPED;
     return (enum sluice_status)status;
+}
+
+void job_tap(struct sluice_job *job, const struct tap *tap)
+{
+    assert(!job->began_ns && !job->tap.frame && !job->tap.packet);
+    job->tap = *tap;
 }
 
 void sluice_job_stop(struct sluice_job *job)

@@ -21,6 +21,7 @@
 //   selection          `complete`, atomic: decode             demux, encode, sluice_job_run()
 //   decoded_kind       atomics: decode                        submit
 //   stop               atomics: who asks, encode              all
+//   tap                its owner, in calls of demux and submit
 //   latency, trace,    guarded by their own locks             all
 //   snapshot, changes
 //   sink               each call says which thread may make it (pipeline/output/sink.h)
@@ -43,6 +44,7 @@
 #include "pipeline/engine/filter/schedule.h"
 #include "pipeline/engine/threads/decode.h"
 #include "pipeline/engine/threads/selection.h"
+#include "pipeline/engine/threads/tap.h"
 #include "pipeline/output/sink.h"
 #include "sluice/sluice.h"
 #include "stages/chain.h"
@@ -109,6 +111,7 @@ struct sluice_job {
     struct sink_formats formats[MAX_PICTURES]; // of each
     int slots;
     bool overwrite; // what snapshots may do
+    struct tap tap; // set before sluice_job_run(); zeroed: none
 
     // ---- what the threads share ----
     struct chain chain;       // until submit takes it over, in sluice_job_create()

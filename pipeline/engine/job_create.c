@@ -258,6 +258,7 @@ static enum status create_demux(struct sluice_job *job)
                                               .selection = &job->selection,
                                               .latency = job->latency,
                                               .trace = job->trace,
+                                              .tap = &job->tap,
                                               .log = &job->log},
                         &job->demux);
 }
@@ -292,7 +293,8 @@ static enum status create_submit(struct sluice_job *job, const struct sluice_con
                                .time_base = source_video(job->source)->time_base,
                                .stop = &job->stop,
                                .latency = job->latency,
-                               .trace = job->trace},
+                               .trace = job->trace,
+                               .tap = &job->tap},
         &job->chain, &job->submit);
 }
 

@@ -10,6 +10,7 @@
 #include "pipeline/engine/threads/latency.h"
 #include "pipeline/engine/threads/owner.h"
 #include "pipeline/engine/threads/selection.h"
+#include "pipeline/engine/threads/tap.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/input/source.h"
@@ -34,7 +35,7 @@ enum status demux_create(const struct demux_ports *ports, struct demux **demux)
     *demux = calloc(1, sizeof **demux);
     if (!*demux)
         return STATUS_MEMORY;
-    assert(ports->source && ports->sink && ports->packets && ports->selection);
+    assert(ports->source && ports->sink && ports->packets && ports->selection && ports->tap);
     (*demux)->ports = *ports;
     return STATUS_OK;
 }
@@ -53,6 +54,14 @@ void demux_destroy(struct demux **demux)
 int64_t demux_busy_ns(const struct demux *demux)
 {
     return demux->busy.busy_ns;
+}
+
+// Show a packet of the filtered stream to who watches.
+static void show(const struct demux *demux, const struct packet *packet)
+{
+    const struct tap *tap = demux->ports.tap;
+    if (tap->packet)
+        tap->packet(tap->opaque, packet);
 }
 
 // ---- preroll ----
@@ -81,7 +90,7 @@ enum status demux_preroll(struct demux *demux, struct packet **packet)
     struct packet *next = NULL;
     enum status status = source_read(demux->ports.source, &next);
     if (!status && next->av->stream_index == demux->ports.source->video)
-        *packet = next, next = NULL;
+        show(demux, next), *packet = next, next = NULL;
     else if (!status && demux->ports.sink->accepts_streams)
         status = keep(demux, &next);
     packet_destroy(&next);
@@ -156,6 +165,7 @@ static enum status route(struct demux *demux, struct packet **packet)
     if (ports->selection->complete) // the decoder has had enough; audio may still be to come
         return is_long_past_end(demux, *packet) || ports->selection->video_only ? STATUS_EOF
                                                                                 : STATUS_OK;
+    show(demux, *packet);
     enum status status = queue_push(ports->packets, packet);
     return status == STATUS_EOF && ports->selection->complete ? STATUS_OK : status;
 }

@@ -14,6 +14,7 @@ struct queue;
 struct selection;
 struct sink;
 struct source;
+struct tap;
 struct trace;
 
 struct demux;
@@ -26,6 +27,7 @@ struct demux_ports {
     const struct selection *selection; // once it is complete the thread ends
     struct latency *latency;           // (optional) notes when packets arrived
     struct trace *trace;               // (optional)
+    const struct tap *tap;             // sees the packets of the filtered stream (tap.h)
     const struct log *log;
 };
 

@@ -12,6 +12,7 @@
 #include "pipeline/engine/threads/latency.h"
 #include "pipeline/engine/threads/owner.h"
 #include "pipeline/engine/threads/ring.h"
+#include "pipeline/engine/threads/tap.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/report/trace.h"
 #include "sluice/sluice.h"
@@ -32,7 +33,8 @@ enum status submit_create(const struct submit_ports *ports, struct chain *chain,
     *submit = calloc(1, sizeof **submit);
     if (!*submit)
         return STATUS_MEMORY;
-    assert(ports->frames && ports->ring && ports->changes && ports->kind && ports->stop);
+    assert(ports->frames && ports->ring && ports->changes && ports->kind && ports->stop &&
+           ports->tap);
     (*submit)->ports = *ports;
     (*submit)->chain = *chain;
     *chain = (struct chain){0};
@@ -105,11 +107,28 @@ static enum status take_change(struct submit *submit, const AVFrame *frame)
     return status;
 }
 
+// Show a frame that will be filtered to who watches.
+static void show(const struct submit_ports *ports, const AVFrame *frame)
+{
+    const struct tap *tap = ports->tap;
+    if (!tap->frame)
+        return;
+    const struct tap_frame about = {
+        .time_base = ports->time_base,
+        .pts_us = av_rescale_q(frame->pts, ports->time_base, AV_TIME_BASE_Q),
+        .device_stream = ports->kind->device_stream,
+        .software_pixel = (enum AVPixelFormat)ports->kind->software_pixel,
+    };
+    tap->frame(tap->opaque, frame, &about);
+}
+
 enum status submit_fill(struct submit *submit, AVFrame **frame, struct slot **slot)
 {
     assert(owner_is_me(&submit->owner) && *frame);
     const struct submit_ports *ports = &submit->ports;
     enum status status = take_change(submit, *frame);
+    if (!status)
+        show(ports, *frame);
     if (!status && (!submit->filter || !filter_accepts(submit->filter, *frame)))
         status = change_filter(submit, *frame);
     if (!status)

@@ -18,6 +18,7 @@ struct ring;
 struct slot;
 struct sluice_ledger;
 struct stop;
+struct tap;
 struct trace;
 
 struct submit;
@@ -33,6 +34,7 @@ struct submit_ports {
     const struct stop *stop;
     struct latency *latency; // (optional) frames that are late are dropped
     struct trace *trace;     // (optional)
+    const struct tap *tap;   // sees the frames that will be filtered (tap.h)
 };
 
 // *chain, which the first frame is filtered by, is taken over on success, and empty then.
