@@ -52,7 +52,8 @@ static int ask(const char *url, const char *path)
 {
     char request[256];
     int fd = dial(url);
-    snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+    snprintf(request, sizeof request,
+             "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
     say(fd, request);
     return fd;
 }

@@ -4,14 +4,18 @@
 // hostile client costs its connection's few kilobytes and holds nothing up, and the end is at once.
 //
 //   - HTTP_CONNECTIONS at a time, HTTP_CLIENT_CONNECTIONS of one address (IPv6: of one network of
-//     64 bits); one more replaces the oldest of them that is no stream, so that slow clients do not
-//     keep others out. HTTP_CLIENT_STREAMS of one address
+//     64 bits); one more replaces the one of them that has been idle or asking for longest, so that
+//     slow clients do not keep others out. HTTP_CLIENT_STREAMS streams and uploads of one address
 //   - limits: HTTP_REQUEST seconds for a whole request, HTTP_ANSWER for a whole answer, and
-//     HTTP_SILENCE without a byte moved, or without 64 KB of a stream that has them
+//     HTTP_SILENCE without a byte moved, without 64 KB of a stream that has them, or of an upload;
+//     connections are kept for further requests, HTTP_SILENCE seconds
 //   - without file descriptors clients wait, which is logged once
-//   - GET and HEAD; other methods get 405, other paths 404
+//   - what no page answers is refused by a sentence, under /api/ as JSON: 400 bad escapes, 401 without
+//     the token, 403 other sites' pages, 404 no such path, 405 another method (with Allow), 413 body
+//     too large, 415 body that is no JSON
 //   - a server on loopback answers to "localhost" and to numbers only, others get 421, against DNS
 //     rebinding
+//   - paths with ".." are those of no page; a last "*" of a page may stand for anything else
 #pragma once
 
 #include <stdbool.h>

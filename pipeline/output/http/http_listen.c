@@ -110,8 +110,8 @@ static void describe(struct http_listener *listener)
                 NI_NUMERICHOST | NI_NUMERICSERV);
     bool v6 = address.ss_family == AF_INET6;
     listener->loopback = is_loopback(&address);
-    snprintf(listener->url, sizeof listener->url, v6 ? "http://[%s]:%s" : "http://%s:%s", host,
-             port);
+    snprintf(listener->url, sizeof listener->url, "%s://%s%s%s:%s",
+             listener->secure ? "https" : "http", v6 ? "[" : "", host, v6 ? "]" : "", port);
 }
 
 enum status http_listen(const struct http_server *server, const struct log *log,
@@ -119,7 +119,7 @@ enum status http_listen(const struct http_server *server, const struct log *log,
 {
     struct sockaddr_storage address;
     socklen_t size = 0;
-    *listener = (struct http_listener){.fd = -1};
+    *listener = (struct http_listener){.fd = -1, .secure = server->tls_cert};
     enum status status = resolve(server, log, &address, &size);
     if (!status)
         status = bind_to(server, log, &address, size, &listener->fd);

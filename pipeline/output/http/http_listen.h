@@ -8,6 +8,7 @@
 struct http_listener {
     int fd;        // does not block
     bool loopback; // nobody else reaches it
+    bool secure;   // https
     char url[80];  // "http://127.0.0.1:9464"
 };
 
