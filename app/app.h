@@ -2,10 +2,12 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "bench/bench.h"
+#include "page/page.h"
 #include "sluice/sluice.h"
 
 // Exit codes; signals add 128. docs/service.md has the table.
@@ -36,10 +38,16 @@ struct settings {
     const char *topic; // the word behind stages, help or ctl; NULL: none
     char **word;       // `sluice ctl`: the words behind the socket
     int words;
-    const char *control, *journal, *replay; // NULL: none
-    const char *reserved_outputs[4];        // the files that a run writes besides, ended by NULL
-    const char *reserved_inputs[2];         // likewise that it reads
+    const char *control, *journal, *replay;         // NULL: none
+    const char *page_address, *listen;              // of --page and of `sluice serve`; NULL: none
+    const char *media, *token, *tls_cert, *tls_key; // of the page; NULL: none
+    double keep;                                    // likewise; 0: the page's own
+    int64_t upload_max;
+    const char *reserved_outputs[4]; // the files that a run writes besides, ended by NULL
+    const char *reserved_inputs[2];  // likewise that it reads
     struct sluice_file *journal_file;
+    struct page *page;   // NULL: none
+    struct log page_log; // of its own messages
     bool journal_begun, journal_failed;
     bool never;                    // what exists is kept, whatever else is said
     struct sluice_change *changes; // --replay: the journal's
@@ -48,6 +56,7 @@ struct settings {
     int output_count;              // including the first
     const char **options;          // --option: the outputs' lists, each ended by NULL
     int option_count;
+    char *typed;  // the options of inputs and filtering, as they were given; NULL: none
     char **texts; // arguments read from files and the environment
     int text_count;
     char error[1024]; // the first one logged; "": none
@@ -60,6 +69,7 @@ enum command {
     COMMAND_PLAN,
     COMMAND_DOCTOR,
     COMMAND_BENCH,
+    COMMAND_SERVE,
     COMMAND_CTL,
     COMMAND_HELP,
 };
@@ -71,6 +81,11 @@ int bench_command(struct settings *settings);
 int help_command(struct settings *settings);
 int tutorial_command(struct settings *settings); // `sluice bench --ladder`
 int ctl_command(struct settings *settings);
+int serve_command(struct settings *settings);
+
+// Whether the options of the control page go with the command and with each other. -1: yes; else the
+// exit code, after a sentence.
+int options_check_page(const struct settings *settings, enum command command);
 
 // A copy of the arguments, ended by NULL; the secrets among them are asterisks for `ps` from here
 // on. NULL without memory. The caller frees it, behind what refers to it.
@@ -123,6 +138,31 @@ bool journal_close(struct settings *settings);
 bool journal_read(struct settings *settings);
 void journal_changed(void *settings, int64_t pts_us, const char *chain);
 
+// Open the control page, settings->page, if `address` is not NULL, and print where it is on `to`,
+// flushed. -1: go on; else the exit code, after a sentence. Signals are blocked by then. show_stop()
+// closes it.
+int show_start(struct settings *settings, const char *address, FILE *to);
+void show_stop(struct settings *settings);
+
+// The callbacks of a job that may be shown, with the settings: to the terminal or the journal, and
+// to the page.
+void show_log(void *settings, enum sluice_log_level level, const char *sentence);
+void show_changed(void *settings, int64_t pts_us, const char *chain);
+
+// Signals that end the program: the first one asks the job to stop and leave a whole output, the
+// second ends the process at once; so does the first while there is no job, unless the watcher is
+// patient. Then it gives the program two seconds to end.
+//
+// watcher_start() is called ahead of every other thread: NULL, with a sentence, if it cannot be.
+// watcher_watch() says which job there is now; NULL: none. watcher_signal() is the first signal, 0
+// without; watcher_stops() is true from then on.
+struct watcher;
+struct watcher *watcher_start(bool patient);
+void watcher_watch(struct watcher *watcher, struct sluice_job *job);
+int watcher_signal(const struct watcher *watcher);
+const atomic_bool *watcher_stops(const struct watcher *watcher);
+void watcher_stop(struct watcher **watcher);
+
 // Notify systemd of readiness, progress and stopping, from a thread of its own; NULL without
 // NOTIFY_SOCKET.
 struct notify;
@@ -130,6 +170,9 @@ struct notify *notify_start(const struct sluice_job *job);
 void notify_stop(struct notify **notify);
 
 // ---- the terminal ----
+
+// Take the first error logged so far, "" without, so that the next one is the first again.
+void terminal_take_error(struct settings *settings, char *to, size_t size);
 
 // The log callback; `opaque` is a struct settings. Also clears a progress line that stands there,
 // and remembers the first error.

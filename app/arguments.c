@@ -6,8 +6,21 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "app/option.h"
 
 // ---- ps ----
+
+// Whether the argument is an option, perhaps shortened, whose value behind it is a secret.
+static bool names_secret(const char *argument)
+{
+    const char *name = argument + strspn(argument, "-");
+    const struct option_row *row;
+    size_t length = strlen(name);
+    for (int k = 0; *argument == '-' && length > 1 && (row = option_at(k)); k++)
+        if (row->secret && !strncmp(row->name, name, length))
+            return true;
+    return false;
+}
 
 // Every user of the machine reads the command line of every process: secrets go from the memory
 // that the system shows of it. The copy is one piece.
@@ -22,6 +35,8 @@ char **arguments_take(int argc, char **argv)
     for (int k = 0; copy && k < argc; k++) {
         copy[k] = to;
         to = stpcpy(to, argv[k]) + 1;
+        if (k && names_secret(copy[k - 1]))
+            memset(argv[k], '*', strlen(argv[k]));
         sluice_blank_secrets(argv[k]);
     }
     return copy;

@@ -32,6 +32,16 @@ const struct command_row commands[] = {
                        .details = "With INPUT also how fast it decodes, filters and encodes that "
                                   "file. 'sluice help benchmark' lists its options.",
                        .run = bench_command},
+    [COMMAND_SERVE] =
+        {.name = "serve",
+         .arguments = "[INPUT] [-f CHAIN]",
+         .help = "show and tune it in a browser",
+         .details = "Opens a page with the pictures of INPUT before and after the chain, which is "
+                    "changed there; prints the page's address on standard output. A file begins "
+                    "again at its end. Without INPUT, and later, visitors choose one: an upload, a "
+                    "file of --media DIR, a camera, an address. 'sluice help page' lists the "
+                    "options.",
+         .run = serve_command},
     [COMMAND_CTL] =
         {.name = "ctl",
          .arguments = "SOCKET COMMAND...",
@@ -118,5 +128,6 @@ const struct manual_row manual_examples[] = {
     {"sluice -F rawvideo --size 64x48 --pix-fmt gray - out.mkv", "raw video from a pipe"},
     {"sluice in.mp4 - -F rawvideo --pix-fmt rgb24", "raw video into a pipe"},
     {"sluice rtsp://camera/1 edges.mkv --gap freeze --max-latency 120ms", "a camera"},
+    {"sluice serve in.mp4 -f gray,gaussian=1.4,sobel", "a page to tune the chain on"},
     {0},
 };

@@ -56,6 +56,7 @@ struct option_row {
     const char *suggested; // values that shells offer, among others
     enum value_completion completes;
     bool indirect; // "@FILE" and "env:NAME" stand for the value
+    bool secret;   // the value is shown nowhere
     bool repeats;  // may be given several times
     // Instead of reading the value by type: do something with it. -1: go on; else the exit code.
     int (*set)(struct settings *settings, const struct option_row *row, const char *text);
@@ -105,6 +106,10 @@ bool option_has_one_dash(const struct option_row *row);
 // sentence on standard error.
 int option_set(const struct option_row *row, struct settings *settings, const char *text);
 
+// Add an option that says how inputs are read or filtered to settings->typed, as a shell would read
+// it and without secrets; others are left out. Called with the options in their order.
+void option_note_typed(const struct option_row *row, struct settings *settings, const char *text);
+
 // The values that the option takes, for messages: "auto, cuda, cpu or scalar".
 void option_wanted(const struct option_row *row, char *to, size_t size);
 
@@ -114,10 +119,12 @@ void option_notes(const struct option_row *row, char *to, size_t size);
 
 // The rows' own setters.
 int set_bitrate(struct settings *settings, const struct option_row *row, const char *text);
+int set_bytes(struct settings *settings, const struct option_row *row, const char *text);
 int set_crf(struct settings *settings, const struct option_row *row, const char *text);
 int set_reconnect(struct settings *settings, const struct option_row *row, const char *text);
 int set_size(struct settings *settings, const struct option_row *row, const char *text);
 int set_stream(struct settings *settings, const struct option_row *row, const char *text);
+int set_token(struct settings *settings, const struct option_row *row, const char *text);
 int add_output(struct settings *settings, const struct option_row *row, const char *text);
 int add_output_option(struct settings *settings, const struct option_row *row, const char *text);
 int show_devices(struct settings *settings, const struct option_row *row, const char *text);

@@ -171,7 +171,7 @@ static int missing_names(const struct settings *settings, enum command command)
 // files only where that was asked for.
 static int check_reports(struct settings *settings, enum command command)
 {
-    if (command != COMMAND_FILTER && command != COMMAND_BENCH)
+    if (command != COMMAND_FILTER && command != COMMAND_BENCH && command != COMMAND_SERVE)
         return -1;
     const char *const files[] = {settings->json, settings->chart, settings->journal};
     int count = 0;
@@ -186,6 +186,12 @@ static int check_reports(struct settings *settings, enum command command)
     if (!status)
         status = sluice_check_files(&settings->config);
     return status ? exit_code_of(status) : -1;
+}
+
+static int set_found(const struct option_row *row, struct settings *settings, const char *text)
+{
+    option_note_typed(row, settings, text);
+    return option_set(row, settings, text);
 }
 
 // All that stands on the command line. -1: go on; else the exit code.
@@ -214,7 +220,7 @@ static int parse_arguments(struct settings *settings, enum command command, int 
         else if (found == 1)
             code = add_name(settings, command, optarg);
         else
-            code = option_set(found_option(found), settings, optarg);
+            code = set_found(found_option(found), settings, optarg);
     }
     for (; code < 0 && optind < argc; optind++) // after --
         code = add_name(settings, command, argv[optind]);
@@ -228,14 +234,16 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
                                   .options = calloc(2 * (size_t)argc + 1, sizeof(char *)),
                                   .word = calloc((size_t)argc + 1, sizeof(char *))};
     settings->config.more_outputs = settings->outputs;
-    settings->config.log = terminal_log;
+    settings->config.log = show_log;
     settings->config.opaque = settings;
     *command = find_command(&argc, &argv);
-    settings->config.changed = journal_changed;
+    settings->config.changed = show_changed;
     if (!settings->outputs || !settings->options || !settings->word)
         return EXIT_OTHER;
     int code = parse_arguments(settings, *command, argc, argv);
     settings->config.overwrite &= !settings->never;
+    if (code < 0)
+        code = options_check_page(settings, *command);
     if (code < 0 && *command == COMMAND_FILTER && !journal_read(settings))
         code = EXIT_USAGE;
     if (code < 0)
@@ -252,6 +260,7 @@ void settings_finish(struct settings *settings)
     for (int k = 0; k < settings->text_count; k++)
         free(settings->texts[k]);
     free(settings->texts);
+    free(settings->typed);
     for (int k = 0; k < settings->change_count; k++)
         free((char *)settings->changes[k].chain);
     free(settings->changes);

@@ -1,5 +1,6 @@
 // Values of options: texts become what the rows' members hold.
 #include <assert.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,6 +172,12 @@ int set_bitrate(struct settings *settings, const struct option_row *row, const c
     return sluice_parse_bitrate(text, bitrate) ? refuse_value(row, text, NULL) : -1;
 }
 
+int set_bytes(struct settings *settings, const struct option_row *row, const char *text)
+{
+    int64_t *bytes = member_of(row, settings);
+    return sluice_parse_bitrate(text, bytes) || *bytes <= 0 ? refuse_value(row, text, NULL) : -1;
+}
+
 int set_crf(struct settings *settings, const struct option_row *row, const char *text)
 {
     char *end;
@@ -207,6 +214,20 @@ int set_stream(struct settings *settings, const struct option_row *row, const ch
         return refuse_value(row, text, NULL);
     settings->config.stream = SLUICE_STREAM((int)value);
     return -1;
+}
+
+// The value is not shown.
+int set_token(struct settings *settings, const struct option_row *row, const char *text)
+{
+    static const char others[] = "-._~+/=";
+    size_t length = strlen(text), fine = 0;
+    while (isalnum((unsigned char)text[fine]) || (text[fine] && strchr(others, text[fine])))
+        fine++;
+    settings->token = text;
+    if (length && length <= 200 && fine == length)
+        return -1;
+    fprintf(stderr, "sluice: --%s takes %s\n", row->name, row->wanted);
+    return EXIT_USAGE;
 }
 
 int add_output(struct settings *settings, const struct option_row *row, const char *text)

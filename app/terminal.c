@@ -54,6 +54,14 @@ void terminal_log(void *opaque, enum sluice_log_level level, const char *sentenc
     funlockfile(stderr);
 }
 
+void terminal_take_error(struct settings *settings, char *to, size_t size)
+{
+    flockfile(stderr);
+    snprintf(to, size, "%s", settings->error);
+    *settings->error = 0;
+    funlockfile(stderr);
+}
+
 // ---- progress ----
 
 struct progress {

@@ -56,7 +56,7 @@ def test_help_lists_every_option(run, option):
         assert name in result.text
 
 
-SECTIONS = ["filtering", "input", "live", "output", "running", "benchmark"]
+SECTIONS = ["filtering", "input", "live", "output", "page", "running", "benchmark"]
 TOPICS = [
     # topic, words that its help has
     ("live", ["Live input", "--reconnect N", "(default: 5 s, of playlists 30 s)"]),
@@ -67,6 +67,9 @@ TOPICS = [
     ("pix-fmt", ["Before INPUT it describes the input"]),
     ("-f", ["--filter CHAIN", "@FILE"]), ("gap", ["freeze", "the last picture"]),
     ("ring", ["A whole number, 1 .. 64"]), ("verify", ["--verify[=N]"]),
+    ("page", ["Control page", "--listen ADDRESS", "(default: 127.0.0.1:8080)"]),
+    ("--page", ["--page ADDRESS", "waits for no visitor"]), ("--token", ["@FILE", "env:NAME"]),
+    ("serve", ["sluice serve [INPUT]", "--media DIR"]),
     ("ctl", ["sluice ctl SOCKET", "snapshot FILE"]), ("doctor", ["decoders"]),
     ("gaussian", ["0.1 .. 250 pixels"]),
 ]
@@ -291,6 +294,12 @@ WRONG_OPTIONS = [
     (["--option", "g=99999999999"], ["g=99999999999"]),
     (["--option", "movflags=nope"], ["movflags=nope"]),
     (["-F", "nope"], ["nope", "format"]),
+    (["--listen", "8080"], ["--listen is of 'sluice serve'", "--page ADDRESS"]),
+    (["--media", "."], ["--media is of the control page", "--page 8080"]),
+    (["--token", "geheim"], ["--token is of the control page"]),
+    (["--page", "8080", "--tls-cert", "a.pem"], ["--tls-cert and --tls-key stand together"]),
+    (["--page", "8080", "--keep", "0"], ["--keep", "more than 0"]),
+    (["--page", "8080", "--upload-max", "much"], ["--upload-max is 'much'", "500M"]),
     (["--segment", "0.0000001"], ["too short"]),
     (["-o", "l2.m3u8", "--segment", "2s"], ["--option hls_time="]),
     (["-o", "."], ["is a folder", "./out.mp4"]),

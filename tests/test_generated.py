@@ -18,7 +18,7 @@ import tools
 
 GENERATED = Path(tools.SLUICE).resolve().parent / "generated"
 TABLES = [tools.ROOT / "app" / f"options_{name}.c"
-          for name in ("filtering", "input", "live", "output", "running", "benchmark")]
+          for name in ("filtering", "input", "live", "output", "page", "running", "benchmark")]
 MANUALS = ["sluice.1", "sluice-stages.7"]
 SHELLS = ["bash", "zsh", "fish"]
 

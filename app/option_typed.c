@@ -1,0 +1,123 @@
+// The options as they were typed, for the command line that the control page shows; and those that
+// do not go together.
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/app.h"
+#include "app/option.h"
+
+// ---- as typed ----
+
+extern const struct option_section section_filtering, section_input, section_live, section_page;
+
+static bool is_of(const struct option_section *section, const struct option_row *row)
+{
+    for (const struct option_row *each = section->rows; each->name; each++)
+        if (each == row)
+            return true;
+    return false;
+}
+
+// Whether the option says how the input is read or filtered, beside the chain.
+static bool is_kept(const struct option_row *row, const struct settings *settings)
+{
+    bool chain = row->completes == COMPLETE_CHAIN;
+    bool output = row->scope == SCOPE_SIDE && settings->config.input;
+    return !chain && !output && !row->secret &&
+           (is_of(&section_filtering, row) || is_of(&section_input, row) ||
+            is_of(&section_live, row));
+}
+
+// The value as a shell reads it.
+static void write_word(FILE *to, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./:=,@%+*";
+    if (*text && !text[strspn(text, plain)]) {
+        fputs(text, to);
+        return;
+    }
+    fputc('\'', to);
+    for (; *text; text++)
+        fputs(*text == '\'' ? "'\\''" : (char[]){*text, 0}, to);
+    fputc('\'', to);
+}
+
+void option_note_typed(const struct option_row *row, struct settings *settings, const char *text)
+{
+    char *typed = NULL, shown[4300];
+    size_t size;
+    FILE *to = is_kept(row, settings) ? open_memstream(&typed, &size) : NULL;
+    if (!to)
+        return;
+    fprintf(to, "%s %s%s", settings->typed ? settings->typed : "sluice",
+            option_has_one_dash(row) ? "-" : "--", row->name);
+    if (text) {
+        sluice_public_name(text, shown, sizeof shown);
+        fputc(row->implied ? '=' : ' ', to);
+        write_word(to, shown);
+    }
+    fclose(to); // without memory it is shown without this option
+    if (!typed)
+        return;
+    free(settings->typed);
+    settings->typed = typed;
+}
+
+// ---- together ----
+
+static int refuse(const char *sentence)
+{
+    fprintf(stderr, "sluice: %s\n", sentence);
+    return EXIT_USAGE;
+}
+
+static int check_serve(const struct settings *settings)
+{
+    if (settings->page_address)
+        return refuse("--page is of a run with outputs; the address of serve is --listen");
+    if (settings->config.output.name || settings->output_count)
+        return refuse("serve writes no output; 'sluice INPUT OUTPUT --page 8080' shows a run that "
+                      "does");
+    if (settings->json || settings->replay || settings->config.trace)
+        return refuse("--json, --replay and --trace are of a run with outputs, which serve is not");
+    return -1;
+}
+
+// What the page's options say, where there is no page.
+static int check_no_page(const struct settings *settings)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } options[] = {{"page", settings->page_address},
+                   {"media", settings->media},
+                   {"keep", settings->keep > 0},
+                   {"token", settings->token},
+                   {"tls-cert", settings->tls_cert},
+                   {"tls-key", settings->tls_key},
+                   {"upload-max", settings->upload_max > 0}};
+    for (size_t k = 0; k < sizeof options / sizeof *options; k++)
+        if (options[k].given) {
+            fprintf(stderr,
+                    "sluice: --%s is of the control page: 'sluice serve', or 'sluice INPUT OUTPUT "
+                    "--page 8080'\n",
+                    options[k].name);
+            return EXIT_USAGE;
+        }
+    return -1;
+}
+
+int options_check_page(const struct settings *settings, enum command command)
+{
+    bool serves = command == COMMAND_SERVE,
+         runs = command == COMMAND_FILTER && settings->page_address;
+    if (settings->listen && !serves)
+        return refuse("--listen is of 'sluice serve'; a run has its page by --page ADDRESS");
+    if (!serves && !runs)
+        return check_no_page(settings);
+    if (!settings->tls_cert != !settings->tls_key)
+        return refuse("--tls-cert and --tls-key stand together: the certificate and its key");
+    return serves ? check_serve(settings) : -1;
+}

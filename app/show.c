@@ -1,0 +1,56 @@
+// The control page of a run, or of `sluice serve`.
+#include <assert.h>
+
+#include "app/app.h"
+
+static void log_page(void *settings, enum log_level level, const char *sentence)
+{
+    terminal_log(settings, (enum sluice_log_level)level, sentence);
+}
+
+int show_start(struct settings *settings, const char *address, FILE *to)
+{
+    assert(to);
+    if (!address)
+        return -1;
+    settings->page_log = (struct log){log_page, settings};
+    const struct page_request request = {
+        .listen = address,
+        .token = settings->token,
+        .tls_cert = settings->tls_cert,
+        .tls_key = settings->tls_key,
+        .media = settings->media,
+        .keep = settings->keep,
+        .upload_max = settings->upload_max,
+        .chooses = !settings->page_address,
+        .config = &settings->config,
+        .command = settings->typed,
+    };
+    enum status status = page_create(&request, &settings->page_log, &settings->page);
+    if (status == STATUS_FAILED)
+        status = STATUS_OUTPUT;
+    if (status)
+        return exit_code_of((enum sluice_status)status);
+    fprintf(to, "sluice: the page is at %s\n", page_url(settings->page));
+    fflush(to);
+    return -1;
+}
+
+void show_stop(struct settings *settings)
+{
+    page_destroy(&settings->page);
+}
+
+void show_log(void *settings_, enum sluice_log_level level, const char *sentence)
+{
+    struct settings *settings = settings_;
+    terminal_log(settings, level, sentence);
+    page_log(settings->page, level, sentence);
+}
+
+void show_changed(void *settings_, int64_t pts_us, const char *chain)
+{
+    struct settings *settings = settings_;
+    journal_changed(settings, pts_us, chain);
+    page_changed(settings->page, pts_us, chain);
+}
