@@ -17,86 +17,9 @@
 #include "pipeline/output/http/http.h"
 #include "base/meter.h"
 #include "pipeline/output/http/mjpeg.h"
+#include "tests/http_client.h"
 
-static const struct log silent;
-static const int64_t second_ns = 1000000000;
-
-// ---- clients ----
-
-// As the client 127.0.0.N.
-static int dial_as(const char *url, unsigned client)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    struct sockaddr_in own = {.sin_family = AF_INET};
-    own.sin_addr.s_addr = htonl((127u << 24) + client);
-    address.sin_port = htons((uint16_t)atoi(strrchr(url, ':') + 1));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    return fd;
-}
-
-static int dial(const char *url)
-{
-    return dial_as(url, 1);
-}
-
-static void say(int fd, const char *text)
-{
-    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
-}
-
-static int ask(const char *url, const char *path)
-{
-    char request[256];
-    int fd = dial(url);
-    snprintf(request, sizeof request,
-             "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
-    say(fd, request);
-    return fd;
-}
-
-// Bytes that come until `size` of them are there, the other side closes or five seconds are over.
-static size_t hear(int fd, char *to, size_t size)
-{
-    size_t got = 0;
-    int64_t until = meter_now_ns() + 5 * second_ns;
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    while (got < size && meter_now_ns() < until && poll(&wait, 1, 100) >= 0) {
-        ssize_t count = wait.revents ? recv(fd, to + got, size - got, 0) : 0;
-        if (wait.revents && count <= 0)
-            break;
-        got += (size_t)count;
-    }
-    return got;
-}
-
-// The first line and all the headers of an answer.
-static void hear_head(int fd, char *head, size_t size)
-{
-    size_t got = 0;
-    while (got + 1 < size && hear(fd, head + got, 1) == 1) {
-        head[++got] = 0;
-        if (got >= 4 && !strcmp(head + got - 4, "\r\n\r\n"))
-            return;
-    }
-    head[got] = 0;
-    fail_msg("no whole head: '%s'", head);
-}
-
-// Ask, and give back the code.
-static int code_of(const char *url, const char *request)
-{
-    char head[2048];
-    int fd = dial(url), code = 0;
-    say(fd, request);
-    hear_head(fd, head, sizeof head);
-    close(fd);
-    assert_int_equal(sscanf(head, "HTTP/1.%*d %d", &code), 1);
-    return code;
-}
+// ---- viewers ----
 
 // Read a part of the stream; returns how large its picture is, and the first byte of it.
 static size_t hear_part(int fd, bool first, char *value)
@@ -313,14 +236,6 @@ static void idle_connections_do_not_shut_others_out(void **state)
     for (int k = 0; k < 3 * HTTP_CONNECTIONS; k++)
         close(fd[k]);
     destroy_at_once(&mjpeg);
-}
-
-// True if the other side has closed it.
-static bool is_closed(int fd)
-{
-    char byte;
-    ssize_t got = recv(fd, &byte, 1, MSG_DONTWAIT);
-    return got == 0 || (got < 0 && errno != EAGAIN);
 }
 
 // They come again when they are dismissed, and never end their requests. Whoever asks meanwhile is
