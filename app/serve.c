@@ -15,11 +15,11 @@ struct serve {
     struct settings *settings;
     struct watcher *watcher;
     struct page *page;
-    char *input;       // what a visitor has chosen; NULL: the command line's, or nothing yet
-    char *chain;       // as it is by now; NULL: the command line's
-    int64_t passed_us; // media time of the passes before this one
-    char *journaled;   // the last chain in the journal; NULL: none
-    int code;          // of the program, unless a signal ends it
+    struct control *control; // NULL: none
+    char *input;             // what a visitor has chosen; NULL: the command line's, or nothing yet
+    char *chain;             // as it is by now; NULL: the command line's
+    int64_t passed_us;       // media time of the passes before this one
+    char *journaled;         // the last chain in the journal; NULL: none
 };
 
 // The end of a pass, or of several.
@@ -32,7 +32,7 @@ enum outcome {
 
 static bool is_stopped(const struct serve *serve)
 {
-    return *watcher_stops(serve->watcher);
+    return *watcher_stops(serve->watcher) || control_quits(serve->control);
 }
 
 static int64_t now_ms(void)
@@ -138,9 +138,7 @@ static enum outcome outcome_of(const struct serve *serve, enum sluice_status sta
         return OUTCOME_END;
     if (page_wants_another(serve->page))
         return OUTCOME_CHOSEN;
-    if (status == SLUICE_STATUS_STOPPED)
-        return OUTCOME_END; // by the control socket
-    return status ? OUTCOME_FAILED : OUTCOME_AGAIN;
+    return status && status != SLUICE_STATUS_STOPPED ? OUTCOME_FAILED : OUTCOME_AGAIN;
 }
 
 static enum sluice_status run_shown(struct serve *serve, struct sluice_job *job,
@@ -161,16 +159,13 @@ static enum sluice_status run_pass(struct serve *serve)
 {
     struct sluice_config config = pass_config(serve);
     struct sluice_job *job;
-    struct control *control = NULL;
     enum sluice_status status = sluice_job_create(&config, &job);
-    if (!status && !control_start(job, serve->settings->control, &control)) {
-        serve->code = EXIT_OTHER;
-        status = SLUICE_STATUS_STOPPED;
-    } else if (!status) {
+    if (!status) {
+        control_turn(serve->control, job);
         status = run_shown(serve, job, &config);
+        control_turn(serve->control, NULL);
         keep_chain(serve, job);
     }
-    control_stop(&control);
     sluice_job_destroy(&job);
     return status;
 }
@@ -214,7 +209,8 @@ static enum outcome show_input(struct serve *serve)
 static bool take_choice(struct serve *serve)
 {
     struct page_input chosen;
-    if (page_await_input(serve->page, watcher_stops(serve->watcher), &chosen))
+    wait_until(serve, INT64_MAX);
+    if (is_stopped(serve) || page_await_input(serve->page, watcher_stops(serve->watcher), &chosen))
         return false;
     free(serve->input);
     serve->input = chosen.name;
@@ -234,7 +230,7 @@ static int serve_inputs(struct serve *serve)
         more = outcome == OUTCOME_CHOSEN && take_choice(serve);
     }
     int signal = watcher_signal(serve->watcher);
-    return signal ? EXIT_SIGNAL + signal : serve->code;
+    return signal ? EXIT_SIGNAL + signal : EXIT_WHOLE;
 }
 
 int serve_command(struct settings *settings)
@@ -246,7 +242,9 @@ int serve_command(struct settings *settings)
         code = EXIT_OUTPUT;
     if (code < 0) {
         serve.page = settings->page;
-        code = serve_inputs(&serve);
+        bool listens = control_start(NULL, settings->control, &serve.control);
+        code = listens ? serve_inputs(&serve) : EXIT_OTHER;
+        control_stop(&serve.control);
         if (!journal_close(settings) && code == EXIT_WHOLE)
             code = EXIT_OUTPUT;
     }
