@@ -168,7 +168,7 @@ const atomic_bool *watcher_stops(const struct watcher *watcher);
 void watcher_stop(struct watcher **watcher);
 
 // Notify systemd of readiness, progress and stopping, from a thread of its own; NULL without
-// NOTIFY_SOCKET.
+// NOTIFY_SOCKET. `job` is NULL for a server that is ready now.
 struct notify;
 struct notify *notify_start(const struct sluice_job *job);
 void notify_stop(struct notify **notify);

@@ -18,6 +18,7 @@ struct serve {
     struct control *control; // NULL: none
     char *input;             // what a visitor has chosen; NULL: the command line's, or nothing yet
     char *chain;             // as it is by now; NULL: the command line's
+    int passes;              // of this input, with the present one; 2: or more
     int64_t passed_us;       // media time of the passes before this one
     char *journaled;         // the last chain in the journal; NULL: none
 };
@@ -51,10 +52,12 @@ static void wait_until(const struct serve *serve, int64_t until_ms)
 
 // ---- what a job tells ----
 
+// What every pass says is said once.
 static void log_pass(void *serve_, enum sluice_log_level level, const char *sentence)
 {
     struct serve *serve = serve_;
-    show_log(serve->settings, level, sentence);
+    if (serve->passes <= 1 || level <= SLUICE_LOG_WARNING)
+        show_log(serve->settings, level, sentence);
 }
 
 // The journal's times go on from pass to pass, and it says only what is new.
@@ -158,6 +161,7 @@ static enum sluice_status run_shown(struct serve *serve, struct sluice_job *job,
 static enum sluice_status run_pass(struct serve *serve)
 {
     struct sluice_config config = pass_config(serve);
+    serve->passes += serve->passes < 2; // there is no end to them
     struct sluice_job *job;
     enum sluice_status status = sluice_job_create(&config, &job);
     if (!status) {
@@ -189,6 +193,7 @@ static enum outcome show_input(struct serve *serve)
     enum outcome outcome = OUTCOME_AGAIN;
     sluice_public_name(input_of(serve), name, sizeof name);
     page_note_input(serve->page, name, NULL);
+    serve->passes = 0;
     while (outcome == OUTCOME_AGAIN || outcome == OUTCOME_FAILED) {
         int64_t began_ms = now_ms();
         terminal_take_error(serve->settings, old, sizeof old);
@@ -233,6 +238,18 @@ static int serve_inputs(struct serve *serve)
     return signal ? EXIT_SIGNAL + signal : EXIT_WHOLE;
 }
 
+// With the companions of all jobs: control socket and systemd notifications.
+static int serve_companions(struct serve *serve)
+{
+    if (!control_start(NULL, serve->settings->control, &serve->control))
+        return EXIT_OTHER;
+    struct notify *notify = notify_start(NULL);
+    int code = serve_inputs(serve);
+    notify_stop(&notify);
+    control_stop(&serve->control);
+    return code;
+}
+
 int serve_command(struct settings *settings)
 {
     struct serve serve = {.settings = settings, .watcher = watcher_start(true)};
@@ -242,9 +259,7 @@ int serve_command(struct settings *settings)
         code = EXIT_OUTPUT;
     if (code < 0) {
         serve.page = settings->page;
-        bool listens = control_start(NULL, settings->control, &serve.control);
-        code = listens ? serve_inputs(&serve) : EXIT_OTHER;
-        control_stop(&serve.control);
+        code = serve_companions(&serve);
         if (!journal_close(settings) && code == EXIT_WHOLE)
             code = EXIT_OUTPUT;
     }
