@@ -81,7 +81,7 @@ void sluice_job_destroy(struct sluice_job **job)
     changes_destroy(&old->changes);
     chain_free(&old->chain);
     schedule_free(&old->schedule);
-    trace_discard(&old->trace);
+    trace_destroy(&old->trace);
     for (int k = 0; k < old->outputs; k++)
         free(old->output_names[k]);
     free(old->output_name);
@@ -177,7 +177,7 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
         return status;
     }
     status = finish_output(job);
-    return status || *left_alone ? status : trace_finish(&job->trace);
+    return status || *left_alone ? status : trace_finish(job->trace);
 }
 
 // End a job whose preroll has failed: the one frame that may be in the ring has to be waited for.

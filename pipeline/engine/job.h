@@ -101,7 +101,7 @@ struct sluice_job {
     struct backend *backend;
     struct decoder *decoder;
     struct report_writer *report_writer; // NULL: the chain writes no reports
-    struct trace *trace;                 // NULL: none
+    struct trace *trace;                 // always there; its file is optional
     struct metrics *metrics;             // NULL: none
     struct path_conflicts *conflicts;    // the files that are written
     char *output_name;                   // of the first, without secrets

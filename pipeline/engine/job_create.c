@@ -194,9 +194,9 @@ static enum status create_watchers(struct sluice_job *job, const struct sluice_c
     enum status status = STATUS_OK;
     if (config->metrics)
         status = metrics_create(config->metrics, &job->log, &job->metrics);
-    if (!status && config->trace)
-        status =
-            trace_create(url_plain(config->trace, true), config->overwrite, &job->log, &job->trace);
+    if (!status)
+        status = trace_create(config->trace ? url_plain(config->trace, true) : NULL,
+                              config->overwrite, &job->log, &job->trace);
     return status;
 }
 
