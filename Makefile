@@ -91,7 +91,8 @@ KERNELS = kernels $(patsubst %/,%,$(wildcard kernels/*/))
 LIBRARY_C = $(filter-out cpu/rows/rows.c,$(wildcard $(ROOMS:%=%/*.c))) $(if $(NVCC),,kernels/cuda_stub.c)
 LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
             $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard $(KERNELS:%=%/*.cu))))
-APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c bench/*.c control/*.c page/*.c))
+APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c bench/*.c control/*.c page/*.c)) \
+        $(BUILD)/page/web_files.o
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 
 SHARED = $(BUILD)/libsluice.so.$(SOVERSION)
@@ -197,10 +198,25 @@ BASH_COMPLETION = $(PREFIX)/share/bash-completion/completions/sluice
 ZSH_COMPLETION = $(PREFIX)/share/zsh/site-functions/_sluice
 FISH_COMPLETION = $(PREFIX)/share/fish/vendor_completions.d/sluice.fish
 
+# ---- the files of web/, part of the program ----
+
+WEB = $(wildcard web/*.*)
+$(BUILD)/embed: page/embed/embed.c | packages
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) -o $@ $<
+$(BUILD)/generated/%.gz: web/%
+	@mkdir -p $(@D)
+	@gzip -9nc $< > $@
+$(BUILD)/generated/web_files.c: $(BUILD)/embed $(WEB) $(WEB:web/%=$(BUILD)/generated/%.gz)
+	@$< $(@D) $(WEB) > $@
+$(BUILD)/page/web_files.o: $(BUILD)/generated/web_files.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(CFLAGS) $(HARDEN) $(PATHS) $(MODES) -MMD -MP $(WARNINGS) -I. -Iinclude -c -o $@ $<
+
 # ---- what a fresh machine lacks ----
 
 # "shell test|Debian package": installed when the test fails.
-NEED_COMPILE = 'command -v $(firstword $(CC))|gcc' 'test -f /usr/include/stdio.h|libc6-dev' \
+NEED_COMPILE = 'command -v $(firstword $(CC))|gcc' 'command -v gzip|gzip' 'test -f /usr/include/stdio.h|libc6-dev' \
     'command -v pkg-config|pkg-config' 'pkg-config --exists libavformat|libavformat-dev' \
     'pkg-config --exists libavcodec|libavcodec-dev' 'pkg-config --exists libavutil|libavutil-dev' \
     'pkg-config --exists libswscale|libswscale-dev' 'pkg-config --exists jansson|libjansson-dev' \
@@ -279,7 +295,7 @@ test-webcam: setup-webcam
 
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate bench control page tests tests/conformance tests/library
+EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate bench control page page/embed tests tests/conformance tests/library
 C_FILES = $(wildcard $(EVERYWHERE:%=%/*.c))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))
 CU_FILES = $(wildcard $(KERNELS:%=%/*.cu) $(KERNELS:%=%/*.cuh) tests/*.cu)

@@ -33,8 +33,9 @@ struct page_request {
     int64_t upload_max;                 // bytes of an upload; 0: 4 GB
     bool chooses;                       // visitors may choose the input: `sluice serve`
     const struct sluice_config *config; // backend, limits and input rules of the jobs to come
-    const char *command; // program and options as typed, without secrets, input, output and chain:
-                         // for "the command line that does the same"; NULL: "sluice"
+    // The program and its options as typed, but for input, output, chain and the page, and without
+    // secrets: the page makes "the command line that does the same" of it. NULL: "sluice".
+    const char *command;
 };
 
 // Open the page. STATUS_USAGE with a sentence if the address, a file or the folder is none,

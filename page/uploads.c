@@ -1,0 +1,183 @@
+#define _GNU_SOURCE
+#include "page/uploads.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "page/inputs.h"
+
+struct upload {
+    struct uploads *of;
+    int fd; // -1: none
+    int64_t size;
+    unsigned code; // of a failure; 0: none
+    char why[512];
+    char *name, *hidden, *path; // hidden: until it is whole
+};
+
+__attribute__((format(printf, 3, 4))) static void refuse(struct upload *upload, unsigned code,
+                                                         const char *format, ...)
+{
+    va_list arguments;
+    if (upload->code)
+        return;
+    upload->code = code;
+    va_start(arguments, format);
+    vsnprintf(upload->why, sizeof upload->why, format, arguments);
+    va_end(arguments);
+}
+
+// The folder that files go to; NULL where it cannot be made.
+static const char *folder_of(struct uploads *uploads)
+{
+    if (uploads->media)
+        return uploads->media;
+    if (uploads->folder)
+        return uploads->folder;
+    const char *place = getenv("TMPDIR");
+    if (asprintf(&uploads->folder, "%s/sluice-page-XXXXXX", place && *place ? place : "/tmp") < 0)
+        uploads->folder = NULL;
+    if (uploads->folder && !mkdtemp(uploads->folder)) {
+        free(uploads->folder);
+        uploads->folder = NULL;
+    }
+    return uploads->folder;
+}
+
+static void open_file(struct upload *upload, const char *folder)
+{
+    if (asprintf(&upload->hidden, "%s/.upload-XXXXXX", folder) < 0)
+        upload->hidden = NULL;
+    if (asprintf(&upload->path, "%s/%s", folder, upload->name) < 0)
+        upload->path = NULL;
+    upload->fd = upload->hidden && upload->path ? mkostemp(upload->hidden, O_CLOEXEC) : -1;
+    if (upload->fd < 0)
+        refuse(upload, 500, "the upload cannot be written: %s", strerror(errno));
+}
+
+struct upload *upload_begin(struct uploads *uploads, const char *name)
+{
+    struct upload *upload = calloc(1, sizeof *upload);
+    if (!upload)
+        return NULL;
+    *upload = (struct upload){.of = uploads, .fd = -1, .name = strdup(name ? name : "")};
+    if (!upload->name || !media_name_is_fine(upload->name))
+        refuse(upload, 400,
+               "'%.100s' is no name for an upload: give a bare file name, as in ?name=film.mp4",
+               name ? name : "");
+    else if (uploads->running >= UPLOADS)
+        refuse(upload, 503, "other uploads are running; try again when they are through");
+    else if (folder_of(uploads))
+        open_file(upload, folder_of(uploads));
+    else
+        refuse(upload, 500, "there is no folder for uploads: %s", strerror(errno));
+    uploads->running++;
+    return upload;
+}
+
+bool upload_take(struct upload *upload, const char *data, size_t size)
+{
+    upload->size += (int64_t)size;
+    if (upload->size > upload->of->max)
+        refuse(upload, 413, "the upload is larger than %lld bytes; see --upload-max",
+               (long long)upload->of->max);
+    while (size && !upload->code) {
+        ssize_t written = write(upload->fd, data, size);
+        if (written < 0 && errno != EINTR)
+            refuse(upload, errno == ENOSPC ? 507 : 500, "the upload cannot be written: %s",
+                   strerror(errno));
+        data += written > 0 ? written : 0;
+        size -= written > 0 ? (size_t)written : 0;
+    }
+    return !upload->code;
+}
+
+void upload_drop(struct upload **upload)
+{
+    struct upload *old = *upload;
+    if (!old)
+        return;
+    old->of->running--;
+    if (old->fd >= 0) {
+        close(old->fd);
+        unlink(old->hidden);
+    }
+    free(old->name);
+    free(old->hidden);
+    free(old->path);
+    free(old);
+    *upload = NULL;
+}
+
+// Remove the files of a folder but one.
+static void empty_folder(const char *folder, const char *but)
+{
+    char path[4096];
+    struct dirent *entry;
+    DIR *list = opendir(folder);
+    while (list && (entry = readdir(list))) {
+        int length = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        bool kept = but && !strcmp(path, but);
+        if (!kept && entry->d_name[0] != '.' && length < (int)sizeof path)
+            unlink(path);
+    }
+    if (list)
+        closedir(list);
+}
+
+// Let others read a file of the media as those that a program makes.
+static void publish_mode(int fd)
+{
+    mode_t mask = umask(077);
+    umask(mask);
+    fchmod(fd, 0666 & ~mask);
+}
+
+// Give the file its name: nothing in the folder of media is replaced.
+static void give_name(struct upload *upload)
+{
+    bool media = upload->of->media;
+    if (media)
+        publish_mode(upload->fd);
+    else
+        empty_folder(upload->of->folder, upload->of->in_use);
+    if (!renameat2(AT_FDCWD, upload->hidden, AT_FDCWD, upload->path, media ? RENAME_NOREPLACE : 0))
+        return;
+    if (errno == EEXIST)
+        refuse(upload, 409, "there is a file %s already", upload->name);
+    else
+        refuse(upload, 500, "the upload cannot be written: %s", strerror(errno));
+}
+
+unsigned upload_finish(struct upload **upload, char *why, size_t size)
+{
+    struct upload *old = *upload;
+    if (!old->code && !old->size)
+        refuse(old, 400, "the upload is empty");
+    if (!old->code)
+        give_name(old);
+    unsigned code = old->code;
+    snprintf(why, size, "%s", old->why);
+    if (!code) {
+        close(old->fd);
+        old->fd = -1;
+    }
+    upload_drop(upload);
+    return code;
+}
+
+void uploads_remove(char *folder)
+{
+    if (!folder)
+        return;
+    empty_folder(folder, NULL);
+    rmdir(folder);
+    free(folder);
+}

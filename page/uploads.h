@@ -1,0 +1,39 @@
+// Files that visitors send: into the folder of media, or without one into a private folder that goes
+// with the page. A file has its name only when it is whole.
+//
+// Thread-safety: the server's thread.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { UPLOADS = 2 }; // at a time
+
+struct uploads {
+    const char *media;  // (optional) the folder; outlives the uploads
+    int64_t max;        // bytes of each
+    char *folder;       // a private one; NULL: there is none yet
+    const char *in_use; // (optional) a file of it that is the input
+    int running;
+};
+
+// One that is under way.
+struct upload;
+
+// Begin to take a file of this name. What goes wrong, here or later, upload_finish() says. NULL
+// without memory.
+struct upload *upload_begin(struct uploads *uploads, const char *name);
+
+// More of it; false: it is refused already.
+bool upload_take(struct upload *upload, const char *data, size_t size);
+
+// The file is whole, and gets its name. Returns 0, or the HTTP status with a sentence in `why`.
+// Frees the upload.
+unsigned upload_finish(struct upload **upload, char *why, size_t size);
+
+// The client has gone: nothing stays. Accepts NULL behind the pointer.
+void upload_drop(struct upload **upload);
+
+// Remove the private folder and all in it; frees the name. NULL: there is none.
+void uploads_remove(char *folder);
