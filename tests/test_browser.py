@@ -2,75 +2,20 @@
 
 Skipped by name where there is none; `make setup-browser` installs it."""
 
-import base64
-import json
-import shutil
-import time
-import urllib.error
-import urllib.request
-
-import cv2
 import numpy
 import pytest
 
 import tools
-from live import Job, Server, free_port
+from browser import Browser, needs_chromium
+from live import Job, free_port
 from test_outputs import Folder, misses_nothing, until
 
 SIZE = (320, 240)
 MOVES = "lavfi:testsrc2=size=320x240:rate=25"
 GREEN = "color=0x20A040:size=320x240:rate=25"
 TAGS = "format=gbrp,setparams=color_primaries=bt709:color_trc=bt709" # not of the device: it loses them
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync",
-         "--disable-dev-shm-usage", "--force-color-profile=srgb",
-         "--autoplay-policy=no-user-gesture-required"]
 
-pytestmark = pytest.mark.skipif(not shutil.which("chromedriver") or not shutil.which("chromium"),
-                                reason="no chromium with its driver")
-
-
-class Browser:
-    """A browser of its own, in a folder of its own."""
-
-    def __init__(self, folder):
-        port = free_port()
-        self.root, self.server = f"http://127.0.0.1:{port}", Server("chromedriver", f"--port={port}")
-        until(lambda: self.answers("/status"), why="chromedriver does not answer")
-        options = {"args": [*FLAGS, f"--user-data-dir={folder}"], "binary": shutil.which("chromium")}
-        made = self.ask("/session", {"capabilities": {"alwaysMatch": {
-            "goog:chromeOptions": options, "pageLoadStrategy": "none"}}})
-        self.root += f"/session/{made['sessionId']}"
-
-    def ask(self, path, body=None):
-        request = urllib.request.Request(self.root + path, body and json.dumps(body).encode(),
-                                         {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=40) as answer:
-            return json.load(answer)["value"]
-
-    def answers(self, path):
-        try:
-            return self.ask(path)["ready"]
-        except (urllib.error.URLError, OSError):
-            return False
-
-    def open(self, url):
-        self.ask("/url", {"url": url})
-
-    def run(self, script):
-        return self.ask("/execute/sync", {"script": script, "args": []})
-
-    def picture(self):
-        """The picture on the page, as blue, green and red, from its top left."""
-        shot = base64.b64decode(self.ask("/screenshot"))
-        whole = cv2.imdecode(numpy.frombuffer(shot, numpy.uint8), cv2.IMREAD_COLOR)
-        return whole[:SIZE[1], :SIZE[0]].astype(int)
-
-    def close(self):
-        try:
-            urllib.request.urlopen(urllib.request.Request(self.root, method="DELETE"), timeout=40)
-        finally:
-            self.server.kill()
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +42,9 @@ def test_motion_jpeg_moves_in_a_browser(browser, tmp_path):
         browser.open(f"{server.url}/page.html")
         until(lambda: browser.run("return document.images[0] && document.images[0].naturalWidth")
               == SIZE[0], why="no picture")
-        before = browser.picture()
-        until(lambda: difference(browser.picture(), before) > 1, why="it does not move")
-        until(lambda: browser.picture().std() > 40, why="it is empty")
+        before = browser.picture(*SIZE)
+        until(lambda: difference(browser.picture(*SIZE), before) > 1, why="it does not move")
+        until(lambda: browser.picture(*SIZE).std() > 40, why="it is empty")
         told = job.stop()
     misses_nothing(told, tmp_path / "rec.mkv")
 
@@ -127,7 +72,7 @@ def test_playlist_plays_in_a_browser(browser, tmp_path):
         browser.open(f"{server.url}/page.html")
         until(lambda: (played(browser) or 0) > 2, 30, "it does not play")
         assert browser.run("return document.querySelector('video').videoWidth") == SIZE[0]
-        assert browser.picture().std() > 40
+        assert browser.picture(*SIZE).std() > 40
         job.stop()
 
 
@@ -161,7 +106,7 @@ def await_green(browser):
     seen = []
 
     def is_green():
-        seen.append(browser.picture()[120, 160])
+        seen.append(browser.picture(*SIZE)[120, 160])
         return abs(seen[-1] - numpy.array([0x40, 0xA0, 0x20])).max() <= 4
     try:
         until(is_green)
