@@ -8,7 +8,7 @@ import * as player from "./player.js";
 import * as view from "./view.js";
 
 const EVENTS_MS = [500, 1000, 2000, 4000];
-let events, tries = 0, input = {state: "none"}, started = false, recording = null, commandOf = null;
+let events, tries = 0, input = {state: "none"}, started = false, recording = null, commandOf = null, opens;
 
 // ---- the fragment: #token=... is taken out of the address at once; #chain=... is offered ----
 
@@ -65,7 +65,11 @@ function tellInput() {
   $("source-about").textContent = state === "running" ? about : {none: "", opening: "opening", lost: "lost", ended: "ended", failed: "failed"}[state] || state;
   document.title = name ? `${name} – sluice` : "sluice";
   const words = {none: "No input yet.", opening: `Opening ${name} …`, failed: `${name} could not be filtered.\n${error || ""}`};
-  view.notice(words[state] || "", state === "none" || state === "failed");
+  clearTimeout(opens);
+  if (state === "opening") // mostly for a moment only, as when a file begins anew
+    opens = setTimeout(() => view.notice(words.opening, false), 700);
+  else
+    view.notice(words[state] || "", state === "none" || state === "failed");
   tell($("lost"), state === "lost" ? `${name} is lost${since(input.since)}; sluice connects again. ${error || ""}`.trim() : null);
 }
 

@@ -385,7 +385,13 @@ export function start(stages) {
   $("redo").addEventListener("click", redo);
   $("add").addEventListener("click", addStage);
   $("add-search").addEventListener("input", found);
-  $("add-search").addEventListener("keydown", event => event.key === "Enter" && found()[0] && add(found()[0]));
+  $("add-search").addEventListener("keydown", event => {
+    if (event.key !== "Enter")
+      return;
+    event.preventDefault(); // else it would press the button that has the focus next
+    if (found()[0])
+      add(found()[0]);
+  });
   $("chain-text").addEventListener("change", typed);
   $("chain-text").addEventListener("keydown", event => {
     if (event.key === "Enter") {
