@@ -75,6 +75,9 @@ static void bodies_are_json(void **state)
          "{}",
          415},
         {"PUT /api/echo HTTP/1.1\r\n" HOST
+         "Content-Type: application/yaml\r\nContent-Length: 2\r\n" END "{}",
+         415},
+        {"PUT /api/echo HTTP/1.1\r\n" HOST
          "Content-Type: application/jsonp\r\nContent-Length: 2\r\n" END "{}",
          415},
         {"PUT /api/echo HTTP/1.1\r\n" HOST

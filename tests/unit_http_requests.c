@@ -79,6 +79,7 @@ static void strangers_are_refused(void **state)
         {PUT_JSON HOST "Origin: http://localhost:81\r\n" END "{}", 403},
         {PUT_JSON HOST "Origin: https://localhost\r\n" END "{}", 403},
         {PUT_JSON HOST "Origin: http://localhost.evil.example\r\n" END "{}", 403},
+        {PUT_JSON HOST "Origin: file://localhost\r\n" END "{}", 403},
         {PUT_JSON HOST "Origin: null\r\n" END "{}", 403},
         {"POST /api/undo HTTP/1.1\r\n" HOST "Origin: http://evil.example\r\n" END, 403},
         {"POST /api/upload HTTP/1.1\r\n" HOST "Origin: http://evil.example\r\n" END, 403},
@@ -130,7 +131,7 @@ static void a_token_is_needed(void **state)
         {"GET /api/echo HTTP/1.1\r\n" HOST "Authorization: Bearer se cret\r\n" END, 401},
         {"GET /api/echo HTTP/1.1\r\n" HOST "Authorization: Bearer se cret;;\r\n" END, 401},
         {"GET /api/echo HTTP/1.1\r\n" HOST "Authorization: Bearer \r\n" END, 401},
-        {"GET /api/echo HTTP/1.1\r\n" HOST "Authorization: Basic se cret;\r\n" END, 401},
+        {"GET /api/echo HTTP/1.1\r\n" HOST "Authorization: Digest se cret;\r\n" END, 401},
         {"GET /api/echo?token=se+cret; HTTP/1.1\r\n" HOST END, 401},
         {"GET /api/echo HTTP/1.1\r\n" HOST "Cookie: sluice=\r\n" END, 401},
         {"GET /api/echo HTTP/1.1\r\n" HOST "Cookie: sluice=se cret;\r\n" END, 401},
@@ -147,18 +148,24 @@ static void a_login_makes_a_cookie(void **state)
 {
     (void)state;
     struct http *http = serve_as(&(struct http_server){.page = true, .token = "token"});
+    static const char cookie_get[] =
+        "GET /api/echo HTTP/1.1\r\n" HOST "Cookie: other=1; %s%s\r\n" END;
     char answer[4096], request[512], cookie[80] = "";
     assert_int_equal(exchange(http_url(http), LOGIN("") "token\n", answer, sizeof answer), 200);
     assert_non_null(strstr(answer, "\r\n\r\n{\"ok\":true}"));
     assert_non_null(strstr(answer, "; Path=/; HttpOnly; SameSite=Strict\r\n"));
     assert_null(strstr(answer, "token"));
     assert_int_equal(sscanf(strstr(answer, "Set-Cookie: "), "Set-Cookie: %71[^;]", cookie), 1);
-    snprintf(request, sizeof request,
-             "GET /api/echo HTTP/1.1\r\n" HOST "Cookie: other=1; %s\r\n" END, cookie);
+    snprintf(request, sizeof request, cookie_get, cookie, "");
     expect(http, &(struct row){request, 200});
-    cookie[strlen(cookie) - 1] ^= 1;
-    snprintf(request, sizeof request, "GET /api/echo HTTP/1.1\r\n" HOST "Cookie: %s\r\n" END,
-             cookie);
+    const size_t places[] = {7, 40, strlen(cookie) - 1};
+    for (int k = 0; k < 3; k++) {
+        cookie[places[k]] ^= 1;
+        snprintf(request, sizeof request, cookie_get, cookie, "");
+        expect(http, &(struct row){request, 401});
+        cookie[places[k]] ^= 1;
+    }
+    snprintf(request, sizeof request, cookie_get, cookie, "0");
     expect(http, &(struct row){request, 401});
     assert_int_equal(exchange(http_url(http), LOGIN("") "Token\n", answer, sizeof answer), 401);
     assert_non_null(strstr(answer, "{\"ok\":false"));

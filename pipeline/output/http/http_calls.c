@@ -138,7 +138,7 @@ static bool take_body(struct http_call_private *own, const char *data, size_t si
     if (own->refused)
         return own->received <= HTTP_DISCARD;
     if (own->received > own->page->body_max) {
-        http_say_refusal(own, MHD_HTTP_CONTENT_TOO_LARGE, "The body is too large.");
+        http_say_refusal(own, HTTP_TOO_LARGE, "The body is too large.");
         return true;
     }
     if (!own->page->receive)

@@ -25,6 +25,7 @@ enum { HTTP_VISITS = 2 * HTTP_CONNECTIONS };
 enum { HTTP_PIECE = 64 << 10 };  // bytes that a stream or an upload has to move in HTTP_SILENCE
 enum { HTTP_DISCARD = 1 << 20 }; // bytes of a refused body that are read, so that the client reads
 enum { HTTP_COOKIE_SIZE = 65 };  // a cookie's value and its NUL
+enum { HTTP_TOO_LARGE = 413 };   // libmicrohttpd has called this code by several names
 #define HTTP_SECOND INT64_C(1000000000) // nanoseconds
 
 // A connection, as the server's thread sees it.
@@ -68,10 +69,9 @@ struct http_call_private {
     struct visit *visit;
     const struct http_page *page; // NULL: there is none
     struct http_call call;
-    const char *method; // as it was sent: HEAD is HEAD
-    bool refused;       // by a rule: `answer` says why
-    bool taken;         // receive() has been called
-    bool declined;      // by receive(): answer() says why
+    bool refused;  // by a rule: `answer` says why
+    bool taken;    // receive() has been called
+    bool declined; // by receive(): answer() says why
     bool answered;
     struct http_answer answer;
     char *body;

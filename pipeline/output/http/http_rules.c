@@ -163,9 +163,9 @@ static unsigned check_body(const struct http_call_private *own, const char **sen
         *sentence = "The body has to be JSON, as Content-Type: application/json.";
         return MHD_HTTP_UNSUPPORTED_MEDIA_TYPE;
     }
-    if (size > page->body_max && (size < UINT64_MAX || !page->body_max)) {
+    if (size > page->body_max && size < UINT64_MAX) {
         *sentence = page->body_max ? "The body is too large." : "This takes no body.";
-        return MHD_HTTP_CONTENT_TOO_LARGE;
+        return HTTP_TOO_LARGE;
     }
     return 0;
 }
