@@ -328,6 +328,17 @@ enum status source_read(struct source *source, struct packet **packet)
     return STATUS_OK;
 }
 
+enum status source_seek(struct source *source, int64_t at_us)
+{
+    assert(!source->live && !source->paced_ns && !source->simulate);
+    int64_t at = av_rescale_q(at_us, AV_TIME_BASE_Q, source_video(source)->time_base);
+    clock_finish(&source->clock);
+    source->hole = false;
+    source_set_deadline(source, source->open_ns);
+    int error = avformat_seek_file(source->format, source->video, INT64_MIN, at, at, 0);
+    return error < 0 ? STATUS_INPUT : STATUS_OK;
+}
+
 void source_figures(const struct source *source, struct live_figures *figures)
 {
     *figures = (struct live_figures){.clock_us = AV_NOPTS_VALUE};

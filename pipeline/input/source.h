@@ -94,6 +94,14 @@ void source_close(struct source **source);
 // Thread-safety: one reading thread.
 enum status source_read(struct source *source, struct packet **packet);
 
+// Go to a time of a file that is not live, has no pace of its own and no simulated faults: packets
+// come from about a key frame at or before it, of any stream; where the container seeks by estimate
+// they may begin elsewhere. The clock is what the file says there: jumps before are forgotten.
+// STATUS_INPUT, without a sentence, if the file cannot seek.
+//
+// Thread-safety: the reading thread.
+enum status source_seek(struct source *source, int64_t at_us);
+
 // Take AAC's configuration from a packet: containers other than MPEG-TS want it ahead of the
 // packets, and MPEG-TS has it in them only. source_is_probed(): no stream lacks it.
 enum status source_probe(struct source *source, const AVPacket *packet);
