@@ -13,8 +13,8 @@
 //
 // Times are microseconds of the input, as the job's `changed` callback has them.
 //
-//   player.c   orders, the thread, what is shown     seek.h   from a time to a frame: the decoder
-//   keep.h     the packets that just came            reel.h   packets of either, from a time on
+//   player.c   orders, the thread, what is shown     cursor.h  one frame among all: the decoder
+//   keep.h     the packets that just came            reel.h    packets of either, from a time on
 #pragma once
 
 #include <libavutil/frame.h>
@@ -32,7 +32,8 @@ struct tap_frame;
 
 struct player_request {
     double keep;        // seconds of packets; 0: 30
-    int64_t keep_bytes; // of their data at most, twice as much while it holds; 0: 256 MB
+    int64_t keep_bytes; // of their data at most; while it holds up to three times as much, as what
+                        // is held grows and what comes is kept beside it (keep.h); 0: 256 MB
     // Takes the frame to show: preview_offer(). Called by one thread at a time, with the player's
     // lock held: it takes a reference and returns, and calls nothing of the player.
     void (*show)(void *opaque, const AVFrame *frame, const struct tap_frame *about);
@@ -53,7 +54,9 @@ void player_destroy(struct player **player);
 enum status player_join(struct player *player, const struct sluice_job *job,
                         const struct sluice_config *config);
 
-// The job has ended. What is kept can still be played, until the next player_join().
+// The job has ended: what is kept can still be played, until the next player_join(). Live, the player
+// pauses at the frame that is shown and decodes it itself, so that nothing refers to the job's frames
+// once player_await() has returned.
 void player_leave(struct player *player);
 
 // ---- the job's tap (pipeline/engine/tap.h): never waits ----
@@ -67,9 +70,11 @@ void player_frame(struct player *player, const AVFrame *frame, const struct tap_
 // ---- orders and state: any thread, no waiting ----
 
 enum player_action {
-    PLAYER_LIVE,  // show what the job decodes; of a file, at the job's pace
+    PLAYER_LIVE,  // show what the job decodes; of a file, at the job's pace. STATUS_USAGE without a
+                  // job that runs
     PLAYER_PAUSE, // stay at the frame that is shown now
-    PLAYER_PLAY,  // go on from the frame that is shown now, at `rate`; pauses at the end
+    PLAYER_PLAY,  // go on from the frame that is shown now, at `rate`; where that catches up with a
+                  // job that runs it is live again, at the end of a file it pauses
     PLAYER_SEEK,  // show the last frame at or before `at_us`, or else the first; pauses, unless it
                   // plays
     PLAYER_STEP, // pause, `frames` frames on (back: below 0) in the order of presentation; stops at
