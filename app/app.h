@@ -124,10 +124,14 @@ void stage_default(const struct sluice_option_info *option, char *to, size_t siz
 
 // ---- a running job ----
 
-// Listen on a socket for questions and changes, in a thread of its own; NULL: do not. false with a
-// sentence if that cannot be.
+// Listen on a socket for questions and changes, in a thread of its own; a path that is NULL: do not.
+// false with a sentence if that cannot be. control_turn() names another job to ask, NULL for none,
+// once the one before has answered; control_quits() says whether the end was asked for. Both
+// take NULL.
 struct control;
 bool control_start(struct sluice_job *job, const char *path, struct control **control);
+void control_turn(struct control *control, struct sluice_job *job);
+bool control_quits(const struct control *control);
 void control_stop(struct control **control);
 
 // Write settings->journal, read settings->replay; false with a sentence. journal_changed() is the
@@ -164,7 +168,7 @@ const atomic_bool *watcher_stops(const struct watcher *watcher);
 void watcher_stop(struct watcher **watcher);
 
 // Notify systemd of readiness, progress and stopping, from a thread of its own; NULL without
-// NOTIFY_SOCKET.
+// NOTIFY_SOCKET. `job` is NULL for a server that is ready now.
 struct notify;
 struct notify *notify_start(const struct sluice_job *job);
 void notify_stop(struct notify **notify);

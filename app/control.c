@@ -36,14 +36,17 @@ struct client {
 };
 
 struct control {
-    struct sluice_job *job;
     const char *path;
     int listener;
     int spare;          // a descriptor to refuse clients with when there is no other; -1: none
     int64_t accepts_ms; // when the next client is accepted
     pthread_t thread;
     atomic_bool done;
+    atomic_bool quits; // a client has asked for the end
     struct client client[CLIENTS];
+    pthread_mutex_t lock; // held while a job answers
+    // ---- guarded by lock ----
+    struct sluice_job *job; // NULL: none now
 };
 
 static int64_t now_ms(void)
@@ -126,17 +129,31 @@ static void answer_client(struct client *client, json_t *answer)
         drop_client(client);
 }
 
-static json_t *answer_line(const struct control *control, const struct client *client, char *line)
+static json_t *ask_job(struct control *control, char *line)
+{
+    bool quits = !strcmp(line, "quit");
+    json_t *answer;
+    control->quits |= quits;
+    pthread_mutex_lock(&control->lock);
+    if (control->job)
+        answer = verb_answer(control->job, line);
+    else
+        answer = quits ? json_pack("{s:b}", "ok", 1) : verb_refusal("there is no input now");
+    pthread_mutex_unlock(&control->lock);
+    return answer;
+}
+
+static json_t *answer_line(struct control *control, const struct client *client, char *line)
 {
     char why[64];
     if (!client->too_long)
-        return verb_answer(control->job, line);
+        return ask_job(control, line);
     snprintf(why, sizeof why, "the command is longer than %d bytes", MAX_COMMAND);
     return verb_refusal(why);
 }
 
 // Answer the lines that have come, one after another: the next when the last answer is sent.
-static void answer_lines(const struct control *control, struct client *client)
+static void answer_lines(struct control *control, struct client *client)
 {
     struct text *in = &client->in;
     char *end;
@@ -158,7 +175,7 @@ static void answer_lines(const struct control *control, struct client *client)
         text_free(in);
 }
 
-static void read_client(const struct control *control, struct client *client)
+static void read_client(struct control *control, struct client *client)
 {
     char data[16384];
     ssize_t got = recv(client->fd, data, sizeof data, MSG_DONTWAIT);
@@ -171,7 +188,7 @@ static void read_client(const struct control *control, struct client *client)
 }
 
 // A client whose answer waits is not read from, and not waited for without end.
-static void serve_client(const struct control *control, struct client *client, bool ready)
+static void serve_client(struct control *control, struct client *client, bool ready)
 {
     bool waits = client->out.size;
     if (ready && !waits)
@@ -321,7 +338,7 @@ static int listen_on(const char *path)
 
 bool control_start(struct sluice_job *job, const char *path, struct control **control)
 {
-    assert(job && control);
+    assert(control);
     *control = NULL;
     if (!path)
         return true;
@@ -330,6 +347,7 @@ bool control_start(struct sluice_job *job, const char *path, struct control **co
         return false;
     made->job = job;
     made->path = path;
+    pthread_mutex_init(&made->lock, NULL);
     for (int k = 0; k < CLIENTS; k++)
         made->client[k].fd = -1;
     made->listener = listen_on(path);
@@ -345,8 +363,23 @@ bool control_start(struct sluice_job *job, const char *path, struct control **co
     }
     if (made->spare >= 0)
         close(made->spare);
+    pthread_mutex_destroy(&made->lock);
     free(made);
     return false;
+}
+
+void control_turn(struct control *control, struct sluice_job *job)
+{
+    if (!control)
+        return;
+    pthread_mutex_lock(&control->lock);
+    control->job = job;
+    pthread_mutex_unlock(&control->lock);
+}
+
+bool control_quits(const struct control *control)
+{
+    return control && control->quits;
 }
 
 void control_stop(struct control **control)
@@ -364,6 +397,7 @@ void control_stop(struct control **control)
     if (old->spare >= 0)
         close(old->spare);
     unlink(old->path);
+    pthread_mutex_destroy(&old->lock);
     free(old);
     *control = NULL;
 }

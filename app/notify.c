@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 // Notifications of a running job to systemd, the datagrams of sd_notify(3):
 //
-//   READY=1      the first frame is out
+//   READY=1      the first frame is out; a server listens
 //   STATUS=...   a line for `systemctl status`, at most every five seconds
 //   WATCHDOG=1   twice in WATCHDOG_USEC, but only after something moved: a frame came in, went out
 //                or was dropped, or a lost source is being connected again
@@ -26,7 +26,7 @@ static const int64_t second_ns = 1000000000;
 static const int64_t look_ns = 100 * INT64_C(1000000), status_ns = 5 * second_ns;
 
 struct notify {
-    const struct sluice_job *job;
+    const struct sluice_job *job; // NULL: a server
     int fd;
     struct sockaddr_un address;
     socklen_t address_size;
@@ -106,10 +106,24 @@ static void feed_watchdog(struct notify *notify, const struct sluice_progress *n
     }
 }
 
+// A server is ready when it listens, and moves as long as it looks.
+static void look_after_server(struct notify *notify, int64_t at_ns)
+{
+    const struct sluice_progress nothing = {.size = sizeof nothing};
+    if (!notify->ready)
+        notify->ready = say(notify, "READY=1\nSTATUS=the page is open");
+    notify->moved = true;
+    feed_watchdog(notify, &nothing, at_ns);
+}
+
 static void look(struct notify *notify)
 {
     struct sluice_progress now = {.size = sizeof now};
     int64_t at_ns = now_ns();
+    if (!notify->job) {
+        look_after_server(notify, at_ns);
+        return;
+    }
     sluice_job_progress(notify->job, &now);
     if (!notify->ready && now.ledger.frames_out)
         notify->ready = say(notify, "READY=1");
@@ -196,7 +210,6 @@ static bool start(struct notify *notify)
 
 struct notify *notify_start(const struct sluice_job *job)
 {
-    assert(job);
     const char *name = getenv("NOTIFY_SOCKET");
     struct notify *notify = name && *name ? calloc(1, sizeof *notify) : NULL;
     if (!notify)

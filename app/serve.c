@@ -15,11 +15,12 @@ struct serve {
     struct settings *settings;
     struct watcher *watcher;
     struct page *page;
-    char *input;       // what a visitor has chosen; NULL: the command line's, or nothing yet
-    char *chain;       // as it is by now; NULL: the command line's
-    int64_t passed_us; // media time of the passes before this one
-    char *journaled;   // the last chain in the journal; NULL: none
-    int code;          // of the program, unless a signal ends it
+    struct control *control; // NULL: none
+    char *input;             // what a visitor has chosen; NULL: the command line's, or nothing yet
+    char *chain;             // as it is by now; NULL: the command line's
+    int passes;              // of this input, with the present one; 2: or more
+    int64_t passed_us;       // media time of the passes before this one
+    char *journaled;         // the last chain in the journal; NULL: none
 };
 
 // The end of a pass, or of several.
@@ -32,7 +33,7 @@ enum outcome {
 
 static bool is_stopped(const struct serve *serve)
 {
-    return *watcher_stops(serve->watcher);
+    return *watcher_stops(serve->watcher) || control_quits(serve->control);
 }
 
 static int64_t now_ms(void)
@@ -51,10 +52,12 @@ static void wait_until(const struct serve *serve, int64_t until_ms)
 
 // ---- what a job tells ----
 
+// What every pass says is said once.
 static void log_pass(void *serve_, enum sluice_log_level level, const char *sentence)
 {
     struct serve *serve = serve_;
-    show_log(serve->settings, level, sentence);
+    if (serve->passes <= 1 || level <= SLUICE_LOG_WARNING)
+        show_log(serve->settings, level, sentence);
 }
 
 // The journal's times go on from pass to pass, and it says only what is new.
@@ -138,9 +141,7 @@ static enum outcome outcome_of(const struct serve *serve, enum sluice_status sta
         return OUTCOME_END;
     if (page_wants_another(serve->page))
         return OUTCOME_CHOSEN;
-    if (status == SLUICE_STATUS_STOPPED)
-        return OUTCOME_END; // by the control socket
-    return status ? OUTCOME_FAILED : OUTCOME_AGAIN;
+    return status && status != SLUICE_STATUS_STOPPED ? OUTCOME_FAILED : OUTCOME_AGAIN;
 }
 
 static enum sluice_status run_shown(struct serve *serve, struct sluice_job *job,
@@ -160,17 +161,15 @@ static enum sluice_status run_shown(struct serve *serve, struct sluice_job *job,
 static enum sluice_status run_pass(struct serve *serve)
 {
     struct sluice_config config = pass_config(serve);
+    serve->passes += serve->passes < 2; // there is no end to them
     struct sluice_job *job;
-    struct control *control = NULL;
     enum sluice_status status = sluice_job_create(&config, &job);
-    if (!status && !control_start(job, serve->settings->control, &control)) {
-        serve->code = EXIT_OTHER;
-        status = SLUICE_STATUS_STOPPED;
-    } else if (!status) {
+    if (!status) {
+        control_turn(serve->control, job);
         status = run_shown(serve, job, &config);
+        control_turn(serve->control, NULL);
         keep_chain(serve, job);
     }
-    control_stop(&control);
     sluice_job_destroy(&job);
     return status;
 }
@@ -194,6 +193,7 @@ static enum outcome show_input(struct serve *serve)
     enum outcome outcome = OUTCOME_AGAIN;
     sluice_public_name(input_of(serve), name, sizeof name);
     page_note_input(serve->page, name, NULL);
+    serve->passes = 0;
     while (outcome == OUTCOME_AGAIN || outcome == OUTCOME_FAILED) {
         int64_t began_ms = now_ms();
         terminal_take_error(serve->settings, old, sizeof old);
@@ -214,7 +214,8 @@ static enum outcome show_input(struct serve *serve)
 static bool take_choice(struct serve *serve)
 {
     struct page_input chosen;
-    if (page_await_input(serve->page, watcher_stops(serve->watcher), &chosen))
+    wait_until(serve, INT64_MAX);
+    if (is_stopped(serve) || page_await_input(serve->page, watcher_stops(serve->watcher), &chosen))
         return false;
     free(serve->input);
     serve->input = chosen.name;
@@ -234,7 +235,19 @@ static int serve_inputs(struct serve *serve)
         more = outcome == OUTCOME_CHOSEN && take_choice(serve);
     }
     int signal = watcher_signal(serve->watcher);
-    return signal ? EXIT_SIGNAL + signal : serve->code;
+    return signal ? EXIT_SIGNAL + signal : EXIT_WHOLE;
+}
+
+// With the companions of all jobs: control socket and systemd notifications.
+static int serve_companions(struct serve *serve)
+{
+    if (!control_start(NULL, serve->settings->control, &serve->control))
+        return EXIT_OTHER;
+    struct notify *notify = notify_start(NULL);
+    int code = serve_inputs(serve);
+    notify_stop(&notify);
+    control_stop(&serve->control);
+    return code;
 }
 
 int serve_command(struct settings *settings)
@@ -246,7 +259,7 @@ int serve_command(struct settings *settings)
         code = EXIT_OUTPUT;
     if (code < 0) {
         serve.page = settings->page;
-        code = serve_inputs(&serve);
+        code = serve_companions(&serve);
         if (!journal_close(settings) && code == EXIT_WHOLE)
             code = EXIT_OUTPUT;
     }

@@ -1,5 +1,6 @@
 // The control page of a run, or of `sluice serve`.
 #include <assert.h>
+#include <string.h>
 
 #include "app/app.h"
 
@@ -31,7 +32,10 @@ int show_start(struct settings *settings, const char *address, FILE *to)
         status = STATUS_OUTPUT;
     if (status)
         return exit_code_of((enum sluice_status)status);
-    fprintf(to, "sluice: the page is at %s\n", page_url(settings->page));
+    // A token that was made is part of the address; one that was given is shown nowhere.
+    const char *url = page_url(settings->page);
+    int length = (int)(settings->token ? strcspn(url, "#") : strlen(url));
+    fprintf(to, "sluice: the page is at %.*s\n", length, url);
     fflush(to);
     return -1;
 }

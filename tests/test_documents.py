@@ -93,7 +93,7 @@ def refused_address(words):
 def test_command_line(tmp_path, inputs, file, words):
     shutil.copytree(inputs, tmp_path, dirs_exist_ok=True)
     run = functools.partial(tools.sluice, cwd=tmp_path)
-    if words[0] == "bench":
+    if words[0] in ("bench", "serve") or "--page" in words:
         understood(run, words)
     elif words[0] == "ctl":
         assert words[2] in ("get", "set", "chain", "stats", "snapshot", "quit")
