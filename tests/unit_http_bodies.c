@@ -200,6 +200,25 @@ static void uploads_are_limited(void **state)
     destroy_at_once(&http);
 }
 
+// Uploads that have come count no more, though their connections are kept.
+static void finished_uploads_do_not_count(void **state)
+{
+    (void)state;
+    struct http *http = serve();
+    static const char post[] = "POST /api/upload HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx";
+    char head[2048];
+    int fd[HTTP_CLIENT_STREAMS];
+    for (int k = 0; k < HTTP_CLIENT_STREAMS; k++) {
+        say(fd[k] = dial(http_url(http)), post);
+        hear_head(fd[k], head, sizeof head);
+        assert_non_null(strstr(head, " 200 "));
+    }
+    assert_int_equal(code_of(http_url(http), post), 200);
+    for (int k = 0; k < HTTP_CLIENT_STREAMS; k++)
+        close(fd[k]);
+    destroy_at_once(&http);
+}
+
 // ---- connections ----
 
 static void connections_are_kept(void **state)
@@ -245,19 +264,23 @@ static void every_pace_has_its_limit(void **state)
     hear_head(fd[KEPT], head, sizeof head);
     hear_head(fd[AGAIN], head, sizeof head);
     double now = 0;
+    bool asked = false;
     while ((now = (double)(meter_now_ns() - begin) / 1e9) < HTTP_SILENCE + 3) {
         for (int k = 0; k < CLIENTS; k++)
             if (!ended[k] && is_closed(fd[k]))
                 ended[k] = now;
         (void)!send(fd[DRIP], "x", 1, MSG_NOSIGNAL);
-        (void)!send(fd[AGAIN], &"GET /aaa"[now > 3 ? 7 : 0], now > 3, MSG_NOSIGNAL);
+        if (now > 3 && !asked) // a second request, whose head never ends
+            (void)!send(fd[AGAIN], heads[AGAIN], strlen(heads[AGAIN]) - 4, MSG_NOSIGNAL);
+        asked = now > 3;
+        (void)!send(fd[AGAIN], "x", asked, MSG_NOSIGNAL);
         (void)!send(fd[CRAWL], "x", 1, MSG_NOSIGNAL);
         (void)!send(fd[MOVE], block, 8 << 10, MSG_NOSIGNAL);
         wait_ms(100);
     }
     assert_in_range(10 * ended[DRIP], 10 * HTTP_REQUEST - 10, 10 * HTTP_REQUEST + 15);
     assert_in_range(10 * ended[KEPT], 10 * HTTP_SILENCE - 10, 10 * HTTP_SILENCE + 15);
-    assert_in_range(10 * ended[AGAIN], 1, 10 * HTTP_SILENCE + 15);
+    assert_in_range(10 * ended[AGAIN], 30 + 10 * HTTP_REQUEST - 10, 30 + 10 * HTTP_REQUEST + 15);
     assert_in_range(10 * ended[CRAWL], 10 * HTTP_SILENCE - 10, 10 * HTTP_SILENCE + 15);
     assert_true(ended[MOVE] == 0);
     for (int k = 0; k < CLIENTS; k++)
@@ -310,6 +333,7 @@ int main(void)
         cmocka_unit_test(uploads_are_refused_by_their_taker),
         cmocka_unit_test(broken_uploads_are_told),
         cmocka_unit_test(uploads_are_limited),
+        cmocka_unit_test(finished_uploads_do_not_count),
         cmocka_unit_test(connections_are_kept),
         cmocka_unit_test(every_pace_has_its_limit),
         cmocka_unit_test(five_hundred_connections_keep_nobody_away),
