@@ -29,7 +29,7 @@ static size_t count_files(void)
     return count;
 }
 
-struct http_page *api_pages(void)
+struct http_page *api_pages(size_t upload_max)
 {
     size_t total = count_files() + 1, at = 0;
     for (int k = 0; k < TABLES; k++)
@@ -39,6 +39,9 @@ struct http_page *api_pages(void)
         memcpy(pages + at, tables[k], length_of(tables[k]) * sizeof *pages);
         at += length_of(tables[k]);
     }
+    for (size_t k = 0; k < at; k++)
+        if (pages[k].receive)
+            pages[k].body_max = upload_max;
     for (const struct web_file *file = web_files; pages && file->path; file++)
         pages[at++] = (struct http_page){"GET", file->path, answer_file, .open = true};
     return pages;

@@ -10,8 +10,9 @@ extern const struct http_page chain_pages[], figure_pages[], view_pages[], input
 // A file of web/, which needs no token: a visitor's browser has to get at the page that sends it.
 void answer_file(void *page, const struct http_call *call, struct http_answer *answer);
 
-// All routes, and those of the files, in one table. The caller frees it; NULL without memory.
-struct http_page *api_pages(void);
+// All routes, and those of the files, in one table; uploads have `upload_max` bytes at most. The
+// caller frees it; NULL without memory.
+struct http_page *api_pages(size_t upload_max);
 
 // Answer with JSON, which is taken over; NULL: without memory.
 void api_say(struct http_answer *answer, unsigned code, json_t *json);

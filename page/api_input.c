@@ -34,6 +34,16 @@ static void answer_inputs(void *page_, const struct http_call *call, struct http
 
 // ---- the choice ----
 
+// A choice came to nothing: an input that is shown meanwhile goes on.
+static void tell_refusal(struct page *page, const char *name, const char *why)
+{
+    monitor_lock(&page->lock);
+    if (!page->job)
+        page_set_input_locked(page, INPUT_FAILED, name, why);
+    monitor_unlock(&page->lock);
+    events_log(page->events, "error", why);
+}
+
 // Drivers are asked by the worker; what goes wrong there is told with the input.
 static void choose_camera(void *page_, const void *name, char **text, size_t *size)
 {
@@ -44,7 +54,7 @@ static void choose_camera(void *page_, const void *name, char **text, size_t *si
     if (input)
         page_choose(page, input);
     else
-        page_note_input(page, name, why);
+        tell_refusal(page, name, why);
 }
 
 // The path of an upload into the private folder.

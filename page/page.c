@@ -56,7 +56,7 @@ static enum status create_parts(struct page *page, const struct page_request *re
     const struct preview_request preview = {.config = request->config, .log = &page->log};
     page->events = events_create();
     page->later = later_create(page);
-    page->pages = api_pages();
+    page->pages = api_pages((size_t)page->uploads.max);
     if (!page->events || !page->later || !page->pages)
         return STATUS_MEMORY;
     enum status status = preview_create(&preview, &page->preview);
