@@ -130,6 +130,7 @@ static const struct http_page pages[] = {
     {"POST", "/api/undo", answer_echo},
     {"GET", "/api/files/*", answer_echo},
     {"POST", "/api/upload", answer_upload, .body_max = 64 << 20, .receive = take_upload},
+    {"POST", "/api/any", answer_upload, .receive = take_upload},
     {"GET", "/digits", answer_digits},
     {"GET", "/chunks", answer_digits, .chunked = true},
     {NULL},

@@ -135,6 +135,9 @@ static void uploads_come_by_pieces(void **state)
            &(struct row){"POST /api/upload HTTP/1.1\r\n" HOST "Content-Length: 99999999999\r\n" END,
                          413});
     assert_int_equal(upload.begun, 3);
+    static const char any[] = "POST /api/any HTTP/1.1\r\n" HOST;
+    for (int chunked = 0; chunked < 2; chunked++)
+        assert_int_equal(send_body(http, any, SIZE, chunked, answer, sizeof answer), 200);
     destroy_at_once(&http);
 }
 

@@ -72,7 +72,7 @@ struct http_page {
     const char *path;   // "/api/chain"; NULL ends the table; a last "*" stands for the rest
     // Fill the zeroed answer. Called by the server's thread; must not block.
     void (*answer)(void *opaque, const struct http_call *call, struct http_answer *answer);
-    size_t body_max; // larger bodies get 413; 0: no body
+    size_t body_max; // larger bodies get 413; 0: no body, or what receive() takes
     bool open;       // needs no token
     bool chunked;    // streams are sent in chunks to clients of HTTP/1.1
     // (optional) Take the body of an upload piece by piece, in the server's thread; *state is the

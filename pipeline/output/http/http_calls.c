@@ -137,7 +137,7 @@ static bool take_body(struct http_call_private *own, const char *data, size_t si
         return true; // until the deadline
     if (own->refused)
         return own->received <= HTTP_DISCARD;
-    if (own->received > own->page->body_max) {
+    if (own->received > http_body_max(own->page)) {
         http_say_refusal(own, HTTP_TOO_LARGE, "The body is too large.");
         return true;
     }

@@ -119,6 +119,9 @@ const struct http_page *http_find_page(const struct http *http, const char *meth
 // The bytes that a request's head announces; UINT64_MAX: some.
 uint64_t http_body_size(const struct http_call *call);
 
+// The bytes that a page's bodies may have.
+uint64_t http_body_max(const struct http_page *page);
+
 // A rule that refuses the request: a code and a sentence; 0: none does.
 unsigned http_check(const struct http_call_private *own, const char **sentence);
 

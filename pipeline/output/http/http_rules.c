@@ -154,6 +154,11 @@ static unsigned check_page(const struct http_call_private *own, const char **sen
     return 0;
 }
 
+uint64_t http_body_max(const struct http_page *page)
+{
+    return page->receive && !page->body_max ? UINT64_MAX : page->body_max;
+}
+
 static unsigned check_body(const struct http_call_private *own, const char **sentence)
 {
     const struct http_page *page = own->page;
@@ -163,7 +168,7 @@ static unsigned check_body(const struct http_call_private *own, const char **sen
         *sentence = "The body has to be JSON, as Content-Type: application/json.";
         return MHD_HTTP_UNSUPPORTED_MEDIA_TYPE;
     }
-    if (size > page->body_max && size < UINT64_MAX) {
+    if (size > http_body_max(page) && size < UINT64_MAX) {
         *sentence = page->body_max ? "The body is too large." : "This takes no body.";
         return HTTP_TOO_LARGE;
     }
