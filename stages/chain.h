@@ -70,6 +70,9 @@ struct chain_file {
 int chain_files(const struct chain *chain, enum option_writes writes, struct chain_file *list,
                 int max);
 
+// Leave out all links behind the first `links` of them; below 0, or as many as there are: none.
+void chain_truncate(struct chain *chain, int links);
+
 // Make the chain write nothing: tees are removed, and records go into no file.
 void chain_mute(struct chain *chain);
 

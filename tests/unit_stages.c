@@ -144,6 +144,30 @@ static void files_of_a_chain_stay_or_go(void **state)
     assert_false(writes_alike("gray", "gray,tee=a"));
 }
 
+static void chains_are_cut_behind_a_link(void **state)
+{
+    (void)state;
+    static const struct {
+        int links;
+        const char *left;
+    } rows[] = {{-1, "gray,invert,sobel"},
+                {3, "gray,invert,sobel"},
+                {9, "gray,invert,sobel"},
+                {2, "gray,invert"},
+                {1, "gray"},
+                {0, ""}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct chain chain;
+        struct chain_error error;
+        assert_int_equal(chain_parse("gray,invert,sobel", NULL, &chain, &error), STATUS_OK);
+        chain_truncate(&chain, rows[k].links);
+        char *text = chain_text(&chain);
+        assert_string_equal(text, rows[k].left);
+        free(text);
+        chain_free(&chain);
+    }
+}
+
 static void check_option(const struct stage_option *option)
 {
     double initial = stage_option_initial(option);
@@ -705,6 +729,7 @@ int main(void)
         cmocka_unit_test(planes_go_to_any_number_of_pictures),
         cmocka_unit_test(whole_pictures_are_passes_between_plain_samples),
         cmocka_unit_test(files_of_a_chain_stay_or_go),
+        cmocka_unit_test(chains_are_cut_behind_a_link),
         cmocka_unit_test(chains_that_do_nothing_are_the_identity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

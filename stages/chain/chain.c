@@ -29,6 +29,12 @@ void chain_free(struct chain *chain)
     *chain = (struct chain){0};
 }
 
+void chain_truncate(struct chain *chain, int links)
+{
+    while (links >= 0 && chain->links > links)
+        link_finish(&chain->link[--chain->links]);
+}
+
 bool chain_is_empty(const struct chain *chain)
 {
     for (int k = 0; k < chain->links; k++)
