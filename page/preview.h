@@ -95,5 +95,21 @@ void preview_answer_stream(struct preview *preview, const struct view *view,
 enum status preview_picture(struct preview *preview, const struct view *view, char **png,
                             size_t *size);
 
+// Who gets every after-picture that is made, at full size: a recording. Each newest frame is rendered
+// then, viewers or not; frames that come faster than they can be are left out. The picture is for
+// the time of the call, as planes of it may be the job's. Called by the renderer's thread, which it
+// holds up; not called any more when preview_watch() has returned.
+struct preview_watch {
+    void (*picture)(void *opaque, const AVFrame *after, int64_t pts_us);
+    void *opaque;
+};
+
+// Set the one watch; NULL: none. Any thread.
+void preview_watch(struct preview *preview, const struct preview_watch *watch);
+
+// A copy of the newest frame, in the host's memory, and the chain's text; the caller frees both.
+// STATUS_EOF: there is none. Any thread; waits for the picture that is being rendered.
+enum status preview_newest(struct preview *preview, AVFrame **frame, char **chain);
+
 // Any thread.
 void preview_figures(struct preview *preview, struct preview_figures *figures);
