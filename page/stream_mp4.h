@@ -1,0 +1,24 @@
+// Fragmented MP4, a fragment a packet, for Media Source Extensions.
+//
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <libavcodec/avcodec.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "page/stream.h"
+
+struct fragments;
+
+// For packets of this encoder, whose headers are apart from its packets.
+enum status fragments_create(const AVCodecContext *codec, const struct log *log,
+                             struct fragments **fragments);
+void fragments_destroy(struct fragments **fragments);
+
+// What goes before every fragment: ftyp and moov. Once; the caller's.
+struct chunk *fragments_take_head(struct fragments *fragments);
+
+// A fragment of a packet, whose times and duration are the encoder's. On success *chunk is the
+// caller's.
+enum status fragments_write(struct fragments *fragments, AVPacket *packet, struct chunk **chunk);
