@@ -134,10 +134,12 @@ $(BUILD)/budget: $(BUILD)/tests/budget.o $(BUILD)/internal.a
 	$(LINK) -pie -o $@ $^ $(SYSTEM_LIBS)
 
 $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/internal.a
-	$(LINK) -pie -o $@ $(filter %.o,$^) $(filter %.a,$^) $(FFMPEG_LIBS) -lcmocka $(SYSTEM_LIBS)
+	$(LINK) -pie -o $@ $(filter %.o,$^) $(filter %.a,$^) $(FFMPEG_LIBS) -lcmocka $(JANSSON_LIBS) $(SYSTEM_LIBS)
 
 # Of the control page, which is not in the library.
+PREVIEW = compose filters preview render stream stream_encode stream_mp4
 $(BUILD)/unit_player: $(patsubst %,$(BUILD)/page/%.o,player cursor keep reel_file reel_keep)
+$(BUILD)/unit_preview: $(PREVIEW:%=$(BUILD)/page/%.o)
 
 # What tests/unit_allocations.c counts.
 COUNTED = malloc calloc realloc posix_memalign strdup cudaMalloc cudaHostAlloc \
