@@ -62,14 +62,16 @@ function line({paint, width, height}, values, top, name, filled) {
 
 function lines(id, series, unit, factor = 1) {
   const on = sheet(id), all = series.map(([values]) => values.map(value => value * factor));
-  const top = round(1.05 * Math.max(...all.flat(), 0.001));
+  const top = round(Math.max(1.05 * Math.max(...all.flat()), 1));
   scale(on, top, unit);
   series.forEach(([, name], k) => line(on, all[k], top, name, series.length === 1));
 }
 
+const percent = share => (100 * share).toFixed(share < 0.0995 ? 1 : 0) + " %";
+
 // Text beside a bar a row, as many rows as fit.
 function bars() {
-  const {paint, width, height} = sheet("c-busy"), row = Math.min(16, height / Math.max(1, busy.length)), left = 50;
+  const {paint, width, height} = sheet("c-busy"), row = Math.min(16, height / Math.max(1, busy.length)), left = 54;
   busy.forEach(([name, share], k) => {
     const y = k * row, full = width - left - 34;
     paint.fillStyle = colour.muted;
@@ -80,7 +82,7 @@ function bars() {
     paint.fillRect(left, y + 2, full * Math.min(1, share), row - 4);
     paint.fillStyle = colour.text;
     paint.textAlign = "right";
-    paint.fillText(Math.round(100 * share) + " %", width, y + row / 2 + 3.5);
+    paint.fillText(percent(share), width, y + row / 2 + 3.5);
     paint.textAlign = "left";
   });
 }
@@ -102,7 +104,7 @@ function histogram() {
 
 // A row a part; frames alternate between two colours, so that one can be followed from row to row.
 function timeline() {
-  const {paint, width, height} = sheet("c-timeline"), parts = [...new Set(spans.map(span => span.part))], left = 50;
+  const {paint, width, height} = sheet("c-timeline"), parts = [...new Set(spans.map(span => span.part))], left = 54;
   if (!parts.length)
     return;
   const end = Math.max(...spans.map(span => span.end_us)), row = Math.min(22, height / parts.length);
@@ -142,8 +144,8 @@ export function stats(now) {
   busy = Object.entries(now.busy || {});
   const [most, share] = busy.reduce((a, b) => b[1] > a[1] ? b : a, ["nothing", 0]);
   says("fps", (now.fps_now ?? now.fps ?? 0).toFixed(1), "Frames a second");
-  says("latency", latency.p50 ? ["p50", "p95", "p99"].map(name => milliseconds(latency[name])).join(" / ") + " ms" : "–", "Latency, median, 95 and 99 of a hundred");
-  says("busy", share ? `${most} ${Math.round(100 * share)} %` : "–", "Busiest part");
+  says("latency", latency.p50 ? ["p50", "p95", "p99"].map(name => milliseconds(latency[name])).join(" / ") + " ms" : "of live inputs", "Latency, median, 95 and 99 of a hundred");
+  says("busy", share ? `${most} ${percent(share)}` : "–", "Busiest part");
   says("drops", drops.length ? drops.map(([name, count]) => `${count} ${name}`).join(", ") : "none", "Dropped frames");
   draw();
 }
