@@ -15,6 +15,7 @@ struct serve {
     struct settings *settings;
     struct watcher *watcher;
     struct page *page;
+    bool ran;                // a pass was begun
     struct control *control; // NULL: none
     char *input;             // what a visitor has chosen; NULL: the command line's, or nothing yet
     char *chain;             // as it is by now; NULL: the command line's
@@ -36,6 +37,12 @@ static bool is_stopped(const struct serve *serve)
     return *watcher_stops(serve->watcher) || control_quits(serve->control);
 }
 
+// Whether this input has no more to say.
+static bool is_over(const struct serve *serve)
+{
+    return is_stopped(serve) || page_wants_another(serve->page);
+}
+
 static int64_t now_ms(void)
 {
     struct timespec time;
@@ -46,7 +53,7 @@ static int64_t now_ms(void)
 // Wait until then (INT64_MAX: for ever), but no longer than until something else is to be done.
 static void wait_until(const struct serve *serve, int64_t until_ms)
 {
-    while (now_ms() < until_ms && !is_stopped(serve) && !page_wants_another(serve->page))
+    while (now_ms() < until_ms && !is_over(serve))
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
 }
 
@@ -102,7 +109,7 @@ static struct sluice_config pass_config(struct serve *serve)
     config.await_start = false; // serve itself tries again, and looks after visitors meanwhile
     if (serve->chain) {
         config.chain = serve->chain;
-        config.parsed = NULL;
+        config.parsed = NULL; // the command line's
     }
     // The journal grows from pass to pass: it is no file that must not exist yet.
     config.reserved_inputs = config.reserved_outputs;
@@ -113,26 +120,31 @@ static struct sluice_config pass_config(struct serve *serve)
     return config;
 }
 
-// A picture is there at once: its job stays for requests until there is another input.
-static void hold_picture(const struct serve *serve, const struct sluice_job *job)
+// A picture is there at once.
+static bool is_picture(const struct serve *serve, const struct sluice_job *job)
 {
     struct sluice_progress progress = {.size = sizeof progress};
     struct stat about;
     sluice_job_progress(job, &progress);
-    if (progress.ledger.frames_in == 1 && !stat(input_of(serve), &about) && S_ISREG(about.st_mode))
-        wait_until(serve, INT64_MAX);
+    return progress.ledger.frames_in == 1 && !stat(input_of(serve), &about) &&
+           S_ISREG(about.st_mode);
 }
 
-static void keep_chain(struct serve *serve, struct sluice_job *job)
+// The job that has ended stays for requests: that of a picture until there is another input, any
+// other as long as visitors look at what was before.
+static void hold(const struct serve *serve, const struct sluice_job *job)
+{
+    if (is_picture(serve, job))
+        wait_until(serve, INT64_MAX);
+    while (page_holds(serve->page) && !is_over(serve))
+        wait_until(serve, now_ms() + PASS_MS);
+}
+
+static void count_time(struct serve *serve, const struct sluice_job *job)
 {
     struct sluice_progress progress = {.size = sizeof progress};
-    char *chain = sluice_job_chain(job);
     sluice_job_progress(job, &progress);
     serve->passed_us += (int64_t)(progress.media_seconds * 1e6);
-    if (!chain)
-        return; // without memory: as it was
-    free(serve->chain);
-    serve->chain = chain;
 }
 
 static enum outcome outcome_of(const struct serve *serve, enum sluice_status status)
@@ -153,13 +165,26 @@ static enum sluice_status run_shown(struct serve *serve, struct sluice_job *job,
     enum sluice_status status = sluice_job_run(job);
     watcher_watch(serve->watcher, NULL);
     if (!status)
-        hold_picture(serve, job);
+        hold(serve, job);
     page_leave(serve->page, job, status);
     return status;
 }
 
+// The first pass has the command line's chain, later ones the chain that there is by then.
+static void take_chain(struct serve *serve)
+{
+    bool first = !serve->ran && !page_has_new_chain(serve->page);
+    char *chain = first ? NULL : page_chain(serve->page);
+    serve->ran = true;
+    if (!chain)
+        return; // as it was
+    free(serve->chain);
+    serve->chain = chain;
+}
+
 static enum sluice_status run_pass(struct serve *serve)
 {
+    take_chain(serve);
     struct sluice_config config = pass_config(serve);
     serve->passes += serve->passes < 2; // there is no end to them
     struct sluice_job *job;
@@ -168,7 +193,7 @@ static enum sluice_status run_pass(struct serve *serve)
         control_turn(serve->control, job);
         status = run_shown(serve, job, &config);
         control_turn(serve->control, NULL);
-        keep_chain(serve, job);
+        count_time(serve, job);
     }
     sluice_job_destroy(&job);
     return status;
@@ -176,14 +201,16 @@ static enum sluice_status run_pass(struct serve *serve)
 
 // ---- an input ----
 
-// The failure is shown until there is another input; with --reconnect this one is tried again.
+// The failure is shown until there is another input. With --reconnect this one is tried again, and
+// always with another chain.
 static void show_failure(const struct serve *serve, const char *name)
 {
     char error[1024];
     terminal_take_error(serve->settings, error, sizeof error);
     page_note_input(serve->page, name, *error ? error : "the input cannot be shown");
-    bool again = serve->settings->config.await_start;
-    wait_until(serve, again ? now_ms() + RETRY_MS : INT64_MAX);
+    int64_t again_ms = serve->settings->config.await_start ? now_ms() + RETRY_MS : INT64_MAX;
+    while (now_ms() < again_ms && !is_over(serve) && !page_has_new_chain(serve->page))
+        wait_until(serve, now_ms() + PASS_MS);
 }
 
 // Pass after pass, until there is another input or the program ends.
@@ -219,10 +246,7 @@ static bool take_choice(struct serve *serve)
         return false;
     free(serve->input);
     serve->input = chosen.name;
-    if (chosen.chain) {
-        free(serve->chain);
-        serve->chain = chosen.chain;
-    }
+    free(chosen.chain); // the one by then counts
     return true;
 }
 

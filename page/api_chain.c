@@ -64,6 +64,7 @@ static void change(struct page *page, change_chain *how, const char *text,
     if (!status)
         status = how(&page->chains, page->job, text, why, sizeof why);
     if (!status) {
+        page->asked |= !page->job;
         page_show_chain_locked(page);
         say_chain_locked(page, answer);
     }

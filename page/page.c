@@ -120,6 +120,8 @@ static enum status start(struct page *page, const struct page_request *request)
         status = open_server(page, request);
     if (status)
         return status;
+    const char *chain = request->config->chain;
+    chains_note(&page->chains, chain ? chain : CHAIN_DEFAULT); // until a job joins
     page->ticks = !pthread_create(&page->ticker, NULL, page_tick, page);
     return page->ticks ? STATUS_OK
                        : fail(&page->log, STATUS_FAILED, "the page's thread could not be started");
@@ -223,9 +225,13 @@ void page_catch_up_locked(struct page *page)
     free(text);
 }
 
-// Make the job's chain the page's.
-static void take_chain_locked(struct page *page)
+// Make the job's chain the page's; what a visitor has asked for meanwhile becomes the job's first.
+static void agree_on_chain_locked(struct page *page)
 {
+    char why[1024];
+    if (page->asked && sluice_job_set_chain(page->job, page->chains.text, why, sizeof why))
+        log_print(&page->log, LOG_WARNING, "the chain that was asked for is left out: %s", why);
+    page->asked = false;
     char *text = sluice_job_chain(page->job);
     if (text)
         chains_note(&page->chains, text);
@@ -246,7 +252,7 @@ enum status page_join(struct page *page, struct sluice_job *job, const struct sl
     page->job = job;
     page->job_config = config;
     page->sampled = 0;
-    take_chain_locked(page);
+    agree_on_chain_locked(page);
     page_set_input_locked(page, INPUT_RUNNING, config->input, NULL);
     monitor_unlock(&page->lock);
     return STATUS_OK;
@@ -287,6 +293,28 @@ void page_log(struct page *page, enum sluice_log_level level, const char *senten
     static const char *const levels[] = {"error", "warning", "info"};
     if (page && level <= SLUICE_LOG_INFO)
         events_log(page->events, levels[level], sentence);
+}
+
+char *page_chain(struct page *page)
+{
+    monitor_lock(&page->lock);
+    page_catch_up_locked(page);
+    char *text = copy_of(page->chains.text);
+    monitor_unlock(&page->lock);
+    return text;
+}
+
+bool page_has_new_chain(struct page *page)
+{
+    monitor_lock(&page->lock);
+    bool asked = page->asked;
+    monitor_unlock(&page->lock);
+    return asked;
+}
+
+bool page_holds(struct page *page)
+{
+    return player_holds(page->player);
 }
 
 // ---- the input ----

@@ -68,6 +68,17 @@ void page_leave(struct page *page, struct sluice_job *job, enum sluice_status st
 // calls this and nothing else of the page. `page` may be NULL, here and below.
 void page_changed(struct page *page, int64_t pts_us, const char *chain);
 
+// The chain that visitors see, the job's or the one that the next job is to begin with; with the
+// secrets of its addresses. The caller frees it with free(); NULL without memory.
+char *page_chain(struct page *page);
+
+// Whether a visitor has changed the chain while there was no job; it becomes the next job's.
+bool page_has_new_chain(struct page *page);
+
+// Whether visitors have paused the picture, or look at what was before: the next page_join() makes it
+// live.
+bool page_holds(struct page *page);
+
 // What the `log` callback got, for the page's log. Any thread.
 void page_log(struct page *page, enum sluice_log_level level, const char *sentence);
 

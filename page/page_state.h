@@ -74,6 +74,7 @@ struct page {
     struct sluice_job *job; // NULL: none
     const struct sluice_config *job_config;
     struct chains chains;
+    bool asked; // a visitor has changed the chain while there was no job
     struct input_note input;
     struct sample sample[TICKS];
     int sampled;        // samples so far
