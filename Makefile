@@ -137,8 +137,10 @@ $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/internal.a
 	$(LINK) -pie -o $@ $(filter %.o,$^) $(filter %.a,$^) $(FFMPEG_LIBS) -lcmocka $(JANSSON_LIBS) $(SYSTEM_LIBS)
 
 # Of the control page, which is not in the library.
+KEPT = keep reel_file reel_keep cursor
 PREVIEW = compose filters preview render stream stream_encode stream_mp4
-$(BUILD)/unit_player: $(patsubst %,$(BUILD)/page/%.o,player cursor keep reel_file reel_keep)
+$(BUILD)/unit_keep $(BUILD)/unit_cursor: $(KEPT:%=$(BUILD)/page/%.o)
+$(BUILD)/unit_player: $(patsubst %,$(BUILD)/page/%.o,$(KEPT) player player_thread)
 $(BUILD)/unit_preview: $(PREVIEW:%=$(BUILD)/page/%.o)
 
 # What tests/unit_allocations.c counts.

@@ -288,10 +288,19 @@ static bool is_at_end(const struct cursor *cursor)
     return cursor->drained && !reel->has_next(reel);
 }
 
+// True if more has come since the decoder was told that nothing would: of the frames that it gave out
+// then some may have been missing in between, those whose packets were still to come.
+static bool is_overtaken(const struct cursor *cursor)
+{
+    struct reel *reel = cursor->request.reel;
+    return cursor->draining && reel->has_next(reel);
+}
+
 // True if the frame is among those that were decoded.
 static bool has_seen(const struct cursor *cursor, int64_t at_us)
 {
-    return cursor->count && (first_us(cursor) <= at_us || cursor->has_first) &&
+    return cursor->count && !is_overtaken(cursor) &&
+           (first_us(cursor) <= at_us || cursor->has_first) &&
            (last_us(cursor) > at_us || is_at_end(cursor));
 }
 
@@ -300,7 +309,7 @@ static bool has_seen(const struct cursor *cursor, int64_t at_us)
 static bool is_near(const struct cursor *cursor, int64_t at_us)
 {
     const int64_t near_us = AV_TIME_BASE / 2;
-    if (!cursor->count || cursor->drained || at_us < first_us(cursor))
+    if (!cursor->count || cursor->draining || at_us < first_us(cursor))
         return false;
     int64_t group_end_us =
         cursor->key_us == AV_NOPTS_VALUE ? INT64_MIN : cursor->key_us + cursor->group_us;
@@ -361,18 +370,12 @@ enum status cursor_go(struct cursor *cursor, int64_t at_us)
 static enum status see_next(struct cursor *cursor, bool drain)
 {
     assert(cursor->count);
-    if (cursor->at + 1 < cursor->count)
-        return STATUS_OK;
-    if (!cursor->drained)
-        return decode(cursor, drain);
-    if (is_at_end(cursor))
-        return STATUS_EOF;
-    // More has come since the decoder was drained.
-    int64_t here_us = cursor_us(cursor);
-    enum status status = cursor_go(cursor, here_us);
-    if (!status && cursor->at + 1 == cursor->count)
-        status = STATUS_EOF;
-    return status;
+    enum status status = STATUS_OK;
+    if (is_overtaken(cursor))
+        status = cursor_go(cursor, cursor_us(cursor));
+    if (status || cursor->at + 1 < cursor->count)
+        return status;
+    return cursor->drained ? STATUS_EOF : decode(cursor, drain);
 }
 
 enum status cursor_peek(struct cursor *cursor, int64_t *at_us)
@@ -422,5 +425,8 @@ static enum status step_back(struct cursor *cursor, int frames)
 enum status cursor_step(struct cursor *cursor, int frames)
 {
     assert(cursor->count);
+    enum status status = is_overtaken(cursor) ? cursor_go(cursor, cursor_us(cursor)) : STATUS_OK;
+    if (status)
+        return status;
     return frames < 0 ? step_back(cursor, -frames) : step_on(cursor, frames);
 }

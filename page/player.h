@@ -13,7 +13,7 @@
 //
 // Times are microseconds of the input, as the job's `changed` callback has them.
 //
-//   player.c   orders, the thread, what is shown     cursor.h  one frame among all: the decoder
+//   player.c   jobs, orders; _thread.c: shown frames cursor.h  one frame among all: the decoder
 //   keep.h     the packets that just came            reel.h    packets of either, from a time on
 #pragma once
 

@@ -1,432 +1,381 @@
-// What just happened, once more: packets that are kept, the exact frame of a time, orders.
-#include "tests/unit.h"
+// What just happened, once more: orders, and what is shown.
+#include "tests/film.h"
 
-#include <libavutil/adler32.h>
-#include <libavutil/avutil.h>
-#include <libavutil/pixdesc.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
-#include "page/cursor.h"
-#include "page/keep.h"
+#include "base/meter.h"
+#include "base/monitor.h"
 #include "page/player.h"
-#include "page/reel.h"
 #include "pipeline/engine/threads/tap.h"
-#include "pipeline/ffmpeg/format.h"
-#include "pipeline/ffmpeg/packet.h"
-#include "pipeline/input/decoder.h"
-#include "pipeline/input/source.h"
 #include "sluice/sluice.h"
 
-enum { MAX_FRAMES = 400, MAX_PIXELS = 1 << 20 };
-
-static const struct log silence;
-static const atomic_bool never;
-
-// ---- what is kept ----
-
-static const AVRational ms = {1, 1000};
-static AVCodecParameters *about; // of packets that are made here
-
-static void put(struct keep *keep, int64_t at_ms, int size, bool key)
-{
-    struct packet *packet = packet_create();
-    assert_int_equal(av_new_packet(packet->av, size), 0);
-    packet->av->pts = packet->av->dts = at_ms;
-    packet->av->duration = 100;
-    packet->pts_us = at_ms * 1000;
-    if (key)
-        packet->av->flags |= AV_PKT_FLAG_KEY;
-    keep_put(keep, packet);
-    packet_destroy(&packet);
-}
-
-// Packets of 100 ms, every fifth a key frame.
-static void put_many(struct keep *keep, int from, int count, int size)
-{
-    for (int k = from; k < from + count; k++)
-        put(keep, 100 * (int64_t)k, size, k % 5 == 0);
-}
-
-static struct keep *make_keep(double seconds, int64_t bytes)
-{
-    struct keep *keep;
-    assert_int_equal(keep_create(&(struct keep_request){seconds, bytes, ms, 100000, about}, &keep),
-                     STATUS_OK);
-    return keep;
-}
-
-static void is_kept(struct keep *keep, int64_t begin_ms, int64_t end_ms)
-{
-    struct keep_span span;
-    keep_measure(keep, &span);
-    assert_int_equal(span.begin_us, begin_ms * 1000);
-    assert_int_equal(span.end_us, end_ms * 1000);
-}
-
-static bool is_empty(struct keep *keep)
-{
-    struct keep_span span;
-    keep_measure(keep, &span);
-    assert_int_equal(span.first == span.end, span.begin_us == AV_NOPTS_VALUE);
-    return span.first == span.end;
-}
-
-static void the_last_seconds_are_kept_from_a_key_frame_on(void **state)
-{
-    (void)state;
-    struct keep *keep = make_keep(2, 1 << 20);
-    put_many(keep, 2, 3, 10);
-    assert_true(is_empty(keep)); // no key frame yet
-    put_many(keep, 5, 26, 10);
-    is_kept(keep, 1000, 3100); // 500 goes when 1000 is two seconds old, not before
-    struct packet *packet;
-    struct keep_span span;
-    keep_measure(keep, &span);
-    assert_int_equal(keep_read(keep, span.first, &packet), STATUS_OK);
-    assert_true(packet->av->flags & AV_PKT_FLAG_KEY);
-    packet_destroy(&packet);
-    assert_int_equal(keep_read(keep, span.first - 1, &packet), STATUS_EOF);
-    assert_int_equal(keep_read(keep, span.end, &packet), STATUS_EOF);
-    keep_destroy(&keep);
-}
-
-static void bytes_are_bounded(void **state)
-{
-    (void)state;
-    const int64_t most = 20000;
-    struct keep *keep = make_keep(1000, most);
-    struct keep_span span;
-    for (int k = 0; k < 100; k++) {
-        put(keep, 100 * (int64_t)k, 500, k % 5 == 0);
-        keep_measure(keep, &span);
-        assert_in_range(span.bytes, 1, most);
-        assert_int_equal(span.begin_us % 500000, 0); // always a key frame's
-    }
-    assert_true(span.end - span.first > 10);
-    keep_destroy(&keep);
-}
-
-static void a_group_that_is_too_large_is_dropped(void **state)
-{
-    (void)state;
-    struct keep *keep = make_keep(1000, 20000);
-    put(keep, 0, 10000, true);
-    put(keep, 100, 5000, false);
-    assert_false(is_empty(keep));
-    put(keep, 200, 5000, false);
-    assert_true(is_empty(keep));
-    put(keep, 300, 10, false); // its beginning is missing
-    assert_true(is_empty(keep));
-    put(keep, 400, 10, true);
-    is_kept(keep, 400, 500);
-    keep_destroy(&keep);
-}
-
-static void a_long_group_is_kept_whole(void **state)
-{
-    (void)state;
-    struct keep *keep = make_keep(1, 1 << 20);
-    for (int k = 0; k < 100; k++)
-        put(keep, 100 * (int64_t)k, 10, k == 0);
-    is_kept(keep, 0, 10000);
-    keep_destroy(&keep);
-}
-
-static void what_is_held_stays(void **state)
-{
-    (void)state;
-    struct keep *keep = make_keep(2, 1 << 20);
-    struct keep_span span;
-    put_many(keep, 0, 20, 10);
-    keep_hold(keep, true);
-    put_many(keep, 20, 15, 10);
-    is_kept(keep, 0, 3500); // it grows
-    put_many(keep, 35, 100, 10);
-    keep_measure(keep, &span);
-    assert_int_equal(span.begin_us, 0);
-    assert_in_range(span.end_us, 4000000, 4200000); // twice the bound
-    assert_false(span.more);
-    keep_hold(keep, false);
-    is_kept(keep, 11500, 13500); // what came meanwhile
-    put_many(keep, 135, 10, 10);
-    is_kept(keep, 12500, 14500);
-    keep_destroy(&keep);
-}
-
-static void a_clock_that_jumps_back_begins_anew(void **state)
-{
-    (void)state;
-    struct keep *keep = make_keep(30, 1 << 20);
-    put_many(keep, 1000, 20, 10);
-    put_many(keep, 0, 10, 10);
-    is_kept(keep, 0, 1000);
-    keep_destroy(&keep);
-}
-
-static void key_frames_are_found_by_time(void **state)
-{
-    (void)state;
-    struct keep *keep = make_keep(30, 1 << 20);
-    put_many(keep, 0, 30, 10);
-    assert_int_equal(keep_find(keep, 1499000, INT64_MAX), 10);
-    assert_int_equal(keep_find(keep, 1500000, INT64_MAX), 15);
-    assert_int_equal(keep_find(keep, 1500000, 15), 10); // an earlier one
-    assert_int_equal(keep_find(keep, -5, INT64_MAX), 0);
-    assert_int_equal(keep_find(keep, INT64_MAX, INT64_MAX), 25);
-    assert_int_equal(keep_find(keep, 0, 0), -1);
-    keep_destroy(&keep);
-}
-
-// ---- files ----
-
-struct film {
-    int count;
-    int64_t us[MAX_FRAMES];
-    uint32_t hash[MAX_FRAMES];
-    int width[MAX_FRAMES];
+// What was shown.
+struct screen {
+    struct monitor lock;
+    struct film film;
 };
 
-static uint32_t hash_of(const AVFrame *frame)
+static void show(void *opaque, const AVFrame *frame, const struct tap_frame *shown)
 {
-    uint32_t hash = 1;
-    for (int k = 0; k < 3 && frame->data[k]; k++) {
-        const AVPixFmtDescriptor *kind = av_pix_fmt_desc_get(frame->format);
-        int sub = k ? kind->log2_chroma_w : 0, down = k ? kind->log2_chroma_h : 0;
-        for (int y = 0; y < AV_CEIL_RSHIFT(frame->height, down); y++)
-            hash = av_adler32_update(hash, frame->data[k] + (ptrdiff_t)y * frame->linesize[k],
-                                     (unsigned)AV_CEIL_RSHIFT(frame->width, sub));
-    }
-    return hash;
+    struct screen *screen = opaque;
+    monitor_lock(&screen->lock);
+    watch(&screen->film, frame, shown->time_base);
+    assert_int_equal(shown->pts_us, screen->film.us[screen->film.count - 1]);
+    monitor_unlock(&screen->lock);
 }
 
-static void watch(struct film *film, const AVFrame *frame, AVRational base)
+// A player of a job, which is given the job's packets and frames by hand.
+struct stage {
+    struct screen screen;
+    struct player *player;
+    struct sluice_job *job;
+    struct source *source;
+    struct backend *backend;
+    struct decoder *decoder;
+    struct film film; // of the whole file
+    int fed;
+};
+
+static void join(struct stage *stage, const char *name, const char *simulate)
 {
-    assert_in_range(film->count, 0, MAX_FRAMES - 1);
-    film->us[film->count] = av_rescale_q(frame->pts, base, AV_TIME_BASE_Q);
-    film->hash[film->count] = hash_of(frame);
-    film->width[film->count++] = frame->width;
+    struct sluice_config config = {.size = sizeof config,
+                                   .input = name,
+                                   .output.name = "null:",
+                                   .chain = "null",
+                                   .simulate = simulate};
+    sluice_job_destroy(&stage->job);
+    assert_int_equal(sluice_job_create(&config, &stage->job), SLUICE_STATUS_OK);
+    assert_int_equal(player_join(stage->player, stage->job, &config), STATUS_OK);
 }
 
-static void receive_all(struct decoder *decoder, AVRational base, struct film *film)
+// `ring`: the player takes it for no file.
+static struct stage *open_stage(const char *name, bool ring)
+{
+    struct stage *stage = calloc(1, sizeof *stage);
+    struct source_request request = request_of(name, NULL);
+    struct decoder_request codec = {.max_pixels = MAX_PIXELS, .frames_held = 1};
+    monitor_init(&stage->screen.lock);
+    struct player_request playing = {.keep = 2, .show = show, .opaque = &stage->screen};
+    assert_int_equal(player_create(&playing, &silence, &stage->player), STATUS_OK);
+    join(stage, name, ring ? "seed=1" : NULL);
+    watch_file(name, NULL, 0, &stage->film, NULL, NULL);
+    assert_int_equal(source_open(&request, &silence, &never, &stage->source), STATUS_OK);
+    assert_int_equal(backend_scalar_create(&silence, &stage->backend), STATUS_OK);
+    assert_int_equal(decoder_create(&codec, stage->source, stage->backend, &stage->decoder),
+                     STATUS_OK);
+    return stage;
+}
+
+static void close_stage(struct stage *stage)
+{
+    player_destroy(&stage->player);
+    sluice_job_destroy(&stage->job);
+    decoder_destroy(&stage->decoder);
+    backend_destroy(&stage->backend);
+    source_close(&stage->source);
+    monitor_finish(&stage->screen.lock);
+    free(stage);
+}
+
+static void feed_frame(struct stage *stage, AVFrame *frame)
+{
+    AVRational base = source_video(stage->source)->time_base;
+    struct tap_frame shown = {.time_base = base,
+                              .pts_us = av_rescale_q(frame->pts, base, AV_TIME_BASE_Q),
+                              .software_pixel = frame->format};
+    player_frame(stage->player, frame, &shown);
+    stage->fed++;
+}
+
+// Go on with the job up to this frame.
+static void feed(struct stage *stage, int frames)
 {
     AVFrame *frame = av_frame_alloc();
-    bool got = true;
-    while (!decoder_receive(decoder, frame, &got) && got) {
-        watch(film, frame, base);
-        av_frame_unref(frame);
+    struct packet *packet = NULL;
+    bool got = false;
+    while (stage->fed < frames) {
+        assert_int_equal(decoder_receive(stage->decoder, frame, &got), STATUS_OK);
+        if (got) {
+            feed_frame(stage, frame);
+            av_frame_unref(frame);
+            continue;
+        }
+        assert_int_equal(source_read(stage->source, &packet), STATUS_OK);
+        if (packet->av->stream_index == stage->source->video) {
+            player_packet(stage->player, packet);
+            assert_int_equal(decoder_send(stage->decoder, packet), STATUS_OK);
+        }
+        packet_destroy(&packet);
     }
     av_frame_free(&frame);
 }
 
-static struct source_request request_of(const char *name, const char *simulate)
+static enum status give(struct stage *stage, struct player_order order)
 {
-    return (struct source_request){.name = name, .simulate = simulate, .max_pixels = MAX_PIXELS};
+    char why[256] = "";
+    enum status status = player_do(stage->player, &order, why, sizeof why);
+    assert_int_equal(status == STATUS_OK, !*why);
+    return status;
 }
 
-// Decode a file from beginning to end, as a job does; its packets go into `keep` (optional).
-static void watch_file(const char *name, const char *simulate, struct film *film,
-                       struct keep **keep, struct source *described)
+// Carry an order out.
+static void carry_out(struct stage *stage, struct player_order order)
 {
-    struct source_request request = request_of(name, simulate);
-    struct decoder_request codec = {.max_pixels = MAX_PIXELS, .frames_held = 1};
-    struct source *source;
-    struct backend *backend;
-    struct decoder *decoder;
-    struct packet *packet;
-    memset(film, 0, sizeof *film);
-    assert_int_equal(source_open(&request, &silence, &never, &source), STATUS_OK);
-    assert_int_equal(backend_scalar_create(&silence, &backend), STATUS_OK);
-    assert_int_equal(decoder_create(&codec, source, backend, &decoder), STATUS_OK);
-    AVRational base = source_video(source)->time_base;
-    if (keep) {
-        struct keep_request keeping = {100, 1 << 24, base, 40000, source_video(source)->codecpar};
-        assert_int_equal(keep_create(&keeping, keep), STATUS_OK);
-        *described = (struct source){.log = &silence, .video = source->video};
-        described->name = strdup(source->name);
-        described->format = format_describe(source->format);
-    }
-    while (!source_read(source, &packet)) {
-        if (packet->av->stream_index == source->video) {
-            if (keep)
-                keep_put(*keep, packet);
-            assert_int_equal(decoder_send(decoder, packet), STATUS_OK);
-            receive_all(decoder, base, film);
-        }
-        packet_destroy(&packet);
-    }
-    assert_int_equal(decoder_send(decoder, NULL), STATUS_OK);
-    receive_all(decoder, base, film);
-    decoder_destroy(&decoder);
-    backend_destroy(&backend);
-    source_close(&source);
+    assert_int_equal(give(stage, order), STATUS_OK);
+    assert_true(player_await(stage->player, 20));
 }
 
-// The frame that is to be shown at a time.
-static int frame_at(const struct film *film, int64_t at_us)
+static struct player_state state_of(struct stage *stage)
 {
-    int n = film->count - 1;
-    while (n > 0 && film->us[n] > at_us)
-        n--;
-    return n;
+    struct player_state now;
+    player_state(stage->player, &now);
+    assert_string_equal(now.error, "");
+    return now;
 }
 
-#define SOURCE "ffmpeg -v error -y -nostdin -f lavfi -i testsrc2=s=64x48:r=25:d=4 -pix_fmt yuv420p "
-#define X264 "-c:v libx264 -preset ultrafast -crf 30 "
-
-// What makes a film difficult: frames out of order, times that are not even, seeking by estimate,
-// no times at all.
-static const struct {
-    const char *name, *make;
-    bool no_times;
-} films[] = {
-    {"b.mp4", SOURCE X264 "-g 12 -bf 3 b.mp4"},
-    {"open.mkv", SOURCE X264 "-x264-params keyint=12:open-gop=1:bframes=3:b-adapt=0 open.mkv"},
-    {"one.mp4", SOURCE X264 "-g 1000 -bf 2 one.mp4"},
-    {"refresh.mkv", SOURCE X264 "-x264-params keyint=20:intra-refresh=1 refresh.mkv"},
-    {"vfr.mp4",
-     SOURCE "-vf \"select=mod(n\\,3)*mod(n\\,7)\" -vsync vfr " X264 "-g 15 -bf 2 vfr.mp4"},
-    {"late.ts", SOURCE X264 "-g 25 -bf 2 -output_ts_offset 7.3 late.ts"},
-    {"late.mp4", SOURCE X264 "-g 25 -bf 2 -output_ts_offset 3 late.mp4"},
-    {"edit.mp4", "ffmpeg -v error -y -nostdin -ss 1.3 -i b.mp4 -c copy edit.mp4"},
-    {"cut.ts", "ffmpeg -v error -y -nostdin -i late.ts -c copy -copyts -f mpegts - | tail -c "
-               "+20000 > cut.ts"},
-    {"parts.mp4", SOURCE X264 "-g 12 -bf 3 -movflags frag_keyframe+empty_moov parts.mp4"},
-    {"two.ts", SOURCE "-c:v mpeg2video -g 12 -bf 2 two.ts"},
-    {"four.avi", SOURCE "-c:v mpeg4 -g 12 four.avi"},
-    {"b4.avi", SOURCE "-c:v mpeg4 -g 12 -bf 2 b4.avi"},
-    {"eight.webm", SOURCE "-c:v libvpx -g 30 -auto-alt-ref 1 -lag-in-frames 10 eight.webm"},
-    {"five.mkv", SOURCE
-     "-c:v libx265 -preset ultrafast -x265-params log-level=none:keyint=15:bframes=3 five.mkv"},
-    {"flash.flv", SOURCE X264 "-g 20 -bf 2 flash.flv"},
-    {"plain.y4m", SOURCE "-frames:v 30 plain.y4m"},
-    {"bare.h264", SOURCE X264 "-g 12 -bf 2 bare.h264", true},
-    {"still.png", SOURCE "-frames:v 1 still.png", true},
-};
-enum { FILMS = sizeof films / sizeof *films };
-
-// The times that ffprobe lists are those of our frames.
-static void probe_agrees(const char *name, const struct film *film)
+// Frame `n` of the file is on the screen.
+static void is_shown(struct stage *stage, int n)
 {
-    char command[256], line[64];
-    snprintf(command, sizeof command,
-             "ffprobe -v error -select_streams v -show_entries frame=best_effort_timestamp_time "
-             "-of default=nk=1:nw=1 %s 2>&-",
-             name);
-    FILE *list = popen(command, "r");
-    int n = 0;
-    for (; fgets(line, sizeof line, list); n++)
-        if (*line == '\n')
-            n--; // of side data
-        else if (*line != 'N' && n < film->count &&
-                 llabs((int64_t)(atof(line) * 1e6 + 0.5) - film->us[n]) > 1)
-            fail_msg("%s: frame %d is at %lld us, ffprobe says %s", name, n, (long long)film->us[n],
-                     line);
-    pclose(list);
-    assert_int_equal(n, film->count);
+    struct player_state now = state_of(stage);
+    monitor_lock(&stage->screen.lock);
+    const struct film *shown = &stage->screen.film;
+    assert_true(shown->count > 0);
+    assert_int_equal(shown->us[shown->count - 1], stage->film.us[n]);
+    assert_int_equal(shown->hash[shown->count - 1], stage->film.hash[n]);
+    monitor_unlock(&stage->screen.lock);
+    assert_int_equal(now.at_us, stage->film.us[n]);
 }
 
-static void stands_on(const char *name, const struct cursor *cursor, const struct film *film, int n)
+static int shown_so_far(struct stage *stage)
 {
-    assert_non_null(cursor_frame(cursor));
-    if (cursor_us(cursor) != film->us[n] || hash_of(cursor_frame(cursor)) != film->hash[n])
-        fail_msg("%s: frame %d at %lld us was wanted; at %lld us, hash %x instead of %x", name, n,
-                 (long long)film->us[n], (long long)cursor_us(cursor),
-                 hash_of(cursor_frame(cursor)), film->hash[n]);
+    monitor_lock(&stage->screen.lock);
+    int count = stage->screen.film.count;
+    monitor_unlock(&stage->screen.lock);
+    return count;
 }
 
-static int clamp(int n, int count)
+static const struct player_order pause_order = {.action = PLAYER_PAUSE},
+                                 live_order = {.action = PLAYER_LIVE};
+
+static struct player_order seek_order(int64_t at_us)
 {
-    return n < 0 ? 0 : n < count ? n : count - 1;
+    return (struct player_order){.action = PLAYER_SEEK, .at_us = at_us};
 }
 
-// Walk at random, by time and by number, from `first` on.
-static void walk(const char *name, struct reel *reel, const struct film *film, int first,
-                 int64_t cache)
+static struct player_order step_order(int frames)
 {
-    struct cursor *cursor;
-    struct cursor_request request = {.reel = reel,
-                                     .max_pixels = MAX_PIXELS,
-                                     .cache_bytes = cache,
-                                     .log = &silence,
-                                     .stop = &never};
-    assert_int_equal(cursor_create(&request, &cursor), STATUS_OK);
-    unsigned seed = 7;
-    int64_t span = film->us[film->count - 1] - film->us[first] + 400000;
-    for (int k = 0, n = 0; k < 120; k++) {
-        int dice = rand_r(&seed) % 10;
-        int by = (int[]){1, -1, -1, 5, -7, 30}[rand_r(&seed) % 6];
-        if (k == 0 || dice < 5) {
-            int64_t at = film->us[first] - 200000 + rand_r(&seed) % span;
-            at = dice == 0 ? film->us[clamp(n, film->count)] : at; // exactly a frame's
-            n = clamp(frame_at(film, at), film->count);
-            n = n < first ? first : n;
-            assert_int_equal(cursor_go(cursor, at), STATUS_OK);
-        } else {
-            n = clamp(n + by, film->count);
-            n = n < first ? first : n;
-            assert_int_equal(cursor_step(cursor, by), STATUS_OK);
-        }
-        stands_on(name, cursor, film, n);
-    }
-    cursor_destroy(&cursor);
+    return (struct player_order){.action = PLAYER_STEP, .frames = frames};
 }
 
-static void every_frame_of_a_file_is_found(void **state)
+static struct player_order play_order(double rate)
+{
+    return (struct player_order){.action = PLAYER_PLAY, .rate = rate};
+}
+
+static void paused_the_picture_stays_while_packets_go_on(void **state)
 {
     (void)state;
-    static struct film film;
-    for (int k = 0; k < FILMS; k++) {
-        struct source_request request = request_of(films[k].name, NULL);
-        struct reel *reel;
-        watch_file(films[k].name, NULL, &film, NULL, NULL);
-        assert_in_range(film.count, films[k].no_times ? 1 : 20, MAX_FRAMES);
-        if (!films[k].no_times)
-            probe_agrees(films[k].name, &film);
-        assert_int_equal(reel_of_file(&request, &silence, &never, &reel), STATUS_OK);
-        walk(films[k].name, reel, &film, 0, 0);
-        walk(films[k].name, reel, &film, 0, 4 * 64 * 48 * 3 / 2);
-        reel_destroy(&reel);
-    }
+    struct stage *stage = open_stage("b.mp4", true);
+    feed(stage, 50);
+    assert_int_equal(shown_so_far(stage), 50);
+    is_shown(stage, 49);
+    assert_false(player_holds(stage->player));
+    carry_out(stage, pause_order);
+    is_shown(stage, 49); // decoded once more
+    int shown = shown_so_far(stage);
+    feed(stage, 90);
+    assert_int_equal(shown_so_far(stage), shown);
+    struct player_state now = state_of(stage);
+    assert_int_equal(now.mode, PLAYER_IS_PAUSED);
+    assert_false(now.whole);
+    assert_int_equal(now.begin_us, 0);
+    assert_true(now.behind > 1.59 && now.behind < 1.61);
+    carry_out(stage, step_order(-1));
+    is_shown(stage, 48);
+    carry_out(stage, step_order(15));
+    is_shown(stage, 63);
+    carry_out(stage, seek_order(333333));
+    is_shown(stage, 8);
+    carry_out(stage, step_order(-100));
+    is_shown(stage, 0);
+    close_stage(stage);
+}
+
+static void live_again_frames_pass_and_packets_go(void **state)
+{
+    (void)state;
+    struct stage *stage = open_stage("b.mp4", true);
+    feed(stage, 50);
+    carry_out(stage, pause_order);
+    feed(stage, 90);
+    carry_out(stage, live_order);
+    feed(stage, 92);
+    is_shown(stage, 91);
+    struct player_state now = state_of(stage);
+    assert_int_equal(now.mode, PLAYER_IS_LIVE);
+    assert_true(now.begin_us >= 1000000); // the last two seconds again
+    assert_true(now.bytes > 0);
+    carry_out(stage, seek_order(0));
+    is_shown(stage, frame_at(&stage->film, now.begin_us));
+    give(stage, live_order);
+    carry_out(stage, step_order(-1));                      // from what is live
+    is_shown(stage, frame_at(&stage->film, now.begin_us)); // nothing was live between
+    close_stage(stage);
+}
+
+static void of_a_file_all_is_there(void **state)
+{
+    (void)state;
+    struct stage *stage = open_stage("open.mkv", false);
+    struct player_state now = state_of(stage);
+    assert_true(now.whole);
+    assert_int_equal(now.begin_us, 0);
+    assert_in_range(now.end_us, 3900000, 4100000);
+    assert_true(now.frame_rate > 24.9 && now.frame_rate < 25.1);
+    carry_out(stage, seek_order(3700000));
+    is_shown(stage, frame_at(&stage->film, 3700000));
+    carry_out(stage, step_order(-10));
+    is_shown(stage, frame_at(&stage->film, 3700000) - 10);
+    assert_int_equal(state_of(stage).bytes, 0);
+    close_stage(stage);
+}
+
+static void of_many_seeks_the_newest_counts(void **state)
+{
+    (void)state;
+    struct stage *stage = open_stage("one.mp4", false);
+    for (int k = 0; k < 1000; k++)
+        give(stage, seek_order(k * 3999));
+    assert_true(player_await(stage->player, 60));
+    is_shown(stage, frame_at(&stage->film, 999 * 3999));
+    assert_in_range(shown_so_far(stage), 1, 100);
+    for (int k = 0; k < 30; k++)
+        give(stage, step_order(-1));
+    assert_true(player_await(stage->player, 60));
+    is_shown(stage, frame_at(&stage->film, 999 * 3999) - 30);
+    close_stage(stage);
+}
+
+static void await_mode(struct stage *stage, enum player_mode mode)
+{
+    for (int k = 0; k < 1000 && state_of(stage).mode != mode; k++)
+        usleep(10000);
+    assert_int_equal(state_of(stage).mode, mode);
+}
+
+static void a_file_plays_to_its_end(void **state)
+{
+    (void)state;
+    struct stage *stage = open_stage("b.mp4", false);
+    int last = stage->film.count - 1;
+    carry_out(stage, seek_order(stage->film.us[last - 20]));
+    int before = shown_so_far(stage);
+    int64_t began_ns = meter_now_ns();
+    give(stage, play_order(4));
+    await_mode(stage, PLAYER_IS_PAUSED);
+    assert_true(meter_now_ns() - began_ns > 190000000); // 20 frames of 40 ms, four times as fast
+    is_shown(stage, last);
+    assert_int_equal(shown_so_far(stage), before + 20);
+    close_stage(stage);
+}
+
+static void who_catches_up_is_live(void **state)
+{
+    (void)state;
+    struct stage *stage = open_stage("b.mp4", true);
+    feed(stage, 60);
+    carry_out(stage, seek_order(1500000));
+    give(stage, play_order(8));
+    await_mode(stage, PLAYER_IS_LIVE);
+    assert_in_range(shown_so_far(stage), 61 + 10, 61 + 24);
+    close_stage(stage);
+}
+
+static void what_is_kept_outlives_the_job(void **state)
+{
+    (void)state;
+    struct stage *stage = open_stage("b.mp4", true);
+    feed(stage, 80);
+    player_leave(stage->player); // live
+    sluice_job_destroy(&stage->job);
+    assert_true(player_await(stage->player, 20));
+    is_shown(stage, 79);
+    assert_int_equal(state_of(stage).mode, PLAYER_IS_PAUSED);
+    carry_out(stage, step_order(-30));
+    is_shown(stage, 49);
+    carry_out(stage, step_order(100));
+    assert_true(state_of(stage).at_us > stage->film.us[78]);
+    assert_int_equal(give(stage, live_order), STATUS_USAGE);
+    give(stage, seek_order(2000000));
+    give(stage, play_order(16));
+    await_mode(stage, PLAYER_IS_PAUSED);
+    join(stage, "open.mkv", "seed=1");
+    assert_int_equal(give(stage, pause_order), STATUS_USAGE); // nothing of the job before
+    assert_int_equal(state_of(stage).mode, PLAYER_IS_LIVE);
+    close_stage(stage);
+}
+
+static void orders_are_checked(void **state)
+{
+    (void)state;
+    struct stage *stage = open_stage("b.mp4", true);
+    assert_int_equal(give(stage, pause_order), STATUS_USAGE); // nothing kept
+    feed(stage, 30);
+    assert_int_equal(give(stage, play_order(100)), STATUS_USAGE);
+    assert_int_equal(give(stage, play_order(-1)), STATUS_USAGE);
+    assert_int_equal(give(stage, seek_order(AV_NOPTS_VALUE)), STATUS_USAGE);
+    assert_false(player_holds(stage->player));
+    close_stage(stage);
+}
+
+static void a_file_that_has_gone_is_said(void **state)
+{
+    (void)state;
+    struct stage *stage = open_stage("b.mp4", false);
+    struct player_state now;
+    rename("b.mp4", "elsewhere.mp4");
+    give(stage, seek_order(1000000));
+    assert_true(player_await(stage->player, 20));
+    player_state(stage->player, &now);
+    assert_non_null(strstr(now.error, "b.mp4"));
+    rename("elsewhere.mp4", "b.mp4");
+    carry_out(stage, seek_order(1000000));
+    is_shown(stage, 25);
+    close_stage(stage);
 }
 
 static int make_films(void **state)
 {
     static char folder[] = "/tmp/unit_player.XXXXXX";
     *state = folder;
-    about = avcodec_parameters_alloc();
     av_log_set_level(AV_LOG_QUIET);
     if (!mkdtemp(folder) || chdir(folder))
         return -1;
-    for (int k = 0; k < FILMS; k++)
-        if (system(films[k].make))
-            return -1;
-    return 0;
+    return system(SOURCE X264 "-g 12 -bf 3 b.mp4") || system(SOURCE X264 "-g 1000 -bf 2 one.mp4") ||
+           system(SOURCE X264 "-x264-params keyint=12:open-gop=1:bframes=3:b-adapt=0 open.mkv");
 }
 
 static int remove_films(void **state)
 {
-    for (int k = 0; k < FILMS; k++)
-        unlink(films[k].name);
-    avcodec_parameters_free(&about);
+    unlink("b.mp4");
+    unlink("one.mp4");
+    unlink("open.mkv");
     return chdir("/") || rmdir(*state);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_seconds_are_kept_from_a_key_frame_on),
-        cmocka_unit_test(bytes_are_bounded),
-        cmocka_unit_test(a_group_that_is_too_large_is_dropped),
-        cmocka_unit_test(a_long_group_is_kept_whole),
-        cmocka_unit_test(what_is_held_stays),
-        cmocka_unit_test(a_clock_that_jumps_back_begins_anew),
-        cmocka_unit_test(key_frames_are_found_by_time),
-        cmocka_unit_test(every_frame_of_a_file_is_found),
+        cmocka_unit_test(paused_the_picture_stays_while_packets_go_on),
+        cmocka_unit_test(live_again_frames_pass_and_packets_go),
+        cmocka_unit_test(of_a_file_all_is_there),
+        cmocka_unit_test(of_many_seeks_the_newest_counts),
+        cmocka_unit_test(a_file_plays_to_its_end),
+        cmocka_unit_test(who_catches_up_is_live),
+        cmocka_unit_test(what_is_kept_outlives_the_job),
+        cmocka_unit_test(orders_are_checked),
+        cmocka_unit_test(a_file_that_has_gone_is_said),
     };
     return cmocka_run_group_tests(tests, make_films, remove_films);
 }

@@ -1,0 +1,64 @@
+// The player's state, and what its files share; for player*.c only.
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/monitor.h"
+#include "page/cursor.h"
+#include "page/keep.h"
+#include "page/player.h"
+#include "page/reel.h"
+#include "pipeline/input/source.h"
+
+// What is to be shown: orders that wait come down to a time, and frames on or back from there.
+struct wish {
+    bool seek, step;
+    int64_t at_us;
+    int64_t frames;
+};
+
+// What a job leaves for the thread to open: set while it has nothing open.
+struct origin {
+    struct source *described; // the stream, without packets
+    struct keep *keep;        // NULL: a file
+    struct source_request file;
+    char *name, *format, *pixfmt, *hosts; // the file's request points at them
+    bool repeatable;
+    int64_t max_pixels;
+    double frame_rate;
+};
+
+struct player {
+    struct player_request request;
+    const struct log *log;
+    struct log thread_log; // into `error`
+    pthread_t thread;
+    bool started;
+    atomic_bool stop;  // ends what the thread is decoding
+    atomic_bool leave; // ... and its reading of a file, for good
+    struct origin origin;
+    struct monitor lock;
+    // ---- guarded by lock ----
+    bool quit, close, joined, runs; // `runs`: the job does
+    bool stale;                     // it has gone live: what the cursor holds counts no more
+    bool carrying;                  // the thread carries out a wish
+    enum player_mode mode;
+    struct wish wish;
+    int orders; // given so far
+    double rate;
+    int64_t at_us, live_us;   // of the frame shown, and of the job's newest
+    int64_t begin_us, end_us; // of a file
+    char error[256];
+    // ---- the thread's ----
+    struct reel *reel;
+    struct cursor *cursor;
+    int64_t pace_ns, pace_us; // a frame of this time was due then
+    int paced;                // ... by this order
+};
+
+// The thread's body, until `quit`.
+void *player_run(void *player);
+
+// Show what the job decodes, and let go of what is held. With the lock held.
+void player_go_live_locked(struct player *player);
