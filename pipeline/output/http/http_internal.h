@@ -94,7 +94,7 @@ struct visit *http_visit_of(struct MHD_Connection *connection);
 // True if a client has its share of streams and uploads.
 bool http_has_enough(const struct http *http, const struct visit *visit);
 
-// Accept a client, if there is room for one.
+// Accept clients, as there is room for them.
 void http_accept(struct http *http);
 
 // Disconnect those whose deadline has passed; milliseconds until the next.

@@ -81,7 +81,7 @@ static enum status bind_to(const struct http_server *server, const struct log *l
         setsockopt(*fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no); // [::] is everywhere
     }
     if (*fd >= 0 && !bind(*fd, (const struct sockaddr *)address, size) &&
-        !listen(*fd, HTTP_CONNECTIONS))
+        !listen(*fd, 8 * HTTP_CONNECTIONS))
         return STATUS_OK;
     int error = errno;
     if (*fd >= 0)

@@ -145,7 +145,7 @@ static void note_shortage(struct http *http, int64_t now_ns)
     http->logged_short = true;
 }
 
-void http_accept(struct http *http)
+static bool accept_one(struct http *http)
 {
     struct sockaddr_storage from;
     socklen_t size = sizeof from;
@@ -154,11 +154,20 @@ void http_accept(struct http *http)
     if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
         note_shortage(http, meter_now_ns());
     if (fd < 0)
-        return;
+        return false;
     if (make_room(http, address_key((const struct sockaddr *)&from)))
         MHD_add_connection(http->daemon, fd, (const struct sockaddr *)&from, size);
     else
         close(fd);
+    return true;
+}
+
+// As many at a turn as can be disconnected for them before libmicrohttpd closes those.
+void http_accept(struct http *http)
+{
+    for (int k = 0; k < (HTTP_VISITS - HTTP_CONNECTIONS) / 2; k++)
+        if (!accept_one(http))
+            return;
 }
 
 int http_patience_ms(const struct http *http, int64_t now_ns)
