@@ -1,6 +1,7 @@
 #include "page/compose.h"
 
 #include <assert.h>
+#include <libavutil/hwcontext.h>
 #include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
 #include <libswscale/swscale.h>
@@ -167,6 +168,23 @@ AVFrame *compose_frame(enum AVPixelFormat pixel, int width, int height)
     else
         frame->width = width;
     return frame;
+}
+
+AVFrame *compose_copy(const AVFrame *frame)
+{
+    AVFrame *copy = av_frame_alloc();
+    bool made = copy != NULL;
+    if (made && frame->hw_frames_ctx) {
+        made = av_hwframe_transfer_data(copy, frame, 0) >= 0;
+    } else if (made) {
+        copy->format = frame->format;
+        copy->width = frame->width;
+        copy->height = frame->height;
+        made = av_frame_get_buffer(copy, 0) >= 0 && av_frame_copy(copy, frame) >= 0;
+    }
+    if (!made || av_frame_copy_props(copy, frame) < 0)
+        av_frame_free(&copy);
+    return copy;
 }
 
 static AVFrame *make_rgb(struct composer *composer, const AVFrame *from, bool exact,

@@ -32,5 +32,8 @@ enum status composer_count(struct composer *composer, const AVFrame *frame, uint
 // writes whole vectors.
 AVFrame *compose_frame(enum AVPixelFormat pixel, int width, int height);
 
+// A copy of a frame in memory of its own, the host's; NULL: it cannot be had.
+AVFrame *compose_copy(const AVFrame *frame);
+
 // The matrix that a frame's samples have: its tag's, or what players take without one.
 enum AVColorSpace compose_matrix(const AVFrame *frame);

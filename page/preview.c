@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <libavcodec/avcodec.h>
 #include <libavutil/dict.h>
-#include <libavutil/hwcontext.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,24 +146,6 @@ void preview_offer(struct preview *preview, const AVFrame *frame, const struct t
 
 // ---- the newest frame ----
 
-// A frame of its own memory, in the host's; NULL: it cannot be had.
-static AVFrame *copy_of(const AVFrame *frame)
-{
-    AVFrame *copy = av_frame_alloc();
-    bool made = copy != NULL;
-    if (made && frame->hw_frames_ctx) {
-        made = av_hwframe_transfer_data(copy, frame, 0) >= 0;
-    } else if (made) {
-        copy->format = frame->format;
-        copy->width = frame->width;
-        copy->height = frame->height;
-        made = av_frame_get_buffer(copy, 0) >= 0 && av_frame_copy(copy, frame) >= 0;
-    }
-    if (!made || av_frame_copy_props(copy, frame) < 0)
-        av_frame_free(&copy);
-    return copy;
-}
-
 static void await_renderer_locked(struct preview *preview)
 {
     while (preview->busy)
@@ -176,7 +157,7 @@ void preview_release(struct preview *preview)
     monitor_lock(&preview->lock);
     await_renderer_locked(preview);
     AVFrame *old = preview->newest;
-    preview->newest = old ? copy_of(old) : NULL;
+    preview->newest = old ? compose_copy(old) : NULL;
     monitor_unlock(&preview->lock);
     av_frame_free(&old);
 }
@@ -185,7 +166,7 @@ enum status preview_newest(struct preview *preview, AVFrame **frame, char **chai
 {
     monitor_lock(&preview->lock);
     await_renderer_locked(preview);
-    *frame = preview->newest ? copy_of(preview->newest) : NULL;
+    *frame = preview->newest ? compose_copy(preview->newest) : NULL;
     *chain = strdup(preview->text);
     bool none = !preview->newest;
     monitor_unlock(&preview->lock);

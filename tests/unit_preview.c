@@ -1,6 +1,7 @@
 // The control page's pictures: what viewers get of frames, and what it costs.
 #include "tests/unit.h"
 
+#include <jansson.h>
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
 #include <libavutil/intreadwrite.h>
@@ -8,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/meter.h"
+#include "page/compare.h"
 #include "page/preview.h"
+#include "page/record.h"
 #include "page/stream.h"
 #include "pipeline/output/http/http.h"
 
@@ -695,6 +699,117 @@ static void memory_of_frames_is_given_back(void **state)
     preview_destroy(&preview);
 }
 
+// ---- recordings ----
+
+static struct record_state await_file(struct record *record)
+{
+    struct record_state state;
+    record_state(record, &state);
+    for (int k = 0; k < 5000 && (state.finishing || state.recording); k++) {
+        rest_ms(1);
+        record_state(record, &state);
+    }
+    return state;
+}
+
+static int count_frames(const char *file, int *width)
+{
+    AVFormatContext *format = NULL;
+    AVPacket *packet = av_packet_alloc();
+    int frames = 0;
+    assert_int_equal(avformat_open_input(&format, file, NULL, NULL), 0);
+    *width = format->streams[0]->codecpar->width;
+    for (; av_read_frame(format, packet) >= 0; frames++)
+        av_packet_unref(packet);
+    av_packet_free(&packet);
+    avformat_close_input(&format);
+    return frames;
+}
+
+static void a_recording_is_a_whole_file(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/unit_preview_XXXXXX", file[128], why[128] = "";
+    assert_non_null(mkdtemp(folder));
+    struct preview *preview = make_preview("invert");
+    struct record *record;
+    assert_int_equal(record_create(&(struct record_request){preview, folder}, &quiet, &record),
+                     STATUS_OK);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(record_start(record, why, sizeof why), STATUS_OK);
+        assert_int_equal(record_start(record, why, sizeof why), STATUS_USAGE);
+        for (int n = 0; n < 10; n++) {
+            offer_new(preview, AV_PIX_FMT_GRAY8, 96, 64, n);
+            rest_ms(30);
+        }
+        record_stop(record);
+        struct record_state made = await_file(record);
+        assert_string_equal(made.error, "");
+        assert_in_range(made.frames, 8, 11);
+        assert_true(made.seconds > 0.2 && made.seconds < 1);
+        snprintf(file, sizeof file, "%s/%s", folder, made.name);
+        int width, frames = count_frames(file, &width);
+        assert_int_equal(frames, made.frames);
+        assert_int_equal(width, 96);
+        unlink(file);
+    }
+    assert_int_equal(rmdir(folder), 0);
+    record_destroy(&record);
+    preview_destroy(&preview);
+}
+
+static void a_recording_says_why_it_failed(void **state)
+{
+    (void)state;
+    char why[128];
+    struct record_state failed;
+    struct preview *preview = make_preview("invert");
+    struct record *record;
+    assert_int_equal(record_create(&(struct record_request){preview, "/nowhere"}, &quiet, &record),
+                     STATUS_OK);
+    assert_int_equal(record_start(record, why, sizeof why), STATUS_OK);
+    offer_new(preview, AV_PIX_FMT_GRAY8, 96, 64, 0);
+    failed = await_file(record);
+    assert_non_null(strstr(failed.error, "/nowhere"));
+    assert_false(failed.recording);
+    offer_new(preview, AV_PIX_FMT_GRAY8, 96, 64, 1);
+    assert_int_equal(record_start(record, why, sizeof why), STATUS_OK); // once more
+    record_destroy(&record);
+    preview_destroy(&preview);
+}
+
+// ---- backends beside each other ----
+
+static void backends_are_equal(void **state)
+{
+    (void)state;
+    struct preview *preview =
+        make_preview("gray,gaussian=1.4,sobel,threshold=20:240,tee=never.mkv");
+    char *text;
+    size_t size;
+    assert_int_equal(compare_run(preview, &config, &text, &size), STATUS_OK);
+    assert_non_null(strstr(text, "there is no picture yet"));
+    free(text);
+    offer_new(preview, AV_PIX_FMT_YUV420P, 320, 180, 0);
+    assert_int_equal(compare_run(preview, &config, &text, &size), STATUS_OK);
+    assert_int_equal(strlen(text), size);
+    json_t *answer = json_loads(text, 0, NULL);
+    assert_true(json_is_true(json_object_get(answer, "ok")));
+    const json_t *rows = json_object_get(answer, "rows");
+    assert_true(json_array_size(rows) >= 2);
+    for (size_t k = 0; k < json_array_size(rows); k++) {
+        const json_t *row = json_array_get(rows, k);
+        assert_true(json_is_true(json_object_get(row, "equal")));
+        assert_true(json_real_value(json_object_get(row, "ms")) > 0);
+        assert_true(json_real_value(json_object_get(row, "fps")) > 0);
+    }
+    assert_int_equal(json_array_size(rows) + json_array_size(json_object_get(answer, "left_out")),
+                     3);
+    json_decref(answer);
+    free(text);
+    preview_destroy(&preview);
+}
+
 int main(void)
 {
     av_log_set_level(AV_LOG_FATAL);
@@ -712,6 +827,9 @@ int main(void)
         cmocka_unit_test(what_cannot_be_shown_is_refused),
         cmocka_unit_test(a_watch_gets_pictures),
         cmocka_unit_test(memory_of_frames_is_given_back),
+        cmocka_unit_test(a_recording_is_a_whole_file),
+        cmocka_unit_test(a_recording_says_why_it_failed),
+        cmocka_unit_test(backends_are_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
