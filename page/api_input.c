@@ -11,11 +11,36 @@
 
 // ---- the list ----
 
+// Cameras that were listed can be chosen.
+static void keep_cameras(struct page *page, json_t *cameras)
+{
+    monitor_lock(&page->lock);
+    json_decref(page->cameras);
+    page->cameras = json_deep_copy(cameras);
+    monitor_unlock(&page->lock);
+}
+
+static bool is_listed(struct page *page, const char *name)
+{
+    size_t at;
+    json_t *camera;
+    bool listed = false;
+    monitor_lock(&page->lock);
+    json_array_foreach(page->cameras, at, camera)
+    {
+        const char *other = json_string_value(json_object_get(camera, "name"));
+        listed |= other && !strcmp(other, name);
+    }
+    monitor_unlock(&page->lock);
+    return listed;
+}
+
 static void list_inputs(void *page_, const void *task, char **text, size_t *size)
 {
-    const struct page *page = page_;
+    struct page *page = page_;
     (void)task;
     json_t *media = media_json(page->media), *cameras = page->chooses ? cameras_json() : NULL;
+    keep_cameras(page, cameras);
     json_t *list =
         json_pack("{s:b, s:o, s:o, s:b, s:I}", "ok", 1, "media", media ? media : json_array(),
                   "cameras", cameras ? cameras : json_array(), "chooses", page->chooses,
@@ -97,6 +122,10 @@ static void choose_now(struct page *page, int kind, const char *name, struct htt
 
 static void choose_later(struct page *page, const char *name, struct http_answer *answer)
 {
+    if (!is_listed(page, name)) {
+        api_refuse(answer, 422, "there is no camera '%.200s' in the list of /api/inputs", name);
+        return;
+    }
     char *task = strdup(name);
     if (task && later_do(page->later, choose_camera, task))
         say_chosen(page, answer);

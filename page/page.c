@@ -176,6 +176,7 @@ void page_destroy(struct page **page)
     uploads_remove(old->uploads.folder);
     chains_finish(&old->chains);
     json_decref(old->last_stats);
+    json_decref(old->cameras);
     monitor_finish(&old->lock);
     free(old->chosen);
     free(old->pages);
@@ -215,10 +216,18 @@ void page_show_chain_locked(struct page *page)
     events_post(page->events, EVENT_CHAIN, chains_json(&page->chains));
 }
 
+// The first frame has come.
+static void begin_showing_locked(struct page *page)
+{
+    if (page->job && page->input.state == INPUT_OPENING && !page->chosen)
+        page_set_input_locked(page, INPUT_RUNNING, NULL, NULL);
+}
+
 void page_catch_up_locked(struct page *page)
 {
     if (!page->job || !atomic_exchange(&page->changed, false))
         return;
+    begin_showing_locked(page);
     char *text = sluice_job_chain(page->job);
     if (text && chains_note(&page->chains, text))
         page_show_chain_locked(page);
@@ -252,8 +261,9 @@ enum status page_join(struct page *page, struct sluice_job *job, const struct sl
     page->job = job;
     page->job_config = config;
     page->sampled = 0;
+    page->changed = false;
     agree_on_chain_locked(page);
-    page_set_input_locked(page, INPUT_RUNNING, config->input, NULL);
+    page_set_input_locked(page, INPUT_OPENING, config->input, NULL);
     monitor_unlock(&page->lock);
     return STATUS_OK;
 }
@@ -284,8 +294,13 @@ void page_leave(struct page *page, struct sluice_job *job, enum sluice_status st
 void page_changed(struct page *page, int64_t pts_us, const char *chain)
 {
     (void)pts_us, (void)chain; // a visitor may have asked for another one meanwhile
-    if (page)
-        page->changed = true;
+    if (!page)
+        return;
+    page->changed = true;
+    if (pthread_mutex_trylock(&page->lock.mutex))
+        return; // the ticker tells it
+    begin_showing_locked(page);
+    monitor_unlock(&page->lock);
 }
 
 void page_log(struct page *page, enum sluice_log_level level, const char *sentence)
@@ -319,16 +334,16 @@ bool page_holds(struct page *page)
 
 // ---- the input ----
 
-// A name as visitors may see it: of a file in the page's folders without the folder.
-static void show_name(const struct page *page, const char *name, char *to, size_t size)
+// A name as visitors know it: of a file in the page's folders what is behind them.
+static const char *public_part(const struct page *page, const char *name)
 {
     const char *const folders[] = {page->media, page->uploads.folder};
     for (int k = 0; k < 2; k++) {
         size_t length = folders[k] ? strlen(folders[k]) : 0;
         if (length && !strncmp(name, folders[k], length) && name[length] == '/')
-            name += length + 1;
+            return name + length + 1;
     }
-    sluice_public_name(name, to, size);
+    return name;
 }
 
 json_t *page_input_json_locked(struct page *page)
@@ -349,7 +364,7 @@ void page_set_input_locked(struct page *page, enum input_state state, const char
     note->state = state;
     note->since_s = time(NULL);
     if (name)
-        show_name(page, name, note->name, sizeof note->name);
+        sluice_public_name(public_part(page, name), note->name, sizeof note->name);
     snprintf(note->error, sizeof note->error, "%s", error ? error : "");
     events_post(page->events, EVENT_INPUT, page_input_json_locked(page));
 }

@@ -99,5 +99,5 @@ enum status page_await_input(struct page *page, const atomic_bool *stop, struct 
 bool page_wants_another(struct page *page);
 
 // The input is being opened, or could not be: `error` is the sentence, NULL while it is opened.
-// page_join() says that it runs, page_leave() that it has ended.
+// A job that has joined says by its first page_changed() that it runs, page_leave() that it has ended.
 void page_note_input(struct page *page, const char *name, const char *error);

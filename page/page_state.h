@@ -81,6 +81,7 @@ struct page {
     char *chosen;       // an input for the next job; NULL: none
     json_t *last_stats; // of the job before; NULL: there was none
     struct uploads uploads;
+    json_t *cameras; // that were listed last; NULL: none were
 };
 
 // ---- page.c ----
