@@ -65,6 +65,7 @@ def inputs(tmp_path_factory):
     tools.ffmpeg("-i", folder / "in.mp4", "-c", "copy", folder / "in.mkv")
     shutil.copy(folder / "in.mp4", folder / "film.mp4")
     (folder / "backup.txt").write_text("backup.mkv\n")
+    (folder / "token.txt").write_text("0123456789abcdef\n")
     (folder / "kernel.txt").write_text("1 2 1\n2 4 2\n1 2 1\n")
     return folder
 

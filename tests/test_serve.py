@@ -18,6 +18,7 @@ import pytest
 import tools
 from live import end_with_us, free_port
 from test_outputs import until
+from test_service import Manager, watched
 
 LINE = re.compile(r"sluice: the page is at (https?)://([^/]+)/(?:#token=(\S+))?\n")
 
@@ -519,3 +520,17 @@ def test_a_file_does_not_begin_again_while_a_visitor_looks_back(tmp_path, clips)
         page.await_input(state="ended")
         page.await_input(state="running")
         assert page.chain() == "invert" and page.fine("/api/player")["mode"] == "live"
+
+
+def test_systemd_is_told(tmp_path, clips, monkeypatch):
+    """Of the server, not of its jobs: a file that begins again is no end."""
+    tools.ffmpeg(*tools.SHORT, *tools.X264, tmp_path / "short.mkv")
+    with Manager(f"@sluice-{os.getpid()}") as manager:
+        watched(monkeypatch, manager, 1)
+        with serve(tmp_path, "short.mkv") as page:
+            manager.wait("READY=1")
+            manager.wait("WATCHDOG=1", 4)
+            assert not manager.times("STOPPING=1")
+            page.stop()
+        manager.wait("STOPPING=1")
+        assert len(manager.times("READY=1")) == len(manager.times("STOPPING=1")) == 1
