@@ -99,14 +99,15 @@ static void answers_have_walls(void **state)
     struct http *http = serve();
     static const char get[] = "GET / HTTP/1.1\r\n" HOST END;
     static const char missing[] = "GET /none HTTP/1.1\r\n" HOST END;
-    static const char *const walls[] = {
+    static const char policy[] =
         "\r\nContent-Security-Policy: default-src 'self'; img-src 'self' blob:; media-src 'self' "
-        "blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n",
-        "\r\nX-Frame-Options: DENY\r\n",
-        "\r\nReferrer-Policy: no-referrer\r\n",
-        "\r\nCross-Origin-Resource-Policy: same-origin\r\n",
-        "\r\nX-Content-Type-Options: nosniff\r\n",
-        "\r\nCache-Control: no-store\r\n"};
+        "blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n";
+    static const char *const walls[] = {policy,
+                                        "\r\nX-Frame-Options: DENY\r\n",
+                                        "\r\nReferrer-Policy: no-referrer\r\n",
+                                        "\r\nCross-Origin-Resource-Policy: same-origin\r\n",
+                                        "\r\nX-Content-Type-Options: nosniff\r\n",
+                                        "\r\nCache-Control: no-store\r\n"};
     for (size_t k = 0; k < sizeof walls / sizeof *walls; k++) {
         expect(http, &(struct row){get, 200, walls[k]});
         expect(http, &(struct row){missing, 404, walls[k]});
