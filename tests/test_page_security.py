@@ -107,6 +107,14 @@ def test_pages_of_other_sites_change_nothing(page, change):
     assert page.fine("/api/player")["mode"] == "live"
 
 
+def test_pages_of_other_sites_see_and_cost_nothing(page):
+    for path in LOOKED_AT + STREAMS:
+        for site in ("cross-site", "same-site"):
+            code, headers, body = raw(page, asked(page, "GET", path, Sec_Fetch_Site=site))
+            assert code == 403 and is_refusal(headers, body), path
+    assert raw(page, asked(page, "GET", "/", Sec_Fetch_Site="cross-site"))[0] == 200  # a link
+
+
 @pytest.mark.parametrize("change", CHANGES + [("GET", path, None) for path in FILES + LOOKED_AT + STREAMS],
                          ids=NAMES + FILES + LOOKED_AT + STREAMS)
 def test_other_names_are_not_ours(page, change):

@@ -84,6 +84,11 @@ static void strangers_are_refused(void **state)
         {"POST /api/undo HTTP/1.1\r\n" HOST "Origin: http://evil.example\r\n" END, 403},
         {"POST /api/upload HTTP/1.1\r\n" HOST "Origin: http://evil.example\r\n" END, 403},
         {"GET /api/echo HTTP/1.1\r\n" HOST "Origin: http://evil.example\r\n" END, 200},
+        {"GET /api/echo HTTP/1.1\r\n" HOST "Sec-Fetch-Site: same-origin\r\n" END, 200},
+        {"GET /api/echo HTTP/1.1\r\n" HOST "Sec-Fetch-Site: none\r\n" END, 200},
+        {"GET /api/echo HTTP/1.1\r\n" HOST "Sec-Fetch-Site: cross-site\r\n" END, 403},
+        {"GET /api/echo HTTP/1.1\r\n" HOST "Sec-Fetch-Site: same-site\r\n" END, 403},
+        {"GET / HTTP/1.1\r\n" HOST "Sec-Fetch-Site: cross-site\r\n" END, 200}, // a link
         {PUT_JSON "Host: evil.example\r\n" END "{}", 421, "{\"ok\":false"},
         {PUT_JSON "Host: evil.example\r\nOrigin: http://evil.example\r\n" END "{}", 421},
         {"GET / HTTP/1.1\r\nHost: evil.example\r\n" END, 421},

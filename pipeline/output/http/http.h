@@ -97,7 +97,8 @@ struct http_server {
     const char *tls_cert, *tls_key; // (optional) PEM files: https
     // Pages for browsers: headers that keep other sites' scripts and frames away; requests that
     // change something (all but GET and HEAD) must come from the server's own pages or from no
-    // browser, others get 403; bodies that receive() does not take must be application/json (415).
+    // browser, and those under /api/ not from other sites' pages, or they get 403; bodies that
+    // receive() does not take must be application/json (415).
     bool page;
 };
 

@@ -90,18 +90,35 @@ static bool is_our_name(const struct http *http, const struct http_call *call)
     return !strcasecmp(name, "localhost") || inet_pton(AF_INET, name, &number) == 1;
 }
 
-// True if a browser says that a page of ours sends this, or if it is no browser that sends it.
-// Origin: RFC 6454; Sec-Fetch-Site: Fetch Metadata Request Headers (W3C).
+// True if a browser says that another site's page asks. Sec-Fetch-Site: Fetch Metadata Request
+// Headers (W3C); "none" is the address bar.
+static bool is_of_other_site(const struct http_call *call)
+{
+    const char *site = http_header(call, "Sec-Fetch-Site");
+    return site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0;
+}
+
+// True if a page of ours sends this, or no browser does. Origin: RFC 6454.
 static bool is_our_page(const struct http *http, const struct http_call *call)
 {
     const char *origin = http_header(call, MHD_HTTP_HEADER_ORIGIN);
     const char *host = http_header(call, MHD_HTTP_HEADER_HOST);
-    const char *site = http_header(call, "Sec-Fetch-Site");
     const char *scheme = http->listener.secure ? "https://" : "http://";
     if (!origin)
-        return !site || !strcmp(site, "same-origin") || !strcmp(site, "none");
+        return !is_of_other_site(call);
     return host && !strncmp(origin, scheme, strlen(scheme)) &&
            !strcasecmp(origin + strlen(scheme), host);
+}
+
+// Other sites' pages may link to the page, but neither change anything nor put its pictures and
+// streams to work.
+static bool may_ask(const struct http *http, const struct http_call *call)
+{
+    if (!http->page)
+        return true;
+    if (strcmp(call->method, MHD_HTTP_METHOD_GET) != 0)
+        return is_our_page(http, call);
+    return strncmp(call->path, "/api/", 5) != 0 || !is_of_other_site(call);
 }
 
 static bool is_json(const struct http_call *call)
@@ -146,8 +163,7 @@ static unsigned check_page(const struct http_call_private *own, const char **sen
         *sentence = "This cannot be done with this page.";
         return MHD_HTTP_METHOD_NOT_ALLOWED;
     }
-    if (own->http->page && strcmp(own->call.method, MHD_HTTP_METHOD_GET) != 0 &&
-        !is_our_page(own->http, &own->call)) {
+    if (!may_ask(own->http, &own->call)) {
         *sentence = "Pages of other sites may not ask for this.";
         return MHD_HTTP_FORBIDDEN;
     }
