@@ -108,7 +108,7 @@ def test_pages_of_other_sites_change_nothing(page, change):
 
 
 def test_pages_of_other_sites_see_and_cost_nothing(page):
-    for path in LOOKED_AT + STREAMS:
+    for path in [path for path in LOOKED_AT if "recordings" not in path] + STREAMS:
         for site in ("cross-site", "same-site"):
             code, headers, body = raw(page, asked(page, "GET", path, Sec_Fetch_Site=site))
             assert code == 403 and is_refusal(headers, body), path
