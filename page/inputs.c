@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "pipeline/input/io/reach.h"
 #include "sluice/sluice.h"
 
-enum { MOST_FILES = 1000, LONGEST_NAME = 200 };
+enum { MOST_FILES = 1000, DEEPEST = 4, LONGEST_NAME = 200 };
 
 // ---- the folder of media ----
 
@@ -93,30 +94,52 @@ bool media_name_is_fine(const char *name)
     return true;
 }
 
-static bool add_file(json_t *list, int folder, const char *name)
+static bool list_folder(json_t *list, int folder, const char *before, int depth);
+
+// A file, or those of a folder; false without memory. `before` is the way to it, "monday/".
+static bool add_entry(json_t *list, int folder, const char *before, const char *name, int depth)
 {
+    char path[PATH_MAX];
     struct stat about;
+    int length = snprintf(path, sizeof path, "%s%s", before, name);
     if (*name == '.' || fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) ||
-        !S_ISREG(about.st_mode))
+        length + 1 >= (int)sizeof path)
         return true;
-    json_t *file = json_pack("{s:s, s:I}", "name", name, "bytes", (json_int_t)about.st_size);
+    if (S_ISDIR(about.st_mode) && depth < DEEPEST) {
+        int inner = open_beneath(folder, name, false);
+        bool fine = inner < 0 || list_folder(list, inner, strcat(path, "/"), depth + 1);
+        if (inner >= 0)
+            close(inner);
+        return fine;
+    }
+    if (!S_ISREG(about.st_mode))
+        return true;
+    json_t *file = json_pack("{s:s, s:I}", "name", path, "bytes", (json_int_t)about.st_size);
     return !file || !json_array_append_new(list, file); // a name that is no UTF-8 is left out
+}
+
+static bool list_folder(json_t *list, int folder, const char *before, int depth)
+{
+    struct dirent **entry = NULL;
+    bool fine = true;
+    int count = scandirat(folder, ".", &entry, NULL, alphasort);
+    for (int k = 0; k < count; k++) {
+        if (fine && json_array_size(list) < MOST_FILES)
+            fine = add_entry(list, folder, before, entry[k]->d_name, depth);
+        free(entry[k]);
+    }
+    free(entry);
+    return fine;
 }
 
 json_t *media_json(const char *folder)
 {
     json_t *list = json_array();
-    struct dirent **entry = NULL;
     int fd = folder && list ? open_folder(folder) : -1;
-    int count = fd >= 0 ? scandirat(fd, ".", &entry, NULL, alphasort) : 0;
-    for (int k = 0; k < count; k++) {
-        if (list && json_array_size(list) < MOST_FILES && !add_file(list, fd, entry[k]->d_name)) {
-            json_decref(list);
-            list = NULL;
-        }
-        free(entry[k]);
+    if (fd >= 0 && !list_folder(list, fd, "", 0)) {
+        json_decref(list);
+        list = NULL;
     }
-    free(entry);
     if (fd >= 0)
         close(fd);
     return list;

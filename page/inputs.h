@@ -21,9 +21,9 @@ int media_open(const char *folder, const char *name, char *why, size_t size);
 // 200 bytes of UTF-8 without control characters, "/" and "\", that begins with neither "." nor "-".
 bool media_name_is_fine(const char *name);
 
-// The files of the folder itself, in the order of their names, 1000 at most:
-// [{"name":"film.mp4","bytes":1234}]. Links and hidden files are left out. An empty list where
-// there is no folder (NULL); NULL without memory.
+// The files of the folder and of those in it, up to four deep, in the order of their names, 1000 at
+// most: [{"name":"monday/film.mp4","bytes":1234}]. Links and hidden files are left out. An empty list
+// where there is no folder (NULL); NULL without memory. Blocks while the disk answers.
 json_t *media_json(const char *folder);
 
 // The capture devices: [{"name":"/dev/video0","about":"Integrated Camera"}], with "trouble" where one

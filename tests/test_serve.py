@@ -287,7 +287,8 @@ def test_a_visitor_chooses_media(tmp_path, media):
     with serve(tmp_path, "--media", media) as page:
         page.await_input(state="none")
         inputs = page.fine("/api/inputs")
-        assert inputs["chooses"] and [file["name"] for file in inputs["media"]] == ["plain.mp4", "still.png"]
+        assert inputs["chooses"] and [file["name"] for file in inputs["media"]] == [
+            "plain.mp4", "still.png", "sub/deep.mkv"]
         assert inputs["media"][0]["bytes"] == (media / "plain.mp4").stat().st_size
         for name in ("plain.mp4", "still.png", "sub/deep.mkv", "plain.mp4"):
             page.take("media", name)
