@@ -9,8 +9,8 @@
 
 #include "page/files.h"
 
-static const struct http_page *const tables[] = {chain_pages, figure_pages, view_pages,
-                                                 input_pages};
+static const struct http_page *const tables[] = {chain_pages, figure_pages, view_pages, input_pages,
+                                                 record_pages};
 enum { TABLES = sizeof tables / sizeof *tables };
 
 static size_t length_of(const struct http_page *table)

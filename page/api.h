@@ -5,7 +5,8 @@
 #include "pipeline/output/http/http.h"
 
 // Ended by a NULL path; the opaque of all is the page.
-extern const struct http_page chain_pages[], figure_pages[], view_pages[], input_pages[];
+extern const struct http_page chain_pages[], figure_pages[], view_pages[], input_pages[],
+    record_pages[];
 
 // A file of web/, which needs no token: a visitor's browser has to get at the page that sends it.
 void answer_file(void *page, const struct http_call *call, struct http_answer *answer);
@@ -37,3 +38,6 @@ bool api_query_int(const struct http_call *call, const char *name, int min, int 
 // first.
 int api_word(const char *what, const char *text, const char *const *words,
              struct http_answer *answer);
+
+// Whether there is a picture yet; false, and answered, if not.
+bool api_has_picture(const struct page *page, struct http_answer *answer);

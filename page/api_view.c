@@ -63,8 +63,7 @@ static void make_snapshot(void *page, const void *view, char **text, size_t *siz
         *text = NULL;
 }
 
-// Whether there is a picture yet; false, and answered, if not.
-static bool has_picture(const struct page *page, struct http_answer *answer)
+bool api_has_picture(const struct page *page, struct http_answer *answer)
 {
     struct preview_figures figures;
     preview_figures(page->preview, &figures);
@@ -79,7 +78,7 @@ static void answer_snapshot(void *page_, const struct http_call *call, struct ht
 {
     struct page *page = page_;
     struct view *view = malloc(sizeof *view);
-    if (!view || !take_view(page, call, view, answer) || !has_picture(page, answer)) {
+    if (!view || !take_view(page, call, view, answer) || !api_has_picture(page, answer)) {
         free(view);
         return;
     }
@@ -90,15 +89,15 @@ static void answer_snapshot(void *page_, const struct http_call *call, struct ht
 
 // ---- the player ----
 
-// A number of a body; NAN if there is none; false, and answered, if it is no number.
-static bool take_number(const json_t *body, const char *name, double *value,
+// A number of a body, from min to max; NAN if there is none; false, and answered, if it is none such.
+static bool take_number(const json_t *body, const char *name, double min, double max, double *value,
                         struct http_answer *answer)
 {
     const json_t *number = json_object_get(body, name);
     *value = number ? json_number_value(number) : NAN;
-    if (!number || json_is_number(number))
+    if (!number || (json_is_number(number) && *value >= min && *value <= max))
         return true;
-    api_refuse(answer, 400, "\"%s\" is a number", name);
+    api_refuse(answer, 400, "\"%s\" is a number from %.4g to %.4g", name, min, max);
     return false;
 }
 
@@ -106,14 +105,15 @@ static bool take_number(const json_t *body, const char *name, double *value,
 static bool take_order(const json_t *body, struct player_order *order, struct http_answer *answer)
 {
     double at, frames, rate;
-    if (!take_number(body, "at", &at, answer) || !take_number(body, "frames", &frames, answer) ||
-        !take_number(body, "rate", &rate, answer))
+    if (!take_number(body, "at", -1e9, 1e9, &at, answer) ||
+        !take_number(body, "frames", -1000, 1000, &frames, answer) ||
+        !take_number(body, "rate", 0.0625, 16, &rate, answer))
         return false;
-    if (order->action == PLAYER_SEEK && !(fabs(at) < 1e12)) {
+    if (order->action == PLAYER_SEEK && isnan(at)) {
         api_refuse(answer, 400, "a seek needs \"at\", seconds");
         return false;
     }
-    if (!isnan(frames) && !(fabs(frames) < 1e6 && frames == trunc(frames))) {
+    if (!isnan(frames) && frames != trunc(frames)) {
         api_refuse(answer, 400, "\"frames\" is a whole number");
         return false;
     }

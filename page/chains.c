@@ -105,14 +105,17 @@ static enum status set(struct chains *chains, struct sluice_job *job, const char
 
 // ---- changes ----
 
-// The chain before can be undone, unless the change made no difference.
-static void remember(struct chains *chains, char *before)
+// The chain before can be undone, unless the change made no difference. Frees `before`; returns
+// whether it made one.
+static bool remember(struct chains *chains, char *before)
 {
-    if (before && strcmp(before, chains->text) != 0) {
+    bool differs = before && strcmp(before, chains->text) != 0;
+    if (differs) {
         history_push(&chains->undo, before);
         history_clear(&chains->redo);
     }
     free(before);
+    return differs;
 }
 
 static char *copy_of(const char *text)
@@ -177,8 +180,8 @@ enum status chains_set(struct chains *chains, struct sluice_job *job, const char
     strcpy(chains->merging, names);
     if (merges)
         free(before);
-    else
-        remember(chains, before);
+    else if (!remember(chains, before))
+        *chains->merging = 0;
     return STATUS_OK;
 }
 

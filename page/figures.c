@@ -96,6 +96,7 @@ json_t *page_stats_locked(struct page *page)
     json_object_set_new(stats, "input", json_string(page->input.name));
     json_object_set_new(stats, "preview", preview_json(page));
     json_object_set_new(stats, "player", page_player_json(page));
+    json_object_set_new(stats, "recording", page_record_json(page));
     return stats;
 }
 

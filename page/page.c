@@ -62,11 +62,15 @@ static enum status create_parts(struct page *page, const struct page_request *re
     enum status status = preview_create(&preview, &page->preview);
     if (status)
         return status;
-    return player_create(&(struct player_request){.keep = request->keep,
-                                                  .keep_bytes = request->keep_bytes,
-                                                  .show = show_frame,
-                                                  .opaque = page->preview},
-                         &page->log, &page->player);
+    status = player_create(&(struct player_request){.keep = request->keep,
+                                                    .keep_bytes = request->keep_bytes,
+                                                    .show = show_frame,
+                                                    .opaque = page->preview},
+                           &page->log, &page->player);
+    if (status || !page->media)
+        return status;
+    return record_create(&(struct record_request){page->preview, page->media}, &page->log,
+                         &page->record);
 }
 
 static void bind_http(struct page *page, struct http *http)
@@ -170,6 +174,7 @@ void page_destroy(struct page **page)
     bind_http(old, NULL);
     http_destroy(&old->http);
     later_destroy(&old->later);
+    record_destroy(&old->record);
     player_destroy(&old->player);
     preview_destroy(&old->preview);
     events_destroy(&old->events);

@@ -18,6 +18,7 @@
 #include "page/page.h"
 #include "page/player.h"
 #include "page/preview.h"
+#include "page/record.h"
 #include "page/uploads.h"
 
 enum { TICKS = 4, BODY_MAX = 256 << 10, SMALL_BODY_MAX = 4 << 10 }; // a second; bytes
@@ -60,6 +61,7 @@ struct page {
     struct later *later;
     struct preview *preview;
     struct player *player;
+    struct record *record; // NULL: there is no folder for recordings
     pthread_t ticker;
     bool ticks; // the ticker was started
 
@@ -108,6 +110,10 @@ void *page_tick(void *page);
 // {"ok":true} and all figures. With the lock held.
 json_t *page_stats_locked(struct page *page);
 json_t *page_player_json(struct page *page);
+
+// ---- api_record.c ----
+
+json_t *page_record_json(struct page *page);
 
 // The job is about to go: keep its figures, which are shown until the next one joins. With the lock
 // held.
