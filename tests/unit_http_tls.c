@@ -119,6 +119,35 @@ static void pages_are_secure(void)
     destroy_at_once(&http);
 }
 
+// By TLS, too, streams come as they are, and end with their clients.
+static void streams_are_secure(void)
+{
+    char answer[4096], command[512];
+    struct http *http = serve_as(&(struct http_server){
+        .page = true, .tls_cert = in_folder("one.crt"), .tls_key = in_folder("one.key")});
+    ask_by_tls(http, "GET /digits HTTP/1.1\r\n" HOST END, answer, sizeof answer);
+    assert_non_null(strstr(answer, "\r\n\r\n0123456789"));
+    write_text("request", "GET /chunks?wait HTTP/1.1\r\n" HOST "\r\n");
+    snprintf(command, sizeof command,
+             "timeout 2 openssl s_client -quiet -connect 127.0.0.1:%s <%s 2>/dev/null",
+             strrchr(http_url(http), ':') + 1, in_folder("request"));
+    FILE *from = popen(command, "r");
+    assert_non_null(from);
+    size_t got = 0;
+    for (*answer = 0; !strstr(answer, "56789"); answer[got] = 0) {
+        size_t more = fread(answer + got, 1, 1, from);
+        assert_true(more && got + 1 < sizeof answer);
+        got += more;
+    }
+    assert_int_equal(http_streams(http), 1);
+    pclose(from);
+    int64_t until = meter_now_ns() + 2 * second_ns;
+    while (http_streams(http) && meter_now_ns() < until)
+        wait_ms(5);
+    assert_int_equal(http_streams(http), 0);
+    destroy_at_once(&http);
+}
+
 static void https_is_served(void **state)
 {
     (void)state;
@@ -135,6 +164,7 @@ static void https_is_served(void **state)
     assert_int_equal(system(command), 0);
     certificates_are_checked();
     pages_are_secure();
+    streams_are_secure();
     snprintf(command, sizeof command, "rm -r %s", folder);
     assert_int_equal(system(command), 0);
 }
