@@ -8,7 +8,7 @@ import * as player from "./player.js";
 import * as view from "./view.js";
 
 const EVENTS_MS = [500, 1000, 2000, 4000];
-let events, tries = 0, input = {state: "none"}, started = false, recording = null, commandOf = null, opens;
+let events, tries = 0, input = {state: "none"}, started = false, recording = null, finishing = false, commandOf = null, opens;
 
 // ---- the fragment: #token=... is taken out of the address at once; #chain=... is offered ----
 
@@ -83,8 +83,8 @@ function onInput(now) {
 
 function onStats(now) {
   charts.stats(now);
-  if (now.recording !== undefined)
-    showRecording(typeof now.recording === "object" ? now.recording : {recording: now.recording, name: now.record_name});
+  if (now.recording)
+    showRecording(now.recording);
 }
 
 async function onChain(now) {
@@ -174,22 +174,29 @@ async function snapshot() {
 }
 
 function showRecording(now) {
-  if (!!now.recording === !!recording)
-    return;
-  recording = now.recording ? {name: now.name, from: Date.now()} : null;
+  if (now.recording && !recording)
+    recording = {from: Date.now() - 1000 * (now.seconds || 0)};
+  if (!now.recording && recording)
+    finishing = true;
+  if (!now.recording)
+    recording = null;
+  if (finishing && !now.recording && !now.finishing) {
+    finishing = false;
+    now.error ? say("The recording ended: " + now.error)
+      : say("Recorded: ", make("a", {href: "api/recordings/" + encodeURIComponent(now.name), download: now.name}, now.name));
+  }
   $("record").setAttribute("aria-pressed", !!recording);
-  $("record-text").textContent = recording ? "0:00" : "Record";
   $("record").setAttribute("aria-label", recording ? "Stop recording" : "Record");
+  recordingTime();
+}
+
+function recordingTime() {
+  $("record-text").textContent = recording ? clock((Date.now() - recording.from) / 1000) : finishing ? "Finishing" : "Record";
 }
 
 async function record() {
   try {
-    const was = recording, answer = await call("POST", "api/record", {action: was ? "stop" : "start"});
-    showRecording(answer);
-    if (was) {
-      const name = answer.name || was.name;
-      say("Recorded: ", make("a", {href: "api/recordings/" + encodeURIComponent(name), download: name}, name));
-    }
+    showRecording(await call("POST", "api/record", {action: recording ? "stop" : "start"}));
   } catch (error) {
     say("Recording: " + error.message);
   }
@@ -200,8 +207,7 @@ function link() {
 }
 
 setInterval(() => {
-  if (recording)
-    $("record-text").textContent = clock((Date.now() - recording.from) / 1000);
+  recordingTime();
   if (input.state === "lost")
     tellInput();
 }, 1000);

@@ -22,13 +22,15 @@ function equality(row) {
 }
 
 // Backends that are equal to the bit have one picture; one that differs has none here.
-function column(name, row, rows, picture) {
-  const title = make("h3", {}, NAMES[name] || name);
-  if (!row || row.error || !(row.ms > 0))
-    return make("div", {}, title, make("p", {class: "muted"}, row?.error || (name === "cuda" ? "There is no GPU that sluice can use here." : "Not measured.")));
+function column(name, answer, picture) {
+  const {rows} = answer, row = rows.find(one => one.backend === name), left = (answer.left_out || []).find(one => one.backend === name);
+  const title = make("h3", {}, NAMES[name] || name, make("span", {class: "device"}, row?.device || ""));
+  if (!row || !(row.ms > 0))
+    return make("div", {}, title, make("p", {class: "muted"}, left?.why || "Not measured."));
   const slowest = Math.max(...rows.map(one => one.ms || 0)), share = make("meter", {min: 0, max: 1, value: row.ms / slowest});
   share.setAttribute("aria-label", "Time of a frame, of the slowest's");
-  const parts = [title, ...speed(row), share, make("p", {class: "muted"}, factor(row, slowest)), equality(row)];
+  const about = factor(row, slowest) + (row.estimated ? ", by a part of the picture" : "");
+  const parts = [title, ...speed(row), share, make("p", {class: "muted"}, about), equality(row)];
   if (row.equal)
     parts.splice(1, 0, make("img", {class: "picture", src: picture, alt: `The frame as the ${NAMES[name] || name} filters it`}));
   return make("div", {}, ...parts);
@@ -37,6 +39,8 @@ function column(name, row, rows, picture) {
 async function measure() {
   $("compare-again").disabled = true;
   $("compare-columns").setAttribute("aria-busy", "true");
+  if (!$("compare-columns").children.length)
+    $("compare-columns").append(...ORDER.map(name => make("div", {}, make("h3", {}, NAMES[name]), make("p", {class: "muted"}, "measuring …"))));
   const answer = await attempt($("compare-error"), () => call("POST", "api/compare", {}));
   $("compare-columns").setAttribute("aria-busy", "false");
   $("compare-again").disabled = false;
@@ -44,8 +48,9 @@ async function measure() {
     return;
   const what = query();
   what.set("kind", "after");
-  const names = [...new Set([...ORDER, ...answer.rows.map(row => row.backend)])], picture = "api/snapshot?" + what + "&at=" + Date.now();
-  $("compare-columns").replaceChildren(...names.map(name => column(name, answer.rows.find(row => row.backend === name), answer.rows, picture)));
+  const names = [...new Set([...ORDER, ...answer.rows.map(row => row.backend)])];
+  const picture = "api/snapshot?" + what + "&at=" + Date.now();
+  $("compare-columns").replaceChildren(...names.map(name => column(name, answer, picture)));
 }
 
 export function compare() {
