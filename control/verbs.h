@@ -35,6 +35,6 @@ json_t *chain_json(struct sluice_job *job);
 json_t *stats_json(const struct sluice_job *job);
 
 // All stages and their options: [{"name","alias","summary","formula","source","options":[{"name",
-// "type","help","unit","required","many","initial","min","max","choices","derived"}]}]. Members that a
-// stage or an option has not are left out.
+// "type","help","unit","required","many","file","initial","min","max","choices","derived"}]}].
+// Members that a stage or an option has not are left out.
 json_t *stages_json(void);

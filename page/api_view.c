@@ -89,7 +89,8 @@ static void answer_snapshot(void *page_, const struct http_call *call, struct ht
 
 // ---- the player ----
 
-// A number of a body, from min to max; NAN if there is none; false, and answered, if it is none such.
+// A number of a body, from min to max; NAN if there is none; false, and answered, if it is no such
+// number.
 static bool take_number(const json_t *body, const char *name, double min, double max, double *value,
                         struct http_answer *answer)
 {

@@ -26,8 +26,8 @@ struct chains {
 
 void chains_finish(struct chains *chains);
 
-// The chain is this one, whoever made it so: a job that begins, another visitor, the control socket.
-// One that differs from the one before can be undone. Returns whether it differs.
+// The chain is this one, whoever made it so: a job that begins, or the control socket. One that
+// differs from the one before can be undone. Returns whether it differs.
 bool chains_note(struct chains *chains, const char *text);
 
 // Ask for another chain, or for options as sluice_job_set() takes them: of the job, or without one

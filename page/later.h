@@ -22,8 +22,8 @@ struct later *later_create(void *opaque);
 void later_destroy(struct later **later);
 void later_bind_http(struct later *later, struct http *http);
 
-// Answer by a task, which is taken over: sets answer->stream, `type` is static. Where too many wait,
-// or without memory, answers that. The server's thread.
+// Answer by a task, which is taken over: sets answer->stream, `type` is static. Where too many
+// wait, or without memory, answers that. The server's thread.
 void later_answer(struct later *later, later_run *run, void *task, const char *type,
                   struct http_answer *answer);
 

@@ -1,5 +1,5 @@
-// Files that visitors send: into the folder of media, or without one into a private folder that goes
-// with the page. A file has its name only when it is whole.
+// Files that visitors send: into the folder of media, or without one into a private folder that
+// goes with the page. A file has its name only when it is whole.
 //
 // Thread-safety: the server's thread.
 #pragma once

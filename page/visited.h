@@ -1,7 +1,7 @@
 // Chains that visitors send: they name no files of their own.
 //
-// Stages may read files (weights, templates) and write them (reports, tees). Who started the program
-// may name any; a visitor only those that the present chain names at the same stage. What a visitor
+// Stages may read files (weights, templates) and write them (reports, tees). Who started the
+// program may name any; a visitor only those that the present chain names at the same stage. What a visitor
 // sends is looked at before the parser sees it, because that one reads files.
 //
 // Thread-safety: one thread at a time; the page's lock.
