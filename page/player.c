@@ -226,7 +226,7 @@ void player_leave(struct player *player)
     player->runs = false;
     if (player->joined && player->origin.keep)
         keep_finish(player->origin.keep);
-    if (player->mode == PLAYER_IS_LIVE && has_something_locked(player)) {
+    if (player->mode == PLAYER_IS_LIVE && player->origin.keep && has_something_locked(player)) {
         hold_locked(player, PLAYER_IS_PAUSED);
         player->orders++;
     }

@@ -54,9 +54,9 @@ void player_destroy(struct player **player);
 enum status player_join(struct player *player, const struct sluice_job *job,
                         const struct sluice_config *config);
 
-// The job has ended: what is kept can still be played, until the next player_join(). Live, the player
-// pauses at the frame that is shown and decodes it itself, so that nothing refers to the job's frames
-// once player_await() has returned.
+// The job has ended: what is kept can still be played, until the next player_join(). A live player
+// of what was kept pauses at the frame that is shown, and decodes it itself; one of a file stays
+// live, as files are mostly begun again.
 void player_leave(struct player *player);
 
 // ---- the job's tap (pipeline/engine/tap.h): never waits ----
