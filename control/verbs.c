@@ -4,16 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+json_t *text_json(const char *text)
+{
+    json_t *json = text ? json_string(text) : json_null();
+    char *ascii = json ? NULL : strdup(text);
+    for (char *at = ascii; at && *at; at++)
+        if (*at & 0x80)
+            *at = '?';
+    if (ascii)
+        json = json_string(ascii);
+    free(ascii);
+    return json;
+}
+
 json_t *verb_refusal(const char *why)
 {
-    json_t *text = json_string(why);
-    return json_pack("{s:b, s:o}", "ok", 0, "error", text ? text : json_string("not UTF-8"));
+    return json_pack("{s:b, s:o}", "ok", 0, "error", text_json(why));
 }
 
 json_t *chain_json(struct sluice_job *job)
 {
     char *chain = sluice_job_chain(job), *shown = chain ? sluice_public_chain(chain) : NULL;
-    json_t *answer = json_pack("{s:b, s:s}", "ok", 1, "chain", shown ? shown : "");
+    json_t *answer = json_pack("{s:b, s:o}", "ok", 1, "chain", text_json(shown ? shown : ""));
     free(chain);
     free(shown);
     return answer;

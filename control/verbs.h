@@ -25,6 +25,10 @@ json_t *verb_answer(struct sluice_job *job, char *line);
 // Write the names of all verbs, separated by spaces.
 void verbs_write(FILE *to);
 
+// A text as JSON has it: of one that is no UTF-8, as names of files may be, the bytes that are no
+// ASCII are question marks. NULL is null.
+json_t *text_json(const char *text);
+
 // {"ok":false,"error":why}
 json_t *verb_refusal(const char *why);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/verbs.h"
 #include "page/api.h"
 #include "pipeline/engine/job.h"
 #include "pipeline/report/trace.h"
@@ -135,7 +136,7 @@ static void answer_command(void *page_, const struct http_call *call, struct htt
     print_command_locked(to, page);
     monitor_unlock(&page->lock);
     fclose(to);
-    api_say(answer, 200, json_pack("{s:b, s:s}", "ok", 1, "command", text ? text : ""));
+    api_say(answer, 200, json_pack("{s:b, s:o}", "ok", 1, "command", text_json(text)));
     free(text);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "control/verbs.h"
 #include "page/api.h"
 #include "page/compare.h"
 #include "page/inputs.h"
@@ -32,10 +33,10 @@ json_t *page_record_json(struct page *page)
     struct record_state state = {.recording = false};
     if (page->record)
         record_state(page->record, &state);
-    return json_pack("{s:b, s:b, s:b, s:s, s:I, s:I, s:f, s:s}", "ok", 1, "recording",
+    return json_pack("{s:b, s:b, s:b, s:s, s:I, s:I, s:f, s:o}", "ok", 1, "recording",
                      state.recording, "finishing", state.finishing, "name", state.name, "frames",
                      (json_int_t)state.frames, "dropped", (json_int_t)state.dropped, "seconds",
-                     state.seconds, "error", state.error);
+                     state.seconds, "error", text_json(state.error));
 }
 
 // Waits for the picture that is being rendered.

@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/verbs.h"
 #include "page/chains.h"
 
 // A text without the secrets of its addresses.
 static json_t *public_json(char *text)
 {
     char *shown = text ? sluice_public_chain(text) : NULL;
-    json_t *json = shown ? json_string(shown) : json_null();
+    json_t *json = text_json(shown);
     free(shown);
     return json;
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/verbs.h"
+
 static const char *const names[EVENT_KINDS] = {"chain", "stats", "input", "player"};
 
 struct event_state {
@@ -111,7 +113,8 @@ void events_post(struct events *events, enum event kind, json_t *json)
 
 void events_log(struct events *events, const char *level, const char *sentence)
 {
-    char *text = event_text("log", json_pack("{s:s, s:s}", "level", level, "text", sentence));
+    char *text =
+        event_text("log", json_pack("{s:s, s:o}", "level", level, "text", text_json(sentence)));
     if (!text)
         return;
     pthread_mutex_lock(&events->lock);

@@ -67,12 +67,12 @@ json_t *page_player_json(struct page *page)
     static const char *const modes[] = {"live", "paused", "playing"};
     struct player_state state;
     player_state(page->player, &state);
-    return json_pack("{s:b, s:s, s:b, s:b, s:o, s:o, s:o, s:f, s:f, s:I, s:f, s:s}", "ok", 1,
+    return json_pack("{s:b, s:s, s:b, s:b, s:o, s:o, s:o, s:f, s:f, s:I, s:f, s:o}", "ok", 1,
                      "mode", modes[state.mode], "whole", state.whole, "busy", state.busy, "at",
                      seconds_json(state.at_us), "begin", seconds_json(state.begin_us), "end",
                      seconds_json(state.end_us), "frame_rate", state.frame_rate, "rate", state.rate,
                      "bytes", (json_int_t)state.bytes, "behind", state.behind, "error",
-                     state.error);
+                     text_json(state.error));
 }
 
 static json_t *job_stats_locked(struct page *page)
@@ -93,7 +93,7 @@ json_t *page_stats_locked(struct page *page)
     if (!page->job && page->last_stats)
         json_object_update(stats, page->last_stats);
     json_object_set_new(stats, "running", json_boolean(page->job));
-    json_object_set_new(stats, "input", json_string(page->input.name));
+    json_object_set_new(stats, "input", text_json(page->input.name));
     json_object_set_new(stats, "preview", preview_json(page));
     json_object_set_new(stats, "player", page_player_json(page));
     json_object_set_new(stats, "recording", page_record_json(page));

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/meter.h"
+#include "control/verbs.h"
 #include "page/api.h"
 #include "page/page_state.h"
 #include "pipeline/engine/job.h"
@@ -356,10 +357,10 @@ json_t *page_input_json_locked(struct page *page)
     static const char *const states[] = {"none", "opening", "running", "lost", "ended", "failed"};
     const char *pixel = page->width ? av_get_pix_fmt_name(page->pixel) : NULL;
     const struct input_note *note = &page->input;
-    return json_pack("{s:b, s:s, s:i, s:i, s:s, s:s, s:s, s:I}", "ok", 1, "name", note->name,
-                     "width", (int)page->width, "height", (int)page->height, "pixfmt",
-                     pixel ? pixel : "", "state", states[note->state], "error", note->error,
-                     "since", (json_int_t)note->since_s);
+    return json_pack("{s:b, s:o, s:i, s:i, s:s, s:s, s:o, s:I}", "ok", 1, "name",
+                     text_json(note->name), "width", (int)page->width, "height", (int)page->height,
+                     "pixfmt", pixel ? pixel : "", "state", states[note->state], "error",
+                     text_json(note->error), "since", (json_int_t)note->since_s);
 }
 
 void page_set_input_locked(struct page *page, enum input_state state, const char *name,

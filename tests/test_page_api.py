@@ -398,6 +398,16 @@ def test_the_command_line_is_for_a_shell(gray):
     assert words[words.index("-f") + 1] == gray.chain()
 
 
+def test_names_that_are_no_text_are_shown(tmp_path, clips):
+    name = os.fsencode(tmp_path) + b"/caf\xe9.mp4"
+    with open(name, "wb") as file:
+        file.write(clips["plain.mp4"].read_bytes())
+    with serve(tmp_path, os.fsdecode(name)) as shown:
+        assert shown.await_input(state="running")["name"].endswith("caf?.mp4")
+        assert "caf?.mp4" in shown.fine("/api/command")["command"]
+        assert shown.fine("/api/stats")["input"].endswith("caf?.mp4")
+
+
 # ---- events ----
 
 
