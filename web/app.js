@@ -54,8 +54,7 @@ function offerChain() {
 function since(from) {
   if (!from)
     return "";
-  const then = new Date(typeof from === "number" ? from * 1000 : from), ago = Math.max(0, (Date.now() - then) / 1000);
-  return ` since ${then.toLocaleTimeString()} (${clock(ago)})`;
+  return " since " + new Date(from * 1000).toLocaleTimeString();
 }
 
 function tellInput() {
@@ -206,11 +205,7 @@ function link() {
   copy(`${location.origin}${location.pathname}#chain=${encodeURIComponent(chain.text())}`, "Link with this chain");
 }
 
-setInterval(() => {
-  recordingTime();
-  if (input.state === "lost")
-    tellInput();
-}, 1000);
+setInterval(recordingTime, 1000);
 
 function figures() {
   const [width, height] = view.picture.size(), shown = view.picture.count();

@@ -68,12 +68,20 @@ export async function call(method, path, body) {
   return answer;
 }
 
-// Show an error where it belongs, or nothing. Marks of places need letters of one width.
+// What is marked below a text, a few words around it: a chain may be longer than a line is.
+function marked(text, marks) {
+  const from = Math.max(0, marks.search(/\^/) - 14), to = marks.trimEnd().length + 14;
+  const before = from ? "…" : "", behind = to < text.length ? "…" : "";
+  return before + text.slice(from, to) + behind + "\n" + before.replace("…", " ") + marks.slice(from);
+}
+
+// Show an error where it belongs, or nothing. Lines behind a sentence mark a place, in letters of one width.
 export function tell(element, error) {
-  const text = error ? error.message || String(error) : "";
-  element.classList.toggle("code", text.includes("\n"));
-  if (element.textContent !== text)
-    element.textContent = text;
+  const text = error ? error.message || String(error) : "", [sentence, line, marks] = text.split("\n");
+  if (element.dataset.text === text)
+    return;
+  element.dataset.text = text;
+  element.replaceChildren(...(/^ *\^+ *$/.test(marks || "") ? [sentence, make("code", {}, marked(line, marks))] : [text]));
   element.hidden = !text;
 }
 

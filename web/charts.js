@@ -1,6 +1,7 @@
 // Measurements as small graphs on canvases: a minute of figures four times a second, and the last second as a timeline.
-import {$, call} from "./base.js";
+import {$, call, make} from "./base.js";
 
+const PARTS = ["demux", "decode", "start", "submit", "upload", "filter", "download", "encode", "mux"]; // as a frame meets them
 const KEEP = 240, history = {fps: [], p50: [], p95: [], p99: [], drops: []};
 let colour = {}, busy = [], bins = null, spans = [], visible = true;
 
@@ -96,15 +97,17 @@ function histogram() {
   paint.fillStyle = colour.line;
   paint.fillRect(0, height - 1, width, 1);
   paint.fillStyle = colour.accent;
-  bins.forEach((count, k) => {
-    const h = Math.sqrt(count) / top * (height - 2);
-    paint.fillRect(k * width / bins.length, height - h, Math.max(1, width / bins.length), h);
-  });
+  for (let x = 0; x < width; x++) { // whole columns: bins that share one, or columns of one bin
+    const from = Math.floor(x * bins.length / width), to = Math.max(from + 1, Math.floor((x + 1) * bins.length / width));
+    const h = Math.sqrt(Math.max(...bins.slice(from, to))) / top * (height - 2);
+    paint.fillRect(x, height - h, 1, h);
+  }
 }
 
 // A row a part; frames alternate between two colours, so that one can be followed from row to row.
 function timeline() {
-  const {paint, width, height} = sheet("c-timeline"), parts = [...new Set(spans.map(span => span.part))], left = 54;
+  const {paint, width, height} = sheet("c-timeline"), left = 54;
+  const parts = [...new Set(spans.map(span => span.part))].sort((a, b) => PARTS.indexOf(a) - PARTS.indexOf(b));
   if (!parts.length)
     return;
   const end = Math.max(...spans.map(span => span.end_us)), row = Math.min(22, height / parts.length);
@@ -145,6 +148,8 @@ export function stats(now) {
   const [most, share] = busy.reduce((a, b) => b[1] > a[1] ? b : a, ["nothing", 0]);
   says("fps", (now.fps_now ?? now.fps ?? 0).toFixed(1), "Frames a second");
   says("latency", latency.p50 ? ["p50", "p95", "p99"].map(name => milliseconds(latency[name])).join(" / ") + " ms" : "of live inputs", "Latency, median, 95 and 99 of a hundred");
+  if (latency.p50) // in the colours of their lines
+    $("v-latency").replaceChildren(...["p50", "p95", "p99"].map(name => make("span", {class: name, title: `${name.slice(1)} of a hundred frames`}, milliseconds(latency[name]))), "ms");
   says("busy", share ? `${most} ${percent(share)}` : "–", "Busiest part");
   says("drops", drops.length ? drops.map(([name, count]) => `${count} ${name}`).join(", ") : "none", "Dropped frames");
   draw();

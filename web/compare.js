@@ -7,8 +7,8 @@ const ORDER = ["cpu", "cuda", "scalar"];
 
 function speed(row) {
   const per = row.ms < 10 ? row.ms.toFixed(2) : row.ms.toFixed(1);
-  return [make("p", {class: "big figures"}, `${per} ms`), make("p", {class: "muted figures"},
-    `${row.fps < 10 ? row.fps.toFixed(1) : Math.round(row.fps)} frames a second`)];
+  return [make("p", {class: "big figures"}, `${per} ms a frame`), make("p", {class: "muted"},
+    `${row.fps < 10 ? row.fps.toFixed(1) : Math.round(row.fps)} frames a second, many at once`)];
 }
 
 function factor(row, slowest) {
@@ -17,8 +17,8 @@ function factor(row, slowest) {
 }
 
 function equality(row) {
-  const same = row.equal === true;
-  return make("p", {class: same ? "good" : "bad"}, same ? "Difference: none, to the bit" : "Difference: there is one, and it is a bug");
+  const where = row.estimated && row.backend !== "scalar" ? ", in a part of the picture" : "";
+  return make("p", {class: row.equal ? "good" : "bad"}, (row.equal ? "Difference: none, to the bit" : "Difference: there is one, which is a bug") + where);
 }
 
 // Backends that are equal to the bit have one picture; one that differs has none here.
@@ -29,7 +29,7 @@ function column(name, answer, picture) {
     return make("div", {}, title, make("p", {class: "muted"}, left?.why || "Not measured."));
   const slowest = Math.max(...rows.map(one => one.ms || 0)), share = make("meter", {min: 0, max: 1, value: row.ms / slowest});
   share.setAttribute("aria-label", "Time of a frame, of the slowest's");
-  const about = factor(row, slowest) + (row.estimated ? ", by a part of the picture" : "");
+  const about = factor(row, slowest) + (row.estimated && row.backend === "scalar" ? ", worked out from a part of the picture" : "");
   const parts = [title, ...speed(row), share, make("p", {class: "muted"}, about), equality(row)];
   if (row.equal)
     parts.splice(1, 0, make("img", {class: "picture", src: picture, alt: `The frame as the ${NAMES[name] || name} filters it`}));
