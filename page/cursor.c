@@ -12,7 +12,6 @@
 #include "pipeline/input/source.h"
 
 enum { MAX_SEEN = 1024 };
-static const int64_t default_cache = 128 << 20;
 
 // A decoded frame.
 struct seen {
@@ -46,7 +45,7 @@ enum status cursor_create(const struct cursor_request *request, struct cursor **
     made->request = *request;
     made->key_us = AV_NOPTS_VALUE;
     if (made->request.cache_bytes <= 0)
-        made->request.cache_bytes = default_cache;
+        made->request.cache_bytes = cursor_cache;
     // Of the backend the decoder only wants to know that frames lie in the host's memory.
     enum status status = backend_scalar_create(request->log, &made->backend);
     if (status)

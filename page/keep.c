@@ -127,14 +127,15 @@ static void drop_group(struct row *row, int64_t second)
         drop_first(row);
 }
 
-// Drop groups at the front as the bounds want it.
+// Drop groups at the front as the bounds want it; beside what is held there is half the room.
 static void trim(const struct keep *keep, struct row *row)
 {
+    int64_t limit = keep->full ? keep->limit / 2 : keep->limit;
     int64_t span_us = (int64_t)(keep->seconds * AV_TIME_BASE);
     for (;;) {
         int64_t second = second_group(row);
         bool old = second >= 0 && row->end_us - entry_at(row, second)->at_us >= span_us;
-        if (!old && row->bytes <= keep->limit)
+        if (!old && row->bytes <= limit)
             return;
         if (second < 0) {
             drop_all(row);
@@ -204,21 +205,22 @@ static bool jumps_back(const struct keep *keep, const struct row *row, const str
     return row->first < row->end && time_of(keep, row, packet) < row->end_us - max_back_us;
 }
 
-static bool has_doubled(const struct keep *keep)
+// True if what is held has grown as far as it may.
+static bool is_grown(const struct keep *keep)
 {
     const struct row *row = &keep->row;
     if (row->first == row->end)
         return false;
     double seconds = (double)(row->end_us - entry_at(row, row->first)->at_us) / AV_TIME_BASE;
-    return row->bytes > 2 * keep->limit || seconds > 2 * keep->seconds;
+    return row->bytes > keep->limit + keep->limit / 2 || seconds > 2 * keep->seconds;
 }
 
-// The row that takes this packet: what is held takes none once it has doubled, or the clock jumped.
+// The row that takes this packet: what is held takes none once it has grown so far, or the clock jumped.
 static struct row *row_for(struct keep *keep, const struct packet *packet)
 {
     struct row *row = keep->full ? &keep->next : &keep->row;
     bool jumps = packet && jumps_back(keep, row, packet);
-    if (keep->held && !keep->full && (jumps || has_doubled(keep))) {
+    if (keep->held && !keep->full && (jumps || is_grown(keep))) {
         keep->full = true;
         keep->next.first = keep->next.end = keep->row.end;
         row = &keep->next;

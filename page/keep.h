@@ -9,8 +9,9 @@
 // that a decoder can begin at any of them. A clock that jumps back by more than ten seconds begins
 // anew, with nothing kept.
 //
-// Held, what is kept stays, and grows up to twice the bounds; packets that come then go to a second
-// keep, within the bounds, which takes over when the first is let go.
+// Held, what is kept stays, and grows up to twice the seconds or one and a half times the bytes;
+// packets that come then go to a second keep, of half the bytes, which takes over when the first is
+// let go. All together are never more than twice the bytes, and one packet.
 //
 // Thread-safety: any thread; no call waits for more than copies of a few pointers.
 #pragma once

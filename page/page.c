@@ -262,7 +262,7 @@ enum status page_join(struct page *page, struct sluice_job *job, const struct sl
         return status;
     page->width = page->height = 0;
     trace_keep(job->trace);
-    job_tap(job, &(struct tap){page, tap_packet, tap_frame});
+    job_tap(job, &(struct tap){page, tap_packet, tap_frame, player_memory(page->player)});
     monitor_lock(&page->lock);
     page->job = job;
     page->job_config = config;

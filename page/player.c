@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <libavutil/avutil.h>
+#include <libavutil/cpu.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/job.h"
 #include "pipeline/engine/threads/tap.h"
+#include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/format.h"
 #include "pipeline/input/io/input_io.h"
 
@@ -186,6 +188,18 @@ enum status player_join(struct player *player, const struct sluice_job *job,
     *player->error = '\0';
     monitor_unlock(&player->lock);
     return STATUS_OK;
+}
+
+int64_t player_memory(const struct player *player)
+{
+    const struct origin *origin = &player->origin;
+    if (!origin->described)
+        return 0;
+    const AVCodecParameters *codec = source_video(origin->described)->codecpar;
+    const int64_t bytes_of_pixel = 4;
+    int64_t picture = (int64_t)codec->width * codec->height * bytes_of_pixel;
+    return (origin->keep ? 2 * player->request.keep_bytes : 0) + cursor_cache + 2 * picture +
+           budget_of_decoder(av_cpu_count(), picture);
 }
 
 // ---- orders ----

@@ -31,9 +31,10 @@ struct player;
 struct tap_frame;
 
 struct player_request {
-    double keep;        // seconds of packets; 0: 30
-    int64_t keep_bytes; // of their data at most; while it holds up to three times as much, as what
-                        // is held grows and what comes is kept beside it (keep.h); 0: 256 MB
+    double keep; // seconds of packets; 0: 30
+    int64_t
+        keep_bytes; // of their data at most; while it holds up to twice as much, as what is held
+                    // grows and what comes is kept beside it (keep.h); 0: 256 MB
     // Takes the frame to show: preview_offer(). Called by one thread at a time, with the player's
     // lock held: it takes a reference and returns, and calls nothing of the player.
     void (*show)(void *opaque, const AVFrame *frame, const struct tap_frame *about);
@@ -53,6 +54,9 @@ void player_destroy(struct player **player);
 // sluice_job_run(). `config` is what made the job; what the player needs of both it copies.
 enum status player_join(struct player *player, const struct sluice_job *job,
                         const struct sluice_config *config);
+
+// Bytes that the player may hold for this job, about, at most: packets, frames and its decoder.
+int64_t player_memory(const struct player *player);
 
 // The job has ended: what is kept can still be played, until the next player_join(). A live player
 // of what was kept pauses at the frame that is shown, and decodes it itself; one of a file stays

@@ -135,6 +135,30 @@ static void what_is_held_stays(void **state)
     keep_destroy(&keep);
 }
 
+static void bytes_are_bounded_while_it_is_held(void **state)
+{
+    (void)state;
+    const int64_t most = 20000, packet = 1012;
+    struct keep *keep = make_keep(1000, most);
+    struct keep_span span;
+    put_many(keep, 0, 20, 500);
+    keep_hold(keep, true);
+    keep_measure(keep, &span);
+    int64_t begin_us = span.begin_us;
+    for (int k = 20; k < 200; k++) {
+        put(keep, 100 * (int64_t)k, 500, k % 5 == 0);
+        keep_measure(keep, &span);
+        assert_in_range(span.bytes, 1, 2 * most + packet);
+        assert_int_equal(span.begin_us, begin_us);
+    }
+    assert_in_range(span.bytes, 3 * most / 2, 2 * most);
+    keep_hold(keep, false);
+    keep_measure(keep, &span);
+    assert_in_range(span.bytes, 1, most);
+    assert_int_equal(span.end_us, 20000000);
+    keep_destroy(&keep);
+}
+
 static void a_clock_that_jumps_back_begins_anew(void **state)
 {
     (void)state;
@@ -181,6 +205,7 @@ int main(void)
         cmocka_unit_test(a_group_that_is_too_large_is_dropped),
         cmocka_unit_test(a_long_group_is_kept_whole),
         cmocka_unit_test(what_is_held_stays),
+        cmocka_unit_test(bytes_are_bounded_while_it_is_held),
         cmocka_unit_test(a_clock_that_jumps_back_begins_anew),
         cmocka_unit_test(key_frames_are_found_by_time),
     };

@@ -31,4 +31,6 @@ struct tap {
     // decoder's frames, of which there may be few: keep one or two. The submit thread; the first
     // frame: the thread in sluice_job_run().
     void (*frame)(void *opaque, const AVFrame *frame, const struct tap_frame *about);
+
+    int64_t memory; // bytes that may be held beside the job, for the bound that the job tells
 };
