@@ -244,6 +244,15 @@ def test_bodies_have_an_end(page):
     assert page.fine("/api/chain")
 
 
+def test_an_upload_that_is_too_large_is_refused_before_it_comes(tmp_path, media):
+    with serve(tmp_path, "--media", media, "--upload-max", "1M") as page:
+        for size in ("1000001", "99999999999", "9999999999999999999"):
+            head = asked(page, "POST", "/api/upload?name=large.mp4", Content_Length=size, Expect="100-continue")
+            code, headers, body = raw(page, head)
+            assert code == 413 and is_refusal(headers, body)
+    assert not [path for path in media.iterdir() if "upload" in path.name or "large" in path.name]
+
+
 def test_an_upload_that_breaks_off_leaves_nothing(tmp_path, media, clips):
     data, before = clips["plain.mp4"].read_bytes(), sorted(media.iterdir())
     with serve(tmp_path, "--media", media) as page:
