@@ -78,7 +78,8 @@ void player_destroy(struct player **player)
         return;
     struct player *old = *player;
     monitor_lock(&old->lock);
-    old->quit = old->stop = old->leave = true;
+    old->quit = true;
+    old->stop = old->leave = true;
     monitor_notify(&old->lock);
     monitor_unlock(&old->lock);
     if (old->started)
@@ -144,7 +145,9 @@ static void close_and_wait(struct player *player)
     player->wish = (struct wish){0};
     player->mode = PLAYER_IS_LIVE;
     player->joined = player->runs = false;
-    player->close = player->stop = player->leave = true;
+    player->ring = NULL;
+    player->close = true;
+    player->stop = player->leave = true;
     player->orders++;
     monitor_notify(&player->lock);
     while (player->close)
@@ -153,39 +156,55 @@ static void close_and_wait(struct player *player)
     monitor_unlock(&player->lock);
 }
 
-enum status player_join(struct player *player, const struct sluice_job *job,
-                        const struct sluice_config *config)
+// Note what the thread needs of the job. A file is read again as a whole, unless its clock jumps, as it
+// can in MPEG-TS: then what was kept of it is all there is.
+static enum status describe(struct player *player, const struct source *source,
+                            const struct sluice_config *config)
 {
-    const struct source *source = job->source;
     struct origin *origin = &player->origin;
-    AVStream *video = source_video(source);
-    AVRational rate = av_guess_frame_rate(source->format, video, NULL);
+    AVRational rate = av_guess_frame_rate(source->format, source_video(source), NULL);
     bool whole = is_whole(source);
-    close_and_wait(player);
-    forget(origin);
     origin->frame_rate = rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0;
+    origin->read = source;
     origin->repeatable = config->repeatable;
     origin->max_pixels = config_max_pixels(config);
     if (whole)
         describe_file(origin, config);
+    if (whole && !origin->name)
+        return STATUS_MEMORY;
     enum status status = describe_stream(origin, source, &player->thread_log);
-    if (!status && !whole)
-        status = create_keep(player, source);
-    if (status) {
-        forget(origin);
+    if (status || (whole && !(source->format->iformat->flags & AVFMT_TS_DISCONT)))
         return status;
-    }
-    int64_t begin_us = video->start_time == AV_NOPTS_VALUE
-                           ? 0
-                           : av_rescale_q(video->start_time, video->time_base, AV_TIME_BASE_Q);
-    monitor_lock(&player->lock);
+    return create_keep(player, source);
+}
+
+static void begin_locked(struct player *player, const struct source *source)
+{
+    const AVStream *video = source_video(source);
+    bool late = video->start_time != AV_NOPTS_VALUE;
     player->joined = player->runs = true;
     player->at_us = player->live_us = player->begin_us = player->end_us = AV_NOPTS_VALUE;
-    if (whole) {
-        player->begin_us = begin_us;
-        player->end_us = begin_us + (int64_t)(source_seconds(source) * AV_TIME_BASE);
-    }
     *player->error = '\0';
+    if (!player->origin.name) {
+        player->ring = player->origin.keep;
+        return;
+    }
+    player->begin_us = late ? av_rescale_q(video->start_time, video->time_base, AV_TIME_BASE_Q) : 0;
+    player->end_us = player->begin_us + (int64_t)(source_seconds(source) * AV_TIME_BASE);
+}
+
+enum status player_join(struct player *player, const struct sluice_job *job,
+                        const struct sluice_config *config)
+{
+    close_and_wait(player);
+    forget(&player->origin);
+    enum status status = describe(player, job->source, config);
+    if (status) {
+        forget(&player->origin);
+        return status;
+    }
+    monitor_lock(&player->lock);
+    begin_locked(player, job->source);
     monitor_unlock(&player->lock);
     return STATUS_OK;
 }
@@ -204,18 +223,33 @@ int64_t player_memory(const struct player *player)
 
 // ---- orders ----
 
+// Choose between the file and what was kept of it: once the clock has jumped, and the source has taken
+// that out, the file knows other times than the job.
+static void choose_locked(struct player *player)
+{
+    const struct origin *origin = &player->origin;
+    bool kept = player->joined && origin->keep && (!origin->name || origin->jumps);
+    struct keep *ring = kept ? origin->keep : NULL;
+    if (player->mode != PLAYER_IS_LIVE || ring == player->ring)
+        return;
+    player->ring = ring;
+    player->close = true;
+    monitor_notify(&player->lock);
+}
+
 static void measure_locked(struct player *player, struct keep_span *span)
 {
+    choose_locked(player);
     *span = (struct keep_span){.begin_us = player->begin_us, .end_us = player->end_us};
-    if (player->joined && player->origin.keep)
-        keep_measure(player->origin.keep, span);
+    if (player->ring)
+        keep_measure(player->ring, span);
 }
 
 static bool has_something_locked(struct player *player)
 {
     struct keep_span span;
     measure_locked(player, &span);
-    return player->joined && (!player->origin.keep || span.first < span.end);
+    return player->joined && (!player->ring || span.first < span.end);
 }
 
 // Hold, from live: the thread decodes the frame that is shown, so that the next order finds it.
@@ -223,9 +257,9 @@ static void hold_locked(struct player *player, enum player_mode mode)
 {
     struct keep_span span;
     if (player->mode == PLAYER_IS_LIVE) {
-        if (player->origin.keep)
-            keep_hold(player->origin.keep, true);
         measure_locked(player, &span);
+        if (player->ring)
+            keep_hold(player->ring, true);
         bool shown = player->at_us != AV_NOPTS_VALUE;
         player->wish = (struct wish){.seek = true, .at_us = shown ? player->at_us : span.begin_us};
         if (player->wish.at_us == AV_NOPTS_VALUE)
@@ -240,7 +274,7 @@ void player_leave(struct player *player)
     player->runs = false;
     if (player->joined && player->origin.keep)
         keep_finish(player->origin.keep);
-    if (player->mode == PLAYER_IS_LIVE && player->origin.keep && has_something_locked(player)) {
+    if (player->mode == PLAYER_IS_LIVE && has_something_locked(player) && player->ring) {
         hold_locked(player, PLAYER_IS_PAUSED);
         player->orders++;
     }
@@ -323,8 +357,11 @@ enum status player_do(struct player *player, const struct player_order *order, c
 
 void player_packet(struct player *player, const struct packet *packet)
 {
-    if (player->origin.keep)
-        keep_put(player->origin.keep, packet);
+    struct origin *origin = &player->origin;
+    if (origin->keep)
+        keep_put(origin->keep, packet);
+    if (origin->name && origin->read->clock.offset_us)
+        origin->jumps = true;
 }
 
 void player_frame(struct player *player, const AVFrame *frame, const struct tap_frame *about)
@@ -358,7 +395,7 @@ void player_state(struct player *player, struct player_state *state)
     monitor_lock(&player->lock);
     measure_locked(player, &span);
     *state = (struct player_state){.mode = player->mode,
-                                   .whole = player->joined && !player->origin.keep,
+                                   .whole = player->joined && !player->ring,
                                    .busy = is_busy_locked(player),
                                    .at_us = player->at_us,
                                    .begin_us = span.begin_us,

@@ -8,7 +8,7 @@
 // What is kept:
 //   the input is a file that can be read again   the whole file, by a source of the player's own,
 //                                                opened when it is first wanted
-//   anything else                                the last seconds of packets (keep.h), from a key
+//   anything else, and files whose clock jumps   the last seconds of packets (keep.h), from a key
 //                                                frame on; they stay when the job has ended
 //
 // Times are microseconds of the input, as the job's `changed` callback has them.

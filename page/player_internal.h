@@ -20,10 +20,12 @@ struct wish {
 
 // What a job leaves for the thread to open: set while it has nothing open.
 struct origin {
-    struct source *described; // the stream, without packets
-    struct keep *keep;        // NULL: a file
-    struct source_request file;
+    struct source *described;             // the stream, without packets
+    struct keep *keep;                    // NULL: the file has it all
+    struct source_request file;           // without a name: the input is none
     char *name, *format, *pixfmt, *hosts; // the file's request points at them
+    const struct source *read;            // the job's, in its tap: the one that reads it
+    atomic_bool jumps;                    // the clock of `read` has: the file's times are others
     bool repeatable;
     int64_t max_pixels;
     double frame_rate;
@@ -44,6 +46,7 @@ struct player {
     bool stale;                     // it has gone live: what the cursor holds counts no more
     bool carrying;                  // the thread carries out a wish
     enum player_mode mode;
+    struct keep *ring; // origin.keep, where that and not the file is shown; chosen while it is live
     struct wish wish;
     int orders; // given so far
     double rate;

@@ -24,19 +24,19 @@ static void note_span(struct player *player)
     monitor_unlock(&player->lock);
 }
 
-static enum status open_reel(struct player *player)
+static enum status open_reel(struct player *player, struct keep *ring)
 {
     const struct origin *origin = &player->origin;
     if (player->cursor)
         return STATUS_OK;
     enum status status = STATUS_OK;
-    if (!player->reel && origin->keep)
-        status = reel_of_keep(origin->keep, origin->described, &player->reel);
+    if (!player->reel && ring)
+        status = reel_of_keep(ring, origin->described, &player->reel);
     else if (!player->reel)
         status = reel_of_file(&origin->file, &player->thread_log, &player->leave, &player->reel);
     if (status)
         return status;
-    if (!origin->keep)
+    if (!ring)
         note_span(player);
     return cursor_create(&(struct cursor_request){.reel = player->reel,
                                                   .repeatable = origin->repeatable,
@@ -60,9 +60,9 @@ static void show_locked(struct player *player)
 }
 
 // Find the frame that is wished for.
-static enum status find(struct player *player, const struct wish *wish)
+static enum status find(struct player *player, const struct wish *wish, struct keep *ring)
 {
-    enum status status = open_reel(player);
+    enum status status = open_reel(player, ring);
     if (!status && (wish->seek || !cursor_frame(player->cursor)))
         status = cursor_go(player->cursor, wish->at_us);
     if (!status && wish->frames)
@@ -81,6 +81,7 @@ static const char *words_for(enum status status)
 static void carry_out_locked(struct player *player)
 {
     struct wish wish = player->wish;
+    struct keep *ring = player->ring;
     if (!wish.seek)
         wish.at_us = player->at_us;
     player->wish = (struct wish){0};
@@ -88,7 +89,7 @@ static void carry_out_locked(struct player *player)
     player->stop = false;
     *player->error = '\0';
     monitor_unlock(&player->lock);
-    enum status status = find(player, &wish);
+    enum status status = find(player, &wish, ring);
     monitor_lock(&player->lock);
     player->carrying = false;
     if (!status)
@@ -123,15 +124,15 @@ void player_go_live_locked(struct player *player)
     player->wish = (struct wish){0};
     player->stop = player->stale = true;
     player->mode = PLAYER_IS_LIVE;
-    if (player->origin.keep)
-        keep_hold(player->origin.keep, false);
+    if (player->ring)
+        keep_hold(player->ring, false);
 }
 
 // The end of what is there: live where the job goes on, else paused at the last frame. With the lock
 // held.
 static void end_playing_locked(struct player *player, enum status status)
 {
-    bool live = status == STATUS_EOF && player->runs && player->origin.keep;
+    bool live = status == STATUS_EOF && player->runs && player->ring;
     player->mode = PLAYER_IS_PAUSED;
     if (live)
         player_go_live_locked(player);

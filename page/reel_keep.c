@@ -76,7 +76,7 @@ static void destroy_keep(struct reel **reel)
 enum status reel_of_keep(struct keep *keep, struct source *source, struct reel **reel)
 {
     struct keep_reel *made = calloc(1, sizeof *made);
-    *reel = made ? &made->base : NULL;
+    *reel = (struct reel *)made;
     if (!made)
         return STATUS_MEMORY;
     made->base = (struct reel){.source = source,

@@ -7,7 +7,7 @@
 #include "base/meter.h"
 #include "base/monitor.h"
 #include "page/player.h"
-#include "pipeline/engine/threads/tap.h"
+#include "pipeline/engine/tap.h"
 #include "sluice/sluice.h"
 
 // What was shown.
@@ -316,6 +316,34 @@ static void what_is_kept_outlives_the_job(void **state)
     close_stage(stage);
 }
 
+static void see_packet(void *stage, const struct packet *packet)
+{
+    player_packet(((struct stage *)stage)->player, packet);
+}
+
+static void see_frame(void *stage, const AVFrame *frame, const struct tap_frame *seen)
+{
+    player_frame(((struct stage *)stage)->player, frame, seen);
+}
+
+// Times of a file whose clock has jumped are those of the job, which took the jump out.
+static void of_a_file_that_was_joined_the_last_seconds_are_there(void **state)
+{
+    (void)state;
+    struct stage *stage = open_stage("joined.ts", false);
+    int last = stage->film.count - 1;
+    assert_true(stage->film.us[last] - stage->film.us[0] > 7000000);
+    assert_true(state_of(stage).whole);
+    job_tap(stage->job, &(struct tap){.opaque = stage, .packet = see_packet, .frame = see_frame});
+    assert_int_equal(sluice_job_run(stage->job), SLUICE_STATUS_OK);
+    carry_out(stage, pause_order);
+    is_shown(stage, last);
+    assert_false(state_of(stage).whole);
+    carry_out(stage, step_order(-40));
+    is_shown(stage, last - 40);
+    close_stage(stage);
+}
+
 static void orders_are_checked(void **state)
 {
     (void)state;
@@ -352,7 +380,8 @@ static int make_films(void **state)
     av_log_set_level(AV_LOG_QUIET);
     if (!mkdtemp(folder) || chdir(folder))
         return -1;
-    return system(SOURCE X264 "-g 12 -bf 3 b.mp4") || system(SOURCE X264 "-g 1000 -bf 2 one.mp4") ||
+    return system(SOURCE X264 "-g 25 one.ts && cat one.ts one.ts > joined.ts") ||
+           system(SOURCE X264 "-g 12 -bf 3 b.mp4") || system(SOURCE X264 "-g 1000 -bf 2 one.mp4") ||
            system(SOURCE X264 "-x264-params keyint=12:open-gop=1:bframes=3:b-adapt=0 open.mkv");
 }
 
@@ -360,6 +389,8 @@ static int remove_films(void **state)
 {
     unlink("b.mp4");
     unlink("one.mp4");
+    unlink("one.ts");
+    unlink("joined.ts");
     unlink("open.mkv");
     return chdir("/") || rmdir(*state);
 }
@@ -374,6 +405,7 @@ int main(void)
         cmocka_unit_test(a_file_plays_to_its_end),
         cmocka_unit_test(who_catches_up_is_live),
         cmocka_unit_test(what_is_kept_outlives_the_job),
+        cmocka_unit_test(of_a_file_that_was_joined_the_last_seconds_are_there),
         cmocka_unit_test(orders_are_checked),
         cmocka_unit_test(a_file_that_has_gone_is_said),
     };
