@@ -189,17 +189,17 @@ static void uploads_are_limited(void **state)
     struct http *http = serve();
     static const char head[] =
         "POST /api/upload HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\nsome";
-    int fd[HTTP_CLIENT_STREAMS];
-    for (int k = 0; k < HTTP_CLIENT_STREAMS; k++) {
+    int fd[HTTP_PAGE_STREAMS];
+    for (int k = 0; k < HTTP_PAGE_STREAMS; k++) {
         fd[k] = dial(http_url(http));
         say(fd[k], head);
     }
-    await(&upload.begun, HTTP_CLIENT_STREAMS);
+    await(&upload.begun, HTTP_PAGE_STREAMS);
     expect(http, &(struct row){"POST /api/upload HTTP/1.1\r\n" HOST END, 503, "{\"ok\":false"});
     expect(http, &(struct row){"GET /api/echo HTTP/1.1\r\n" HOST END, 200});
-    for (int k = 0; k < HTTP_CLIENT_STREAMS; k++)
+    for (int k = 0; k < HTTP_PAGE_STREAMS; k++)
         close(fd[k]);
-    await(&upload.gone, HTTP_CLIENT_STREAMS);
+    await(&upload.gone, HTTP_PAGE_STREAMS);
     destroy_at_once(&http);
 }
 
@@ -210,14 +210,14 @@ static void finished_uploads_do_not_count(void **state)
     struct http *http = serve();
     static const char post[] = "POST /api/upload HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx";
     char head[2048];
-    int fd[HTTP_CLIENT_STREAMS];
-    for (int k = 0; k < HTTP_CLIENT_STREAMS; k++) {
+    int fd[HTTP_PAGE_STREAMS];
+    for (int k = 0; k < HTTP_PAGE_STREAMS; k++) {
         say(fd[k] = dial(http_url(http)), post);
         hear_head(fd[k], head, sizeof head);
         assert_non_null(strstr(head, " 200 "));
     }
     assert_int_equal(code_of(http_url(http), post), 200);
-    for (int k = 0; k < HTTP_CLIENT_STREAMS; k++)
+    for (int k = 0; k < HTTP_PAGE_STREAMS; k++)
         close(fd[k]);
     destroy_at_once(&http);
 }

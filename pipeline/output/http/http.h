@@ -5,7 +5,8 @@
 //
 //   - HTTP_CONNECTIONS at a time, HTTP_CLIENT_CONNECTIONS of one address (IPv6: of one network of
 //     64 bits); one more replaces the one of them that has been idle or asking for longest, so that
-//     slow clients do not keep others out. HTTP_CLIENT_STREAMS streams and uploads of one address
+//     slow clients do not keep others out. HTTP_CLIENT_STREAMS streams and uploads of one address,
+//     HTTP_PAGE_STREAMS for pages, whose viewers have several and may come by one proxy
 //   - limits: HTTP_REQUEST seconds for a whole request, HTTP_ANSWER for a whole answer, and
 //     HTTP_SILENCE without a byte moved, without 64 KB of a stream that has them, or of an upload;
 //     connections are kept for further requests, HTTP_SILENCE seconds
@@ -25,7 +26,8 @@
 #include "base/log.h"
 #include "base/status.h"
 
-enum { HTTP_CONNECTIONS = 64, HTTP_CLIENT_CONNECTIONS = 48, HTTP_CLIENT_STREAMS = 24 };
+enum { HTTP_CONNECTIONS = 64, HTTP_CLIENT_CONNECTIONS = 48 };
+enum { HTTP_CLIENT_STREAMS = 24, HTTP_PAGE_STREAMS = 40 };
 enum { HTTP_SILENCE = 10, HTTP_REQUEST = 5, HTTP_ANSWER = 30 }; // seconds
 
 // A body without an end, embedded in an object of the page's.

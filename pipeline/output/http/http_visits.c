@@ -87,7 +87,7 @@ bool http_has_enough(const struct http *http, const struct visit *visit)
         count += other->used && !other->disconnected && is_busy(other) &&
                  other->address == visit->address;
     }
-    return count >= HTTP_CLIENT_STREAMS;
+    return count >= (http->page ? HTTP_PAGE_STREAMS : HTTP_CLIENT_STREAMS);
 }
 
 // Disconnect a visit; libmicrohttpd closes it at its next turn.
