@@ -138,7 +138,7 @@ $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/internal.a
 
 # Of the control page, which is not in the library.
 KEPT = keep reel_file reel_keep cursor
-PREVIEW = compare compose filters preview record render stream stream_encode stream_mp4
+PREVIEW = compare compose filters preview record render render_lane render_parts stream stream_encode stream_mp4
 $(BUILD)/unit_keep $(BUILD)/unit_cursor: $(KEPT:%=$(BUILD)/page/%.o)
 $(BUILD)/unit_player: $(patsubst %,$(BUILD)/page/%.o,$(KEPT) player player_thread)
 $(BUILD)/unit_preview: $(PREVIEW:%=$(BUILD)/page/%.o)

@@ -1,4 +1,4 @@
-// A preview from the inside: preview.c has what others call, render.c the thread.
+// A preview from the inside: preview.c has what others call, render.h the thread.
 #pragma once
 
 #include <pthread.h>
@@ -68,7 +68,3 @@ struct preview {
 
 // The renderer's thread, until preview->done.
 void *render_run(void *preview);
-
-// The size of a stream's pictures: at most PREVIEW_WIDTH wide for each of `parts` side by side, and
-// within the level of our H.264; even.
-void render_size(const AVFrame *frame, int parts, int *width, int *height);

@@ -1,0 +1,81 @@
+// What views show: the frame, what filters make of it, how the two differ.
+#include "page/render.h"
+
+#include <math.h>
+
+// ---- sizes ----
+
+void render_size(const AVFrame *frame, int parts, int *width, int *height)
+{
+    const double most = 8192 * 256.0 * 0.97; // samples of H.264's level 4
+    double w = frame->width, h = frame->height, scale = 1;
+    if (w > PREVIEW_WIDTH)
+        scale = PREVIEW_WIDTH / w;
+    if (w * h * scale * scale * parts > most)
+        scale = sqrt(most / (w * h * parts));
+    *width = (int)(w * scale) & ~1;
+    *height = (int)(h * scale) & ~1;
+    *width = *width < 16 ? 16 : *width;
+    *height = *height < 16 ? 16 : *height > 4096 ? 4096 : *height;
+}
+
+// ---- pictures ----
+
+enum status render_filter(struct preview *preview, const struct round *round,
+                          const struct chain *chain, const char *text, int stage, AVFrame **out)
+{
+    const struct filters_chain what = {chain, text, stage};
+    return filters_run(preview->filters, &what, round->frame, out);
+}
+
+static enum status make_before(const struct round *round, AVFrame **out)
+{
+    *out = av_frame_clone(round->frame);
+    return *out ? STATUS_OK : STATUS_MEMORY;
+}
+
+static enum status make_difference(struct preview *preview, const struct round *round,
+                                   const struct view *view, const struct chain *other, bool exact,
+                                   AVFrame *after, AVFrame **out)
+{
+    AVFrame *with = NULL;
+    enum status status = *view->other ? render_filter(preview, round, other, view->other, -1, &with)
+                                      : make_before(round, &with);
+    if (!status)
+        status = composer_difference(preview->composer, after, with, exact, out);
+    av_frame_free(&with);
+    return status;
+}
+
+void parts_drop(struct parts *parts)
+{
+    av_frame_free(&parts->part[0]);
+    av_frame_free(&parts->part[1]);
+}
+
+enum status parts_make(struct preview *preview, const struct round *round, const struct view *view,
+                       const struct chain *other, bool exact, struct parts *parts)
+{
+    AVFrame *after = NULL;
+    enum status status = STATUS_OK;
+    *parts = (struct parts){.count = view->kind == VIEW_SPLIT ? 2 : 1};
+    if (view->kind != VIEW_AFTER && view->kind != VIEW_DIFFERENCE)
+        status = make_before(round, &parts->part[0]);
+    if (!status && view->kind != VIEW_BEFORE)
+        status = render_filter(preview, round, &round->chain, round->text, view->stage, &after);
+    if (!status && view->kind == VIEW_DIFFERENCE)
+        status = make_difference(preview, round, view, other, exact, after, &parts->part[0]);
+    else if (after)
+        parts->part[parts->count - 1] = after, after = NULL;
+    av_frame_free(&after);
+    return status;
+}
+
+enum status parts_draw(struct preview *preview, const struct parts *parts, bool exact, AVFrame *to)
+{
+    int width = to->width / parts->count;
+    enum status status = STATUS_OK;
+    for (int k = 0; k < parts->count && !status; k++)
+        status = composer_draw(preview->composer, parts->part[k], exact, to, k * width, width);
+    return status;
+}
