@@ -234,7 +234,7 @@ def test_it_ends_within_two_seconds(tmp_path, clips, number, state):
             if state == "watched":
                 viewers = [page.connect() for _ in range(4)]
                 for viewer in viewers:
-                    viewer.request("GET", "/api/events")
+                    viewer.request("GET", "/api/video?codec=mjpeg")
                     assert viewer.getresponse().status == 200
             code, seconds = page.stop(number)
             assert code == 128 + number and seconds < 2.5
