@@ -312,7 +312,8 @@ static bool is_near(const struct cursor *cursor, int64_t at_us)
         return false;
     int64_t group_end_us =
         cursor->key_us == AV_NOPTS_VALUE ? INT64_MIN : cursor->key_us + cursor->group_us;
-    return at_us < last_us(cursor) + near_us || at_us < group_end_us;
+    return cursor->request.reel->sequential || at_us < last_us(cursor) + near_us ||
+           at_us < group_end_us;
 }
 
 // Decode up to the frame behind this time.

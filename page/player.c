@@ -18,6 +18,10 @@
 
 static const double default_keep = 30, min_rate = 1.0 / 16, max_rate = 16;
 static const int64_t default_bytes = 256 << 20;
+// Times and steps beyond these are no different: the ends.
+static const int64_t max_us = INT64_C(4000000000000000), max_frames = 1000000;
+// How long a seek may take before the next one ends it.
+static const int64_t patience_ns = 300000000;
 
 // ---- life ----
 
@@ -282,15 +286,23 @@ void player_leave(struct player *player)
     monitor_unlock(&player->lock);
 }
 
-static int64_t bounded(int64_t frames)
+static int64_t bounded(int64_t value, int64_t most)
 {
-    const int64_t most = 1000000;
-    return frames > most ? most : frames < -most ? -most : frames;
+    return value > most ? most : value < -most ? -most : value;
+}
+
+// Seek. What was sought before is shown on the way, unless that takes long.
+static void seek_locked(struct player *player, int64_t at_us)
+{
+    bool plays = player->mode == PLAYER_IS_PLAYING;
+    if (player->carrying && meter_now_ns() - player->carrying_ns > patience_ns)
+        player->stop = true;
+    hold_locked(player, plays ? PLAYER_IS_PLAYING : PLAYER_IS_PAUSED);
+    player->wish = (struct wish){.seek = true, .at_us = bounded(at_us, max_us)};
 }
 
 static void obey_locked(struct player *player, const struct player_order *order)
 {
-    bool plays = player->mode == PLAYER_IS_PLAYING;
     switch (order->action) {
     case PLAYER_LIVE:
         player_go_live_locked(player);
@@ -303,13 +315,13 @@ static void obey_locked(struct player *player, const struct player_order *order)
         player->rate = order->rate > 0 ? order->rate : 1;
         break;
     case PLAYER_SEEK:
-        hold_locked(player, plays ? PLAYER_IS_PLAYING : PLAYER_IS_PAUSED);
-        player->wish = (struct wish){.seek = true, .at_us = order->at_us};
+        seek_locked(player, order->at_us);
         break;
     case PLAYER_STEP:
         hold_locked(player, PLAYER_IS_PAUSED);
         player->wish.step = true;
-        player->wish.frames = bounded(player->wish.frames + (order->frames ? order->frames : 1));
+        player->wish.frames =
+            bounded(player->wish.frames + (order->frames ? order->frames : 1), max_frames);
         break;
     }
     player->orders++;

@@ -45,6 +45,7 @@ struct player {
     bool quit, close, joined, runs; // `runs`: the job does
     bool stale;                     // it has gone live: what the cursor holds counts no more
     bool carrying;                  // the thread carries out a wish
+    int64_t carrying_ns;            // ... since then
     enum player_mode mode;
     struct keep *ring; // origin.keep, where that and not the file is shown; chosen while it is live
     struct wish wish;

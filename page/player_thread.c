@@ -86,6 +86,7 @@ static void carry_out_locked(struct player *player)
         wish.at_us = player->at_us;
     player->wish = (struct wish){0};
     player->carrying = true;
+    player->carrying_ns = meter_now_ns();
     player->stop = false;
     *player->error = '\0';
     monitor_unlock(&player->lock);

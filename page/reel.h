@@ -28,6 +28,7 @@ struct reel {
     // damaged, as those in front of a key frame that refer to the group before it. INT64_MIN: all
     // frames count.
     int64_t from_us;
+    bool sequential; // it has no times to seek by: whatever rewind() is asked for, it begins anew
 
     // Go to a key frame at or before this time, the last one where that is known; to the first
     // where the time lies before all. With `earlier` to one before that which the last call went

@@ -226,5 +226,7 @@ enum status reel_of_file(const struct source_request *request, const struct log 
         status = open_source(made);
     if (status)
         destroy_file(reel);
+    else
+        made->base.sequential = has_no_times(made);
     return status;
 }

@@ -199,6 +199,10 @@ static void paused_the_picture_stays_while_packets_go_on(void **state)
     is_shown(stage, 8);
     carry_out(stage, step_order(-100));
     is_shown(stage, 0);
+    carry_out(stage, seek_order(INT64_MAX));
+    assert_true(state_of(stage).at_us >= stage->film.us[89]);
+    carry_out(stage, seek_order(INT64_MIN + 1));
+    is_shown(stage, 0);
     close_stage(stage);
 }
 
@@ -237,6 +241,12 @@ static void of_a_file_all_is_there(void **state)
     is_shown(stage, frame_at(&stage->film, 3700000));
     carry_out(stage, step_order(-10));
     is_shown(stage, frame_at(&stage->film, 3700000) - 10);
+    carry_out(stage, seek_order(INT64_MAX));
+    is_shown(stage, stage->film.count - 1);
+    carry_out(stage, seek_order(INT64_MIN + 1));
+    is_shown(stage, 0);
+    carry_out(stage, step_order(INT32_MAX));
+    is_shown(stage, stage->film.count - 1);
     assert_int_equal(state_of(stage).bytes, 0);
     close_stage(stage);
 }
