@@ -65,7 +65,8 @@ function lines(id, series, unit, factor = 1) {
   const on = sheet(id), all = series.map(([values]) => values.map(value => value * factor));
   const top = round(Math.max(1.05 * Math.max(...all.flat()), 1));
   scale(on, top, unit);
-  series.forEach(([, name], k) => line(on, all[k], top, name, series.length === 1));
+  if (all.flat().some(Boolean)) // a flat line of nothing says less than none
+    series.forEach(([, name], k) => line(on, all[k], top, name, series.length === 1));
 }
 
 const percent = share => (100 * share).toFixed(share < 0.0995 ? 1 : 0) + " %";
