@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/secrets.h"
@@ -55,104 +56,142 @@ static bool is_word(struct piece piece, const char *word, size_t length)
     return equals(piece, (struct piece){word, word + length});
 }
 
-// ---- what names no file ----
+// ---- values ----
 
-static bool takes_files(const struct stage *stage)
+// A value of a link or of an option, and whose it is.
+struct value {
+    const struct stage *stage;
+    const struct stage_option *option; // NULL: the stage has none there, which the parser refuses
+    struct piece text;
+};
+
+// The values of "stage=value:name=value", or those of "stage#2.option=value".
+struct values {
+    const struct stage *stage;         // NULL: there is none of this name, which the parser refuses
+    const struct stage_option *option; // of all values; NULL: each has its own
+    struct piece rest;
+    int position;
+};
+
+static const struct stage_option *find_option(const struct stage *stage, struct piece name)
 {
-    bool takes = false;
     for (int k = 0; k < stage_options(stage); k++)
-        takes |= stage->option[k].type == OPTION_TEXT;
-    return takes;
+        if (is_word(name, stage->option[k].name, strlen(stage->option[k].name)))
+            return &stage->option[k];
+    return NULL;
 }
 
-static bool is_numbers(struct piece value)
+static struct values values_of(struct piece part)
 {
-    while (value.begin < value.end && strchr("0123456789.+-eE/ \t", *value.begin) && *value.begin)
-        value.begin++;
-    return value.begin == value.end;
-}
-
-static bool is_choice(const struct stage *stage, struct piece value)
-{
-    for (int k = 0; k < stage_options(stage); k++)
-        for (const char *at = stage->option[k].choices; at && *at;) {
-            size_t length = strcspn(at, "|");
-            if (is_word(value, at, length))
-                return true;
-            at += length + (at[length] == '|');
-        }
-    return false;
-}
-
-// A value without the name of its option.
-static struct piece value_of(const struct stage *stage, struct piece argument)
-{
-    struct piece value = argument, key;
-    cut(&value, '=', &key);
-    key = trimmed(key);
-    for (int k = 0; value.begin && k < stage_options(stage); k++)
-        if (is_word(key, stage->option[k].name, strlen(stage->option[k].name)))
-            return bare(value);
-    return bare(argument);
-}
-
-// The stage of "name=..." or "name#2.option=..."; *arguments is what follows, empty where there is
-// nothing.
-static const struct stage *stage_of(struct piece part, struct piece *arguments)
-{
-    struct piece name;
-    *arguments = part;
-    cut(arguments, '=', &name);
-    if (!arguments->begin)
-        *arguments = (struct piece){part.end, part.end};
+    struct piece name, rest = part;
+    cut(&rest, '=', &name);
     name = trimmed(name);
-    const char *end = name.begin;
+    const char *end = name.begin, *dot = name.begin;
     while (end < name.end && *end != '#' && *end != '.')
         end++;
-    return stage_find(name.begin, (size_t)(end - name.begin));
+    while (dot < name.end && *dot != '.')
+        dot++;
+    struct values values = {.stage = stage_find(name.begin, (size_t)(end - name.begin)),
+                            .rest = rest};
+    if (values.stage && dot < name.end)
+        values.option = find_option(values.stage, trimmed((struct piece){dot + 1, name.end}));
+    return values;
 }
 
-// ---- what the present chain names ----
-
-// Whether a stage of the text has this value.
-static bool has_value(const char *text, const struct stage *stage, struct piece value)
+// True if colons are the text's own, as in tee=rtsp://server/edges.
+static bool takes_all(const struct stage *stage)
 {
-    struct piece rest = {text, text + strlen(text)}, part, arguments, argument;
+    return stage_options(stage) == 1 && stage->option[0].type == OPTION_TEXT &&
+           !stage->option[0].many;
+}
+
+// The option of an argument without a name.
+static const struct stage_option *next_option(struct values *values)
+{
+    int index = values->stage->option[0].many ? 0 : values->position++;
+    return index < stage_options(values->stage) ? &values->stage->option[index] : NULL;
+}
+
+// The next value; false: there is none.
+static bool next_value(struct values *values, struct value *value)
+{
+    struct piece argument, rest, name;
+    if (!values->stage || !cut(&values->rest, takes_all(values->stage) ? 0 : ':', &argument))
+        return false;
+    *value = (struct value){values->stage, values->option, bare(argument)};
+    if (values->option)
+        return true;
+    rest = argument;
+    cut(&rest, '=', &name);
+    value->option = rest.begin ? find_option(values->stage, trimmed(name)) : next_option(values);
+    if (rest.begin && (value->option || !takes_all(values->stage)))
+        value->text = bare(rest);
+    else if (rest.begin)
+        value->option = values->stage->option; // the text's own sign
+    return true;
+}
+
+// ---- what names no file ----
+
+// Rows of weights and the like. What begins so and is none of them is no file that matters.
+static bool is_numbers(struct piece text)
+{
+    while (text.begin < text.end && *text.begin && strchr("0123456789.+-eE/ \t", *text.begin))
+        text.begin++;
+    return text.begin == text.end;
+}
+
+static bool is_same(struct value a, struct value b)
+{
+    return a.stage == b.stage && a.option == b.option && equals(a.text, b.text);
+}
+
+// Whether a chain has this value at this option.
+static bool has_value(const char *chain, struct value wanted)
+{
+    struct piece rest = {chain, chain + strlen(chain)}, part;
+    struct value value;
     while (cut(&rest, ',', &part)) {
-        if (stage_of(part, &arguments) != stage)
-            continue;
-        while (cut(&arguments, ':', &argument))
-            if (equals(value_of(stage, argument), value))
+        struct values values = values_of(part);
+        while (next_value(&values, &value))
+            if (is_same(value, wanted))
                 return true;
     }
     return false;
 }
 
-static bool is_known(const struct chains *chains, const struct stage *stage, struct piece value)
+static bool is_known(const struct chains *chains, struct value value)
 {
-    char shown[4096];
-    if (!chains->text)
-        return false;
-    secrets_copy(chains->text, SECRETS_IN_CHAIN, shown, sizeof shown);
-    return has_value(chains->text, stage, value) || has_value(shown, stage, value);
+    char *shown = chains->text ? secrets_dup(chains->text, SECRETS_IN_CHAIN) : NULL;
+    bool known = shown && (has_value(chains->text, value) || has_value(shown, value));
+    free(shown);
+    return known;
+}
+
+// Whether a visitor may give this value: numbers and choices, texts that are numbers, and what the
+// present chain has.
+static bool is_fine(const struct chains *chains, struct value value)
+{
+    const struct stage_option *option = value.option;
+    if (!option || option->type != OPTION_TEXT)
+        return true;
+    bool file = option->writes != WRITES_NOTHING || option->patterns;
+    return (!file && is_numbers(value.text)) || is_known(chains, value);
 }
 
 static enum status check_part(const struct chains *chains, struct piece part, char *why,
                               size_t size)
 {
-    struct piece arguments, argument;
-    const struct stage *stage = stage_of(part, &arguments);
-    if (!stage || !takes_files(stage))
-        return STATUS_OK;
-    while (cut(&arguments, ':', &argument)) {
-        struct piece value = value_of(stage, argument);
-        if (is_numbers(value) || is_choice(stage, value) || is_known(chains, stage, value))
+    struct values values = values_of(part);
+    struct value value;
+    while (next_value(&values, &value)) {
+        if (is_fine(chains, value))
             continue;
+        int length = (int)(value.text.end - value.text.begin);
         snprintf(why, size,
                  "the page may not name files, and '%.*s' of %s may be one; name it where sluice "
                  "is started",
-                 (int)(value.end - value.begin > 100 ? 100 : value.end - value.begin), value.begin,
-                 stage->name);
+                 length > 100 ? 100 : length, value.text.begin, value.stage->name);
         return STATUS_USAGE;
     }
     return STATUS_OK;

@@ -242,10 +242,18 @@ CHAINS_REFUSED = [
     ("sepconvolve=column=kernel.txt:row=1 2 1", ["may not name files"]),
     ("stats=out.json", ["may not name files"]),
     ("stats=report=out.json", ["may not name files"]),
-    ("wavelet=1:report=out.json", ["may not name files"]),
+    ("wavelet=1:out=out.json", ["may not name files"]),
     ("tee=out.mkv", ["may not name files"]),
     ("tee = out.mkv", ["may not name files"]),
     ("gray, tee=rtsp://127.0.0.1/x", ["may not name files"]),
+    ("tee=a=b.mkv", ["may not name files"]),
+    ("tee=output=1", ["may not name files"]),
+    ("tee=1", ["may not name files"]),
+    ("stats=-", ["may not name files"]),
+    ("stats=1:2", ["may not name files"]),
+    ("match=1:replicate", ["may not name files"]),
+    ("wavelet=1:3:out=7", ["may not name files"]),
+    ("convolve=1 2 1:scael=2", ["scael"]),
 ]
 
 
@@ -264,6 +272,14 @@ def test_options_name_no_files_either(gray):
     assert refused(patch(gray, convolve__kernel="kernel.txt"), 422, "may not name files")
     assert refused(patch(gray, convolve__kernel="1 2 1',tee='x.mkv"), 422)
     assert patch(gray, convolve__kernel="1 2 1/2 4 2/1 2 1")[0] == 200
+
+
+def test_the_next_input_is_no_way_to_files(tmp_path):
+    with serve(tmp_path) as shown:
+        shown.chain("gray,wavelet=1:3")
+        for name, value in (("wavelet.out", 1), ("wavelet#1.out", "1"), ("wavelet.out", "out.json")):
+            assert refused(shown.ask("/api/options", {name: value}, "PATCH"), 422, "may not name files")
+        assert refused(shown.ask("/api/chain", {"chain": "gray,tee=out.mkv"}, "PUT"), 422, "may not name files")
 
 
 def test_files_that_the_run_names_stay(tmp_path, clips):
