@@ -56,7 +56,8 @@ struct settings {
     int output_count;              // including the first
     const char **options;          // --option: the outputs' lists, each ended by NULL
     int option_count;
-    char *typed;  // the options of inputs and filtering, as they were given; NULL: none
+    // Options as they were given, with a space before each; NULL: none.
+    char *typed, *typed_input, *typed_output;
     char **texts; // arguments read from files and the environment
     int text_count;
     char error[1024]; // the first one logged; "": none

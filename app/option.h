@@ -106,8 +106,8 @@ bool option_has_one_dash(const struct option_row *row);
 // sentence on standard error.
 int option_set(const struct option_row *row, struct settings *settings, const char *text);
 
-// Add an option that says how inputs are read or filtered to settings->typed, as a shell would read
-// it and without secrets; others are left out. Called with the options in their order.
+// Add an option that says how frames are read, filtered or written to settings->typed, as a shell
+// would read it and without secrets; others are left out. Called with the options in their order.
 void option_note_typed(const struct option_row *row, struct settings *settings, const char *text);
 
 // The values that the option takes, for messages: "auto, cuda, cpu or scalar".

@@ -261,6 +261,8 @@ void settings_finish(struct settings *settings)
         free(settings->texts[k]);
     free(settings->texts);
     free(settings->typed);
+    free(settings->typed_input);
+    free(settings->typed_output);
     for (int k = 0; k < settings->change_count; k++)
         free((char *)settings->changes[k].chain);
     free(settings->changes);

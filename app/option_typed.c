@@ -9,7 +9,7 @@
 
 // ---- as typed ----
 
-extern const struct option_section section_filtering, section_input, section_live, section_page;
+extern const struct option_section section_filtering, section_input, section_live, section_output;
 
 static bool is_of(const struct option_section *section, const struct option_row *row)
 {
@@ -19,14 +19,19 @@ static bool is_of(const struct option_section *section, const struct option_row 
     return false;
 }
 
-// Whether the option says how the input is read or filtered, beside the chain.
-static bool is_kept(const struct option_row *row, const struct settings *settings)
+// The words that the option belongs to: those of inputs, of outputs, or of filtering all of them;
+// NULL: none of them.
+static char **words_of(const struct option_row *row, struct settings *settings)
 {
-    bool chain = row->completes == COMPLETE_CHAIN;
-    bool output = row->scope == SCOPE_SIDE && settings->config.input;
-    return !chain && !output && !row->secret &&
-           (is_of(&section_filtering, row) || is_of(&section_input, row) ||
-            is_of(&section_live, row));
+    bool side = row->scope == SCOPE_SIDE;
+    if (row->completes == COMPLETE_CHAIN || row->secret)
+        return NULL;
+    if (is_of(&section_output, row) || (side && settings->config.input))
+        return &settings->typed_output;
+    if (is_of(&section_input, row))
+        return &settings->typed_input;
+    bool any = is_of(&section_filtering, row) || is_of(&section_live, row);
+    return any ? &settings->typed : NULL;
 }
 
 // The value as a shell reads it.
@@ -46,13 +51,12 @@ static void write_word(FILE *to, const char *text)
 
 void option_note_typed(const struct option_row *row, struct settings *settings, const char *text)
 {
-    char *typed = NULL, shown[4300];
+    char *typed = NULL, shown[4300], **words = words_of(row, settings);
     size_t size;
-    FILE *to = is_kept(row, settings) ? open_memstream(&typed, &size) : NULL;
+    FILE *to = words ? open_memstream(&typed, &size) : NULL;
     if (!to)
         return;
-    fprintf(to, "%s %s%s", settings->typed ? settings->typed : "sluice",
-            option_has_one_dash(row) ? "-" : "--", row->name);
+    fprintf(to, "%s %s%s", *words ? *words : "", option_has_one_dash(row) ? "-" : "--", row->name);
     if (text) {
         sluice_public_name(text, shown, sizeof shown);
         fputc(row->implied ? '=' : ' ', to);
@@ -61,8 +65,8 @@ void option_note_typed(const struct option_row *row, struct settings *settings, 
     fclose(to); // without memory it is shown without this option
     if (!typed)
         return;
-    free(settings->typed);
-    settings->typed = typed;
+    free(*words);
+    *words = typed;
 }
 
 // ---- together ----

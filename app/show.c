@@ -25,7 +25,9 @@ int show_start(struct settings *settings, const char *address, FILE *to)
         .upload_max = settings->upload_max,
         .chooses = !settings->page_address,
         .config = &settings->config,
-        .command = settings->typed,
+        .options = settings->typed,
+        .input_options = settings->typed_input,
+        .output_options = settings->typed_output,
     };
     enum status status = page_create(&request, &settings->page_log, &settings->page);
     if (status == STATUS_FAILED)

@@ -108,13 +108,37 @@ static const char *output_of(const struct sluice_config *config)
     return name && strcmp(name, "null:") != 0 ? name : "out.mkv";
 }
 
+// The input: the job's, or the one that is opened, or that will be.
+static const char *input_of_locked(const struct page *page)
+{
+    const char *typed = page->config->input;
+    if (page->job_config)
+        return page->job_config->input;
+    return *page->input.name ? page->input.name : typed ? typed : "in.mp4";
+}
+
+// What the command line says of its input does not hold for another one.
+static bool is_typed_locked(const struct page *page)
+{
+    const char *typed = page->config->input;
+    return !typed || !page->job_config || !strcmp(page->job_config->input, typed);
+}
+
+static void print_options(FILE *to, const char *options)
+{
+    fputs(options ? options : "", to);
+}
+
 static void print_command_locked(FILE *to, const struct page *page)
 {
     const struct sluice_config *config = page->job_config;
     char *chain = page->chains.text ? sluice_public_chain(page->chains.text) : NULL;
-    fputs(page->command, to);
-    print_name(to, config ? config->input : *page->input.name ? page->input.name : "in.mp4");
+    fputs("sluice", to);
+    print_options(to, page->options);
+    print_options(to, is_typed_locked(page) ? page->input_options : NULL);
+    print_name(to, input_of_locked(page));
     print_name(to, output_of(config));
+    print_options(to, page->output_options);
     if (chain) {
         fputs(" -f", to);
         print_word(to, chain);

@@ -143,7 +143,9 @@ enum status page_create(const struct page_request *request, const struct log *lo
     made->log = *log;
     made->config = request->config;
     made->media = copy_of(request->media);
-    made->command = copy_of(request->command ? request->command : "sluice");
+    made->options = copy_of(request->options);
+    made->input_options = copy_of(request->input_options);
+    made->output_options = copy_of(request->output_options);
     made->uploads = (struct uploads){.media = made->media,
                                      .max = request->upload_max ? request->upload_max : upload_max};
     made->chooses = request->chooses;
@@ -187,7 +189,9 @@ void page_destroy(struct page **page)
     free(old->chosen);
     free(old->pages);
     free(old->media);
-    free(old->command);
+    free(old->options);
+    free(old->input_options);
+    free(old->output_options);
     free(old->url);
     free(old);
     *page = NULL;

@@ -33,9 +33,10 @@ struct page_request {
     int64_t upload_max;                 // bytes of an upload; 0: 4 GB
     bool chooses;                       // visitors may choose the input: `sluice serve`
     const struct sluice_config *config; // backend, limits and input rules of the jobs to come
-    // The program and its options as typed, but for input, output, chain and the page, and without
-    // secrets: the page makes "the command line that does the same" of it. NULL: "sluice".
-    const char *command;
+    // (optional) Options as typed, with a space before each, as a shell reads them and without
+    // secrets: of filtering, of config->input (or without one of those that are chosen), and of the
+    // outputs. The page makes "the command line that does the same" of them.
+    const char *options, *input_options, *output_options;
 };
 
 // Open the page. STATUS_USAGE with a sentence if the address, a file or the folder is none,

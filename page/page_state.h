@@ -51,7 +51,8 @@ struct page {
     // ---- constant ----
     struct log log;
     const struct sluice_config *config;
-    char *media, *command; // NULL: none
+    char *media;                                    // NULL: none
+    char *options, *input_options, *output_options; // of the command line; NULL: none
     char *url;
     char token[256]; // "": none
     bool chooses;
