@@ -8,8 +8,12 @@
 //   page.c         making and ending it, joining jobs
 //   page_state.h   what its parts share
 //   api*.c         routes, a table each (api.h)
-//   files.c        the files of web/, which are part of the program
+//   figures.c      how the job goes; the ticker    events.h   what listeners are told
+//   chains.h       the chain, undo and redo        visited.h  which chains visitors may send
+//   inputs.h       what visitors may choose        uploads.h  what they send
+//   later.h        what takes longer: the worker   files.h    web/, which is part of the program
 //   preview.h      pictures for viewers            player.h   what just happened, once more
+//   record.h       recordings                      compare.h  backends beside each other
 #pragma once
 
 #include <stdatomic.h>
