@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import socket
+import subprocess
 import threading
 import time
 import urllib.parse
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import tools
+from live import end_with_us, free_port
 from test_outputs import until
 from test_serve import Shown, serve
 
@@ -466,6 +468,29 @@ def test_listeners_have_a_ceiling(tmp_path):
         lines[0][0].close()
         lines[0][1].close()
         until(lambda: next(shown.events("stats", 2), None))
+
+
+def test_a_source_is_told_to_be_lost_and_back(tmp_path, clips):
+    port = free_port()
+    send = ["ffmpeg", "-v", "error", "-re", "-stream_loop", "-1", "-i", clips["plain.mp4"], "-an", "-c:v", "mpeg2video",
+            "-g", "5", "-f", "mpegts", f"udp://127.0.0.1:{port}?pkt_size=1316"]
+
+    def sender():
+        return subprocess.Popen(send, stdin=subprocess.DEVNULL, preexec_fn=end_with_us)
+    source = sender()
+    try:
+        with serve(tmp_path, f"udp://127.0.0.1:{port}", "--stall-timeout", "1") as shown:
+            shown.await_input(state="running")
+            source.kill()
+            source.wait()
+            told = shown.await_input(state="lost")
+            assert abs(told["since"] - time.time()) < 5 and shown.fine("/api/stats")["lost"]
+            source = sender()
+            shown.await_input(state="running")
+            assert shown.fine("/api/stats")["seconds_lost"] > 0.5
+    finally:
+        source.kill()
+        source.wait()
 
 
 # ---- pictures ----
