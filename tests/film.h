@@ -18,6 +18,11 @@
 
 enum { MAX_FRAMES = 400, MAX_PIXELS = 1 << 20 };
 
+// Packets that are lost from a film: from number `from` up to `to`; 0: none.
+static struct {
+    int from, to;
+} lost;
+
 static const struct log silence;
 static const atomic_bool never;
 
@@ -92,14 +97,19 @@ static inline void watch_file(const char *name, const char *simulate, double sec
         described->name = strdup(source->name);
         described->format = format_describe(source->format);
     }
-    while (!source_read(source, &packet)) {
-        if (packet->av->stream_index == source->video) {
+    for (int n = 0; !source_read(source, &packet); packet_destroy(&packet)) {
+        if (packet->av->stream_index != source->video || (n++ >= lost.from && n <= lost.to))
+            continue;
+        bool is_loss = lost.to && n == lost.from;
+        for (int k = 0; k <= is_loss; k++) {
+            if (k) // a restart without data stands at the loss
+                av_packet_unref(packet->av), packet->pts_us = AV_NOPTS_VALUE,
+                                             packet->restart = true;
             if (keep)
                 keep_put(*keep, packet);
             assert_int_equal(decoder_send(decoder, packet), STATUS_OK);
             receive_all(decoder, base, film);
         }
-        packet_destroy(&packet);
     }
     assert_int_equal(decoder_send(decoder, NULL), STATUS_OK);
     receive_all(decoder, base, film);

@@ -174,6 +174,18 @@ static void decoders_begin_anew_where_parameters_change(void **state)
     walk_kept("b.mp4", half, 0.5, &film); // it begins with the smaller ones
 }
 
+static void decoders_begin_anew_behind_a_loss(void **state)
+{
+    (void)state;
+    static struct film film;
+    lost.from = 30, lost.to = 43; // in the middle of two groups
+    walk_kept("b.mp4", NULL, 100, &film);
+    assert_in_range(film.count, 70, 86);
+    walk_kept("open.mkv", NULL, 100, &film);
+    walk_kept("refresh.mkv", NULL, 100, &film);
+    lost.from = lost.to = 0;
+}
+
 static int make_films(void **state)
 {
     static char folder[] = "/tmp/unit_cursor.XXXXXX";
@@ -200,6 +212,7 @@ int main(void)
         cmocka_unit_test(every_frame_of_a_file_is_found),
         cmocka_unit_test(every_frame_that_is_kept_is_found),
         cmocka_unit_test(decoders_begin_anew_where_parameters_change),
+        cmocka_unit_test(decoders_begin_anew_behind_a_loss),
     };
     return cmocka_run_group_tests(tests, make_films, remove_films);
 }
