@@ -91,12 +91,17 @@ static bool is_same(const struct conversion *a, const struct conversion *b)
     return is_same_end(&a->from, &b->from) && is_same_end(&a->to, &b->to) && a->exact == b->exact;
 }
 
+bool compose_takes(enum AVPixelFormat pixel)
+{
+    return sws_isSupportedInput(plain(pixel));
+}
+
 static bool open_context(struct kept *kept)
 {
     const struct end *from = &kept->conversion.from, *to = &kept->conversion.to;
     int flags =
         kept->conversion.exact ? SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT : SWS_BILINEAR;
-    if (!sws_isSupportedInput(from->pixel) || !sws_isSupportedOutput(to->pixel))
+    if (!compose_takes(from->pixel) || !sws_isSupportedOutput(to->pixel))
         return false;
     kept->context = sws_getContext(from->width, from->height, from->pixel, to->width, to->height,
                                    to->pixel, flags, NULL, NULL, NULL);

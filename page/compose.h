@@ -28,6 +28,9 @@ enum status composer_difference(struct composer *composer, const AVFrame *a, con
 // The luma of a frame, 8 bits, counted into 256 bins, which are zeroed first.
 enum status composer_count(struct composer *composer, const AVFrame *frame, uint32_t bins[256]);
 
+// True if frames of this format can be drawn.
+bool compose_takes(enum AVPixelFormat pixel);
+
 // A frame with memory for such a picture; NULL without. Rows have room behind them: libswscale
 // writes whole vectors.
 AVFrame *compose_frame(enum AVPixelFormat pixel, int width, int height);

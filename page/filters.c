@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "page/compose.h"
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/filter/filter.h"
 #include "pipeline/ffmpeg/budget.h"
@@ -113,23 +114,42 @@ static bool is_alike(const AVFrame *a, const AVFrame *b)
            a->color_range == b->color_range && a->colorspace == b->colorspace;
 }
 
-static enum status equip(struct filters *filters, struct entry *entry, const AVFrame *frame)
+// Formats that can be drawn, for frames that cannot as they are: NV16 is one.
+static const enum AVPixelFormat drawn[] = {
+    AV_PIX_FMT_GRAY8,     AV_PIX_FMT_GRAY16,    AV_PIX_FMT_YUV420P,   AV_PIX_FMT_YUV422P,
+    AV_PIX_FMT_YUV444P,   AV_PIX_FMT_YUV420P10, AV_PIX_FMT_YUV422P10, AV_PIX_FMT_YUV444P10,
+    AV_PIX_FMT_YUV420P16, AV_PIX_FMT_YUV422P16, AV_PIX_FMT_YUV444P16, AV_PIX_FMT_RGB24,
+    AV_PIX_FMT_RGB48,     AV_PIX_FMT_NONE};
+
+// Make the filter, with results as the chain leaves them if those can be drawn.
+static enum status create(struct filters *filters, struct entry *entry, const AVFrame *frame)
 {
     static const struct sink_formats natural[MAX_PICTURES] = {{.natural = true}};
-    const struct filter_request request = {.chain = &entry->chain,
-                                           .formats = natural,
-                                           .backend = filters->backend,
-                                           .slots = 1,
-                                           .max_pixels = filters->max_pixels,
-                                           .software_pixel = AV_PIX_FMT_NONE,
-                                           .log = &silent};
+    static const struct sink_formats drawable[MAX_PICTURES] = {{.candidates = drawn}};
+    struct filter_request request = {.chain = &entry->chain,
+                                     .formats = natural,
+                                     .backend = filters->backend,
+                                     .slots = 1,
+                                     .max_pixels = filters->max_pixels,
+                                     .software_pixel = AV_PIX_FMT_NONE,
+                                     .log = &silent};
+    enum status status = filter_create(&request, frame, &entry->filter);
+    if (status || compose_takes(filter_pixel(entry->filter)))
+        return status;
+    filter_destroy(&entry->filter);
+    request.formats = drawable;
+    return filter_create(&request, frame, &entry->filter);
+}
+
+static enum status equip(struct filters *filters, struct entry *entry, const AVFrame *frame)
+{
     filter_destroy(&entry->filter);
     av_frame_free(&entry->kind);
     entry->kind = av_frame_alloc();
     if (!entry->kind)
         return STATUS_MEMORY;
     filter_first_props(frame, entry->kind);
-    entry->status = filter_create(&request, frame, &entry->filter);
+    entry->status = create(filters, entry, frame);
     if (entry->status)
         log_print(filters->log, LOG_WARNING,
                   "the page shows no picture of '%s': it cannot filter frames of %dx%d",

@@ -36,7 +36,7 @@ bool filters_has(const struct filters *filters, const struct filters_chain *chai
 
 // Filter `frame`, which lies in the host's memory, equal to what the job makes of it, and write
 // nothing. *out is the caller's and not to be written to; planes that no stage touches are the
-// frame's. What was made of it since filters_next() is not made again. A chain that cannot
+// frame's; a format that cannot be drawn (compose.h) becomes one that can. What was made of it since filters_next() is not made again. A chain that cannot
 // filter such frames fails with one sentence in the log, and again without.
 enum status filters_run(struct filters *filters, const struct filters_chain *chain,
                         const AVFrame *frame, AVFrame **out);

@@ -28,8 +28,12 @@ enum status render_filter(struct preview *preview, const struct round *round,
     return filters_run(preview->filters, &what, round->frame, out);
 }
 
-static enum status make_before(const struct round *round, AVFrame **out)
+// The frame itself, in a format that can be drawn.
+static enum status make_before(struct preview *preview, const struct round *round, AVFrame **out)
 {
+    static const struct chain empty = {0};
+    if (!compose_takes(round->frame->format))
+        return render_filter(preview, round, &empty, "", -1, out);
     *out = av_frame_clone(round->frame);
     return *out ? STATUS_OK : STATUS_MEMORY;
 }
@@ -40,7 +44,7 @@ static enum status make_difference(struct preview *preview, const struct round *
 {
     AVFrame *with = NULL;
     enum status status = *view->other ? render_filter(preview, round, other, view->other, -1, &with)
-                                      : make_before(round, &with);
+                                      : make_before(preview, round, &with);
     if (!status)
         status = composer_difference(preview->composer, after, with, exact, out);
     av_frame_free(&with);
@@ -60,7 +64,7 @@ enum status parts_make(struct preview *preview, const struct round *round, const
     enum status status = STATUS_OK;
     *parts = (struct parts){.count = view->kind == VIEW_SPLIT ? 2 : 1};
     if (view->kind != VIEW_AFTER && view->kind != VIEW_DIFFERENCE)
-        status = make_before(round, &parts->part[0]);
+        status = make_before(preview, round, &parts->part[0]);
     if (!status && view->kind != VIEW_BEFORE)
         status = render_filter(preview, round, &round->chain, round->text, view->stage, &after);
     if (!status && view->kind == VIEW_DIFFERENCE)
