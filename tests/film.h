@@ -100,8 +100,8 @@ static inline void watch_file(const char *name, const char *simulate, double sec
     for (int n = 0; !source_read(source, &packet); packet_destroy(&packet)) {
         if (packet->av->stream_index != source->video || (n++ >= lost.from && n <= lost.to))
             continue;
-        bool is_loss = lost.to && n == lost.from;
-        for (int k = 0; k <= is_loss; k++) {
+        int times = lost.to && n == lost.from ? 2 : 1;
+        for (int k = 0; k < times; k++) {
             if (k) // a restart without data stands at the loss
                 av_packet_unref(packet->av), packet->pts_us = AV_NOPTS_VALUE,
                                              packet->restart = true;

@@ -267,6 +267,23 @@ static void of_many_seeks_the_newest_counts(void **state)
     close_stage(stage);
 }
 
+static void seeks_go_on_while_packets_come(void **state)
+{
+    (void)state;
+    struct stage *stage = open_stage("b.mp4", true);
+    for (int n = 10; n < 95; n++) {
+        feed(stage, n);
+        give(stage, seek_order(n * INT64_C(11000)));
+        if (n % 7 == 0)
+            give(stage, step_order(2));
+        if (n % 20 == 0)
+            give(stage, live_order);
+    }
+    assert_true(player_await(stage->player, 60));
+    is_shown(stage, frame_at(&stage->film, 94 * 11000));
+    close_stage(stage);
+}
+
 static void await_mode(struct stage *stage, enum player_mode mode)
 {
     for (int k = 0; k < 1000 && state_of(stage).mode != mode; k++)
@@ -412,6 +429,7 @@ int main(void)
         cmocka_unit_test(live_again_frames_pass_and_packets_go),
         cmocka_unit_test(of_a_file_all_is_there),
         cmocka_unit_test(of_many_seeks_the_newest_counts),
+        cmocka_unit_test(seeks_go_on_while_packets_come),
         cmocka_unit_test(a_file_plays_to_its_end),
         cmocka_unit_test(who_catches_up_is_live),
         cmocka_unit_test(what_is_kept_outlives_the_job),
