@@ -71,6 +71,20 @@ class Browser:
     def click(self, selector):
         self.ask(f"/element/{self.element(selector)}/click", {})
 
+    def give(self, selector, file):
+        """Choose a file where one is asked for."""
+        self.ask(f"/element/{self.element(selector)}/value", {"text": str(file)})
+
+    def turn_away(self):
+        """Look at another tab; returns what brings this one back."""
+        mine = self.ask("/window")
+        self.ask("/window", {"handle": self.ask("/window/new", {"type": "tab"})["handle"]})
+
+        def back():
+            urllib.request.urlopen(urllib.request.Request(self.root + "/window", method="DELETE"), timeout=40)
+            self.ask("/window", {"handle": mine})
+        return back
+
     def press(self, *keys):
         """Keys, all held down together, to what has the focus."""
         keys = [KEYS.get(key, key) for key in keys]

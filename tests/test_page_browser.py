@@ -169,6 +169,7 @@ def test_every_way_shows_it(page, served, way):
     page.await_pictures(10)
     assert page.run(MODULE % "page.view.picture.by()") == way
     assert page.run(MODULE % "page.view.picture.size()") == [320, 240]
+    assert page.run(MODULE % "page.view.picture.behind()") < 1, "not at the live edge"
     page.run(MODULE % "page.chain.put('')")
     until(lambda: page.mean() > 80, why="the change is not seen")
 
@@ -346,6 +347,37 @@ def test_a_server_that_is_gone_is_told_of(page, tmp_path, film):
     with Served(tmp_path, film, "-f", EDGES) as served:
         page.visit(served.url)
     until(lambda: "does not answer" in page.text("#banner"), why="it is not told that sluice is gone")
+
+
+def test_an_input_is_chosen_or_uploaded(page, tmp_path, film):
+    with Served(tmp_path, "--media", tmp_path) as served:
+        page.open("about:blank")
+        page.open(served.url)
+        until(lambda: "No input yet" in page.text("#notice-text"), why="it is not said that there is no input")
+        page.click("#notice-choose")
+        until(lambda: "no file" in page.text("#inputs-media"), why="the folder is not empty")
+        page.give("#file", film)
+        until(lambda: page.text("#source-name") == "film.mp4", why=page.text("#inputs-error"))
+        page.await_pictures(5)
+        assert not page.text("#notice") and not page.run("return document.querySelectorAll('dialog[open]').length")
+
+
+def test_an_input_that_cannot_be_shown_is_told_of(page, served, tmp_path):
+    (tmp_path / "words.mp4").write_text("no film")
+    page.visit(served.url)
+    served.ask("api/input", "POST", kind="media", name="words.mp4")
+    until(lambda: "words.mp4 could not be filtered" in page.text("#notice-text"), why="the failure is not told")
+
+
+def test_a_page_that_nobody_sees_costs_nothing(page, served):
+    page.visit(served.url)
+    until(lambda: served.ask("api/stats")["preview"]["viewers"] == 1)
+    back = page.turn_away()
+    try:
+        until(lambda: served.ask("api/stats")["preview"]["viewers"] == 0, why="a hidden page goes on looking")
+    finally:
+        back()
+    page.await_pictures(5)
 
 
 # ---- what is taken along ----

@@ -65,9 +65,10 @@ function tellInput() {
   document.title = name ? `${name} – sluice` : "sluice";
   const words = {none: "No input yet.", opening: `Opening ${name} …`, failed: `${name} could not be filtered.\n${error || ""}`};
   clearTimeout(opens);
-  if (state === "opening") // mostly for a moment only, as when a file begins anew
+  if (state === "opening") { // mostly for a moment only, as when a file begins anew
+    view.notice("", false);
     opens = setTimeout(() => view.notice(words.opening, false), 700);
-  else
+  } else
     view.notice(words[state] || "", state === "none" || state === "failed");
   tell($("lost"), state === "lost" ? `${name} is lost${since(input.since)}; sluice connects again. ${error || ""}`.trim() : null);
 }

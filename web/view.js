@@ -152,7 +152,8 @@ export function notice(text, choose) {
 }
 
 export const picture = {again: () => stream.again(), stop: () => stream.stop(), resume: () => stream.show({...view}),
-                        count: () => drawn, by: () => stream.shownBy, size: () => [canvas.width, canvas.height]};
+                        count: () => drawn, by: () => stream.shownBy, behind: () => stream.way?.behind() || 0,
+                        size: () => [canvas.width, canvas.height]};
 
 // `hooks`: open(address, signal) gives a response; state(word, error); chain() the present chain's text; restore(text).
 export function start(hooks, ways) {
