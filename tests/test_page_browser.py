@@ -172,6 +172,10 @@ def test_every_way_shows_it(page, served, way):
     assert page.run(MODULE % "page.view.picture.behind()") < 1, "not at the live edge"
     page.run(MODULE % "page.chain.put('')")
     until(lambda: page.mean() > 80, why="the change is not seen")
+    for kind in ["split", "difference", "before"]:
+        page.kind(kind)
+        page.await_pictures(3)
+    until(lambda: served.ask("api/stats")["preview"]["viewers"] == 1, why="streams are left behind")
 
 
 # ---- the chain ----

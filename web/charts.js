@@ -136,7 +136,11 @@ function keep(name, value) {
     history[name].shift();
 }
 
-const milliseconds = seconds => (1000 * (seconds || 0)).toFixed(seconds < 0.01 ? 1 : 0);
+// The last one has the unit of them all.
+function quantiles({p50, p95, p99}) {
+  const whole = p99 >= 1, digits = whole || p99 < 0.01 ? 1 : 0;
+  return [p50, p95, p99].map((seconds, k) => (seconds * (whole ? 1 : 1000)).toFixed(digits) + (k < 2 ? "" : whole ? " s" : " ms"));
+}
 
 export function stats(now) {
   const latency = now.latency_s || {}, kinds = {late: now.dropped_late, clock: now.dropped_clock, disk: now.dropped_disk, damaged: now.damaged};
@@ -148,9 +152,9 @@ export function stats(now) {
   busy = Object.entries(now.busy || {});
   const [most, share] = busy.reduce((a, b) => b[1] > a[1] ? b : a, ["nothing", 0]);
   says("fps", (now.fps_now ?? now.fps ?? 0).toFixed(1), "Frames a second");
-  says("latency", latency.p50 ? ["p50", "p95", "p99"].map(name => milliseconds(latency[name])).join(" / ") + " ms" : "of live inputs", "Latency, median, 95 and 99 of a hundred");
+  says("latency", latency.p50 ? quantiles(latency).join(" / ") : "of live inputs", "Latency, median, 95 and 99 of a hundred");
   if (latency.p50) // in the colours of their lines
-    $("v-latency").replaceChildren(...["p50", "p95", "p99"].map(name => make("span", {class: name, title: `${name.slice(1)} of a hundred frames`}, milliseconds(latency[name]))), "ms");
+    $("v-latency").replaceChildren(...quantiles(latency).map((text, k) => make("span", {class: ["p50", "p95", "p99"][k]}, text)));
   says("busy", share ? `${most} ${percent(share)}` : "–", "Busiest part");
   says("drops", drops.length ? drops.map(([name, count]) => `${count} ${name}`).join(", ") : "none", "Dropped frames");
   draw();

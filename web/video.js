@@ -237,6 +237,7 @@ export class Stream {
     this.abort?.abort();
     this.abort = null;
     clearTimeout(this.timer);
+    this.image?.removeAttribute("src"); // ends its stream
     this.image?.remove();
     this.image = null;
     this.way?.close();
