@@ -91,7 +91,7 @@ KERNELS = kernels $(patsubst %/,%,$(wildcard kernels/*/))
 LIBRARY_C = $(filter-out cpu/rows/rows.c,$(wildcard $(ROOMS:%=%/*.c))) $(if $(NVCC),,kernels/cuda_stub.c)
 LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
             $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard $(KERNELS:%=%/*.cu))))
-APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c bench/*.c control/*.c page/*.c)) \
+APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c bench/*.c control/*.c page/*.c page/player/*.c page/preview/*.c)) \
         $(BUILD)/page/web_files.o
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 
@@ -139,9 +139,9 @@ $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/internal.a
 # Of the control page, which is not in the library.
 KEPT = keep reel_file reel_keep cursor
 PREVIEW = compare compose filters preview record render render_lane render_parts stream stream_encode stream_mp4
-$(BUILD)/unit_keep $(BUILD)/unit_cursor: $(KEPT:%=$(BUILD)/page/%.o)
-$(BUILD)/unit_player: $(patsubst %,$(BUILD)/page/%.o,$(KEPT) player player_thread)
-$(BUILD)/unit_preview: $(PREVIEW:%=$(BUILD)/page/%.o)
+$(BUILD)/unit_keep $(BUILD)/unit_cursor: $(KEPT:%=$(BUILD)/page/player/%.o)
+$(BUILD)/unit_player: $(patsubst %,$(BUILD)/page/player/%.o,$(KEPT) player player_thread)
+$(BUILD)/unit_preview: $(PREVIEW:%=$(BUILD)/page/preview/%.o)
 
 # What tests/unit_allocations.c counts.
 COUNTED = malloc calloc realloc posix_memalign strdup cudaMalloc cudaHostAlloc \
@@ -302,7 +302,7 @@ test-webcam: setup-webcam
 
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate bench control page page/embed tests tests/conformance tests/library
+EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate bench control page page/embed page/player page/preview tests tests/conformance tests/library
 C_FILES = $(wildcard $(EVERYWHERE:%=%/*.c))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))
 CU_FILES = $(wildcard $(KERNELS:%=%/*.cu) $(KERNELS:%=%/*.cuh) tests/*.cu)

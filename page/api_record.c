@@ -7,7 +7,7 @@
 
 #include "control/verbs.h"
 #include "page/api.h"
-#include "page/compare.h"
+#include "page/preview/compare.h"
 #include "page/inputs.h"
 
 static void compare(void *page_, const void *task, char **text, size_t *size)

@@ -12,8 +12,8 @@
 //   chains.h       the chain, undo and redo        visited.h  which chains visitors may send
 //   inputs.h       what visitors may choose        uploads.h  what they send
 //   later.h        what takes longer: the worker   files.h    web/, which is part of the program
-//   preview.h      pictures for viewers            player.h   what just happened, once more
-//   record.h       recordings                      compare.h  backends beside each other
+//   preview/       pictures for viewers, recordings, backends beside each other (preview.h)
+//   player/        what just happened, once more (player.h)
 #pragma once
 
 #include <stdatomic.h>

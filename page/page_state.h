@@ -16,9 +16,9 @@
 #include "page/events.h"
 #include "page/later.h"
 #include "page/page.h"
-#include "page/player.h"
-#include "page/preview.h"
-#include "page/record.h"
+#include "page/player/player.h"
+#include "page/preview/preview.h"
+#include "page/preview/record.h"
 #include "page/uploads.h"
 
 enum { TICKS = 4, BODY_MAX = 256 << 10, SMALL_BODY_MAX = 4 << 10 }; // a second; bytes

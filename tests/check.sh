@@ -77,7 +77,9 @@ done
 layer pipeline "(pipeline/($rooms)|$below)"
 layer bench "(bench|pipeline/(engine|engine/threads|input|ffmpeg)|$below)"
 layer control '(control|sluice)'
-layer page "(page|control|pipeline/($rooms)|$below)"
+layer page/player "(page/player|pipeline/($rooms)|$below)"
+layer page/preview "(page/preview|pipeline/($rooms)|$below)"
+layer page "(page|page/player|page/preview|control|pipeline/($rooms)|$below)"
 layer app '(app|bench|page|control|sluice)'
 layer app/generate '(app|app/generate|control|sluice)'
 grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] stages/*/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] &&

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "page/keep.h"
+#include "page/player/keep.h"
 #include "pipeline/ffmpeg/format.h"
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/input/decoder.h"

@@ -35,7 +35,8 @@ for k, room in enumerate(PIPELINE):
 BELOW["pipeline"] = [f"pipeline/{room}" for room in PIPELINE] + ["stages/chain", "stages", "stages/design", "plan", "base"] + BACKENDS
 BELOW["bench"] = BELOW["pipeline"] + ["pipeline"]
 BELOW["control"] = []
-BELOW["page"] = ["control"] + BELOW["bench"]
+BELOW["page/player"] = BELOW["page/preview"] = BELOW["bench"]
+BELOW["page"] = ["page/player", "page/preview", "control"] + BELOW["bench"]
 BELOW["app"] = ["bench", "page", "control"]
 BELOW["app/generate"] = ["app", "control"]
 INTERFACE = "sluice_"  # what sluice.h declares is for everyone, whichever room defines it

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "page/cursor.h"
-#include "page/reel.h"
+#include "page/player/cursor.h"
+#include "page/player/reel.h"
 
 // What makes a film difficult: frames out of order, times that are not even, seeking by estimate,
 // no times at all.

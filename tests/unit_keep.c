@@ -3,7 +3,7 @@
 
 #include <libavutil/avutil.h>
 
-#include "page/keep.h"
+#include "page/player/keep.h"
 #include "pipeline/ffmpeg/packet.h"
 
 static const AVRational ms = {1, 1000};

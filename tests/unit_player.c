@@ -6,7 +6,7 @@
 
 #include "base/meter.h"
 #include "base/monitor.h"
-#include "page/player.h"
+#include "page/player/player.h"
 #include "pipeline/engine/tap.h"
 #include "sluice/sluice.h"
 

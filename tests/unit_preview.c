@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/meter.h"
-#include "page/compare.h"
-#include "page/preview.h"
-#include "page/record.h"
-#include "page/stream.h"
+#include "page/preview/compare.h"
+#include "page/preview/preview.h"
+#include "page/preview/record.h"
+#include "page/preview/stream.h"
 #include "pipeline/output/http/http.h"
 
 static const struct sluice_config config = {.size = sizeof config, .threads = 2};

@@ -28,7 +28,7 @@
 #include "base/log.h"
 #include "base/monitor.h"
 #include "base/status.h"
-#include "page/preview.h"
+#include "page/preview/preview.h"
 
 struct http_stream;
 struct stream;

@@ -1,11 +1,11 @@
 // Packets of what was kept.
-#include "page/reel.h"
+#include "page/player/reel.h"
 
 #include <assert.h>
 #include <libavutil/avutil.h>
 #include <stdlib.h>
 
-#include "page/keep.h"
+#include "page/player/keep.h"
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/input/source.h"
 

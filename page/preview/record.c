@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "page/record.h"
+#include "page/preview/record.h"
 
 #include <assert.h>
 #include <libavcodec/avcodec.h>
@@ -14,8 +14,8 @@
 #include "base/meter.h"
 #include "base/monitor.h"
 #include "base/queue.h"
-#include "page/compose.h"
-#include "page/preview.h"
+#include "page/preview/compose.h"
+#include "page/preview/preview.h"
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/output/sink.h"

@@ -5,10 +5,10 @@
 #include <stdatomic.h>
 
 #include "base/monitor.h"
-#include "page/cursor.h"
-#include "page/keep.h"
-#include "page/player.h"
-#include "page/reel.h"
+#include "page/player/cursor.h"
+#include "page/player/keep.h"
+#include "page/player/player.h"
+#include "page/player/reel.h"
 #include "pipeline/input/source.h"
 
 // What is to be shown: orders that wait come down to a time, and frames on or back from there.

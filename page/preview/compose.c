@@ -1,4 +1,4 @@
-#include "page/compose.h"
+#include "page/preview/compose.h"
 
 #include <assert.h>
 #include <libavutil/hwcontext.h>

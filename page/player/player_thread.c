@@ -1,5 +1,5 @@
 // The player's thread: what is wished for is found and shown, and played on.
-#include "page/player_internal.h"
+#include "page/player/player_internal.h"
 
 #include <assert.h>
 #include <libavutil/avutil.h>

@@ -1,7 +1,7 @@
 // The preview: what the control page shows, filtered and encoded beside the job for those who watch.
 //
 //   tap (job) or player --newest frame--> renderer thread: filters, composes, scales, encodes
-//       --chunks--> a stream a view --> its viewers, each at its own pace (page/stream.h)
+//       --chunks--> a stream a view --> its viewers, each at its own pace (page/preview/stream.h)
 //
 // Pictures are equal to the job's, byte by byte: the same filters make them, on a CPU backend of the
 // preview's. Only the newest frame counts, and nobody who offers one waits. A picture is rendered

@@ -1,4 +1,4 @@
-#include "page/preview.h"
+#include "page/preview/preview.h"
 
 #include <assert.h>
 #include <libavcodec/avcodec.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/meter.h"
-#include "page/preview_state.h"
+#include "page/preview/preview_state.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/input/picture.h"
 #include "pipeline/output/encoder.h"

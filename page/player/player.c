@@ -1,4 +1,4 @@
-#include "page/player.h"
+#include "page/player/player.h"
 
 #include <assert.h>
 #include <libavutil/avutil.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/meter.h"
-#include "page/player_internal.h"
+#include "page/player/player_internal.h"
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/job.h"
 #include "pipeline/engine/threads/tap.h"

@@ -1,4 +1,4 @@
-#include "page/compare.h"
+#include "page/preview/compare.h"
 
 #include <jansson.h>
 #include <libavutil/imgutils.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/meter.h"
-#include "page/compose.h"
+#include "page/preview/compose.h"
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/filter/filter.h"
 #include "pipeline/ffmpeg/budget.h"

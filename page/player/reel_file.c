@@ -1,5 +1,5 @@
 // Packets of a file, by a source of its own.
-#include "page/reel.h"
+#include "page/player/reel.h"
 
 #include <assert.h>
 #include <libavutil/avutil.h>

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "page/compose.h"
-#include "page/stream.h"
-#include "page/stream_mp4.h"
+#include "page/preview/compose.h"
+#include "page/preview/stream.h"
+#include "page/preview/stream_mp4.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/output/encoder.h"

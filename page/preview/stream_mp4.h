@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "page/stream.h"
+#include "page/preview/stream.h"
 
 struct fragments;
 

@@ -1,5 +1,5 @@
 // The renderer's thread: rounds, each of the newest frame there is.
-#include "page/render.h"
+#include "page/preview/render.h"
 
 #include <libavutil/hwcontext.h>
 #include <stdlib.h>

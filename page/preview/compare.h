@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "page/preview.h"
+#include "page/preview/preview.h"
 #include "sluice/sluice.h"
 
 // Filter the newest frame by the chain on every backend that there is, for up to a second each, and

@@ -4,10 +4,10 @@
 #include <pthread.h>
 
 #include "base/monitor.h"
-#include "page/compose.h"
-#include "page/filters.h"
-#include "page/preview.h"
-#include "page/stream.h"
+#include "page/preview/compose.h"
+#include "page/preview/filters.h"
+#include "page/preview/preview.h"
+#include "page/preview/stream.h"
 #include "stages/chain.h"
 
 // A picture that somebody waits for.

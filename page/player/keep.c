@@ -1,4 +1,4 @@
-#include "page/keep.h"
+#include "page/player/keep.h"
 
 #include <assert.h>
 #include <libavutil/avutil.h>

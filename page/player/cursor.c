@@ -1,11 +1,11 @@
-#include "page/cursor.h"
+#include "page/player/cursor.h"
 
 #include <assert.h>
 #include <libavcodec/avcodec.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "page/reel.h"
+#include "page/player/reel.h"
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/input/decoder.h"

@@ -1,5 +1,5 @@
 // What views show: the frame, what filters make of it, how the two differ.
-#include "page/render.h"
+#include "page/preview/render.h"
 
 #include <math.h>
 

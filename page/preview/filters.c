@@ -1,10 +1,10 @@
-#include "page/filters.h"
+#include "page/preview/filters.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "page/compose.h"
+#include "page/preview/compose.h"
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/filter/filter.h"
 #include "pipeline/ffmpeg/budget.h"

@@ -1,4 +1,4 @@
-#include "page/stream_mp4.h"
+#include "page/preview/stream_mp4.h"
 
 #include <libavformat/avformat.h>
 #include <libavutil/intreadwrite.h>

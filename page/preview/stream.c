@@ -1,5 +1,5 @@
 // The ring of a stream's chunks, and those who watch.
-#include "page/stream.h"
+#include "page/preview/stream.h"
 
 #include <assert.h>
 #include <libavutil/intreadwrite.h>

@@ -4,7 +4,7 @@
 // Thread-safety: the renderer's thread, but for render_size().
 #pragma once
 
-#include "page/preview_state.h"
+#include "page/preview/preview_state.h"
 
 // What one turn of the loop works on.
 struct round {

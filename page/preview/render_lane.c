@@ -1,5 +1,5 @@
 // Views that are watched: when each is drawn, and its stream.
-#include "page/render.h"
+#include "page/preview/render.h"
 
 #include <string.h>
 
