@@ -318,7 +318,7 @@ check-rooms: all
 
 # ---- the rest ----
 
-DOCUMENTS = README.md NEWS.md CONTRIBUTING.md SECURITY.md LICENSE $(wildcard docs/*.md)
+DOCUMENTS = README.md NEWS.md CONTRIBUTING.md SECURITY.md LICENSE $(wildcard docs/*.md docs/*.jpg)
 TO = $(DESTDIR)
 
 install: all install-generated
