@@ -227,8 +227,8 @@ def test_objects_are_the_same_in_two_folders(tmp_path):
                for room in ("base", "plan") for file in sorted((ROOT / room).glob("*.c"))]
     objects += ["build/app/main.o", "build/pipeline/doctor.o", "build/cpu/rows/rows_base.o"]
     for name in ("one", "another"):
-        for room in ("Makefile", "base", "plan", "stages", "cpu", "app", "bench", "pipeline", "include", "kernels",
-                     "tests/setup.sh"):
+        for room in ("Makefile", "base", "plan", "stages", "cpu", "app", "bench", "control", "page", "web", "pipeline",
+                     "include", "kernels", "tests/setup.sh"):
             source, to = ROOT / room, tmp_path / name / room
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(source, to) if source.is_dir() else shutil.copy2(source, to)
