@@ -220,6 +220,7 @@ def test_stages_are_added_moved_removed_and_undone(page, served):
     until(lambda: page.stages() == served.chain())
     page.click("#links li:nth-child(5) [aria-label^='Move invert up']")
     until(lambda: served.chain()[3:] == ["invert", "threshold"], why="not moved by its button")
+    until(lambda: page.text("#told") == "invert is now 4 of 5", why="the move is not told")
     until(lambda: page.stages() == served.chain())
     height = page.run("return document.querySelector('#links li').getBoundingClientRect().height")
     page.drag("#links li:nth-child(2) .grip", 0, -round(height) - 30)
@@ -447,6 +448,8 @@ def test_everything_has_a_name_and_is_reached_by_keys(page, served):
                   e.checkVisibility() && !(e.getAttribute('aria-label') || e.labels?.length || e.textContent.trim() || e.title))
                   .map(e => e.outerHTML.slice(0, 80))"""
     assert not page.run(nameless)
+    assert not page.run("return document.querySelectorAll('output, figure [aria-live], figure [role=status]').length"), \
+        "figures that change all the time would be read out"
     page.run("document.activeElement.blur()")
     reached, outlined = set(), True
     for _ in range(70):

@@ -247,7 +247,7 @@ function move(from, to, way) {
     eyes();
     if (way)
       focusCard(to, `Move ${name}${link.number > 1 ? " " : ""}`);
-    $("links").setAttribute("aria-label", `Stages, in the order in which they filter; ${name} is now ${to + 1} of ${links.length}`);
+    $("told").textContent = `${name} is now ${to + 1} of ${links.length}`;
   });
 }
 
