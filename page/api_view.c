@@ -10,7 +10,7 @@
 
 // ---- views ----
 
-// A difference to another chain, which a visitor names.
+// Another chain to compare with, which a visitor names.
 static bool take_other(struct page *page, const char *text, struct view *view,
                        struct http_answer *answer)
 {

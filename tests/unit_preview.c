@@ -571,14 +571,14 @@ static AVFrame *picture(struct preview *preview, const struct view *view)
 static int want_sample(const struct view *view, int x, int y, int c)
 {
     int value = sample(x % 31, y, c, 0), inverted = view->stage == 0 ? value : 255 - value;
+    int other = !*view->other ? value : value + 10 > 255 ? 255 : value + 10; // brightness=10
     switch (view->kind) {
     case VIEW_BEFORE:
         return value;
     case VIEW_SPLIT:
-        return x < 31 ? value : inverted;
+        return x < 31 ? other : inverted;
     case VIEW_DIFFERENCE:
-        return *view->other ? abs(inverted - (value + 10 > 255 ? 255 : value + 10))
-                            : abs(inverted - value);
+        return abs(inverted - other);
     default:
         return inverted;
     }
@@ -588,10 +588,17 @@ static void pictures_are_exact(void **state)
 {
     (void)state;
     static const struct view rows[] = {
-        {VIEW_AFTER, -1},      {VIEW_BEFORE, -1},    {VIEW_SPLIT, -1},
-        {VIEW_DIFFERENCE, -1}, {VIEW_AFTER, 0},      {VIEW_AFTER, 1},
-        {VIEW_SPLIT, 0},       {VIEW_DIFFERENCE, 0}, {VIEW_DIFFERENCE, 1, "brightness=10"},
+        {VIEW_AFTER, -1},
+        {VIEW_BEFORE, -1},
+        {VIEW_SPLIT, -1},
+        {VIEW_DIFFERENCE, -1},
+        {VIEW_AFTER, 0},
+        {VIEW_AFTER, 1},
+        {VIEW_SPLIT, 0},
+        {VIEW_DIFFERENCE, 0},
+        {VIEW_DIFFERENCE, 1, "brightness=10"},
         {VIEW_AFTER, 7},
+        {VIEW_SPLIT, -1, "brightness=10"},
     };
     struct preview *preview = make_preview("invert,tee=never.mkv,stats=never.json");
     offer_new(preview, AV_PIX_FMT_RGB24, 31, 17, 0);

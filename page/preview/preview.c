@@ -220,7 +220,7 @@ static struct view simplify(const struct preview *preview, const struct view *vi
     struct view simple = {.kind = view->kind, .stage = view->stage, .codec = view->codec};
     if (simple.kind == VIEW_BEFORE || simple.stage < 0)
         simple.stage = -1;
-    if (simple.kind == VIEW_DIFFERENCE)
+    if (simple.kind == VIEW_DIFFERENCE || simple.kind == VIEW_SPLIT)
         snprintf(simple.other, sizeof simple.other, "%s", view->other);
     if (!*preview->codec_name)
         simple.codec = VIEW_MJPEG;

@@ -30,7 +30,7 @@ enum { PREVIEW_VIEWS = 4, PREVIEW_VIEWERS = 32, PREVIEW_WIDTH = 1280, PREVIEW_CH
 enum view_kind {
     VIEW_AFTER,
     VIEW_BEFORE,
-    VIEW_SPLIT,      // before left, after right, side by side
+    VIEW_SPLIT,      // before (or other) left, after right, side by side
     VIEW_DIFFERENCE, // |after - other| of R, G and B
 };
 
@@ -40,7 +40,7 @@ enum view_codec { VIEW_H264, VIEW_MJPEG };
 struct view {
     enum view_kind kind;
     int stage; // "after" is the picture after so many links of the chain; -1, or more: after all
-    char other[PREVIEW_CHAIN]; // of a difference: a chain's text; "": the input
+    char other[PREVIEW_CHAIN]; // of a split and a difference: a chain's text; "": the input
     enum view_codec codec;     // VIEW_H264 is MJPEG where there is no encoder of H.264
 };
 

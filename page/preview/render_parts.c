@@ -38,13 +38,20 @@ static enum status make_before(struct preview *preview, const struct round *roun
     return *out ? STATUS_OK : STATUS_MEMORY;
 }
 
+// The picture beside which "after" is shown.
+static enum status make_other(struct preview *preview, const struct round *round,
+                              const struct view *view, const struct chain *other, AVFrame **out)
+{
+    return *view->other ? render_filter(preview, round, other, view->other, -1, out)
+                        : make_before(preview, round, out);
+}
+
 static enum status make_difference(struct preview *preview, const struct round *round,
                                    const struct view *view, const struct chain *other, bool exact,
                                    AVFrame *after, AVFrame **out)
 {
     AVFrame *with = NULL;
-    enum status status = *view->other ? render_filter(preview, round, other, view->other, -1, &with)
-                                      : make_before(preview, round, &with);
+    enum status status = make_other(preview, round, view, other, &with);
     if (!status)
         status = composer_difference(preview->composer, after, with, exact, out);
     av_frame_free(&with);
@@ -63,8 +70,10 @@ enum status parts_make(struct preview *preview, const struct round *round, const
     AVFrame *after = NULL;
     enum status status = STATUS_OK;
     *parts = (struct parts){.count = view->kind == VIEW_SPLIT ? 2 : 1};
-    if (view->kind != VIEW_AFTER && view->kind != VIEW_DIFFERENCE)
+    if (view->kind == VIEW_BEFORE)
         status = make_before(preview, round, &parts->part[0]);
+    if (view->kind == VIEW_SPLIT)
+        status = make_other(preview, round, view, other, &parts->part[0]);
     if (!status && view->kind != VIEW_BEFORE)
         status = render_filter(preview, round, &round->chain, round->text, view->stage, &after);
     if (!status && view->kind == VIEW_DIFFERENCE)
