@@ -10,7 +10,7 @@ MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/sluice
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 DESTDIR ?=
-VERSION = 0.1.0
+VERSION = 0.2.0
 SOVERSION = 1
 
 CC ?= cc
