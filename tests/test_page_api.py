@@ -487,7 +487,7 @@ def test_a_source_is_told_to_be_lost_and_back(tmp_path, clips):
             assert abs(told["since"] - time.time()) < 5 and shown.fine("/api/stats")["lost"]
             source = sender()
             shown.await_input(state="running")
-            assert shown.fine("/api/stats")["seconds_lost"] > 0.5
+            assert shown.fine("/api/stats")["seconds_lost"] > 0 # from the stall on: the sender returns at once
     finally:
         source.kill()
         source.wait()

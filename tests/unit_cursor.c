@@ -18,7 +18,7 @@ static const struct {
     {"one.mp4", SOURCE X264 "-g 1000 -bf 2 one.mp4"},
     {"refresh.mkv", SOURCE X264 "-x264-params keyint=20:intra-refresh=1 refresh.mkv"},
     {"vfr.mp4",
-     SOURCE "-vf \"select=mod(n\\,3)*mod(n\\,7)\" -vsync vfr " X264 "-g 15 -bf 2 vfr.mp4"},
+     SOURCE "-vf \"select=mod(n\\,3)*mod(n\\,7)\" -fps_mode vfr " X264 "-g 15 -bf 2 vfr.mp4"},
     {"late.ts", SOURCE X264 "-g 25 -bf 2 -output_ts_offset 7.3 late.ts"},
     {"late.mp4", SOURCE X264 "-g 25 -bf 2 -output_ts_offset 3 late.mp4"},
     {"edit.mp4", "ffmpeg -v error -y -nostdin -ss 1.3 -i b.mp4 -c copy edit.mp4"},
