@@ -174,6 +174,7 @@ static void open_parts(struct parts *parts)
                                                    .log = &parts->log},
                                         .kind = &parts->kind,
                                         .time_base = parts->video.time_base,
+                                        .stream = source_video(parts->source),
                                         .stop = &parts->stop,
                                         .tap = &parts->tap};
     const struct encode_ports encode = {.ring = parts->ring,

@@ -618,6 +618,35 @@ static void pictures_are_exact(void **state)
     preview_destroy(&preview);
 }
 
+// Pictures are turned as players turn them, behind the filters.
+static void pictures_are_turned(void **state)
+{
+    (void)state;
+    static const struct rotation quarter = {.transpose = true, .flip_x = true};
+    static const struct view rows[] = {{VIEW_AFTER, -1}, {VIEW_BEFORE, -1}, {VIEW_SPLIT, -1}};
+    struct preview *preview = make_preview("invert");
+    AVFrame *frame = make_frame(AV_PIX_FMT_RGB24, 31, 17, 0);
+    const struct tap_frame about = {.time_base = {1, 1000}, .rotation = quarter};
+    preview_offer(preview, frame, &about);
+    av_frame_free(&frame);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        frame = picture(preview, &rows[k]);
+        int parts = rows[k].kind == VIEW_SPLIT ? 2 : 1;
+        assert_int_equal(frame->width, 17 * parts);
+        assert_int_equal(frame->height, 31);
+        for (int y = 0; y < 31; y++)
+            for (int x = 0; x < 17 * parts; x++)
+                for (int c = 0; c < 3; c++) {
+                    int value = sample(y, 16 - x % 17, c, 0);
+                    bool filtered = rows[k].kind == VIEW_AFTER || x >= 17;
+                    assert_int_equal(frame->data[0][y * frame->linesize[0] + 3 * x + c],
+                                     filtered ? 255 - value : value);
+                }
+        av_frame_free(&frame);
+    }
+    preview_destroy(&preview);
+}
+
 // libswscale reads no NV16, which cameras have: filters make something else of it.
 static void any_format_is_shown(void **state)
 {
@@ -884,6 +913,7 @@ int main(void)
         cmocka_unit_test(wide_pictures_are_scaled),
         cmocka_unit_test(a_change_is_seen_within_100_ms),
         cmocka_unit_test(pictures_are_exact),
+        cmocka_unit_test(pictures_are_turned),
         cmocka_unit_test(any_format_is_shown),
         cmocka_unit_test(figures_count_the_luma),
         cmocka_unit_test(what_cannot_be_shown_is_refused),

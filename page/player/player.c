@@ -380,6 +380,7 @@ void player_frame(struct player *player, const AVFrame *frame, const struct tap_
 {
     monitor_lock(&player->lock);
     player->live_us = about->pts_us;
+    player->rotation = about->rotation;
     if (player->mode == PLAYER_IS_LIVE) {
         player->at_us = about->pts_us;
         player->request.show(player->request.opaque, frame, about);

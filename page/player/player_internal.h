@@ -10,6 +10,7 @@
 #include "page/player/player.h"
 #include "page/player/reel.h"
 #include "pipeline/input/source.h"
+#include "plan/rotation.h"
 
 // What is to be shown: orders that wait come down to a time, and frames on or back from there.
 struct wish {
@@ -52,6 +53,7 @@ struct player {
     int orders; // given so far
     double rate;
     int64_t at_us, live_us;   // of the frame shown, and of the job's newest
+    struct rotation rotation; // of the job's newest frame
     int64_t begin_us, end_us; // of a file
     char error[256];
     // ---- the thread's ----

@@ -54,7 +54,8 @@ static void show_locked(struct player *player)
         return;
     const struct tap_frame about = {.time_base = cursor_time_base(player->cursor),
                                     .pts_us = cursor_us(player->cursor),
-                                    .software_pixel = frame->format};
+                                    .software_pixel = frame->format,
+                                    .rotation = player->rotation};
     player->at_us = about.pts_us;
     player->request.show(player->request.opaque, frame, &about);
 }

@@ -23,6 +23,7 @@ struct round {
 struct parts {
     AVFrame *part[2];
     int count;
+    bool transposed; // width and height are exchanged, for showing
 };
 
 // ---- render_parts.c ----

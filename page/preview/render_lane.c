@@ -41,13 +41,15 @@ static void end_lane(struct preview *preview, struct lane *lane)
 
 // The frame to draw the lane's next picture into: the last one's memory, if it is of the same kind.
 // *changed says that it is of another.
-static enum status prepare_picture(struct lane *lane, const struct round *round, int parts,
-                                   bool *changed)
+static enum status prepare_picture(struct lane *lane, const struct round *round,
+                                   const struct parts *made, bool *changed)
 {
     AVFrame like = {0};
-    int width, height;
-    render_size(round->frame, parts, &width, &height);
+    int width, height, parts = made->count;
+    render_size(made->part[0], parts, &width, &height);
     encoding_tag(stream_view(lane->stream)->codec, round->frame, &like);
+    if (made->transposed)
+        like.sample_aspect_ratio = av_inv_q(like.sample_aspect_ratio);
     const AVFrame *old = lane->picture;
     *changed =
         old && (old->width != width * parts || old->height != height ||
@@ -61,6 +63,7 @@ static enum status prepare_picture(struct lane *lane, const struct round *round,
     if (!lane->picture)
         return STATUS_MEMORY;
     encoding_tag(stream_view(lane->stream)->codec, round->frame, lane->picture);
+    lane->picture->sample_aspect_ratio = like.sample_aspect_ratio;
     return STATUS_OK;
 }
 
@@ -76,7 +79,7 @@ static enum status draw_lane(struct preview *preview, struct round *round, struc
     lane->drawn_ns = round->began_ns;
     enum status status = parts_make(preview, round, view, &lane->other, false, &parts);
     if (!status)
-        status = prepare_picture(lane, round, parts.count, changed);
+        status = prepare_picture(lane, round, &parts, changed);
     if (!status && !*changed)
         status = parts_draw(preview, &parts, false, lane->picture);
     parts_drop(&parts);

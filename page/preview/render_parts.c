@@ -1,7 +1,10 @@
-// What views show: the frame, what filters make of it, how the two differ.
+// What views show: the frame, what filters make of it, how the two differ; turned as players do.
 #include "page/preview/render.h"
 
 #include <math.h>
+
+#include "pipeline/ffmpeg/pixel.h"
+#include "pipeline/output/converter.h"
 
 // ---- sizes ----
 
@@ -64,6 +67,37 @@ void parts_drop(struct parts *parts)
     av_frame_free(&parts->part[1]);
 }
 
+// True if frames of this pixel format can be turned.
+static bool can_turn(const AVFrame *frame, struct rotation rotation)
+{
+    struct color_tags tags = color_tags_of(frame);
+    struct format format;
+    if (!pixel_describe(frame->format, &tags, 1, 1, &format))
+        return false;
+    format = format_rotated(&format, rotation);
+    return pixel_find(&format) != AV_PIX_FMT_NONE;
+}
+
+// Turn the parts as players show the video: filters see it as it is stored. What cannot be turned
+// is shown as it is, all parts alike.
+static enum status turn(struct parts *parts, struct rotation rotation)
+{
+    const struct converter converter = {.rotation = rotation};
+    enum status status = STATUS_OK;
+    for (int k = 0; k < parts->count; k++)
+        if (!can_turn(parts->part[k], rotation))
+            return STATUS_OK;
+    parts->transposed = rotation.transpose;
+    for (int k = 0; k < parts->count && !status; k++) {
+        AVFrame *turned = av_frame_alloc();
+        status = turned ? converter_rotate(&converter, parts->part[k], turned) : STATUS_MEMORY;
+        av_frame_free(status ? &turned : &parts->part[k]);
+        if (!status)
+            parts->part[k] = turned;
+    }
+    return status;
+}
+
 enum status parts_make(struct preview *preview, const struct round *round, const struct view *view,
                        const struct chain *other, bool exact, struct parts *parts)
 {
@@ -81,6 +115,8 @@ enum status parts_make(struct preview *preview, const struct round *round, const
     else if (after)
         parts->part[parts->count - 1] = after, after = NULL;
     av_frame_free(&after);
+    if (!status && !rotation_is_none(round->about.rotation))
+        status = turn(parts, round->about.rotation);
     return status;
 }
 

@@ -291,6 +291,7 @@ static enum status create_submit(struct sluice_job *job, const struct sluice_con
                                           .log = &job->log},
                                .kind = &job->decoded,
                                .time_base = source_video(job->source)->time_base,
+                               .stream = source_video(job->source),
                                .stop = &job->stop,
                                .latency = job->latency,
                                .trace = job->trace,

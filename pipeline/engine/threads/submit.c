@@ -14,6 +14,7 @@
 #include "pipeline/engine/threads/ring.h"
 #include "pipeline/engine/threads/tap.h"
 #include "pipeline/ffmpeg/check.h"
+#include "pipeline/ffmpeg/compat.h"
 #include "pipeline/report/trace.h"
 #include "sluice/sluice.h"
 
@@ -113,7 +114,9 @@ static void show(const struct submit_ports *ports, const AVFrame *frame)
     const struct tap *tap = ports->tap;
     if (!tap->frame)
         return;
+    const int32_t *matrix = display_matrix(ports->stream, frame);
     const struct tap_frame about = {
+        .rotation = matrix ? rotation_of_matrix(matrix) : (struct rotation){0},
         .time_base = ports->time_base,
         .pts_us = av_rescale_q(frame->pts, ports->time_base, AV_TIME_BASE_Q),
         .device_stream = ports->kind->device_stream,

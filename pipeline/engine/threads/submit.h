@@ -4,6 +4,7 @@
 // chain takes over or another kind of frame comes.
 #pragma once
 
+#include <libavformat/avformat.h>
 #include <libavutil/frame.h>
 #include <stdbool.h>
 
@@ -30,7 +31,8 @@ struct submit_ports {
     struct changes *changes;      // the chains that take over
     struct filter_request filter; // of every filter, but for its chain and what frames decide
     const struct decoded_kind *kind;
-    AVRational time_base; // of frames
+    AVRational time_base;   // of frames
+    const AVStream *stream; // of the source, for what frames do not say themselves
     const struct stop *stop;
     struct latency *latency; // (optional) frames that are late are dropped
     struct trace *trace;     // (optional)

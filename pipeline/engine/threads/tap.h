@@ -7,6 +7,8 @@
 #include <libavutil/frame.h>
 #include <stdint.h>
 
+#include "plan/rotation.h"
+
 struct packet;
 
 // What a frame does not say itself.
@@ -15,6 +17,7 @@ struct tap_frame {
     int64_t pts_us;       // frame->pts in microseconds
     void *device_stream;  // of frames on the GPU: the stream on which they become valid; else NULL
     enum AVPixelFormat software_pixel; // of frames on the GPU: the software format of the video
+    struct rotation rotation; // how players turn it, and what is filtered of it, for showing
 };
 
 // All members are optional.
