@@ -84,8 +84,8 @@ int tutorial_command(struct settings *settings); // `sluice bench --ladder`
 int ctl_command(struct settings *settings);
 int serve_command(struct settings *settings);
 
-// Whether the options of the control page go with the command and with each other. -1: yes; else the
-// exit code, after a sentence.
+// Check that the options of the control page go with the command and with each other. -1: yes; else
+// the exit code, after a sentence.
 int options_check_page(const struct settings *settings, enum command command);
 
 // A copy of the arguments, ended by NULL; the secrets among them are asterisks for `ps` from here
@@ -125,9 +125,9 @@ void stage_default(const struct sluice_option_info *option, char *to, size_t siz
 
 // ---- a running job ----
 
-// Listen on a socket for questions and changes, in a thread of its own; a path that is NULL: do not.
-// false with a sentence if that cannot be. control_turn() names another job to ask, NULL for none,
-// once the one before has answered; control_quits() says whether the end was asked for. Both
+// Listen on a socket for questions and changes, in a thread of its own; a path that is NULL: do
+// not. false with a sentence if that cannot be. control_turn() names another job to ask, NULL for
+// none, once the one before has answered; control_quits() says whether the end was asked for. Both
 // take NULL.
 struct control;
 bool control_start(struct sluice_job *job, const char *path, struct control **control);
@@ -144,8 +144,8 @@ bool journal_read(struct settings *settings);
 void journal_changed(void *settings, int64_t pts_us, const char *chain);
 
 // Open the control page, settings->page, if `address` is not NULL, and print where it is on `to`,
-// flushed. -1: go on; else the exit code, after a sentence. Signals are blocked by then. show_stop()
-// closes it.
+// flushed. -1: go on; else the exit code, after a sentence. Signals are blocked by then.
+// show_stop() closes it.
 int show_start(struct settings *settings, const char *address, FILE *to);
 void show_stop(struct settings *settings);
 

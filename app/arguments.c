@@ -10,7 +10,7 @@
 
 // ---- ps ----
 
-// Whether the argument is an option, perhaps shortened, whose value behind it is a secret.
+// True if the argument is an option, perhaps shortened, whose value behind it is a secret.
 static bool names_secret(const char *argument)
 {
     const char *name = argument + strspn(argument, "-");

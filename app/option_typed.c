@@ -89,7 +89,7 @@ static int check_serve(const struct settings *settings)
     return -1;
 }
 
-// What the page's options say, where there is no page.
+// Options of the page, where there is no page.
 static int check_no_page(const struct settings *settings)
 {
     const struct {

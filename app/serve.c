@@ -37,7 +37,7 @@ static bool is_stopped(const struct serve *serve)
     return *watcher_stops(serve->watcher) || control_quits(serve->control);
 }
 
-// Whether this input has no more to say.
+// True if this input has no more to say.
 static bool is_over(const struct serve *serve)
 {
     return is_stopped(serve) || page_wants_another(serve->page);
@@ -59,7 +59,7 @@ static void wait_until(const struct serve *serve, int64_t until_ms)
 
 // ---- what a job tells ----
 
-// What every pass says is said once.
+// Sentences that every pass has are logged once.
 static void log_pass(void *serve_, enum sluice_log_level level, const char *sentence)
 {
     struct serve *serve = serve_;
@@ -86,7 +86,7 @@ static const char *input_of(const struct serve *serve)
     return serve->input ? serve->input : serve->settings->config.input;
 }
 
-// What the command line says of its input does not hold for another one.
+// Clear the command line's settings of its input: they do not hold for another one.
 static void forget_input(struct sluice_config *config)
 {
     config->input_format = config->input_pixfmt = NULL;

@@ -1,4 +1,4 @@
-// How a job goes, as JSON.
+// Statistics of a job, as JSON.
 #include "control/verbs.h"
 
 static json_t *ledger_json(const struct sluice_progress *now)

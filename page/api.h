@@ -39,5 +39,5 @@ bool api_query_int(const struct http_call *call, const char *name, int min, int 
 int api_word(const char *what, const char *text, const char *const *words,
              struct http_answer *answer);
 
-// Whether there is a picture yet; false, and answered, if not.
+// True if there is a picture yet; false, and answered, if not.
 bool api_has_picture(const struct page *page, struct http_answer *answer);

@@ -97,7 +97,7 @@ static void answer_redo(void *page, const struct http_call *call, struct http_an
 
 // ---- options ----
 
-// Whether a name can only be "stage.option" or "stage#2.option".
+// True if a name can only be "stage.option" or "stage#2.option".
 static bool is_option(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";

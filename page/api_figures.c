@@ -1,4 +1,4 @@
-// How it goes: /api/stats, /api/events, /api/histogram, /api/timeline, /api/command.
+// Figures: /api/stats, /api/events, /api/histogram, /api/timeline, /api/command.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void answer_timeline(void *page_, const struct http_call *call, struct ht
 
 // ---- the command line ----
 
-// Whether a shell takes the word as it is.
+// True if a shell takes the word as it is.
 static bool is_plain(const char *word)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -117,7 +117,7 @@ static const char *input_of_locked(const struct page *page)
     return *page->input.name ? page->input.name : typed ? typed : "in.mp4";
 }
 
-// What the command line says of its input does not hold for another one.
+// The command line's options of its input do not hold for another one.
 static bool is_typed_locked(const struct page *page)
 {
     const char *typed = page->config->input;

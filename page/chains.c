@@ -8,7 +8,7 @@
 #include "base/meter.h"
 #include "pipeline/input/picture.h"
 
-// How long a slider may rest and still be the same change.
+// The time that a slider may rest and still be the same change.
 static const int64_t merge_ns = 1000000000;
 
 void chains_finish(struct chains *chains)

@@ -14,7 +14,7 @@
 enum event { EVENT_CHAIN, EVENT_STATS, EVENT_INPUT, EVENT_PLAYER, EVENT_KINDS };
 enum { EVENT_LOGS = 64, EVENT_LISTENERS = 16 };
 
-// How the page writes JSON: numbers as people would.
+// Flags of the page's JSON: numbers as people would write them.
 #define API_JSON (JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15))
 
 struct events;
@@ -26,7 +26,7 @@ void events_destroy(struct events **events);
 // Whose http_wake() is called from now on.
 void events_bind_http(struct events *events, struct http *http);
 
-// How many visitors listen.
+// The number of visitors that listen.
 int events_listeners(struct events *events);
 
 // The newest of a kind; takes `json` over, NULL being no news. Nothing is sent where it is the same

@@ -1,4 +1,4 @@
-// How the job goes, now and over the last second; and the ticker, which tells who listens.
+// Figures of the job, now and over the last second; and the ticker, which tells who listens.
 #include <libavutil/avutil.h>
 #include <string.h>
 

@@ -12,7 +12,7 @@ static const struct web_file *find(const char *path)
     return file;
 }
 
-// Whether the client unpacks gzip: all browsers do.
+// True if the client unpacks gzip: all browsers do.
 static bool unpacks(const struct http_call *call)
 {
     const char *accepted = http_header(call, "Accept-Encoding");

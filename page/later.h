@@ -12,7 +12,7 @@ enum { LATER_TASKS = 8 };
 
 struct later;
 
-// What a task does, in the worker's thread: *text, malloc()ed, is the answer; NULL: it breaks off.
+// A task, run in the worker's thread: *text, malloc()ed, is the answer; NULL: it breaks off.
 // Tasks are one piece of memory, which is free()d afterwards.
 typedef void later_run(void *opaque, const void *task, char **text, size_t *size);
 

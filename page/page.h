@@ -2,7 +2,8 @@
 //
 // The page has a server of its own (pipeline/output/http/http.h), whose thread answers requests and
 // waits for nothing, and a worker for what takes longer. It shows one job at a time, and none
-// between page_leave() and the next page_join(); the page stays open meanwhile, and keeps the chain.
+// between page_leave() and the next page_join(); the page stays open meanwhile, and keeps the
+// chain.
 //
 //   page.h         what the program asks of the page
 //   page.c         making and ending it, joining jobs
@@ -26,7 +27,7 @@
 
 struct page;
 
-// What a page is made of. Strings are copied; `config` outlives the page.
+// Settings of a page. Strings are copied; `config` outlives the page.
 struct page_request {
     const char *listen; // "8080", "127.0.0.1:0", "[::1]:8080", "0.0.0.0:8080"
     const char *token;  // wanted of every visitor; NULL: none on loopback, else one is made
@@ -49,8 +50,8 @@ struct page_request {
 enum status page_create(const struct page_request *request, const struct log *log,
                         struct page **page);
 
-// Close the page and its visitors' connections, remove uploads that no folder of media holds. No job
-// may be joined. Leaves NULL, accepts NULL behind it.
+// Close the page and its visitors' connections, remove uploads that no folder of media holds. No
+// job may be joined. Leaves NULL, accepts NULL behind it.
 void page_destroy(struct page **page);
 
 // "http://127.0.0.1:8080/"; where there is a token "...#token=" with it follows, which browsers do
@@ -69,27 +70,27 @@ enum status page_join(struct page *page, struct sluice_job *job,
 // sluice_job_run() returned. Does nothing without a job.
 void page_leave(struct page *page, struct sluice_job *job, enum sluice_status status);
 
-// What the `changed` callback of the job's configuration got; for events, undo and redo. A callback
-// calls this and nothing else of the page. `page` may be NULL, here and below.
+// Pass on what the `changed` callback of the job's configuration got, for events, undo and redo. A
+// callback calls this and nothing else of the page. `page` may be NULL, here and below.
 void page_changed(struct page *page, int64_t pts_us, const char *chain);
 
 // The chain that visitors see, the job's or the one that the next job is to begin with; with the
 // secrets of its addresses. The caller frees it with free(); NULL without memory.
 char *page_chain(struct page *page);
 
-// Whether a visitor has changed the chain while there was no job; it becomes the next job's.
+// True if a visitor has changed the chain while there was no job; it becomes the next job's.
 bool page_has_new_chain(struct page *page);
 
-// Whether visitors have paused the picture, or look at what was before: the next page_join() makes it
-// live.
+// True if visitors have paused the picture, or look at what was before: the next page_join() makes
+// it live.
 bool page_holds(struct page *page);
 
-// What the `log` callback got, for the page's log. Any thread.
+// Pass on what the `log` callback got, for the page's log. Any thread.
 void page_log(struct page *page, enum sluice_log_level level, const char *sentence);
 
 // ---- the input, which visitors choose ----
 
-// What a visitor has chosen. The caller frees the texts with free().
+// A visitor's choice. The caller frees the texts with free().
 struct page_input {
     char *name;  // for config->input
     char *chain; // for config->chain: the one that the page has now; NULL: none was set yet
@@ -99,10 +100,11 @@ struct page_input {
 // time. What was chosen while a job ran counts, too.
 enum status page_await_input(struct page *page, const atomic_bool *stop, struct page_input *input);
 
-// Whether an input was chosen that page_await_input() has not handed out: the job was stopped for
+// True if an input was chosen that page_await_input() has not handed out: the job was stopped for
 // it, and its end is not the program's.
 bool page_wants_another(struct page *page);
 
-// The input is being opened, or could not be: `error` is the sentence, NULL while it is opened.
-// A job that has joined says by its first page_changed() that it runs, page_leave() that it has ended.
+// The input is being opened, or could not be: `error` is the sentence, NULL while it is opened. A
+// job that has joined says by its first page_changed() that it runs, page_leave() that it has
+// ended.
 void page_note_input(struct page *page, const char *name, const char *error);

@@ -1,4 +1,4 @@
-// What the parts of the page share.
+// State that the parts of the page share.
 //
 //   thread               what it does
 //   the server's         answers requests (api_*.c): takes the lock for moments, waits for nothing
@@ -32,7 +32,7 @@ enum input_state {
     INPUT_FAILED,
 };
 
-// What visitors are told about the input.
+// The input, as visitors see it.
 struct input_note {
     enum input_state state;
     int64_t since_s; // the state's, seconds of Unix time
@@ -40,7 +40,7 @@ struct input_note {
     char error[1024];
 };
 
-// How the job went at a time; see figures.c.
+// A job's figures at one time; see figures.c.
 struct sample {
     int64_t at_ns; // 0: none
     int64_t frames;

@@ -146,7 +146,7 @@ static bool is_same(struct value a, struct value b)
     return a.stage == b.stage && a.option == b.option && equals(a.text, b.text);
 }
 
-// Whether a chain has this value at this option.
+// True if a chain has this value at this option.
 static bool has_value(const char *chain, struct value wanted)
 {
     struct piece rest = {chain, chain + strlen(chain)}, part;
@@ -168,7 +168,7 @@ static bool is_known(const struct chains *chains, struct value value)
     return known;
 }
 
-// Whether a visitor may give this value: numbers and choices, texts that are numbers, and what the
+// True if a visitor may give this value: numbers and choices, texts that are numbers, and what the
 // present chain has.
 static bool is_fine(const struct chains *chains, struct value value)
 {

@@ -1,8 +1,8 @@
 // Chains that visitors send: they name no files of their own.
 //
 // Stages may read files (weights, templates) and write them (reports, tees). Who started the
-// program may name any; a visitor only those that the present chain names at the same stage. What a visitor
-// sends is looked at before the parser sees it, because that one reads files.
+// program may name any; a visitor only those that the present chain names at the same stage. What a
+// visitor sends is looked at before the parser sees it, because that one reads files.
 //
 // Thread-safety: one thread at a time; the page's lock.
 #pragma once
@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "page/chains.h"
 
-// Whether a visitor may ask for this chain, or for these options ("match.template=a.png").
+// True if a visitor may ask for this chain, or for these options ("match.template=a.png").
 // STATUS_USAGE with a sentence if not; chains that are none may pass.
 enum status visited_names(const struct chains *chains, const char *text, char *why, size_t size);
 

@@ -19,7 +19,7 @@
 struct cursor;
 struct reel;
 
-// What frames may take where the request does not say.
+// Bytes that frames may take where the request does not say.
 static const int64_t cursor_cache = 128 << 20;
 
 struct cursor_request {
@@ -45,15 +45,16 @@ void cursor_clear(struct cursor *cursor);
 // there is no frame at all. After a failure it stands on none, and where it stood otherwise.
 enum status cursor_go(struct cursor *cursor, int64_t at_us);
 
-// Go so many frames on, or back where `frames` is negative, or as far as there are any. It stands on
-// a frame.
+// Go so many frames on, or back where `frames` is negative, or as far as there are any. It stands
+// on a frame.
 enum status cursor_step(struct cursor *cursor, int frames);
 
 // Find the next frame without going there: *at_us is its time. STATUS_EOF: there is none, or none
 // yet. It stands on a frame.
 enum status cursor_peek(struct cursor *cursor, int64_t *at_us);
 
-// The frame that it stands on, which is the cursor's: until the next call that moves it. NULL: none.
+// The frame that it stands on, which is the cursor's: until the next call that moves it. NULL:
+// none.
 const AVFrame *cursor_frame(const struct cursor *cursor);
 int64_t cursor_us(const struct cursor *cursor); // its time
 AVRational cursor_time_base(const struct cursor *cursor);

@@ -83,7 +83,7 @@ static struct entry *entry_at(const struct row *row, int64_t number)
     return &row->entry[number & (row->room - 1)];
 }
 
-// What a packet weighs: its data, and about what it takes beside it. A packet that is a frame
+// The weight of a packet: its data, and about what it takes beside it. A packet that is a frame
 // itself points at more than its data.
 static int64_t weigh(const struct entry *entry)
 {
@@ -215,7 +215,8 @@ static bool is_grown(const struct keep *keep)
     return row->bytes > keep->limit + keep->limit / 2 || seconds > 2 * keep->seconds;
 }
 
-// The row that takes this packet: what is held takes none once it has grown so far, or the clock jumped.
+// The row that takes this packet: what is held takes none once it has grown so far, or the clock
+// jumped.
 static struct row *row_for(struct keep *keep, const struct packet *packet)
 {
     struct row *row = keep->full ? &keep->next : &keep->row;

@@ -1,4 +1,4 @@
-// What just happened, as packets: those of the filtered stream in order, from a key frame on.
+// The packets that just came: those of the filtered stream in order, from a key frame on.
 //
 // A group is a key frame and the packets up to the next one. Whole groups go at the front: those
 // that lie before the last `seconds`, and as many as it takes to stay within `bytes`. A single
@@ -50,7 +50,7 @@ void keep_hold(struct keep *keep, bool hold);
 // No more packets will come.
 void keep_finish(struct keep *keep);
 
-// What is kept. Packets have numbers, which rise by one; they stay while it is held.
+// The packets that are kept. They have numbers, which rise by one; they stay while it is held.
 struct keep_span {
     int64_t first, end;       // numbers of the first packet and behind the last; equal: nothing
     int64_t begin_us, end_us; // times of the first key frame, and of the end of the last frame; or

@@ -20,7 +20,7 @@ static const double default_keep = 30, min_rate = 1.0 / 16, max_rate = 16;
 static const int64_t default_bytes = 256 << 20;
 // Times and steps beyond these are no different: the ends.
 static const int64_t max_us = INT64_C(4000000000000000), max_frames = 1000000;
-// How long a seek may take before the next one ends it.
+// The time that a seek may take before the next one ends it.
 static const int64_t patience_ns = 300000000;
 
 // ---- life ----
@@ -96,7 +96,7 @@ void player_destroy(struct player **player)
 
 // ---- a job ----
 
-// Whether the whole input can be read once more, with the same result.
+// True if the whole input can be read once more, with the same result.
 static bool is_whole(const struct source *source)
 {
     return source->io && !source->is_stdin && !source->simulate && input_io_size(source->io) >= 0;
@@ -160,8 +160,8 @@ static void close_and_wait(struct player *player)
     monitor_unlock(&player->lock);
 }
 
-// Note what the thread needs of the job. A file is read again as a whole, unless its clock jumps, as it
-// can in MPEG-TS: then what was kept of it is all there is.
+// Note what the thread needs of the job. A file is read again as a whole, unless its clock jumps,
+// as it can in MPEG-TS: then what was kept of it is all there is.
 static enum status describe(struct player *player, const struct source *source,
                             const struct sluice_config *config)
 {
@@ -227,8 +227,8 @@ int64_t player_memory(const struct player *player)
 
 // ---- orders ----
 
-// Choose between the file and what was kept of it: once the clock has jumped, and the source has taken
-// that out, the file knows other times than the job.
+// Choose between the file and what was kept of it: once the clock has jumped, and the source has
+// taken that out, the file knows other times than the job.
 static void choose_locked(struct player *player)
 {
     const struct origin *origin = &player->origin;

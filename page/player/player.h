@@ -1,11 +1,11 @@
-// What just happened, once more: the last seconds of packets of the filtered stream, or all of a
-// file, to be paused, stepped through, scrubbed and played again while the job goes on.
+// The player: what just happened, once more: the last seconds of packets of the filtered stream, or
+// all of a file, to be paused, stepped through, scrubbed and played again while the job goes on.
 //
 // The player stands between the job's tap and the preview. Live it hands the tap's frames on as
 // they come. While it holds (it is paused or plays) it hands on frames that it decodes itself, and
 // none of the tap's. Frames are the same either way: equal samples, equal timestamps.
 //
-// What is kept:
+// Kept is:
 //   the input is a file that can be read again   the whole file, by a source of the player's own,
 //                                                opened when it is first wanted
 //   anything else, and files whose clock jumps   the last seconds of packets (keep.h), from a key
@@ -117,7 +117,7 @@ struct player_state {
 
 void player_state(struct player *player, struct player_state *state);
 
-// Whether the tap's frames are held back: mode is not PLAYER_IS_LIVE.
+// True if the tap's frames are held back: mode is not PLAYER_IS_LIVE.
 bool player_holds(struct player *player);
 
 // Wait until all orders were carried out, up to so many seconds: false if they were not. Playing

@@ -12,14 +12,15 @@
 #include "pipeline/input/source.h"
 #include "plan/rotation.h"
 
-// What is to be shown: orders that wait come down to a time, and frames on or back from there.
+// The frame that is to be shown: orders that wait come down to a time, and frames on or back from
+// there.
 struct wish {
     bool seek, step;
     int64_t at_us;
     int64_t frames;
 };
 
-// What a job leaves for the thread to open: set while it has nothing open.
+// The origin of packets, which a job leaves for the thread to open: set while it has nothing open.
 struct origin {
     struct source *described;             // the stream, without packets
     struct keep *keep;                    // NULL: the file has it all

@@ -105,7 +105,8 @@ static void carry_out_locked(struct player *player)
 
 // ---- the thread: playing ----
 
-// When the next frame is due: the pace begins with each order, and anew where it was not kept.
+// The time at which the next frame is due: the pace begins with each order, and anew where it was
+// not kept.
 static int64_t due_ns(struct player *player, int64_t next_us, double rate)
 {
     int64_t here_us = cursor_us(player->cursor), now_ns = meter_now_ns();
@@ -130,8 +131,8 @@ void player_go_live_locked(struct player *player)
         keep_hold(player->ring, false);
 }
 
-// The end of what is there: live where the job goes on, else paused at the last frame. With the lock
-// held.
+// The end of what is there: live where the job goes on, else paused at the last frame. With the
+// lock held.
 static void end_playing_locked(struct player *player, enum status status)
 {
     bool live = status == STATUS_EOF && player->runs && player->ring;

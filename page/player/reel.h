@@ -21,12 +21,12 @@ struct reel_span {
 };
 
 struct reel {
-    // What the packets are of, for the making of a decoder: its parameters are those of the place
+    // The stream of the packets, for the making of a decoder: its parameters are those of the place
     // that rewind() went to. It may be another one after each call.
     const struct source *source;
-    // What rewind() went to: frames before are none of those that were asked for, and may be
-    // damaged, as those in front of a key frame that refer to the group before it. INT64_MIN: all
-    // frames count.
+    // The time that rewind() went to: frames before are none of those that were asked for, and may
+    // be damaged, as those in front of a key frame that refer to the group before it. INT64_MIN:
+    // all frames count.
     int64_t from_us;
     bool sequential; // it has no times to seek by: whatever rewind() is asked for, it begins anew
 
@@ -41,7 +41,7 @@ struct reel {
 
     void (*measure)(struct reel *reel, struct reel_span *span);
 
-    // Whether read() has something now, as far as is known without reading.
+    // True if read() has something now, as far as is known without reading.
     bool (*has_next)(const struct reel *reel);
 
     void (*destroy)(struct reel **reel);

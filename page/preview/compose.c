@@ -13,7 +13,7 @@
 
 enum { KEPT = 12 };
 
-// What a context of libswscale was made for.
+// The pictures that a context of libswscale was made for.
 struct conversion {
     struct end {
         int width, height, pixel, matrix;
@@ -129,7 +129,7 @@ static struct SwsContext *find(struct composer *composer, const struct conversio
     return open_context(oldest) ? oldest->context : NULL;
 }
 
-// Where column `x` of the picture begins in each plane.
+// Set `planes` to column `x` of the picture.
 static void point_at(const AVFrame *frame, int x, uint8_t *planes[4])
 {
     const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(frame->format);

@@ -214,7 +214,7 @@ static bool is_same(const struct view *a, const struct view *b)
            !strcmp(a->other, b->other);
 }
 
-// What does not change the picture is not told apart.
+// A view without the members that do not change its picture.
 static struct view simplify(const struct preview *preview, const struct view *view)
 {
     struct view simple = {.kind = view->kind, .stage = view->stage, .codec = view->codec};

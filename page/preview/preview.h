@@ -1,12 +1,13 @@
-// The preview: what the control page shows, filtered and encoded beside the job for those who watch.
+// The preview: what the control page shows, filtered and encoded beside the job for those who
+// watch.
 //
 //   tap (job) or player --newest frame--> renderer thread: filters, composes, scales, encodes
 //       --chunks--> a stream a view --> its viewers, each at its own pace (page/preview/stream.h)
 //
-// Pictures are equal to the job's, byte by byte: the same filters make them, on a CPU backend of the
-// preview's. Only the newest frame counts, and nobody who offers one waits. A picture is rendered
-// when a frame comes, and anew when the chain or the views change while the picture stands still.
-// Without viewers nothing is rendered; ten viewers of a view cost one encoding.
+// Pictures are equal to the job's, byte by byte: the same filters make them, on a CPU backend of
+// the preview's. Only the newest frame counts, and nobody who offers one waits. A picture is
+// rendered when a frame comes, and anew when the chain or the views change while the picture stands
+// still. Without viewers nothing is rendered; ten viewers of a view cost one encoding.
 //
 // Chains never write here: tees are left out, and records go into no file.
 #pragma once
@@ -36,7 +37,7 @@ enum view_kind {
 
 enum view_codec { VIEW_H264, VIEW_MJPEG };
 
-// What a viewer sees. Views are equal where all of their members are.
+// A view: what a viewer sees. Views are equal where all of their members are.
 struct view {
     enum view_kind kind;
     int stage; // "after" is the picture after so many links of the chain; -1, or more: after all
@@ -95,10 +96,10 @@ void preview_answer_stream(struct preview *preview, const struct view *view,
 enum status preview_picture(struct preview *preview, const struct view *view, char **png,
                             size_t *size);
 
-// Who gets every after-picture that is made, at full size: a recording. Each newest frame is rendered
-// then, viewers or not; frames that come faster than they can be are left out. The picture is for
-// the time of the call, as planes of it may be the job's. Called by the renderer's thread, which it
-// holds up; not called any more when preview_watch() has returned.
+// A watch, which gets every after-picture that is made, at full size: a recording. Each newest
+// frame is rendered then, viewers or not; frames that come faster than they can be are left out.
+// The picture is for the time of the call, as planes of it may be the job's. Called by the
+// renderer's thread, which it holds up; not called any more when preview_watch() has returned.
 struct preview_watch {
     void (*picture)(void *opaque, const AVFrame *after, int64_t pts_us);
     void *opaque;

@@ -90,7 +90,7 @@ void record_destroy(struct record **record)
 
 // ---- pictures: the preview's renderer ----
 
-// How long after the picture before this one is, in ticks.
+// The time since the picture before, in ticks.
 static int64_t step(const struct record *record, int64_t pts_us, int64_t now_ns)
 {
     int64_t by_input_us = pts_us - record->last_us;
@@ -143,7 +143,7 @@ static void keep_error(void *record_, enum log_level level, const char *sentence
     log_print(record->log, LOG_WARNING, "%s", sentence);
 }
 
-// What a muxer asks of the source: one stream of video, and nothing else.
+// The source as the muxer sees it: one stream of video, and nothing else.
 static AVFormatContext *describe(const AVFrame *first)
 {
     AVFormatContext *format = avformat_alloc_context();
@@ -276,7 +276,7 @@ static enum status launch(struct record *record)
     return STATUS_OK;
 }
 
-// Whether a start or a stop may go on now; it is under way then.
+// True if a start or a stop may go on now; it is under way then.
 static bool enter(struct record *record, bool recording)
 {
     monitor_lock(&record->lock);

@@ -1,12 +1,12 @@
-// The renderer's parts: render_parts.c makes what a view shows, render_lane.c serves those who watch,
-// render.c is the thread, and takes single pictures.
+// The renderer's parts: render_parts.c makes what a view shows, render_lane.c serves those who
+// watch, render.c is the thread, and takes single pictures.
 //
 // Thread-safety: the renderer's thread, but for render_size().
 #pragma once
 
 #include "page/preview/preview_state.h"
 
-// What one turn of the loop works on.
+// One turn of the loop: the frame and the chain that it works on.
 struct round {
     AVFrame *frame; // in the host's memory
     struct tap_frame about;
@@ -48,7 +48,8 @@ enum status parts_draw(struct preview *preview, const struct parts *parts, bool 
 
 // ---- render_lane.c ----
 
-// When number `k` of the views has to be looked at, by meter_now_ns(). With the lock held.
+// The time at which number `k` of the views has to be looked at, by meter_now_ns(). With the lock
+// held.
 int64_t lane_due_locked(const struct preview *preview, int k);
 
 // Draw and encode what is due of all views.

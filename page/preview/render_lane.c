@@ -107,7 +107,7 @@ static enum status open_lane(struct preview *preview, struct lane *lane)
     return STATUS_OK;
 }
 
-// How long the frame lasts that is made now, see stream.h.
+// The duration of the frame that is made now, see stream.h.
 static int64_t duration_of(const struct lane *lane, int64_t now_ns, bool moved)
 {
     int64_t most = moved ? STREAM_LONGEST : STREAM_STILL;

@@ -1,4 +1,4 @@
-// What views show: the frame, what filters make of it, how the two differ; turned as players do.
+// Pictures of views: the frame, what filters make of it, how the two differ; turned as players do.
 #include "page/preview/render.h"
 
 #include <math.h>

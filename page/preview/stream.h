@@ -3,21 +3,22 @@
 //   renderer --frames--> stream_encode.c --packets--> stream_mp4.c --chunks--> ring --> viewers
 //                                        \--JPEGs----------------/        (stream.c)
 //
-// A chunk is the encoding of one picture: a fragment of MP4, or a part of multipart/x-mixed-replace.
-// The ring keeps the newest of them, counted; a viewer takes them one after another, from a key
-// frame on, and goes on at the newest key frame when it has fallen behind. So the memory of a stream
-// is bounded, whoever watches, and a viewer costs a chunk at most.
+// A chunk is the encoding of one picture: a fragment of MP4, or a part of
+// multipart/x-mixed-replace. The ring keeps the newest of them, counted; a viewer takes them one
+// after another, from a key frame on, and goes on at the newest key frame when it has fallen
+// behind. So the memory of a stream is bounded, whoever watches, and a viewer costs a chunk at
+// most.
 //
 // Time in a stream. Viewers play at the live edge: what they have is what was made, and a frame is
 // to be seen when it has come. So the timeline has no gaps, and does not run ahead: each frame
-// begins where the one before ended, and lasts as long as the time since that one was made, which is
-// known, rather than until the next, which is not. A picture that stands still is sent again now
+// begins where the one before ended, and lasts as long as the time since that one was made, which
+// is known, rather than until the next, which is not. A picture that stands still is sent again now
 // and then, and those frames are short, STREAM_STILL: a player has played them when the next change
 // comes, and shows it at once. Each viewer has a timeline of its own, which begins at 0 and leaves
 // out what the viewer did not get: the decode time in a fragment is written for each.
 //
-// What is shared is guarded by the lock that streams were created with; it is never held for longer
-// than it takes to copy a piece of a chunk.
+// Shared members are guarded by the lock that streams were created with; it is never held for
+// longer than it takes to copy a piece of a chunk.
 #pragma once
 
 #include <libavutil/frame.h>
@@ -73,7 +74,7 @@ enum status encoding_create(enum view_codec codec, const AVFrame *first, const s
                             struct encoding **encoding);
 void encoding_destroy(struct encoding **encoding);
 
-// What every viewer gets first. Once; the caller's.
+// The head, which every viewer gets first. Once; the caller's.
 struct chunk *encoding_take_head(struct encoding *encoding);
 
 // The same as encoding_name(), of what was opened.
@@ -85,16 +86,16 @@ enum status encoding_frame(struct encoding *encoding, const AVFrame *frame, int6
 
 // ---- streams (stream.c) ----
 
-// `lock` outlives the stream and its viewers; it is notified when a viewer comes or goes. On success
-// the caller has a reference, and each viewer one.
+// `lock` outlives the stream and its viewers; it is notified when a viewer comes or goes. On
+// success the caller has a reference, and each viewer one.
 enum status stream_create(const struct view *view, struct monitor *lock, struct stream **stream);
 struct stream *stream_ref_locked(struct stream *stream);
 void stream_unref_locked(struct stream **stream);
 
 const struct view *stream_view(const struct stream *stream);
 
-// One viewer more, whom the next key frame reaches first; NULL without memory. The caller hands it to
-// the server, which closes it.
+// One viewer more, whom the next key frame reaches first; NULL without memory. The caller hands it
+// to the server, which closes it.
 struct http_stream *stream_join_locked(struct stream *stream);
 int stream_viewers_locked(const struct stream *stream);
 bool stream_has_ended_locked(const struct stream *stream);

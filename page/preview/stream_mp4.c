@@ -13,7 +13,7 @@ struct fragments {
     AVFormatContext *format;
     AVRational clock; // of the encoder
     struct chunk *head;
-    // What libavformat has written since the last chunk.
+    // Bytes that libavformat has written since the last chunk.
     uint8_t *bytes;
     size_t size, room;
     bool is_short; // of memory
@@ -74,7 +74,7 @@ static const uint8_t *find_box(const uint8_t *at, size_t size, const char *kind,
     return NULL;
 }
 
-// Where a fragment's decode time is: moof, traf, tfdt with 64 bits. 0: it has none.
+// The offset of a fragment's decode time: moof, traf, tfdt with 64 bits. 0: it has none.
 static size_t find_time(const uint8_t *bytes, size_t size)
 {
     const char *const path[] = {"moof", "traf", "tfdt"};
@@ -120,8 +120,8 @@ static enum status open_muxer(struct fragments *fragments, const AVCodecContext 
     return STATUS_OK;
 }
 
-// Fragments end when we say so, which is after each packet: libavformat's own way would wait for the
-// next to know how long one lasts. Without a trailer it remembers nothing of them.
+// Fragments end when we say so, which is after each packet: libavformat's own way would wait for
+// the next to know how long one lasts. Without a trailer it remembers nothing of them.
 static enum status write_head(struct fragments *fragments)
 {
     AVDictionary *options = NULL;

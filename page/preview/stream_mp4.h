@@ -16,7 +16,7 @@ enum status fragments_create(const AVCodecContext *codec, const struct log *log,
                              struct fragments **fragments);
 void fragments_destroy(struct fragments **fragments);
 
-// What goes before every fragment: ftyp and moov. Once; the caller's.
+// The head, ahead of every fragment: ftyp and moov. Once; the caller's.
 struct chunk *fragments_take_head(struct fragments *fragments);
 
 // A fragment of a packet, whose times and duration are the encoder's. On success *chunk is the

@@ -70,7 +70,7 @@ static void keep_reason(void *error_, enum log_level level, const char *sentence
         snprintf(error->message, sizeof error->message, "%s", sentence);
 }
 
-// Whether a chain can filter the frames that come now.
+// Check that a chain can filter the frames that come now.
 static enum status check_frames_locked(const struct changes *changes, const struct chain *chain,
                                        bool strict, struct chain_error *error)
 {

@@ -70,7 +70,7 @@ static void complete(struct decode *decode, int64_t end_us)
         source_cancel(decode->ports.source);
 }
 
-// Whether the frame lies before what is wanted. STATUS_EOF if it lies behind.
+// True if the frame lies before what is wanted. STATUS_EOF if it lies behind.
 static enum status check_range(struct decode *decode, const AVFrame *frame, bool *before)
 {
     const struct selection *selection = decode->ports.selection;

@@ -11,7 +11,7 @@
 
 struct packet;
 
-// What a frame does not say itself.
+// Properties that a frame does not have itself.
 struct tap_frame {
     AVRational time_base; // of frame->pts
     int64_t pts_us;       // frame->pts in microseconds

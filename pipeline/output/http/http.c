@@ -13,7 +13,7 @@
 #include "base/meter.h"
 #include "pipeline/ffmpeg/check.h"
 
-// What a connection holds in memory: the head of a request, and a piece of a body.
+// The memory of a connection: the head of a request, and a piece of a body.
 enum { MAX_HEADERS = 16 << 10 };
 
 // ---- the thread ----

@@ -67,7 +67,7 @@ static void add(struct MHD_Response *response, const char *name, const char *val
         MHD_add_response_header(response, name, value);
 }
 
-// What keeps other sites' scripts and frames away from the page.
+// Headers that keep other sites' scripts and frames away from the page.
 static void add_walls(struct MHD_Response *response)
 {
     add(response, "Content-Security-Policy",

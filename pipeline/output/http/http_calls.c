@@ -1,5 +1,5 @@
-// A request from its head to its answer. A refusal is sent when the body has come, if that is short:
-// a connection that is closed before may lose the answer.
+// A request from its head to its answer. A refusal is sent when the body has come, if that is
+// short: a connection that is closed before may lose the answer.
 #include "pipeline/output/http/http_internal.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void extend(struct http_call_private *own)
     own->visit->until_ns = meter_now_ns() + HTTP_SILENCE * HTTP_SECOND;
 }
 
-// What is left of a body that receive() has refused: as long as a request may take.
+// The rest of a body that receive() has refused: as long as a request may take.
 static void decline(struct http_call_private *own)
 {
     own->declined = true;
