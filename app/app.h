@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "bench/bench.h"
 #include "page/page.h"
@@ -23,6 +24,19 @@ enum {
 };
 
 int exit_code_of(enum sluice_status status);
+
+// Nanoseconds of CLOCK_MONOTONIC.
+static inline int64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+static inline int64_t now_ms(void)
+{
+    return now_ns() / 1000000;
+}
 
 // Flush standard output: returns `code`, or EXIT_OUTPUT with a sentence on standard error if `code`
 // was EXIT_WHOLE and the output did not arrive. A closed pipe (EPIPE) has no sentence.
@@ -58,7 +72,8 @@ struct settings {
     int option_count;
     // Options as they were given, with a space before each; NULL: none.
     char *typed, *typed_input, *typed_output;
-    char **texts; // arguments read from files and the environment
+    const char *page_option; // the last of the control page's that was given; NULL: none
+    char **texts;            // arguments read from files and the environment
     int text_count;
     char error[1024]; // the first one logged; "": none
 };

@@ -49,13 +49,6 @@ struct control {
     struct sluice_job *job; // NULL: none now
 };
 
-static int64_t now_ms(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * INT64_C(1000) + time.tv_nsec / 1000000;
-}
-
 // ---- text ----
 
 static bool text_add(struct text *text, const char *data, size_t size)

@@ -43,13 +43,6 @@ struct notify {
     bool done;
 };
 
-static int64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * second_ns + time.tv_nsec;
-}
-
 // ---- what is said ----
 
 // False if it did not get through: it is said again later.

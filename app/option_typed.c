@@ -6,10 +6,12 @@
 
 #include "app/app.h"
 #include "app/option.h"
+#include "control/shell.h"
 
 // ---- as typed ----
 
-extern const struct option_section section_filtering, section_input, section_live, section_output;
+extern const struct option_section section_filtering, section_input, section_live, section_output,
+    section_page;
 
 static bool is_of(const struct option_section *section, const struct option_row *row)
 {
@@ -34,25 +36,12 @@ static char **words_of(const struct option_row *row, struct settings *settings)
     return any ? &settings->typed : NULL;
 }
 
-// The value as a shell reads it.
-static void write_word(FILE *to, const char *text)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-./:=,@%+*";
-    if (*text && !text[strspn(text, plain)]) {
-        fputs(text, to);
-        return;
-    }
-    fputc('\'', to);
-    for (; *text; text++)
-        fputs(*text == '\'' ? "'\\''" : (char[]){*text, 0}, to);
-    fputc('\'', to);
-}
-
 void option_note_typed(const struct option_row *row, struct settings *settings, const char *text)
 {
     char *typed = NULL, shown[4300], **words = words_of(row, settings);
     size_t size;
+    if (is_of(&section_page, row))
+        settings->page_option = row->name;
     FILE *to = words ? open_memstream(&typed, &size) : NULL;
     if (!to)
         return;
@@ -60,7 +49,7 @@ void option_note_typed(const struct option_row *row, struct settings *settings, 
     if (text) {
         sluice_public_name(text, shown, sizeof shown);
         fputc(row->implied ? '=' : ' ', to);
-        write_word(to, shown);
+        shell_word(to, shown);
     }
     fclose(to); // without memory it is shown without this option
     if (!typed)
@@ -89,28 +78,16 @@ static int check_serve(const struct settings *settings)
     return -1;
 }
 
-// Options of the page, where there is no page.
+// Refuse options of the page, where there is no page.
 static int check_no_page(const struct settings *settings)
 {
-    const struct {
-        const char *name;
-        bool given;
-    } options[] = {{"page", settings->page_address},
-                   {"media", settings->media},
-                   {"keep", settings->keep > 0},
-                   {"token", settings->token},
-                   {"tls-cert", settings->tls_cert},
-                   {"tls-key", settings->tls_key},
-                   {"upload-max", settings->upload_max > 0}};
-    for (size_t k = 0; k < sizeof options / sizeof *options; k++)
-        if (options[k].given) {
-            fprintf(stderr,
-                    "sluice: --%s is of the control page: 'sluice serve', or 'sluice INPUT OUTPUT "
-                    "--page 8080'\n",
-                    options[k].name);
-            return EXIT_USAGE;
-        }
-    return -1;
+    if (!settings->page_option)
+        return -1;
+    fprintf(stderr,
+            "sluice: --%s is of the control page: 'sluice serve', or 'sluice INPUT OUTPUT --page "
+            "8080'\n",
+            settings->page_option);
+    return EXIT_USAGE;
 }
 
 int options_check_page(const struct settings *settings, enum command command)

@@ -43,13 +43,6 @@ static bool is_over(const struct serve *serve)
     return is_stopped(serve) || page_wants_another(serve->page);
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * INT64_C(1000) + time.tv_nsec / 1000000;
-}
-
 // Wait until then (INT64_MAX: for ever), but no longer than until something else is to be done.
 static void wait_until(const struct serve *serve, int64_t until_ms)
 {

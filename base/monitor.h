@@ -45,6 +45,12 @@ static inline void monitor_lock(struct monitor *monitor)
     (void)failed;
 }
 
+// Lock it if nobody else has; false: somebody has.
+static inline bool monitor_try_lock(struct monitor *monitor)
+{
+    return !pthread_mutex_trylock(&monitor->mutex);
+}
+
 static inline void monitor_unlock(struct monitor *monitor)
 {
     int failed = pthread_mutex_unlock(&monitor->mutex);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "control/verbs.h"
+#include "control/shell.h"
 #include "page/api.h"
 #include "pipeline/engine/job.h"
 #include "pipeline/report/trace.h"
@@ -73,32 +74,12 @@ static void answer_timeline(void *page_, const struct http_call *call, struct ht
 
 // ---- the command line ----
 
-// True if a shell takes the word as it is.
-static bool is_plain(const char *word)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                  "_-+./:,@%=";
-    return *word && !word[strspn(word, letters)];
-}
-
-static void print_word(FILE *to, const char *word)
-{
-    fputc(' ', to);
-    if (is_plain(word)) {
-        fputs(word, to);
-        return;
-    }
-    fputc('\'', to);
-    for (; *word; word++)
-        fputs(*word == '\'' ? "'\\''" : (char[]){*word, 0}, to);
-    fputc('\'', to);
-}
-
 static void print_name(FILE *to, const char *name)
 {
     char shown[4096];
     sluice_public_name(name, shown, sizeof shown);
-    print_word(to, shown);
+    fputc(' ', to);
+    shell_word(to, shown);
 }
 
 // The output: the job's, unless it is nobody's.
@@ -140,8 +121,8 @@ static void print_command_locked(FILE *to, const struct page *page)
     print_name(to, output_of(config));
     print_options(to, page->output_options);
     if (chain) {
-        fputs(" -f", to);
-        print_word(to, chain);
+        fputs(" -f ", to);
+        shell_word(to, chain);
     }
     free(chain);
 }

@@ -125,8 +125,6 @@ static enum status start(struct page *page, const struct page_request *request)
         status = open_server(page, request);
     if (status)
         return status;
-    const char *chain = request->config->chain;
-    chains_note(&page->chains, chain ? chain : CHAIN_DEFAULT); // until a job joins
     page->ticks = !pthread_create(&page->ticker, NULL, page_tick, page);
     return page->ticks ? STATUS_OK
                        : fail(&page->log, STATUS_FAILED, "the page's thread could not be started");
@@ -307,7 +305,7 @@ void page_changed(struct page *page, int64_t pts_us, const char *chain)
     if (!page)
         return;
     page->changed = true;
-    if (pthread_mutex_trylock(&page->lock.mutex))
+    if (!monitor_try_lock(&page->lock))
         return; // the ticker tells it
     begin_showing_locked(page);
     monitor_unlock(&page->lock);

@@ -23,8 +23,7 @@ void each_option(void (*each)(FILE *to, const struct option_row *row), FILE *to)
 // The dashes of an option's name: "-" or "--".
 const char *dashes(const struct option_row *row);
 
-// Text between single quotes, as sh (and bash, zsh) or fish read it.
-void write_quoted_sh(FILE *to, const char *text);
+// Text between single quotes, as fish reads it; shell_quote() (control/shell.h) is for others.
 void write_quoted_fish(FILE *to, const char *text);
 
 // The values that shells offer for an option, separated by spaces: choices or suggestions; "":

@@ -18,14 +18,6 @@ const char *dashes(const struct option_row *row)
     return option_has_one_dash(row) ? "-" : "--";
 }
 
-void write_quoted_sh(FILE *to, const char *text)
-{
-    fputc('\'', to);
-    for (; *text; text++)
-        fputs(*text == '\'' ? "'\\''" : (char[]){*text, 0}, to);
-    fputc('\'', to);
-}
-
 void write_quoted_fish(FILE *to, const char *text)
 {
     fputc('\'', to);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "app/generate/generate.h"
+#include "control/shell.h"
 #include "control/verbs.h"
 #include "sluice/sluice.h"
 
@@ -81,7 +82,7 @@ static void write_item(FILE *to, const char *name, const char *help)
     char text[1024];
     snprintf(text, sizeof text, "%s:%s", name, help);
     fputs("        ", to);
-    write_quoted_sh(to, text);
+    shell_quote(to, text);
     fputc('\n', to);
 }
 

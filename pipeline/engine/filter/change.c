@@ -118,7 +118,7 @@ enum status changes_ask_options(struct changes *changes, const char *text, char 
     return status;
 }
 
-// *chain is empty then.
+// Ask for a chain that was parsed. *chain is empty then.
 static enum status ask(struct changes *changes, struct chain *chain, struct chain_error *error)
 {
     pthread_mutex_lock(&changes->lock);
