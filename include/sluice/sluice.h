@@ -13,13 +13,8 @@
 //         status = sluice_job_run(job);
 //     sluice_job_destroy(&job);
 //
-// Structs. Zero and NULL are the default of every member. A struct that begins with `size` may grow
-// in later versions: the caller sets it to sizeof, and the library reads and writes no further. A
-// struct inside another keeps its size; `reserved` is room for members to come, and stays zero.
-//
-// Strings. The library copies what it is given before the call returns, unless a comment says
-// otherwise. What it returns lives as long as the object it came from. Text is UTF-8, times are
-// seconds.
+// Structs and strings: see sluice/common.h. Times are seconds. Frames of the caller's own, without a
+// file: sluice/filter.h.
 //
 // Errors. A call that fails returns a status, and config->log gets the reason as one sentence of
 // level SLUICE_LOG_ERROR (there may be none for SLUICE_STATUS_MEMORY). Requests to a running job
@@ -35,39 +30,11 @@
 // through FFmpeg's log, whose level is the process's: see sluice_ffmpeg_log().
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "sluice/version.h"
+#include "sluice/filter.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-// The outcome of a call. Zero is success.
-enum sluice_status {
-    SLUICE_STATUS_OK = 0,
-    SLUICE_STATUS_END,     // an index is past the last, or nothing more comes; not a failure
-    SLUICE_STATUS_STOPPED, // sluice_job_stop() ended the job; the output is whole up to there
-    SLUICE_STATUS_FAILED,  // none of the others
-    SLUICE_STATUS_MEMORY,  // out of memory
-    SLUICE_STATUS_USAGE,   // the configuration is wrong; nothing was opened for writing
-    SLUICE_STATUS_INPUT,   // the input cannot be read or decoded
-    SLUICE_STATUS_OUTPUT,  // the output cannot be encoded or written
-    SLUICE_STATUS_DEVICE,  // the GPU that was required failed or is not there
-};
-
-enum sluice_log_level { SLUICE_LOG_ERROR, SLUICE_LOG_WARNING, SLUICE_LOG_INFO, SLUICE_LOG_DEBUG };
-
-// The backend, which filters: the GPU where one pays, else the CPU; or one of them by name. Scalar
-// is the reference of all results, slow and exact.
-enum sluice_backend {
-    SLUICE_BACKEND_AUTO,
-    SLUICE_BACKEND_CUDA,
-    SLUICE_BACKEND_CPU,
-    SLUICE_BACKEND_SCALAR,
-};
 
 // Whether the GPU decodes: where it can, never, or always (else the job fails).
 enum sluice_hwdec { SLUICE_HWDEC_AUTO, SLUICE_HWDEC_OFF, SLUICE_HWDEC_REQUIRE };
@@ -75,10 +42,6 @@ enum sluice_hwdec { SLUICE_HWDEC_AUTO, SLUICE_HWDEC_OFF, SLUICE_HWDEC_REQUIRE };
 // Gaps, while a live source is lost: outputs show nothing (timestamps leap over the gap), the last
 // frame again and again, or black.
 enum sluice_gap { SLUICE_GAP_SKIP, SLUICE_GAP_FREEZE, SLUICE_GAP_BLACK };
-
-// Code values of an output's Y'CbCr and gray: those that chain and codec leave, limited (16 to
-// 235), or full (0 to 255).
-enum sluice_range { SLUICE_RANGE_ANY, SLUICE_RANGE_LIMITED, SLUICE_RANGE_FULL };
 
 // Where zero is the default, a zero that is meant is one of these.
 #define SLUICE_CRF_ZERO (-1.0)
@@ -469,43 +432,6 @@ struct sluice_summary {
 SLUICE_API enum sluice_status sluice_job_summary(const struct sluice_job *job,
                                                  struct sluice_summary *summary);
 
-// ---- stages ----
-
-enum sluice_option_type {
-    SLUICE_OPTION_REAL,
-    SLUICE_OPTION_INT,
-    SLUICE_OPTION_CHOICE,
-    SLUICE_OPTION_TEXT,
-};
-
-// One option of a stage. Strings are static, here and in struct sluice_stage_info.
-struct sluice_option_info {
-    size_t size;
-    const char *name;
-    enum sluice_option_type type;
-    const char *unit;    // "" for a plain number; TEXT: what the text is
-    const char *choices; // CHOICE: "luma|mean"
-    const char *derived; // how the default follows from other options; NULL: it does not
-    bool required;
-    bool many;      // of the first option: it takes all values that have no name
-    double initial; // the default; CHOICE: its index
-    double min, max;
-    const char *help;
-};
-
-struct sluice_stage_info {
-    size_t size;
-    const char *name, *summary, *formula;
-    const char *source; // literature; NULL: none
-    int options;
-    const char *alias; // a former name, which chains may use; NULL: none
-};
-
-// Stage number `index` from 0, and option `option` of it. SLUICE_STATUS_END past the last.
-SLUICE_API enum sluice_status sluice_stage(int index, struct sluice_stage_info *info);
-SLUICE_API enum sluice_status sluice_stage_option(int index, int option,
-                                                  struct sluice_option_info *info);
-
 // ---- capture devices ----
 
 // A mode of a camera: one pixel format in one size, or in any size of a range.
@@ -583,9 +509,6 @@ SLUICE_API void sluice_blank_secrets(char *argument);
 
 // A chain as it may be shown, alike; the caller frees it with free(). NULL without memory.
 SLUICE_API char *sluice_public_chain(const char *chain);
-
-// A status as words for a sentence. Static.
-SLUICE_API const char *sluice_status_name(enum sluice_status status);
 
 // Let FFmpeg write its own messages to standard error, without the secrets of addresses, from this
 // level on (AV_LOG_QUIET -8 .. AV_LOG_DEBUG 48). The one setting that holds for the whole process;

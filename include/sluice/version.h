@@ -7,7 +7,7 @@
 #pragma once
 
 #define SLUICE_API_MAJOR 1
-#define SLUICE_API_MINOR 0
+#define SLUICE_API_MINOR 1
 #define SLUICE_API_VERSION (SLUICE_API_MAJOR * 1000 + SLUICE_API_MINOR)
 
 // Functions of the interface; nothing else is visible in libsluice.
