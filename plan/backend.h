@@ -26,6 +26,12 @@
 // that the engine shares with the source frame. `tee` has such a target for each tee of the
 // program, and stays until wait() has returned.
 //
+// With `target_on_device` the target and all tees are this device's memory instead, at any address,
+// with any stride of 31 bits. All planes that have data are written, constant and referenced ones,
+// too, and nothing around their rows. A target plane may be the source's plane of the same number,
+// with the same address and stride; else none overlaps with another, or with the source. Such work
+// begins behind what is on `source_stream` when it is submitted, wherever its source is.
+//
 // `analysis` has host memory from alloc() for each analysis of the program (struct program,
 // `analysis`), as many bytes as op_analysis_bytes() says; NULL: not wanted, one or all. It is
 // written when wait() returns. Work with analysis has no fields.
@@ -33,9 +39,9 @@ struct work {
     struct image source;
     struct image target;
     const struct image *tee;
-    bool source_on_device, source_abroad;
-    void *source_stream;
-    bool fields; // filter each field by itself; has image_has_fields()
+    bool source_on_device, source_abroad, target_on_device;
+    void *source_stream; // NULL: the device's default stream
+    bool fields;         // filter each field by itself; has image_has_fields()
     void *const *analysis;
 };
 
@@ -58,7 +64,8 @@ struct work_times {
 
 struct executor {
     // Begin the work and return without waiting for it. Its memory must stay until wait() has
-    // returned. `slot` counts from 0 and must be idle. One thread at a time.
+    // returned. `slot` counts from 0 and must be idle: never used, waited for, or handed over. One
+    // thread at a time.
     enum status (*submit_async)(struct executor *executor, int slot, const struct work *work);
 
     // Wait until the slot's frame is done, and say how it went. *times (optional) is set on
@@ -69,11 +76,25 @@ struct executor {
     void (*destroy)(struct executor **executor);
 
     // (optional) The same as submit_async for `count` frames in slots `slot`, `slot` + 1, ... with
-    // less overhead for each. All of them must have been waited for before any is used again.
+    // less overhead for each. All of them must be idle before any is used again.
     enum status (*submit_many_async)(struct executor *executor, int slot, const struct work *work,
                                      int count);
 
+    // (optional) Let what is put on `stream` from now on wait for the slot's frame, whose target is
+    // on the device, and return without waiting: the slot is idle then. Failures of the frame are
+    // those of later calls. As wait(), instead of it.
+    enum status (*hand_over)(struct executor *executor, int slot, void *stream);
+
     size_t memory; // bytes of the host's that it holds, about
+};
+
+// Which memory an address is in, as a backend sees it.
+enum memory_kind {
+    MEMORY_HOST,    // pageable, or nobody's
+    MEMORY_PINNED,  // the host's, from alloc() or otherwise known to the device
+    MEMORY_DEVICE,  // this device's
+    MEMORY_MANAGED, // moves between host and device
+    MEMORY_PEER,    // another device's
 };
 
 enum link_way { LINK_UP, LINK_DOWN, LINK_BOTH, LINK_WAYS };
@@ -82,7 +103,7 @@ struct backend {
     const char *name;     // "scalar", "cpu", "cuda"
     char description[96]; // "NVIDIA H200, compute capability 9.0", "16 threads, AVX2"
     struct plan_limits limits;
-    bool has_device_memory; // can read sources on the device
+    bool has_device_memory; // can read sources on the device; with hand_over(), write targets there
     int gpus;               // slot k is served by GPU k % gpus, over a link; 0: by the host itself
     int parallel;           // frames that it works on at the same time, about
     int in_flight;          // frames that keep it busy; 0: one more than it works on
@@ -105,6 +126,10 @@ struct backend {
     // bytes; NULL when there is none left. Thread-safe.
     void *(*alloc)(struct backend *backend, size_t bytes);
     void (*free)(struct backend *backend, void *memory, size_t bytes);
+
+    // (optional; NULL: all is MEMORY_HOST) The kind of memory that `address` is in, which need not be
+    // anybody's. Less than a microsecond. Thread-safe.
+    enum memory_kind (*memory_kind)(struct backend *backend, const void *address);
 
     // For decoders on the device: its context, and a new stream on which they deliver. NULL where
     // has_device_memory is false.
