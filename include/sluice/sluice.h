@@ -13,8 +13,11 @@
 //         status = sluice_job_run(job);
 //     sluice_job_destroy(&job);
 //
-// Structs and strings: see sluice/common.h. Times are seconds. Frames of the caller's own, without a
-// file: sluice/filter.h.
+// A job may also end in the caller, who takes filtered frames (config->take), and begin there: who
+// pushes frames (config->push, sluice_job_push()).
+//
+// Structs and strings: see sluice/common.h. Times are seconds. Frames filtered without a job, in
+// host and device memory: sluice/filter.h.
 //
 // Errors. A call that fails returns a status, and config->log gets the reason as one sentence of
 // level SLUICE_LOG_ERROR (there may be none for SLUICE_STATUS_MEMORY). Requests to a running job
@@ -23,8 +26,7 @@
 // Threads. Any number of jobs may run at once; they share nothing. sluice_job_create(), _run() and
 // _destroy() of one job are called one after another, from any threads; every other call on it is
 // safe from any thread in between. Callbacks come from threads of the library, `log` from several
-// at once. A callback may call sluice_job_stop() on its job and whatever takes no job, nothing
-// else.
+// at once. On its own job a callback may call sluice_job_stop(), nothing else.
 //
 // The library never exits, prints, or installs a signal handler. FFmpeg and its encoders do print,
 // through FFmpeg's log, whose level is the process's: see sluice_ffmpeg_log().
@@ -62,7 +64,8 @@ struct sluice_output {
     // playlist ("live.m3u8") with its segments beside it; "-" for standard output (needs format);
     // an address to publish to (rtsp, rtmp, srt, udp, rtp, tcp); "display:" for a window;
     // "mjpeg:ADDR" to serve browsers over HTTP; "null:" to filter and discard; "hash:FILE" for one
-    // line a frame (index, pts, bytes, MD5 of the samples), "hash:-" to standard output.
+    // line a frame (index, pts, bytes, MD5 of the samples), "hash:-" to standard output; "take:"
+    // for config->take, and NULL where that is set.
     const char *name;
     const char *format;         // FFmpeg's name of a muxer
     const char *encoder;        // FFmpeg's name of an encoder
@@ -177,7 +180,31 @@ struct sluice_config {
     // Called with one sentence at a time, without a newline and without secrets, which lives until
     // the callback returns. NULL: silence.
     void (*log)(void *opaque, enum sluice_log_level level, const char *sentence);
-    void *opaque; // for both
+    void *opaque; // for all callbacks
+
+    // ---- since 1.1: ends in the caller ----
+
+    // (optional) Called with every frame of outputs named "take:", in order. `output` says of
+    // which: 0 is config->output, then come more_outputs, then the chain's tees ("tee=take:"). The
+    // frame is in host memory, may only be read, and lives until the callback returns; its pts is
+    // microseconds of the output. The format is that of the output's `pixfmt` and `range`, or else
+    // what the chain leaves; where the input changes its size, so does it. One output's frames come
+    // from one thread, which waits for the callback: a slow one slows the job down, but live makes
+    // it miss frames.
+    //
+    // SLUICE_STATUS_OK: go on. SLUICE_STATUS_END: this output wants no more; the job goes on while
+    // it has others, else it ends as by sluice_job_stop(). Anything else: the output has failed
+    // with that status, as one that cannot be written. After sluice_job_stop() frames under way may
+    // still come; none do after sluice_job_run().
+    enum sluice_status (*take)(void *opaque, int output, const struct sluice_format *format,
+                               const struct sluice_frame *frame);
+
+    // (optional) Frames that come by sluice_job_push(): the format of all of them. `input` and what
+    // describes it stay NULL and 0, but for input_rate (0/0: not known); `start`, `duration` and
+    // `changes` count from 0 of the frames' clock. With `live` frames are due when their pts says,
+    // counted from the first.
+    const struct sluice_format *push;
+    struct sluice_rate push_clock; // the unit of their pts: ticks a second; 0/0: 1000000/1
 };
 
 struct sluice_job;
@@ -219,6 +246,26 @@ SLUICE_API void sluice_job_stop(struct sluice_job *job);
 
 // Free everything. Not while sluice_job_run() is running. Leaves NULL, accepts NULL behind it.
 SLUICE_API void sluice_job_destroy(struct sluice_job **job);
+
+// ---- pushed frames, since 1.1 ----
+
+// Give a job with config->push its next frame, in host memory. It is copied before the call
+// returns; `opaque` does not ride along. Waits while the job has enough to do, and so for
+// sluice_job_run() in another thread: before that runs there is room for two frames. pts rise from
+// frame to frame.
+//
+// SLUICE_STATUS_USAGE: the frame is wrong, nothing was taken, and the job goes on. The others are
+// final: SLUICE_STATUS_END if the job wants no more frames, or the end was pushed;
+// SLUICE_STATUS_STOPPED after a stop; what sluice_job_run() returns if the job has failed, and not
+// before it returns.
+//
+// Thread-safety: one thread, which is not in sluice_job_run() nor in a callback of this job.
+SLUICE_API enum sluice_status sluice_job_push(struct sluice_job *job,
+                                              const struct sluice_frame *frame);
+
+// End the stream: sluice_job_run() returns when the output is whole. The pushing thread; once or
+// more. A job that is stopped needs no end.
+SLUICE_API void sluice_job_push_end(struct sluice_job *job);
 
 // ---- requests to a running job ----
 
