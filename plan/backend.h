@@ -127,8 +127,8 @@ struct backend {
     void *(*alloc)(struct backend *backend, size_t bytes);
     void (*free)(struct backend *backend, void *memory, size_t bytes);
 
-    // (optional; NULL: all is MEMORY_HOST) The kind of memory that `address` is in, which need not be
-    // anybody's. Less than a microsecond. Thread-safe.
+    // (optional; NULL: all is MEMORY_HOST) The kind of memory that `address` is in, which need not
+    // be anybody's. Less than a microsecond. Thread-safe.
     enum memory_kind (*memory_kind)(struct backend *backend, const void *address);
 
     // For decoders on the device: its context, and a new stream on which they deliver. NULL where

@@ -60,6 +60,24 @@ static void host_free(struct backend *backend, void *memory, size_t bytes)
     cudaFreeHost(memory);
 }
 
+static enum memory_kind memory_kind(struct backend *backend, const void *address)
+{
+    struct cudaPointerAttributes about = {};
+    cudaSetDevice(self_of(backend)->device);
+    if (cudaPointerGetAttributes(&about, address))
+        cudaGetLastError();
+    switch (about.type) {
+    case cudaMemoryTypeHost:
+        return MEMORY_PINNED;
+    case cudaMemoryTypeDevice:
+        return about.device == self_of(backend)->device ? MEMORY_DEVICE : MEMORY_PEER;
+    case cudaMemoryTypeManaged:
+        return MEMORY_MANAGED;
+    default:
+        return MEMORY_HOST;
+    }
+}
+
 static void *device_copy(struct backend *backend, const void *data, size_t bytes)
 {
     void *memory = NULL;
@@ -221,6 +239,7 @@ static enum status create(int device, const struct log *log, struct backend **ba
         .executor_create = cuda_executor_create,
         .alloc = host_alloc,
         .free = host_free,
+        .memory_kind = memory_kind,
         .device_context = device_context,
         .stream_create = stream_create,
         .stream_destroy = stream_destroy,

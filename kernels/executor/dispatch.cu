@@ -2,9 +2,11 @@
 
 #include <assert.h>
 
+#include "kernels/executor/direct.h"
+
 // ---- views of a pass's operands ----
 
-static struct view component_view(const struct image *images, int count, int c)
+struct view component_view(const struct image *images, int count, int c)
 {
     const struct component *at = &images->format->component[c];
     struct view view = {
@@ -271,14 +273,30 @@ static bool lies_alike(const struct image *a, const struct image *b)
     return true;
 }
 
-// True if frame `k` lies like the first.
+// True if frame `k` lies like the first, where passes find it and where the caller has it.
 static bool lies_like_first(const struct cuda_executor *self, const struct device_frames *frames,
                             int k)
 {
-    bool alike = lies_alike(&frames->source[0], &frames->source[k]);
+    const struct work *first = &frames->work[0], *other = &frames->work[k];
+    bool alike = lies_alike(&frames->source[0], &frames->source[k]) &&
+                 (!first->source_on_device || lies_alike(&first->source, &other->source));
     for (int n = 0; n < program_pictures(self->plan->program); n++)
-        alike = alike && lies_alike(&frames->target[n][0], &frames->target[n][k]);
+        alike =
+            alike && lies_alike(&frames->target[n][0], &frames->target[n][k]) &&
+            (!first->target_on_device || lies_alike(work_target(first, n), work_target(other, n)));
     return alike;
+}
+
+// Frames that lie alike.
+static enum status run_alike(struct cuda_executor *self, const struct device_frames *frames,
+                             bool fields, cudaStream_t stream)
+{
+    enum status status = CUDA_CHECK(self->backend, direct_begin_async(self, frames, stream));
+    if (!status)
+        status = run_fields(self, frames, fields, stream);
+    if (!status)
+        status = CUDA_CHECK(self->backend, direct_finish_async(self, frames, stream));
+    return status;
 }
 
 // One launch a pass for all frames, unless they lie in memory differently.
@@ -290,7 +308,7 @@ enum status dispatch_frames(struct cuda_executor *self, const struct device_fram
     for (int k = 1; k < frames->count; k++)
         alike = alike && lies_like_first(self, frames, k);
     if (alike)
-        return run_fields(self, frames, fields, stream);
+        return run_alike(self, frames, fields, stream);
     enum status status = STATUS_OK;
     for (int k = 0; k < frames->count && !status; k++) {
         struct device_frames one;
@@ -300,7 +318,7 @@ enum status dispatch_frames(struct cuda_executor *self, const struct device_fram
         one.source[0] = frames->source[k];
         for (int n = 0; n < program_pictures(self->plan->program); n++)
             one.target[n][0] = frames->target[n][k];
-        status = run_fields(self, &one, fields, stream);
+        status = run_alike(self, &one, fields, stream);
     }
     return status;
 }

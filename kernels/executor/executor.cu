@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "kernels/executor/direct.h"
 #include "kernels/executor/dispatch.h"
 #include "kernels/executor/ranges.h"
 #include "kernels/executor/transfer.h"
@@ -97,6 +98,9 @@ static void destroy(struct executor **executor)
 {
     struct cuda_executor *self = self_of(*executor);
     cudaSetDevice(self->backend->device);
+    for (int k = 0; self->slot && k < self->slots; k++)
+        if (self->slot[k].handed_over)
+            cudaEventSynchronize(self->slot[self->slot[k].leader].done);
     for (int k = 0; self->slot && k < self->slots; k++) {
         struct cuda_slot *slot = &self->slot[k];
         cudaEvent_t events[] = {slot->source_ready, slot->began, slot->uploaded, slot->computed,
@@ -123,7 +127,27 @@ static void destroy(struct executor **executor)
 
 // ---- slots ----
 
-// Take the slots from `leader` on for the frames of `work`, whose targets go into their memory.
+// With one slot there is nothing to overlap with: frames on the device are filtered on the caller's
+// stream, and need no event.
+static cudaStream_t choose_stream(const struct cuda_executor *self, const struct cuda_slot *lead,
+                                  const struct work *work)
+{
+    bool callers = self->slots == 1 && work->source_on_device && !work->source_abroad &&
+                   work->target_on_device;
+    return callers ? (cudaStream_t)work->source_stream : lead->stream;
+}
+
+// Let what is to use the slots from `lead` on wait for frames that were handed over.
+static enum status await_slots(struct cuda_executor *self, struct cuda_slot *lead,
+                               const struct work *work, int count)
+{
+    enum status status = transfer_await_slots(self, lead, choose_stream(self, lead, work), count);
+    if (!status && (!work->source_on_device || work->source_abroad))
+        status = transfer_await_slots(self, lead, self->upload_stream, count);
+    return status;
+}
+
+// Take the slots from `leader` on for the frames of `work`.
 static void take_slots(struct cuda_executor *self, int leader, const struct work *work, int count,
                        struct device_frames *frames)
 {
@@ -131,18 +155,35 @@ static void take_slots(struct cuda_executor *self, int leader, const struct work
     frames->count = count;
     frames->work = work;
     frames->memory = lead->memory;
+    lead->work_stream = choose_stream(self, lead, work);
     lead->idle_ns = 0;
     lead->uploads = !work->source_on_device || work->source_abroad;
     lead->downloads = transfer_has_download(self, work, count);
+    lead->has_heir = false;
     __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
     for (int k = 0; k < count; k++) {
         lead[k].leader = leader;
+        lead[k].handed_over = false;
         frames->source[k] = work[k].source;
+        direct_place_source(self, &lead[k], &work[k], &frames->source[k]);
         for (int n = 0; n < program_pictures(self->plan->program); n++) {
             frames->target[n][k] = *work_target(&work[k], n);
-            transfer_place_target(self, &lead[k], n, &frames->target[n][k]);
+            direct_place_target(self, &lead[k], &work[k], n, &frames->target[n][k]);
         }
     }
+}
+
+// Sources to the slots, and work behind what is on the callers' streams.
+static enum status begin_group(struct cuda_executor *self, struct cuda_slot *lead,
+                               struct device_frames *frames)
+{
+    const struct work *work = frames->work;
+    enum status status = lead->uploads ? transfer_upload(self, lead, work, frames) : STATUS_OK;
+    if (!status && (!lead->uploads || work->target_on_device))
+        status = transfer_await_callers(self, lead, work, frames->count);
+    if (!status && lead->uploads && work->target_on_device)
+        status = transfer_refer(self, lead, frames);
+    return status;
 }
 
 // Events without news are not recorded: each costs the host about a microsecond.
@@ -152,16 +193,19 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
     struct cuda_slot *lead = &self->slot[leader];
     struct device_frames frames;
     assert(!work->fields || !self->plan->program->analyses);
+    assert(!work->source_abroad || !work->target_on_device);
+    enum status status = await_slots(self, lead, work, count);
+    if (status)
+        return status;
     take_slots(self, leader, work, count, &frames);
-    enum status status = lead->uploads ? transfer_upload(self, lead, work, &frames)
-                                       : transfer_await_sources(self, lead, work, count);
+    status = begin_group(self, lead, &frames);
     range_push("filter", self->submitted);
     if (!status)
-        status = dispatch_frames(self, &frames, work->fields, lead->stream);
+        status = dispatch_frames(self, &frames, work->fields, lead->work_stream);
     range_pop();
     if (!status)
         status = lead->downloads ? transfer_download(self, lead, work, &frames)
-                                 : transfer_record(self, lead->done, lead->stream);
+                                 : transfer_record(self, lead->done, lead->work_stream);
     self->submitted += count;
     return status;
 }
@@ -169,8 +213,8 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
 static bool goes_together(const struct work *a, const struct work *b)
 {
     return a->source_on_device == b->source_on_device && a->source_abroad == b->source_abroad &&
-           a->fields == b->fields && a->source.width == b->source.width &&
-           a->source.height == b->source.height;
+           a->target_on_device == b->target_on_device && a->fields == b->fields &&
+           a->source.width == b->source.width && a->source.height == b->source.height;
 }
 
 static enum status submit_many_async(struct executor *executor, int first, const struct work *work,
@@ -265,6 +309,23 @@ static enum status wait(struct executor *executor, int number, struct work_times
     return status || !times ? status : read_times(self, slot, times);
 }
 
+// Frames that went together are waited for once.
+static enum status hand_over(struct executor *executor, int number, void *stream)
+{
+    struct cuda_executor *self = self_of(executor);
+    assert(number >= 0 && number < self->slots);
+    struct cuda_slot *slot = &self->slot[number], *lead = &self->slot[slot->leader];
+    cudaStream_t heir = (cudaStream_t)stream;
+    assert(!lead->downloads);
+    slot->handed_over = true;
+    if (heir == lead->work_stream || (lead->has_heir && heir == lead->heir))
+        return STATUS_OK;
+    lead->has_heir = true;
+    lead->heir = heir;
+    enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
+    return status ? status : CUDA_CHECK(self->backend, cudaStreamWaitEvent(heir, lead->done, 0));
+}
+
 enum status cuda_executor_create(struct backend *backend, const struct plan *plan, int width,
                                  int height, int slots, bool frames_in_flight,
                                  struct executor **executor)
@@ -275,7 +336,7 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
     *executor = NULL;
     if (!self)
         return STATUS_MEMORY;
-    self->base = {submit_async, wait, destroy, submit_many_async};
+    self->base = {submit_async, wait, destroy, submit_many_async, hand_over};
     self->backend = (struct cuda_backend *)backend;
     self->plan = plan;
     self->width = width;

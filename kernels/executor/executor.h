@@ -10,11 +10,13 @@
 //   pass_constants  tables, taps and transforms on the device
 //   transfer        frames between host and device, and the order between streams
 //   dispatch        which kernel makes what a pass holds
+//   direct          frames in the caller's device memory
 //
 // A slot belongs to the submitting thread until submit_async() returns, then to the GPU until
-// `done` fires, then to the waiting thread. Passes of a frame follow each other on one stream, and
-// so do its two fields: buffers and scratch need no further order. From stream to stream the order
-// is `uploaded` and `computed`.
+// `done` fires, then to the waiting thread. One that is handed over is the submitting thread's at
+// once: its next frame is ordered behind `done` on the GPU. Passes of a frame follow each other on
+// one stream, and so do its two fields: buffers and scratch need no further order. From stream to
+// stream the order is `uploaded` and `computed`.
 //
 // Frames that are submitted together go on the stream of the first one's slot, and each pass is one
 // launch for all of them where they lie alike in memory. The first slot leads: its events are those
@@ -28,12 +30,16 @@
 
 struct cuda_slot {
     cudaStream_t stream;
+    cudaStream_t work_stream; // of its group, if it leads one: `stream`, or the caller's
     cudaEvent_t source_ready; // on the stream that delivers device sources
     cudaEvent_t began, uploaded, computed;
     cudaEvent_t done;
     uint8_t *memory;
-    int leader;              // the slot whose events are this one's
-    bool over;               // atomic: `done` was waited for
+    int leader;       // the slot whose events are this one's
+    bool over;        // atomic: `done` was waited for
+    bool handed_over; // and not used since
+    bool has_heir;    // the last stream that it was handed over to, if it leads
+    cudaStream_t heir;
     bool uploads, downloads; // whether there was anything: else `uploaded`, `computed` are not used
     long long idle_ns;       // when the source was found to be there already, without `began`; or 0
 };

@@ -23,6 +23,14 @@ static struct region reserve_plane(size_t *used, size_t row_bytes, int rows)
     return {reserve(used, pitch * (size_t)rows), (int)pitch};
 }
 
+// True if plane `p` of a picture may be made in the slot's memory: of those that refer to the input,
+// one that refers to another plane than that of its number (kernels/executor/direct.h).
+static bool has_output(const struct plan_plane *plane, int p)
+{
+    return plane->origin == PLANE_COMPUTED ||
+           (plane->origin == PLANE_REFERENCE && plane->source != p);
+}
+
 static void lay_out_planes(struct slot_layout *layout, const struct plan *plan, int width,
                            int height)
 {
@@ -34,7 +42,7 @@ static void lay_out_planes(struct slot_layout *layout, const struct plan *plan, 
     for (int n = 0; n < program_pictures(plan->program); n++) {
         const struct format *out = program_format(plan->program, n);
         for (int p = 0; p < out->planes; p++)
-            if (plan->picture[n].plane[p].origin == PLANE_COMPUTED)
+            if (has_output(&plan->picture[n].plane[p], p))
                 layout->output[n][p] = reserve_plane(
                     &layout->bytes, format_row_bytes(out, p, width), format_rows(out, p, height));
     }

@@ -65,9 +65,7 @@ static enum status copy_rows(struct cuda_executor *self, struct row_copy copy, b
 
 // ---- planes ----
 
-// Point plane `p` of `image`, which lies in host memory, into `region`: with the same direction of
-// rows, and with the same stride where that fits and keeps 16 bytes aligned.
-static void place_plane(struct image *image, int p, struct region region, uint8_t *memory)
+void transfer_place_plane(struct image *image, int p, struct region region, uint8_t *memory)
 {
     ptrdiff_t stride = image->stride[p], size = stride < 0 ? -stride : stride;
     int rows = format_rows(image->format, p, image->height);
@@ -86,7 +84,7 @@ static enum status upload(struct cuda_executor *self, const struct cuda_slot *sl
         device->data[p] = NULL;
         if (!(self->plan->reads >> p & 1))
             continue;
-        place_plane(device, p, self->layout.input[p], slot->memory);
+        transfer_place_plane(device, p, self->layout.input[p], slot->memory);
         struct row_copy copy = {
             .to = device->data[p],
             .from = host->data[p],
@@ -100,24 +98,20 @@ static enum status upload(struct cuda_executor *self, const struct cuda_slot *sl
     return status;
 }
 
-// True if nothing is under way on the stream of a source on the device: to ask costs the host a
-// quarter of what an event between two streams does, and the GPU nothing.
-static bool is_there(const struct work *work)
+// True if nothing is under way on a caller's stream: to ask costs the host a quarter of what an
+// event between two streams does, and the GPU nothing. A stream that waits for others of itself, as
+// the default stream does, may say so while they are busy: an event waits for them.
+static bool is_idle(cudaStream_t stream)
 {
-    cudaError_t error = cudaStreamQuery((cudaStream_t)work->source_stream);
+    unsigned flags = cudaStreamDefault;
+    cudaError_t error = stream ? cudaStreamGetFlags(stream, &flags) : cudaSuccess;
+    if (!error && !(flags & cudaStreamNonBlocking))
+        return false;
+    if (!error)
+        error = cudaStreamQuery(stream);
     if (error == cudaErrorNotReady)
         cudaGetLastError(); // it would pass for that of the next launch
     return error == cudaSuccess;
-}
-
-void transfer_place_target(struct cuda_executor *self, const struct cuda_slot *slot, int n,
-                           struct image *target)
-{
-    for (int p = 0; p < FORMAT_PLANES; p++) {
-        target->data[p] = NULL;
-        if (self->plan->picture[n].plane[p].origin == PLANE_COMPUTED)
-            place_plane(target, p, self->layout.output[n][p], slot->memory);
-    }
 }
 
 // Where plane `p` of picture `n` is on the device, and as which plane of it; NULL where it is not.
@@ -144,7 +138,7 @@ static bool wants_analysis(const struct cuda_executor *self, const struct work *
 static bool wants_picture(const struct cuda_executor *self, const struct work *work, int n)
 {
     const struct image *target = work_target(work, n);
-    for (int p = 0; p < target->format->planes; p++)
+    for (int p = 0; p < target->format->planes && !work->target_on_device; p++)
         if (target->data[p] && plan_writes(self->plan, n, p, work->source_on_device))
             return true;
     return false;
@@ -181,7 +175,7 @@ static enum status download(struct cuda_executor *self, const struct work *work,
 {
     const struct image *host = work_target(work, n);
     enum status status = STATUS_OK;
-    for (int p = 0; p < host->format->planes && !status; p++) {
+    for (int p = 0; p < host->format->planes && !status && !work->target_on_device; p++) {
         int from = p;
         const struct image *device = result_plane(self, work, target, n, &from);
         if (!host->data[p] || !device)
@@ -199,7 +193,42 @@ static enum status download(struct cuda_executor *self, const struct work *work,
     return status;
 }
 
+// Planes of picture `n` that are the source's, which the host has, go to the device. What was
+// uploaded anyway is copied from there.
+static enum status refer(struct cuda_executor *self, const struct work *work,
+                         const struct image *uploaded, int n, cudaStream_t stream)
+{
+    const struct image *target = work_target(work, n);
+    enum status status = STATUS_OK;
+    for (int p = 0; p < target->format->planes && !status; p++) {
+        const struct plan_plane *plane = &self->plan->picture[n].plane[p];
+        if (!target->data[p] || plane->origin != PLANE_REFERENCE)
+            continue;
+        const struct image *from = uploaded->data[plane->source] ? uploaded : &work->source;
+        struct row_copy copy = {
+            .to = target->data[p],
+            .from = from->data[plane->source],
+            .to_stride = target->stride[p],
+            .from_stride = from->stride[plane->source],
+            .bytes = format_row_bytes(target->format, p, target->width),
+            .rows = format_rows(target->format, p, target->height),
+        };
+        status = copy_rows(self, copy, false, stream);
+    }
+    return status;
+}
+
 // ---- frames ----
+
+enum status transfer_refer(struct cuda_executor *self, const struct cuda_slot *lead,
+                           const struct device_frames *frames)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; k < frames->count; k++)
+        for (int n = 0; n < program_pictures(self->plan->program) && !status; n++)
+            status = refer(self, &frames->work[k], &frames->source[k], n, lead->work_stream);
+    return status;
+}
 
 enum status transfer_record(struct cuda_executor *self, cudaEvent_t event, cudaStream_t stream)
 {
@@ -214,20 +243,36 @@ static enum status hand_over(struct cuda_executor *self, cudaStream_t from, cuda
     return status ? status : CUDA_CHECK(self->backend, cudaStreamWaitEvent(to, event, 0));
 }
 
-// Work on sources that are on the device begins when these are there.
-enum status transfer_await_sources(struct cuda_executor *self, struct cuda_slot *lead,
+enum status transfer_await_callers(struct cuda_executor *self, struct cuda_slot *lead,
                                    const struct work *work, int count)
 {
     enum status status = STATUS_OK;
     for (int k = 0; k < count && !status; k++) {
-        bool awaited = k > 0 && work[k].source_stream == work[k - 1].source_stream;
-        if (awaited)
+        cudaStream_t caller = (cudaStream_t)work[k].source_stream;
+        bool first = k == 0 && !lead->uploads;
+        if (k > 0 && caller == work[k - 1].source_stream)
             continue;
-        if (!is_there(&work[k]))
-            status = hand_over(self, (cudaStream_t)work[k].source_stream,
-                               k ? lead->source_ready : lead->began, lead->stream);
-        else if (k == 0)
+        if (caller != lead->work_stream && !is_idle(caller))
+            status = hand_over(self, caller, first ? lead->began : lead->source_ready,
+                               lead->work_stream);
+        else if (first)
             lead->idle_ns = now_ns();
+    }
+    return status;
+}
+
+enum status transfer_await_slots(struct cuda_executor *self, struct cuda_slot *lead,
+                                 cudaStream_t stream, int count)
+{
+    enum status status = STATUS_OK;
+    int last = -1;
+    for (int k = 0; k < count && !status; k++) {
+        const struct cuda_slot *before = &self->slot[lead[k].leader];
+        bool in_order = stream == lead->stream && before->work_stream == stream;
+        if (!lead[k].handed_over || in_order || lead[k].leader == last)
+            continue;
+        last = lead[k].leader;
+        status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(stream, before->done, 0));
     }
     return status;
 }
@@ -266,7 +311,7 @@ enum status transfer_upload(struct cuda_executor *self, struct cuda_slot *lead,
     for (int k = 0; k < frames->count && !status; k++)
         status = upload(self, &lead[k], &work[k].source, &frames->source[k]);
     if (!status)
-        status = hand_over(self, self->upload_stream, lead->uploaded, lead->stream);
+        status = hand_over(self, self->upload_stream, lead->uploaded, lead->work_stream);
     range_pop();
     return status;
 }
@@ -275,7 +320,7 @@ enum status transfer_download(struct cuda_executor *self, struct cuda_slot *lead
                               const struct work *work, const struct device_frames *frames)
 {
     range_push("download", self->submitted);
-    enum status status = hand_over(self, lead->stream, lead->computed, self->download_stream);
+    enum status status = hand_over(self, lead->work_stream, lead->computed, self->download_stream);
     for (int k = 0; k < frames->count && !status; k++)
         for (int n = 0; n < program_pictures(self->plan->program) && !status; n++)
             status = download(self, &work[k], n, &frames->target[n][k]);

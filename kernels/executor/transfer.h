@@ -4,18 +4,29 @@
 
 #include "kernels/executor/executor.h"
 
-// Point the target of picture `n` into the slot's memory, where passes compute it.
-void transfer_place_target(struct cuda_executor *self, const struct cuda_slot *slot, int n,
-                           struct image *target);
+// Point plane `p` of `image` into `region` of a slot's memory: with the same direction of rows as
+// it has, and with the same stride where that fits and keeps 16 bytes aligned.
+void transfer_place_plane(struct image *image, int p, struct region region, uint8_t *memory);
 
 // Copy the sources of `frames` into the slots from `lead` on, and point frames->source there; the
 // lead's stream waits for them. The caller waits for sources in another GPU's memory.
 enum status transfer_upload(struct cuda_executor *self, struct cuda_slot *lead,
                             const struct work *work, struct device_frames *frames);
 
-// Let the lead's stream wait for sources on this device.
-enum status transfer_await_sources(struct cuda_executor *self, struct cuda_slot *lead,
+// Let the lead's stream wait for what is on the callers' streams: what makes sources, and what last
+// used targets on this device.
+enum status transfer_await_callers(struct cuda_executor *self, struct cuda_slot *lead,
                                    const struct work *work, int count);
+
+// Let `stream` wait until the memory of `count` slots from `lead` on is free of frames that were
+// handed over.
+enum status transfer_await_slots(struct cuda_executor *self, struct cuda_slot *lead,
+                                 cudaStream_t stream, int count);
+
+// Copy planes that are the source's from the host to targets on this device, behind
+// transfer_upload().
+enum status transfer_refer(struct cuda_executor *self, const struct cuda_slot *lead,
+                           const struct device_frames *frames);
 
 // True if any frame has a picture or an analysis that the host wants.
 bool transfer_has_download(const struct cuda_executor *self, const struct work *work, int count);
