@@ -41,7 +41,7 @@ static enum status measure_one(const struct picture_reader *reader, struct patte
                                char *why, size_t size)
 {
     char reason[192] = "";
-    enum status status = reader->measure(t, reason, sizeof reason);
+    enum status status = reader->measure(reader, t, reason, sizeof reason);
     if (status == STATUS_USAGE)
         return refuse(t->name, reason, why, size);
     if (status)
@@ -103,7 +103,7 @@ static enum status load_one(const struct picture_reader *reader, struct pattern 
     if (t->sample)
         return STATUS_OK;
     t->file = NULL; // load() takes it
-    enum status status = reader->load(&loaded, reason, sizeof reason);
+    enum status status = reader->load(reader, &loaded, reason, sizeof reason);
     bool same = loaded.width == t->width && loaded.height == t->height;
     if (!status && same && has_shades(&loaded)) {
         assert(!loaded.file);

@@ -26,18 +26,20 @@ struct pattern {
     void *file; // what the reader keeps between measure() and load(); NULL: nothing
 };
 
-// Reads pictures from files, for stages/ that knows no file format: pipeline/input/picture.h has
-// it.
+// Reads pictures, for stages/ that knows no file format: pipeline/input/picture.h has one that reads
+// files. Each call gets the reader, which may be the first member of something larger.
 struct picture_reader {
     // Find the size of the picture in the file that *pattern names, the first where there are more,
     // without decoding it: sets width, height and file. On STATUS_USAGE `why` says why, as "it is
     // no picture".
-    enum status (*measure)(struct pattern *pattern, char *why, size_t size);
+    enum status (*measure)(const struct picture_reader *reader, struct pattern *pattern, char *why,
+                           size_t size);
 
     // Decode the picture that was measured. Everything of *pattern but its name is set; its memory,
     // of malloc(), is the caller's, also on failure; `file` is NULL then. A mask says where alpha
     // is 128 or more. Nothing larger than width x height is decoded.
-    enum status (*load)(struct pattern *pattern, char *why, size_t size);
+    enum status (*load)(const struct picture_reader *reader, struct pattern *pattern, char *why,
+                        size_t size);
 
     // (optional) Free what is kept of a picture that was not loaded. Leaves NULL.
     void (*forget)(void **file);

@@ -23,15 +23,19 @@ static enum status pattern_describe(struct pattern *pattern, char *form, unsigne
     return STATUS_USAGE;
 }
 
-static enum status pattern_measure(struct pattern *pattern, char *why, size_t size)
+static enum status pattern_measure(const struct picture_reader *reader, struct pattern *pattern,
+                                   char *why, size_t size)
 {
+    (void)reader;
     unsigned kind;
     char form;
     return pattern_describe(pattern, &form, &kind, why, size);
 }
 
-static enum status pattern_load(struct pattern *pattern, char *why, size_t size)
+static enum status pattern_load(const struct picture_reader *reader, struct pattern *pattern,
+                                char *why, size_t size)
 {
+    (void)reader;
     unsigned kind;
     char form;
     enum status status = pattern_describe(pattern, &form, &kind, why, size);

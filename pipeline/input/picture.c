@@ -309,8 +309,10 @@ static enum status measure_file(struct picture_file *picture, struct pattern *pa
     return status;
 }
 
-static enum status measure(struct pattern *pattern, char *why, size_t size)
+static enum status measure(const struct picture_reader *reader, struct pattern *pattern, char *why,
+                           size_t size)
 {
+    (void)reader;
     struct picture_file *picture = calloc(1, sizeof *picture);
     if (!picture)
         return STATUS_MEMORY;
@@ -344,8 +346,10 @@ static enum status decode_file(const char *name, int64_t pixels, AVFrame *frame,
     return error < 0 ? refuse_code(reason, no_picture, error) : status;
 }
 
-static enum status load(struct pattern *pattern, char *why, size_t size)
+static enum status load(const struct picture_reader *reader, struct pattern *pattern, char *why,
+                        size_t size)
 {
+    (void)reader;
     const struct reason reason = {why, size};
     AVFrame *frame = av_frame_alloc();
     if (!frame)
