@@ -120,6 +120,27 @@ static void describe_filler(struct format *format, int components)
     format->component[COMPONENT_ALPHA].offset = free * first->bytes;
 }
 
+// True if units of components `a` and `b`, of one plane, neither overlap (x2rgb10, xv30) nor have
+// steps that do not go together (the four luma samples of uyyvyy411 do not lie evenly).
+static bool units_go_together(const struct format *format, int a, int b)
+{
+    const struct component *one = &format->component[a], *other = &format->component[b];
+    if (one->plane != other->plane)
+        return true;
+    int apart = one->offset - other->offset;
+    return (apart >= one->bytes || -apart >= one->bytes) &&
+           one->step << format_shift_x(format, b) == other->step << format_shift_x(format, a);
+}
+
+static bool has_known_units(const struct format *format)
+{
+    for (int a = 0; a < FORMAT_COMPONENTS; a++)
+        for (int b = a + 1; b < FORMAT_COMPONENTS; b++)
+            if (format_has(format, a) && format_has(format, b) && !units_go_together(format, a, b))
+                return false;
+    return true;
+}
+
 bool pixel_describe(enum AVPixelFormat pixel, const struct color_tags *tags, int width, int height,
                     struct format *format)
 {
@@ -150,6 +171,8 @@ bool pixel_describe(enum AVPixelFormat pixel, const struct color_tags *tags, int
         int c = alpha && k == from->nb_components - 1 ? COMPONENT_ALPHA : k;
         describe_component(at, from->flags & AV_PIX_FMT_FLAG_BE, &format->component[c]);
     }
+    if (!has_known_units(format))
+        return false;
     describe_filler(format, from->nb_components);
     describe_meaning(tags, pixel, width, height, format);
     return true;

@@ -25,7 +25,8 @@ bool pixel_is_full(const AVFrame *frame);
 // range for Y'CbCr, full for the others and the yuvj formats; the matrix of BT.709 from 1280
 // columns or 577 rows on, else BT.601, as players guess it; BT.601 for the luma of RGB; chroma
 // sited left. Returns false for formats that sluice's loads do not know (palettes, fewer than 8
-// bits, floating point, hardware frames); libswscale has to convert those first.
+// bits, samples that share bytes, floating point, hardware frames); libswscale has to convert those
+// first.
 bool pixel_describe(enum AVPixelFormat pixel, const struct color_tags *tags, int width, int height,
                     struct format *format);
 
