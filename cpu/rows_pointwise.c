@@ -1,5 +1,6 @@
 // Steps that are tables: pointwise operations.
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/minmax.h"
 #include "cpu/row_level.h"
@@ -25,11 +26,20 @@ static void make_row(const struct row_pipeline *pipeline, int level, const void 
         rows->narrow(from, state->point.table, to, pipeline->width);
 }
 
+// From rows in memory. One that is to be written over is copied first: kernels that make the last
+// samples of a row twice read them twice.
 static void make_direct(const struct row_pipeline *pipeline, int y, int count, void *const *to)
 {
+    const struct row_level *here = &pipeline->level[1];
+    const struct pointwise_state *state = here->state;
     const struct component *at;
-    for (int k = 0; k < count; k++)
-        make_row(pipeline, 1, row_operand(pipeline, pipeline->pass->source[0], y + k, &at), to[k]);
+    for (int k = 0; k < count; k++) {
+        const void *from = row_operand(pipeline, pipeline->pass->source[0], y + k, &at);
+        if (from == to[k])
+            from = memcpy(state->scratch, from,
+                          (size_t)pipeline->width * (size_t)sample_bytes(here->step->depth_in));
+        make_row(pipeline, 1, from, to[k]);
+    }
 }
 
 static void make(struct row_pipeline *pipeline, int level, int y, int count, void *const *to)

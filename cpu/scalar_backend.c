@@ -69,6 +69,7 @@ enum status backend_scalar_create(const struct log *log, struct backend **backen
         return STATUS_MEMORY;
     **backend = (struct backend){.name = "scalar",
                                  .description = "the reference, one thread",
+                                 .reads_first = true,
                                  .parallel = 1,
                                  .executor_create = executor_create,
                                  .alloc = host_alloc,

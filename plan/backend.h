@@ -24,7 +24,8 @@
 // Planes that the plan computes are written; so are referenced planes when the source is on the
 // device. A target plane with a NULL pointer is not wanted: constant planes, and referenced ones
 // that the engine shares with the source frame. `tee` has such a target for each tee of the
-// program, and stays until wait() has returned.
+// program, and stays until wait() has returned. A target on the host may be its
+// source where plan_is_in_place() or the backend (`reads_first`) says so; else they do not overlap.
 //
 // With `target_on_device` the target and all tees are this device's memory instead, at any address,
 // with any stride of 31 bits. All planes that have data are written, constant and referenced ones,
@@ -104,6 +105,7 @@ struct backend {
     char description[96]; // "NVIDIA H200, compute capability 9.0", "16 threads, AVX2"
     struct plan_limits limits;
     bool has_device_memory; // can read sources on the device; with hand_over(), write targets there
+    bool reads_first;       // a host's target may always be its source
     int gpus;               // slot k is served by GPU k % gpus, over a link; 0: by the host itself
     int parallel;           // frames that it works on at the same time, about
     int in_flight;          // frames that keep it busy; 0: one more than it works on

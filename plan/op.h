@@ -196,6 +196,13 @@ struct statistics {
     uint64_t bin[STATISTICS_BINS];
 };
 
+// What they say in full-range 8-bit code values; chroma about 0.
+struct moments {
+    double low, high, mean, deviation;
+};
+struct moments statistics_moments(const struct op_statistics *op, const struct statistics *found,
+                                  double samples);
+
 // The two-dimensional continuous wavelet transform with the Mexican hat, at each of some scales s:
 //
 //   W_s(i, j) = C / N(s) sum over all a, b of

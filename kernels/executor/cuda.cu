@@ -233,6 +233,7 @@ static enum status create(int device, const struct log *log, struct backend **ba
                    .transform = transform_products(device),
                    .transform_size = transform_size},
         .has_device_memory = true,
+        .reads_first = true,
         .gpus = 1,
         .parallel = 3,  // one uploaded, one computed, one downloaded
         .in_flight = 8, // fewer leave the link idle: 31 against 39 Gpx/s of 1080p on an H200

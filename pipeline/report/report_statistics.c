@@ -1,24 +1,8 @@
 // The analysis of OP_STATISTICS, in full-range 8-bit code values, as a line of JSON a frame and
 // component.
 #include <inttypes.h>
-#include <math.h>
 
 #include "pipeline/report/report_writer.h"
-
-struct moments {
-    double low, high, mean, deviation;
-};
-
-static struct moments moments_of(const struct op_statistics *op, const struct statistics *found,
-                                 double samples)
-{
-    double mean = (double)found->sum / samples;
-    double variance = (double)found->squares / samples - mean * mean;
-    return (struct moments){.low = ((double)found->low - op->zero) / op->scale,
-                            .high = ((double)found->high - op->zero) / op->scale,
-                            .mean = (mean - op->zero) / op->scale,
-                            .deviation = sqrt(fmax(variance, 0)) / op->scale};
-}
 
 static void print(AVIOContext *to, const struct record *record, const struct moments *moments)
 {
@@ -38,7 +22,7 @@ enum status report_statistics(struct recording *recording, const struct record *
 {
     const struct op_statistics *op = &record->op->statistics;
     double samples = (double)record->width * record->height;
-    struct moments moments = moments_of(op, record->analysis, samples);
+    struct moments moments = statistics_moments(op, record->analysis, samples);
     AVIOContext *to = recording_io(recording, RECORDING_FILE, record);
     char name[32];
     if (to)

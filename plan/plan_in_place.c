@@ -1,0 +1,49 @@
+// Which plans may write their picture over its source.
+#include "plan/plan.h"
+
+// True if a pass makes a row from the same row alone.
+static bool keeps_to_rows(const struct plan_pass *pass)
+{
+    bool tables = !pass->mix && !pass->full_frame;
+    for (int k = 0; k < pass->steps; k++)
+        tables = tables && !pass->step[k].stencil;
+    return tables;
+}
+
+static bool reads(const struct plan_pass *pass, int component)
+{
+    for (int s = 0; s < pass->sources; s++)
+        if (pass->source[s].place == PLACE_INPUT && pass->source[s].index == component)
+            return true;
+    return false;
+}
+
+// True if what pass `k` writes over `component` is not read any more.
+static bool may_overwrite(const struct plan *plan, int k, int component)
+{
+    if (reads(&plan->pass[k], component) && !keeps_to_rows(&plan->pass[k]))
+        return false;
+    for (int later = k + 1; later < plan->passes; later++)
+        if (reads(&plan->pass[later], component))
+            return false;
+    return true;
+}
+
+bool plan_is_in_place(const struct plan *plan)
+{
+    const struct program *program = plan->program;
+    if (program->tees || !format_same_storage(&program->input, &program->output))
+        return false;
+    for (int p = 0; p < program->output.planes; p++) {
+        const struct plan_plane *plane = &plan->picture[0].plane[p];
+        if (plane->origin == PLANE_REFERENCE && plane->source != p)
+            return false;
+    }
+    for (int k = 0; k < plan->passes; k++)
+        for (int t = 0; t < plan->pass[k].targets; t++) {
+            struct operand target = plan->pass[k].target[t];
+            if (target.place == PLACE_OUTPUT && !may_overwrite(plan, k, target.index))
+                return false;
+        }
+    return true;
+}
