@@ -81,25 +81,31 @@ endif
 # ---- sources: wildcards per folder ----
 
 ISA := $(if $(filter x86_64,$(shell uname -m)),base v2 v3 v4 vnni,base)
-ROOMS = base plan stages stages/chain stages/design pipeline $(PIPELINE) $(CPU)
+ROOMS = $(FILTER) pipeline $(PIPELINE)
+FILTER = base plan stages stages/chain stages/design filter $(CPU)
 CPU = cpu cpu/reference cpu/rows
 PIPELINE = $(addprefix pipeline/,$(ENGINE) report $(OUTPUT) $(INPUT) ffmpeg)
 ENGINE = engine $(addprefix engine/,filter threads)
 OUTPUT = output $(addprefix output/,transport muxer http file)
 INPUT = input $(addprefix input/,live faults devices io)
 KERNELS = kernels $(patsubst %/,%,$(wildcard kernels/*/))
-LIBRARY_C = $(filter-out cpu/rows/rows.c,$(wildcard $(ROOMS:%=%/*.c))) $(if $(NVCC),,kernels/cuda_stub.c)
-LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
-            $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard $(KERNELS:%=%/*.cu))))
+# libsluice has the objects of libsluice-filter, but for one, and pipeline's.
+FILTER_C = $(filter-out cpu/rows/rows.c,$(wildcard $(FILTER:%=%/*.c))) $(if $(NVCC),,kernels/cuda_stub.c)
+FILTER_O = $(FILTER_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
+           $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard $(KERNELS:%=%/*.cu))))
+LIBRARY_O = $(filter-out $(BUILD)/filter/version.o,$(FILTER_O)) \
+            $(patsubst %.c,$(BUILD)/%.o,$(wildcard pipeline/*.c $(PIPELINE:%=%/*.c)))
 APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c bench/*.c control/*.c page/*.c page/player/*.c page/preview/*.c)) \
         $(BUILD)/page/web_files.o
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 
 SHARED = $(BUILD)/libsluice.so.$(SOVERSION)
+SHARED_FILTER = $(BUILD)/libsluice-filter.so.$(SOVERSION)
 SYSTEM_LIBS = $(CUDA_LIBS) -lm -lpthread -ldl
 LINK = $(CC) $(LDFLAGS) $(HARDEN_LINK)
 
-all: $(BUILD)/sluice $(BUILD)/conformance $(BUILD)/budget $(SHARED) $(BUILD)/libsluice.a
+all: $(BUILD)/sluice $(BUILD)/conformance $(BUILD)/budget $(SHARED) $(BUILD)/libsluice.a \
+    $(SHARED_FILTER) $(BUILD)/libsluice-filter.a
 ifeq ($(CUDA),no)
 	@echo "CUDA=no: this build filters on the CPU only."
 else ifeq ($(NVCC),)
@@ -117,15 +123,22 @@ $(BUILD)/sluice: $(APP_O) $(BUILD)/internal.a
 # One object, in which all that is hidden has become local: a program may have functions of the same
 # names as ours.
 $(BUILD)/libsluice.a: $(LIBRARY_O)
+$(BUILD)/libsluice-filter.a: $(FILTER_O)
+$(BUILD)/libsluice.a $(BUILD)/libsluice-filter.a:
 	@rm -f $@
-	$(CC) -r -nostdlib -Wl,--force-group-allocation -o $(BUILD)/libsluice.o $^
-	$(OBJCOPY) --localize-hidden $(BUILD)/libsluice.o
-	$(AR) rcsD $@ $(BUILD)/libsluice.o
+	$(CC) -r -nostdlib -Wl,--force-group-allocation -o $(@:.a=.o) $^
+	$(OBJCOPY) --localize-hidden $(@:.a=.o)
+	$(AR) rcsD $@ $(@:.a=.o)
 
 $(SHARED): $(LIBRARY_O) pipeline/sluice.map
 	$(LINK) -shared -Wl,-soname,$(@F) -Wl,--version-script,pipeline/sluice.map -Wl,-z,defs \
 	    -o $@ $(LIBRARY_O) $(FFMPEG_LIBS) $(SYSTEM_LIBS)
 	@ln -sf $(@F) $(BUILD)/libsluice.so
+
+$(SHARED_FILTER): $(FILTER_O) filter/sluice-filter.map
+	$(LINK) -shared -Wl,-soname,$(@F) -Wl,--version-script,filter/sluice-filter.map -Wl,-z,defs \
+	    -o $@ $(FILTER_O) $(SYSTEM_LIBS)
+	@ln -sf $(@F) $(BUILD)/libsluice-filter.so
 
 $(BUILD)/conformance: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/conformance/*.c)) $(BUILD)/internal.a
 	$(LINK) -pie -o $@ $^ $(SYSTEM_LIBS)
@@ -326,19 +339,23 @@ install: all install-generated
 	    $(TO)$(UNITDIR)
 	install -m 755 $(BUILD)/sluice $(TO)$(BINDIR)/
 	install -m 644 include/sluice/*.h $(TO)$(INCLUDEDIR)/sluice/
-	install -m 644 $(BUILD)/libsluice.a $(TO)$(LIBDIR)/
-	install -m 755 $(SHARED) $(TO)$(LIBDIR)/
+	install -m 644 $(BUILD)/libsluice.a $(BUILD)/libsluice-filter.a $(TO)$(LIBDIR)/
+	install -m 755 $(SHARED) $(SHARED_FILTER) $(TO)$(LIBDIR)/
 	ln -sf $(notdir $(SHARED)) $(TO)$(LIBDIR)/libsluice.so
+	ln -sf $(notdir $(SHARED_FILTER)) $(TO)$(LIBDIR)/libsluice-filter.so
 	sed -e 's|@BINDIR@|$(BINDIR)|' app/sluice@.service.in > $(TO)$(UNITDIR)/sluice@.service
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-	    -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(strip $(FFMPEG_LIBS) $(SYSTEM_LIBS))|' \
-	    pipeline/sluice.pc.in > $(TO)$(LIBDIR)/pkgconfig/sluice.pc
+	$(call fill_pc,$(FFMPEG_LIBS) $(SYSTEM_LIBS)) pipeline/sluice.pc.in > $(TO)$(LIBDIR)/pkgconfig/sluice.pc
+	$(call fill_pc,$(SYSTEM_LIBS)) filter/sluice-filter.pc.in > $(TO)$(LIBDIR)/pkgconfig/sluice-filter.pc
 	for file in $(DOCUMENTS); do install -m 644 $$file $(TO)$(DOCDIR)/$$file || exit 1; done
+
+fill_pc = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+    -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(strip $1)|'
 
 # With the same PREFIX, DESTDIR and folders as `make install`.
 uninstall:
-	rm -f $(TO)$(BINDIR)/sluice $(TO)$(LIBDIR)/libsluice.a $(TO)$(LIBDIR)/libsluice.so \
-	    $(TO)$(LIBDIR)/$(notdir $(SHARED)) $(TO)$(LIBDIR)/pkgconfig/sluice.pc $(TO)$(UNITDIR)/sluice@.service
+	rm -f $(TO)$(BINDIR)/sluice $(TO)$(UNITDIR)/sluice@.service $(addprefix $(TO)$(LIBDIR)/,libsluice.a libsluice.so \
+	    libsluice-filter.a libsluice-filter.so $(notdir $(SHARED) $(SHARED_FILTER)) pkgconfig/sluice.pc \
+	    pkgconfig/sluice-filter.pc)
 	rm -rf $(TO)$(INCLUDEDIR)/sluice $(TO)$(DOCDIR)
 	rm -f $(TO)$(MANDIR)/man1/sluice.1 $(TO)$(MANDIR)/man7/sluice-stages.7 \
 	    $(TO)$(BASH_COMPLETION) $(TO)$(ZSH_COMPLETION) $(TO)$(FISH_COMPLETION)

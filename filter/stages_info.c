@@ -1,7 +1,7 @@
 // The stage tables, as the public header shows them.
 #include "base/sized.h"
 
-#include "sluice/sluice.h"
+#include "sluice/common.h"
 #include "stages/stage.h"
 
 _Static_assert((int)SLUICE_OPTION_TEXT == (int)OPTION_TEXT,

@@ -349,16 +349,3 @@ const char *sluice_version(void)
     pthread_once(&once, write_version);
     return version;
 }
-
-int sluice_api_version(void)
-{
-    return SLUICE_API_VERSION;
-}
-
-const char *sluice_status_name(enum sluice_status status)
-{
-    static const char *const names[] = {"done",         "end",           "stopped",
-                                        "failed",       "out of memory", "wrong usage",
-                                        "input failed", "output failed", "device failed"};
-    return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
-}

@@ -59,6 +59,7 @@ layer plan '(plan|base)'
 layer stages/design '(stages/design|plan|base)'
 layer stages '(stages|stages/design|plan|base)'
 layer stages/chain '(stages/chain|stages|plan|base)'
+layer filter '(filter|stages|plan|base|sluice)'
 layer cpu/reference '(cpu/reference|plan|base)'
 layer cpu/rows '(cpu/rows|plan|base)'
 layer cpu '(cpu|cpu/reference|cpu/rows|plan|base)'
@@ -82,7 +83,7 @@ layer page/preview "(page/preview|pipeline/($rooms)|$below)"
 layer page "(page|page/player|page/preview|control|pipeline/($rooms)|$below)"
 layer app '(app|bench|page|control|sluice)'
 layer app/generate '(app|app/generate|control|sluice)'
-grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] stages/*/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] &&
+grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] stages/*/*.[ch] filter/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] &&
     complain "FFmpeg belongs in pipeline, CUDA in kernels"
 grep -nE '#include <pthread' plan/*.[ch] stages/*.[ch] stages/*/*.[ch] app/*.h && complain "plan and stages know no threads"
 # shellcheck disable=SC2086

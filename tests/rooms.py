@@ -15,6 +15,7 @@ BELOW = {
     "stages/design": ["plan", "base"],
     "stages": ["stages/design", "plan", "base"],
     "stages/chain": ["stages", "stages/design", "plan", "base"],
+    "filter": ["stages/chain", "stages", "stages/design", "plan", "base"],
     "cpu/reference": ["plan", "base"],
     "cpu/rows": ["plan", "base"],
     "cpu": ["cpu/reference", "cpu/rows", "plan", "base"],
@@ -26,6 +27,7 @@ BELOW = {
 }
 # Their constructors are declared in plan/backend.h.
 BACKENDS = ["cpu", "kernels", "kernels/executor", "kernels/tutorial"]
+BELOW["filter"] += BACKENDS
 PIPELINE = ["engine", "engine/threads", "engine/filter", "report",
             "output", "output/transport", "output/muxer", "output/http",
             "output/file", "input", "input/live", "input/faults", "input/devices", "input/io", "ffmpeg"]

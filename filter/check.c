@@ -1,0 +1,173 @@
+// What frames are refused for, before anything is touched.
+#include "filter/filter_private.h"
+
+#include "base/sized.h"
+
+// A plane somewhere: `rows` rows of `bytes`, the lowest at `first`, `stride` apart.
+struct area {
+    uintptr_t first, end;
+    size_t bytes, stride;
+};
+
+static struct area area_of(const struct image *image, int p)
+{
+    size_t rows = (size_t)format_rows(image->format, p, image->height);
+    size_t bytes = format_row_bytes(image->format, p, image->width);
+    ptrdiff_t stride = image->stride[p];
+    size_t apart = (size_t)(stride < 0 ? -stride : stride);
+    uintptr_t first = (uintptr_t)image->data[p] - (stride < 0 ? (rows - 1) * apart : 0);
+    return (struct area){first, first + (rows - 1) * apart + bytes, bytes, apart};
+}
+
+// True if two planes share a byte. Those of one stride may lie side by side, as parts of a larger
+// picture do, or row by row in turn.
+static bool overlap(struct area a, struct area b)
+{
+    if (a.end <= b.first || b.end <= a.first)
+        return false;
+    if (a.stride != b.stride || !a.stride)
+        return true;
+    size_t apart = (b.first > a.first ? b.first - a.first : a.first - b.first) % a.stride;
+    size_t low = b.first > a.first ? a.bytes : b.bytes, high = a.bytes + b.bytes - low;
+    return apart < low || apart + high > a.stride;
+}
+
+static bool is_same_plane(const struct image *a, const struct image *b, int p)
+{
+    return a->data[p] == b->data[p] && a->stride[p] == b->stride[p];
+}
+
+// ---- planes ----
+
+static const char *memory_name(enum memory_kind kind)
+{
+    static const char *const names[] = {[MEMORY_HOST] = "host memory",
+                                        [MEMORY_PINNED] = "host memory",
+                                        [MEMORY_DEVICE] = "memory of the GPU that filters",
+                                        [MEMORY_MANAGED] = "managed memory",
+                                        [MEMORY_PEER] = "memory of another GPU"};
+    return names[kind];
+}
+
+static enum status check_memory(const struct sluice_filter *filter, const char *which, int p,
+                                const uint8_t *data, enum sluice_memory said)
+{
+    struct backend *backend = filter->backend;
+    enum memory_kind kind =
+        backend->memory_kind ? backend->memory_kind(backend, data) : MEMORY_HOST;
+    bool host = kind == MEMORY_HOST || kind == MEMORY_PINNED;
+    if (said == SLUICE_MEMORY_HOST ? host : kind == MEMORY_DEVICE)
+        return STATUS_OK;
+    return filter_refuse(&filter->log, STATUS_USAGE,
+                         "plane %d of `%s` is %s, and the frame says %s; copy it there, or set "
+                         "`memory`",
+                         p, which, memory_name(kind),
+                         said == SLUICE_MEMORY_HOST ? "host memory"
+                                                    : "memory of the GPU that filters");
+}
+
+static enum status check_plane(const struct sluice_filter *filter, const char *which,
+                               const struct image *image, int p, enum sluice_memory memory)
+{
+    size_t bytes = format_row_bytes(image->format, p, image->width);
+    int rows = format_rows(image->format, p, image->height);
+    ptrdiff_t stride = image->stride[p], apart = stride < 0 ? -stride : stride;
+    if (!image->data[p])
+        return filter_refuse(
+            &filter->log, STATUS_USAGE, "plane %d of `%s` has no address; a picture of %s has %d",
+            p, which, image->format == &filter->input ? filter->in.pixfmt : filter->out.pixfmt,
+            image->format->planes);
+    if (rows > 1 && (size_t)apart < bytes)
+        return filter_refuse(&filter->log, STATUS_USAGE,
+                             "the stride of plane %d of `%s` is %td bytes, and its rows have %zu; "
+                             "give the bytes from row to row",
+                             p, which, stride, bytes);
+    if (memory == SLUICE_MEMORY_DEVICE && apart > INT32_MAX)
+        return filter_refuse(&filter->log, STATUS_USAGE,
+                             "the stride of plane %d of `%s` is %td bytes; of frames on a GPU 31 "
+                             "bits are the most",
+                             p, which, stride);
+    return check_memory(filter, which, p, image->data[p], memory);
+}
+
+static enum status check_frame(const struct sluice_filter *filter, const char *which,
+                               const struct format *format, const struct sluice_frame *frame)
+{
+    if (frame->memory != SLUICE_MEMORY_HOST && frame->memory != SLUICE_MEMORY_DEVICE)
+        return filter_refuse(&filter->log, STATUS_USAGE,
+                             "`memory` of `%s` is %d, which is none; it is SLUICE_MEMORY_HOST or "
+                             "SLUICE_MEMORY_DEVICE",
+                             which, (int)frame->memory);
+    if (frame->memory == SLUICE_MEMORY_DEVICE && !filter->backend->has_device_memory)
+        return filter_refuse(&filter->log, STATUS_USAGE,
+                             "`%s` is in a GPU's memory, and this filter works on the CPU; copy it "
+                             "to the host, or ask for SLUICE_BACKEND_CUDA",
+                             which);
+    struct image image = planes_of(filter, format, frame);
+    enum status status = STATUS_OK;
+    for (int p = 0; p < format->planes && !status; p++)
+        status = check_plane(filter, which, &image, p, frame->memory);
+    return status;
+}
+
+// ---- pairs ----
+
+static enum status check_overlap(const struct sluice_filter *filter, const struct image *source,
+                                 const struct image *target)
+{
+    for (int p = 0; p < target->format->planes; p++) {
+        struct area area = area_of(target, p);
+        for (int s = 0; s < source->format->planes; s++)
+            if (overlap(area, area_of(source, s)) && !(s == p && is_same_plane(source, target, p)))
+                return filter_refuse(&filter->log, STATUS_USAGE,
+                                     "plane %d of `out` overlaps plane %d of `in`; a result may go "
+                                     "over its source with the same planes and strides, else give "
+                                     "it memory of its own",
+                                     p, s);
+        for (int other = 0; other < p; other++)
+            if (overlap(area, area_of(target, other)))
+                return filter_refuse(&filter->log, STATUS_USAGE,
+                                     "planes %d and %d of `out` overlap; give each memory of its "
+                                     "own",
+                                     other, p);
+    }
+    return STATUS_OK;
+}
+
+static enum status read_frame(const struct sluice_filter *filter, const char *which,
+                              const struct sluice_frame *from, struct sluice_frame *to)
+{
+    return sized_read(to, sizeof *to, from, sizeof *to)
+               ? STATUS_OK
+               : filter_refuse(&filter->log, STATUS_USAGE,
+                               "`size` of `%s` is %zu; it is sizeof(struct sluice_frame), and what "
+                               "this version does not know stays zero",
+                               which, from->size);
+}
+
+enum status check_frames(const struct sluice_filter *filter, const struct sluice_frame *in,
+                         const struct sluice_frame *out, struct sluice_frame *source,
+                         struct sluice_frame *target)
+{
+    enum status status = read_frame(filter, "in", in, source);
+    if (!status)
+        status = read_frame(filter, "out", out, target);
+    if (!status)
+        status = check_frame(filter, "in", &filter->input, source);
+    if (!status)
+        status = check_frame(filter, "out", &filter->output, target);
+    if (status)
+        return status;
+    struct image from = planes_of(filter, &filter->input, source);
+    struct image to = planes_of(filter, &filter->output, target);
+    return check_overlap(filter, &from, &to);
+}
+
+bool check_in_place(const struct sluice_filter *filter, const struct sluice_frame *in,
+                    const struct sluice_frame *out)
+{
+    for (int p = 0; p < filter->output.planes && p < filter->input.planes; p++)
+        if (in->data[p] == out->data[p])
+            return true;
+    return false;
+}
