@@ -174,6 +174,7 @@ static enum status print_plan(const struct subject *subject, const struct sluice
         fprintf(to, "%s %s -> %s %s, %dx%d, on %s\n", av_get_pix_fmt_name(loaded),
                 range_name(&program.input), av_get_pix_fmt_name(output[0]),
                 range_name(&program.output), frame->width, frame->height, subject->backend->name);
+        chain_print_aliases(subject->schedule.chain, to);
         print_tees(subject, &program, output, to);
         plan_print(plan, frame->width, frame->height, to);
         if (subject->sink && subject->sink->print_steps)

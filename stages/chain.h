@@ -4,7 +4,12 @@
 // option takes many, all without a name are its. Spaces around names, values and separators mean
 // nothing. An empty chain has no stages. Quotes, '...' or "...", protect what stands between them,
 // as in ffmpeg; they are taken off.
+//
+// Names that are ffmpeg's alone are read as what does the same here to one code value, and refused
+// with what to write where nothing does (chain/aliases.h). chain_text() has the names of stages.
 #pragma once
+
+#include <stdio.h>
 
 #include "base/log.h"
 #include "stages/pattern.h"
@@ -17,6 +22,8 @@ struct chain_link {
     const struct stage *stage;
     void *options;              // of the stage's type; the chain's, with their texts and patterns
     char *given[STAGE_OPTIONS]; // texts that may be read from a file, as they were given
+    char *alias;                // "avgblur=3 is box=3": of the first link that a filter of ffmpeg
+                                // became; NULL: it was written as it is
 };
 
 struct chain {
@@ -54,6 +61,9 @@ enum status chain_set(struct chain *chain, const char *text, struct chain_error 
 
 // A text that reads as this chain. The caller frees it; NULL without memory.
 char *chain_text(const struct chain *chain);
+
+// A line for each of ffmpeg's filters in the text: what it became.
+void chain_print_aliases(const struct chain *chain, FILE *to);
 
 // Make *to a copy, which the caller owns.
 enum status chain_copy(const struct chain *chain, struct chain *to);

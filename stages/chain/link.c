@@ -70,6 +70,7 @@ void link_finish(struct chain_link *link)
         free(link->given[k]);
     }
     free(link->options);
+    free(link->alias);
     *link = (struct chain_link){0};
 }
 
@@ -95,6 +96,7 @@ enum status link_copy(const struct chain_link *from, struct chain_link *to)
             pattern_set_ref(*member_patterns(option, to->options));
         to->given[k] = copied(from->given[k], &whole);
     }
+    to->alias = copied(from->alias, &whole);
     return whole ? STATUS_OK : STATUS_MEMORY;
 }
 

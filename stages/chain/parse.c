@@ -11,6 +11,12 @@ static enum status unknown_option(struct parser *parser, struct span key, const 
 {
     char hint[64], names[256] = "";
     struct nearest best = {0};
+    const char *instead = alias_foreign_option(stage, key);
+    if (instead)
+        return parser_refuse(parser, key,
+                             "%s is sluice's own, and has no option '%.*s' as ffmpeg's "
+                             "has; %s",
+                             stage->name, span_length(key), key.begin, instead);
     for (int k = 0; k < stage_options(stage); k++) {
         nearest_offer(&best, key, stage->option[k].name);
         size_t used = strlen(names);
@@ -173,16 +179,93 @@ static enum status parse_link(struct parser *parser, struct span span, struct ch
     return status ? status : check_link(parser, span_trimmed(span), link);
 }
 
+// ---- filters of ffmpeg ----
+
+// Where the next `more` links go, zeroed; NULL without memory.
+static struct chain_link *room_for(struct chain *chain, int more)
+{
+    size_t had = (size_t)chain->links, count = (size_t)more;
+    struct chain_link *link = realloc(chain->link, (had + count) * sizeof *link);
+    if (!link)
+        return NULL;
+    memset(link + had, 0, count * sizeof *link);
+    chain->link = link;
+    return link + had;
+}
+
+// Append the links of `more`, which is empty afterwards.
+static enum status append(struct parser *parser, struct chain *chain, struct chain *more)
+{
+    struct chain_link *link = room_for(chain, more->links);
+    if (!link)
+        return parser_out_of_memory(parser);
+    memcpy(link, more->link, (size_t)more->links * sizeof *link);
+    chain->links += more->links;
+    more->links = 0;
+    return STATUS_OK;
+}
+
+// "avgblur=3 is box=3"; NULL without memory.
+static char *noted(struct span filter, const char *text)
+{
+    size_t size = (size_t)span_length(filter) + strlen(text) + sizeof " is ";
+    char *note = malloc(size);
+    if (note)
+        snprintf(note, size, "%.*s is %s", span_length(filter), filter.begin, text);
+    return note;
+}
+
+// A filter of ffmpeg, whose text here is `text`.
+static enum status append_text(struct parser *parser, struct span filter, const char *text,
+                               struct chain *chain)
+{
+    struct chain_error error = {0};
+    struct chain means = {0};
+    enum status status = chain_parse(text, parser->reader, &means, &error);
+    if (status == STATUS_USAGE)
+        return parser_refuse(parser, filter, "this is %.60s; %.300s", text, error.message);
+    if (!status)
+        means.link[0].alias = noted(filter, text);
+    if (status || !means.link[0].alias)
+        status = parser_out_of_memory(parser);
+    if (!status)
+        status = append(parser, chain, &means);
+    chain_free(&means);
+    return status;
+}
+
+static enum status parse_alias(struct parser *parser, struct span filter, struct chain *chain)
+{
+    char *text = NULL;
+    enum status status = alias_translate(parser, filter, &text);
+    if (!status)
+        status = append_text(parser, filter, text, chain);
+    free(text);
+    return status;
+}
+
+// ---- chains ----
+
+static enum status parse_part(struct parser *parser, struct span part, struct chain *chain)
+{
+    struct span rest = part, name = span_trimmed(span_cut(&rest, '='));
+    bool is_stage = stage_find(name.begin, (size_t)span_length(name)) != NULL;
+    if (!is_stage && alias_is(name))
+        return parse_alias(parser, span_trimmed(part), chain);
+    struct chain_link *link = room_for(chain, 1);
+    if (!link)
+        return parser_out_of_memory(parser);
+    chain->links++;
+    parser->gray = alias_gray_behind(name, parser->gray);
+    return parse_link(parser, part, link);
+}
+
 static enum status parse_links(struct parser *parser, struct span rest, struct chain *chain)
 {
-    int max = 1;
-    for (const char *at = rest.begin; *at; at++)
-        max += *at == ',';
-    chain->link = calloc((size_t)max, sizeof *chain->link);
-    enum status status = chain->link ? STATUS_OK : parser_out_of_memory(parser);
+    enum status status = STATUS_OK;
     while (rest.begin && !status) {
         struct span part = span_cut(&rest, ',');
-        status = parse_link(parser, part, &chain->link[chain->links++]);
+        status = parse_part(parser, part, chain);
         if (!status && chain_files(chain, WRITES_PICTURES, NULL, 0) >= MAX_PICTURES)
             status = parser_refuse(parser, span_trimmed(part), "a chain has up to %d tees",
                                    MAX_PICTURES - 1);

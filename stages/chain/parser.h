@@ -17,6 +17,7 @@ struct parser {
     char *shown;                // the text with its secrets blanked, of the same length
     const struct chain *others; // chains whose pictures are shared
     int other_count;
+    bool gray; // what was read so far leaves one plane of full range, whatever comes in
 };
 
 // ---- spans.c ----
@@ -68,6 +69,21 @@ void nearest_offer(struct nearest *best, struct span wrong, const char *word);
 
 // The question, or "", in `buffer`, which is returned.
 const char *nearest_question(struct nearest best, char *buffer, size_t size);
+
+// ---- aliases.c: ffmpeg's filters ----
+
+// True if a name is one of ffmpeg's that is known here. Stages of that name come first.
+bool alias_is(struct span name);
+
+// The text of the chain that does what a filter of ffmpeg does, which the caller frees.
+// STATUS_USAGE where none does the same: the error says what to write. Sets parser->gray.
+enum status alias_translate(struct parser *parser, struct span filter, char **text);
+
+// What parser->gray is behind a stage, when it was `gray` before.
+bool alias_gray_behind(struct span stage, bool gray);
+
+// What to write instead of an option which a stage has in ffmpeg only; NULL: it is none.
+const char *alias_foreign_option(const struct stage *stage, struct span key);
 
 // ---- values.c ----
 

@@ -108,6 +108,13 @@ char *chain_text(const struct chain *chain)
     return NULL;
 }
 
+void chain_print_aliases(const struct chain *chain, FILE *to)
+{
+    for (int k = 0; k < chain->links; k++)
+        if (chain->link[k].alias)
+            fprintf(to, "ffmpeg's %s\n", chain->link[k].alias);
+}
+
 void chain_error_log(const struct chain_error *error, const char *text, const struct log *log)
 {
     char described[1024];
