@@ -97,17 +97,23 @@ static int64_t weigh(const struct queue *queue, const void *item)
     return weight_of(queue, pointer);
 }
 
-enum status queue_push(struct queue *queue, void *item)
+enum status queue_push_until(struct queue *queue, void *item, int64_t until_ns)
 {
     int64_t weight = weigh(queue, item);
+    bool in_time = true;
     monitor_lock(&queue->lock);
-    while (is_full_locked(queue, weight) && !queue->closed)
-        monitor_wait(&queue->lock);
+    while (is_full_locked(queue, weight) && !queue->closed && in_time)
+        in_time = monitor_wait_until(&queue->lock, until_ns);
     enum status status = queue->closed ? STATUS_EOF : STATUS_OK;
-    if (!status)
+    if (!status && !is_full_locked(queue, weight))
         take_locked(queue, item, weight);
     monitor_unlock(&queue->lock);
     return status;
+}
+
+enum status queue_push(struct queue *queue, void *item)
+{
+    return queue_push_until(queue, item, INT64_MAX);
 }
 
 enum status queue_offer(struct queue *queue, void *item, bool *taken)

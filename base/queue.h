@@ -27,6 +27,10 @@ void queue_destroy(struct queue **queue);
 // Thread-safety: any writing thread.
 enum status queue_push(struct queue *queue, void *item);
 
+// The same, but wait until `until_ns` of CLOCK_MONOTONIC only: *item is the caller's still if there
+// was no room by then.
+enum status queue_push_until(struct queue *queue, void *item, int64_t until_ns);
+
 // The same without waiting: *taken is false, and *item still the caller's, where there is no room.
 enum status queue_offer(struct queue *queue, void *item, bool *taken);
 

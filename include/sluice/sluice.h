@@ -187,10 +187,10 @@ struct sluice_config {
     // (optional) Called with every frame of outputs named "take:", in order. `output` says of
     // which: 0 is config->output, then come more_outputs, then the chain's tees ("tee=take:"). The
     // frame is in host memory, may only be read, and lives until the callback returns; its pts is
-    // microseconds of the output. The format is that of the output's `pixfmt` and `range`, or else
-    // what the chain leaves; where the input changes its size, so does it. One output's frames come
-    // from one thread, which waits for the callback: a slow one slows the job down, but live makes
-    // it miss frames.
+    // microseconds of the output. The format is that of the output's `pixfmt` and `range`, else what
+    // the chain leaves, or beside an encoder what that takes; where the input changes its size, so
+    // does it. One output's frames come from one thread, which waits for the callback: a slow one
+    // slows the job down; of live sources it misses frames.
     //
     // SLUICE_STATUS_OK: go on. SLUICE_STATUS_END: this output wants no more; the job goes on while
     // it has others, else it ends as by sluice_job_stop(). Anything else: the output has failed

@@ -73,6 +73,8 @@ int64_t config_max_pixels(const struct sluice_config *config)
 struct source_request config_source(const struct sluice_config *config)
 {
     return (struct source_request){.name = config->input ? url_plain(config->input, false) : NULL,
+                                   .push = config->push,
+                                   .push_clock = config->push_clock,
                                    .format = config->input_format,
                                    .width = config->input_width,
                                    .height = config->input_height,
@@ -94,10 +96,11 @@ struct source_request config_source(const struct sluice_config *config)
 }
 
 static struct sink_request request_of(const struct sluice_config *config,
-                                      const struct sluice_output *output)
+                                      const struct sluice_output *output, int number)
 {
+    const char *name = output->name ? output->name : config->take ? sink_take_name : NULL;
     return (struct sink_request){
-        .output = output->name ? url_plain(output->name, true) : NULL,
+        .output = name ? url_plain(name, true) : NULL,
         .format = output->format,
         .encoder = output->encoder,
         .crf = output->crf,
@@ -112,16 +115,17 @@ static struct sink_request request_of(const struct sluice_config *config,
         .stall_timeout = config->stall_timeout > 0 ? config->stall_timeout : 5,
         .reconnects = config->reconnects,
         .await_start = config->await_start,
+        .taker = {config->take, config->opaque, number},
     };
 }
 
 int config_sinks(const struct sluice_config *config, struct sink_request *requests)
 {
-    int count = 0;
-    requests[count++] = request_of(config, &config->output);
+    int count = 1;
+    requests[0] = request_of(config, &config->output, 0);
     const struct sluice_output *more = config->more_outputs;
     for (; more && more->name && count < MAX_OUTPUTS; more++)
-        requests[count++] = request_of(config, more);
+        requests[count] = request_of(config, more, count), count++;
     return more && more->name ? MAX_OUTPUTS + 1 : count;
 }
 
@@ -131,7 +135,8 @@ int config_add_tees(const struct sluice_config *config, const struct chain *chai
     struct chain_file list[MAX_PICTURES];
     int tees = chain_files(chain, WRITES_PICTURES, list, MAX_PICTURES);
     for (int k = 0; k < tees && count + k < MAX_OUTPUTS; k++) {
-        requests[count + k] = request_of(config, &(struct sluice_output){.name = list[k].name});
+        const struct sluice_output output = {.name = list[k].name};
+        requests[count + k] = request_of(config, &output, count + k);
         requests[count + k].picture = k + 1;
     }
     return count + tees;

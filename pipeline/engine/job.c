@@ -190,6 +190,17 @@ static void end_preroll(struct sluice_job *job)
     job->ledger.frames_in = so_far.frames_in;
 }
 
+// The job is over, also for who waits to push a frame.
+static void end_run(struct sluice_job *job, enum status status)
+{
+    source_cancel(job->source);
+    monitor_lock(&job->threads.lock);
+    job->result = status;
+    job->ran = true;
+    monitor_notify(&job->threads.lock);
+    monitor_unlock(&job->threads.lock);
+}
+
 enum sluice_status sluice_job_run(struct sluice_job *job)
 {
     assert(!job->began_ns); // once
@@ -209,10 +220,10 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
     job->seconds = (double)(meter_now_ns() - job->began_ns) * 1e-9;
     job->cores_busy =
         (double)(meter_process_ns() - began_cpu_ns) * 1e-9 / job->seconds / (double)av_cpu_count();
-    job->ran = true;
-    job_find_verdict(job);
     if (!status && job->stop.asked)
         status = STATUS_STOPPED;
+    job_find_verdict(job);
+    end_run(job, status);
     return (enum sluice_status)status;
 }
 

@@ -148,6 +148,7 @@ struct sluice_job {
     atomic_bool output_open;
     atomic_bool finishing; // the threads have ended, or are left alone
     atomic_bool ran;
+    enum status result;
     struct sluice_ledger ledger; // of frames; decoder and source have counters of their own
     _Atomic double seconds;
     double cores_busy;

@@ -23,6 +23,7 @@
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/decoder.h"
+#include "pipeline/input/pushed.h"
 #include "pipeline/input/source.h"
 #include "pipeline/report/report_writer.h"
 #include "pipeline/report/trace.h"
@@ -60,8 +61,12 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
         return fail(
             &job->log, STATUS_USAGE,
             "input_width goes with input_height, and the two numbers of input_rate together");
-    if (!config->input || !*config->input)
+    if (!config->push && (!config->input || !*config->input))
         return fail(&job->log, STATUS_USAGE, "no input is named");
+    if (config->push && (config->input || config->input_format || config->input_pixfmt ||
+                         config->input_width || config->stream || config->simulate))
+        return fail(&job->log, STATUS_USAGE,
+                    "frames are pushed: there is no input, nor its format, size, stream or faults");
     if (config->repeatable && config->hwdec == SLUICE_HWDEC_REQUIRE)
         return fail(
             &job->log, STATUS_USAGE,
@@ -78,6 +83,12 @@ static enum status check_outputs(struct sluice_job *job, const struct sluice_con
     for (int k = 0; k < count; k++)
         if (!outputs[k].output || !*outputs[k].output)
             return fail(&job->log, STATUS_USAGE, "no output is named");
+    bool taken = !config->take;
+    for (int k = 0; k < count; k++)
+        taken |= !strcmp(outputs[k].output, sink_take_name);
+    if (!taken)
+        return fail(&job->log, STATUS_USAGE, "frames are to be taken and no output is named %s",
+                    sink_take_name);
     enum status status = job_files_reserve(config, &job->chain, &job->log, &job->conflicts);
     for (int k = 0; k < count; k++)
         outputs[k].conflicts = job->conflicts;
@@ -206,6 +217,8 @@ static enum status open_source(struct sluice_job *job, const struct sluice_confi
     struct source_request input = config_source(config);
     int64_t begin_ns = meter_now_ns();
     input.live |= job->sink->is_live;
+    if (input.push)
+        input.name = "pushed frames";
     enum status status = source_check(&input, &job->log);
     if (!status)
         status = sink_check(job->sink);
@@ -225,9 +238,11 @@ static enum status open_backend(struct sluice_job *job, const struct sluice_conf
     if (status)
         return status;
     job_start_span(job, "open the device", begin_ns);
+    if (job->source->pushed)
+        status = pushed_bind(job->source->pushed, job->backend);
     if (*reason)
         log_print(&job->log, LOG_DEBUG, "the CPU filters: %s", reason);
-    return STATUS_OK;
+    return status;
 }
 
 // ---- wiring ----
@@ -243,7 +258,8 @@ static enum status create_queues(struct sluice_job *job)
     enum status status = ring_create(job->slots, job->pictures, &job->ring);
     if (status)
         return status;
-    status = queue_create(PACKETS_QUEUED, 1, packet_drop, &job->packets);
+    int packets = job->source->pushed ? FRAMES_QUEUED : PACKETS_QUEUED;
+    status = queue_create(packets, 1, packet_drop, &job->packets);
     if (status)
         return status;
     queue_limit(job->packets, budget_packets, packet_weigh);

@@ -44,7 +44,7 @@ static enum status reserve_outputs(const struct reservation *files)
     int count = config_sinks(files->config, outputs);
     count = config_add_tees(files->config, files->chain, outputs, count);
     for (int k = 0; k < count && k < MAX_OUTPUTS && !status; k++)
-        if (outputs[k].output && strcmp(outputs[k].output, "null:"))
+        if (outputs[k].output && !sink_is_nowhere(outputs[k].output))
             status = reserve(files, file_of(outputs[k].output));
     return status;
 }

@@ -287,23 +287,26 @@ void job_find_verdict(struct sluice_job *job)
     };
     enum sluice_part part = bottleneck(job);
     double share = busy_share(job, part);
-    const char *advice = parts[part].advice;
+    const char *name = parts[part].name, *advice = parts[part].advice;
+    bool taken = job->outputs == 1 && !strcmp(job->output_names[0], sink_take_name);
+    if (part == SLUICE_PART_ENCODE && taken)
+        name = "the program that takes the frames", advice = "less work there";
     if (part == SLUICE_PART_DECODE && job->decoded.device_stream)
         advice = "the CPU's decoder, if cores are idle (--hwdec off),";
     if (job->cores_busy >= 0.85)
         snprintf(job->verdict, sizeof job->verdict,
                  "the processor set the pace: its cores were busy %.0f %% of the time, and %s "
                  "waited for the longest; %s would help",
-                 100 * fmin(job->cores_busy, 1), parts[part].name, advice);
+                 100 * fmin(job->cores_busy, 1), name, advice);
     else if (share >= 0.5)
         snprintf(job->verdict, sizeof job->verdict,
-                 "%s set the pace, busy %.0f %% of the time; %s would help", parts[part].name,
-                 100 * share, advice);
-    else if (source_is_live(job->source))
+                 "%s set the pace, busy %.0f %% of the time; %s would help", name, 100 * share,
+                 advice);
+    else if (source_is_live(job->source) || job->source->pushed)
         snprintf(job->verdict, sizeof job->verdict,
                  "the source set the pace; the part that worked most, %s, was busy %.0f %% of the "
                  "time",
-                 parts[part].name, 100 * share);
+                 name, 100 * share);
     else
         snprintf(job->verdict, sizeof job->verdict,
                  "no part was busy for even half of the time: the job is too short to say what "

@@ -38,6 +38,8 @@ static enum status report_no_frame(const struct sluice_job *job)
     if (ledger.frames_in)
         return fail(&job->log, STATUS_INPUT, "%s has no frame in the range that was asked for",
                     name);
+    if (job->source->pushed)
+        return fail(&job->log, STATUS_INPUT, "no frame was pushed before the end");
     if (source_is_scrambled(job->source))
         return fail(&job->log, STATUS_INPUT, "%s is encrypted; sluice needs the video in the clear",
                     name);

@@ -30,7 +30,7 @@ static bool exists(const char *name)
 // True if a name would be taken for something else than a file.
 static bool is_special(const char *name, bool is_output)
 {
-    static const char *const kinds[] = {"null:", "hash:", "display:", "mjpeg:"};
+    static const char *const kinds[] = {"null:", "hash:", "take:", "display:", "mjpeg:"};
     const char *format, *what;
     for (size_t k = 0; is_output && k < sizeof kinds / sizeof *kinds; k++)
         if (av_strstart(name, kinds[k], NULL))

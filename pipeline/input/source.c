@@ -13,6 +13,7 @@
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/io/mpegts.h"
 #include "pipeline/input/io/truncation.h"
+#include "pipeline/input/pushed.h"
 #include "pipeline/input/source_open.h"
 
 // ---- life ----
@@ -55,7 +56,7 @@ enum status source_open(const struct source_request *request, const struct log *
 enum status source_check(const struct source_request *request, const struct log *log)
 {
     const char *name = request->name, *format, *what;
-    bool plain = strcmp(name, "-") && !url_is_device(name, &format, &what) &&
+    bool plain = !request->push && strcmp(name, "-") && !url_is_device(name, &format, &what) &&
                  !url_has_scheme(name) && !url_is_numbered(name) && !url_is_globbed(name);
     bool described = request->format || request->width || request->rate.num || request->pixfmt;
     if (!plain || described || !access(name, F_OK) || errno != ENOENT)
@@ -68,6 +69,7 @@ void source_close(struct source **source)
     if (!*source)
         return;
     struct source *old = *source;
+    pushed_close(&old->pushed);
     if (old->live)
         live_close(&old->live);
     else
@@ -280,10 +282,22 @@ static enum status read_file(struct source *source, AVPacket *packet)
     return status;
 }
 
+static enum status read_pushed(struct source *source, struct packet **packet)
+{
+    enum status status = pushed_read(source, packet);
+    if (status)
+        return status;
+    keep_pace(source, (*packet)->av);
+    (*packet)->arrived_ns = meter_now_ns();
+    return STATUS_OK;
+}
+
 static enum status read_packet(struct source *source, struct packet **packet)
 {
     if (source->live)
         return read_live(source, packet);
+    if (source->pushed)
+        return read_pushed(source, packet);
     *packet = packet_create();
     if (!*packet)
         return STATUS_MEMORY;

@@ -23,22 +23,26 @@
 #include "pipeline/input/live/outage.h"
 #include "sluice/sluice.h"
 
+struct pushed;
+
 struct source_request {
     const char *name;
-    const char *format, *pixfmt; // (optional)
-    int width, height;           // of raw video and devices; 0: not given
-    struct sluice_rate rate;     // likewise
-    int stream;                  // index of the video stream, plus 1; 0: the best
-    double start;                // seconds after the beginning; 0: the beginning
-    bool live;                   // also what is no live source: a file plays at its own pace
-    const char *rtsp_transport;  // (optional) "tcp", "udp", ...; tcp, and udp where that fails
-    double open_timeout;         // seconds; 0: 10
-    double stall_timeout;        // seconds; 0: 5, of playlists 30
-    int reconnects;              // of live sources after a loss: 0 for ever, below 0 none, else so
-                                 // many attempts in a row
-    bool await_start;            // as often when it is absent at the start
-    const char *simulate;        // (optional) faults, see simulate.h
-    const char *playlist_hosts;  // (optional) see reach.h, as the two that follow
+    const struct sluice_format *push; // of frames that are pushed (pushed.h); NULL: they are not
+    struct sluice_rate push_clock;    // the unit of their pts, ticks a second; 0/0: microseconds
+    const char *format, *pixfmt;      // (optional)
+    int width, height;                // of raw video and devices; 0: not given
+    struct sluice_rate rate;          // likewise
+    int stream;                       // index of the video stream, plus 1; 0: the best
+    double start;                     // seconds after the beginning; 0: the beginning
+    bool live;                        // also what is no live source: a file plays at its own pace
+    const char *rtsp_transport;       // (optional) "tcp", "udp", ...; tcp, and udp where that fails
+    double open_timeout;              // seconds; 0: 10
+    double stall_timeout;             // seconds; 0: 5, of playlists 30
+    int reconnects;             // of live sources after a loss: 0 for ever, below 0 none, else so
+                                // many attempts in a row
+    bool await_start;           // as often when it is absent at the start
+    const char *simulate;       // (optional) faults, see simulate.h
+    const char *playlist_hosts; // (optional) see reach.h, as the two that follow
     bool tls_verify;
     const char *ca_file;
     int64_t max_pixels; // of a picture; no larger one is decoded to probe the streams
@@ -49,6 +53,7 @@ struct source {
     char *name;                // for messages: without passwords
     AVFormatContext *format;   // its streams; packets come from it unless the source is live
     struct live *live;         // NULL: it is not
+    struct pushed *pushed;     // NULL: packets are read
     struct simulate *simulate; // NULL: no faults
     struct reach *reach;       // the rule of what may be opened
     struct input_io *io;       // NULL where libavformat opens things itself

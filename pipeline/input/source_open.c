@@ -18,6 +18,7 @@
 #include "pipeline/input/devices/camera.h"
 #include "pipeline/input/devices/devices.h"
 #include "pipeline/input/io/probe.h"
+#include "pipeline/input/pushed.h"
 
 static bool is_over(void *opaque)
 {
@@ -356,7 +357,7 @@ static void seek_to_start(struct source *source, double start)
     source_set_deadline(source, source->open_ns);
     bool estimates = source->format->iformat->flags & AVFMT_TS_DISCONT;
     int64_t target = source->start - (estimates ? 3 * (int64_t)AV_TIME_BASE : 0);
-    if (begin == AV_NOPTS_VALUE || target > begin)
+    if (!source->pushed && (begin == AV_NOPTS_VALUE || target > begin))
         avformat_seek_file(source->format, -1, INT64_MIN, target, target, 0);
 }
 
@@ -509,12 +510,15 @@ static void log_peer(const struct source *source)
 enum status source_begin(struct source *source, const struct source_request *request)
 {
     enum status status = make_reach(source, request);
-    if (!status)
+    if (!status && request->push)
+        status = pushed_open(source, request);
+    else if (!status)
         status = source_await(source, request, is_live(request) ? open_live : open_file);
     if (status)
         return status;
     log_peer(source);
-    status = choose_stream(source, request->stream);
+    if (!request->push)
+        status = choose_stream(source, request->stream);
     if (status)
         return status;
     if (source->live && request->start > 0)

@@ -27,14 +27,16 @@ static enum status refuse_encoding(const struct sink_request *request, const str
 static enum status create_one(const struct sink_request *request, const struct log *log,
                               const struct stop *stop, struct sink **sink)
 {
-    const char *file;
-    bool null = !strcmp(request->output, "null:");
-    if (!null && !av_strstart(request->output, "hash:", &file))
+    const char *file = NULL;
+    if (!sink_is_nowhere(request->output) && !av_strstart(request->output, "hash:", &file))
         return sink_encode_create(request, log, stop, sink);
     enum status status = refuse_encoding(request, log);
-    if (!status)
-        status = null ? sink_null_create(sink)
-                      : sink_hash_create(file, request->overwrite, log, stop, sink);
+    if (!status && file)
+        status = sink_hash_create(file, request->overwrite, log, stop, sink);
+    else if (!status && !strcmp(request->output, sink_take_name))
+        status = sink_take_create(&request->taker, log, stop, sink);
+    else if (!status)
+        status = sink_null_create(sink);
     if (!status)
         status = sink_ask(*sink, request, request->output, log);
     if (status)

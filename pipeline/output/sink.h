@@ -4,6 +4,7 @@
 //   encode   one encoder; its packets go to one or more mux threads           sink_encode.c
 //   hash     a list of hashes                                                 sink_hash.c
 //   null     nowhere                                                          sink_null.c
+//   take     a callback of the program's                                      sink_take.c
 //   tee      several of these, each with a thread of its own                  sink_tee.c
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/meter.h"
@@ -20,6 +22,7 @@
 #include "pipeline/output/mux_thread.h"
 #include "pipeline/output/muxer/passthrough.h"
 #include "plan/program.h"
+#include "sluice/frame.h"
 
 // The ranges that Y'CbCr can have in the output: any, with a tag; or only one, because the output
 // has no tag for it.
@@ -136,6 +139,15 @@ struct sink {
     void (*destroy)(struct sink **sink);
 };
 
+// Who takes frames of an output "take:", which is the job's number `output`: take() of struct
+// sluice_config; NULL: nobody.
+struct sink_taker {
+    enum sluice_status (*take)(void *opaque, int output, const struct sluice_format *format,
+                               const struct sluice_frame *frame);
+    void *opaque;
+    int output;
+};
+
 struct sink_request {
     const char *output;
     int picture;                           // of the chain: its result, or that of tee `picture` - 1
@@ -151,6 +163,7 @@ struct sink_request {
     double open_timeout, stall_timeout;     // of connections, seconds
     int reconnects;                         // attempts in a row; 0: for ever, below 0: none
     bool await_start;                       // as many when an address is not reached at first
+    struct sink_taker taker;
 };
 
 enum { MAX_OUTPUTS = 16 };
@@ -169,6 +182,16 @@ enum status sink_create(const struct sink_request *requests, int count, const st
 enum status sink_null_create(struct sink **sink);
 enum status sink_hash_create(const char *file, bool overwrite, const struct log *log,
                              const struct stop *stop, struct sink **sink);
+enum status sink_take_create(const struct sink_taker *taker, const struct log *log,
+                             const struct stop *stop, struct sink **sink);
+
+static const char sink_take_name[] = "take:"; // of such an output
+
+// True for the name of an output that writes nothing anywhere.
+static inline bool sink_is_nowhere(const char *output)
+{
+    return !strcmp(output, "null:") || !strcmp(output, sink_take_name);
+}
 
 // Ask the sink, whose formats are set, for the request's pixel format and range. STATUS_USAGE with
 // a sentence where it cannot have them; `owner` is who refuses.

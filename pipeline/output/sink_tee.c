@@ -363,7 +363,7 @@ static enum status check_asked(const struct tee_sink *self)
         if (!branch->sink->encoder && sink_is_asked(mine) && !same)
             return fail(self->log, STATUS_USAGE,
                         "outputs of one picture have one --pix-fmt and --range where one of them "
-                        "is hash: or null:; give all the same, or filter twice");
+                        "is hash:, take: or null:; give all the same, or filter twice");
     }
     return STATUS_OK;
 }

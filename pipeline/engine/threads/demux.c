@@ -176,7 +176,8 @@ static enum status read_and_route(struct demux *demux)
     struct packet *packet = NULL;
     int64_t begin_ns = meter_now_ns();
     enum status status = source_read(ports->source, &packet);
-    if (!source_is_live(ports->source)) // to wait for what has not happened yet is no work
+    if (!source_is_live(ports->source) &&
+        !ports->source->pushed) // to wait for what has not happened yet is no work
         trace_busy(ports->trace, &demux->busy, TRACE_DEMUX, "read", begin_ns, -1);
     if (!status)
         status = route(demux, &packet);
