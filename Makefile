@@ -313,6 +313,11 @@ test-webcam: setup-webcam
 	SLUICE_TEST_WEBCAM=1 SLUICE=$(abspath $(BUILD)/sluice) $(PYTHON) -m pytest -q \
 	    -p no:cacheprovider tests/test_webcam.py
 
+# Debian packages, built, installed and purged in new systems of SUITE: root, the network, a quarter of an hour.
+test-package:
+	sh tests/package.sh $(SUITE)
+SUITE ?= trixie
+
 # ---- checks ----
 
 EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate bench control page page/embed page/player page/preview tests tests/conformance tests/library
@@ -351,6 +356,11 @@ install: all install-generated
 fill_pc = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
     -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(strip $1)|'
 
+# What is linked into what was built.
+sbom: all
+	$(PYTHON) packaging/sbom.py $(BUILD) $(VERSION) $(NVCC) > $(BUILD)/sluice-$(VERSION).spdx.json
+	@echo $(BUILD)/sluice-$(VERSION).spdx.json
+
 # With the same PREFIX, DESTDIR and folders as `make install`.
 uninstall:
 	rm -f $(TO)$(BINDIR)/sluice $(TO)$(UNITDIR)/sluice@.service $(addprefix $(TO)$(LIBDIR)/,libsluice.a libsluice.so \
@@ -373,17 +383,19 @@ help:
 	@echo "make demo         set up, build, filter a sample clip into out/"
 	@echo "make test         set up, build, run all tests"
 	@echo "make test-webcam  a webcam in a virtual machine, with unplugging and errors"
+	@echo "make test-package SUITE=trixie  Debian packages, built, installed and purged in new systems"
 	@echo "make setup-browser  Chromium, for the tests that look at streams with it"
 	@echo "make bench        beside OpenCV and NPP, and with FILE=in.mp4 beside ffmpeg, on this machine"
 	@echo "make check        format, warnings of two compilers, static analysis, layers"
 	@echo "make check-rooms  layers once more, by what the linker sees"
 	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) LIBDIR=$(LIBDIR); CUDA code for all GPUs"
 	@echo "make uninstall    with the same PREFIX, DESTDIR and LIBDIR"
+	@echo "make sbom         what is linked, as SPDX (JSON)"
 	@echo "make clean"
 	@echo "CUDA=no builds for the CPU only. CUDA_ARCHS=native builds for the GPUs of this machine,"
 	@echo "CUDA_ARCHS=all for all, CUDA_ARCHS='80 90' for these; by default native, but install all."
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
 .PHONY: all always install-generated packages setup setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
-        test-run test-webcam check check-run check-rooms bench install uninstall clean help
+        test-run test-webcam test-package check check-run check-rooms bench install uninstall sbom clean help
 .DELETE_ON_ERROR:
