@@ -20,8 +20,8 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 BUILD = Path(tools.SLUICE).resolve().parent
 CUDA_BUILT = (BUILD / "kernels" / "executor" / "cuda.o").exists()
 # The release that brought a node of symbols, and the package that a library is in.
-RELEASES = {"SLUICE_1.0": "0.1.0", "SLUICE_1.1": "0.2.0"}
-LIBRARIES = {"libsluice1": "pipeline/sluice.map"}
+RELEASES = {"SLUICE_1.0": "0.1.0", "SLUICE_1.1": "0.2.0", "SLUICE_FILTER_1.1": "0.2.0"}
+LIBRARIES = {"libsluice1": "pipeline/sluice.map", "libsluice-filter1": "filter/sluice-filter.map"}
 ESSENTIAL = {"gcc", "libc6-dev", "gzip"} # what build-essential and Debian have
 RENAMED = {"pkg-config": "pkgconf"}
 
@@ -117,7 +117,7 @@ def test_every_file_is_in_one_package(tmp_path):
 
 
 def test_descriptions_are_whole():
-    assert {"sluice", "libsluice1", "libsluice-dev", "sluice-doc"} <= BY_NAME.keys()
+    assert {"sluice", "libsluice1", "libsluice-filter1", "libsluice-dev", "sluice-doc"} <= BY_NAME.keys()
     for package in PACKAGES:
         synopsis, *rest = package["Description"].split("\n")
         assert len(synopsis) <= 60 and not synopsis.endswith("."), synopsis
@@ -166,7 +166,7 @@ def test_sbom_has_what_spdx_wants(sbom):
 def test_sbom_names_every_needed_library(sbom):
     links = {(row["spdxElementId"], row.get("comment")) for row in sbom["relationships"]
              if row["relationshipType"] == "DYNAMIC_LINK"}
-    for name in ("sluice", "libsluice.so.1"):
+    for name in ("sluice", "libsluice.so.1", "libsluice-filter.so.1"):
         needed = re.findall(r"NEEDED.*\[(.*)\]", tools.execute(["readelf", "-d", BUILD / name]).text)
         assert needed and {(f"SPDXRef-File-{name}", soname) for soname in needed} <= links
     assert any(row["name"].startswith("libavcodec") or row["name"].startswith("libavcodec.so")
