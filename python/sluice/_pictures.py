@@ -1,0 +1,91 @@
+"""Frames as callers have them, arrays or planes, as what the library takes."""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional, Tuple, Union
+
+from . import _formats
+from ._arrays import View, empty, name_of, stream_of, view_of, without_gaps
+from ._formats import Plane
+from ._library import Format
+from ._video_frames import VideoFrame, is_video_frame, lies_on_gpu
+from .errors import UsageError
+
+
+class Arrays:
+    """A picture in an array, or in a tuple or list of arrays, a plane each."""
+
+    interlaced = False
+    range = matrix = 0
+
+    def __init__(self, frame: Any, stream: Optional[int], pixfmt: Optional[str]) -> None:
+        self.arrays = list(frame) if isinstance(frame, (tuple, list)) else [frame]
+        if not self.arrays:
+            raise UsageError("a frame without planes has no picture")
+        if len(self.arrays) > 1 and not pixfmt:
+            raise UsageError(f"{len(self.arrays)} planes need pixfmt=, for example Filter(..., pixfmt='yuv420p')")
+        self.views = [view_of(array, stream) for array in self.arrays]
+        self.pixfmt = pixfmt or _formats.guess(self.views[0], self.arrays[0])
+        self.keep: Any = self.views
+        self.device = self.views[0].device
+        if any(view.device != self.device for view in self.views):
+            raise UsageError("the planes of a frame lie in different memories: move them to one")
+        if len(self.views[0].shape) < 2:
+            raise UsageError(f"{name_of(frame)} has the shape {self.views[0].shape}: wanted is height x width")
+        self.size = self.views[0].shape[1], self.views[0].shape[0]
+
+    def places(self, planes: List[Plane], writing: bool) -> List[Tuple[int, int]]:
+        """Address and stride of each plane. What is only read is copied where its rows have gaps."""
+        if len(planes) != len(self.views):
+            raise UsageError(f"the frame has {len(self.views)} planes, {self.pixfmt} has {len(planes)}")
+        return [self._place(k, plane, writing) for k, plane in enumerate(planes)]
+
+    def _place(self, k: int, plane: Plane, writing: bool) -> Tuple[int, int]:
+        view = self.views[k]
+        if not _formats.fits(view, plane):
+            raise UsageError(f"plane {k} of the {'target' if writing else 'frame'} is {_said(view)}, wanted is "
+                             f"{_described(plane.shape, plane.size)}")
+        if writing and not view.writable:
+            raise UsageError(f"plane {k} of the target may not be written to")
+        stride = _formats.row_stride(view)
+        if stride is None and writing:
+            raise UsageError(f"rows of plane {k} of the target have gaps between samples, or share memory: give "
+                             "an array whose rows have none")
+        if stride is None:
+            view = self.views[k] = view_of(without_gaps(self.arrays[k]), None)
+            stride = view.strides[0]
+        return view.data, stride
+
+    def new(self, output: Format, planes: List[Plane]) -> Any:
+        """Arrays of the same kind for the result."""
+        like, device = self.arrays[0], self.device
+        made = [empty(like, device, plane.shape, plane.size) for plane in planes]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def check_target(self, output: Format) -> None:
+        """places() does all of it."""
+
+
+Picture = Union[Arrays, VideoFrame]
+
+
+def _described(shape: Tuple[int, ...], size: int) -> str:
+    return f"{' x '.join(map(str, shape))} uint{8 * size}"
+
+
+def _said(view: View) -> str:
+    return _described(view.shape, view.bytes)
+
+
+def picture_of(frame: Any, stream: Optional[int], pixfmt: Optional[str]) -> Picture:
+    if not is_video_frame(frame):
+        return Arrays(frame, stream, pixfmt)
+    if lies_on_gpu(frame):
+        return Arrays(tuple(frame.planes), stream, frame.sw_format.name)
+    return VideoFrame(frame)
+
+
+def caller_stream(frame: Any, stream: Any) -> int:
+    """The stream as a number; of planes that of the first."""
+    first = frame[0] if isinstance(frame, (tuple, list)) and frame else frame
+    return stream_of(first, stream)

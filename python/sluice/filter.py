@@ -1,0 +1,375 @@
+"""A chain of stages as a filter of arrays."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from ctypes import byref
+from typing import Any, Deque, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+
+from . import analysis as _analysis
+from ._arrays import as_array, empty
+from ._engine import Engine, Key, Pictures, Settings
+from ._library import (BACKENDS, DEVICE, HOST, MATRICES, RANGES, SITINGS, Frame, choice,
+                       filter_library)
+from ._pictures import Arrays, Picture, caller_stream, picture_of
+from .errors import Full, UsageError
+
+
+class Received(NamedTuple):
+    """A frame that Filter.receive() gives back."""
+
+    frame: Any  # the result
+    pts: int  # as it was submitted
+    opaque: Any  # as it was submitted
+
+
+class _Work(NamedTuple):
+    """A frame on its way: everything that has to live until it is received."""
+
+    engine: Engine
+    result: Any
+    keep: Any
+    source: Frame
+    target: Frame
+    stream: int
+    opaque: Any
+
+
+class Filter:
+    """A chain of stages, applied to frames in the memory of the host or of a GPU.
+
+    >>> edges = sluice.Filter("gray,gaussian=2,sobel")
+    >>> result = edges(frame)
+
+    Frames are arrays of height x width (gray), height x width x 3 (RGB) or x 4 (RGBA), uint8 or
+    uint16; with `pixfmt` (FFmpeg's names: "bgr24", "gray10le", "yuv420p", "nv12") whatever it says,
+    several planes as a tuple. NumPy arrays, torch tensors, CuPy arrays and av.VideoFrame are taken,
+    and anything with `__dlpack__`, `__array_interface__` or `__cuda_array_interface__`. Results are
+    of the kind that came in; of other kinds they are NumPy arrays in host memory, and in a GPU's
+    memory `out=` has to be given. Samples are not copied, except where rows of a frame have gaps
+    between samples.
+
+    Frames in a GPU's memory are filtered there, on `stream=`: a number (cudaStream_t), or a stream
+    of torch, CuPy or CUDA Python; None is torch's or CuPy's current stream, else the default one.
+    The calls do not wait for the GPU; what is put on that stream afterwards finds the result.
+
+    A filter takes frames of several sizes and formats: it keeps what it needs for the last `sizes`
+    of them. Calls release the GIL. One thread submits, calls and sets, another may receive; calls
+    from more threads wait for each other. Filters of their own run at the same time.
+
+    chain:            docs/stages.md; None is "gray,gaussian=1.4,sobel,threshold=20:240".
+    pixfmt:           what the frames are. None: as their shape says, or as av.VideoFrame says.
+    range:            of code values that come in: "limited", "full"; None: as usual.
+    matrix:           "bt709", "bt601", "bt2020", "fcc", "smpte240m"; None: by size, as players do.
+    siting:           of chroma: "left", "center", "top_left".
+    interlaced:       rows are those of two fields.
+    output_pixfmt:    of results; None: what the chain leaves, see `output_pixfmt` of the object.
+    output_range:     "limited", "full"; None: as the chain leaves it.
+    backend:          "auto", "cuda", "cpu", "scalar"; the results are the same bits.
+    device:           which GPU filters frames in host memory; others are filtered where they lie.
+    threads:          of the CPU; 0: one per usable core.
+    frames_in_flight: that may be under way; 0: as many as keep the backend busy.
+    wavelet_planes:   `wavelet` delivers every value of every scale, too.
+    picture:          templates of `match` by name: a dict, or a function of the name; height x width
+                      arrays of uint8 luma, or pairs of them and a mask of 0 and 1.
+    sizes:            how many sizes and formats are kept ready.
+
+    Raises UsageError if the chain is none, DeviceError if the GPU that was required is not there.
+    """
+
+    def __init__(self, chain: Optional[str] = None, *, pixfmt: Optional[str] = None,
+                 range: Optional[str] = None, matrix: Optional[str] = None, siting: str = "left",
+                 interlaced: bool = False, output_pixfmt: Optional[str] = None,
+                 output_range: Optional[str] = None, backend: str = "auto", device: int = 0,
+                 threads: int = 0, frames_in_flight: int = 0, wavelet_planes: bool = False,
+                 picture: Any = None, sizes: int = 4) -> None:
+        filter_library()
+        self._pixfmt = pixfmt
+        self._tags = (choice(RANGES, range, "range"), choice(MATRICES, matrix, "matrix"),
+                      choice(SITINGS, siting, "siting"))
+        self._interlaced = interlaced
+        self._sizes = max(sizes, 1)
+        self._settings = Settings(output_pixfmt, choice(RANGES, output_range, "output_range"),
+                                  choice(BACKENDS, backend, "backend"), device, threads,
+                                  frames_in_flight, wavelet_planes, Pictures(picture or {}))
+        self._submitting, self._receiving = threading.RLock(), threading.RLock()
+        self._engines: OrderedDict[Key, Engine] = OrderedDict()
+        self._under_way: Deque[_Work] = deque()
+        self._newest = self._trial(chain)
+        self._received: Optional[Engine] = None
+        self._chain = chain if chain is not None else self._newest.text("chain")
+
+    def _trial(self, chain: Optional[str]) -> Engine:
+        """An engine before there is a frame: of 1080p, or of the largest template. So mistakes show at once."""
+        settings = self._settings._replace(frames_in_flight=1, wavelet_planes=False)
+        problems: List[UsageError] = []
+        for pixfmt in [self._pixfmt] if self._pixfmt else ["rgb24", "gray", "rgb24"]:
+            width, height = self._settings.pictures.largest
+            key = Key(pixfmt, max(width, 1920), max(height, 1080), *self._tags, None)
+            try:
+                return Engine(key, chain, settings)
+            except UsageError as problem:
+                problems.append(problem)
+        raise problems[0]
+
+    # ---- frames ----
+
+    def __call__(self, frame: Any, out: Any = None, *, stream: Any = None) -> Any:
+        """Filter one frame, into `out` if given, which may be the frame itself. Returns the result."""
+        with self._submitting, self._receiving:
+            self._none_under_way("call")
+            work = self._prepare(frame, out, stream, 0, None)
+            engine = work.engine
+            engine.run(work.source, work.target, work.stream)
+            self._received = engine
+            return work.result
+
+    def submit(self, frame: Any, out: Any = None, *, pts: int = 0, opaque: Any = None,
+               stream: Any = None) -> None:
+        """Begin a frame and return; receive() gives it back, with `pts` and `opaque`.
+
+        The frame and `out` stay as they are until then. Full: receive() one first.
+        """
+        with self._submitting:
+            self._begin([self._prepare(frame, out, stream, pts, opaque)])
+
+    def receive(self) -> Received:
+        """The oldest frame under way. Waits for a result in host memory. IndexError: none is under way."""
+        with self._receiving:
+            work = self._under_way[0]
+            self._under_way.popleft()
+            frame = work.engine.receive()
+            self._received = work.engine
+            return Received(work.result, frame.pts, work.opaque)
+
+    def map(self, frames: Iterable[Any], *, stream: Any = None) -> Iterator[Any]:
+        """Filter frames one after another, with as many under way as keep the backend busy.
+
+        Results come in order. Frames are not changed until their result has come.
+        """
+        with self._submitting, self._receiving:
+            self._none_under_way("map")
+        try:
+            for frame in frames:
+                while not self._has_begun(frame, stream):
+                    yield self.receive().frame
+            while self._under_way:
+                yield self.receive().frame
+        finally:
+            while self._under_way:
+                self.receive()
+
+    def batch(self, frames: Any, out: Any = None, *, stream: Any = None) -> Any:
+        """Filter a list of frames, or an array with an axis of frames in front, with less overhead for each.
+
+        Small ones of a GPU go up to eight a launch. Results come as a list, or as an array with
+        that axis where an array came in and the result has one plane.
+        """
+        with self._submitting, self._receiving:
+            self._none_under_way("batch")
+            results, targets = self._targets(frames, out)
+            works = [self._prepare(frame, target, stream, 0, None)
+                     for frame, target in zip(frames, targets)]
+            for engine, some in _runs(works):
+                self._begin(some)
+                for _ in some:
+                    self.receive()
+            return [work.result for work in works] if results is None else results
+
+    def buffers(self, frame: Any) -> Tuple[Any, Any]:
+        """New NumPy arrays for a frame like this one and for its result, in host memory that goes to and from a
+        GPU without a copy by this thread, and begins at multiples of 64 bytes. Several planes are tuples."""
+        with self._submitting:
+            engine = self._engine(self._picture(frame, None))
+            both = [[as_array(engine.alloc(plane.row_bytes * plane.rows), plane.shape, plane.size)
+                     for plane in planes] for planes in (engine.planes, engine.output_planes)]
+            source, target = (some[0] if len(some) == 1 else tuple(some) for some in both)
+            return source, target
+
+    def _none_under_way(self, call: str) -> None:
+        if self._under_way:
+            raise UsageError(f"{len(self._under_way)} submitted frames are under way: receive() them before "
+                             f"{call}()")
+
+    def _has_begun(self, frame: Any, stream: Any) -> bool:
+        try:
+            self.submit(frame, stream=stream)
+            return True
+        except Full:
+            return False
+
+    def _begin(self, works: List[_Work]) -> None:
+        """Frames of one engine, all or none."""
+        first = works[0]
+        sources = (Frame * len(works))(*(work.source for work in works))
+        targets = (Frame * len(works))(*(work.target for work in works))
+        first.engine.submit(sources, targets, len(works), first.stream)
+        self._under_way.extend(works)
+
+    def _targets(self, frames: Any, out: Any) -> Tuple[Any, Iterable[Any]]:
+        """For a batch: an array for all results, or None, and where each goes."""
+        if out is not None:
+            if len(out) != len(frames):
+                raise UsageError(f"out= holds {len(out)} frames, {len(frames)} came in")
+            return out, out
+        if isinstance(frames, (list, tuple)) or not len(frames):
+            return None, [None] * len(frames)
+        picture = self._picture(frames[0], None)
+        planes = self._engine(picture).output_planes
+        if len(planes) != 1:
+            return None, [None] * len(frames)
+        results = empty(frames, picture.device, (len(frames), *planes[0].shape), planes[0].size)
+        return results, results
+
+    # ---- from a frame to what the library takes ----
+
+    def _picture(self, frame: Any, stream: Optional[int]) -> Picture:
+        return picture_of(frame, stream, self._pixfmt)
+
+    def _prepare(self, frame: Any, out: Any, stream: Any, pts: int, opaque: Any) -> _Work:
+        number = caller_stream(frame, stream)
+        source = self._picture(frame, number)
+        engine = self._engine(source)
+        places = source.places(engine.planes, writing=False)
+        result = source.new(engine.output, engine.output_planes) if out is None else out
+        target = picture_of(result, number, engine.output.pixfmt.decode())
+        target.check_target(engine.output)
+        if target.device != source.device:
+            raise UsageError("out= lies in another memory than the frame: give one in the same")
+        into = target.places(engine.output_planes, writing=True)
+        return _Work(engine, result, (source.keep, target.keep), self._frame(source, places, pts),
+                     self._frame(target, into, pts), number, opaque)
+
+    def _frame(self, picture: Picture, places: List[Tuple[int, int]], pts: int) -> Frame:
+        frame = Frame(memory=HOST if picture.device is None else DEVICE, pts=pts,
+                      interlaced=self._interlaced or picture.interlaced)
+        for plane, (data, stride) in enumerate(places):
+            frame.data[plane], frame.stride[plane] = data, stride
+        return frame
+
+    def _engine(self, picture: Picture) -> Engine:
+        """The engine of frames like this one, with the chain of now."""
+        ranges, matrix, siting = self._tags
+        width, height = picture.size
+        key = Key(picture.pixfmt, width, height, ranges or picture.range, matrix or picture.matrix,
+                  siting, picture.device)
+        if key.device is not None and self._settings.backend > BACKENDS["cuda"]:
+            raise UsageError("the frame lies in a GPU's memory, and the filter is one of the CPU")
+        engine = self._engines.get(key)
+        if engine is None or not self._is_current(engine):
+            engine = self._engines[key] = Engine(key, self._chain, self._settings)
+        self._engines.move_to_end(key)
+        while len(self._engines) > self._sizes:
+            self._engines.popitem(last=False)
+        self._newest = engine
+        return engine
+
+    def _is_current(self, engine: Engine) -> bool:
+        """Whether it has the chain of now, or can take it: not one from which another format comes out."""
+        if engine.chain == self._chain:
+            return True
+        try:
+            engine.set_chain(self._chain)
+            return True
+        except UsageError:
+            return False
+
+    # ---- chain ----
+
+    @property
+    def chain(self) -> str:
+        """The chain of the next frame. Setting it changes it from that frame on; UsageError leaves it."""
+        with self._submitting:
+            return self._newest.text("chain")
+
+    @chain.setter
+    def chain(self, chain: str) -> None:
+        with self._submitting:
+            key = self._newest.key
+            if self._newest.chain != chain:
+                try:
+                    self._newest.set_chain(chain)
+                except UsageError:
+                    engine = Engine(key, chain, self._settings)  # another format comes out, or no chain
+                    self._newest = engine
+                    if key in self._engines:
+                        self._engines[key] = engine
+            self._chain = chain
+
+    def set(self, options: str) -> None:
+        """Filter with other options from the next frame on: "gaussian.sigma=3, threshold.t1=30".
+
+        Of the second of two: "gaussian#2.sigma=1". All of them, or none with a UsageError.
+        """
+        with self._submitting:
+            self._newest.set(options)
+            self._chain = self._newest.text("chain")
+
+    @property
+    def plan(self) -> str:
+        """What the chain comes to, as text: passes, halos, bytes. Of frames like the last one, or of 1080p."""
+        with self._submitting:
+            return self._newest.text("plan")
+
+    @property
+    def backend(self) -> str:
+        """What filters, for people: "cuda, NVIDIA H200, compute capability 9.0"."""
+        with self._submitting:
+            return self._newest.backend
+
+    @property
+    def output_pixfmt(self) -> str:
+        """The pixel format of the result of frames like the last one."""
+        with self._submitting:
+            return str(self._newest.output.pixfmt.decode())
+
+    @property
+    def analysis(self) -> Tuple[_analysis.Found, ...]:
+        """What `stats`, `match` and `wavelet` found in the frame that came last, in the order of the chain."""
+        with self._receiving:
+            engine = self._received
+            return () if engine is None else _analysis.read(filter_library(), engine.handle)
+
+    # ---- as an object ----
+
+    @property
+    def under_way(self) -> int:
+        """Frames that were submitted and not received."""
+        return len(self._under_way)
+
+    @property
+    def frames_in_flight(self) -> int:
+        """Frames that may be under way at once, of frames like the last one."""
+        with self._submitting:
+            return self._newest.frames_in_flight
+
+    def close(self) -> None:
+        """Wait for frames under way and forget them. The filter works on; memory is kept until it is gone."""
+        with self._submitting, self._receiving:
+            while self._under_way:
+                self.receive()
+            self._engines.clear()
+
+    def __enter__(self) -> Filter:
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"sluice.Filter({self._chain!r})"
+
+
+def _runs(works: List[_Work]) -> Iterator[Tuple[Engine, List[_Work]]]:
+    """Works of one engine and stream that stand together, no more than it has room for."""
+    some: List[_Work] = []
+    for work in works:
+        full = some and (work.engine is not some[0].engine or work.stream != some[0].stream
+                         or len(some) >= some[0].engine.frames_in_flight)
+        if full:
+            yield some[0].engine, some
+            some = []
+        some.append(work)
+    if some:
+        yield some[0].engine, some
