@@ -51,7 +51,7 @@ ifneq ($(NVCC),)
 CUDA_ROOT := $(realpath $(dir $(realpath $(NVCC)))..)
 # For which GPUs: "native", those of this machine; "all"; or numbers, as in "80 90". What is installed
 # may go to other machines, and holds all. Where there is no GPU native is all.
-CUDA_ARCHS ?= $(if $(filter install,$(MAKECMDGOALS)),all,native)
+CUDA_ARCHS ?= $(if $(filter install wheel,$(MAKECMDGOALS)),all,native)
 CUDA_KNOWN := $(shell $(NVCC) --list-gpu-code 2>/dev/null | sed -n 's/^sm_\([0-9]*\)$$/\1/p' | sort -n)
 CUDA_ALL = $(filter 75 80 86 89 90 100 120,$(CUDA_KNOWN))
 CUDA_HERE = $(eval CUDA_HERE := $$(shell sh kernels/gpus.sh $(CUDA_KNOWN)))$(CUDA_HERE)
@@ -233,6 +233,11 @@ $(BUILD)/page/web_files.o: $(BUILD)/generated/web_files.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) $(HARDEN) $(PATHS) $(MODES) -MMD -MP $(WARNINGS) -I. -Iinclude -c -o $@ $<
 
+# ---- the Python package: dist/sluice-VERSION-py3-none-manylinux_....whl ----
+
+wheel: $(SHARED_FILTER)
+	@$(PYTHON) python/build_wheel.py dist $<
+
 # ---- what a fresh machine lacks ----
 
 # "shell test|Debian package": installed when the test fails.
@@ -246,7 +251,7 @@ NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
     '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import numpy"|python3-numpy' \
     '$(PYTHON) -c "import cv2"|python3-opencv' '$(PYTHON) -c "import scipy"|python3-scipy' \
     'command -v mandoc|mandoc' 'command -v zsh|zsh' 'command -v fish|fish' \
-    'command -v openssl|openssl' 'command -v valgrind|valgrind' 'command -v strace|strace' 'test -e $(LIBRARIES)/libfftw3.so.3|libfftw3-double3'
+    '$(PYTHON) -c "import ensurepip"|python3-venv' 'command -v openssl|openssl' 'command -v valgrind|valgrind' 'command -v strace|strace' 'test -e $(LIBRARIES)/libfftw3.so.3|libfftw3-double3'
 # The servers that tests of live sources speak with; what is not to be had is tested elsewhere.
 NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' \
     'test -e $(GIR)/GstRtspServer-1.0.typelib|gir1.2-gst-rtsp-server-1.0' \
@@ -391,11 +396,12 @@ help:
 	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) LIBDIR=$(LIBDIR); CUDA code for all GPUs"
 	@echo "make uninstall    with the same PREFIX, DESTDIR and LIBDIR"
 	@echo "make sbom         what is linked, as SPDX (JSON)"
+	@echo "make wheel        the Python package with libsluice-filter, into dist/; CUDA code for all GPUs"
 	@echo "make clean"
 	@echo "CUDA=no builds for the CPU only. CUDA_ARCHS=native builds for the GPUs of this machine,"
-	@echo "CUDA_ARCHS=all for all, CUDA_ARCHS='80 90' for these; by default native, but install all."
+	@echo "CUDA_ARCHS=all for all, CUDA_ARCHS='80 90' for these; by default native, but install and wheel all."
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
-.PHONY: all always install-generated packages setup setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
+.PHONY: all always install-generated packages wheel setup setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
         test-run test-webcam test-package check check-run check-rooms bench install uninstall sbom clean help
 .DELETE_ON_ERROR:

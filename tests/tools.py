@@ -40,7 +40,7 @@ class Result(NamedTuple):
 def copy_sources(folder, without=()):
     """The source tree, without what is built and what begins with a dot."""
     for source in ROOT.iterdir():
-        if source.name.startswith((".", "build", "out")) or source.name in without:
+        if source.name.startswith((".", "build", "out", "dist")) or source.name in without:
             continue
         if source.is_dir():
             shutil.copytree(source, folder / source.name, dirs_exist_ok=True,
