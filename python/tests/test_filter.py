@@ -1,0 +1,465 @@
+"""sluice.Filter: the program's results from arrays of every kind; chains, changes, analysis, threads."""
+
+import gc
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import sluice
+import tools
+from conftest import Producer, noise
+
+CHAIN = "gray,gaussian=2,sobel"
+FORMATS = [  # of frames, chains, and what comes out
+    ("gray", (75, 101), CHAIN, "gray"), ("gray", (75, 101), "gaussian=1.4,threshold=20:240", "gray"),
+    ("rgb24", (75, 101, 3), "gaussian=2,sharpen=0.8", "rgb24"), ("rgb24", (75, 101, 3), CHAIN, "gray"),
+    ("rgba", (33, 64, 4), "brightness=20", "rgba"), ("gray16le", (75, 101), CHAIN, "gray16le"),
+    ("rgb48le", (20, 31, 3), "gaussian=1.4", "rgb48le"),
+]
+
+
+def by_program(folder, frame, pixfmt, chain, result):
+    """The frame through the program: as raw video, in and out."""
+    flat = frame.reshape(frame.shape[0], -1)
+    width = frame.shape[1]
+    raw, target = folder / "in.raw", folder / "out.raw"
+    raw.write_bytes(np.ascontiguousarray(flat).tobytes())
+    tools.sluice_whole("-q", "-F", "rawvideo", "--size", f"{width}x{frame.shape[0]}", "--pixfmt", pixfmt, raw,
+                       "-F", "rawvideo", "--pix-fmt", result, target, "-y", "-f", chain)
+    shape = frame.shape[:2] if result.startswith("gray") else frame.shape
+    return np.frombuffer(target.read_bytes(), frame.dtype).reshape(shape)
+
+
+@pytest.mark.parametrize("pixfmt, shape, chain, result", FORMATS, ids=[f"{f[0]}: {f[2]}" for f in FORMATS])
+def test_equals_the_program(tmp_path, kind, pixfmt, shape, chain, result):
+    make, made = kind
+    frame = noise(*shape, dtype="<u2" if "16" in pixfmt or "48" in pixfmt else "u1")
+    filter = sluice.Filter(chain)
+    try:
+        found = filter(make(frame))
+    except TypeError as problem:  # torch's own, of torch.from_numpy()
+        pytest.skip(f"this torch has no uint16: {problem}")
+    assert type(found) is made and filter.output_pixfmt == result
+    assert np.array_equal(np.asarray(found), by_program(tmp_path, frame, pixfmt, chain, result))
+
+
+@pytest.mark.parametrize("pixfmt", ["yuv420p", "yuv422p10le", "gbrp"])
+@pytest.mark.parametrize("chain", [CHAIN, "gaussian=2"])
+def test_planes_equal_the_program(tmp_path, pixfmt, chain):
+    shapes = tools.planes_of(pixfmt, 65, 43)
+    planes = [noise(rows, columns, dtype=dtype.str[1:] if dtype.itemsize == 1 else "<u2", seed=k) %
+              (1024 if "10" in pixfmt else 65536) for k, (rows, columns, dtype) in enumerate(shapes)]
+    planes = [plane.astype(dtype) for plane, (_, _, dtype) in zip(planes, shapes)]
+    filter = sluice.Filter(chain, pixfmt=pixfmt)
+    found = filter(tuple(planes))
+    found = found if isinstance(found, tuple) else (found,)
+    wanted = tools.filter_raw(tmp_path, [planes], pixfmt, chain, filter.output_pixfmt, "--pix-fmt",
+                              filter.output_pixfmt)[0]
+    assert len(found) == len(wanted)
+    assert all(np.array_equal(a, b) for a, b in zip(found, wanted))
+
+
+def test_semiplanar_chroma_has_an_axis_of_pairs():
+    luma, chroma = noise(16, 32), noise(8, 16, 2)
+    brighter = sluice.Filter("brightness=20", pixfmt="nv12")
+    result = brighter((luma, chroma))
+    assert [plane.shape for plane in result] == [(16, 32), (8, 16, 2)]
+    assert np.array_equal(result[1], chroma) and not np.array_equal(result[0], luma)
+    flat = brighter((luma, chroma.reshape(8, 32)))
+    assert np.array_equal(flat[0], result[0])
+
+
+# ---- where results go ----
+
+
+def test_out_and_in_place():
+    frame = noise(40, 52)
+    edges = sluice.Filter("gaussian=2,sobel")
+    wanted, out = edges(frame), np.zeros((40, 52), np.uint8)
+    assert edges(frame, out=out) is out and np.array_equal(out, wanted)
+    assert edges(frame, out=frame) is frame and np.array_equal(frame, wanted)
+
+
+def test_part_of_a_picture_in_place():
+    picture = noise(60, 80, 3)
+    before, blur = picture.copy(), sluice.Filter("gaussian=2")
+    part = picture[10:50, 20:70]
+    wanted = blur(part.copy())
+    blur(part, out=part)
+    assert np.array_equal(picture[10:50, 20:70], wanted)
+    picture[10:50, 20:70] = before[10:50, 20:70]
+    assert np.array_equal(picture, before)
+
+
+VIEWS = {"rows upside down": lambda a: a[::-1], "every second row": lambda a: a[::2],
+         "columns mirrored": lambda a: a[:, ::-1], "every third column": lambda a: a[:, ::3],
+         "turned": lambda a: a.transpose(1, 0, *range(2, a.ndim)), "one row": lambda a: a[3:4],
+         "one column": lambda a: a[:, 5:6], "one row again and again": lambda a: np.broadcast_to(a[:1], a.shape)}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("shape, dtype", [((41, 53), "u1"), ((41, 53, 3), "u1"), ((41, 53), "u2")])
+def test_views(view, shape, dtype):
+    frame = VIEWS[view](noise(*shape, dtype=dtype))
+    edges = sluice.Filter(CHAIN)
+    assert np.array_equal(edges(frame), edges(np.ascontiguousarray(frame)))
+
+
+def test_upside_down_in_place():
+    frame = noise(30, 40)
+    blur = sluice.Filter("gaussian=3")
+    wanted = blur(np.ascontiguousarray(frame[::-1]))
+    blur(frame[::-1], out=frame[::-1])
+    assert np.array_equal(frame[::-1], wanted)
+
+
+def test_bgr_of_opencv(tmp_path):
+    frame = noise(30, 40, 3)
+    found = sluice.Filter(CHAIN, pixfmt="bgr24")(frame)
+    assert np.array_equal(found, by_program(tmp_path, frame, "bgr24", CHAIN, "gray"))
+    assert np.array_equal(found, sluice.Filter(CHAIN)(frame[:, :, ::-1]))
+
+
+def test_output_pixfmt():
+    frame = noise(30, 40)
+    found = sluice.Filter("gaussian=1", output_pixfmt="rgb24")(frame)
+    assert np.array_equal(found, np.repeat(sluice.Filter("gaussian=1")(frame)[:, :, None], 3, axis=2))
+
+
+# ---- what is refused ----
+
+READ_ONLY = noise(20, 30)
+READ_ONLY.flags.writeable = False
+FRAME = noise(20, 30)
+REFUSED = {
+    "float": (lambda f: f(np.zeros((20, 30))), "uint8 and uint16"),
+    "another byte order": (lambda f: f(FRAME.astype(">u2")), "uint8 and uint16"),
+    "no array": (lambda f: f("in.png"), "is no array"),
+    "no picture": (lambda f: f(np.zeros(20, np.uint8)), "height x width"),
+    "two channels": (lambda f: f(np.zeros((20, 30, 2), np.uint8)), "3 or 4 channels"),
+    "no rows": (lambda f: f(np.zeros((0, 30), np.uint8)), ""),
+    "planes without a name": (lambda f: f((FRAME, FRAME, FRAME)), "pixfmt="),
+    "a small target": (lambda f: f(FRAME, out=np.zeros((20, 29), np.uint8)), "wanted is 20 x 30 uint8"),
+    "a target of words": (lambda f: f(FRAME, out=np.zeros((20, 30), np.uint16)), "wanted is 20 x 30 uint8"),
+    "a target with gaps": (lambda f: f(FRAME, out=np.zeros((20, 60), np.uint8)[:, ::2]), "gaps"),
+    "a target for reading": (lambda f: f(FRAME, out=READ_ONLY), "may not be written"),
+    "a DLPack target": (lambda f: f(FRAME, out=Producer(FRAME[:, :29])), "wanted is 20 x 30"),
+    "a shifted target": (lambda f: f(FRAME[:-1], out=FRAME[1:]), ""),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused_frames(what):
+    call, words = REFUSED[what]
+    edges = sluice.Filter(CHAIN)
+    with pytest.raises(sluice.UsageError) as problem:
+        call(edges)
+    assert words in str(problem.value) and problem.value.status == 5 and len(str(problem.value)) > 20
+    assert edges(FRAME).shape == (20, 30)  # it works on
+
+
+def test_refused_planes():
+    yuv = sluice.Filter("null", pixfmt="yuv420p")
+    with pytest.raises(sluice.UsageError, match="has 2 planes, yuv420p has 3"):
+        yuv((noise(20, 30), noise(10, 15)))
+    with pytest.raises(sluice.UsageError, match="plane 1 .* wanted is 10 x 15 uint8"):
+        yuv((noise(20, 30), noise(20, 30), noise(10, 15)))
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ({"chain": "gray,gausian=2"}, "gausian"), ({"chain": "gaussian=sigma=-1"}, "sigma"),
+    ({"pixfmt": "gray9000"}, "gray9000"), ({"backend": "gpu"}, "auto, cuda, cpu, scalar"),
+    ({"range": "half"}, "limited"), ({"output_pixfmt": "pal9"}, "pal9"), ({"chain": "tee=out.mkv"}, "tee"),
+    ({"chain": "match=logo"}, "logo")])
+def test_refused_filters(arguments, words):
+    with pytest.raises(ValueError) as problem:
+        sluice.Filter(**arguments)
+    assert isinstance(problem.value, sluice.UsageError) and words in str(problem.value)
+
+
+def test_a_gpu_that_is_not_there(tmp_path):
+    if tools.has_cuda():
+        pytest.skip("there is one")
+    with pytest.raises(sluice.DeviceError):
+        sluice.Filter(CHAIN, backend="cuda")
+
+    class OnGpu:
+        __cuda_array_interface__ = {"data": (1 << 40, False), "shape": (20, 30), "typestr": "|u1",
+                                    "version": 3, "strides": None, "stream": 1}
+
+    with pytest.raises(sluice.DeviceError):
+        sluice.Filter(CHAIN)(OnGpu())
+    with pytest.raises(sluice.UsageError, match="one of the CPU"):
+        sluice.Filter(CHAIN, backend="cpu")(OnGpu())
+
+
+# ---- chains ----
+
+
+def test_options_change_between_frames():
+    frame, filter = noise(30, 40), sluice.Filter("gray,gaussian=2,threshold=20:240")
+    filter.set("gaussian.sigma=3, threshold.t1=30")
+    wanted = sluice.Filter("gray,gaussian=3,threshold=30:240")
+    assert np.array_equal(filter(frame), wanted(frame))
+    small = noise(12, 14)
+    assert np.array_equal(filter(small), wanted(small))  # another size has the new options, too
+    filter.set("gaussian.sigma=1")
+    assert np.array_equal(filter(frame), sluice.Filter("gray,gaussian=1,threshold=30:240")(frame))
+    assert sluice.Filter(filter.chain)(frame).tobytes() == filter(frame).tobytes()
+    with pytest.raises(sluice.UsageError, match="sigma"):
+        filter.set("gaussian.sigma=-4")
+    assert np.array_equal(filter(small), sluice.Filter("gray,gaussian=1,threshold=30:240")(small))
+
+
+def test_another_chain():
+    frame, filter = noise(30, 40, 3), sluice.Filter("gaussian=2")
+    assert filter(frame).shape == (30, 40, 3)
+    filter.chain = "gaussian=3"
+    assert np.array_equal(filter(frame), sluice.Filter("gaussian=3")(frame))
+    filter.chain = "gray,sobel"  # another format comes out
+    assert np.array_equal(filter(frame), sluice.Filter("gray,sobel")(frame))
+    with pytest.raises(sluice.UsageError, match="sobell"):
+        filter.chain = "gray,sobell"
+    assert np.array_equal(filter(frame), sluice.Filter("gray,sobel")(frame))
+
+
+def test_texts():
+    filter = sluice.Filter()
+    assert filter.chain.startswith("gray,gaussian=") and "1920x1080" in filter.plan
+    filter(noise(30, 40))
+    assert "40x30" in filter.plan and "separable" in filter.plan and filter.backend
+    assert repr(sluice.Filter("gray")) == "sluice.Filter('gray')"
+    assert {"gray", "rgb24", "nv12"} <= set(sluice.formats())
+
+
+def test_sizes_are_kept_and_forgotten():
+    filter = sluice.Filter(CHAIN, sizes=2)
+    for turn in range(2):
+        for size in (8, 16, 24):
+            frame = noise(size, size)
+            assert np.array_equal(filter(frame), sluice.Filter(CHAIN)(frame))
+            assert len(filter._engines) <= 2
+
+
+# ---- many under way ----
+
+
+def test_submit_and_receive():
+    frames = [noise(20 + k % 2, 30, seed=k) for k in range(7)]
+    wanted = [sluice.Filter(CHAIN)(frame) for frame in frames]
+    filter, results = sluice.Filter(CHAIN, frames_in_flight=3), []
+    for k, frame in enumerate(frames):
+        try:
+            filter.submit(frame, pts=100 * k, opaque=("frame", k))
+        except sluice.Full:
+            results.append(filter.receive())
+            filter.submit(frame, pts=100 * k, opaque=("frame", k))
+    with pytest.raises(sluice.UsageError, match="under way"):
+        filter(frames[0])
+    while filter.under_way:
+        results.append(filter.receive())
+    assert [r.pts for r in results] == [100 * k for k in range(7)]
+    assert [r.opaque for r in results] == [("frame", k) for k in range(7)]
+    assert all(np.array_equal(r.frame, w) for r, w in zip(results, wanted))
+    with pytest.raises(IndexError):
+        filter.receive()
+
+
+def test_full():
+    filter = sluice.Filter(CHAIN, frames_in_flight=2)
+    frame = noise(20, 30)
+    with pytest.raises(sluice.Full, match="receive"):
+        for _ in range(100):
+            filter.submit(frame)
+    assert filter.under_way == filter.frames_in_flight
+    filter.close()
+    assert filter.under_way == 0
+
+
+def test_map():
+    frames = [noise(20, 30, seed=k) for k in range(70)]
+    wanted = [sluice.Filter(CHAIN)(frame) for frame in frames]
+    filter = sluice.Filter(CHAIN)
+    assert all(np.array_equal(a, b) for a, b in zip(filter.map(iter(frames)), wanted))
+    assert len(list(filter.map(frames))) == 70
+    for _ in filter.map(frames):
+        break
+    gc.collect()
+    assert filter.under_way == 0
+
+
+def test_batch():
+    frames = noise(70, 20, 30)
+    filter = sluice.Filter(CHAIN)
+    wanted = np.stack([filter(frame) for frame in frames])
+    found = filter.batch(frames)
+    assert type(found) is np.ndarray and np.array_equal(found, wanted)
+    listed = filter.batch(list(frames))
+    assert type(listed) is list and np.array_equal(np.stack(listed), wanted)
+    assert filter.batch(frames, out=frames) is frames and np.array_equal(frames, wanted)
+    assert filter.batch([]) == []
+    mixed = [noise(20, 30), noise(10, 12), noise(20, 30, 3)]
+    assert all(np.array_equal(a, filter(b)) for a, b in zip(filter.batch(mixed), mixed))
+
+
+def test_memory_that_is_copied_fastest():
+    filter = sluice.Filter("gaussian=2,sobel")
+    frame = noise(20, 30)
+    source, target = filter.buffers(frame)
+    source[:] = frame
+    assert source.shape == target.shape == (20, 30) and source.ctypes.data % 64 == 0
+    assert np.array_equal(filter(source, out=target), filter(frame))
+    del filter
+    gc.collect()
+    target[:] = 7  # it outlives its filter
+    assert source.sum() == frame.sum() and target.mean() == 7
+
+
+# ---- analysis ----
+
+
+def test_statistics():
+    filter = sluice.Filter("stats,gaussian=2")
+    assert filter.analysis == ()
+    frame = noise(30, 40, 3)
+    filter(frame)
+    found = filter.analysis
+    assert [s.component for s in found] == ["R", "G", "B"]
+    for k, s in enumerate(found):
+        plane = frame[:, :, k]
+        assert isinstance(s, sluice.Statistics) and (s.stage, s.width, s.height) == ("stats", 40, 30)
+        assert (s.min, s.max) == (plane.min(), plane.max()) and s.histogram.sum() == plane.size
+        assert s.mean == pytest.approx(plane.mean()) and s.deviation == pytest.approx(plane.std(), rel=1e-3)
+        assert np.array_equal(s.histogram, np.histogram(plane, len(s.histogram), (0, 256))[0])
+
+
+def test_matches():
+    frame = noise(60, 80)
+    logo, mask = frame[21:37, 33:53].copy(), np.ones((16, 20), np.uint8)
+    mask[:4] = 0
+    for picture in ({"logo": logo}, lambda name: logo if name == "logo" else None, {"logo": (logo, mask)},
+                    {"logo": np.asfortranarray(logo)}):
+        filter = sluice.Filter("match=logo", picture=picture)
+        filter(frame)
+        (found,) = filter.analysis
+        assert isinstance(found, sluice.Matches) and len(found) >= 1
+        assert (round(found[0].x), round(found[0].y)) == (33, 21) and found[0].score > 0.99
+        assert [m.number for m in found] == [0] * len(found)
+
+
+def test_a_picture_that_is_none():
+    with pytest.raises(sluice.UsageError, match="uint8"):
+        sluice.Filter("match=logo", picture={"logo": np.zeros((8, 8))})
+
+
+def test_wavelet():
+    frame = noise(60, 80)
+    filter = sluice.Filter("wavelet=1:2:4", wavelet_planes=True)
+    filter(frame)
+    (found,) = filter.analysis
+    assert isinstance(found, sluice.Wavelet) and list(found.scales) == [1, 2, 4]
+    assert found.planes.shape == (3, 60, 80) and found.planes.dtype == np.float32
+    assert found.energy == pytest.approx((found.planes.astype(float) ** 2).mean(axis=(1, 2)), rel=1e-3)
+    without = sluice.Filter("wavelet=1:2:4")
+    without(frame)
+    assert without.analysis[0].planes is None
+
+
+# ---- threads, and what is not there ----
+
+
+def test_other_threads_run_while_a_frame_is_filtered():
+    slow, frame = sluice.Filter("gaussian=30,gaussian=30,gaussian=30", backend="scalar"), noise(600, 800)
+    done, turns = threading.Event(), 0
+    thread = threading.Thread(target=lambda: (slow(frame), done.set()))
+    thread.start()
+    while not done.is_set():
+        turns += 1
+        time.sleep(0.001)
+    thread.join()
+    assert turns > 10
+
+
+def test_two_threads_filter_at_once():
+    frames = [noise(50, 60, seed=k) for k in range(40)]
+    wanted = [sluice.Filter(CHAIN)(frame) for frame in frames]
+    shared, found = sluice.Filter(CHAIN), {}
+
+    def work(name, filter):
+        found[name] = [filter(frame) for frame in frames]
+
+    threads = [threading.Thread(target=work, args=(k, shared if k < 2 else sluice.Filter(CHAIN, threads=1)))
+               for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for results in found.values():
+        assert all(np.array_equal(a, b) for a, b in zip(results, wanted))
+    assert len(found) == 4
+
+
+def test_one_thread_submits_and_another_receives():
+    frames, results = [noise(50, 60, seed=k) for k in range(60)], []
+    filter, room = sluice.Filter(CHAIN, frames_in_flight=4), threading.Semaphore(4)
+    ready = threading.Semaphore(0)
+
+    def receive():
+        for _ in frames:
+            ready.acquire()
+            results.append(filter.receive().frame)
+            room.release()
+
+    thread = threading.Thread(target=receive)
+    thread.start()
+    for frame in frames:
+        room.acquire()
+        filter.submit(frame)
+        ready.release()
+    thread.join()
+    assert all(np.array_equal(a, sluice.Filter(CHAIN)(b)) for a, b in zip(results[::20], frames[::20]))
+
+
+def python(code, **env):
+    return tools.execute([sys.executable, "-c", code], env=env)
+
+
+def test_numpy_is_not_needed_to_import():
+    done = python("import sys; sys.modules['numpy'] = None; import sluice\n"
+                  "print(sluice.stage('gaussian').summary)\n"
+                  "memory = bytearray(range(64))\n"
+                  "class Frame:\n"
+                  "    import ctypes\n"
+                  "    at = ctypes.addressof((ctypes.c_char * 64).from_buffer(memory))\n"
+                  "    __array_interface__ = dict(data=(at, False), shape=(8, 8), typestr='|u1', version=3)\n"
+                  "sluice.Filter('invert')(Frame(), out=Frame()); print(list(memory[:3]))")
+    assert done.code == 0, done.stderr
+    assert done.text.splitlines()[1] == "[255, 254, 253]"
+
+
+def test_a_library_that_is_not_there():
+    done = python("import sluice\ntry: sluice.Filter()\nexcept sluice.LibraryMissing as e: print(e)",
+                  SLUICE_LIBRARY="/nowhere/libsluice.so.1")
+    assert "SLUICE_LIBRARY" in done.text and "/nowhere/libsluice.so.1" in done.text, done.stderr
+
+
+def test_frames_of_pyav():
+    av = pytest.importorskip("av", reason="av (PyAV) is not installed")
+    planes = [noise(48, 64), noise(24, 32), noise(24, 32)]
+    frame = av.VideoFrame.from_ndarray(np.concatenate([p.ravel() for p in planes]).reshape(72, 64), "yuv420p")
+    frame.pts = 77
+    found = sluice.Filter("gaussian=2")(frame)
+    wanted = sluice.Filter("gaussian=2", pixfmt="yuv420p")(tuple(planes))
+    assert isinstance(found, av.VideoFrame) and found.pts == 77
+    assert np.array_equal(found.to_ndarray(), np.concatenate([p.ravel() for p in wanted]).reshape(72, 64))
+    gray = sluice.Filter(CHAIN)(frame)
+    assert gray.format.name == "gray"
+    assert np.array_equal(gray.to_ndarray(), sluice.Filter(CHAIN, pixfmt="yuv420p")(tuple(planes)))
+    with pytest.raises(sluice.UsageError, match="out= is a frame of 64x48 yuv420p"):
+        sluice.Filter(CHAIN)(frame, out=av.VideoFrame(64, 48, "yuv420p"))
+    sluice.Filter("gaussian=2")(frame, out=frame)
+    assert np.array_equal(frame.to_ndarray(), found.to_ndarray())

@@ -1,0 +1,191 @@
+"""Jobs and readers: they need libsluice, which SLUICE_LIBRARY names here."""
+
+import dataclasses
+import gc
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import sluice
+import tools
+
+CHAIN = "gray,gaussian=1.4,sobel"
+
+pytestmark = pytest.mark.skipif(not (tools.ROOT / "build").exists() and "SLUICE_LIBRARY" not in os.environ,
+                                reason="no libsluice")
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    return tools.Clips(tmp_path_factory.mktemp("clips"))["plain.mp4"]  # 50 frames of 160x120
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory):
+    """A clip that takes a while: of a file that plays at its own pace."""
+    return tools.Clips(tmp_path_factory.mktemp("clips"))["plain.mkv"]
+
+
+def test_run(tmp_path, clip):
+    seen = []
+    summary = sluice.run(clip, tmp_path / "out.mkv", chain=CHAIN, encoder="ffv1", progress=seen.append)
+    assert summary.frames == summary.ledger.frames_in == 50 and summary.verdict and not summary.stopped
+    assert seen and all(isinstance(p, sluice.Progress) for p in seen) and seen[-1].ledger.frames_out == 50
+    assert summary.outputs[0].frames == 50 and summary.outputs[0].encoder == "ffv1"
+    assert summary.bottleneck in summary.busy and (summary.width, summary.height) == (160, 120)
+    assert [change.pts_us for change in summary.changes] == [0]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        summary.width = 3
+    tools.sluice_whole("-q", clip, tmp_path / "program.mkv", "-c:v", "ffv1", "-f", CHAIN)
+    assert tools.decode_hashes(tmp_path / "out.mkv") == tools.decode_hashes(tmp_path / "program.mkv")
+
+
+def test_options(tmp_path, clip):
+    raw = tmp_path / "in.raw"
+    raw.write_bytes(bytes(64 * 48 * 3))
+    targets = [sluice.Target(tmp_path / "a.hash", format="hash"), "null:"]
+    targets[0] = f"hash:{tmp_path}/a.hash"
+    summary = sluice.run(raw, targets, chain="invert", input_format="rawvideo", input_pixfmt="gray",
+                         input_size="64x48", input_rate="30000/1001", frames=2, threads=1, verify=1)
+    assert summary.frames == 2 and summary.ledger.verified == 2 and len(summary.outputs) == 2
+    assert len((tmp_path / "a.hash").read_text().splitlines()) >= 2
+
+
+def test_changes_in_time(tmp_path, clip):
+    summary = sluice.run(clip, "null:", chain="gray", changes={1.0: "gray,invert"})
+    assert [(c.pts, c.chain) for c in summary.changes] == [(0.0, "gray"), (1.0, "gray,invert")]
+
+
+def test_errors(tmp_path, clip):
+    with pytest.raises(sluice.InputError, match="nowhere.mp4"):
+        sluice.run("nowhere.mp4", "null:")
+    with pytest.raises(sluice.UsageError, match="sobell"):
+        sluice.run(clip, "null:", chain="sobell")
+    (tmp_path / "out.mkv").write_text("kept")
+    with pytest.raises(sluice.OutputError, match="out.mkv"):
+        sluice.run(clip, tmp_path / "out.mkv")
+    assert (tmp_path / "out.mkv").read_text() == "kept"
+    with pytest.raises(sluice.UsageError, match="overwrit.*options of jobs are .*overwrite"):
+        sluice.run(clip, "null:", overwrit=True)
+    with pytest.raises(sluice.UsageError, match="skip, freeze, black"):
+        sluice.run(clip, "null:", gap="white")
+
+
+def test_progress_that_raises_stops_the_job(tmp_path, slow):
+    def enough(progress):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        sluice.run(slow, tmp_path / "out.mkv", live=True, progress=enough)
+    assert tools.probe(tmp_path / "out.mkv", "-show_streams")["streams"]  # whole up to there
+
+
+def test_job_that_is_watched_changed_and_stopped(tmp_path, slow):
+    with sluice.Job(slow, tmp_path / "out.mkv", chain="gray,gaussian=1", live=True, interval=0.05) as job:
+        with pytest.raises(sluice.UsageError, match="no summary yet"):
+            job.summary
+        for progress in job:
+            assert job.running or progress.stopping
+            if progress.frames > 5:
+                break
+        job.set("gaussian.sigma=3")
+        assert "gaussian=sigma=3" in job.chain
+        job.chain = "gray,sobel"
+        job.snapshot(tmp_path / "now.png")
+        with pytest.raises(sluice.UsageError, match="sigma"):
+            job.set("gaussian.sigma=3")
+        job.stop()
+        summary = job.wait()
+    assert summary.stopped and 0 < summary.frames < 50 and job.summary is not None
+    assert (tmp_path / "now.png").exists() and len(summary.changes) >= 2
+    with pytest.raises(sluice.UsageError, match="closed"):
+        job.progress
+
+
+SCRIPT = """
+import sluice, sys
+try:
+    sluice.run(sys.argv[1], sys.argv[2], chain="gray", live=True,
+               progress=lambda p: print(p.frames, flush=True))
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
+
+
+def test_ctrl_c_stops_it_cleanly(tmp_path, slow):
+    job = subprocess.Popen([sys.executable, "-c", SCRIPT, slow, tmp_path / "out.mkv"], stdout=subprocess.PIPE,
+                           text=True, env=tools.environment())
+    while int(job.stdout.readline()) < 5:
+        pass
+    job.send_signal(signal.SIGINT)
+    rest = job.communicate(timeout=20)[0]
+    assert job.returncode == 0 and rest.splitlines()[-1] == "stopped"
+    assert 0 < len(tools.decode_hashes(tmp_path / "out.mkv")) < 50
+
+
+# ---- frames of a video ----
+
+
+def test_frames_are_the_programs(tmp_path, clip):
+    frames = list(sluice.read(clip, chain=CHAIN))
+    raw = tmp_path / "out.raw"
+    tools.sluice_whole("-q", clip, "-F", "rawvideo", raw, "-f", CHAIN)
+    wanted = np.frombuffer(raw.read_bytes(), np.uint8).reshape(-1, 120, 160)
+    assert len(frames) == 50 and all(np.array_equal(a, b) for a, b in zip(frames, wanted))
+    assert [f.pts_us for f in frames] == [40000 * k for k in range(50)] and frames[3].pts == pytest.approx(0.12)
+    assert all(isinstance(f, np.ndarray) and f.flags.owndata | (f.base is not None) for f in frames)
+
+
+def test_colours(tmp_path, clip):
+    found = list(sluice.read(clip, chain="gaussian=2"))
+    asked = list(sluice.read(clip, chain="gaussian=2", pixfmt="rgb24"))
+    assert found[0].shape == (120, 160, 3) and len(found) == len(asked) == 50
+    raw = tmp_path / "out.raw"
+    tools.sluice_whole("-q", clip, "-F", "rawvideo", "--pix-fmt", "rgb24", raw, "-f", "gaussian=2")
+    wanted = np.frombuffer(raw.read_bytes(), np.uint8).reshape(-1, 120, 160, 3)
+    assert all(np.array_equal(a, b) for a, b in zip(asked, wanted))
+    assert all(np.array_equal(a, b) for a, b in zip(found, wanted))
+    planes = next(sluice.read(clip, pixfmt="yuv420p"))
+    assert [p.shape for p in planes] == [(120, 160), (60, 80), (60, 80)] and planes.pts == 0
+
+
+def test_reading_ends_with_the_loop(clip):
+    def descriptors():
+        return [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")
+                if os.path.exists(f"/proc/self/fd/{fd}")]
+
+    before = threading.active_count()
+    for frame in sluice.read(clip, chain="gray", live=True):
+        break
+    assert threading.active_count() == before and str(clip) not in descriptors()
+    with sluice.read(clip, chain="gray", live=True) as reader:
+        next(reader)
+        next(reader)
+    assert list(reader) == [] and reader.summary.stopped
+
+
+def test_a_reader_that_is_left_at_the_end_of_the_program(clip):
+    done = tools.execute([sys.executable, "-c", "import sluice, sys\nr = sluice.read(sys.argv[1], live=True)\n"
+                          "next(r); print('end')", clip], timeout=20)
+    assert (done.code, done.text) == (0, "end\n"), done.stderr
+
+
+def test_reading_what_is_not_there():
+    with pytest.raises(sluice.InputError, match="nowhere"):
+        sluice.read("nowhere.mp4")
+
+
+def test_without_libsluice():
+    alone = pathlib.Path(sluice.__file__).with_name("libsluice-filter.so.1")
+    if not alone.exists():
+        pytest.skip("the package has no library beside it")
+    done = tools.execute([sys.executable, "-c", "import sluice\ntry: sluice.run('a', 'b')\n"
+                          "except sluice.LibraryMissing as e: print(e)"], env={"SLUICE_LIBRARY": str(alone)})
+    assert "libsluice1" in done.text and "SLUICE_LIBRARY" in done.text, done.stderr
