@@ -35,7 +35,7 @@ enum status passthrough_join(struct passthrough *passthrough, const struct passt
 {
     enum status status = STATUS_OK;
     assert(!passthrough->streams || !other->streams || passthrough->streams == other->streams);
-    if (!passthrough->streams)
+    if (!passthrough->streams && other->streams)
         status = allocate(passthrough, other->streams, other->video);
     for (unsigned k = 0; k < other->streams && !status; k++) {
         passthrough->time_base[k] = other->time_base[k];
