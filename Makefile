@@ -248,6 +248,7 @@ NEED_COMPILE = 'command -v $(firstword $(CC))|gcc' 'command -v gzip|gzip' 'test 
     'pkg-config --exists libmicrohttpd|libmicrohttpd-dev'
 NEED_BUILD = $(NEED_COMPILE) 'command -v ffmpeg|ffmpeg'
 NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
+    'test -e /usr/include/opencv4/opencv2/imgcodecs.hpp|libopencv-imgcodecs-dev' 'command -v g++|g++' \
     '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import numpy"|python3-numpy' \
     '$(PYTHON) -c "import cv2"|python3-opencv' '$(PYTHON) -c "import scipy"|python3-scipy' \
     'command -v mandoc|mandoc' 'command -v zsh|zsh' 'command -v fish|fish' \
@@ -325,7 +326,7 @@ SUITE ?= trixie
 
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate bench control page page/embed page/player page/preview tests tests/conformance tests/library
+EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate bench control page page/embed page/player page/preview examples tests tests/conformance tests/library
 C_FILES = $(wildcard $(EVERYWHERE:%=%/*.c))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))
 CU_FILES = $(wildcard $(KERNELS:%=%/*.cu) $(KERNELS:%=%/*.cuh) tests/*.cu)
@@ -341,11 +342,11 @@ check-rooms: all
 
 # ---- the rest ----
 
-DOCUMENTS = README.md NEWS.md CONTRIBUTING.md SECURITY.md LICENSE $(wildcard docs/*.md docs/*.jpg)
+DOCUMENTS = README.md NEWS.md CONTRIBUTING.md SECURITY.md LICENSE $(wildcard docs/*.md docs/*.jpg examples/*)
 TO = $(DESTDIR)
 
 install: all install-generated
-	install -d $(TO)$(BINDIR) $(TO)$(LIBDIR)/pkgconfig $(TO)$(INCLUDEDIR)/sluice $(TO)$(DOCDIR)/docs \
+	install -d $(TO)$(BINDIR) $(TO)$(LIBDIR)/pkgconfig $(TO)$(INCLUDEDIR)/sluice $(TO)$(DOCDIR)/docs $(TO)$(DOCDIR)/examples \
 	    $(TO)$(UNITDIR)
 	install -m 755 $(BUILD)/sluice $(TO)$(BINDIR)/
 	install -m 644 include/sluice/*.h $(TO)$(INCLUDEDIR)/sluice/
