@@ -1,5 +1,6 @@
 #include "filter/pixfmt.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -272,10 +273,10 @@ bool pixfmt_describe(const struct sluice_format *from, struct format *format)
     return true;
 }
 
-// True if samples of `from` go into `to` as they are.
+// True if samples of `from` go into `to`, as they are or deeper.
 static bool is_alike(const struct format *from, const struct format *to)
 {
-    return from->model == to->model && from->depth == to->depth && from->alpha == to->alpha &&
+    return from->model == to->model && from->depth <= to->depth && from->alpha == to->alpha &&
            from->chroma_x == to->chroma_x && from->chroma_y == to->chroma_y && !to->filler;
 }
 
@@ -287,12 +288,15 @@ static bool is_native(const struct row *row)
 const char *pixfmt_find(const struct format *format)
 {
     const char *alike = NULL;
+    int depth = INT_MAX;
     for (int k = 0; k < ROWS; k++) {
         struct format other = storage_of(&rows[k]);
         if (format_same_storage(&other, format))
             return rows[k].name;
-        if (!alike && is_alike(format, &other) && is_native(&rows[k]))
+        if (is_alike(format, &other) && is_native(&rows[k]) && other.depth < depth) {
             alike = rows[k].name;
+            depth = other.depth;
+        }
     }
     return alike;
 }

@@ -21,8 +21,8 @@ const char *pixfmt_canonical(const char *name);
 // the machine's.
 bool pixfmt_describe(const struct sluice_format *from, struct format *format);
 
-// The name of the format with this storage; else the first in the table with samples of the same
-// kind, which it can be stored as without a loss; NULL: there is none.
+// The name of the format with this storage; else that of one whose samples are of the same kind and
+// as deep, or hardly deeper: gray with alpha of 10 bits becomes ya16. NULL: there is none.
 const char *pixfmt_find(const struct format *format);
 
 // True if the format is of full range by its name (yuvj420p).
