@@ -181,14 +181,6 @@ static void test_reference(const char *text, const struct test_picture *source, 
     chain_free(&chain);
 }
 
-// The output of a filter, as the description of pictures that hold it.
-static struct sluice_format test_output(const struct sluice_filter *filter)
-{
-    struct sluice_format output = {.size = sizeof output};
-    assert_int_equal(sluice_filter_output(filter, &output), SLUICE_STATUS_OK);
-    return output;
-}
-
 static void test_same(const char *what, const struct test_picture *got,
                       const struct test_picture *want)
 {

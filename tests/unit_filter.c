@@ -7,6 +7,14 @@
 
 // ---- formats ----
 
+// The output of a filter, as the description of pictures that hold it.
+static struct sluice_format test_output(const struct sluice_filter *filter)
+{
+    struct sluice_format output = {.size = sizeof output};
+    assert_int_equal(sluice_filter_output(filter, &output), SLUICE_STATUS_OK);
+    return output;
+}
+
 static bool same_component(const struct component *a, const struct component *b)
 {
     return a->plane == b->plane && a->offset == b->offset && a->step == b->step &&
