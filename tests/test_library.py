@@ -1,5 +1,5 @@
-"""libsluice as others link it: what it exports, static and shared, from programs of today, of the first
-version and with functions of the same names; and what is in its objects."""
+"""libsluice as others link it, and what libsluice-filter exports: static and shared, from programs of today, of
+the first version and with functions of the same names; and what is in the objects."""
 
 import os
 import re
@@ -15,6 +15,9 @@ ROOT = tools.ROOT
 BUILD = Path(tools.SLUICE).resolve().parent
 SOURCES = ROOT / "tests" / "library"
 SHARED = BUILD / "libsluice.so.1"
+FILTER = BUILD / "libsluice-filter.so.1"
+# Each library with its lists of symbols, a file a release.
+LIBRARIES = {SHARED: "symbols", FILTER: "filter-symbols"}
 CUDA = [] if (BUILD / "kernels" / "executor" / "cuda.o").exists() else ["CUDA=no"]
 
 pytestmark = pytest.mark.skipif(not SHARED.exists() or not shutil.which("make") or not shutil.which("cc"),
@@ -36,28 +39,40 @@ def exported(library):
     return {name.replace("@@", "@") for _, kind, name in rows if kind != "A"}
 
 
-def test_symbols_are_those_of_the_lists():
-    lists = sorted((ROOT / "tests").glob("symbols-*.txt"))
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda file: file.name)
+def test_symbols_are_those_of_the_lists(library):
+    lists = sorted((ROOT / "tests").glob(f"{LIBRARIES[library]}-*.txt"))
     known = {line.replace("@@", "@") for file in lists for line in file.read_text().split()}
-    now = exported(SHARED)
+    now = exported(library)
     gone, new = sorted(known - now), sorted(now - known)
-    assert not gone, (f"{', '.join(gone)} went: callers of libsluice.so.1 do not start any more. Keep it, or "
+    assert not gone, (f"{', '.join(gone)} went: callers of {library.name} do not start any more. Keep it, or "
                       "raise SOVERSION and SLUICE_API_MAJOR and begin a new list")
     assert not new, (f"{', '.join(new)} came: raise SLUICE_API_MINOR, give it a node of its own in "
-                     "pipeline/sluice.map and name it in a new tests/symbols-1.N.txt")
+                     f"the library's map and name it in a new tests/{LIBRARIES[library]}-1.N.txt")
 
 
-def test_every_function_of_the_headers_is_exported_and_none_else():
-    text = "".join(file.read_text() for file in (ROOT / "include" / "sluice").glob("*.h"))
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda file: file.name)
+def test_every_function_of_the_headers_is_exported_and_none_else(library):
+    headers = ["version", "common", "frame", "filter"] + (["sluice"] if library == SHARED else [])
+    assert library == FILTER or len(headers) == len(list((ROOT / "include" / "sluice").glob("*.h")))
+    text = "".join((ROOT / "include" / "sluice" / f"{name}.h").read_text() for name in headers)
     declared = set(re.findall(r"\bSLUICE_API\b[^;]*?\b(sluice_\w+)\(", text))
-    assert declared == {name.partition("@")[0] for name in exported(SHARED)}
+    assert declared == {name.partition("@")[0] for name in exported(library)}
     assert not re.findall(r"^(?!SLUICE_API)(?:enum|void|char|const|int)[^;{]*\bsluice_\w+\([^;]*;", text, re.M)
 
 
-def test_archive_has_no_other_names():
-    rows = [line.split() for line in output_of("nm", "-g", "--defined-only", BUILD / "libsluice.a").splitlines()]
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda file: file.name)
+def test_archive_has_no_other_names(library):
+    archive = BUILD / library.name.replace(".so.1", ".a")
+    rows = [line.split() for line in output_of("nm", "-g", "--defined-only", archive).splitlines()]
     names = {row[2] for row in rows if len(row) == 3}
-    assert names == {name.partition("@")[0] for name in exported(SHARED)}
+    assert names == {name.partition("@")[0] for name in exported(library)}
+
+
+def test_both_libraries_say_the_same_of_filters():
+    one, other = ({name.partition("@")[0] for name in exported(library)} for library in LIBRARIES)
+    assert other < one
+    assert {name.partition("@")[2] for name in exported(FILTER)} == {"SLUICE_FILTER_1.1"}
 
 
 # ---- what is in the objects ----
@@ -65,6 +80,7 @@ def test_archive_has_no_other_names():
 # Written without a lock by nobody: by pthread_once(), before threads are there, or under the lock.
 GUARDED = {
     ("pipeline/doctor", "version"), ("pipeline/doctor", "once"),
+    ("filter/version", "version"), ("filter/version", "once"),
     ("pipeline/input/devices/devices", "once"), ("pipeline/input/devices/devices", "registered"),
     ("pipeline/output/transport/window", "once"), ("pipeline/output/transport/window", "loaded"),
     ("pipeline/output/transport/window", "sdl"), ("pipeline/output/transport/window", "lock"),
@@ -84,7 +100,7 @@ def writable(file):
 
 def test_nothing_is_shared_by_jobs_without_a_lock():
     found = set()
-    for room in ("base", "plan", "stages", "cpu", "pipeline"):
+    for room in ("base", "plan", "stages", "cpu", "filter", "pipeline"):
         for file in (BUILD / room).rglob("*.o"):
             name = str(file.relative_to(BUILD).with_suffix(""))
             if (ROOT / (name + ".c")).exists():
@@ -97,7 +113,7 @@ def test_nothing_is_shared_by_jobs_without_a_lock():
 def test_programs_are_hardened():
     if "HARDEN" in os.environ.get("MAKEFLAGS", ""):
         pytest.skip("built otherwise")
-    for file in (tools.SLUICE, SHARED):
+    for file in (tools.SLUICE, SHARED, FILTER):
         dynamic = output_of("readelf", "-W", "-d", file)
         assert "BIND_NOW" in dynamic or "NOW" in re.search(r"FLAGS_1\).*", dynamic)[0]
         segments = output_of("readelf", "-W", "-l", file)
@@ -106,7 +122,8 @@ def test_programs_are_hardened():
         names = output_of("nm", "-D", file)
         assert "__stack_chk_fail" in names and re.search(r"__\w+_chk@", names)
     assert "DYN" in output_of("readelf", "-h", tools.SLUICE) # a program at any address
-    assert "libsluice.so.1" in re.search(r"SONAME.*", output_of("readelf", "-d", SHARED))[0]
+    for library in LIBRARIES:
+        assert f"[{library.name}]" in re.search(r"SONAME.*", output_of("readelf", "-d", library))[0]
 
 
 # ---- programs ----
@@ -213,6 +230,8 @@ def test_what_is_installed_is_uninstalled(tmp_path):
     places = [f"DESTDIR={tmp_path}", "PREFIX=/usr", "LIBDIR=/usr/lib/here", "MANDIR=/usr/man", "BINDIR=/bin"]
     output_of("make", "-C", ROOT, *CUDA, f"BUILD={BUILD}", "-o", "all", "install", *places)
     for name in ("bin/sluice", "usr/lib/here/libsluice.a", "usr/lib/here/libsluice.so.1", "usr/lib/here/libsluice.so",
+                 "usr/lib/here/libsluice-filter.a", "usr/lib/here/libsluice-filter.so.1",
+                 "usr/lib/here/libsluice-filter.so", "usr/lib/here/pkgconfig/sluice-filter.pc",
                  "usr/lib/here/pkgconfig/sluice.pc", "usr/include/sluice/version.h",
                  "usr/share/doc/sluice/LICENSE", "usr/share/doc/sluice/README.md",
                  "usr/share/doc/sluice/docs/architecture.md"):
@@ -227,7 +246,7 @@ def test_objects_are_the_same_in_two_folders(tmp_path):
                for room in ("base", "plan") for file in sorted((ROOT / room).glob("*.c"))]
     objects += ["build/app/main.o", "build/pipeline/doctor.o", "build/cpu/rows/rows_base.o"]
     for name in ("one", "another"):
-        for room in ("Makefile", "base", "plan", "stages", "cpu", "app", "bench", "control", "page", "web", "pipeline",
+        for room in ("Makefile", "base", "plan", "stages", "filter", "cpu", "app", "bench", "control", "page", "web", "pipeline",
                      "include", "kernels", "tests/setup.sh"):
             source, to = ROOT / room, tmp_path / name / room
             to.parent.mkdir(parents=True, exist_ok=True)
