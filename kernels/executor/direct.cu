@@ -168,15 +168,19 @@ static cudaError_t fill_plane_async(const struct cuda_executor *self,
 {
     const struct program *program = self->plan->program;
     const struct format *format = program_format(program, n);
+    const int filler = max_sample(format->depth);
     struct image wanted[FRAMES];
     int count = 0;
     for (int k = 0; k < frames->count; k++)
         if (work_target(&frames->work[k], n)->data[p])
             wanted[count++] = *work_target(&frames->work[k], n);
     cudaError_t error = cudaSuccess;
-    for (int c = 0; c < FORMAT_COMPONENTS && count && !error; c++)
-        if (format_has(format, c) && format->component[c].plane == p)
-            error = fill_async(wanted, count, c, program_out(program, n)[c].value, stream);
+    for (int c = 0; c < FORMAT_COMPONENTS && count && !error; c++) {
+        bool has = format_has(format, c), stored = has || (c == COMPONENT_ALPHA && format->filler);
+        if (stored && format->component[c].plane == p)
+            error = fill_async(wanted, count, c, has ? program_out(program, n)[c].value : filler,
+                               stream);
+    }
     return error;
 }
 

@@ -23,8 +23,8 @@ static struct region reserve_plane(size_t *used, size_t row_bytes, int rows)
     return {reserve(used, pitch * (size_t)rows), (int)pitch};
 }
 
-// True if plane `p` of a picture may be made in the slot's memory: of those that refer to the input,
-// one that refers to another plane than that of its number (kernels/executor/direct.h).
+// True if plane `p` of a picture may be made in the slot's memory: kernels/executor/direct.h says
+// which of those that refer to the input.
 static bool has_output(const struct plan_plane *plane, int p)
 {
     return plane->origin == PLANE_COMPUTED ||

@@ -13,7 +13,12 @@
 #include "tests/conformance/size.h"
 #include "tests/patterns.h"
 
-enum { SLOTS = 3, OVERFLOWING = 1 }; // the slot whose samples are above their depth
+enum { SLOTS = 3, MANY_SLOTS = 9, OVERFLOWING = 1 }; // the slot whose samples exceed their depth
+
+// Device memory, as the source's: targets of a first round, whose slots are handed over to a stream
+// and used again at once, and of a second, which is waited for.
+enum where { TARGET_HOST, TARGET_DEVICE, TARGET_IN_PLACE };
+enum { ROUNDS = 2, STREAMS = 2 };
 
 struct test_case {
     struct case_name name;
@@ -23,26 +28,32 @@ struct test_case {
     bool
         on_device; // the source is given as device memory, which may be any that the device reaches
     bool together; // all slots are submitted in one call
-    void *stream;
+    enum where where;
+    bool shifted; // planes in device memory begin a byte late
+    int slots;
+    void *stream[STREAMS]; // of every other frame
     struct named_format format, wanted;
     bool convert;
     struct program program;
     struct plan *plan;
     struct executor *executor;
     struct format tee_wanted[MAX_PICTURES];
-    struct picture_memory source[SLOTS];
-    // of each picture that the program makes
-    struct picture_memory target[SLOTS][MAX_PICTURES], expected[SLOTS][MAX_PICTURES];
-    struct image tee[SLOTS][MAX_PICTURES];
-    void **analysis[SLOTS], **expected_analysis[SLOTS]; // NULL: not wanted
+    struct picture_memory source[MANY_SLOTS];
+    // of each picture that the program makes; the second round's are the targets on the host, too
+    struct picture_memory first[MANY_SLOTS][MAX_PICTURES];
+    struct picture_memory target[MANY_SLOTS][MAX_PICTURES], expected[MANY_SLOTS][MAX_PICTURES];
+    struct image tee[ROUNDS][MANY_SLOTS][MAX_PICTURES];
+    void **analysis[MANY_SLOTS], **expected_analysis[MANY_SLOTS]; // NULL: not wanted
 };
 
 static void describe(const struct test_case *test)
 {
-    printf("'%s' on %s%s%s, seed %u, %dx%d%s%s\n", test->chain, test->format.name,
+    static const char *const where[] = {"", ", to the device", ", in place"};
+    printf("'%s' on %s%s%s, seed %u, %dx%d%s%s%s%s\n", test->chain, test->format.name,
            test->convert ? " to " : "", test->convert ? test->wanted.name : "", test->name.seed,
            test->width, test->height, test->fields ? ", by fields" : "",
-           test->on_device ? ", on the device" : "");
+           test->on_device ? ", on the device" : "", where[test->where],
+           test->shifted ? ", a byte late" : "");
 }
 
 static void fatal(const struct test_case *test, const char *what)
@@ -212,82 +223,149 @@ static void make_executor(struct test_case *test, bool overlapped, struct backen
 {
     if (plan_create(&test->program, backend->limits, &test->plan))
         fatal(test, "no plan");
-    if (backend->executor_create(backend, test->plan, test->width, test->height, SLOTS, overlapped,
-                                 &test->executor))
+    if (backend->executor_create(backend, test->plan, test->width, test->height, test->slots,
+                                 overlapped, &test->executor))
         fatal(test, "no executor");
+}
+
+// The memory of picture `n`, and again of what is expected there, alike.
+static void make_target(struct test_case *test, struct picture_memory *target, int slot, int n,
+                        uint64_t layout, struct backend *backend)
+{
+    const struct format *format = program_format(&test->program, n);
+    if (test->where == TARGET_IN_PLACE && n == 0) {
+        picture_init_in_place(target, format, &test->source[slot], backend);
+        return;
+    }
+    picture_init(target, format, test->width, test->height, &layout, backend);
+    if (test->shifted)
+        picture_shift(target);
+}
+
+static void make_targets(struct test_case *test, int slot, int n, uint64_t layout,
+                         struct backend *backend)
+{
+    make_target(test, &test->target[slot][n], slot, n, layout, backend);
+    make_target(test, &test->expected[slot][n], slot, n, layout, backend);
+    if (test->where)
+        make_target(test, &test->first[slot][n], slot, n, layout, backend);
 }
 
 static void make_slot(struct test_case *test, int slot, struct backend *backend, uint64_t *state)
 {
     int width = test->width, height = test->height;
+    uint64_t layout[MAX_PICTURES];
     picture_init(&test->source[slot], &test->program.input, width, height, state, backend);
+    if (test->shifted && test->on_device)
+        picture_shift(&test->source[slot]);
     picture_fill(&test->source[slot], state);
-    for (int n = 0; n < program_pictures(&test->program); n++) {
-        uint64_t layout = random_next(state), again = layout;
-        const struct format *format = program_format(&test->program, n);
-        picture_init(&test->target[slot][n], format, width, height, &layout, backend);
-        picture_init(&test->expected[slot][n], format, width, height, &again, backend);
-    }
+    for (int n = 0; n < program_pictures(&test->program); n++)
+        layout[n] = random_next(state);
     test->analysis[slot] = analyses_alloc(test, backend, true, state);
     test->expected_analysis[slot] = analyses_alloc(test, backend, false, state);
+    // The scalar reference writes samples where a reference keeps bytes.
+    if (slot == OVERFLOWING && !((test->on_device || test->where) && has_references(test)))
+        picture_overflow(&test->source[slot], random_next(state));
+    for (int n = 0; n < program_pictures(&test->program); n++)
+        make_targets(test, slot, n, layout[n], backend);
+}
+
+// Whether sources, and targets, are in device memory. Pictures of other planes than the source's
+// cannot take its place.
+static void place(struct test_case *test, const struct backend *backend, uint64_t *state)
+{
+    const struct picture_memory source = {
+        .image = {.format = &test->program.input, .width = test->width, .height = test->height}};
+    int where = random_below(state, test->name.on_device ? 2 : 6);
+    // A filler that is taken over keeps its bytes, the scalar reference writes its own.
+    bool may = !has_fillers(&test->program) || !has_references(test);
+    test->on_device = backend->has_device_memory && may && !random_below(state, 4);
+    if (!test->executor->hand_over || !may || where > 1)
+        return;
+    bool fits = picture_fits(&test->program.output, &source);
+    test->where = where && fits ? TARGET_IN_PLACE : TARGET_DEVICE;
+    test->on_device = test->where == TARGET_IN_PLACE || random_below(state, 2);
+    test->shifted = !random_below(state, 4);
 }
 
 static void prepare(struct test_case *test, struct backend *backend)
 {
-    uint64_t state = draw_chain(test);
+    uint64_t state = draw_chain(test), placing = mix(state, "placing");
     test->convert = !random_below(&state, 3);
     test->wanted = random_format(&state);
     make_program(test, &state);
+    test->slots = backend->has_device_memory && !random_below(&placing, 4) ? MANY_SLOTS : SLOTS;
     make_executor(test, random_below(&state, 2), backend);
     test->together = random_below(&state, 2);
-    for (int k = 0; k < SLOTS; k++)
+    place(test, backend, &placing);
+    for (int k = 0; k < test->slots; k++)
         make_slot(test, k, backend, &state);
     test->fields = !has_full_frame(&test->program) && !random_below(&state, 4) && has_fields(test);
-    // A filler that is taken over keeps its bytes, the scalar reference writes its own.
-    test->on_device =
-        backend->has_device_memory && !has_fillers(&test->program) && !random_below(&state, 4);
-    if (test->on_device && backend->stream_create(backend, &test->stream))
-        fatal(test, "no stream");
-    // The scalar reference writes samples where a reference keeps bytes.
-    if (!(test->on_device && has_references(test)))
-        picture_overflow(&test->source[OVERFLOWING], random_next(&state));
+    bool own = test->on_device || test->where;
+    for (int k = 0; k < STREAMS && own && random_below(&placing, 4); k++)
+        if (backend->stream_create(backend, &test->stream[k]))
+            fatal(test, "no stream");
 }
 
 // Leave out, in a copy, the planes that the backend does not write.
 static struct image wanted_planes(const struct test_case *test, int n, const struct image *image)
 {
     struct image wanted = *image;
-    for (int p = 0; p < FORMAT_PLANES; p++)
+    for (int p = 0; p < FORMAT_PLANES && !test->where; p++)
         if (!plan_writes(test->plan, n, p, test->on_device))
             wanted.data[p] = NULL;
     return wanted;
 }
 
-static struct work describe_work(struct test_case *test, int slot,
+static struct work describe_work(struct test_case *test, int slot, struct image *tee,
                                  const struct picture_memory *target)
 {
     for (int n = 1; n < program_pictures(&test->program); n++)
-        test->tee[slot][n - 1] = wanted_planes(test, n, &target[n].image);
+        tee[n - 1] = wanted_planes(test, n, &target[n].image);
     return (struct work){.source = test->source[slot].image,
                          .target = wanted_planes(test, 0, &target[0].image),
-                         .tee = test->tee[slot],
+                         .tee = tee,
                          .fields = test->fields};
+}
+
+// The same bytes of another memory.
+static struct image moved(const struct picture_memory *from, const struct picture_memory *to)
+{
+    struct image image = from->image;
+    for (int p = 0; p < image.format->planes; p++)
+        image.data[p] = to->memory + (image.data[p] - from->memory);
+    return image;
+}
+
+static void submit_round(struct test_case *test, int round)
+{
+    struct work work[MANY_SLOTS];
+    for (int k = 0; k < test->slots; k++) {
+        bool last = round == ROUNDS - 1;
+        const struct picture_memory *target = last ? test->target[k] : test->first[k];
+        work[k] = describe_work(test, k, test->tee[round][k], target);
+        if (test->where == TARGET_IN_PLACE)
+            work[k].source = moved(&test->source[k], &target[0]);
+        work[k].source_on_device = test->on_device;
+        work[k].target_on_device = test->where;
+        work[k].source_stream = test->stream[k % STREAMS];
+        work[k].analysis = last ? test->analysis[k] : NULL;
+    }
+    if (test->together && executor_submit_many_async(test->executor, 0, work, test->slots))
+        fatal(test, "submit failed");
+    for (int k = 0; k < test->slots && !test->together; k++)
+        if (test->executor->submit_async(test->executor, k, &work[k]))
+            fatal(test, "submit failed");
 }
 
 static void submit(struct test_case *test)
 {
-    struct work work[SLOTS];
-    for (int k = 0; k < SLOTS; k++) {
-        work[k] = describe_work(test, k, test->target[k]);
-        work[k].source_on_device = test->on_device;
-        work[k].source_stream = test->stream;
-        work[k].analysis = test->analysis[k];
-    }
-    if (test->together && executor_submit_many_async(test->executor, 0, work, SLOTS))
-        fatal(test, "submit failed");
-    for (int k = 0; k < SLOTS && !test->together; k++)
-        if (test->executor->submit_async(test->executor, k, &work[k]))
-            fatal(test, "submit failed");
+    if (test->where)
+        submit_round(test, 0);
+    for (int k = 0; k < test->slots && test->where; k++)
+        if (test->executor->hand_over(test->executor, k, test->stream[k % STREAMS]))
+            fatal(test, "hand_over failed");
+    submit_round(test, ROUNDS - 1);
 }
 
 struct test_case *case_submit(const struct case_name *name, struct backend *backend)
@@ -303,9 +381,10 @@ struct test_case *case_submit(const struct case_name *name, struct backend *back
     return test;
 }
 
-static void first_difference(const struct test_case *test, int slot, int n)
+static void first_difference(const struct test_case *test, const struct picture_memory *got,
+                             int slot, int n)
 {
-    const struct picture_memory *got = &test->target[slot][n], *want = &test->expected[slot][n];
+    const struct picture_memory *want = &test->expected[slot][n];
     size_t at = 0;
     while (got->memory[at] == want->memory[at])
         at++;
@@ -327,18 +406,26 @@ static void first_difference(const struct test_case *test, int slot, int n)
     printf("got %d, scalar says %d\n", got->memory[at], want->memory[at]);
 }
 
+static bool picture_is_right(const struct test_case *test, const struct picture_memory *got,
+                             int slot, int n)
+{
+    if (!memcmp(got->memory, test->expected[slot][n].memory, got->size))
+        return true;
+    describe(test);
+    if (got == &test->first[slot][n])
+        printf("    handed over:\n");
+    first_difference(test, got, slot, n);
+    return false;
+}
+
 // Print what is wrong with a slot's results, if anything is.
 static bool slot_is_right(const struct test_case *test, int slot)
 {
     int analysis = wrong_analysis(test, slot);
-    for (int n = 0; n < program_pictures(&test->program); n++) {
-        const struct picture_memory *got = &test->target[slot][n];
-        if (!memcmp(got->memory, test->expected[slot][n].memory, got->size))
-            continue;
-        describe(test);
-        first_difference(test, slot, n);
-        return false;
-    }
+    for (int n = 0; n < program_pictures(&test->program); n++)
+        if ((test->where && !picture_is_right(test, &test->first[slot][n], slot, n)) ||
+            !picture_is_right(test, &test->target[slot][n], slot, n))
+            return false;
     if (analysis >= 0) {
         describe(test);
         printf("    slot %d: analysis %d, of %s, differs\n", slot, analysis,
@@ -351,6 +438,8 @@ static void slot_free(struct test_case *test, int slot, struct backend *backend)
 {
     picture_free(&test->source[slot], backend);
     for (int n = 0; n < program_pictures(&test->program); n++) {
+        if (test->where)
+            picture_free(&test->first[slot][n], backend);
         picture_free(&test->target[slot][n], backend);
         picture_free(&test->expected[slot][n], backend);
     }
@@ -361,8 +450,8 @@ static void slot_free(struct test_case *test, int slot, struct backend *backend)
 static void print_replay(const struct test_case *test, const struct backend *backend)
 {
     const struct case_name *name = &test->name;
-    printf("    replay: conformance --backend %s --seed %u%s", backend->name, name->seed,
-           name->large ? " --large" : "");
+    printf("    replay: conformance --backend %s --seed %u%s%s", backend->name, name->seed,
+           name->large ? " --large" : "", name->on_device ? " --on-device" : "");
     if (name->chain)
         printf(" --format %s --chain '%s'", name->format, name->chain);
     putchar('\n');
@@ -371,10 +460,11 @@ static void print_replay(const struct test_case *test, const struct backend *bac
 bool case_finish(struct test_case *test, struct backend *backend)
 {
     bool equal = true;
-    for (int k = 0; k < SLOTS; k++) {
+    for (int k = 0; k < test->slots; k++)
         if (test->executor->wait(test->executor, k, NULL))
             fatal(test, "wait failed");
-        struct work work = describe_work(test, k, test->expected[k]);
+    for (int k = 0; k < test->slots; k++) {
+        struct work work = describe_work(test, k, test->tee[0][k], test->expected[k]);
         work.analysis = test->expected_analysis[k];
         if (scalar_run(&test->program, &work))
             fatal(test, "scalar failed");
@@ -384,8 +474,9 @@ bool case_finish(struct test_case *test, struct backend *backend)
     if (!equal)
         print_replay(test, backend);
     executor_destroy(&test->executor);
-    if (test->stream)
-        backend->stream_destroy(backend, &test->stream);
+    for (int k = 0; k < STREAMS; k++)
+        if (test->stream[k])
+            backend->stream_destroy(backend, &test->stream[k]);
     plan_destroy(&test->plan);
     program_free(&test->program);
     free(test);

@@ -14,7 +14,8 @@ struct case_name {
     const char *chain;  // NULL: a random one, on a random format
     const char *format; // its name, see formats.h; NULL with `chain`
     unsigned seed;
-    bool large; // the picture is, too
+    bool large;     // the picture is, too
+    bool on_device; // targets are the device's memory, where the backend has some
 };
 
 struct test_case;

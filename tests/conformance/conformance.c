@@ -1,7 +1,7 @@
 // Every operation and random plans on a backend, against the scalar reference, to the bit.
 //
 //   conformance [--backend cpu|cuda] [--devices N] [--threads N] [--large] [--ladder]
-//               [--only GLOB] [--not GLOB] [--format NAME] [--every N] [--random N]
+//               [--on-device] [--only GLOB] [--not GLOB] [--format NAME] [--every N] [--random N]
 //               [--chain CHAIN] [--seed N]
 //
 // A case is named by chain, format and seed (case.h): every chain of chains.c on every format of
@@ -10,7 +10,8 @@
 // many random ones follow (1500, or none where some were chosen), --seed where their seeds begin.
 // One case is replayed by its --chain, --format and --seed, a random one by --seed alone. Two
 // executors are always busy at once, each with all its slots, so that parameters of one cannot
-// reach the other unseen. --devices makes N backends take frames in turn, of GPUs the first N.
+// reach the other unseen. A third of the cases of a GPU have their targets in its memory, or in place
+// of the source, and each slot is used twice without waiting; --on-device: all have. --devices makes N backends take frames in turn, of GPUs the first N.
 // The steps of the tutorial follow (tutorial.h) unless cases or devices were chosen; --ladder is
 // these alone. The last line is "N passed, N failed".
 #include <fnmatch.h>
@@ -35,7 +36,7 @@ struct globs {
 struct settings {
     const char *backend;
     int threads, devices;
-    bool large, tutorial_alone, chosen; // chosen: not all cases
+    bool large, on_device, tutorial_alone, chosen; // chosen: not all cases
     struct globs only, not ;
     const char *format, *chain; // NULL: all
     int every, random;          // random: below 0: as usual
@@ -87,7 +88,8 @@ static void try_fixed(struct run *run)
 {
     for (int f = 0; f < FORMATS; f++)
         for (const char *const *chain = fixed_chains; *chain; chain++) {
-            const struct case_name name = {*chain, test_format(f).name, 0, run->settings->large};
+            const struct case_name name = {*chain, test_format(f).name, 0, run->settings->large,
+                                           run->settings->on_device};
             if (is_wanted(run, name.chain, name.format))
                 try_case(run, &name);
         }
@@ -99,7 +101,8 @@ static void try_random(struct run *run)
     int count = settings->random >= 0 ? settings->random : settings->chosen ? 0 : RANDOM_CASES;
     for (int k = 0; k < count; k++)
         try_case(run, &(struct case_name){.seed = settings->seed + (unsigned)k,
-                                          .large = settings->large});
+                                          .large = settings->large,
+                                          .on_device = settings->on_device});
 }
 
 static void try_all(struct run *run)
@@ -109,7 +112,7 @@ static void try_all(struct run *run)
     if (one)
         try_case(run,
                  &(struct case_name){settings->chain, settings->chain ? settings->format : NULL,
-                                     settings->seed, settings->large});
+                                     settings->seed, settings->large, settings->on_device});
     if (!one)
         try_fixed(run);
     if (!one)
@@ -162,6 +165,12 @@ static int run_all(const struct settings *settings)
         printf("conformance %s: skipped, %s\n0 passed, 0 failed\n", settings->backend, reason);
         return 0;
     }
+    if (settings->on_device && !run.backend->has_device_memory) {
+        printf("conformance %s: skipped, it has no device memory\n0 passed, 0 failed\n",
+               settings->backend);
+        backend_destroy(&run.backend);
+        return 0;
+    }
     printf("conformance %s (%s) against scalar\n", run.backend->name, run.backend->description);
     if (!settings->tutorial_alone)
         try_all(&run);
@@ -200,6 +209,9 @@ static void take_option(struct settings *settings, int option, const char *value
     case 'l':
         settings->large = true;
         break;
+    case 'D':
+        settings->on_device = true;
+        break;
     case 'L':
         settings->tutorial_alone = true;
         break;
@@ -233,19 +245,13 @@ static void take_option(struct settings *settings, int option, const char *value
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"backend", required_argument, NULL, 'b'},
-        {"threads", required_argument, NULL, 't'},
-        {"devices", required_argument, NULL, 'd'},
-        {"large", no_argument, NULL, 'l'},
-        {"ladder", no_argument, NULL, 'L'},
-        {"only", required_argument, NULL, 'o'},
-        {"not", required_argument, NULL, 'n'},
-        {"format", required_argument, NULL, 'f'},
-        {"every", required_argument, NULL, 'e'},
-        {"random", required_argument, NULL, 'r'},
-        {"chain", required_argument, NULL, 'c'},
-        {"seed", required_argument, NULL, 's'},
-        {NULL, 0, NULL, 0},
+        {"backend", required_argument, NULL, 'b'}, {"threads", required_argument, NULL, 't'},
+        {"devices", required_argument, NULL, 'd'}, {"large", no_argument, NULL, 'l'},
+        {"on-device", no_argument, NULL, 'D'},     {"ladder", no_argument, NULL, 'L'},
+        {"only", required_argument, NULL, 'o'},    {"not", required_argument, NULL, 'n'},
+        {"format", required_argument, NULL, 'f'},  {"every", required_argument, NULL, 'e'},
+        {"random", required_argument, NULL, 'r'},  {"chain", required_argument, NULL, 'c'},
+        {"seed", required_argument, NULL, 's'},    {NULL, 0, NULL, 0},
     };
     struct settings settings = {.backend = "cpu", .threads = 3, .every = 1, .random = -1};
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)

@@ -6,6 +6,15 @@
 
 #include "tests/conformance/random.h"
 
+static void allocate(struct picture_memory *picture, struct backend *backend)
+{
+    picture->memory = backend->alloc(backend, picture->size);
+    if (!picture->memory) {
+        fprintf(stderr, "out of memory\n");
+        exit(1);
+    }
+}
+
 void picture_init(struct picture_memory *picture, const struct format *format, int width,
                   int height, uint64_t *state, struct backend *backend)
 {
@@ -20,11 +29,7 @@ void picture_init(struct picture_memory *picture, const struct format *format, i
         picture->image.stride[p] = (ptrdiff_t)row;
         picture->size = offset[p] + row * (size_t)format_rows(format, p, height) + MARGIN;
     }
-    picture->memory = backend->alloc(backend, picture->size);
-    if (!picture->memory) {
-        fprintf(stderr, "out of memory\n");
-        exit(1);
-    }
+    allocate(picture, backend);
     memset(picture->memory, GUARD, picture->size);
     bool upside_down = !random_below(state, 5);
     for (int p = 0; p < format->planes; p++) {
@@ -35,6 +40,35 @@ void picture_init(struct picture_memory *picture, const struct format *format, i
             picture->image.stride[p] = -picture->image.stride[p];
         }
     }
+}
+
+bool picture_fits(const struct format *format, const struct picture_memory *source)
+{
+    const struct image *image = &source->image;
+    bool fits = format->planes <= image->format->planes;
+    for (int p = 0; p < format->planes && fits; p++)
+        fits =
+            format_row_bytes(format, p, image->width) ==
+                format_row_bytes(image->format, p, image->width) &&
+            format_rows(format, p, image->height) == format_rows(image->format, p, image->height);
+    return fits;
+}
+
+void picture_init_in_place(struct picture_memory *picture, const struct format *format,
+                           const struct picture_memory *source, struct backend *backend)
+{
+    *picture = *source;
+    allocate(picture, backend);
+    memcpy(picture->memory, source->memory, source->size);
+    picture->image.format = format;
+    for (int p = 0; p < source->image.format->planes; p++)
+        picture->image.data[p] = picture->memory + (source->image.data[p] - source->memory);
+}
+
+void picture_shift(struct picture_memory *picture)
+{
+    for (int p = 0; p < picture->image.format->planes; p++)
+        picture->image.data[p]++;
 }
 
 void picture_free(struct picture_memory *picture, struct backend *backend)
