@@ -178,6 +178,29 @@ def test_program_of_the_document(installed, clips, tmp_path, static):
     assert (tmp_path / "edges.mkv").stat().st_size > 1000
 
 
+def section_of_document(heading, file):
+    """The program below a heading of docs/library.md, written to a file."""
+    document = (ROOT / "docs" / "library.md").read_text()
+    file.write_text(re.search(rf"^## {heading}\n.*?^```c\n(.*?)^```", document, re.M | re.S)[1])
+    return file
+
+
+def test_document_takes_frames(installed, clips, tmp_path):
+    program = link(installed, section_of_document("Take the frames of a job", tmp_path / "take.c"), tmp_path / "take")
+    told = start(installed, program, clips["plain.mp4"], cwd=tmp_path)
+    assert told.code == 0, told
+    assert re.findall(r"^output 0 at 0\.(\d\d) s: \d+x\d+, rgb24, the first sample is \d+$", told.text, re.M)[0] == "00"
+    assert told.text.count("\n") == 3
+
+
+def test_document_pushes_frames(installed, run, tmp_path):
+    program = link(installed, section_of_document("Push frames into a job", tmp_path / "push.c"), tmp_path / "push")
+    assert start(installed, program, cwd=tmp_path).code == 0
+    run("pushed.mkv", "pushed.raw", "-f", "null", "-F", "rawvideo")
+    frames = (tmp_path / "pushed.raw").read_bytes()
+    assert frames == b"".join(bytes([255 - n]) * 160 * 120 for n in range(50))
+
+
 def test_headers_are_c_and_cplusplus(installed, tmp_path):
     for name, compiler in (("a.c", ["cc", "-std=c11", "-pedantic"]), ("a.cc", ["c++", "-std=c++11", "-pedantic"])):
         (tmp_path / name).write_text("#include <sluice/sluice.h>\nint main(void) { return sluice_api_version() < 0; }\n")
