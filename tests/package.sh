@@ -95,6 +95,13 @@ on use '
         test -s /usr/share/$file
     done'
 
+step "filter from Python"
+cp tests/package.py "$root/use/tmp"
+on use '
+    apt-get install -y -qq --no-install-recommends python3-numpy >/dev/null
+    cd /tmp
+    python3 package.py in.mkv'
+
 step "compile against it"
 mkdir -p "$root/use/programs"
 cp tests/library/names.c "$root/use/programs"
