@@ -47,18 +47,14 @@ _api = ctypes.pythonapi
 _valid, _pointer = _api.PyCapsule_IsValid, _api.PyCapsule_GetPointer
 _valid.argtypes = _pointer.argtypes = [ctypes.py_object, c_char_p]
 _valid.restype, _pointer.restype = ctypes.c_int, c_void_p
-_old: Dict[type, bool] = {}  # kinds that do not know max_version
 
 
 def _capsule(array: Any, arguments: Dict[str, Any]) -> Any:
     """What array.__dlpack__() gives, of the newest version that it knows."""
-    kind = type(array)
-    if not _old.get(kind):
-        try:
-            return array.__dlpack__(max_version=(1, 0), **arguments)
-        except TypeError:
-            _old[kind] = True
-    return array.__dlpack__(**arguments)
+    try:
+        return array.__dlpack__(max_version=(1, 0), **arguments)
+    except TypeError:  # of before 1.0
+        return array.__dlpack__(**arguments)
 
 
 def _tensor(capsule: Any) -> Tuple[_Tensor, int]:
