@@ -34,23 +34,23 @@ class Arrays:
             raise UsageError(f"{name_of(frame)} has the shape {self.views[0].shape}: wanted is height x width")
         self.size = self.views[0].shape[1], self.views[0].shape[0]
 
-    def places(self, planes: List[Plane], writing: bool) -> List[Tuple[int, int]]:
-        """Address and stride of each plane. What is only read is copied where its rows have gaps."""
+    def places(self, planes: List[Plane], writing: bool, copying: bool = False) -> List[Tuple[int, int]]:
+        """Address and stride of each plane. What is only read is copied where its rows have gaps, if it may be: by
+        the array's own library, on a GPU on its current stream."""
         if len(planes) != len(self.views):
             raise UsageError(f"the frame has {len(self.views)} planes, {self.pixfmt} has {len(planes)}")
-        return [self._place(k, plane, writing) for k, plane in enumerate(planes)]
+        return [self._place(k, plane, writing, copying) for k, plane in enumerate(planes)]
 
-    def _place(self, k: int, plane: Plane, writing: bool) -> Tuple[int, int]:
-        view = self.views[k]
+    def _place(self, k: int, plane: Plane, writing: bool, copying: bool) -> Tuple[int, int]:
+        view, what = self.views[k], f"plane {k} of the {'target' if writing else 'frame'}"
         if not _formats.fits(view, plane):
-            raise UsageError(f"plane {k} of the {'target' if writing else 'frame'} is {_said(view)}, wanted is "
-                             f"{_described(plane.shape, plane.size)}")
+            raise UsageError(f"{what} is {_said(view)}, wanted is {_described(plane.shape, plane.size)}")
         if writing and not view.writable:
-            raise UsageError(f"plane {k} of the target may not be written to")
+            raise UsageError(f"{what} may not be written to")
         stride = _formats.row_stride(view)
-        if stride is None and writing:
-            raise UsageError(f"rows of plane {k} of the target have gaps between samples, or share memory: give "
-                             "an array whose rows have none")
+        if stride is None and not copying:
+            raise UsageError(f"rows of {what} have gaps between samples, or share memory: give an array whose rows "
+                             "have none")
         if stride is None:
             view = self.views[k] = view_of(without_gaps(self.arrays[k]), None)
             stride = view.strides[0]

@@ -33,6 +33,10 @@ class VideoArray(_Timed, numpy.ndarray):  # type: ignore[type-arg]
     def __array_finalize__(self, of: Any) -> None:
         self.pts_us = getattr(of, "pts_us", 0)
 
+    def __array_wrap__(self, array: Any, *context: Any) -> Any:
+        """What is computed from a frame is no frame."""
+        return array[()] if array.shape == () else array.view(numpy.ndarray)
+
 
 class VideoPlanes(_Timed, Tuple[Any, ...]):
     """A frame of several planes, each an array, with its time."""

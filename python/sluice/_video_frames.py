@@ -41,7 +41,7 @@ class VideoFrame:
         self.range = _FULL if self.full else _RANGES.get(int(frame.color_range), 0)
         self.matrix = _MATRICES.get(int(frame.colorspace), 0)
 
-    def places(self, planes: List[Plane], writing: bool) -> List[Tuple[int, int]]:
+    def places(self, planes: List[Plane], writing: bool, copying: bool = False) -> List[Tuple[int, int]]:
         """Address and stride of each plane."""
         if len(planes) != len(self.frame.planes):
             raise UsageError(f"the av.VideoFrame has {len(self.frame.planes)} planes, wanted are {len(planes)}")

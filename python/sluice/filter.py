@@ -52,7 +52,8 @@ class Filter:
 
     Frames in a GPU's memory are filtered there, on `stream=`: a number (cudaStream_t), or a stream
     of torch, CuPy or CUDA Python; None is torch's or CuPy's current stream, else the default one.
-    The calls do not wait for the GPU; what is put on that stream afterwards finds the result.
+    The calls do not wait for the GPU; what is put on that stream afterwards finds the result. New
+    tensors and arrays are those of the current stream: with another one `out=` is safer.
 
     A filter takes frames of several sizes and formats: it keeps what it needs for the last `sizes`
     of them. Calls release the GIL. One thread submits, calls and sets, another may receive; calls
@@ -137,8 +138,9 @@ class Filter:
     def receive(self) -> Received:
         """The oldest frame under way. Waits for a result in host memory. IndexError: none is under way."""
         with self._receiving:
-            work = self._under_way[0]
-            self._under_way.popleft()
+            if not self._under_way:
+                raise IndexError("no frame is under way: submit() one first")
+            work = self._under_way.popleft()
             frame = work.engine.receive()
             self._received = work.engine
             return Received(work.result, frame.pts, work.opaque)
@@ -231,7 +233,8 @@ class Filter:
         number = caller_stream(frame, stream)
         source = self._picture(frame, number)
         engine = self._engine(source)
-        places = source.places(engine.planes, writing=False)
+        on_current_stream = stream is None or source.device is None
+        places = source.places(engine.planes, writing=False, copying=on_current_stream)
         result = source.new(engine.output, engine.output_planes) if out is None else out
         target = picture_of(result, number, engine.output.pixfmt.decode())
         target.check_target(engine.output)
