@@ -33,14 +33,14 @@ def start(installed, tmp_path):
     """Compile an example by the commands of its first comment, and run it: start(file, *arguments)."""
     env = {"PKG_CONFIG_PATH": f"{installed}/lib/pkgconfig", "LD_LIBRARY_PATH": f"{installed}/lib"}
 
-    def start(name, *arguments):
+    def start(name, *arguments, **more):
         text = (ROOT / "examples" / name).read_text()
         lines = [line for line in re.findall(r"^// {5}(.*)", text, re.M) if not line.startswith("./")]
         command = "\n".join(lines).replace(name, f"{ROOT}/examples/{name} -Wall -Wextra -Werror")
         compiled = tools.execute(["sh", "-c", re.sub(r"-o \S+", "-o example", command)], env=env, cwd=tmp_path,
                                  timeout=300)
         assert compiled.code == 0, compiled.stderr
-        return tools.execute([tmp_path / "example", *arguments], env=env, cwd=tmp_path)
+        return tools.execute([tmp_path / "example", *arguments], env=env, cwd=tmp_path, **more)
 
     return start
 
@@ -77,7 +77,42 @@ def opencv(start, run, clips, tmp_path):
     assert ours.ndim == 2 and np.array_equal(ours, programs)
 
 
-EXAMPLES = {"take_frames.c": take_frames, "ffmpeg_decode.c": ffmpeg_decode, "opencv.cpp": opencv}
+def write_pgm(file, samples):
+    white = 255 if samples.dtype == np.uint8 else 65535
+    head = f"P5\n# noise\n{samples.shape[1]} {samples.shape[0]}\n{white}\n".encode()
+    file.write_bytes(head + samples.astype(samples.dtype.newbyteorder(">")).tobytes())
+
+
+def pgm(start, run, clips, tmp_path):
+    rng = np.random.default_rng(7)
+    for depth in (8, 16):
+        write_pgm(tmp_path / "in.pgm", rng.integers(0, 1 << depth, (67, 131), f"u{depth // 8}"))
+        with open(tmp_path / "in.pgm", "rb") as source:
+            told = start("pgm.c", "gaussian=1.4,sobel", stdin=source)
+        assert told.code == 0, told.stderr
+        run("in.pgm", "program.pgm", "-f", "gaussian=1.4,sobel", "-y")
+        assert told.stdout == (tmp_path / "program.pgm").read_bytes()
+    refused = start("pgm.c", "sobbel", stdin=open(tmp_path / "in.pgm", "rb"))
+    assert refused.code == 1 and "did you mean 'sobel'" in refused.stderr
+
+
+def live_change(start, run, clips, tmp_path):
+    told = start("live_change.c")
+    assert told.code == 0, told.stderr
+    deviation = [float(line.split()[-1]) for line in told.text.splitlines()]
+    assert len(deviation) == 5 and deviation[4] == 127.5  # the last chain is invert,binarize
+    assert deviation[0] > 110 and all(a > b + 5 for a, b in zip(deviation[:4], deviation[1:4]))  # ever more blurred
+
+
+def many_cameras(start, run, clips, tmp_path):
+    told, again = start("many_cameras.c", "5", "3"), start("many_cameras.c", "5", "3")
+    assert told.code == 0 and told.text == again.text
+    sums = re.findall(r"camera \d: 3 frames, sum (\d+)", told.text)
+    assert len(set(sums)) == 5 and told.text.splitlines()[-1].startswith("5 cameras on ")
+
+
+EXAMPLES = {"pgm.c": pgm, "live_change.c": live_change, "many_cameras.c": many_cameras,
+            "take_frames.c": take_frames, "ffmpeg_decode.c": ffmpeg_decode, "opencv.cpp": opencv}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
