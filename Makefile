@@ -146,6 +146,10 @@ $(BUILD)/conformance: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/conformance/*
 $(BUILD)/budget: $(BUILD)/tests/budget.o $(BUILD)/internal.a
 	$(LINK) -pie -o $@ $^ $(SYSTEM_LIBS)
 
+# What a call of the filter library costs; it reports and judges nothing.
+$(BUILD)/filter_overhead: $(BUILD)/tests/filter_overhead.o $(BUILD)/internal.a
+	$(LINK) -pie -o $@ $^ $(SYSTEM_LIBS)
+
 $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/internal.a
 	$(LINK) -pie -o $@ $(filter %.o,$^) $(filter %.a,$^) $(FFMPEG_LIBS) -lcmocka $(JANSSON_LIBS) $(SYSTEM_LIBS)
 
@@ -251,7 +255,7 @@ NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
     'test -e /usr/include/opencv4/opencv2/imgcodecs.hpp|libopencv-imgcodecs-dev' 'command -v g++|g++' \
     '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import numpy"|python3-numpy' \
     '$(PYTHON) -c "import cv2"|python3-opencv' '$(PYTHON) -c "import scipy"|python3-scipy' \
-    'command -v mandoc|mandoc' 'command -v zsh|zsh' 'command -v fish|fish' \
+    'command -v mandoc|mandoc' 'command -v zsh|zsh' 'command -v fish|fish' 'command -v cmake|cmake' 'command -v meson|meson' \
     '$(PYTHON) -c "import ensurepip"|python3-venv' 'command -v openssl|openssl' 'command -v valgrind|valgrind' 'command -v strace|strace' 'test -e $(LIBRARIES)/libfftw3.so.3|libfftw3-double3'
 # The servers that tests of live sources speak with; what is not to be had is tested elsewhere.
 NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' \

@@ -1,6 +1,7 @@
 // The CPU backend: worker threads that make passes by bands of rows.
 //
-// Each executor has its own workers. A frame is a sequence of phases (each pass, or those of an
+// Each executor has its own workers; one of one thread and one slot works on the submitting thread,
+// as handing a small frame over takes longer than filtering it. A frame is a sequence of phases (each pass, or those of an
 // operation on the full frame, for each field); a phase is done when all its bands are, and the
 // next begins. Workers take the oldest frame with a band left, so that frames finish in the order
 // they came.
@@ -64,6 +65,7 @@ struct cpu_executor {
     const struct plan *plan;
     const struct cpu_backend *backend;
     int slots, bands, workers;
+    bool works_here; // on the submitting thread: the worker is none
     struct cpu_slot *slot;
     struct worker *worker;
     ptrdiff_t *buffer_stride;
@@ -202,6 +204,18 @@ static void *worker_run(void *argument)
     return NULL;
 }
 
+// Make all of a frame at once, on the calling thread, with what the only worker would have.
+static void run_here(const struct cpu_executor *self, struct cpu_slot *slot)
+{
+    long long start = host_thread_ns();
+    slot->span.begin_ns = host_now_ns();
+    for (int phase = 0; phase < phases(self, slot); phase++)
+        for (int band = 0; band < self->bands; band++)
+            run_band(self, &self->worker[0], slot, phase, band);
+    slot->span.end_ns = host_now_ns();
+    slot->span.busy_ns = host_thread_ns() - start;
+}
+
 static enum status submit_async(struct executor *executor, int number, const struct work *work)
 {
     struct cpu_executor *self = (struct cpu_executor *)executor;
@@ -211,6 +225,10 @@ static enum status submit_async(struct executor *executor, int number, const str
     slot->work = *work;
     for (int n = 0; n < program_pictures(self->plan->program); n++)
         slot->target[n] = *work_target(work, n);
+    if (self->works_here) {
+        run_here(self, slot);
+        return STATUS_OK;
+    }
     pthread_mutex_lock(&self->lock);
     assert(!slot->running);
     slot->ticket = self->tickets++;
@@ -372,6 +390,8 @@ static enum status start_worker(struct cpu_executor *self, struct worker *worker
             return status;
         self->base.memory += row_pipeline_bytes(worker->pipeline[p]);
     }
+    if (self->works_here)
+        return STATUS_OK;
     if (pthread_create(&worker->thread, NULL, worker_run, worker)) {
         log_print(self->backend->log, LOG_ERROR, "a CPU worker thread could not be started");
         return STATUS_FAILED;
@@ -400,6 +420,7 @@ static enum status create_empty(const struct cpu_backend *cpu, const struct plan
     self->backend = cpu;
     self->slots = slots;
     self->workers = cpu->threads;
+    self->works_here = cpu->threads == 1 && slots == 1;
     self->bands = frames_in_flight && slots >= cpu->threads ? 1 : cpu->threads;
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->work_there, NULL);

@@ -64,7 +64,8 @@ struct work_times {
 };
 
 struct executor {
-    // Begin the work and return without waiting for it. Its memory must stay until wait() has
+    // Begin the work and return without waiting for it; the scalar reference, and the CPU with one
+    // thread and one slot, do it before they return. Its memory must stay until wait() has
     // returned. `slot` counts from 0 and must be idle: never used, waited for, or handed over. One
     // thread at a time.
     enum status (*submit_async)(struct executor *executor, int slot, const struct work *work);
