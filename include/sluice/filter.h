@@ -23,18 +23,20 @@
 // planes and strides; other ways of overlapping are refused. Any address and stride does; rows
 // that begin at multiples of 64 bytes are the fastest. Host memory from sluice_filter_alloc() goes
 // to and from a GPU without a copy by the calling thread; other host memory is copied within
-// submit, and within receive.
+// submit, and within receive, by way of memory that the filter takes when it first needs it. A
+// filter on the CPU takes such memory for results over their sources, where stages see neighbours.
 //
 // Streams. With frames in device memory the calls wait for no GPU. `stream` is the caller's CUDA
 // stream (cudaStream_t; NULL: the default stream): submit takes what is on it by then as what makes
 // the source and what last read the target, and receive lets it wait for the result. So the result
 // is there for whatever is put on the stream after receive returns. In between the filter works on
 // streams of its own, where frames overlap. Chains that analyse (`stats`, `match`, `wavelet`) let
-// receive wait for the numbers.
+// receive wait for the numbers; so do sources in host memory, which are the caller's again then.
 //
-// Threads. One thread submits and sets, one receives, which may be another; create and destroy are
-// called before and after all else. Any number of filters may live at once; on one GPU they share
-// its primary context, which is the CUDA runtime's. A filter on the CPU has threads of its own.
+// Threads. One thread submits, sets and asks for chain and plan, one receives and asks for analysis,
+// which may be another; create and destroy are called before and after all else. Any number of filters may live at once; on one GPU they share
+// its primary context, which is the CUDA runtime's. A filter on the CPU has threads of its own, but
+// one with a single thread and a single frame in flight works on the one that submits.
 //
 // Errors. A call that fails returns a status, and the log gets the reason as one sentence. A wrong
 // frame is refused with SLUICE_STATUS_USAGE before anything is touched, and nothing is submitted:
@@ -73,8 +75,8 @@ struct sluice_filter_config {
     bool wavelet_planes; // `wavelet` delivers every value of every scale, too
 
     // (optional; without it a chain can name no pictures) Find the picture that a chain names.
-    // SLUICE_STATUS_USAGE: there is none. What it points at is read before the call that parses the
-    // chain returns, and not after.
+    // SLUICE_STATUS_USAGE: there is none. What it points at is read before it is called again, or the
+    // call that parses the chain returns.
     enum sluice_status (*picture)(void *opaque, const char *name, struct sluice_picture *picture);
 
     // Called with one sentence at a time, without a newline, which lives until the callback
@@ -140,7 +142,8 @@ SLUICE_API void sluice_filter_free(struct sluice_filter *filter, void *memory, s
 
 // Filter with other options from the next submitted frame on, all of them at once:
 // "gaussian.sigma=2.5, threshold.t1=30", or of the second of two, "gaussian#2.sigma=1"; or by
-// another chain. Frames under way keep theirs. SLUICE_STATUS_USAGE, with a sentence in `why`
+// another chain. Frames under way keep theirs, which is freed when the last of them is received: that
+// waits for the GPU, if there is one. SLUICE_STATUS_USAGE, with a sentence in `why`
 // (optional) and nothing changed, if it does not fit, or if another format would come out.
 SLUICE_API enum sluice_status sluice_filter_set(struct sluice_filter *filter, const char *options,
                                                 char *why, size_t size);

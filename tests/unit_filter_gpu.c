@@ -1,0 +1,254 @@
+// Filters on a GPU: frames on the host, pinned or not, and in the GPU's memory, equal to the scalar
+// reference's. Skipped where there is no GPU.
+#include "tests/filter_frames.h"
+
+#include "plan/backend.h"
+
+static const struct log silent = {0};
+static struct backend *gpu; // for memory of the device; NULL: there is none
+
+static int open_gpu(void **state)
+{
+    char reason[256];
+    (void)state;
+    if (backend_cuda_create(0, &silent, &gpu, reason, sizeof reason))
+        print_message("no GPU, no tests of filters on one: %s\n", reason);
+    return 0;
+}
+
+static int close_gpu(void **state)
+{
+    (void)state;
+    backend_destroy(&gpu);
+    return 0;
+}
+
+static struct sluice_filter *gpu_filter(const char *chain, const struct sluice_format *input,
+                                        int in_flight)
+{
+    struct sluice_filter_config config = test_config(chain, input);
+    config.backend = SLUICE_BACKEND_CUDA;
+    config.frames_in_flight = in_flight;
+    return test_filter(&config);
+}
+
+// ---- pictures in device memory ----
+
+// A copy of a picture on the device, its padding, too.
+struct device_picture {
+    const struct test_picture *like;
+    uint8_t *memory;
+    struct sluice_frame frame;
+};
+
+static struct device_picture to_device(const struct test_picture *picture)
+{
+    struct device_picture on = {picture, gpu->device_copy(gpu, picture->memory, picture->bytes),
+                                picture->frame};
+    assert_non_null(on.memory);
+    for (int p = 0; p < picture->format.planes; p++)
+        on.frame.data[p] = on.memory + (picture->frame.data[p] - picture->memory);
+    on.frame.memory = SLUICE_MEMORY_DEVICE;
+    return on;
+}
+
+// Bring it back over the picture that it is a copy of: as one row, by a filter that does nothing.
+static void from_device(struct device_picture *on, struct test_picture *picture)
+{
+    struct sluice_format row = test_format("gray", (int)picture->bytes, 1);
+    struct sluice_filter *filter = gpu_filter("null", &row, 1);
+    const struct sluice_frame in = {.size = sizeof in,
+                                    .data = {on->memory},
+                                    .stride = {(ptrdiff_t)picture->bytes},
+                                    .memory = SLUICE_MEMORY_DEVICE};
+    const struct sluice_frame out = {
+        .size = sizeof out, .data = {picture->memory}, .stride = {(ptrdiff_t)picture->bytes}};
+    assert_int_equal(sluice_filter_run(filter, &in, &out, NULL), SLUICE_STATUS_OK);
+    sluice_filter_destroy(&filter);
+    gpu->device_free(gpu, on->memory);
+}
+
+// ---- results ----
+
+static const char *const chains[] = {"null",
+                                     "contrast=1.3",
+                                     "gray",
+                                     "gaussian=1.3",
+                                     "gaussian=17",
+                                     "gray,gaussian=1.4,sobel,threshold=20:240",
+                                     "brightness=20,sharpen",
+                                     "stats,sobel",
+                                     "wavelet=1:3"};
+static const char *const formats[] = {"gray", "yuv420p", "nv12",     "rgb24",
+                                      "bgra", "p010le",  "gbrp12be", "yuyv422"};
+static const int sizes[][2] = {{1, 1}, {33, 17}, {131, 12}};
+
+enum where { ON_HOST, PINNED, HOST_TO_GPU, GPU_TO_HOST, ON_GPU, WHERES };
+
+// Move a picture into pinned memory.
+static void pin(struct sluice_filter *filter, struct test_picture *picture)
+{
+    uint8_t *pinned = sluice_filter_alloc(filter, picture->bytes);
+    assert_non_null(pinned);
+    memcpy(pinned, picture->memory, picture->bytes);
+    for (int p = 0; p < picture->format.planes; p++) {
+        picture->image.data[p] = pinned + (picture->image.data[p] - picture->memory);
+        picture->frame.data[p] = picture->image.data[p];
+    }
+    free(picture->memory);
+    picture->memory = pinned;
+}
+
+static void free_picture(struct sluice_filter *filter, struct test_picture *picture, bool pinned)
+{
+    if (pinned) {
+        sluice_filter_free(filter, picture->memory, picture->bytes);
+        picture->memory = NULL;
+    }
+    test_picture_free(picture);
+}
+
+static void check_place(struct sluice_filter *filter, const char *chain,
+                        const struct sluice_format *input, enum where where, bool over)
+{
+    struct sluice_format output = {.size = sizeof output};
+    char what[256];
+    sluice_filter_output(filter, &output);
+    bool up = where == GPU_TO_HOST || where == ON_GPU;   // the source is on the device
+    bool down = where == HOST_TO_GPU || where == ON_GPU; // the result stays there
+    struct test_picture *in = test_noise(input, ROWS_ODD, 3);
+    struct test_picture *got = test_picture(&output, ROWS_UPSIDE_DOWN);
+    struct test_picture *want = test_picture(&output, ROWS_TIGHT);
+    test_reference(chain, in, false, want);
+    if (over)
+        test_picture_free(got), got = in;
+    if (where == PINNED)
+        pin(filter, in);
+    if (where == PINNED && !over)
+        pin(filter, got);
+    struct device_picture source = {0}, target = {0};
+    if (up)
+        source = to_device(in);
+    if (down && !over)
+        target = to_device(got);
+    const struct sluice_frame *from = up ? &source.frame : &in->frame;
+    const struct sluice_frame *to = over ? from : down ? &target.frame : &got->frame;
+    snprintf(what, sizeof what, "%s of %s %dx%d at place %d%s", chain, input->pixfmt, input->width,
+             input->height, (int)where, over ? ", in place" : "");
+    if (sluice_filter_run(filter, from, to, NULL))
+        fail_msg("%s: %s", what, test_sentence);
+    if (down)
+        from_device(over ? &source : &target, got);
+    if (up && !(over && down))
+        gpu->device_free(gpu, source.memory);
+    test_same(what, got, want);
+    free_picture(filter, got, where == PINNED);
+    if (!over)
+        free_picture(filter, in, where == PINNED);
+    test_picture_free(want);
+}
+
+static void results_are_those_of_the_reference(void **state)
+{
+    (void)state;
+    if (!gpu)
+        skip();
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
+        for (size_t c = 0; c < sizeof chains / sizeof *chains; c++) {
+            const int *size = sizes[(f + c) % 3];
+            struct sluice_format input = test_format(formats[f], size[0], size[1]);
+            struct sluice_filter *filter = gpu_filter(chains[c], &input, 1 + (int)c % 3);
+            struct sluice_format output = {.size = sizeof output};
+            sluice_filter_output(filter, &output);
+            for (int where = 0; where < WHERES; where++) {
+                check_place(filter, chains[c], &input, (enum where)where, false);
+                bool same = where != HOST_TO_GPU && where != GPU_TO_HOST;
+                if (same && !strcmp(output.pixfmt, input.pixfmt))
+                    check_place(filter, chains[c], &input, (enum where)where, true);
+            }
+            sluice_filter_destroy(&filter);
+        }
+}
+
+// Many under way, in device memory and in pairs, with changes between them.
+static void frames_overlap(void **state)
+{
+    enum { FRAMES = 60, IN_FLIGHT = 8 };
+    (void)state;
+    if (!gpu)
+        skip();
+    const struct sluice_format input = test_format("gray", 131, 40);
+    struct sluice_filter *filter = gpu_filter("gaussian=1", &input, IN_FLIGHT);
+    struct test_picture *in[FRAMES], *got[FRAMES], *want = test_picture(&input, ROWS_TIGHT);
+    struct device_picture source[FRAMES], target[FRAMES];
+    struct sluice_frame made = {.size = sizeof made};
+    char text[32];
+    for (int k = 0; k < FRAMES; k++) {
+        in[k] = test_noise(&input, ROWS_ODD, (uint32_t)k);
+        got[k] = test_picture(&input, ROWS_ODD);
+        source[k] = to_device(in[k]);
+        target[k] = to_device(got[k]);
+        source[k].frame.pts = k;
+    }
+    int received = 0;
+    for (int k = 0; k < FRAMES; k += 2) {
+        const struct sluice_frame from[2] = {source[k].frame, source[k + 1].frame};
+        const struct sluice_frame to[2] = {target[k].frame, target[k + 1].frame};
+        snprintf(text, sizeof text, "gaussian.sigma=%d", 1 + k / 20);
+        if (k && k % 20 == 0)
+            assert_int_equal(sluice_filter_set(filter, text, NULL, 0), SLUICE_STATUS_OK);
+        enum sluice_status status;
+        while ((status = sluice_filter_submit_many(filter, from, to, 2, NULL)) ==
+               SLUICE_STATUS_AGAIN) {
+            assert_int_equal(sluice_filter_receive(filter, &made), SLUICE_STATUS_OK);
+            assert_int_equal(made.pts, received++);
+        }
+        assert_int_equal(status, SLUICE_STATUS_OK);
+    }
+    sluice_filter_destroy(&filter);
+    for (int k = 0; k < FRAMES; k++) {
+        snprintf(text, sizeof text, "gaussian=%d", 1 + k / 20);
+        test_reference(text, in[k], false, want);
+        from_device(&target[k], got[k]);
+        gpu->device_free(gpu, source[k].memory);
+        test_same(text, got[k], want);
+        test_picture_free(in[k]);
+        test_picture_free(got[k]);
+    }
+    test_picture_free(want);
+}
+
+static void memory_of_another_kind_is_refused(void **state)
+{
+    (void)state;
+    if (!gpu)
+        skip();
+    const struct sluice_format input = test_format("gray", 20, 10);
+    struct sluice_filter *filter = gpu_filter("gaussian=1", &input, 1);
+    struct test_picture *picture = test_noise(&input, ROWS_TIGHT, 1);
+    struct device_picture on = to_device(picture);
+    struct sluice_frame wrong[2] = {picture->frame, on.frame};
+    wrong[0].memory = SLUICE_MEMORY_DEVICE;
+    wrong[1].memory = SLUICE_MEMORY_HOST;
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(sluice_filter_run(filter, &wrong[k], &on.frame, NULL),
+                         SLUICE_STATUS_USAGE);
+        assert_non_null(strstr(test_sentence, k ? "is memory of the GPU that filters, and the "
+                                                  "frame says host memory"
+                                                : "is host memory, and the frame says memory of "
+                                                  "the GPU that filters"));
+    }
+    gpu->device_free(gpu, on.memory);
+    test_picture_free(picture);
+    sluice_filter_destroy(&filter);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_are_those_of_the_reference),
+        cmocka_unit_test(frames_overlap),
+        cmocka_unit_test(memory_of_another_kind_is_refused),
+    };
+    return cmocka_run_group_tests(tests, open_gpu, close_gpu);
+}
