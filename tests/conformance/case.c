@@ -337,23 +337,31 @@ static struct image moved(const struct picture_memory *from, const struct pictur
     return image;
 }
 
+// Frame `frame` in a round.
+static struct work round_work(struct test_case *test, int round, int frame)
+{
+    bool last = round == ROUNDS - 1;
+    const struct picture_memory *target = last ? test->target[frame] : test->first[frame];
+    struct work work = describe_work(test, frame, test->tee[round][frame], target);
+    if (test->where == TARGET_IN_PLACE)
+        work.source = moved(&test->source[frame], &target[0]);
+    work.source_on_device = test->on_device;
+    work.target_on_device = test->where;
+    work.source_stream = test->stream[frame % STREAMS];
+    work.analysis = last ? test->analysis[frame] : NULL;
+    return work;
+}
+
+// Slots have another frame in each round, and another company.
 static void submit_round(struct test_case *test, int round)
 {
     struct work work[MANY_SLOTS];
-    for (int k = 0; k < test->slots; k++) {
-        bool last = round == ROUNDS - 1;
-        const struct picture_memory *target = last ? test->target[k] : test->first[k];
-        work[k] = describe_work(test, k, test->tee[round][k], target);
-        if (test->where == TARGET_IN_PLACE)
-            work[k].source = moved(&test->source[k], &target[0]);
-        work[k].source_on_device = test->on_device;
-        work[k].target_on_device = test->where;
-        work[k].source_stream = test->stream[k % STREAMS];
-        work[k].analysis = last ? test->analysis[k] : NULL;
-    }
-    if (test->together && executor_submit_many_async(test->executor, 0, work, test->slots))
+    bool together = test->together != (test->where && round == 0);
+    for (int k = 0; k < test->slots; k++)
+        work[k] = round_work(test, round, test->where ? (k + round) % test->slots : k);
+    if (together && executor_submit_many_async(test->executor, 0, work, test->slots))
         fatal(test, "submit failed");
-    for (int k = 0; k < test->slots && !test->together; k++)
+    for (int k = 0; k < test->slots && !together; k++)
         if (test->executor->submit_async(test->executor, k, &work[k]))
             fatal(test, "submit failed");
 }

@@ -10,8 +10,9 @@
 // many random ones follow (1500, or none where some were chosen), --seed where their seeds begin.
 // One case is replayed by its --chain, --format and --seed, a random one by --seed alone. Two
 // executors are always busy at once, each with all its slots, so that parameters of one cannot
-// reach the other unseen. A third of the cases of a GPU have their targets in its memory, or in place
-// of the source, and each slot is used twice without waiting; --on-device: all have. --devices makes N backends take frames in turn, of GPUs the first N.
+// reach the other unseen. A third of a GPU's cases have their targets in its memory, or in place of
+// the source, and use each slot twice without waiting between; --on-device: all have. --devices
+// makes N backends take frames in turn, of GPUs the first N.
 // The steps of the tutorial follow (tutorial.h) unless cases or devices were chosen; --ladder is
 // these alone. The last line is "N passed, N failed".
 #include <fnmatch.h>
