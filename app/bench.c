@@ -24,6 +24,7 @@ static const char *group_title(const char *group)
     static const char *const titles[][2] = {
         {"link", "Between host and GPU"},
         {"resident", "Frames that stay on the GPU, gray"},
+        {"library", "The same through the library's interface, and small frames one by one"},
         {"memory", "Frames from host memory to host memory, gray"},
         {"file", "The whole way of a file"},
     };

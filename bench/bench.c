@@ -8,6 +8,7 @@
 #include "base/meter.h"
 #include "bench/bench.h"
 #include "bench/bench_case.h"
+#include "bench/bench_library.h"
 #include "stages/chain.h"
 
 enum { REPETITIONS = 7, QUICK_REPETITIONS = 3 };
@@ -93,6 +94,81 @@ static enum status measure_chain(const struct bench *bench, const char *chain,
     return status;
 }
 
+// Of the one GPU that filters here.
+static int device_of(const struct bench *bench)
+{
+    return bench->config->device ? atoi(bench->config->device) : 0;
+}
+
+// The chain through the library's interface beside what its parts reach, one after the other in
+// each repetition. A chain that is none of a filter's is left out.
+static enum status measure_library(const struct bench *bench, const char *chain,
+                                   const struct shape *shape)
+{
+    const char *pixfmt = bench->config->input_pixfmt ? bench->config->input_pixfmt : "gray";
+    struct bench_case bench_case;
+    struct bench_library library;
+    double rate[2][REPETITIONS + 1] = {{0}};
+    const struct bench_case_request request = {.backend = bench->backend,
+                                               .log = &bench->log,
+                                               .chain = chain,
+                                               .shape = shape,
+                                               .depth = bench->depth,
+                                               .resident = true};
+    enum status status = bench_case_init(&bench_case, &request);
+    if (status)
+        return status;
+    status = bench_library_init(&library, &bench_case, chain, pixfmt, device_of(bench));
+    bool absent = status == STATUS_USAGE;
+    for (int k = 0; k <= bench->repetitions && !status; k++) { // the first to warm up
+        int64_t frames, begin;
+        status = run_subject(&bench_case, bench->repetition_ns, &rate[0][k]);
+        begin = meter_now_ns();
+        if (!status)
+            status = bench_library_run(&library, bench->repetition_ns, &frames);
+        rate[0][k] *= 1e-9;
+        rate[1][k] = status ? 0
+                            : (double)frames * shape->width * shape->height /
+                                  (double)(meter_now_ns() - begin);
+    }
+    bench_library_free(&library);
+    bench_case_free(&bench_case);
+    if (status)
+        return absent ? STATUS_OK : status;
+    double reference = meter_spread(rate[0] + 1, bench->repetitions).median;
+    give_row(bench,
+             (struct sluice_bench_row){.group = "library",
+                                       .name = chain,
+                                       .size = shape->name,
+                                       .unit = "Gpx/s",
+                                       .reference = reference,
+                                       .reference_name = "resident"},
+             rate[1] + 1, bench->repetitions);
+    return STATUS_OK;
+}
+
+// What a frame takes that is as good as none.
+static enum status measure_small(const struct bench *bench, const char *chain)
+{
+    static const char *const names[] = {"one by one, host", "one by one, device"};
+    enum status status = STATUS_OK;
+    for (int on_device = 0; on_device < 2 && !status; on_device++) {
+        double us[REPETITIONS] = {0};
+        for (int k = 0; k < bench->repetitions && !status; k++)
+            status = bench_library_run_small(bench->backend, chain, device_of(bench), on_device,
+                                             bench->repetition_ns, &us[k]);
+        if (status == STATUS_USAGE)
+            return STATUS_OK;
+        if (!status)
+            give_row(
+                bench,
+                (struct sluice_bench_row){
+                    .group = "library", .name = names[on_device], .size = "64x64", .unit = "us"},
+                us, bench->repetitions);
+    }
+    return status;
+}
+
 // Bandwidth of the device's memory: a plain copy of frames of this size, in pixels a second.
 static enum status measure_copy(const struct bench *bench, const struct shape *shape, double *copy)
 {
@@ -152,6 +228,19 @@ static enum status measure_memory(const struct bench *bench, bool resident)
             status = measure_chain(bench, chains[k], &all[s], resident, copy);
     }
     return status;
+}
+
+static enum status measure_libraries(const struct bench *bench)
+{
+    const char *const own[] = {bench->config->chain, NULL};
+    const char *const *chains = bench->config->chain ? own : usual_chains;
+    const struct shape *all = *bench->own.name ? &bench->own : usual_shapes;
+    int count = *bench->own.name ? 1 : SHAPES;
+    enum status status = STATUS_OK;
+    for (int s = 0; s < count; s++)
+        for (int k = 0; chains[k] && !status; k++)
+            status = measure_library(bench, chains[k], &all[s]);
+    return status ? status : measure_small(bench, chains[0]);
 }
 
 // ---- a file around it ----
@@ -297,6 +386,8 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
         status = measure_link(&bench);
     if (!status && bench.backend->gpus == 1)
         status = measure_memory(&bench, true);
+    if (!status && bench.backend->gpus == 1)
+        status = measure_libraries(&bench);
     if (!status)
         status = measure_memory(&bench, false);
     if (bench.backend)

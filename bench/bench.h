@@ -8,11 +8,12 @@
 
 // One figure, from several repetitions.
 struct sluice_bench_row {
-    const char *group; // "link": host and GPU; "resident": frames that stay on the GPU; "memory":
-                       // from host memory to host memory; "file": a whole job
+    const char *group; // "link": host and GPU; "resident": frames that stay on the GPU; "library":
+                       // the same through sluice/filter.h; "memory": from host memory to host
+                       // memory; "file": a whole job
     const char *name;  // the chain, or what was done
-    const char *size;  // "1080p", "4K", "8K"; NULL: none
-    const char *unit;  // "Gpx/s", "GB/s", "fps"
+    const char *size;  // "1080p", "4K", "8K", "64x64"; NULL: none
+    const char *unit;  // "Gpx/s", "GB/s", "fps", "us": microseconds a frame
     double median, low, high;
     double reference; // what the figure is held against, of the same run; 0: nothing
     const char *reference_name;
