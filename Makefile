@@ -57,8 +57,11 @@ CUDA_ALL = $(filter 75 80 86 89 90 100 120,$(CUDA_KNOWN))
 CUDA_HERE = $(eval CUDA_HERE := $$(shell sh kernels/gpus.sh $(CUDA_KNOWN)))$(CUDA_HERE)
 CUDA_CHOSEN = $(strip $(patsubst all,$(CUDA_ALL),$(patsubst native,$(or $(CUDA_HERE),all),$(CUDA_ARCHS))))
 CUDA_NEWEST = $(lastword $(CUDA_CHOSEN))
+# What drivers compile: for newer GPUs that of the newest, and in a build for all that of the oldest, too,
+# for what lies between: Jetsons, which run no code of other GPUs of their generation.
+CUDA_OLDEST = $(if $(filter-out $(CUDA_CHOSEN),$(CUDA_ALL)),,$(firstword $(CUDA_CHOSEN)))
 GENCODE = $(foreach a,$(CUDA_CHOSEN),-gencode arch=compute_$(a),code=sm_$(a)) \
-          -gencode arch=compute_$(CUDA_NEWEST),code=compute_$(CUDA_NEWEST)
+          $(foreach a,$(sort $(CUDA_OLDEST) $(CUDA_NEWEST)),-gencode arch=compute_$(a),code=compute_$(a))
 ifneq ($(origin CUDA_ARCHS),file)
 CUDA_WHY = as CUDA_ARCHS says
 else ifeq ($(CUDA_ARCHS),all)
@@ -190,7 +193,7 @@ $(BUILD)/%.o: %.cu $(BUILD)/cuda-archs $(BUILD)/flags | packages
 # What CUDA objects were made for; they are made anew when that changes.
 $(BUILD)/cuda-archs: always
 	@mkdir -p $(@D)
-	@echo '$(CUDA_CHOSEN)' | cmp -s - $@ || { echo '$(CUDA_CHOSEN)' > $@; \
+	@echo '$(CUDA_CHOSEN)$(CUDA_OLDEST:%= ptx_%)' | cmp -s - $@ || { echo '$(CUDA_CHOSEN)$(CUDA_OLDEST:%= ptx_%)' > $@; \
 	    echo "Building for GPUs of $(CUDA_CHOSEN:%=sm_%), $(strip $(CUDA_WHY))."; }
 
 # What each object includes, as the compilers wrote it beside the object.

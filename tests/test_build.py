@@ -2,6 +2,7 @@
 pkg-config that only pretend."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -49,6 +50,10 @@ class Tree:
                  for line in self.log.read_text().splitlines()]
         return result, [list(map(int, call)) for call in calls]
 
+    def drivers_code(self):
+        """For which architectures the last call keeps code that a driver compiles."""
+        return sorted(map(int, re.findall(r"code=compute_(\d+)", self.log.read_text())))
+
     def compile(self, *words):
         return self.make(self.build / "kernels/full_frame/mark.o", *words)
 
@@ -75,7 +80,9 @@ def test_cuda_is_built_for_the_gpus_that_are_here(tmp_path, gpus, words, archs, 
 def test_what_is_installed_holds_all_architectures(tmp_path):
     tree = Tree(tmp_path, "9.0\n")
     assert tree.compile()[1] == [[90]]
+    assert tree.drivers_code() == [90]
     result, calls = tree.compile("-o", "all", "install", f"DESTDIR={tmp_path}")
+    assert tree.drivers_code() == [ALL[0], ALL[-1]] # Jetsons lie between
     assert calls == [ALL] and "may go to other machines" in result.text, result
     assert tree.compile("-o", "all", "install", "CUDA_ARCHS=native")[1] == [[90]]
 
