@@ -155,8 +155,10 @@ static inline enum sluice_status take(void *ends_, int output, const struct slui
     snprintf(ends->pixfmt[output], sizeof ends->pixfmt[0], "%s", format->pixfmt);
     ends->width[output] = format->width;
     ends->height[output] = format->height;
-    ends->range = format->range;
-    ends->interlaced[number] = frame->interlaced;
+    if (!output) {
+        ends->range = format->range;
+        ends->interlaced[number] = frame->interlaced;
+    }
     ends->pts[output][number] = frame->pts;
     ends->taken[output]++;
     if (ends->delay_us)
