@@ -238,6 +238,18 @@ def test_stages_are_added_moved_removed_and_undone(page, served):
     until(lambda: "invert" in served.chain(), why="not redone")
 
 
+def test_stages_that_need_a_file_are_marked(page, served):
+    page.visit(served.url)
+    page.click("#add")
+    marked = page.run("return [...document.querySelectorAll('#add-list button:disabled')].map(e => e.textContent)")
+    assert len(marked) == 2 and all("Needs a file: named where sluice is started" in text for text in marked)
+    assert sorted(text[:3] for text in marked) == ["mat", "tee"]
+    for key in "stats":
+        page.press(key)
+    page.press("enter")
+    until(lambda: served.chain()[-1] == "stats", why="records without a file are not added")
+
+
 def test_another_visitor_is_followed(page, served):
     page.visit(served.url)
     served.ask("api/chain", "PUT", chain="invert,box=3")

@@ -291,6 +291,7 @@ function drag(event, card) {
 
 // ---- adding ----
 
+// The link that a stage begins as; null: it needs a file, and the page may name none.
 function begins(table) {
   const given = [];
   for (const option of table.options.filter(one => one.required)) {
@@ -302,20 +303,9 @@ function begins(table) {
   return table.name + (given.length ? "=" + given.join(":") : "");
 }
 
-// A stage that needs a file or a text is begun in the chain's text, where it can be typed.
-function type(table) {
-  const field = $("chain-text"), option = table.options.find(one => one.required);
-  field.value = (chain.chain ? chain.chain + "," : "") + table.name + "=";
-  tell(failed, `${table.name} needs its ${option.name}: ${option.unit || option.help}. Type it at the end of the chain, then Enter.`);
-  field.focus();
-  field.setSelectionRange(field.value.length, field.value.length);
-}
-
 async function add(table) {
   $("add-dialog").close();
   const link = begins(table);
-  if (!link)
-    return type(table);
   if (await put(chain.chain ? chain.chain + "," + link : link)) {
     const last = cards[cards.length - 1].element;
     last.scrollIntoView({block: "nearest"});
@@ -327,11 +317,11 @@ function found() {
   const wanted = $("add-search").value.trim().toLowerCase();
   const rows = [...tables.values()].filter(table => `${table.name} ${table.summary}`.toLowerCase().includes(wanted));
   rows.sort((a, b) => b.name.startsWith(wanted) - a.name.startsWith(wanted));
-  $("add-list").replaceChildren(...rows.map(table => make("li", {}, make("button", {type: "button", onclick: () => add(table)},
-    make("strong", {}, table.name), make("span", {class: "muted"}, table.summary)))));
+  $("add-list").replaceChildren(...rows.map(table => make("li", {}, make("button", {type: "button", disabled: !begins(table), onclick: () => add(table)},
+    make("strong", {}, table.name), make("span", {class: "muted"}, table.summary + (begins(table) ? "" : ". Needs a file: named where sluice is started"))))));
   if (!rows.length)
     $("add-list").append(make("li", {}, make("p", {class: "muted"}, "There is no such stage.")));
-  return rows;
+  return rows.filter(begins);
 }
 
 export function addStage() {
