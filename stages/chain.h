@@ -86,8 +86,8 @@ void chain_truncate(struct chain *chain, int links);
 // Make the chain write nothing: tees are removed, and records go into no file.
 void chain_mute(struct chain *chain);
 
-// True if `chain` writes the same files as `like`, stage by stage: what is open stays open when one
-// takes over from the other. If not, *error says so. Names without their secrets, as a journal has
+// True if `chain` writes the same files as `like`, in their order: what is open stays open when one
+// takes over from the other. Stages that record into no file come and go. If not, *error says so. Names without their secrets, as a journal has
 // them, are the same as those with.
 bool chain_writes_alike(const struct chain *chain, const struct chain *like,
                         struct chain_error *error);

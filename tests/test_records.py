@@ -151,11 +151,12 @@ def test_changes_keep_the_file(tmp_path):
         assert (tmp_path / "s").stat().st_size > 0, "it grows in place"
         refused = tools.sluice("ctl", "c", "set", "stats.report=t", cwd=tmp_path)
         gone = tools.sluice("ctl", "c", "chain", "gray", cwd=tmp_path)
-        added = tools.sluice("ctl", "c", "chain", "stats=s,stats", cwd=tmp_path)
+        added = tools.sluice("ctl", "c", "chain", "stats=s,stats=u", cwd=tmp_path)
         for result, word in ((refused, "stats=t cannot be changed"), (gone, "stats=s cannot be left out"),
-                             (added, "stats cannot be added")):
+                             (added, "stats=u cannot be added")):
             assert result.code and word in result.text + result.stderr
         tools.sluice_whole("ctl", "c", "set", "gaussian.sigma=3", cwd=tmp_path)
+        tools.sluice_whole("ctl", "c", "chain", "stats,gray,stats=s,wavelet=2", cwd=tmp_path)
         tools.sluice_whole("ctl", "c", "chain", "gray,stats=s", cwd=tmp_path)
         job.await_frames(len(lines(tmp_path / "s")) // 3 + 60)
         told = job.stop()

@@ -445,6 +445,59 @@ static void changes_come_while_frames_are_pushed(void **state)
         assert_string_equal(ends.md5[0][n], (n < 5 ? &before : &after)->md5[n]);
 }
 
+// The record of so many frames, and the mean of its first figure.
+static double mean_of_record(const struct sluice_job *job, int index, int frames, bool file)
+{
+    struct sluice_record record = {.size = sizeof record};
+    struct sluice_figure figure = {.size = sizeof figure};
+    assert_int_equal(sluice_job_record(job, index, &record), SLUICE_STATUS_OK);
+    assert_string_equal(record.stage, "stats");
+    assert_int_equal(record.file != NULL, file);
+    assert_int_equal(record.frames, frames);
+    assert_int_equal(sluice_job_figure(job, index, 0, &figure), SLUICE_STATUS_OK);
+    assert_int_equal(figure.frames, frames);
+    return figure.sum[0] / (double)frames;
+}
+
+static void records_without_a_file_come_and_go(void **state)
+{
+    struct ends ends;
+    char first[160], last[200];
+    struct stat about;
+    (void)state;
+    snprintf(first, sizeof first, "gray,stats=%s", path("records.txt"));
+    snprintf(last, sizeof last, "gray,stats,invert,stats=%s,stats", path("records.txt"));
+    const struct sluice_change changes[4] = {{.pts_us = 80000, .chain = last},
+                                             {.pts_us = 200000, .chain = first},
+                                             {.pts_us = 320000, .chain = last}};
+    begin_config(&ends, first);
+    ends.config.changes = changes;
+    ends.config.push = &yuv420p;
+    ends.config.output.name = "null:";
+    start(&ends);
+    push_all(&ends);
+    assert_int_equal(join(&ends), SLUICE_STATUS_OK);
+    double whole = mean_of_record(ends.job, 0, FRAMES, true);
+    double before = mean_of_record(ends.job, 1, 7, false);
+    double behind = mean_of_record(ends.job, 2, 7, false);
+    assert_true(whole > 100 && whole < 155 && before > 100 && before < 155);
+    assert_true(before + behind > 254.99 && before + behind < 255.01); // invert is between them
+    assert_int_equal(sluice_job_record(ends.job, 3, &(struct sluice_record){.size = 64}),
+                     SLUICE_STATUS_END);
+    finish(&ends);
+    assert_int_equal(stat(path("records.txt"), &about), 0);
+    begin_config(&ends, "gray");
+    ends.config.push = &yuv420p;
+    ends.config.output.name = "null:";
+    char why[256];
+    create(&ends);
+    assert_int_equal(sluice_job_set_chain(ends.job, first, why, sizeof why), SLUICE_STATUS_USAGE);
+    assert_non_null(strstr(why, "cannot be added while a job runs, as it writes a file"));
+    assert_int_equal(sluice_job_set_chain(ends.job, "gray,stats", why, sizeof why),
+                     SLUICE_STATUS_OK);
+    sluice_job_destroy(&ends.job);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -464,6 +517,7 @@ int main(void)
         cmocka_unit_test(nothing_has_to_end),
         cmocka_unit_test(live_frames_keep_their_pace),
         cmocka_unit_test(changes_come_while_frames_are_pushed),
+        cmocka_unit_test(records_without_a_file_come_and_go),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -139,7 +139,9 @@ static void files_of_a_chain_stay_or_go(void **state)
     assert_true(writes_alike("tap=a", "tee=a")); // its former name
     assert_true(writes_alike("gray,tee=a,sobel,stats=b", "tee=a,stats=b,invert"));
     assert_false(writes_alike("stats=b,tee=a", "tee=a,stats=b"));
-    assert_false(writes_alike("tee=a", "tee=a,stats"));
+    assert_true(writes_alike("tee=a", "tee=a,stats"));
+    assert_true(writes_alike("wavelet=2,stats=a", "stats=a,stats"));
+    assert_false(writes_alike("tee=a", "tee=a,stats=b"));
     assert_false(writes_alike("stats", "stats=a"));
     assert_false(writes_alike("gray", "gray,tee=a"));
 }

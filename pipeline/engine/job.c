@@ -149,9 +149,9 @@ static enum status finish_output(struct sluice_job *job)
 {
     bool cut = job->stop.asked || job->selection.complete;
     enum status status = job->sink->finish(job->sink, cut);
-    if (job->report_writer && job->sink->absent)
+    if (job->sink->absent)
         report_writer_cancel(job->report_writer);
-    else if (job->report_writer)
+    else
         status = status_join(status, report_writer_finish(job->report_writer, INT64_MAX));
     close_sink(job, false);
     count_missing(job);
@@ -172,7 +172,7 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
     if (!status_is_failure(status))
         status = check_ledger(job);
     if (status_is_failure(status)) {
-        if (job->report_writer && job->latency) // what a live source gave so far is kept
+        if (job->latency) // what a live source gave so far is kept
             report_writer_finish(job->report_writer, meter_now_ns() + stop_flush_ns);
         return status;
     }

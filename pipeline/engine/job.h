@@ -100,12 +100,12 @@ struct sluice_job {
     struct source *source;
     struct backend *backend;
     struct decoder *decoder;
-    struct report_writer *report_writer; // NULL: the chain writes no reports
-    struct trace *trace;                 // always there; its file is optional
-    struct metrics *metrics;             // NULL: none
-    struct path_conflicts *conflicts;    // the files that are written
-    char *output_name;                   // of the first, without secrets
-    char *output_names[MAX_OUTPUTS];     // without secrets, in the order of the sink's
+    struct report_writer *report_writer;
+    struct trace *trace;              // always there; its file is optional
+    struct metrics *metrics;          // NULL: none
+    struct path_conflicts *conflicts; // the files that are written
+    char *output_name;                // of the first, without secrets
+    char *output_names[MAX_OUTPUTS];  // without secrets, in the order of the sink's
     int outputs;
     int pictures;                              // of the chain: its result, and its tees
     struct sink_formats formats[MAX_PICTURES]; // of each

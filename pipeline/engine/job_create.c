@@ -305,6 +305,7 @@ static enum status create_submit(struct sluice_job *job, const struct sluice_con
                                           .frames_in_flight = !job->source->is_still,
                                           .max_pixels = config_max_pixels(config),
                                           .log = &job->log},
+                               .report_writer = job->report_writer,
                                .kind = &job->decoded,
                                .time_base = source_video(job->source)->time_base,
                                .stream = source_video(job->source),

@@ -162,7 +162,7 @@ static enum status open_output(struct sluice_job *job, const struct slot *slot)
         return status;
     int64_t begin_ns = meter_now_ns();
     status = job->sink->open(job->sink, &job->video);
-    if (!status && job->report_writer)
+    if (!status)
         status = report_writer_open(job->report_writer, job->video.time_base, job->video.live);
     job_start_span(job, "open the output", begin_ns);
     job->selection.video_only = !status && passthrough_is_empty(&job->sink->passthrough);
@@ -186,8 +186,7 @@ static void report_memory(struct sluice_job *job, int64_t frame_bytes)
     int64_t slots = (job->slots + FRAMES_QUEUED + 4) * (frame_bytes + out_bytes) +
                     filter_analysis_bytes(filter);
     int64_t analysis_bytes = filter_analysis_bytes(filter) / job->slots;
-    int64_t records =
-        job->report_writer ? report_writer_memory(job->report_writer, analysis_bytes) : 0;
+    int64_t records = report_writer_memory(job->report_writer, analysis_bytes);
     job->max_memory = budget_resident() + slots + 3 * budget_packets +
                       budget_of_decoder(av_cpu_count(), frame_bytes) + filter_memory(filter) +
                       job->sink->memory(job->sink, most_bytes) + records + job->tap.memory;

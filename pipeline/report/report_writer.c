@@ -1,5 +1,6 @@
 #include "pipeline/report/report_writer.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,11 +21,13 @@ struct report_writer {
     const struct stop *stop;
     bool overwrite, live;
     AVRational time_base;
-    struct recording *recording;
-    int recordings;
     struct monitor lock;
     // ---- guarded by lock ----
     bool finished;
+    struct recording *recording;
+    int recordings;
+    int *place; // the recording of each stage of the present chain that records
+    int places;
 };
 
 // ---- creation ----
@@ -50,37 +53,78 @@ static enum status name_files(const struct report_writer *report_writer,
     return file_check(recording->beside_name, report_writer->overwrite, report_writer->log);
 }
 
-static enum status name_recordings(struct report_writer *report_writer, const struct chain *chain)
+static enum status append_locked(struct report_writer *report_writer, const struct chain_file *file)
 {
-    struct chain_file *list = calloc((size_t)report_writer->recordings, sizeof *list);
-    report_writer->recording =
-        calloc((size_t)report_writer->recordings, sizeof *report_writer->recording);
-    enum status status = list && report_writer->recording ? STATUS_OK : STATUS_MEMORY;
-    if (!status)
-        chain_files(chain, WRITES_RECORDS, list, report_writer->recordings);
-    for (int k = 0; k < report_writer->recordings && !status; k++)
-        status = name_files(report_writer, &list[k], &report_writer->recording[k]);
+    struct recording *list =
+        realloc(report_writer->recording, ((size_t)report_writer->recordings + 1) * sizeof *list);
+    if (!list)
+        return STATUS_MEMORY;
+    report_writer->recording = list;
+    list += report_writer->recordings++;
+    *list = (struct recording){0};
+    return name_files(report_writer, file, list);
+}
+
+// Find the recording of a stage: the first of its like that no stage before it has. *place is past
+// the last where a new one is needed.
+static void find_place_locked(struct report_writer *report_writer, const struct chain_file *file,
+                              int *place)
+{
+    for (*place = 0; *place < report_writer->recordings; ++*place) {
+        const struct recording *one = &report_writer->recording[*place];
+        if (!one->bound && one->stage == file->stage && !one->name == !file->name)
+            return;
+    }
+}
+
+static enum status bind_all_locked(struct report_writer *report_writer,
+                                   const struct chain_file *list)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; k < report_writer->recordings; k++)
+        report_writer->recording[k].bound = false;
+    for (int k = 0; k < report_writer->places && !status; k++) {
+        int *place = &report_writer->place[k];
+        find_place_locked(report_writer, &list[k], place);
+        if (*place == report_writer->recordings)
+            status = append_locked(report_writer, &list[k]);
+        if (!status)
+            report_writer->recording[*place].bound = true;
+    }
+    return status;
+}
+
+enum status report_writer_bind(struct report_writer *report_writer, const struct chain *chain)
+{
+    int count = chain_files(chain, WRITES_RECORDS, NULL, 0);
+    struct chain_file *list = calloc((size_t)count + 1, sizeof *list);
+    int *place = calloc((size_t)count + 1, sizeof *place);
+    enum status status = STATUS_MEMORY;
+    if (list && place) {
+        chain_files(chain, WRITES_RECORDS, list, count);
+        monitor_lock(&report_writer->lock);
+        free(report_writer->place);
+        report_writer->place = place, place = NULL;
+        report_writer->places = count;
+        status = bind_all_locked(report_writer, list);
+        monitor_unlock(&report_writer->lock);
+    }
     free(list);
+    free(place);
     return status;
 }
 
 enum status report_writer_create(const struct report_writer_request *request,
                                  struct report_writer **report_writer)
 {
-    int recordings = chain_files(request->chain, WRITES_RECORDS, NULL, 0);
-    *report_writer = NULL;
-    if (!recordings)
-        return STATUS_OK;
-    struct report_writer *made = calloc(1, sizeof *made);
+    struct report_writer *made = *report_writer = calloc(1, sizeof *made);
     if (!made)
         return STATUS_MEMORY;
     made->log = request->log;
     made->stop = request->stop;
     made->overwrite = request->overwrite;
-    made->recordings = recordings;
     monitor_init(&made->lock);
-    *report_writer = made;
-    enum status status = name_recordings(made, request->chain);
+    enum status status = report_writer_bind(made, request->chain);
     if (status)
         report_writer_destroy(report_writer);
     return status;
@@ -103,6 +147,7 @@ void report_writer_destroy(struct report_writer **report_writer)
     for (int k = 0; k < (*report_writer)->recordings && (*report_writer)->recording; k++)
         destroy_recording(&(*report_writer)->recording[k]);
     free((*report_writer)->recording);
+    free((*report_writer)->place);
     monitor_finish(&(*report_writer)->lock);
     free(*report_writer);
     *report_writer = NULL;
@@ -144,9 +189,10 @@ static enum status report_analysis(struct report_writer *report_writer,
     const struct program *program = frame->program;
     const struct op *op = &program->op[program->analysis[k]];
     const struct kind *kind = kind_of(op);
-    if (!kind || op->record < 0 || op->record >= report_writer->recordings)
+    if (!kind || op->record < 0)
         return STATUS_OK;
-    struct recording *recording = &report_writer->recording[op->record];
+    assert(op->record < report_writer->places);
+    struct recording *recording = &report_writer->recording[report_writer->place[op->record]];
     struct program_plane grid = program->plane[op->source[0]];
     struct record record = {
         .op = op,
@@ -158,7 +204,8 @@ static enum status report_analysis(struct report_writer *report_writer,
         .seconds = (double)frame->pts * av_q2d(report_writer->time_base),
     };
     record.bytes = (int64_t)op_analysis_bytes(op, record.width, record.height);
-    recording->frames = frame->index + 1;
+    recording->frames += frame->index >= recording->next; // one may have several analyses
+    recording->next = frame->index + 1;
     return kind->record(recording, &record);
 }
 

@@ -2,7 +2,8 @@
 // and figures.
 //
 // A recording belongs to one stage of the chain that records, with a file or without. It lives as
-// long as the job, whatever parameters change meanwhile. Each file has a thread and a bounded queue
+// long as the job, whatever changes meanwhile: stages with a file are in every chain, those without
+// one come and go, and what comes again goes on. Each file has a thread and a bounded queue
 // of its own (async_file.h). Live: a file that is slow leaves out records of some frames and holds
 // up nothing; else all are waited for. The figures are of every frame in either case.
 //
@@ -31,8 +32,7 @@ struct report_writer_request {
     const struct stop *stop; // (optional) as of file_create()
 };
 
-// Refuse files that cannot be written; nothing is created yet. *report_writer is NULL where the
-// chain records nothing.
+// Refuse files that cannot be written; nothing is created yet.
 enum status report_writer_create(const struct report_writer_request *request,
                                  struct report_writer **report_writer);
 
@@ -42,6 +42,10 @@ void report_writer_destroy(struct report_writer **report_writer);
 // Open the files, when the first frame is being filtered. Those of a `live` source grow in place.
 enum status report_writer_open(struct report_writer *report_writer, AVRational time_base,
                                bool live);
+
+// Records are from now on of this chain, which writes the files of the first (chain_writes_alike()),
+// when none of another is under way. Any thread.
+enum status report_writer_bind(struct report_writer *report_writer, const struct chain *chain);
 
 struct report_writer_frame {
     int64_t index, pts;
@@ -83,7 +87,9 @@ struct recording {
     char *name;               // of the file; NULL: none
     char *beside_name;        // NULL: no second one
     struct async_file *async; // NULL: no file, or not open
+    bool bound;               // to a stage of the present chain
     int64_t frames;           // recorded
+    int64_t next;             // index behind that of the last of them
     int64_t bytes;            // of the file, at the end
     int64_t dropped;          // frames without a record in the file, at the end
     struct figure figure[MAX_FIGURES];

@@ -59,7 +59,7 @@ void chain_mute(struct chain *chain)
     chain->links = kept;
 }
 
-// The next stage from number *k on that writes something, with the name of its file or "".
+// The next stage from number *k on that writes a file, with its name.
 static const struct stage *next_writer(const struct chain *chain, int *k, const char **name)
 {
     for (; *k < chain->links; ++*k) {
@@ -67,8 +67,9 @@ static const struct stage *next_writer(const struct chain *chain, int *k, const 
         const struct stage_option *option = written_option(link->stage);
         if (!option)
             continue;
-        const char *text = *member_text(option, link->options);
-        *name = text ? text : "";
+        *name = *member_text(option, link->options);
+        if (!*name) // records without a file may come and go
+            continue;
         ++*k;
         return link->stage;
     }
@@ -108,8 +109,8 @@ bool chain_writes_alike(const struct chain *chain, const struct chain *like,
     secrets_copy(file, SECRETS_IN_NAME, public_name, sizeof public_name);
     *error = (struct chain_error){0};
     snprintf(error->message, sizeof error->message,
-             "%s%s%s cannot be %s while a job runs, as it writes a file; begin another job",
-             named->name, *file ? "=" : "", public_name,
+             "%s=%s cannot be %s while a job runs, as it writes a file; begin another job",
+             named->name, public_name,
              a == b ? "changed"
              : a    ? "added"
                     : "left out");

@@ -15,6 +15,7 @@
 #include "pipeline/engine/threads/tap.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
+#include "pipeline/report/report_writer.h"
 #include "pipeline/report/trace.h"
 #include "sluice/sluice.h"
 
@@ -102,7 +103,8 @@ static enum status take_change(struct submit *submit, const AVFrame *frame)
         filter_destroy(&submit->filter);
         chain_free(&submit->chain);
         submit->chain = chain;
-        return STATUS_OK;
+        return ports->report_writer ? report_writer_bind(ports->report_writer, &submit->chain)
+                                    : STATUS_OK;
     }
     chain_free(&chain);
     return status;

@@ -14,6 +14,7 @@
 struct changes;
 struct decoded_kind;
 struct latency;
+struct report_writer;
 struct queue;
 struct ring;
 struct slot;
@@ -30,6 +31,7 @@ struct submit_ports {
     struct ring *ring;            // out: filled slots
     struct changes *changes;      // the chains that take over
     struct filter_request filter; // of every filter, but for its chain and what frames decide
+    struct report_writer *report_writer; // (optional) hears of the chains that take over
     const struct decoded_kind *kind;
     AVRational time_base;   // of frames
     const AVStream *stream; // of the source, for what frames do not say themselves
