@@ -245,6 +245,34 @@ $(BUILD)/page/web_files.o: $(BUILD)/generated/web_files.c $(BUILD)/flags
 wheel: $(SHARED_FILTER)
 	@$(PYTHON) python/build_wheel.py dist $<
 
+# ---- plugins of other programs, where their headers are ----
+
+FREI0R = $(BUILD)/hosts/frei0r/sluice.so
+GSTREAMER = $(BUILD)/hosts/gstreamer/libgstsluice.so
+HOSTS := $(if $(wildcard /usr/include/frei0r.h),$(FREI0R)) \
+         $(shell pkg-config --exists gstreamer-video-1.0 2>/dev/null && echo $(GSTREAMER))
+FREI0RDIR ?= $(PREFIX)/lib/frei0r-1
+GSTREAMERDIR ?= $(LIBDIR)/gstreamer-1.0
+GSTREAMER_LIBS = $(shell pkg-config --libs gstreamer-video-1.0)
+GSTREAMER_CFLAGS = $(shell pkg-config --cflags gstreamer-video-1.0)
+$(GSTREAMER): HOST_CFLAGS = $(GSTREAMER_CFLAGS)
+all: $(HOSTS)
+frei0r: $(FREI0R)
+gstreamer: $(GSTREAMER)
+# Each holds the filter, and shows its host nothing but its own functions.
+PLUGIN = $(LINK) -shared -Wl,-z,defs -Wl,--exclude-libs,ALL -o $@ $^
+$(FREI0R): $(BUILD)/hosts/frei0r/sluice.o $(BUILD)/libsluice-filter.a
+	$(PLUGIN) $(SYSTEM_LIBS)
+$(GSTREAMER): $(BUILD)/hosts/gstreamer/sluice.o $(BUILD)/hosts/gstreamer/formats.o $(BUILD)/libsluice-filter.a
+	$(PLUGIN) $(GSTREAMER_LIBS) $(SYSTEM_LIBS)
+$(BUILD)/hosts/%.o: hosts/%.c $(BUILD)/flags | packages
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(CFLAGS) $(HARDEN) $(PATHS) -fPIC -MMD -MP $(WARNINGS) $(STRICT) -I. -Iinclude \
+	    $(HOST_CFLAGS) -DSLUICE_VERSION='"$(VERSION)"' -c -o $@ $<
+install-hosts: $(HOSTS)
+	$(if $(filter $(FREI0R),$(HOSTS)),install -D -m 755 $(FREI0R) $(TO)$(FREI0RDIR)/sluice.so)
+	$(if $(filter $(GSTREAMER),$(HOSTS)),install -D -m 755 $(GSTREAMER) $(TO)$(GSTREAMERDIR)/libgstsluice.so)
+
 # ---- what a fresh machine lacks ----
 
 # "shell test|Debian package": installed when the test fails.
@@ -259,9 +287,11 @@ NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
     '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import numpy"|python3-numpy' \
     '$(PYTHON) -c "import cv2"|python3-opencv' '$(PYTHON) -c "import scipy"|python3-scipy' \
     'command -v mandoc|mandoc' 'command -v zsh|zsh' 'command -v fish|fish' 'command -v cmake|cmake' 'command -v meson|meson' \
+    'test -e /usr/include/frei0r.h|frei0r-plugins-dev' \
+    'pkg-config --exists gstreamer-video-1.0|libgstreamer-plugins-base1.0-dev' \
     '$(PYTHON) -c "import ensurepip"|python3-venv' 'command -v openssl|openssl' 'command -v valgrind|valgrind' 'command -v strace|strace' 'test -e $(LIBRARIES)/libfftw3.so.3|libfftw3-double3'
 # The servers that tests of live sources speak with; what is not to be had is tested elsewhere.
-NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' \
+NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' 'command -v melt|melt' 'command -v gst-launch-1.0|gstreamer1.0-tools' \
     'test -e $(GIR)/GstRtspServer-1.0.typelib|gir1.2-gst-rtsp-server-1.0' \
     'test -e $(GST)/libgstrtp.so|gstreamer1.0-plugins-good' \
     'test -e $(GST)/libgstvideotestsrc.so|gstreamer1.0-plugins-base' \
@@ -333,14 +363,15 @@ SUITE ?= trixie
 
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate bench control page page/embed page/player page/preview examples tests tests/conformance tests/library
+EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate bench control page page/embed page/player page/preview examples $(HOST_ROOMS) tests tests/conformance tests/library
+HOST_ROOMS = $(patsubst $(BUILD)/%/,%,$(dir $(HOSTS)))
 C_FILES = $(wildcard $(EVERYWHERE:%=%/*.c))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))
 CU_FILES = $(wildcard $(KERNELS:%=%/*.cu) $(KERNELS:%=%/*.cuh) tests/*.cu)
 check: setup-check
 	@$(MAKE) --no-print-directory check-run
 check-run:
-	@BUILD=$(BUILD) FLAGS="$(FFMPEG_CFLAGS)" WARNINGS="$(WARNINGS)" CUDA_ROOT="$(CUDA_ROOT)" \
+	@BUILD=$(BUILD) FLAGS="$(FFMPEG_CFLAGS) $(if $(filter $(GSTREAMER),$(HOSTS)),$(GSTREAMER_CFLAGS))" WARNINGS="$(WARNINGS)" CUDA_ROOT="$(CUDA_ROOT)" \
 	    sh tests/check.sh "$(C_FILES)" "$(H_FILES)" "$(CU_FILES)"
 
 # What rooms know of each other by their objects.
@@ -352,7 +383,7 @@ check-rooms: all
 DOCUMENTS = README.md NEWS.md CONTRIBUTING.md SECURITY.md LICENSE $(wildcard docs/*.md docs/*.jpg examples/*)
 TO = $(DESTDIR)
 
-install: all install-generated
+install: all install-generated install-hosts
 	install -d $(TO)$(BINDIR) $(TO)$(LIBDIR)/pkgconfig $(TO)$(INCLUDEDIR)/sluice $(TO)$(DOCDIR)/docs $(TO)$(DOCDIR)/examples \
 	    $(TO)$(UNITDIR)
 	install -m 755 $(BUILD)/sluice $(TO)$(BINDIR)/
@@ -379,6 +410,7 @@ uninstall:
 	rm -f $(TO)$(BINDIR)/sluice $(TO)$(UNITDIR)/sluice@.service $(addprefix $(TO)$(LIBDIR)/,libsluice.a libsluice.so \
 	    libsluice-filter.a libsluice-filter.so $(notdir $(SHARED) $(SHARED_FILTER)) pkgconfig/sluice.pc \
 	    pkgconfig/sluice-filter.pc)
+	rm -f $(TO)$(FREI0RDIR)/sluice.so $(TO)$(GSTREAMERDIR)/libgstsluice.so
 	rm -rf $(TO)$(INCLUDEDIR)/sluice $(TO)$(DOCDIR)
 	rm -f $(TO)$(MANDIR)/man1/sluice.1 $(TO)$(MANDIR)/man7/sluice-stages.7 \
 	    $(TO)$(BASH_COMPLETION) $(TO)$(ZSH_COMPLETION) $(TO)$(FISH_COMPLETION)
@@ -398,6 +430,7 @@ help:
 	@echo "make test-webcam  a webcam in a virtual machine, with unplugging and errors"
 	@echo "make test-package SUITE=trixie  Debian packages, built, installed and purged in new systems"
 	@echo "make setup-browser  Chromium, for the tests that look at streams with it"
+	@echo "make frei0r gstreamer  plugins of other programs: docs/hosts.md"
 	@echo "make bench        beside OpenCV and NPP, and with FILE=in.mp4 beside ffmpeg, on this machine"
 	@echo "make check        format, warnings of two compilers, static analysis, layers"
 	@echo "make check-rooms  layers once more, by what the linker sees"
@@ -410,6 +443,6 @@ help:
 	@echo "CUDA_ARCHS=all for all, CUDA_ARCHS='80 90' for these; by default native, but install and wheel all."
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
-.PHONY: all always install-generated packages wheel setup setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
+.PHONY: all always frei0r gstreamer install-hosts install-generated packages wheel setup setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
         test-run test-webcam test-package check check-run check-rooms bench install uninstall sbom clean help
 .DELETE_ON_ERROR:

@@ -252,6 +252,7 @@ char *sluice_filter_plan(const struct sluice_filter *filter)
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return NULL;
+    chain_print_aliases(&filter->current->chain, to);
     plan_print(filter->current->plan, filter->in.width, filter->in.height, to);
     if (!fclose(to))
         return text;

@@ -82,6 +82,8 @@ layer page/player "(page/player|pipeline/($rooms)|$below)"
 layer page/preview "(page/preview|pipeline/($rooms)|$below)"
 layer page "(page|page/player|page/preview|control|pipeline/($rooms)|$below)"
 layer app '(app|bench|page|control|sluice)'
+layer hosts/frei0r 'sluice'
+layer hosts/gstreamer '(hosts/gstreamer|sluice)'
 layer app/generate '(app|app/generate|control|sluice)'
 grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] stages/*/*.[ch] filter/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] &&
     complain "FFmpeg belongs in pipeline, CUDA in kernels"

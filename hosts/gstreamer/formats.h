@@ -1,0 +1,14 @@
+// What GStreamer and sluice call the same pictures.
+#pragma once
+
+#include <gst/video/video.h>
+#include <stdbool.h>
+
+#include "sluice/filter.h"
+
+// Every format that both know, as the caps of a pad, preferred first: "{ I420, NV12, ... }".
+extern const char formats_caps[];
+
+// GStreamer's description as the library's; its strings are static. Returns false for a format that
+// is not among formats_caps.
+bool formats_describe(const GstVideoInfo *info, struct sluice_format *format);
