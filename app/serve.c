@@ -99,6 +99,7 @@ static struct sluice_config pass_config(struct serve *serve)
     config.output = (struct sluice_output){.name = "null:"};
     config.more_outputs = NULL;
     config.live = true;
+    config.metrics = NULL;      // the page has one address for all passes
     config.await_start = false; // serve itself tries again, and looks after visitors meanwhile
     if (serve->chain) {
         config.chain = serve->chain;

@@ -14,6 +14,7 @@
 #include "page/api.h"
 #include "page/page_state.h"
 #include "pipeline/engine/job.h"
+#include "pipeline/engine/metrics.h"
 #include "pipeline/engine/tap.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/report/trace.h"
@@ -123,6 +124,9 @@ static enum status start(struct page *page, const struct page_request *request)
         begin_chain(page, request->config->chain);
     if (!status)
         status = open_server(page, request);
+    if (!status && page->chooses &&
+        request->config->metrics) // one address for one job after another
+        status = metrics_create(request->config->metrics, &page->log, &page->metrics);
     if (status)
         return status;
     page->ticks = !pthread_create(&page->ticker, NULL, page_tick, page);
@@ -174,6 +178,7 @@ void page_destroy(struct page **page)
     end_ticker(old);
     bind_http(old, NULL);
     http_destroy(&old->http);
+    metrics_destroy(&old->metrics);
     later_destroy(&old->later);
     record_destroy(&old->record);
     player_destroy(&old->player);
@@ -273,6 +278,7 @@ enum status page_join(struct page *page, struct sluice_job *job, const struct sl
     agree_on_chain_locked(page);
     page_set_input_locked(page, INPUT_OPENING, config->input, NULL);
     monitor_unlock(&page->lock);
+    metrics_watch(page->metrics, job);
     return STATUS_OK;
 }
 
@@ -295,6 +301,7 @@ void page_leave(struct page *page, struct sluice_job *job, enum sluice_status st
     monitor_unlock(&page->lock);
     if (!joined || !job)
         return;
+    metrics_watch(page->metrics, NULL);
     player_leave(page->player);
     preview_release(page->preview);
 }

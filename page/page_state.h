@@ -62,7 +62,8 @@ struct page {
     struct later *later;
     struct preview *preview;
     struct player *player;
-    struct record *record; // NULL: there is no folder for recordings
+    struct record *record;   // NULL: there is no folder for recordings
+    struct metrics *metrics; // of all its jobs; NULL: none, or each job has its own
     pthread_t ticker;
     bool ticks; // the ticker was started
 

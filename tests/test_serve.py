@@ -248,11 +248,20 @@ def test_control_journal_and_metrics_are_those_of_runs(run, tmp_path, clips):
         until(lambda: run("ctl", "ctl", "get").text == '{"ok":true,"chain":"gray"}\n')
         assert run("ctl", "ctl", "chain", "gray,invert").code == 0
         until(lambda: page.chain() == "gray,invert")
-        with socket.create_connection(("127.0.0.1", port)) as line:
-            line.sendall(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")
-            assert b"200 OK" in line.recv(100)
-        page.await_input(state="ended")
-        page.await_input(state="running")
+        asked = []
+
+        def ask():
+            with socket.create_connection(("127.0.0.1", port)) as line: # at any time, also between two passes
+                line.sendall(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")
+                asked.append(line.recv(100).split()[1])
+            return asked[-1]
+        until(lambda: ask() == b"200")
+        begun = time.monotonic()
+        while time.monotonic() < begun + 5:
+            ask()
+        assert set(asked) <= {b"200", b"503"}
+        until(lambda: ask() == b"200")
+        assert page.await_input(state="running")
         page.chain("invert")
         until(lambda: (tmp_path / "journal").read_text().count("\n") == 3)
         assert run("ctl", "ctl", "quit").code == 0

@@ -48,7 +48,7 @@ enum sluice_status sluice_job_create(const struct sluice_config *given, struct s
         log_print(&(*job)->log, LOG_ERROR, "out of memory");
     if (status)
         sluice_job_destroy(job);
-    else if ((*job)->metrics)
+    else
         metrics_watch((*job)->metrics, *job);
     return (enum sluice_status)status;
 }

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <libavutil/avstring.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,10 @@
 
 struct metrics {
     struct http *http;
-    double process_start;                   // seconds since 1970
-    _Atomic(const struct sluice_job *) job; // NULL: not created yet
+    double process_start; // seconds since 1970
+    struct monitor lock;
+    // ---- guarded by lock ----
+    const struct sluice_job *job; // NULL: none is there
 };
 
 // ---- the format ----
@@ -245,16 +246,10 @@ static void write_process(FILE *to, double start)
 
 // ---- the page ----
 
-static void answer_metrics(void *metrics_, const struct http_call *call, struct http_answer *answer)
+static void answer_job(const struct metrics *metrics, const struct sluice_job *job,
+                       struct http_answer *answer)
 {
-    struct metrics *metrics = metrics_;
     struct sluice_progress now = {.size = sizeof now};
-    const struct sluice_job *job = metrics->job;
-    (void)call;
-    if (!job) {
-        http_say(answer, 503, "text/plain", "The input is still being opened.\n");
-        return;
-    }
     answer->type = "text/plain; version=0.0.4; charset=utf-8";
     FILE *to = open_memstream(&answer->text, &answer->size);
     if (!to)
@@ -268,6 +263,18 @@ static void answer_metrics(void *metrics_, const struct http_call *call, struct 
     write_latency(to, &now.latency);
     write_process(to, metrics->process_start);
     fclose(to);
+}
+
+static void answer_metrics(void *metrics_, const struct http_call *call, struct http_answer *answer)
+{
+    struct metrics *metrics = metrics_;
+    (void)call;
+    monitor_lock(&metrics->lock);
+    if (metrics->job)
+        answer_job(metrics, metrics->job, answer);
+    else
+        http_say(answer, 503, "text/plain", "The input is still being opened.\n");
+    monitor_unlock(&metrics->lock);
 }
 
 static void answer_index(void *metrics, const struct http_call *call, struct http_answer *answer)
@@ -288,6 +295,7 @@ enum status metrics_create(const char *address, const struct log *log, struct me
         return STATUS_MEMORY;
     const struct http_server server = {address, "metrics", pages, made};
     made->process_start = process_start();
+    monitor_init(&made->lock);
     enum status status = http_create(&server, log, &made->http);
     if (status)
         metrics_destroy(metrics);
@@ -298,7 +306,11 @@ enum status metrics_create(const char *address, const struct log *log, struct me
 
 void metrics_watch(struct metrics *metrics, const struct sluice_job *job)
 {
+    if (!metrics)
+        return;
+    monitor_lock(&metrics->lock);
     metrics->job = job;
+    monitor_unlock(&metrics->lock);
 }
 
 void metrics_destroy(struct metrics **metrics)
@@ -306,6 +318,7 @@ void metrics_destroy(struct metrics **metrics)
     if (!*metrics)
         return;
     http_destroy(&(*metrics)->http);
+    monitor_finish(&(*metrics)->lock);
     free(*metrics);
     *metrics = NULL;
 }

@@ -23,11 +23,12 @@
 
 struct metrics;
 
-// Listen at an address as http.h has them. Until a job is there to be watched, whoever asks gets
+// Listen at an address as http.h has them. While no job is there to be watched, whoever asks gets
 // 503. STATUS_USAGE and STATUS_FAILED with a sentence.
 enum status metrics_create(const char *address, const struct log *log, struct metrics **metrics);
 
-// The job is created, and stays until metrics_destroy().
+// The job is created, and stays until another one is watched, or none (NULL), or metrics_destroy().
+// What its predecessor was asked is answered before the call returns. Accepts NULL for the metrics.
 void metrics_watch(struct metrics *metrics, const struct sluice_job *job);
 
 // Leaves NULL, accepts NULL behind it. Waits for no client.
