@@ -101,8 +101,44 @@ static void a_frame_allocates_nothing(void **state)
     unlink(clip);
 }
 
+// Filters of frames in memory: nothing at all, once every seat was used.
+static void a_frame_in_memory_allocates_nothing(void **state)
+{
+    (void)state;
+    enum { IN_FLIGHT = 3 };
+    static const char *const chains[] = {"gray,gaussian=1.4,sobel,threshold=20:240", "gaussian=2",
+                                         "stats,invert", "wavelet=1:3:9", "null"};
+    static uint8_t memory[IN_FLIGHT][WIDTH * HEIGHT];
+    for (size_t k = 0; k < sizeof chains / sizeof *chains; k++) {
+        struct sluice_filter_config config = {.size = sizeof config,
+                                              .chain = chains[k],
+                                              .input = {.size = sizeof config.input,
+                                                        .pixfmt = "gray",
+                                                        .width = WIDTH,
+                                                        .height = HEIGHT},
+                                              .threads = 2,
+                                              .frames_in_flight = IN_FLIGHT};
+        struct sluice_frame frame = {.size = sizeof frame, .stride = {WIDTH}};
+        struct sluice_filter *filter;
+        calls = 0;
+        assert_int_equal(sluice_filter_create(&config, &filter), SLUICE_STATUS_OK);
+        assert_true(calls > 10); // they are counted
+        for (int n = 0; n < FRAMES; n++) {
+            if (n == IN_FLIGHT)
+                calls = 0;
+            if (n >= IN_FLIGHT)
+                assert_int_equal(sluice_filter_receive(filter, &frame), SLUICE_STATUS_OK);
+            frame.data[0] = memory[n % IN_FLIGHT];
+            assert_int_equal(sluice_filter_submit(filter, &frame, &frame, NULL), SLUICE_STATUS_OK);
+        }
+        assert_int_equal(calls, 0);
+        sluice_filter_destroy(&filter);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_frame_allocates_nothing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_frame_allocates_nothing),
+                                       cmocka_unit_test(a_frame_in_memory_allocates_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
