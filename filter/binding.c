@@ -214,6 +214,15 @@ static enum status equip(const struct sluice_filter *filter, struct binding *bin
     struct backend *backend = filter->backend;
     enum status status = plan_create(&binding->program, backend->limits, &binding->plan);
     if (!status)
+        status = budget_check(&(struct budget_request){.backend = backend,
+                                                       .plan = binding->plan,
+                                                       .width = filter->in.width,
+                                                       .height = filter->in.height,
+                                                       .slots = filter->slots,
+                                                       .frames_in_flight = filter->slots > 1,
+                                                       .fewer = "frames_in_flight = 1",
+                                                       .log = log});
+    if (!status)
         status = create_analysis(filter, binding, log);
     if (!status)
         status =

@@ -157,6 +157,7 @@ static enum status build(struct sluice_filter *filter, const struct sluice_filte
         status = parse(filter, config->chain, &chain);
     if (status)
         return status;
+    filter->backend->memory_limit = (size_t)(budget_memory() / 2);
     snprintf(filter->about, sizeof filter->about, "%s, %s", filter->backend->name,
              filter->backend->description);
     filter->slots = choose_slots(config, filter->backend);

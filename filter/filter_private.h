@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #include "filter/pixfmt.h"
-#include "plan/backend.h"
+#include "plan/budget.h"
 #include "sluice/filter.h"
 #include "stages/chain.h"
 

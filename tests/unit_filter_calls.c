@@ -461,7 +461,7 @@ static void parts_of_one_picture_do_not_overlap(void **state)
 static void configurations_are_refused_with_a_sentence(void **state)
 {
     (void)state;
-    struct sluice_filter_config good = test_config("gaussian=1", &gray_format), config[12];
+    struct sluice_filter_config good = test_config("gaussian=1", &gray_format), config[13];
     static const char *const want[] = {
         "'pal8' is no pixel format",
         "frames of 0x31 are none",
@@ -475,8 +475,9 @@ static void configurations_are_refused_with_a_sentence(void **state)
         "range 4, matrix 0 or siting 0",
         "gray has no colours and the chain leaves some",
         "stats: a filter writes no files",
+        "smaller picture or frames_in_flight = 1 take less",
     };
-    for (int k = 0; k < 12; k++)
+    for (int k = 0; k < 13; k++)
         config[k] = good;
     config[0].input.pixfmt = "pal8";
     config[1].input.width = 0;
@@ -491,7 +492,10 @@ static void configurations_are_refused_with_a_sentence(void **state)
     config[10].input.pixfmt = "yuv420p";
     config[10].output_pixfmt = "gray";
     config[11].chain = "stats=x.json";
-    for (int k = 0; k < 12; k++) {
+    config[12].chain = "wavelet=1..200"; // 200 planes of 4 GiB for each frame
+    config[12].input.width = config[12].input.height = 1 << 14;
+    config[12].wavelet_planes = true;
+    for (int k = 0; k < 13; k++) {
         struct sluice_filter *filter = (struct sluice_filter *)1;
         assert_int_equal(sluice_filter_create(&config[k], &filter), SLUICE_STATUS_USAGE);
         assert_null(filter);

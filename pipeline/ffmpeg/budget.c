@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pipeline/ffmpeg/check.h"
-
 int64_t budget_of_frame(const void *item)
 {
     const AVFrame *frame = item;
@@ -49,55 +47,4 @@ int64_t budget_resident(void)
     if (from)
         fclose(from);
     return known ? pages * sysconf(_SC_PAGESIZE) : 0;
-}
-
-int64_t budget_memory(void)
-{
-    return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-}
-
-// The bytes of a frame's analysis; *most is the operation that has the most of them.
-static size_t analysis_bytes(const struct budget_request *request, const struct op **most)
-{
-    const struct program *program = request->plan->program;
-    size_t bytes = 0, largest = 0;
-    for (int k = 0; k < program->analyses && !request->without_analyses; k++) {
-        size_t its = program_analysis_bytes(program, k, request->width, request->height);
-        if (its > largest)
-            *most = &program->op[program->analysis[k]];
-        largest = its > largest ? its : largest;
-        bytes += its;
-    }
-    return bytes;
-}
-
-static enum status refuse(const struct budget_request *request, size_t analysis, size_t work,
-                          const struct op *most)
-{
-    char part[96] = "";
-    size_t slots = (size_t)request->slots, all = analysis * slots + work;
-    if (most)
-        snprintf(part, sizeof part, ", %zu of them for the analysis of %s", analysis >> 20,
-                 op_name(most));
-    return fail(request->log, STATUS_USAGE,
-                "each of %zu frames of %dx%d in flight takes %zu MiB%s; that is %zu MiB, and half "
-                "of this machine's memory may be taken, %zu MiB. Fewer scales or templates, a "
-                "smaller picture or --ring 1 take less",
-                slots, request->width, request->height, all / slots >> 20, part, all >> 20,
-                request->backend->memory_limit >> 20);
-}
-
-enum status budget_check(const struct budget_request *request)
-{
-    struct backend *backend = request->backend;
-    size_t limit = backend->memory_limit, work = 0;
-    const struct op *most = NULL;
-    size_t analysis = analysis_bytes(request, &most), all = analysis * (size_t)request->slots;
-    enum status status = STATUS_OK;
-    if (limit && all <= limit && backend->executor_measure)
-        status = backend->executor_measure(backend, request->plan, request->width, request->height,
-                                           request->slots, request->frames_in_flight, &work);
-    return status                        ? status
-           : limit && all + work > limit ? refuse(request, analysis, work, most)
-                                         : STATUS_OK;
 }

@@ -6,7 +6,7 @@
 #include <libavutil/frame.h>
 #include <stdint.h>
 
-#include "plan/backend.h"
+#include "plan/budget.h"
 
 // Limits of a queue: of compressed packets, of pictures for an output that is slow, of records of
 // frames. One item may be larger.
@@ -25,21 +25,3 @@ int64_t budget_of_decoder(int threads, int64_t frame_bytes);
 
 // The process's memory now; 0 where the system does not say.
 int64_t budget_resident(void);
-
-// The machine's memory.
-int64_t budget_memory(void);
-
-// A plan, for so many frames of a size in flight.
-struct budget_request {
-    struct backend *backend;
-    const struct plan *plan;
-    int width, height, slots;
-    bool frames_in_flight; // as backend->executor_create() has it
-    bool without_analyses; // nobody wants the analysis
-    const struct log *log;
-};
-
-// Check that the frames' analysis and the memory that the plan works in stay within the backend's
-// memory_limit, before any of it is taken: the system would give more than there is, and end the
-// process later. STATUS_USAGE, with a sentence, if they do not. Any thread.
-enum status budget_check(const struct budget_request *request);
