@@ -139,7 +139,7 @@ static void a_token_is_needed(void **state)
         {"GET /api/echo HTTP/1.1\r\n" HOST "Authorization: Bearer \r\n" END, 401},
         {"GET /api/echo HTTP/1.1\r\n" HOST "Authorization: Digest se cret;\r\n" END, 401},
         {"GET /api/echo?token=se+cret; HTTP/1.1\r\n" HOST END, 401},
-        {"GET /api/echo HTTP/1.1\r\n" HOST "Cookie: sluice=\r\n" END, 401},
+        {"GET /api/echo HTTP/1.1\r\n" HOST "Cookie: sluice-80=\r\n" END, 401},
         {"GET /api/echo HTTP/1.1\r\n" HOST "Cookie: sluice=se cret;\r\n" END, 401},
         {"GET /none HTTP/1.1\r\n" HOST "Authorization: Bearer se cret;\r\n" END, 404},
         {"GET /login HTTP/1.1\r\n" HOST "Authorization: Bearer se cret;\r\n" END, 405,
@@ -150,21 +150,41 @@ static void a_token_is_needed(void **state)
     destroy_at_once(&http);
 }
 
+// Browsers send a host's cookies to all of its ports.
+static void servers_of_one_host_share_no_cookie(void **state)
+{
+    (void)state;
+    struct http *one = serve_as(&(struct http_server){.page = true, .token = "token1"});
+    struct http *two = serve_as(&(struct http_server){.page = true, .token = "token2"});
+    char answer[4096], wanted[64];
+    for (int k = 0; k < 2; k++) {
+        struct http *http = k ? two : one;
+        const char *port = strrchr(http_url(http), ':') + 1;
+        assert_int_equal(exchange(http_url(http), k ? LOGIN("") "token2" : LOGIN("") "token1",
+                                  answer, sizeof answer),
+                         200);
+        snprintf(wanted, sizeof wanted, "\r\nSet-Cookie: sluice-%s=", port);
+        assert_non_null(strstr(answer, wanted));
+    }
+    destroy_at_once(&one);
+    destroy_at_once(&two);
+}
+
 static void a_login_makes_a_cookie(void **state)
 {
     (void)state;
     struct http *http = serve_as(&(struct http_server){.page = true, .token = "token"});
     static const char cookie_get[] =
         "GET /api/echo HTTP/1.1\r\n" HOST "Cookie: other=1; %s%s\r\n" END;
-    char answer[4096], request[512], cookie[80] = "";
+    char answer[4096], request[512], cookie[96] = "";
     assert_int_equal(exchange(http_url(http), LOGIN("") "token\n", answer, sizeof answer), 200);
     assert_non_null(strstr(answer, "\r\n\r\n{\"ok\":true}"));
     assert_non_null(strstr(answer, "; Path=/; HttpOnly; SameSite=Strict\r\n"));
     assert_null(strstr(answer, "token"));
-    assert_int_equal(sscanf(strstr(answer, "Set-Cookie: "), "Set-Cookie: %71[^;]", cookie), 1);
+    assert_int_equal(sscanf(strstr(answer, "Set-Cookie: "), "Set-Cookie: %95[^;]", cookie), 1);
     snprintf(request, sizeof request, cookie_get, cookie, "");
     expect(http, &(struct row){request, 200});
-    const size_t places[] = {7, 40, strlen(cookie) - 1};
+    const size_t places[] = {strcspn(cookie, "=") + 1, 40, strlen(cookie) - 1};
     for (int k = 0; k < 3; k++) {
         cookie[places[k]] ^= 1;
         snprintf(request, sizeof request, cookie_get, cookie, "");
@@ -272,6 +292,7 @@ int main(void)
         cmocka_unit_test(answers_have_walls),
         cmocka_unit_test(a_token_is_needed),
         cmocka_unit_test(a_login_makes_a_cookie),
+        cmocka_unit_test(servers_of_one_host_share_no_cookie),
         cmocka_unit_test(tokens_are_checked),
         cmocka_unit_test(answers_say_what_they_are),
         cmocka_unit_test(errors_are_json),

@@ -80,9 +80,10 @@ static void add_walls(struct MHD_Response *response)
 
 static void add_cookie(const struct http *http, struct MHD_Response *response)
 {
-    char cookie[HTTP_COOKIE_SIZE + 80];
-    snprintf(cookie, sizeof cookie, "sluice=%s; Path=/; HttpOnly; SameSite=Strict%s", http->cookie,
-             http->listener.secure ? "; Secure" : "");
+    char name[HTTP_COOKIE_NAME], cookie[HTTP_COOKIE_SIZE + HTTP_COOKIE_NAME + 80];
+    http_cookie_name(http, name);
+    snprintf(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict%s", name,
+             http->cookie, http->listener.secure ? "; Secure" : "");
     add(response, MHD_HTTP_HEADER_SET_COOKIE, cookie);
 }
 

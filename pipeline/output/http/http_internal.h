@@ -25,6 +25,7 @@ enum { HTTP_VISITS = 2 * HTTP_CONNECTIONS };
 enum { HTTP_PIECE = 64 << 10 };  // bytes that a stream or an upload has to move in HTTP_SILENCE
 enum { HTTP_DISCARD = 1 << 20 }; // bytes of a refused body that are read, so that the client reads
 enum { HTTP_COOKIE_SIZE = 65 };  // a cookie's value and its NUL
+enum { HTTP_COOKIE_NAME = 16 };  // ... its name and its NUL
 enum { HTTP_TOO_LARGE = 413 };   // libmicrohttpd has called this code by several names
 #define HTTP_SECOND INT64_C(1000000000) // nanoseconds
 
@@ -135,6 +136,10 @@ bool http_is_target(const char *target);
 
 // POST /login, of servers with a token.
 extern const struct http_page http_login_page;
+
+// The name of a server's cookie, "sluice-8080": browsers send the cookies of a host to all of its
+// ports, where other servers may have other tokens.
+void http_cookie_name(const struct http *http, char name[HTTP_COOKIE_NAME]);
 
 // The cookie of a token. STATUS_MEMORY.
 enum status http_make_cookie(const char *token, char cookie[HTTP_COOKIE_SIZE]);

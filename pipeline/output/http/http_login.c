@@ -44,6 +44,11 @@ enum status http_make_cookie(const char *token, char cookie[HTTP_COOKIE_SIZE])
     return digest(token, strlen(token), cookie);
 }
 
+void http_cookie_name(const struct http *http, char name[HTTP_COOKIE_NAME])
+{
+    snprintf(name, HTTP_COOKIE_NAME, "sluice-%d", http->listener.port);
+}
+
 // The time of it does not depend on where they differ.
 static bool are_equal(const char *a, const char *b)
 {
@@ -65,7 +70,9 @@ bool http_is_known(const struct http_call_private *own)
 {
     static const char bearer[] = "Bearer ";
     const char *given = http_header(&own->call, MHD_HTTP_HEADER_AUTHORIZATION);
-    const char *cookie = MHD_lookup_connection_value(own->connection, MHD_COOKIE_KIND, "sluice");
+    char name[HTTP_COOKIE_NAME];
+    http_cookie_name(own->http, name);
+    const char *cookie = MHD_lookup_connection_value(own->connection, MHD_COOKIE_KIND, name);
     if (given && !strncasecmp(given, bearer, strlen(bearer)) &&
         is_token(own->http, given + strlen(bearer), strlen(given + strlen(bearer))))
         return true;
