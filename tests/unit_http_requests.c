@@ -122,6 +122,73 @@ static void answers_have_walls(void **state)
 
 // ---- the token ----
 
+#define GUESS(token) "GET /api/echo HTTP/1.1\r\n" HOST "Authorization: Bearer " token "\r\n" END
+
+// Milliseconds until the answer.
+static double time_answer(const char *url, const char *request, int code)
+{
+    char answer[4096];
+    int64_t begin_ns = meter_now_ns();
+    assert_int_equal(exchange(url, request, answer, sizeof answer), code);
+    return (double)(meter_now_ns() - begin_ns) * 1e-6;
+}
+
+static void wrong_tokens_wait_longer_and_longer(void **state)
+{
+    (void)state;
+    struct http *http = serve_as(&(struct http_server){.page = true, .token = "secret"});
+    const char *url = http_url(http);
+    for (int k = 0; k < 8; k++)
+        assert_true(time_answer(url, k & 1 ? LOGIN("") "guessa" : GUESS("guess"), 401) < 200);
+    double ms[3];
+    for (int k = 0; k < 3; k++)
+        ms[k] = time_answer(url, k == 1 ? LOGIN("") "guessa" : GUESS("guess"), 401);
+    assert_true(ms[0] >= 249 && ms[1] >= 499 && ms[2] >= 999 && ms[2] < 2000);
+    // Not to wait does not help, the right ones wait for nobody, and nor does the end.
+    int guess[3];
+    for (int k = 0; k < 3; k++) {
+        guess[k] = dial(url);
+        say(guess[k], GUESS("guess"));
+    }
+    close(guess[0]);
+    for (int k = 0; k < 3; k++)
+        assert_true(time_answer(url, k & 1 ? LOGIN("") "secret" : GUESS("secret"), 200) < 200);
+    struct pollfd waits = {.fd = guess[1], .events = POLLIN};
+    assert_int_equal(poll(&waits, 1, 300), 0);
+    int other = dial_as(url, 2);
+    say(other, GUESS("guess"));
+    waits.fd = other;
+    assert_int_equal(poll(&waits, 1, 200), 1);
+    close(other);
+    destroy_at_once(&http);
+    close(guess[1]);
+    close(guess[2]);
+}
+
+// Who does not wait for answers keeps nobody else out.
+static void guesses_take_no_places(void **state)
+{
+    (void)state;
+    struct http *http = serve_as(&(struct http_server){.page = true, .token = "secret"});
+    const char *url = http_url(http);
+    enum { GUESSES = 60 };
+    int guess[GUESSES];
+    char answer[4096];
+    for (int k = 0; k < GUESSES; k++) {
+        guess[k] = dial_as(url, k & 1 ? 3 : 4);
+        send(guess[k], GUESS("guess"), strlen(GUESS("guess")), MSG_NOSIGNAL);
+    }
+    int fd = dial_as(url, 2);
+    say(fd, GUESS("secret"));
+    struct pollfd waits = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&waits, 1, 1000), 1);
+    assert_true(recv(fd, answer, sizeof answer, 0) > 12 && !strncmp(answer + 9, "200", 3));
+    close(fd);
+    for (int k = 0; k < GUESSES; k++)
+        close(guess[k]);
+    destroy_at_once(&http);
+}
+
 static void a_token_is_needed(void **state)
 {
     (void)state;
@@ -195,7 +262,7 @@ static void a_login_makes_a_cookie(void **state)
     expect(http, &(struct row){request, 401});
     assert_int_equal(exchange(http_url(http), LOGIN("") "Token\n", answer, sizeof answer), 401);
     assert_non_null(strstr(answer, "{\"ok\":false"));
-    assert_null(strstr(answer, "Set-Cookie"));
+    assert_non_null(strstr(answer, "=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0\r\n"));
     expect(http, &(struct row){LOGIN("Origin: http://evil.example\r\n") "token\n", 403});
     expect(http, &(struct row){"POST /login HTTP/1.1\r\n" HOST END, 401});
     expect(http,
@@ -291,6 +358,8 @@ int main(void)
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(answers_have_walls),
         cmocka_unit_test(a_token_is_needed),
+        cmocka_unit_test(wrong_tokens_wait_longer_and_longer),
+        cmocka_unit_test(guesses_take_no_places),
         cmocka_unit_test(a_login_makes_a_cookie),
         cmocka_unit_test(servers_of_one_host_share_no_cookie),
         cmocka_unit_test(tokens_are_checked),

@@ -20,7 +20,8 @@ function cleanAddress() {
 }
 
 async function login(token) {
-  const response = await fetch("login", {method: "POST", body: token, headers: {"Content-Type": "text/plain"}});
+  const response = await fetch("login", {method: "POST", body: token, headers: {"Content-Type": "text/plain"}})
+    .catch(() => { throw new Error("sluice does not answer; does it still run?"); });
   if (!response.ok)
     throw new Error(response.status === 401 || response.status === 403 ? "That is not the token." : `The server answers ${response.status}.`);
 }
@@ -134,7 +135,10 @@ function lostServer() {
       return;
     try {
       await ask("GET", "api/chain"); // says 401 where events would only fail
-    } catch { /* listen() tells */ }
+    } catch (error) { // listen() tells, but of a token that is missing: login() goes on then
+      if (error.status === 401)
+        return;
+    }
     listen();
   }, delay);
 }
@@ -273,6 +277,8 @@ async function run() {
     tell($("banner"), null);
     await onChain(await call("GET", "api/chain"));
     offerChain();
+    if (document.hidden) // opened behind others
+      return seen();
     listen();
     view.picture.again();
   } catch (error) {

@@ -10,6 +10,8 @@
 //   - limits: HTTP_REQUEST seconds for a whole request, HTTP_ANSWER for a whole answer, and
 //     HTTP_SILENCE without a byte moved, without 64 KB of a stream that has them, or of an upload;
 //     connections are kept for further requests, HTTP_SILENCE seconds
+//   - a wrong token is answered ever later after the first eight of one address (of the last 64 that
+//     gave any), up to 32 s, and holds its connection meanwhile; right ones are answered at once
 //   - without file descriptors clients wait, which is logged once
 //   - what no page answers is refused by a sentence, under /api/ as JSON: 400 bad escapes, 401 without
 //     the token, 403 other sites' pages, 404 no such path, 405 another method (with Allow), 413 body
