@@ -590,6 +590,23 @@ def test_a_recording_is_a_film(gray):
     assert (stream["width"], stream["height"]) == (160, 120)
 
 
+def test_a_recording_tells_what_it_leaves_out(tmp_path):
+    media, fast = tmp_path / "media", tmp_path / "fast.gray"
+    media.mkdir()
+    with open(fast, "wb") as file:
+        file.truncate(20000 * 320 * 240)  # black, at the speed of the machine
+    with Shown(tmp_path, "--page", "127.0.0.1:0", "--media", media, "--format", "rawvideo", "--pixfmt", "gray",
+               "--size", "320x240", fast, "null:", "-f", "gaussian=2") as shown:
+        until(lambda: shown.ask("/api/record", {"action": "start"})[0] == 200)
+        before = shown.fine("/api/stats")["frames"]
+        until(lambda: shown.fine("/api/stats")["frames"] > before + 500)
+        assert shown.fine("/api/record", {"action": "stop"})["dropped"] > 0
+        after = shown.fine("/api/stats")["frames"]
+        until(lambda: not shown.fine("/api/stats")["recording"]["finishing"])
+        told = shown.fine("/api/stats")["recording"]
+        assert 450 < told["frames"] + told["dropped"] <= after - before + 100, told
+
+
 @pytest.mark.parametrize("name", ["none.mkv", "..%2fkernel.txt", "../kernel.txt", "%2fetc%2fpasswd", "", ".", "-x"])
 def test_recordings_are_of_the_folder(page, name):
     assert page.ask("/api/recordings/" + name)[0] == 404

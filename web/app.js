@@ -186,8 +186,9 @@ function showRecording(now) {
     recording = null;
   if (finishing && !now.recording && !now.finishing) {
     finishing = false;
+    const gaps = now.dropped ? `; ${now.dropped} frames are left out, which came faster than they could be recorded` : "";
     now.error ? say("The recording ended: " + now.error)
-      : say("Recorded: ", make("a", {href: "api/recordings/" + encodeURIComponent(now.name), download: now.name}, now.name));
+      : say("Recorded: ", make("a", {href: "api/recordings/" + encodeURIComponent(now.name), download: now.name}, now.name), gaps);
   }
   $("record").setAttribute("aria-pressed", !!recording);
   $("record").setAttribute("aria-label", recording ? "Stop recording" : "Record");

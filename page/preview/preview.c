@@ -148,8 +148,11 @@ void preview_offer(struct preview *preview, const AVFrame *frame, const struct t
 
 static void await_renderer_locked(struct preview *preview)
 {
+    preview->waits++;
     while (preview->busy)
         monitor_wait(&preview->lock);
+    preview->waits--;
+    monitor_notify(&preview->lock);
 }
 
 void preview_release(struct preview *preview)
@@ -181,7 +184,8 @@ enum status preview_newest(struct preview *preview, AVFrame **frame, char **chai
 void preview_watch(struct preview *preview, const struct preview_watch *watch)
 {
     monitor_lock(&preview->lock);
-    await_renderer_locked(preview);
+    if (preview->watch.picture)
+        await_renderer_locked(preview);
     preview->watch = watch ? *watch : (struct preview_watch){0};
     preview->watched = 0;
     monitor_notify(&preview->lock);

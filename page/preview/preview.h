@@ -13,6 +13,7 @@
 #pragma once
 
 #include <libavutil/frame.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -103,9 +104,11 @@ enum status preview_picture(struct preview *preview, const struct view *view, ch
 struct preview_watch {
     void (*picture)(void *opaque, const AVFrame *after, int64_t pts_us);
     void *opaque;
+    atomic_llong *missed; // (optional) where frames are counted that came too fast for it
 };
 
-// Set the one watch; NULL: none. Any thread.
+// Set the one watch; NULL: none. Any thread; waits for the picture that is being rendered if there
+// was one, and not for it where there was none.
 void preview_watch(struct preview *preview, const struct preview_watch *watch);
 
 // A copy of the newest frame, in the host's memory, and the chain's text; the caller frees both.

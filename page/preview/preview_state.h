@@ -49,6 +49,7 @@ struct preview {
     // ---- guarded by lock ----
     bool done;
     bool busy; // the renderer holds a frame
+    int waits; // so many wait until it does not: it begins nothing before they are through
     struct http *http;
     AVFrame *newest; // NULL: there is none
     struct tap_frame about;
