@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "bench/bench.h"
 #include "page/page.h"
 #include "sluice/sluice.h"
 
@@ -212,40 +211,12 @@ void print_summary(const struct sluice_job *job, FILE *to);
 bool write_json(const struct settings *settings, const struct sluice_job *job,
                 enum sluice_status status, int exit_code);
 
-// The machine that figures were measured on. machine_about() is for people: "sluice 0.1.0; AMD EPYC
-// 9R14; NVIDIA H200, compute capability 9.0", the last being `device`.
-void processor_name(char *to, size_t size);
-void machine_about(char *to, size_t size, const char *device);
-
-// A chart, drawn into memory from top to bottom and then written to settings->chart.
-enum { SVG_MARGIN = 16, SVG_LINE = 20 };
-struct svg {
-    FILE *to;
-    char *text;
-    size_t size;
-    int width, y; // y: of what is drawn next; at last the height
-};
-
-// A bar and a line from the slowest run to the fastest: pixels from `left`.
-struct svg_bar {
-    int left;
-    double length, low, high;
-    const char *color;
-};
-
-// Begin a chart of so many pixels on white, under its title and what it was measured on; and end
-// it: false, with a sentence if the file cannot be written. svg_text() escapes what it formats;
-// svg_bar() and svg_grid(), a vertical line, draw at svg->y and leave it.
-bool svg_open(struct svg *svg, int width, const char *title, const char *about);
-__attribute__((format(printf, 5, 6))) void svg_text(struct svg *svg, double x, double y,
-                                                    const char *attributes, const char *format,
-                                                    ...);
-void svg_bar(struct svg *svg, const struct svg_bar *bar);
-void svg_grid(struct svg *svg, double x, int height);
-bool svg_close(struct svg *svg, const struct settings *settings);
-
 // Write JSON to settings->json, "-" being standard output; false with a sentence if that fails.
 bool dump_json(const json_t *root, const struct settings *settings);
 
 // Write a whole file, by the rules of outputs; false with a sentence if that fails.
 bool write_file(const struct settings *settings, const char *file, const char *text, size_t size);
+
+// End a chart and write it to settings->chart; false with a sentence if that fails.
+struct svg;
+bool write_chart(struct svg *svg, const struct settings *settings);
