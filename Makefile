@@ -91,7 +91,7 @@ KERNELS = kernels $(patsubst %/,%,$(wildcard kernels/*/))
 LIBRARY_C = $(filter-out cpu/rows/rows.c,$(wildcard $(ROOMS:%=%/*.c))) $(if $(NVCC),,kernels/cuda_stub.c)
 LIBRARY_O = $(LIBRARY_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
             $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard $(KERNELS:%=%/*.cu))))
-APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c bench/*.c control/*.c page/*.c page/player/*.c page/preview/*.c)) \
+APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c app/service/*.c bench/*.c control/*.c page/*.c page/player/*.c page/preview/*.c)) \
         $(BUILD)/page/web_files.o
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 
@@ -303,7 +303,7 @@ test-webcam: setup-webcam
 
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate bench control page page/embed page/player page/preview tests tests/conformance tests/library
+EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate app/service bench control page page/embed page/player page/preview tests tests/conformance tests/library
 C_FILES = $(wildcard $(EVERYWHERE:%=%/*.c))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))
 CU_FILES = $(wildcard $(KERNELS:%=%/*.cu) $(KERNELS:%=%/*.cuh) tests/*.cu)

@@ -2,44 +2,12 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "app/service/exit.h"
 #include "page/page.h"
 #include "sluice/sluice.h"
-
-// Exit codes; signals add 128. docs/service.md has the table.
-enum {
-    EXIT_WHOLE = 0,
-    EXIT_OTHER = 1,
-    EXIT_USAGE = 2,
-    EXIT_DAMAGED = 3,
-    EXIT_INPUT = 4,
-    EXIT_OUTPUT = 5,
-    EXIT_DEVICE = 6,
-    EXIT_SIGNAL = 128,
-};
-
-int exit_code_of(enum sluice_status status);
-
-// Nanoseconds of CLOCK_MONOTONIC.
-static inline int64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
-static inline int64_t now_ms(void)
-{
-    return now_ns() / 1000000;
-}
-
-// Flush standard output: returns `code`, or EXIT_OUTPUT with a sentence on standard error if `code`
-// was EXIT_WHOLE and the output did not arrive. A closed pipe (EPIPE) has no sentence.
-int finish_output(int code);
 
 // Settings: everything that the command line asks for.
 struct settings {
@@ -167,26 +135,6 @@ void show_stop(struct settings *settings);
 // to the page.
 void show_log(void *settings, enum sluice_log_level level, const char *sentence);
 void show_changed(void *settings, int64_t pts_us, const char *chain);
-
-// Signals that end the program: the first one asks the job to stop and leave a whole output, the
-// second ends the process at once; so does the first while there is no job, unless the watcher is
-// patient. Then it gives the program two seconds to end.
-//
-// watcher_start() is called ahead of every other thread: NULL, with a sentence, if it cannot be.
-// watcher_watch() says which job there is now; NULL: none. watcher_signal() is the first signal, 0
-// without; watcher_stops() is true from then on.
-struct watcher;
-struct watcher *watcher_start(bool patient);
-void watcher_watch(struct watcher *watcher, struct sluice_job *job);
-int watcher_signal(const struct watcher *watcher);
-const atomic_bool *watcher_stops(const struct watcher *watcher);
-void watcher_stop(struct watcher **watcher);
-
-// Notify systemd of readiness, progress and stopping, from a thread of its own; NULL without
-// NOTIFY_SOCKET. `job` is NULL for a server that is ready now.
-struct notify;
-struct notify *notify_start(const struct sluice_job *job);
-void notify_stop(struct notify **notify);
 
 // ---- the terminal ----
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "control/clock.h"
 #include "control/verbs.h"
 
 // The longest command gives the numbers of the largest kernel, 511x511.

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "app/service/notify.h"
+#include "app/service/watcher.h"
 
 // True if a disk had no room for what one of the outputs should hold.
 static bool misses_frames(const struct sluice_job *job)

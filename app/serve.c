@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "app/service/notify.h"
+#include "app/service/watcher.h"
+#include "control/clock.h"
 
 enum { PASS_MS = 100, RETRY_MS = 2000, LOOK_MS = 20 };
 
