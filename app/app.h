@@ -107,16 +107,6 @@ void stage_default(const struct sluice_option_info *option, char *to, size_t siz
 
 // ---- a running job ----
 
-// Listen on a socket for questions and changes, in a thread of its own; a path that is NULL: do
-// not. false with a sentence if that cannot be. control_turn() names another job to ask, NULL for
-// none, once the one before has answered; control_quits() says whether the end was asked for. Both
-// take NULL.
-struct control;
-bool control_start(struct sluice_job *job, const char *path, struct control **control);
-void control_turn(struct control *control, struct sluice_job *job);
-bool control_quits(const struct control *control);
-void control_stop(struct control **control);
-
 // Write settings->journal, read settings->replay; false with a sentence. journal_changed() is the
 // job's callback, with the settings: the first line gives the file its name, and journal_close()
 // leaves nothing where none came.

@@ -11,6 +11,7 @@
 #include "app/service/notify.h"
 #include "app/service/watcher.h"
 #include "control/clock.h"
+#include "control/socket.h"
 
 enum { PASS_MS = 100, RETRY_MS = 2000, LOOK_MS = 20 };
 
@@ -18,13 +19,13 @@ struct serve {
     struct settings *settings;
     struct watcher *watcher;
     struct page *page;
-    bool ran;                // a pass was begun
-    struct control *control; // NULL: none
-    char *input;             // what a visitor has chosen; NULL: the command line's, or nothing yet
-    char *chain;             // as it is by now; NULL: the command line's
-    int passes;              // of this input, with the present one; 2: or more
-    int64_t passed_us;       // media time of the passes before this one
-    char *journaled;         // the last chain in the journal; NULL: none
+    bool ran;                      // a pass was begun
+    struct socket_server *control; // NULL: none
+    char *input;       // what a visitor has chosen; NULL: the command line's, or nothing yet
+    char *chain;       // as it is by now; NULL: the command line's
+    int passes;        // of this input, with the present one; 2: or more
+    int64_t passed_us; // media time of the passes before this one
+    char *journaled;   // the last chain in the journal; NULL: none
 };
 
 // The end of a pass, or of several.
@@ -37,7 +38,7 @@ enum outcome {
 
 static bool is_stopped(const struct serve *serve)
 {
-    return *watcher_stops(serve->watcher) || control_quits(serve->control);
+    return *watcher_stops(serve->watcher) || socket_quits(serve->control);
 }
 
 // True if this input has no more to say.
@@ -186,9 +187,9 @@ static enum sluice_status run_pass(struct serve *serve)
     struct sluice_job *job;
     enum sluice_status status = sluice_job_create(&config, &job);
     if (!status) {
-        control_turn(serve->control, job);
+        socket_turn(serve->control, job);
         status = run_shown(serve, job, &config);
-        control_turn(serve->control, NULL);
+        socket_turn(serve->control, NULL);
         count_time(serve, job);
     }
     sluice_job_destroy(&job);
@@ -261,12 +262,12 @@ static int serve_inputs(struct serve *serve)
 // With the companions of all jobs: control socket and systemd notifications.
 static int serve_companions(struct serve *serve)
 {
-    if (!control_start(NULL, serve->settings->control, &serve->control))
+    if (!socket_start(NULL, serve->settings->control, &serve->control))
         return EXIT_OTHER;
     struct notify *notify = notify_start(NULL);
     int code = serve_inputs(serve);
     notify_stop(&notify);
-    control_stop(&serve->control);
+    socket_stop(&serve->control);
     return code;
 }
 
