@@ -141,7 +141,7 @@ KEPT = keep reel_file reel_keep cursor
 PREVIEW = compare compose filters preview record render render_lane render_parts stream stream_encode stream_mp4
 $(BUILD)/unit_keep $(BUILD)/unit_cursor: $(KEPT:%=$(BUILD)/page/player/%.o)
 $(BUILD)/unit_player: $(patsubst %,$(BUILD)/page/player/%.o,$(KEPT) player player_thread)
-$(BUILD)/unit_preview: $(PREVIEW:%=$(BUILD)/page/preview/%.o)
+$(BUILD)/unit_preview $(BUILD)/unit_preview_streams: $(PREVIEW:%=$(BUILD)/page/preview/%.o)
 $(BUILD)/unit_preview_turns: $(PREVIEW:%=$(BUILD)/page/preview/%.o)
 
 # What tests/unit_allocations.c counts.
