@@ -19,16 +19,16 @@ struct settings {
     const char *topic; // the word behind stages, help or ctl; NULL: none
     char **word;       // `sluice ctl`: the words behind the socket
     int words;
-    const char *control, *journal, *replay;         // NULL: none
-    const char *page_address, *listen;              // of --page and of `sluice serve`; NULL: none
-    const char *media, *token, *tls_cert, *tls_key; // of the page; NULL: none
+    const char *control, *journal, *replay; // NULL: none
+    const char *page_address, *listen;      // addresses: --page's, `sluice serve`'s; NULL: none
+    const char *media, *token, *tls_cert, *tls_key; // the page's; NULL: none
     double keep;                                    // likewise; 0: the page's own
     int64_t upload_max;
     const char *reserved_outputs[4]; // the files that a run writes besides, ended by NULL
     const char *reserved_inputs[2];  // likewise that it reads
     struct sluice_file *journal_file;
     struct page *page;   // NULL: none
-    struct log page_log; // of its own messages
+    struct log page_log; // takes its own messages
     bool journal_begun, journal_failed;
     bool never;                    // what exists is kept, whatever else is said
     struct sluice_change *changes; // --replay: the journal's

@@ -23,7 +23,7 @@ struct serve {
     struct socket_server *control; // NULL: none
     char *input;       // what a visitor has chosen; NULL: the command line's, or nothing yet
     char *chain;       // as it is by now; NULL: the command line's
-    int passes;        // of this input, with the present one; 2: or more
+    int passes;        // the input's so far, with the present one; 2: or more
     int64_t passed_us; // media time of the passes before this one
     char *journaled;   // the last chain in the journal; NULL: none
 };
@@ -33,7 +33,7 @@ enum outcome {
     OUTCOME_AGAIN,  // the file ended
     OUTCOME_FAILED, // the input cannot be shown
     OUTCOME_CHOSEN, // a visitor has chosen another
-    OUTCOME_END,    // of the program
+    OUTCOME_END,    // the program ends
 };
 
 static bool is_stopped(const struct serve *serve)
@@ -259,7 +259,7 @@ static int serve_inputs(struct serve *serve)
     return signal ? EXIT_SIGNAL + signal : EXIT_WHOLE;
 }
 
-// With the companions of all jobs: control socket and systemd notifications.
+// Run with the companions of all jobs: control socket and systemd notifications.
 static int serve_companions(struct serve *serve)
 {
     if (!socket_start(NULL, serve->settings->control, &serve->control))

@@ -104,7 +104,7 @@ static enum status open_server(struct page *page, const struct page_request *req
     return page->url ? STATUS_OK : STATUS_MEMORY;
 }
 
-// Until a job joins, the chain is the one that it will begin with.
+// The chain, until a job joins, is the one that it will begin with.
 static void begin_chain(struct page *page, const char *text)
 {
     chains_note(&page->chains, text ? text : CHAIN_DEFAULT);

@@ -92,8 +92,8 @@ void page_log(struct page *page, enum sluice_log_level level, const char *senten
 
 // A visitor's choice. The caller frees the texts with free().
 struct page_input {
-    char *name;  // for config->input
-    char *chain; // for config->chain: the one that the page has now; NULL: none was set yet
+    char *name;  // goes into config->input
+    char *chain; // goes into config->chain: the page's present one; NULL: none was set yet
 };
 
 // Wait until an input was chosen: STATUS_OK, or STATUS_STOPPED once *stop is set. One thread at a

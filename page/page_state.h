@@ -52,7 +52,7 @@ struct page {
     struct log log;
     const struct sluice_config *config;
     char *media;                                    // NULL: none
-    char *options, *input_options, *output_options; // of the command line; NULL: none
+    char *options, *input_options, *output_options; // the command line's; NULL: none
     char *url;
     char token[256]; // "": none
     bool chooses;
@@ -67,7 +67,7 @@ struct page {
     bool ticks; // the ticker was started
 
     // ---- the tap's; any thread reads ----
-    atomic_int width, height, pixel; // of the newest frame; 0: there was none
+    atomic_int width, height, pixel; // the newest frame's; 0: there was none
 
     atomic_bool changed; // page_changed() was called, and the ticker has not seen it
 
@@ -82,7 +82,7 @@ struct page {
     struct sample sample[TICKS];
     int sampled;        // samples so far
     char *chosen;       // an input for the next job; NULL: none
-    json_t *last_stats; // of the job before; NULL: there was none
+    json_t *last_stats; // the former job's; NULL: there was none
     struct uploads uploads;
     json_t *cameras; // that were listed last; NULL: none were
 };

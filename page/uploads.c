@@ -17,7 +17,7 @@ struct upload {
     struct uploads *of;
     int fd; // -1: none
     int64_t size;
-    unsigned code; // of a failure; 0: none
+    unsigned code; // a failure's; 0: none
     char why[512];
     char *name, *hidden, *path; // hidden: until it is whole
 };

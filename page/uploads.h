@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { UPLOADS = 2 }; // at a time
+enum { UPLOADS = 2 }; // so many at a time
 
 struct uploads {
     const char *media;  // (optional) the folder; outlives the uploads
-    int64_t max;        // bytes of each
+    int64_t max;        // bytes that each may have
     char *folder;       // a private one; NULL: there is none yet
     const char *in_use; // (optional) a file of it that is the input
     int running;

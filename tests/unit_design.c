@@ -19,7 +19,7 @@ static void borders_reach_any_distance(void **state)
     (void)state;
     static const struct {
         enum border border;
-        int index[13]; // of -5 .. 7 in a row of 3
+        int index[13]; // samples -5 .. 7 of a row of 3
     } rows[] = {
         {BORDER_REPLICATE, {0, 0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2, 2}},
         {BORDER_ZERO, {-1, -1, -1, -1, -1, 0, 1, 2, -1, -1, -1, -1, -1}},

@@ -30,7 +30,7 @@ static int read_bytes(void *bytes_, uint8_t *to, int size)
 struct decoded {
     AVFrame *frame[400];
     int frames;
-    int64_t pts[400]; // of packets, in ticks
+    int64_t pts[400]; // the packets', in ticks
     char name[32];
     int width, height;
 };

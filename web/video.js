@@ -244,7 +244,7 @@ export class Stream {
     this.way = null;
   }
 
-  // Where the picture may come anew at once: the input is another one, or came back.
+  // The picture may come anew at once: the input is another one, or came back.
   again() {
     if (this.view && !this.playing)
       this.show(this.view);

@@ -98,7 +98,7 @@ static enum status read_chain(struct preview *preview, const char *text, struct 
     monitor_unlock(&preview->lock);
     if (status)
         return status;
-    present.reader = &picture_reader; // of an empty chain, too
+    present.reader = &picture_reader; // an empty chain's, too
     status = chain_parse_among(text, &picture_reader, &present, 1, chain, error);
     chain_free(&present);
     return status;

@@ -42,7 +42,7 @@ enum view_codec { VIEW_H264, VIEW_MJPEG };
 struct view {
     enum view_kind kind;
     int stage; // "after" is the picture after so many links of the chain; -1, or more: after all
-    char other[PREVIEW_CHAIN]; // of a split and a difference: a chain's text; "": the input
+    char other[PREVIEW_CHAIN]; // a split's and a difference's: a chain's text; "": the input
     enum view_codec codec;     // VIEW_H264 is MJPEG where there is no encoder of H.264
 };
 
@@ -55,9 +55,9 @@ struct preview_figures {
     int64_t rendered, encoded; // pictures so far, of all views
     int viewers, views;        // now
     double render_ms;          // the last round: from the frame to the bytes, of all views
-    int width, height;         // of the after-picture, full size; 0: there is none yet
-    int64_t pts_us;            // of the newest frame; AV_NOPTS_VALUE: there is none
-    uint32_t histogram[256];   // of the after-picture's luma, as 8 bits; of the last one that was
+    int width, height;         // the after-picture's, full size; 0: there is none yet
+    int64_t pts_us;            // the newest frame's; AV_NOPTS_VALUE: there is none
+    uint32_t histogram[256];   // the after-picture's luma, as 8 bits; it is the last one that was
                                // rendered: without viewers, an older one
 };
 

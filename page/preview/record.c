@@ -39,7 +39,7 @@ struct record {
     AVFormatContext *described;
 
     // ---- see_picture()'s: the preview's renderer ----
-    int64_t last_us, last_ns; // of the picture before: its timestamp, and when it came
+    int64_t last_us, last_ns; // the former picture's timestamp, and when it came
     int64_t ticks;            // where the next one is
     atomic_llong missed;      // frames that the renderer was too slow for
 
@@ -48,7 +48,7 @@ struct record {
     bool busy; // a start or a stop is under way
     struct record_state state;
     char made[MADE][NAME]; // the last files that are whole
-    int64_t count;         // of them, ever
+    int64_t count;         // how many there were, ever
 };
 
 // ---- construction ----

@@ -29,7 +29,7 @@ struct record_request {
 struct record_state {
     bool recording;
     bool finishing;  // it was stopped, and its file is not there yet
-    char name[64];   // of the file in the folder, now or last; "": there was none
+    char name[64];   // the file's in the folder, now or last; "": there was none
     int64_t frames;  // written
     int64_t dropped; // left out: the renderer or the encoder was too slow for them
     double seconds;

@@ -31,8 +31,8 @@ struct submit_ports {
     struct changes *changes;      // the chains that take over
     struct filter_request filter; // of every filter, but for its chain and what frames decide
     const struct decoded_kind *kind;
-    AVRational time_base;   // of frames
-    const AVStream *stream; // of the source, for what frames do not say themselves
+    AVRational time_base;   // the frames'
+    const AVStream *stream; // the source's, for what frames do not say themselves
     const struct stop *stop;
     struct latency *latency; // (optional) frames that are late are dropped
     struct trace *trace;     // (optional)

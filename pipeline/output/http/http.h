@@ -59,7 +59,7 @@ const char *http_header(const struct http_call *call, const char *name);
 // An answer: text or a stream. The strings that are no text are copied when answer() has returned.
 struct http_answer {
     unsigned code;    // 0: 200
-    const char *type; // of the content
+    const char *type; // the content's
     char *text;       // malloc()ed, the server frees it; NULL: out of memory, unless there is a
     size_t size;      // stream; of a stream: its length, 0: not known
     struct http_stream *stream; // (optional) the server closes it
@@ -92,9 +92,9 @@ struct http_server {
     // "PORT" and ":PORT" on loopback, "HOST:PORT", "[V6]:PORT"; "0.0.0.0:PORT" and "[::]:PORT" are
     // everywhere. Port 0 is any that is free: http_url() says which.
     const char *address;
-    const char *name;              // of the pages, for messages: "metrics"
+    const char *name;              // the pages', for messages: "metrics"
     const struct http_page *pages; // ended by a NULL path; outlives the server
-    void *opaque;                  // of answer()
+    void *opaque;                  // answer()'s
     // (optional) What every request needs, but of open pages: "Authorization: Bearer TOKEN", or the
     // cookie that POST /login with the token as body sets. Others get 401.
     const char *token;

@@ -84,9 +84,9 @@ struct http_call_private {
     struct visit *visit;
     const struct http_page *page; // NULL: there is none
     struct http_call call;
-    bool refused;  // by a rule: `answer` says why
+    bool refused;  // a rule did so: `answer` says why
     bool taken;    // receive() has been called
-    bool declined; // by receive(): answer() says why
+    bool declined; // receive() did so: answer() says why
     bool answered;
     struct http_answer answer;
     char *body;
@@ -95,7 +95,7 @@ struct http_call_private {
     size_t moved;      // bytes of an upload since its deadline was set
     bool logged_in;    // the answer sets the cookie
     bool wrong;        // the token is
-    bool was_held;     // for that
+    bool was_held;     // the answer, for that
 };
 
 // ---- http_visits.c ----

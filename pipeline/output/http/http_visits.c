@@ -182,7 +182,7 @@ static bool accept_one(struct http *http)
     return true;
 }
 
-// As many at a turn as can be disconnected for them before libmicrohttpd closes those.
+// Clients at a turn: as many as can be disconnected for them before libmicrohttpd closes those.
 void http_accept(struct http *http)
 {
     for (int k = 0; k < (HTTP_VISITS - HTTP_CONNECTIONS) / 2; k++)
