@@ -56,7 +56,7 @@ static enum status create_parts(struct page *page, const struct page_request *re
 {
     const struct preview_request preview = {.config = request->config, .log = &page->log};
     page->events = events_create();
-    page->later = later_create(page);
+    page->later = page->uploads.later = later_create(page);
     page->pages = api_pages((size_t)page->uploads.max);
     if (!page->events || !page->later || !page->pages)
         return STATUS_MEMORY;
@@ -179,7 +179,7 @@ void page_destroy(struct page **page)
     player_destroy(&old->player);
     preview_destroy(&old->preview);
     events_destroy(&old->events);
-    uploads_remove(old->uploads.folder);
+    uploads_remove(&old->uploads);
     chains_finish(&old->chains);
     json_decref(old->last_stats);
     json_decref(old->cameras);

@@ -10,10 +10,14 @@
 
 enum { UPLOADS = 2 }; // so many at a time
 
+struct later;
+
 struct uploads {
-    const char *media;  // (optional) the folder; outlives the uploads
-    int64_t max;        // bytes that each may have
-    char *folder;       // a private one; NULL: there is none yet
+    const char *media; // (optional) the folder; outlives the uploads
+    struct later
+        *later;   // closes what was removed: the disk takes a while for gigabytes. NULL: done here
+    int64_t max;  // bytes that each may have
+    char *folder; // a private one; NULL: there is none yet
     const char *in_use; // (optional) a file of it that is the input
     int running;
 };
@@ -35,5 +39,5 @@ unsigned upload_finish(struct upload **upload, char *why, size_t size);
 // The client has gone: nothing stays. Accepts NULL behind the pointer.
 void upload_drop(struct upload **upload);
 
-// Remove the private folder and all in it; frees the name. NULL: there is none.
-void uploads_remove(char *folder);
+// Remove the private folder and all in it, if there is one.
+void uploads_remove(struct uploads *uploads);
