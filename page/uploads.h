@@ -14,10 +14,10 @@ struct later;
 
 struct uploads {
     const char *media; // (optional) the folder; outlives the uploads
-    struct later
-        *later;   // closes what was removed: the disk takes a while for gigabytes. NULL: done here
-    int64_t max;  // bytes that each may have
-    char *folder; // a private one; NULL: there is none yet
+    // Closes removed files, whose bytes take the disk a while; NULL: that is waited for.
+    struct later *later;
+    int64_t max;        // bytes of each
+    char *folder;       // a private one; NULL: there is none yet
     const char *in_use; // (optional) a file of it that is the input
     int running;
 };
