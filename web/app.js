@@ -191,7 +191,7 @@ function showRecording(now) {
       : say("Recorded: ", make("a", {href: "api/recordings/" + encodeURIComponent(now.name), download: now.name}, now.name), gaps);
   }
   $("record").setAttribute("aria-pressed", !!recording);
-  $("record").setAttribute("aria-label", recording ? "Stop recording" : "Record");
+  $("record").setAttribute("aria-label", "Record"); // whether it does is said by aria-pressed
   recordingTime();
 }
 
