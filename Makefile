@@ -231,7 +231,7 @@ NEED_COMPILE = 'command -v $(firstword $(CC))|gcc' 'command -v gzip|gzip' 'test 
     'pkg-config --exists libmicrohttpd|libmicrohttpd-dev'
 NEED_BUILD = $(NEED_COMPILE) 'command -v ffmpeg|ffmpeg'
 NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
-    '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import numpy"|python3-numpy' \
+    '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import xdist"|python3-pytest-xdist' '$(PYTHON) -c "import numpy"|python3-numpy' \
     '$(PYTHON) -c "import cv2"|python3-opencv' '$(PYTHON) -c "import scipy"|python3-scipy' \
     'command -v mandoc|mandoc' 'command -v zsh|zsh' 'command -v fish|fish' \
     'command -v openssl|openssl' 'command -v valgrind|valgrind' 'command -v strace|strace' 'test -e $(LIBRARIES)/libfftw3.so.3|libfftw3-double3'
