@@ -185,7 +185,7 @@ static enum sluice_status run_pass(struct serve *serve)
     struct sluice_config config = pass_config(serve);
     serve->passes += serve->passes < 2; // there is no end to them
     struct sluice_job *job;
-    enum sluice_status status = sluice_job_create(&config, &job);
+    enum sluice_status status = page_create_job(serve->page, &config, &job);
     if (!status) {
         socket_turn(serve->control, job);
         status = run_shown(serve, job, &config);

@@ -60,6 +60,12 @@ const char *page_url(const struct page *page);
 
 // ---- a job ----
 
+// sluice_job_create() of a job that is to be shown: it ends with SLUICE_STATUS_STOPPED as soon as a
+// visitor chooses another input, however long this one would take to open. page_join() follows, or
+// sluice_job_destroy().
+enum sluice_status page_create_job(struct page *page, const struct sluice_config *config,
+                                   struct sluice_job **job);
+
 // Show a job from here on: between sluice_job_create() and sluice_job_run(), with the configuration
 // that made it, which lives until page_leave(). Asks for the job's packets and frames
 // (pipeline/engine/tap.h).

@@ -74,7 +74,8 @@ struct page {
     struct monitor lock;
     // ---- guarded by lock ----
     bool closing;
-    struct sluice_job *job; // NULL: none
+    struct sluice_job *job;     // NULL: none
+    struct sluice_job *opening; // by page_create_job(), until it has joined; NULL: none
     const struct sluice_config *job_config;
     struct chains chains;
     bool asked; // a visitor has changed the chain while there was no job

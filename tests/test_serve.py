@@ -338,6 +338,20 @@ def test_a_failed_input_is_shown_and_another_chosen(tmp_path, media):
         assert page.process.poll() is None
 
 
+def test_another_choice_ends_the_opening(tmp_path, media):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"rtsp://127.0.0.1:{silent.getsockname()[1]}/x"
+        with serve(tmp_path, "--media", media) as page:
+            page.take("address", address)
+            page.await_input(state="opening", name=address)
+            line, _ = silent.accept()  # an answer is waited for
+            start = time.monotonic()
+            page.take("media", "plain.mp4")
+            page.await_input(state="running", name="plain.mp4")
+            assert time.monotonic() - start < 2
+            line.close()
+
+
 def test_options_of_the_input_are_of_the_one_on_the_command_line(tmp_path, media):
     raw = tools.write_raw(tmp_path / "in.raw", [[tools.random_picture(48, 64, k)] for k in range(50)])
     with serve(tmp_path, "-F", "rawvideo", "--size", "64x48", "--pix-fmt", "gray", raw, "--media", media) as page:
