@@ -1,6 +1,7 @@
 // `sluice serve [INPUT]`: the control page, and one input after another that it shows. Each pass of
 // an input is a job that writes nothing.
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,6 +34,7 @@ enum outcome {
     OUTCOME_AGAIN,  // the file ended
     OUTCOME_FAILED, // the input cannot be shown
     OUTCOME_CHOSEN, // a visitor has chosen another
+    OUTCOME_ABSENT, // the file that the command line names is not there
     OUTCOME_END,    // the program ends
 };
 
@@ -144,12 +146,23 @@ static void count_time(struct serve *serve, const struct sluice_job *job)
     serve->passed_us += (int64_t)(progress.media_seconds * 1e6);
 }
 
+// True if the command line names a file that is not there, for which nobody waits: a mistake in it
+// is told at once, as to any other command. Addresses and devices may come yet.
+static bool is_absent(const struct serve *serve)
+{
+    const char *name = input_of(serve);
+    return !serve->input && serve->passes < 2 && !serve->settings->config.await_start &&
+           !strchr(name, ':') && strcmp(name, "-") != 0 && access(name, F_OK) && errno == ENOENT;
+}
+
 static enum outcome outcome_of(const struct serve *serve, enum sluice_status status)
 {
     if (is_stopped(serve))
         return OUTCOME_END;
     if (page_wants_another(serve->page))
         return OUTCOME_CHOSEN;
+    if (status == SLUICE_STATUS_INPUT && is_absent(serve))
+        return OUTCOME_ABSENT;
     return status && status != SLUICE_STATUS_STOPPED ? OUTCOME_FAILED : OUTCOME_AGAIN;
 }
 
@@ -256,6 +269,8 @@ static int serve_inputs(struct serve *serve)
         more = outcome == OUTCOME_CHOSEN && take_choice(serve);
     }
     int signal = watcher_signal(serve->watcher);
+    if (outcome == OUTCOME_ABSENT && !signal)
+        return EXIT_INPUT;
     return signal ? EXIT_SIGNAL + signal : EXIT_WHOLE;
 }
 
