@@ -98,7 +98,7 @@ FILTER_O = $(FILTER_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
            $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard $(KERNELS:%=%/*.cu))))
 LIBRARY_O = $(filter-out $(BUILD)/filter/version.o,$(FILTER_O)) \
             $(patsubst %.c,$(BUILD)/%.o,$(wildcard pipeline/*.c $(PIPELINE:%=%/*.c)))
-APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c bench/*.c control/*.c page/*.c page/player/*.c page/preview/*.c)) \
+APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c app/service/*.c bench/*.c control/*.c page/*.c page/player/*.c page/preview/*.c)) \
         $(BUILD)/page/web_files.o
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 
@@ -161,7 +161,8 @@ KEPT = keep reel_file reel_keep cursor
 PREVIEW = compare compose filters preview record render render_lane render_parts stream stream_encode stream_mp4
 $(BUILD)/unit_keep $(BUILD)/unit_cursor: $(KEPT:%=$(BUILD)/page/player/%.o)
 $(BUILD)/unit_player: $(patsubst %,$(BUILD)/page/player/%.o,$(KEPT) player player_thread)
-$(BUILD)/unit_preview: $(PREVIEW:%=$(BUILD)/page/preview/%.o)
+$(BUILD)/unit_preview $(BUILD)/unit_preview_streams: $(PREVIEW:%=$(BUILD)/page/preview/%.o)
+$(BUILD)/unit_preview_turns: $(PREVIEW:%=$(BUILD)/page/preview/%.o)
 
 # What tests/unit_allocations.c counts.
 COUNTED = malloc calloc realloc posix_memalign strdup cudaMalloc cudaHostAlloc \
@@ -284,7 +285,7 @@ NEED_COMPILE = 'command -v $(firstword $(CC))|gcc' 'command -v gzip|gzip' 'test 
 NEED_BUILD = $(NEED_COMPILE) 'command -v ffmpeg|ffmpeg'
 NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
     'test -e /usr/include/opencv4/opencv2/imgcodecs.hpp|libopencv-imgcodecs-dev' 'command -v g++|g++' \
-    '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import numpy"|python3-numpy' \
+    '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import xdist"|python3-pytest-xdist' '$(PYTHON) -c "import numpy"|python3-numpy' \
     '$(PYTHON) -c "import cv2"|python3-opencv' '$(PYTHON) -c "import scipy"|python3-scipy' \
     'command -v mandoc|mandoc' 'command -v zsh|zsh' 'command -v fish|fish' 'command -v cmake|cmake' 'command -v meson|meson' \
     'test -e /usr/include/frei0r.h|frei0r-plugins-dev' \
@@ -363,7 +364,7 @@ SUITE ?= trixie
 
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate bench control page page/embed page/player page/preview examples $(HOST_ROOMS) tests tests/conformance tests/library
+EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate app/service bench control page page/embed page/player page/preview examples $(HOST_ROOMS) tests tests/conformance tests/library
 HOST_ROOMS = $(patsubst $(BUILD)/%/,%,$(dir $(HOSTS)))
 C_FILES = $(wildcard $(EVERYWHERE:%=%/*.c))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))

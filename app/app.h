@@ -2,45 +2,12 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <time.h>
 
-#include "bench/bench.h"
+#include "app/service/exit.h"
 #include "page/page.h"
 #include "sluice/sluice.h"
-
-// Exit codes; signals add 128. docs/service.md has the table.
-enum {
-    EXIT_WHOLE = 0,
-    EXIT_OTHER = 1,
-    EXIT_USAGE = 2,
-    EXIT_DAMAGED = 3,
-    EXIT_INPUT = 4,
-    EXIT_OUTPUT = 5,
-    EXIT_DEVICE = 6,
-    EXIT_SIGNAL = 128,
-};
-
-int exit_code_of(enum sluice_status status);
-
-// Nanoseconds of CLOCK_MONOTONIC.
-static inline int64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
-}
-
-static inline int64_t now_ms(void)
-{
-    return now_ns() / 1000000;
-}
-
-// Flush standard output: returns `code`, or EXIT_OUTPUT with a sentence on standard error if `code`
-// was EXIT_WHOLE and the output did not arrive. A closed pipe (EPIPE) has no sentence.
-int finish_output(int code);
 
 // Settings: everything that the command line asks for.
 struct settings {
@@ -52,16 +19,16 @@ struct settings {
     const char *topic; // the word behind stages, help or ctl; NULL: none
     char **word;       // `sluice ctl`: the words behind the socket
     int words;
-    const char *control, *journal, *replay;         // NULL: none
-    const char *page_address, *listen;              // of --page and of `sluice serve`; NULL: none
-    const char *media, *token, *tls_cert, *tls_key; // of the page; NULL: none
+    const char *control, *journal, *replay; // NULL: none
+    const char *page_address, *listen;      // addresses: --page's, `sluice serve`'s; NULL: none
+    const char *media, *token, *tls_cert, *tls_key; // the page's; NULL: none
     double keep;                                    // likewise; 0: the page's own
     int64_t upload_max;
     const char *reserved_outputs[4]; // the files that a run writes besides, ended by NULL
     const char *reserved_inputs[2];  // likewise that it reads
     struct sluice_file *journal_file;
     struct page *page;   // NULL: none
-    struct log page_log; // of its own messages
+    struct log page_log; // takes its own messages
     bool journal_begun, journal_failed;
     bool never;                    // what exists is kept, whatever else is said
     struct sluice_change *changes; // --replay: the journal's
@@ -140,16 +107,6 @@ void stage_default(const struct sluice_option_info *option, char *to, size_t siz
 
 // ---- a running job ----
 
-// Listen on a socket for questions and changes, in a thread of its own; a path that is NULL: do
-// not. false with a sentence if that cannot be. control_turn() names another job to ask, NULL for
-// none, once the one before has answered; control_quits() says whether the end was asked for. Both
-// take NULL.
-struct control;
-bool control_start(struct sluice_job *job, const char *path, struct control **control);
-void control_turn(struct control *control, struct sluice_job *job);
-bool control_quits(const struct control *control);
-void control_stop(struct control **control);
-
 // Write settings->journal, read settings->replay; false with a sentence. journal_changed() is the
 // job's callback, with the settings: the first line gives the file its name, and journal_close()
 // leaves nothing where none came.
@@ -168,26 +125,6 @@ void show_stop(struct settings *settings);
 // to the page.
 void show_log(void *settings, enum sluice_log_level level, const char *sentence);
 void show_changed(void *settings, int64_t pts_us, const char *chain);
-
-// Signals that end the program: the first one asks the job to stop and leave a whole output, the
-// second ends the process at once; so does the first while there is no job, unless the watcher is
-// patient. Then it gives the program two seconds to end.
-//
-// watcher_start() is called ahead of every other thread: NULL, with a sentence, if it cannot be.
-// watcher_watch() says which job there is now; NULL: none. watcher_signal() is the first signal, 0
-// without; watcher_stops() is true from then on.
-struct watcher;
-struct watcher *watcher_start(bool patient);
-void watcher_watch(struct watcher *watcher, struct sluice_job *job);
-int watcher_signal(const struct watcher *watcher);
-const atomic_bool *watcher_stops(const struct watcher *watcher);
-void watcher_stop(struct watcher **watcher);
-
-// Notify systemd of readiness, progress and stopping, from a thread of its own; NULL without
-// NOTIFY_SOCKET. `job` is NULL for a server that is ready now.
-struct notify;
-struct notify *notify_start(const struct sluice_job *job);
-void notify_stop(struct notify **notify);
 
 // ---- the terminal ----
 
@@ -212,40 +149,12 @@ void print_summary(const struct sluice_job *job, FILE *to);
 bool write_json(const struct settings *settings, const struct sluice_job *job,
                 enum sluice_status status, int exit_code);
 
-// The machine that figures were measured on. machine_about() is for people: "sluice 0.1.0; AMD EPYC
-// 9R14; NVIDIA H200, compute capability 9.0", the last being `device`.
-void processor_name(char *to, size_t size);
-void machine_about(char *to, size_t size, const char *device);
-
-// A chart, drawn into memory from top to bottom and then written to settings->chart.
-enum { SVG_MARGIN = 16, SVG_LINE = 20 };
-struct svg {
-    FILE *to;
-    char *text;
-    size_t size;
-    int width, y; // y: of what is drawn next; at last the height
-};
-
-// A bar and a line from the slowest run to the fastest: pixels from `left`.
-struct svg_bar {
-    int left;
-    double length, low, high;
-    const char *color;
-};
-
-// Begin a chart of so many pixels on white, under its title and what it was measured on; and end
-// it: false, with a sentence if the file cannot be written. svg_text() escapes what it formats;
-// svg_bar() and svg_grid(), a vertical line, draw at svg->y and leave it.
-bool svg_open(struct svg *svg, int width, const char *title, const char *about);
-__attribute__((format(printf, 5, 6))) void svg_text(struct svg *svg, double x, double y,
-                                                    const char *attributes, const char *format,
-                                                    ...);
-void svg_bar(struct svg *svg, const struct svg_bar *bar);
-void svg_grid(struct svg *svg, double x, int height);
-bool svg_close(struct svg *svg, const struct settings *settings);
-
 // Write JSON to settings->json, "-" being standard output; false with a sentence if that fails.
 bool dump_json(const json_t *root, const struct settings *settings);
 
 // Write a whole file, by the rules of outputs; false with a sentence if that fails.
 bool write_file(const struct settings *settings, const char *file, const char *text, size_t size);
+
+// End a chart and write it to settings->chart; false with a sentence if that fails.
+struct svg;
+bool write_chart(struct svg *svg, const struct settings *settings);

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "app/app.h"
+#include "bench/bench.h"
+#include "bench/machine.h"
+#include "bench/svg.h"
 
 enum { MAX_ROWS = 256 };
 
@@ -68,7 +71,7 @@ static void add_row(void *opaque, const struct sluice_bench_row *from)
     if (table->quiet)
         return;
     char processor[128];
-    processor_name(processor, sizeof processor);
+    machine_processor(processor, sizeof processor);
     if (table->rows == 1)
         printf("on %s; %s\n\n", processor, row->device);
     if (table->rows == 1 || strcmp(row->group, row[-1].group) != 0)
@@ -121,7 +124,7 @@ static bool write_rows(const struct table *table, const struct settings *setting
                             row->high, "ratio", row->ratio, "ratio_to", row->reference));
     }
     char processor[128];
-    processor_name(processor, sizeof processor);
+    machine_processor(processor, sizeof processor);
     json_t *root = json_pack("{s:s, s:s, s:o}", "version", sluice_version(), "processor", processor,
                              "rows", rows);
     bool written = root && dump_json(root, settings);
@@ -271,7 +274,16 @@ static bool draw_chart(const struct table *table, const struct settings *setting
     svg_text(&chart.svg, SVG_MARGIN, chart.svg.y + 6, "fill=\"#666\"",
              "Bars: the median run; lines: from the slowest to the fastest run.");
     chart.svg.y += LINE;
-    return svg_close(&chart.svg, settings);
+    return write_chart(&chart.svg, settings);
+}
+
+bool write_chart(struct svg *svg, const struct settings *settings)
+{
+    size_t size;
+    char *text = svg_close(svg, &size);
+    bool written = text && write_file(settings, settings->chart, text, size);
+    free(text);
+    return written;
 }
 
 int bench_command(struct settings *settings)

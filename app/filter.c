@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "app/service/notify.h"
+#include "app/service/watcher.h"
+#include "control/socket.h"
 
 // True if a disk had no room for what one of the outputs should hold.
 static bool misses_frames(const struct sluice_job *job)
@@ -63,13 +66,13 @@ static int run_job(struct sluice_job *job, const struct settings *settings,
 static int run_with_control(struct sluice_job *job, const struct settings *settings,
                             const struct watcher *watcher, bool *on_gpu)
 {
-    struct control *control;
-    if (!control_start(job, settings->control, &control))
+    struct socket_server *control;
+    if (!socket_start(job, settings->control, &control))
         return EXIT_OTHER;
     struct notify *notify = notify_start(job);
     int code = run_job(job, settings, watcher, on_gpu);
     notify_stop(&notify);
-    control_stop(&control);
+    socket_stop(&control);
     return code;
 }
 

@@ -1,6 +1,7 @@
 // `sluice serve [INPUT]`: the control page, and one input after another that it shows. Each pass of
 // an input is a job that writes nothing.
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,6 +9,10 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "app/service/notify.h"
+#include "app/service/watcher.h"
+#include "control/clock.h"
+#include "control/socket.h"
 
 enum { PASS_MS = 100, RETRY_MS = 2000, LOOK_MS = 20 };
 
@@ -15,13 +20,13 @@ struct serve {
     struct settings *settings;
     struct watcher *watcher;
     struct page *page;
-    bool ran;                // a pass was begun
-    struct control *control; // NULL: none
-    char *input;             // what a visitor has chosen; NULL: the command line's, or nothing yet
-    char *chain;             // as it is by now; NULL: the command line's
-    int passes;              // of this input, with the present one; 2: or more
-    int64_t passed_us;       // media time of the passes before this one
-    char *journaled;         // the last chain in the journal; NULL: none
+    bool ran;                      // a pass was begun
+    struct socket_server *control; // NULL: none
+    char *input;       // what a visitor has chosen; NULL: the command line's, or nothing yet
+    char *chain;       // as it is by now; NULL: the command line's
+    int passes;        // the input's so far, with the present one; 2: or more
+    int64_t passed_us; // media time of the passes before this one
+    char *journaled;   // the last chain in the journal; NULL: none
 };
 
 // The end of a pass, or of several.
@@ -29,12 +34,13 @@ enum outcome {
     OUTCOME_AGAIN,  // the file ended
     OUTCOME_FAILED, // the input cannot be shown
     OUTCOME_CHOSEN, // a visitor has chosen another
-    OUTCOME_END,    // of the program
+    OUTCOME_ABSENT, // the file that the command line names is not there
+    OUTCOME_END,    // the program ends
 };
 
 static bool is_stopped(const struct serve *serve)
 {
-    return *watcher_stops(serve->watcher) || control_quits(serve->control);
+    return *watcher_stops(serve->watcher) || socket_quits(serve->control);
 }
 
 // True if this input has no more to say.
@@ -141,12 +147,23 @@ static void count_time(struct serve *serve, const struct sluice_job *job)
     serve->passed_us += (int64_t)(progress.media_seconds * 1e6);
 }
 
+// True if the command line names a file that is not there, for which nobody waits: a mistake in it
+// is told at once, as to any other command. Addresses and devices may come yet.
+static bool is_absent(const struct serve *serve)
+{
+    const char *name = input_of(serve);
+    return !serve->input && serve->passes < 2 && !serve->settings->config.await_start &&
+           !strchr(name, ':') && strcmp(name, "-") != 0 && access(name, F_OK) && errno == ENOENT;
+}
+
 static enum outcome outcome_of(const struct serve *serve, enum sluice_status status)
 {
     if (is_stopped(serve))
         return OUTCOME_END;
     if (page_wants_another(serve->page))
         return OUTCOME_CHOSEN;
+    if (status == SLUICE_STATUS_INPUT && is_absent(serve))
+        return OUTCOME_ABSENT;
     return status && status != SLUICE_STATUS_STOPPED ? OUTCOME_FAILED : OUTCOME_AGAIN;
 }
 
@@ -182,11 +199,11 @@ static enum sluice_status run_pass(struct serve *serve)
     struct sluice_config config = pass_config(serve);
     serve->passes += serve->passes < 2; // there is no end to them
     struct sluice_job *job;
-    enum sluice_status status = sluice_job_create(&config, &job);
+    enum sluice_status status = page_create_job(serve->page, &config, &job);
     if (!status) {
-        control_turn(serve->control, job);
+        socket_turn(serve->control, job);
         status = run_shown(serve, job, &config);
-        control_turn(serve->control, NULL);
+        socket_turn(serve->control, NULL);
         count_time(serve, job);
     }
     sluice_job_destroy(&job);
@@ -253,18 +270,20 @@ static int serve_inputs(struct serve *serve)
         more = outcome == OUTCOME_CHOSEN && take_choice(serve);
     }
     int signal = watcher_signal(serve->watcher);
+    if (outcome == OUTCOME_ABSENT && !signal)
+        return EXIT_INPUT;
     return signal ? EXIT_SIGNAL + signal : EXIT_WHOLE;
 }
 
-// With the companions of all jobs: control socket and systemd notifications.
+// Run with the companions of all jobs: control socket and systemd notifications.
 static int serve_companions(struct serve *serve)
 {
-    if (!control_start(NULL, serve->settings->control, &serve->control))
+    if (!socket_start(NULL, serve->settings->control, &serve->control))
         return EXIT_OTHER;
     struct notify *notify = notify_start(NULL);
     int code = serve_inputs(serve);
     notify_stop(&notify);
-    control_stop(&serve->control);
+    socket_stop(&serve->control);
     return code;
 }
 

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "app/app.h"
+#include "bench/bench.h"
+#include "bench/machine.h"
+#include "bench/svg.h"
 
 enum { MAX_ROWS = 64 };
 
@@ -146,7 +149,7 @@ static bool write_rows(const struct table *table, const struct settings *setting
     for (int k = 0; k < table->rows; k++)
         json_array_append_new(rows, row_json(&table->row[k]));
     char processor[128];
-    processor_name(processor, sizeof processor);
+    machine_processor(processor, sizeof processor);
     json_t *root = json_pack("{s:s, s:s, s:s, s:{s:f, s:f}, s:o}", "version", sluice_version(),
                              "processor", processor, "unit", "ms", "article", "over_one",
                              article_over_one, "over_all", article_over_all, "rows", rows);
@@ -303,7 +306,7 @@ static bool draw_chart(const struct table *table, const struct settings *setting
         "The article measured on a machine of its own.",
         table->rows ? table->row->runs : 0);
     chart.svg.y += LINE;
-    return svg_close(&chart.svg, settings);
+    return write_chart(&chart.svg, settings);
 }
 
 // ---- the command ----

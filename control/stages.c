@@ -3,7 +3,7 @@
 
 #include "control/verbs.h"
 
-// Add a text that there may be none of.
+// Add a text; NULL: there is none.
 static void add_text(json_t *object, const char *name, const char *text)
 {
     if (text)

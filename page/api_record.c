@@ -124,13 +124,14 @@ static void send_file(int fd, const char *name, struct http_answer *answer)
                                    .disposition = "attachment"};
 }
 
+// Other files of the folder are to be filtered here, and are not given out.
 static void answer_recording(void *page_, const struct http_call *call, struct http_answer *answer)
 {
     static const size_t before = sizeof "/api/recordings/" - 1;
-    const struct page *page = page_;
+    struct page *page = page_;
     const char *name = call->path + before;
     char why[512];
-    int fd = page->media && media_name_is_fine(name)
+    int fd = page->record && record_has_made(page->record, name)
                  ? media_open(page->media, name, why, sizeof why)
                  : -1;
     if (fd < 0)

@@ -102,7 +102,7 @@ static bool take_number(const json_t *body, const char *name, double min, double
     return false;
 }
 
-// Seconds as microseconds, if the numbers are what an order can be of.
+// Take an order's numbers, seconds as microseconds; false, and answered, if they are no order.
 static bool take_order(const json_t *body, struct player_order *order, struct http_answer *answer)
 {
     double at, frames, rate;

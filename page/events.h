@@ -1,6 +1,6 @@
 // Server-sent events: what has changed, for every visitor who listens.
 //
-// Of most kinds only the newest counts, and a slow visitor gets just that; of the log the last
+// Most kinds: only the newest counts, and a slow visitor gets just that. The log: the last
 // EVENT_LOGS are kept. A visitor who comes gets all that there is.
 //
 // Thread-safety: any thread; nobody waits for a visitor.
@@ -19,7 +19,7 @@ enum { EVENT_LOGS = 64, EVENT_LISTENERS = 16 };
 
 struct events;
 
-// On success the caller owns it; NULL without memory. Destroyed behind the HTTP server.
+// The caller owns the events; NULL without memory. Destroyed behind the HTTP server.
 struct events *events_create(void);
 void events_destroy(struct events **events);
 

@@ -7,7 +7,7 @@
 struct web_file {
     const char *path; // "/app.js"; "/" for index.html; NULL ends the table
     const char *type;
-    const char *tag, *packed_tag;        // of the content, with quotes
+    const char *tag, *packed_tag;        // the content's, with quotes
     const unsigned char *plain, *packed; // packed by gzip
     size_t plain_size, packed_size;
 };

@@ -57,7 +57,7 @@ static enum status create_parts(struct page *page, const struct page_request *re
 {
     const struct preview_request preview = {.config = request->config, .log = &page->log};
     page->events = events_create();
-    page->later = later_create(page);
+    page->later = page->uploads.later = later_create(page);
     page->pages = api_pages((size_t)page->uploads.max);
     if (!page->events || !page->later || !page->pages)
         return STATUS_MEMORY;
@@ -105,7 +105,7 @@ static enum status open_server(struct page *page, const struct page_request *req
     return page->url ? STATUS_OK : STATUS_MEMORY;
 }
 
-// Until a job joins, the chain is the one that it will begin with.
+// The chain, until a job joins, is the one that it will begin with.
 static void begin_chain(struct page *page, const char *text)
 {
     chains_note(&page->chains, text ? text : CHAIN_DEFAULT);
@@ -184,7 +184,7 @@ void page_destroy(struct page **page)
     player_destroy(&old->player);
     preview_destroy(&old->preview);
     events_destroy(&old->events);
-    uploads_remove(old->uploads.folder);
+    uploads_remove(&old->uploads);
     chains_finish(&old->chains);
     json_decref(old->last_stats);
     json_decref(old->cameras);
@@ -261,17 +261,36 @@ static void agree_on_chain_locked(struct page *page)
     page_show_chain_locked(page);
 }
 
+static void note_opening(void *page_, struct sluice_job *job)
+{
+    struct page *page = page_;
+    monitor_lock(&page->lock);
+    page->opening = job;
+    if (job && page->chosen)
+        sluice_job_stop(job);
+    monitor_unlock(&page->lock);
+}
+
+enum sluice_status page_create_job(struct page *page, const struct sluice_config *config,
+                                   struct sluice_job **job)
+{
+    return job_create(config, &(struct job_begun){note_opening, page}, job);
+}
+
 enum status page_join(struct page *page, struct sluice_job *job, const struct sluice_config *config)
 {
     assert(page && job && config && !page->job);
     enum status status = player_join(page->player, job, config);
-    if (status)
+    if (status) {
+        note_opening(page, NULL);
         return status;
+    }
     page->width = page->height = 0;
     trace_keep(job->trace);
     job_tap(job, &(struct tap){page, tap_packet, tap_frame, player_memory(page->player)});
     monitor_lock(&page->lock);
     page->job = job;
+    page->opening = NULL;
     page->job_config = config;
     page->sampled = 0;
     page->changed = false;
@@ -401,6 +420,8 @@ void page_choose(struct page *page, char *name)
     page_set_input_locked(page, INPUT_OPENING, name, NULL);
     if (page->job)
         sluice_job_stop(page->job);
+    if (page->opening)
+        sluice_job_stop(page->opening);
     monitor_notify(&page->lock);
     monitor_unlock(&page->lock);
 }

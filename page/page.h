@@ -61,6 +61,12 @@ const char *page_url(const struct page *page);
 
 // ---- a job ----
 
+// sluice_job_create() of a job that is to be shown: it ends with SLUICE_STATUS_STOPPED as soon as a
+// visitor chooses another input, however long this one would take to open. page_join() follows, or
+// sluice_job_destroy().
+enum sluice_status page_create_job(struct page *page, const struct sluice_config *config,
+                                   struct sluice_job **job);
+
 // Show a job from here on: between sluice_job_create() and sluice_job_run(), with the configuration
 // that made it, which lives until page_leave(). Asks for the job's packets and frames
 // (pipeline/engine/tap.h).
@@ -93,8 +99,8 @@ void page_log(struct page *page, enum sluice_log_level level, const char *senten
 
 // A visitor's choice. The caller frees the texts with free().
 struct page_input {
-    char *name;  // for config->input
-    char *chain; // for config->chain: the one that the page has now; NULL: none was set yet
+    char *name;  // goes into config->input
+    char *chain; // goes into config->chain: the page's present one; NULL: none was set yet
 };
 
 // Wait until an input was chosen: STATUS_OK, or STATUS_STOPPED once *stop is set. One thread at a

@@ -52,7 +52,7 @@ struct page {
     struct log log;
     const struct sluice_config *config;
     char *media;                                    // NULL: none
-    char *options, *input_options, *output_options; // of the command line; NULL: none
+    char *options, *input_options, *output_options; // the command line's; NULL: none
     char *url;
     char token[256]; // "": none
     bool chooses;
@@ -68,14 +68,15 @@ struct page {
     bool ticks; // the ticker was started
 
     // ---- the tap's; any thread reads ----
-    atomic_int width, height, pixel; // of the newest frame; 0: there was none
+    atomic_int width, height, pixel; // the newest frame's; 0: there was none
 
     atomic_bool changed; // page_changed() was called, and the ticker has not seen it
 
     struct monitor lock;
     // ---- guarded by lock ----
     bool closing;
-    struct sluice_job *job; // NULL: none
+    struct sluice_job *job;     // NULL: none
+    struct sluice_job *opening; // by page_create_job(), until it has joined; NULL: none
     const struct sluice_config *job_config;
     struct chains chains;
     bool asked; // a visitor has changed the chain while there was no job
@@ -83,7 +84,7 @@ struct page {
     struct sample sample[TICKS];
     int sampled;        // samples so far
     char *chosen;       // an input for the next job; NULL: none
-    json_t *last_stats; // of the job before; NULL: there was none
+    json_t *last_stats; // the former job's; NULL: there was none
     struct uploads uploads;
     json_t *cameras; // that were listed last; NULL: none were
 };

@@ -12,12 +12,13 @@
 #include <unistd.h>
 
 #include "page/inputs.h"
+#include "page/later.h"
 
 struct upload {
     struct uploads *of;
     int fd; // -1: none
     int64_t size;
-    unsigned code; // of a failure; 0: none
+    unsigned code; // a failure's; 0: none
     char why[512];
     char *name, *hidden, *path; // hidden: until it is whole
 };
@@ -99,6 +100,24 @@ bool upload_take(struct upload *upload, const char *data, size_t size)
     return !upload->code;
 }
 
+// ---- what goes ----
+
+static void close_file(void *opaque, const void *fd, char **text, size_t *size)
+{
+    (void)opaque, (void)text, (void)size;
+    close(*(const int *)fd);
+}
+
+// Close a file without a name, with which its bytes go: by the worker, so that viewers do not wait.
+static void close_later(const struct uploads *uploads, int fd)
+{
+    int *task = uploads->later ? malloc(sizeof *task) : NULL;
+    if (task)
+        *task = fd;
+    if (!task || !later_do(uploads->later, close_file, task))
+        close(fd);
+}
+
 void upload_drop(struct upload **upload)
 {
     struct upload *old = *upload;
@@ -106,8 +125,8 @@ void upload_drop(struct upload **upload)
         return;
     old->of->running--;
     if (old->fd >= 0) {
-        close(old->fd);
         unlink(old->hidden);
+        close_later(old->of, old->fd);
     }
     free(old->name);
     free(old->hidden);
@@ -116,9 +135,18 @@ void upload_drop(struct upload **upload)
     *upload = NULL;
 }
 
-// Remove the files of a folder but one.
-static void empty_folder(const char *folder, const char *but)
+static void remove_file(const struct uploads *uploads, const char *path)
 {
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    unlink(path);
+    if (fd >= 0)
+        close_later(uploads, fd);
+}
+
+// Remove the files of the private folder but one.
+static void empty_folder(const struct uploads *uploads, const char *but)
+{
+    const char *folder = uploads->folder;
     char path[4096];
     struct dirent *entry;
     DIR *list = opendir(folder);
@@ -126,7 +154,7 @@ static void empty_folder(const char *folder, const char *but)
         int length = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         bool kept = but && !strcmp(path, but);
         if (!kept && entry->d_name[0] != '.' && length < (int)sizeof path)
-            unlink(path);
+            remove_file(uploads, path);
     }
     if (list)
         closedir(list);
@@ -147,7 +175,7 @@ static void give_name(struct upload *upload)
     if (media)
         publish_mode(upload->fd);
     else
-        empty_folder(upload->of->folder, upload->of->in_use);
+        empty_folder(upload->of, upload->of->in_use);
     if (!renameat2(AT_FDCWD, upload->hidden, AT_FDCWD, upload->path, media ? RENAME_NOREPLACE : 0))
         return;
     if (errno == EEXIST)
@@ -173,11 +201,13 @@ unsigned upload_finish(struct upload **upload, char *why, size_t size)
     return code;
 }
 
-void uploads_remove(char *folder)
+void uploads_remove(struct uploads *uploads)
 {
-    if (!folder)
+    if (!uploads->folder)
         return;
-    empty_folder(folder, NULL);
-    rmdir(folder);
-    free(folder);
+    uploads->later = NULL;
+    empty_folder(uploads, NULL);
+    rmdir(uploads->folder);
+    free(uploads->folder);
+    uploads->folder = NULL;
 }

@@ -8,10 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { UPLOADS = 2 }; // at a time
+enum { UPLOADS = 2 }; // so many at a time
+
+struct later;
 
 struct uploads {
-    const char *media;  // (optional) the folder; outlives the uploads
+    const char *media; // (optional) the folder; outlives the uploads
+    // Closes removed files, whose bytes take the disk a while; NULL: that is waited for.
+    struct later *later;
     int64_t max;        // bytes of each
     char *folder;       // a private one; NULL: there is none yet
     const char *in_use; // (optional) a file of it that is the input
@@ -35,5 +39,5 @@ unsigned upload_finish(struct upload **upload, char *why, size_t size);
 // The client has gone: nothing stays. Accepts NULL behind the pointer.
 void upload_drop(struct upload **upload);
 
-// Remove the private folder and all in it; frees the name. NULL: there is none.
-void uploads_remove(char *folder);
+// Remove the private folder and all in it, if there is one.
+void uploads_remove(struct uploads *uploads);

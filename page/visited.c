@@ -68,7 +68,7 @@ struct value {
 // The values of "stage=value:name=value", or those of "stage#2.option=value".
 struct values {
     const struct stage *stage;         // NULL: there is none of this name, which the parser refuses
-    const struct stage_option *option; // of all values; NULL: each has its own
+    const struct stage_option *option; // all values'; NULL: each has its own
     struct piece rest;
     int position;
 };

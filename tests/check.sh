@@ -81,13 +81,14 @@ layer control '(control|sluice)'
 layer page/player "(page/player|pipeline/($rooms)|$below)"
 layer page/preview "(page/preview|pipeline/($rooms)|$below)"
 layer page "(page|page/player|page/preview|control|pipeline/($rooms)|$below)"
-layer app '(app|bench|page|control|sluice)'
+layer app/service '(app/service|control|sluice)'
+layer app '(app|app/service|bench|page|control|sluice)'
 layer hosts/frei0r 'sluice'
 layer hosts/gstreamer '(hosts/gstreamer|sluice)'
 layer app/generate '(app|app/generate|control|sluice)'
-grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] stages/*/*.[ch] filter/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] &&
+grep -nE '#include <(lib(av|sw)|cuda)' base/*.[ch] plan/*.[ch] stages/*.[ch] stages/*/*.[ch] filter/*.[ch] cpu/*.[ch] cpu/*/*.[ch] app/*.[ch] app/*/*.[ch] &&
     complain "FFmpeg belongs in pipeline, CUDA in kernels"
-grep -nE '#include <pthread' plan/*.[ch] stages/*.[ch] stages/*/*.[ch] app/*.h && complain "plan and stages know no threads"
+grep -nE '#include <pthread' plan/*.[ch] stages/*.[ch] stages/*/*.[ch] app/*.h app/*/*.h && complain "plan and stages know no threads"
 # shellcheck disable=SC2086
 [ -n "$cu_files" ] && grep -nE '#include <lib(av|sw)' $cu_files && complain "kernels does not know FFmpeg"
 

@@ -19,7 +19,7 @@
 static const struct log silent;
 static const int64_t second_ns = 1000000000;
 
-// As the client 127.0.0.N.
+// Connect as the client 127.0.0.N.
 static inline int dial_as(const char *url, unsigned client)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};

@@ -39,7 +39,8 @@ BELOW["bench"] = BELOW["pipeline"] + ["pipeline"]
 BELOW["control"] = []
 BELOW["page/player"] = BELOW["page/preview"] = BELOW["bench"]
 BELOW["page"] = ["page/player", "page/preview", "control"] + BELOW["bench"]
-BELOW["app"] = ["bench", "page", "control"]
+BELOW["app/service"] = ["control"]
+BELOW["app"] = ["app/service", "bench", "page", "control"]
 BELOW["app/generate"] = ["app", "control"]
 INTERFACE = "sluice_"  # what sluice.h declares is for everyone, whichever room defines it
 

@@ -559,6 +559,34 @@ def test_latency_is_measured_and_nothing_is_dropped(tmp_path):
 
 
 @needs_rtsp
+def test_no_frame_waits_for_others_but_in_the_container(tmp_path):
+    """MPEG-TS and the parser of H.264 end a picture with the next one, or the one after it."""
+    port, sent, size = free_port(), 100, 320 * 240
+    job = subprocess.Popen([tools.SLUICE, "-q", "-f", "gray", f"udp://127.0.0.1:{port}", "-", "--format", "rawvideo",
+                            "--pix-fmt", "gray"], stdout=subprocess.PIPE)
+    sending = subprocess.Popen(
+        ["ffmpeg", "-v", "error", "-re", "-f", "rawvideo", "-pix_fmt", "gray", "-s", "320x240", "-r", "25", "-i", "-",
+         "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "10",
+         "-flush_packets", "1", "-f", "mpegts", f"udp://127.0.0.1:{port}?pkt_size=1316"], stdin=subprocess.PIPE)
+    came = []
+    threading.Thread(target=lambda: [came.append(part) for part in iter(lambda: job.stdout.read(size), b"")],
+                     daemon=True).start()
+    try:
+        pictures = random.Random(1).randbytes(size + sent)
+        for k in range(sent):
+            sending.stdin.write(pictures[k:k + size])
+        sending.stdin.flush() # and no more comes
+        end = time.monotonic() + 20
+        while len(came) < sent - 3 and time.monotonic() < end:
+            time.sleep(0.05)
+        shown = len(came)
+        assert shown >= sent - 3
+    finally:
+        for process in (sending, job):
+            process.kill()
+            process.wait()
+
+
 def test_slow_encoder_drops_the_oldest_and_keeps_up(tmp_path):
     noise = CAMERA.format(size="640,height=480").replace("is-live=true", "is-live=true pattern=snow")
     with rtsp(noise) as server, Job(tmp_path, server.urls[0], "out.mkv", "--max-latency", "500ms",

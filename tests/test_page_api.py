@@ -106,6 +106,25 @@ def test_the_page_has_nothing_in_line_and_nothing_from_elsewhere():
 # ---- the table of routes ----
 
 
+def luminance(colour):
+    """Of #rgb or #rrggbb, as WCAG 2.1 defines it."""
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    parts = [int(digits[k:k + 2], 16) / 255 for k in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["dark", "light"])
+def test_words_stand_out_from_their_ground(scheme):
+    style = (tools.ROOT / "web" / "style.css").read_text()
+    colours = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{3,6});", style.split(":root {")[scheme + 1].split("}")[0]))
+    for word, ground in [("text", "ground"), ("bad", "bad-ground"), ("on-accent", "accent"),
+                         *((word, ground) for ground in ("panel", "raised")
+                           for word in ("text", "muted", "accent", "bad", "live", "good", "second", "third"))]:
+        dark, light = sorted(luminance(colours[name]) for name in (word, ground))
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, (word, ground)
+
+
 def test_every_route_is_described(page):
     """Each path of the program's tables is in the description, with its methods, and the other way."""
     rows = set()
@@ -588,6 +607,23 @@ def test_a_recording_is_a_film(gray):
     (gray.folder / "got.mkv").write_bytes(data)
     stream = tools.probe(gray.folder / "got.mkv", "-show_entries", "stream=width,height")["streams"][0]
     assert (stream["width"], stream["height"]) == (160, 120)
+
+
+def test_a_recording_tells_what_it_leaves_out(tmp_path):
+    media, fast = tmp_path / "media", tmp_path / "fast.gray"
+    media.mkdir()
+    with open(fast, "wb") as file:
+        file.truncate(20000 * 320 * 240)  # black, at the speed of the machine
+    with Shown(tmp_path, "--page", "127.0.0.1:0", "--media", media, "--format", "rawvideo", "--pixfmt", "gray",
+               "--size", "320x240", fast, "null:", "-f", "gaussian=2") as shown:
+        until(lambda: shown.ask("/api/record", {"action": "start"})[0] == 200)
+        before = shown.fine("/api/stats")["frames"]
+        until(lambda: shown.fine("/api/stats")["frames"] > before + 500)
+        assert shown.fine("/api/record", {"action": "stop"})["dropped"] > 0
+        after = shown.fine("/api/stats")["frames"]
+        until(lambda: not shown.fine("/api/stats")["recording"]["finishing"])
+        told = shown.fine("/api/stats")["recording"]
+        assert 450 < told["frames"] + told["dropped"] <= after - before + 100, told
 
 
 @pytest.mark.parametrize("name", ["none.mkv", "..%2fkernel.txt", "../kernel.txt", "%2fetc%2fpasswd", "", ".", "-x"])

@@ -144,7 +144,8 @@ def test_without_the_token_there_is_nothing(tmp_path, media):
         cookie = headers["Set-Cookie"]
         assert code == 200 and {"HttpOnly", "SameSite=Strict"} <= set(cookie.split("; ")) and "geheim" not in cookie
         assert raw(page, asked(page, "GET", "/api/chain", Cookie=cookie.split(";")[0]))[0] == 200
-        assert raw(page, asked(page, "GET", "/api/chain", Cookie="sluice=geheim123"))[0] == 401
+        wrong = cookie.split("=")[0] + "=geheim123"
+        assert raw(page, asked(page, "GET", "/api/chain", Cookie=wrong))[0] == 401
         login = login.replace(b"123", b"124")
         assert raw(page, login)[0] == 401
 
@@ -166,8 +167,15 @@ def test_nothing_outside_is_read(tmp_path, media):
             code, _, body = raw(page, asked(page, "GET", path))
             assert code in (400, 404), (path, code)
             assert b"root:" not in body and b"matroska" not in body
-        code, headers, body = raw(page, asked(page, "GET", "/api/recordings/plain.mp4"))
-        assert code == 200 and body == (media / "plain.mp4").read_bytes()
+        page.take("media", "plain.mp4")
+        page.await_input(state="running")
+        assert raw(page, asked(page, "GET", "/api/recordings/plain.mp4"))[0] == 404  # is not of this run
+        page.fine("/api/record", {"action": "start"})
+        until(lambda: page.fine("/api/stats")["recording"]["frames"] > 2)
+        name = page.fine("/api/record", {"action": "stop"})["name"]
+        until(lambda: not page.fine("/api/stats")["recording"]["finishing"])
+        code, headers, body = raw(page, asked(page, "GET", "/api/recordings/" + name))
+        assert code == 200 and body == (media / name).read_bytes()
         assert headers["Content-Disposition"].startswith("attachment") and headers["Content-Type"] == "video/mp4"
 
 

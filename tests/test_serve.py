@@ -227,7 +227,7 @@ def test_files_that_are_not_there_are_said(run, tmp_path, words):
 def test_it_ends_within_two_seconds(tmp_path, clips, number, state):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         inputs = {"no input": [], "opening": [f"rtsp://127.0.0.1:{silent.getsockname()[1]}/x"],
-                  "still": [clips["still.png"]], "failed": ["none.mp4"]}
+                  "still": [clips["still.png"]], "failed": [__file__]}
         with serve(tmp_path, *inputs.get(state, [clips["plain.mp4"]])) as page:
             known = {"no input": "none", "watched": "running", "still": "running"}
             page.await_input(state=known.get(state, state))
@@ -337,14 +337,29 @@ def test_without_media_there_are_none(tmp_path, clips):
 
 def test_a_failed_input_is_shown_and_another_chosen(tmp_path, media):
     (media / "words.mp4").write_text("these are words\n" * 1000)
-    with serve(tmp_path, "none.mp4", "--media", media) as page:
+    (tmp_path / "text.mp4").write_text("these are words\n" * 1000)
+    with serve(tmp_path, "text.mp4", "--media", media) as page:
         event = page.await_input(state="failed")
-        assert "No such file" in event["error"] and event["name"] == "none.mp4"
+        assert "text.mp4" in event["error"] and event["name"] == "text.mp4"
         page.take("media", "words.mp4")
         assert "words.mp4" in page.await_input(state="failed", name="words.mp4")["error"]
         page.take("media", "plain.mp4")
         page.await_input(state="running", name="plain.mp4")
         assert page.process.poll() is None
+
+
+def test_another_choice_ends_the_opening(tmp_path, media):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"rtsp://127.0.0.1:{silent.getsockname()[1]}/x"
+        with serve(tmp_path, "--media", media) as page:
+            page.take("address", address)
+            page.await_input(state="opening", name=address)
+            line, _ = silent.accept()  # an answer is waited for
+            start = time.monotonic()
+            page.take("media", "plain.mp4")
+            page.await_input(state="running", name="plain.mp4")
+            assert time.monotonic() - start < 2
+            line.close()
 
 
 def test_options_of_the_input_are_of_the_one_on_the_command_line(tmp_path, media):
@@ -353,6 +368,11 @@ def test_options_of_the_input_are_of_the_one_on_the_command_line(tmp_path, media
         page.await_input(state="running", width=64, height=48)
         page.take("media", "plain.mp4")
         page.await_input(state="running", width=160, height=120)
+
+
+def test_a_file_that_is_not_there_is_a_mistake(run, tmp_path, media):
+    result = run("serve", "--listen", "127.0.0.1:0", "none.mp4", "--media", media)
+    assert result.code == 4 and "none.mp4" in result.stderr and "No such file" in result.stderr
 
 
 def test_an_absent_source_is_tried_again(tmp_path, clips):
@@ -396,10 +416,11 @@ def test_other_addresses_need_a_token_which_is_made(tmp_path, clips):
         assert re.fullmatch("[0-9a-f]{32}", page.token)
         made = page.token
         assert page.ask("/api/stages")[0] == 200
-        for wrong in (None, "Bearer", "Bearer x", f"Bearer {made}x", f"Bearer {made[:-1]}", made):
-            for path in ("/api/stages", "/api/chain", "/api/video", "/api/inputs"):
-                page.token = None
-                assert page.ask(path, Authorization=wrong)[0] == 401, (wrong, path)
+        page.token = None
+        paths = ("/api/stages", "/api/chain", "/api/video", "/api/inputs")
+        wrong = ("Bearer", "Bearer x", f"Bearer {made}x", f"Bearer {made[:-1]}", made)  # more than eight would wait
+        for path, token in [(path, None) for path in paths] + list(zip(paths + paths, wrong)):
+            assert page.ask(path, Authorization=token)[0] == 401, (token, path)
         code, answer = page.ask("/api/chain", {"chain": "gray"}, "PUT")
         assert code == 401 and not answer["ok"]
         assert len("".join(page.said["stdout"] + page.said["stderr"]).split(made)) == 2

@@ -122,6 +122,73 @@ static void answers_have_walls(void **state)
 
 // ---- the token ----
 
+#define GUESS(token) "GET /api/echo HTTP/1.1\r\n" HOST "Authorization: Bearer " token "\r\n" END
+
+// Milliseconds until the answer.
+static double time_answer(const char *url, const char *request, int code)
+{
+    char answer[4096];
+    int64_t begin_ns = meter_now_ns();
+    assert_int_equal(exchange(url, request, answer, sizeof answer), code);
+    return (double)(meter_now_ns() - begin_ns) * 1e-6;
+}
+
+static void wrong_tokens_wait_longer_and_longer(void **state)
+{
+    (void)state;
+    struct http *http = serve_as(&(struct http_server){.page = true, .token = "secret"});
+    const char *url = http_url(http);
+    for (int k = 0; k < 8; k++)
+        assert_true(time_answer(url, k & 1 ? LOGIN("") "guessa" : GUESS("guess"), 401) < 200);
+    double ms[3];
+    for (int k = 0; k < 3; k++)
+        ms[k] = time_answer(url, k == 1 ? LOGIN("") "guessa" : GUESS("guess"), 401);
+    assert_true(ms[0] >= 249 && ms[1] >= 499 && ms[2] >= 999 && ms[2] < 2000);
+    // Not to wait does not help, the right ones wait for nobody, and nor does the end.
+    int guess[3];
+    for (int k = 0; k < 3; k++) {
+        guess[k] = dial(url);
+        say(guess[k], GUESS("guess"));
+    }
+    close(guess[0]);
+    for (int k = 0; k < 3; k++)
+        assert_true(time_answer(url, k & 1 ? LOGIN("") "secret" : GUESS("secret"), 200) < 200);
+    struct pollfd waits = {.fd = guess[1], .events = POLLIN};
+    assert_int_equal(poll(&waits, 1, 300), 0);
+    int other = dial_as(url, 2);
+    say(other, GUESS("guess"));
+    waits.fd = other;
+    assert_int_equal(poll(&waits, 1, 200), 1);
+    close(other);
+    destroy_at_once(&http);
+    close(guess[1]);
+    close(guess[2]);
+}
+
+// Who does not wait for answers keeps nobody else out.
+static void guesses_take_no_places(void **state)
+{
+    (void)state;
+    struct http *http = serve_as(&(struct http_server){.page = true, .token = "secret"});
+    const char *url = http_url(http);
+    enum { GUESSES = 60 };
+    int guess[GUESSES];
+    char answer[4096];
+    for (int k = 0; k < GUESSES; k++) {
+        guess[k] = dial_as(url, k & 1 ? 3 : 4);
+        send(guess[k], GUESS("guess"), strlen(GUESS("guess")), MSG_NOSIGNAL);
+    }
+    int fd = dial_as(url, 2);
+    say(fd, GUESS("secret"));
+    struct pollfd waits = {.fd = fd, .events = POLLIN};
+    assert_int_equal(poll(&waits, 1, 1000), 1);
+    assert_true(recv(fd, answer, sizeof answer, 0) > 12 && !strncmp(answer + 9, "200", 3));
+    close(fd);
+    for (int k = 0; k < GUESSES; k++)
+        close(guess[k]);
+    destroy_at_once(&http);
+}
+
 static void a_token_is_needed(void **state)
 {
     (void)state;
@@ -139,7 +206,7 @@ static void a_token_is_needed(void **state)
         {"GET /api/echo HTTP/1.1\r\n" HOST "Authorization: Bearer \r\n" END, 401},
         {"GET /api/echo HTTP/1.1\r\n" HOST "Authorization: Digest se cret;\r\n" END, 401},
         {"GET /api/echo?token=se+cret; HTTP/1.1\r\n" HOST END, 401},
-        {"GET /api/echo HTTP/1.1\r\n" HOST "Cookie: sluice=\r\n" END, 401},
+        {"GET /api/echo HTTP/1.1\r\n" HOST "Cookie: sluice-80=\r\n" END, 401},
         {"GET /api/echo HTTP/1.1\r\n" HOST "Cookie: sluice=se cret;\r\n" END, 401},
         {"GET /none HTTP/1.1\r\n" HOST "Authorization: Bearer se cret;\r\n" END, 404},
         {"GET /login HTTP/1.1\r\n" HOST "Authorization: Bearer se cret;\r\n" END, 405,
@@ -150,21 +217,41 @@ static void a_token_is_needed(void **state)
     destroy_at_once(&http);
 }
 
+// Browsers send a host's cookies to all of its ports.
+static void servers_of_one_host_share_no_cookie(void **state)
+{
+    (void)state;
+    struct http *one = serve_as(&(struct http_server){.page = true, .token = "token1"});
+    struct http *two = serve_as(&(struct http_server){.page = true, .token = "token2"});
+    char answer[4096], wanted[64];
+    for (int k = 0; k < 2; k++) {
+        struct http *http = k ? two : one;
+        const char *port = strrchr(http_url(http), ':') + 1;
+        assert_int_equal(exchange(http_url(http), k ? LOGIN("") "token2" : LOGIN("") "token1",
+                                  answer, sizeof answer),
+                         200);
+        snprintf(wanted, sizeof wanted, "\r\nSet-Cookie: sluice-%s=", port);
+        assert_non_null(strstr(answer, wanted));
+    }
+    destroy_at_once(&one);
+    destroy_at_once(&two);
+}
+
 static void a_login_makes_a_cookie(void **state)
 {
     (void)state;
     struct http *http = serve_as(&(struct http_server){.page = true, .token = "token"});
     static const char cookie_get[] =
         "GET /api/echo HTTP/1.1\r\n" HOST "Cookie: other=1; %s%s\r\n" END;
-    char answer[4096], request[512], cookie[80] = "";
+    char answer[4096], request[512], cookie[96] = "";
     assert_int_equal(exchange(http_url(http), LOGIN("") "token\n", answer, sizeof answer), 200);
     assert_non_null(strstr(answer, "\r\n\r\n{\"ok\":true}"));
     assert_non_null(strstr(answer, "; Path=/; HttpOnly; SameSite=Strict\r\n"));
     assert_null(strstr(answer, "token"));
-    assert_int_equal(sscanf(strstr(answer, "Set-Cookie: "), "Set-Cookie: %71[^;]", cookie), 1);
+    assert_int_equal(sscanf(strstr(answer, "Set-Cookie: "), "Set-Cookie: %95[^;]", cookie), 1);
     snprintf(request, sizeof request, cookie_get, cookie, "");
     expect(http, &(struct row){request, 200});
-    const size_t places[] = {7, 40, strlen(cookie) - 1};
+    const size_t places[] = {strcspn(cookie, "=") + 1, 40, strlen(cookie) - 1};
     for (int k = 0; k < 3; k++) {
         cookie[places[k]] ^= 1;
         snprintf(request, sizeof request, cookie_get, cookie, "");
@@ -175,7 +262,7 @@ static void a_login_makes_a_cookie(void **state)
     expect(http, &(struct row){request, 401});
     assert_int_equal(exchange(http_url(http), LOGIN("") "Token\n", answer, sizeof answer), 401);
     assert_non_null(strstr(answer, "{\"ok\":false"));
-    assert_null(strstr(answer, "Set-Cookie"));
+    assert_non_null(strstr(answer, "=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0\r\n"));
     expect(http, &(struct row){LOGIN("Origin: http://evil.example\r\n") "token\n", 403});
     expect(http, &(struct row){"POST /login HTTP/1.1\r\n" HOST END, 401});
     expect(http,
@@ -271,7 +358,10 @@ int main(void)
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(answers_have_walls),
         cmocka_unit_test(a_token_is_needed),
+        cmocka_unit_test(wrong_tokens_wait_longer_and_longer),
+        cmocka_unit_test(guesses_take_no_places),
         cmocka_unit_test(a_login_makes_a_cookie),
+        cmocka_unit_test(servers_of_one_host_share_no_cookie),
         cmocka_unit_test(tokens_are_checked),
         cmocka_unit_test(answers_say_what_they_are),
         cmocka_unit_test(errors_are_json),

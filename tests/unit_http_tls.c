@@ -119,7 +119,7 @@ static void pages_are_secure(void)
     destroy_at_once(&http);
 }
 
-// By TLS, too, streams come as they are, and end with their clients.
+// Streams by TLS, too, come as they are, and end with their clients.
 static void streams_are_secure(void)
 {
     char answer[4096], command[512];

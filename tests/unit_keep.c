@@ -7,7 +7,7 @@
 #include "pipeline/ffmpeg/packet.h"
 
 static const AVRational ms = {1, 1000};
-static AVCodecParameters *about; // of packets that are made here
+static AVCodecParameters *about; // the packets' that are made here
 
 static void put(struct keep *keep, int64_t at_ms, int size, bool key)
 {

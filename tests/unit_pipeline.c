@@ -1,11 +1,9 @@
-// The engine's parts: queue, ring, files, pixel formats.
+// The pipeline's parts: files, pixel formats, names, packets.
 #include "tests/unit.h"
 
-#include <errno.h>
 #include <libavutil/mem.h>
 #include <libavutil/pixdesc.h>
 #include <netdb.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,149 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/meter.h"
-#include "base/queue.h"
-#include "pipeline/engine/threads/latency.h"
-#include "pipeline/engine/threads/ring.h"
-#include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/io/reach.h"
-#include "pipeline/input/live/drift.h"
-#include "pipeline/input/live/live_clock.h"
 #include "pipeline/input/source.h"
 #include "pipeline/output/file/file.h"
-
-// ---- queue ----
-
-static atomic_int dropped;
-
-static void drop(void *item)
-{
-    free(item);
-    dropped++;
-}
-
-static int *make_item(int value)
-{
-    int *item = malloc(sizeof *item);
-    *item = value;
-    return item;
-}
-
-enum { ITEMS = 2000 };
-
-static void *write_items(void *argument)
-{
-    struct queue *queue = argument;
-    for (int k = 0; k < ITEMS; k++) {
-        int *item = make_item(k);
-        if (queue_push(queue, &item)) {
-            free(item);
-            break;
-        }
-    }
-    queue_finish(queue);
-    return NULL;
-}
-
-static void queues_keep_order_and_everything(void **state)
-{
-    (void)state;
-    struct queue *queue;
-    pthread_t writer[2];
-    assert_int_equal(queue_create(3, 2, drop, &queue), STATUS_OK);
-    for (int k = 0; k < 2; k++)
-        pthread_create(&writer[k], NULL, write_items, queue);
-    int count = 0, *item;
-    int64_t sum = 0;
-    while (!queue_pop(queue, &item)) {
-        sum += *item;
-        count++;
-        free(item);
-    }
-    assert_int_equal(count, 2 * ITEMS);
-    assert_int_equal(sum, (int64_t)ITEMS * (ITEMS - 1));
-    for (int k = 0; k < 2; k++)
-        pthread_join(writer[k], NULL);
-    queue_destroy(&queue);
-    assert_null(queue);
-}
-
-static void a_cancelled_queue_frees_writers_and_items(void **state)
-{
-    (void)state;
-    struct queue *queue;
-    pthread_t writer;
-    dropped = 0;
-    assert_int_equal(queue_create(4, 1, drop, &queue), STATUS_OK);
-    pthread_create(&writer, NULL, write_items, queue);
-    int *item;
-    assert_int_equal(queue_pop(queue, &item), STATUS_OK);
-    free(item);
-    queue_cancel(queue);
-    pthread_join(writer, NULL); // it would wait for ever on a full queue
-    assert_int_equal(queue_pop(queue, &item), STATUS_EOF);
-    item = make_item(1);
-    assert_int_equal(queue_push(queue, &item), STATUS_EOF);
-    assert_non_null(item); // still ours
-    free(item);
-    queue_destroy(&queue);
-    assert_in_range(dropped, 0, 4);
-}
-
-// ---- ring ----
-
-static void *fill_ring(void *argument)
-{
-    struct ring *ring = argument;
-    struct slot *slot;
-    for (int k = 0; k < 100 && !ring_claim(ring, &slot); k++) {
-        slot->out[0]->width = k; // a mark
-        ring_publish(ring, slot);
-    }
-    ring_finish(ring);
-    return NULL;
-}
-
-static void rings_never_reorder(void **state)
-{
-    (void)state;
-    struct ring *ring;
-    struct slot *slot;
-    pthread_t submitter;
-    assert_int_equal(ring_create(3, 1, &ring), STATUS_OK);
-    pthread_create(&submitter, NULL, fill_ring, ring);
-    int count = 0;
-    while (!ring_take(ring, &slot)) {
-        assert_int_equal(slot->out[0]->width, count);
-        assert_int_equal(slot->number, count % 3);
-        count++;
-        ring_release(ring, slot);
-    }
-    assert_int_equal(count, 100);
-    pthread_join(submitter, NULL);
-    assert_true(ring_occupancy(ring) >= 0 && ring_occupancy(ring) <= 1);
-    ring_destroy(&ring);
-}
-
-static void a_cancelled_ring_frees_the_submitter(void **state)
-{
-    (void)state;
-    struct ring *ring;
-    struct slot *slot;
-    pthread_t submitter;
-    assert_int_equal(ring_create(2, 1, &ring), STATUS_OK);
-    pthread_create(&submitter, NULL, fill_ring, ring);
-    assert_int_equal(ring_take(ring, &slot), STATUS_OK);
-    ring_cancel(ring);
-    ring_release(ring, slot);
-    while (!ring_take(ring, &slot)) // what was published is still to be taken
-        ring_release(ring, slot);
-    pthread_join(submitter, NULL);
-    ring_destroy(&ring);
-}
 
 // ---- files ----
 
@@ -473,136 +334,6 @@ static void devices_have_names(void **state)
     assert_false(url_is_live("in.mp4"));
 }
 
-static void queues_can_be_waited_for_until_a_moment(void **state)
-{
-    (void)state;
-    struct queue *queue;
-    int *item = make_item(1), *got = item;
-    assert_int_equal(queue_create(2, 1, drop, &queue), STATUS_OK);
-    int64_t begin = meter_now_ns();
-    assert_int_equal(queue_pop_until(queue, &got, begin + 30000000), STATUS_OK);
-    assert_null(got);
-    assert_true(meter_now_ns() - begin >= 30000000);
-    assert_int_equal(queue_push(queue, &item), STATUS_OK);
-    assert_int_equal(queue_pop_until(queue, &got, 0), STATUS_OK); // what is there needs no waiting
-    assert_int_equal(*got, 1);
-    free(got);
-    queue_finish(queue);
-    assert_int_equal(queue_pop_until(queue, &got, meter_now_ns() + 1000000000), STATUS_EOF);
-    queue_destroy(&queue);
-}
-
-enum { FRAME_US = 40000 };
-
-static void note_frames(struct latency *latency, const int *shown, int count, int64_t first_ns)
-{
-    for (int k = 0; k < count; k++)
-        latency_note_arrival(latency, shown[k] * FRAME_US, first_ns + INT64_C(1000) * k * FRAME_US);
-}
-
-static void what_gathers_at_the_beginning_is_given_time(void **state)
-{
-    (void)state;
-    struct latency *latency;
-    int shown[75];
-    for (int k = 0; k < 75; k++)
-        shown[k] = k;
-    assert_int_equal(latency_create(0, &latency), STATUS_OK);
-    assert_int_equal(latency_age_ns(latency, 0), 0);
-    note_frames(latency, shown, 75, meter_now_ns() - INT64_C(3500000000));
-    assert_true(latency_age_ns(latency, 0) >= 2500000000 &&
-                latency_age_ns(latency, 0) < 3500000000);
-    assert_true(latency_age_ns(latency, 49 * FRAME_US) < latency_age_ns(latency, 50 * FRAME_US));
-    assert_true(latency_age_ns(latency, 50 * FRAME_US) >= 1500000000);
-    latency_note_out(latency, 0); // it took so long all the same
-    struct sluice_latency figures;
-    latency_figures(latency, &figures);
-    assert_true(figures.quantile[0] > 3.3);
-    latency_destroy(&latency);
-    assert_null(latency);
-}
-
-// A week of 25 frames a second by a clock that is fast, with jitter and bursts.
-static void a_clock_that_drifts_is_followed(void **state)
-{
-    (void)state;
-    enum { STEP_US = 40000 };
-    struct drift drift = {0};
-    unsigned seed = 1;
-    double fast_us = 0;
-    int64_t offset_us = 0, worst_us = 0;
-    for (int64_t k = 0; k < 7 * 24 * 3600 * 25; k++) {
-        fast_us += STEP_US * 50e-6;
-        int64_t ahead_us = (int64_t)fast_us + offset_us;
-        int64_t jitter_us = rand_r(&seed) % 80000 - (k % 500 < 10 ? 400000 : 40000);
-        offset_us += drift_follow(&drift, ahead_us + jitter_us, STEP_US);
-        worst_us = ahead_us > worst_us ? ahead_us : worst_us;
-    }
-    assert_true(fast_us > 30e6); // half a minute without
-    assert_true(worst_us < 400000);
-    drift = (struct drift){0};
-    for (int k = 0; k < 100000; k++) // a recording that comes as fast as it can is left alone
-        worst_us = drift_follow(&drift, INT64_C(600000000), STEP_US);
-    assert_int_equal(worst_us, 0);
-}
-
-// Give the clock a packet of stream 0 at `ms` of its connection that came just now. Returns where
-// the packet lies on the clock, in ms.
-static int64_t stamp(struct live_clock *clock, int64_t ms)
-{
-    AVPacket *packet = av_packet_alloc();
-    packet->pts = packet->dts = 90 * ms;
-    packet->duration = 40 * 90;
-    live_clock_stamp(clock, packet, meter_now_ns());
-    int64_t at = packet->dts / 90;
-    av_packet_free(&packet);
-    return at;
-}
-
-// Connection after connection the clock goes on with the world's, wherever their own begin; a clock
-// that jumps within one goes on where it was, and never back.
-static void a_live_clock_goes_on_from_connection_to_connection(void **state)
-{
-    (void)state;
-    static const AVInputFormat demuxer = {.name = "mpegts"};
-    const struct log silent = {0};
-    struct live_clock clock;
-    AVFormatContext *format = avformat_alloc_context();
-    format->iformat = &demuxer;
-    avformat_new_stream(format, NULL)->time_base = (AVRational){1, 90000};
-    assert_int_equal(live_clock_init(&clock, format, "a test", &silent), STATUS_OK);
-    clock.watched = 0;
-    assert_int_equal(live_clock_us(&clock, meter_now_ns()), AV_NOPTS_VALUE);
-    live_clock_connect(&clock, meter_now_ns());
-    assert_in_range(stamp(&clock, 5000), 0, 1);
-    assert_int_equal(stamp(&clock, 5040), 40);
-    assert_int_equal(stamp(&clock, 5080), 80);
-    assert_in_range(stamp(&clock, 1000), 120, 160); // back: behind the last one's end
-    assert_in_range(stamp(&clock, 1040), 160, 200);
-    live_clock_connect(&clock, meter_now_ns() + 3000 * INT64_C(1000000)); // three seconds later
-    assert_in_range(stamp(&clock, 1080), 3000, 3500);
-    assert_in_range(stamp(&clock, 1120), 3040, 3540);
-    live_clock_connect(&clock, meter_now_ns()); // never before what was given out
-    assert_in_range(stamp(&clock, 0), 3080, 3580);
-    live_clock_finish(&clock);
-    avformat_free_context(format);
-}
-
-static void a_frame_waits_for_those_that_are_shown_before_it(void **state)
-{
-    (void)state;
-    struct latency *latency;
-    assert_int_equal(latency_create(0, &latency), STATUS_OK);
-    note_frames(latency, (int[]){0, 4, 2, 1, 3, 5}, 6, meter_now_ns() - INT64_C(1500000000));
-    int64_t age_ns[6];
-    for (int k = 0; k < 6; k++)
-        age_ns[k] = latency_age_ns(latency, k * FRAME_US) + 5000000; // the clock goes on
-    const int arrival[] = {0, 3, 3, 4, 4, 5};
-    for (int k = 1; k < 6; k++)
-        assert_int_equal((age_ns[0] - age_ns[k] + 10000000) / 1000 / FRAME_US, arrival[k]);
-    latency_destroy(&latency);
-}
-
 // ---- packets ----
 
 // A clone shares the bytes, and has the restart with parameters of its own; the fields that
@@ -676,21 +407,12 @@ int main(void)
         cmocka_unit_test(a_stop_while_a_source_is_absent_is_no_error),
         cmocka_unit_test(only_a_host_that_is_not_known_is_said_to_be),
         cmocka_unit_test(devices_have_names),
-        cmocka_unit_test(queues_can_be_waited_for_until_a_moment),
-        cmocka_unit_test(queues_keep_order_and_everything),
-        cmocka_unit_test(a_cancelled_queue_frees_writers_and_items),
-        cmocka_unit_test(rings_never_reorder),
-        cmocka_unit_test(a_cancelled_ring_frees_the_submitter),
         cmocka_unit_test(files_appear_whole_or_not_at_all),
         cmocka_unit_test(a_file_that_appeared_meanwhile_is_not_replaced),
         cmocka_unit_test(failed_writes_are_noticed),
         cmocka_unit_test(pixel_formats_go_both_ways),
         cmocka_unit_test(outputs_take_the_least_loss),
         cmocka_unit_test(the_first_byte_that_differs_is_found),
-        cmocka_unit_test(what_gathers_at_the_beginning_is_given_time),
-        cmocka_unit_test(a_clock_that_drifts_is_followed),
-        cmocka_unit_test(a_live_clock_goes_on_from_connection_to_connection),
-        cmocka_unit_test(a_frame_waits_for_those_that_are_shown_before_it),
         cmocka_unit_test(packets_carry_their_restart),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

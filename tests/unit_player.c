@@ -33,7 +33,7 @@ struct stage {
     struct source *source;
     struct backend *backend;
     struct decoder *decoder;
-    struct film film; // of the whole file
+    struct film film; // the whole file's
     int fed;
 };
 

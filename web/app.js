@@ -20,7 +20,8 @@ function cleanAddress() {
 }
 
 async function login(token) {
-  const response = await fetch("login", {method: "POST", body: token, headers: {"Content-Type": "text/plain"}});
+  const response = await fetch("login", {method: "POST", body: token, headers: {"Content-Type": "text/plain"}})
+    .catch(() => { throw new Error("sluice does not answer; does it still run?"); });
   if (!response.ok)
     throw new Error(response.status === 401 || response.status === 403 ? "That is not the token." : `The server answers ${response.status}.`);
 }
@@ -134,7 +135,10 @@ function lostServer() {
       return;
     try {
       await ask("GET", "api/chain"); // says 401 where events would only fail
-    } catch { /* listen() tells */ }
+    } catch (error) { // listen() tells, but of a token that is missing: login() goes on then
+      if (error.status === 401)
+        return;
+    }
     listen();
   }, delay);
 }
@@ -182,11 +186,12 @@ function showRecording(now) {
     recording = null;
   if (finishing && !now.recording && !now.finishing) {
     finishing = false;
+    const gaps = now.dropped ? `; ${now.dropped} frames are left out, which came faster than they could be recorded` : "";
     now.error ? say("The recording ended: " + now.error)
-      : say("Recorded: ", make("a", {href: "api/recordings/" + encodeURIComponent(now.name), download: now.name}, now.name));
+      : say("Recorded: ", make("a", {href: "api/recordings/" + encodeURIComponent(now.name), download: now.name}, now.name), gaps);
   }
   $("record").setAttribute("aria-pressed", !!recording);
-  $("record").setAttribute("aria-label", recording ? "Stop recording" : "Record");
+  $("record").setAttribute("aria-label", "Record"); // whether it does is said by aria-pressed
   recordingTime();
 }
 
@@ -273,6 +278,8 @@ async function run() {
     tell($("banner"), null);
     await onChain(await call("GET", "api/chain"));
     offerChain();
+    if (document.hidden) // opened behind others
+      return seen();
     listen();
     view.picture.again();
   } catch (error) {

@@ -103,7 +103,8 @@ export function say(...what) {
   $("said").replaceChildren(...what);
   $("said").classList.add("shown");
   clearTimeout(fades);
-  fades = setTimeout(() => $("said").classList.remove("shown"), 5000);
+  const links = what.some(part => typeof part !== "string"); // to be reached by keys, too
+  fades = setTimeout(() => $("said").classList.remove("shown"), links ? 30000 : 5000);
 }
 
 // The newest value counts: `send` runs once at a time, and at the end with what came last. `add` merges what waits.

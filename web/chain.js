@@ -97,7 +97,7 @@ function slider(link, option, id, name) {
   return {parts: [range, number, make("span", {class: "unit", title: option.unit || ""}, short(option.unit))], show};
 }
 
-// Arrows step by what is neat for the value there is, with Shift by ten of it.
+// Arrows step by what is neat for the present value, with Shift by ten times that.
 function stepped(event, option, number, moved) {
   const way = {ArrowUp: 1, ArrowDown: -1}[event.key];
   if (!way || event.altKey || number.value === "")

@@ -175,7 +175,7 @@ function mean(counts) {
 }
 
 async function look() {
-  if (!visible || document.hidden)
+  if (!visible || document.hidden || $("login-dialog").open)
     return;
   try {
     const [luma, time] = await Promise.all([call("GET", "api/histogram"), call("GET", "api/timeline")]);

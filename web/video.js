@@ -244,7 +244,7 @@ export class Stream {
     this.way = null;
   }
 
-  // Where the picture may come anew at once: the input is another one, or came back.
+  // The picture may come anew at once: the input is another one, or came back.
   again() {
     if (this.view && !this.playing)
       this.show(this.view);
@@ -313,6 +313,8 @@ export class Stream {
     this.playing = false;
     const refused = error?.status >= 400 && error.status !== 503;
     this.hooks.state(refused ? "refused" : "waiting", error);
+    if (error?.status === 401)
+      return; // until there is a token: again()
     const delay = RETRY_MS[Math.min(this.tries++, RETRY_MS.length - 1)];
     this.timer = setTimeout(() => this.connect(), refused ? 2000 : delay);
   }

@@ -25,7 +25,7 @@ function draw(image, width, height, of) {
   redraw();
 }
 
-// Of a split picture the left half of the stream to the left of the divider, the right half to its right.
+// A split picture shows the stream's left half to the left of the divider, its right half to the right.
 function redraw() {
   const both = keptView.kind === "split", width = both ? kept.width >> 1 : kept.width, height = kept.height;
   if (resize(canvas, width, height))
@@ -41,7 +41,7 @@ function redraw() {
     paint.drawImage(kept, width + cut, 0, width - cut, height, cut, 0, width - cut, height);
 }
 
-// Where the picture lies within the screen: all of it is seen.
+// The picture's place within the screen: all of it is seen.
 function box() {
   const screen = $("screen"), scale = Math.min(screen.clientWidth / canvas.width, screen.clientHeight / canvas.height);
   const width = canvas.width * scale, height = canvas.height * scale;

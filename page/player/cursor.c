@@ -46,7 +46,7 @@ enum status cursor_create(const struct cursor_request *request, struct cursor **
     made->key_us = AV_NOPTS_VALUE;
     if (made->request.cache_bytes <= 0)
         made->request.cache_bytes = cursor_cache;
-    // Of the backend the decoder only wants to know that frames lie in the host's memory.
+    // The decoder only wants to know of the backend that frames lie in the host's memory.
     enum status status = backend_scalar_create(request->log, &made->backend);
     if (status)
         cursor_destroy(cursor);

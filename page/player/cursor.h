@@ -24,10 +24,10 @@ static const int64_t cursor_cache = 128 << 20;
 
 struct cursor_request {
     struct reel *reel;
-    bool repeatable;         // as struct decoder_request has it
-    int64_t max_pixels;      // likewise
-    int64_t cache_bytes;     // of samples; two frames are held in any case; 0: cursor_cache
-    const struct log *log;   // of the decoder
+    bool repeatable;     // as struct decoder_request has it
+    int64_t max_pixels;  // likewise
+    int64_t cache_bytes; // what samples may take; two frames are held in any case; 0: cursor_cache
+    const struct log *log;   // takes the decoder's messages
     const atomic_bool *stop; // ends what is under way, with STATUS_STOPPED
 };
 

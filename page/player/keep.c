@@ -9,7 +9,7 @@
 
 #include "pipeline/ffmpeg/packet.h"
 
-// A jump back of the clock that is no reordering of frames.
+// Times that go back by more are a jump of the clock, no reordering of frames.
 static const int64_t max_back_us = 10 * INT64_C(1000000);
 
 // Parameters that several groups share; guarded by the keep's lock.
@@ -21,7 +21,7 @@ struct shared_codec {
 struct entry {
     struct packet *packet;
     int64_t at_us;              // its time, worked out where it has none
-    struct shared_codec *codec; // of a key frame; NULL: it is none
+    struct shared_codec *codec; // a key frame's; NULL: it is none
 };
 
 // A row of entries in a ring of a power of two.

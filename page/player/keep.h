@@ -28,10 +28,10 @@ struct packet;
 
 struct keep_request {
     double seconds;
-    int64_t bytes;                  // of data, and of what a packet takes beside it
-    AVRational time_base;           // of the stream
-    int64_t frame_us;               // of a packet that does not say how long it is shown; 0: 40 ms
-    const AVCodecParameters *codec; // of the stream at the beginning; copied
+    int64_t bytes;                  // what data take, and packets beside them
+    AVRational time_base;           // the stream's
+    int64_t frame_us;               // how long a packet is shown that does not say so; 0: 40 ms
+    const AVCodecParameters *codec; // the stream's at the beginning; copied
 };
 
 // STATUS_OK or STATUS_MEMORY.

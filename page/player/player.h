@@ -32,9 +32,9 @@ struct tap_frame;
 
 struct player_request {
     double keep; // seconds of packets; 0: 30
-    int64_t
-        keep_bytes; // of their data at most; while it holds up to twice as much, as what is held
-                    // grows and what comes is kept beside it (keep.h); 0: 256 MB
+    // What their data may take; for a while up to twice as much, as what is held grows and what
+    // comes is kept beside it (keep.h); 0: 256 MB.
+    int64_t keep_bytes;
     // Takes the frame to show: preview_offer(). Called by one thread at a time, with the player's
     // lock held: it takes a reference and returns, and calls nothing of the player.
     void (*show)(void *opaque, const AVFrame *frame, const struct tap_frame *about);
@@ -87,9 +87,9 @@ enum player_action {
 
 struct player_order {
     enum player_action action;
-    int64_t at_us; // of SEEK
-    int frames;    // of STEP; 0: 1
-    double rate;   // of PLAY: 1 is the input's own pace; 1/16 to 16; 0: 1
+    int64_t at_us; // SEEK's
+    int frames;    // STEP's; 0: 1
+    double rate;   // PLAY's: 1 is the input's own pace; 1/16 to 16; 0: 1
 };
 
 // Give an order. Orders are carried out one after another by the player's thread; of several SEEKs
@@ -105,12 +105,12 @@ struct player_state {
     enum player_mode mode;
     bool whole;        // all of a file is there, not only what came last
     bool busy;         // an order is being carried out
-    int64_t at_us;     // of the frame that is shown; AV_NOPTS_VALUE: none yet
+    int64_t at_us;     // the time of the frame shown; AV_NOPTS_VALUE: none yet
     int64_t begin_us;  // the first time that can be sought, and the end of the last frame; both
     int64_t end_us;    // AV_NOPTS_VALUE where nothing was kept yet
     double frame_rate; // frames a second, about; 0: unknown
-    double rate;       // of PLAY
-    int64_t bytes;     // of the packets kept; 0 for a file
+    double rate;       // PLAY's
+    int64_t bytes;     // what the packets kept take; 0 for a file
     double behind;     // seconds from the frame shown to the job's newest; 0 live
     char error[256];   // why the last order was not carried out; "": it was
 };

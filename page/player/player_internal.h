@@ -24,7 +24,7 @@ struct wish {
 struct origin {
     struct source *described;             // the stream, without packets
     struct keep *keep;                    // NULL: the file has it all
-    struct source_request file;           // without a name: the input is none
+    struct source_request file;           // its name is NULL where the input is none
     char *name, *format, *pixfmt, *hosts; // the file's request points at them
     const struct source *read;            // the job's, in its tap: the one that reads it
     atomic_bool jumps;                    // the clock of `read` has: the file's times are others
@@ -36,7 +36,7 @@ struct origin {
 struct player {
     struct player_request request;
     const struct log *log;
-    struct log thread_log; // into `error`
+    struct log thread_log; // writes into `error`
     pthread_t thread;
     bool started;
     atomic_bool stop;  // ends what the thread is decoding
@@ -53,9 +53,9 @@ struct player {
     struct wish wish;
     int orders; // given so far
     double rate;
-    int64_t at_us, live_us;   // of the frame shown, and of the job's newest
-    struct rotation rotation; // of the job's newest frame
-    int64_t begin_us, end_us; // of a file
+    int64_t at_us, live_us;   // times of the frame shown, and of the job's newest
+    struct rotation rotation; // the job's newest frame's
+    int64_t begin_us, end_us; // a file's
     char error[256];
     // ---- the thread's ----
     struct reel *reel;

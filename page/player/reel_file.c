@@ -12,7 +12,7 @@
 
 struct file_reel {
     struct reel base;
-    struct source_request request; // with strings of its own
+    struct source_request request; // its strings are the reel's own
     const struct log *log;
     const atomic_bool *stop;
     struct source *source;

@@ -23,8 +23,8 @@ struct comparison {
     const struct sluice_config *config;
     struct chain chain; // mute
     AVFrame *frame;     // what is filtered
-    AVFrame *want;      // by the reference; NULL: not yet
-    AVFrame *part;      // of the frame, where the reference takes too long for all of it
+    AVFrame *want;      // the reference's result; NULL: not yet
+    AVFrame *part;      // a part of the frame, where the reference takes too long for all of it
     json_t *rows, *left_out;
 };
 
@@ -32,7 +32,7 @@ struct comparison {
 struct runner {
     struct backend *backend;
     struct filter *filter;
-    AVFrame *in[MOST_SLOTS], *out[MOST_SLOTS]; // of each slot
+    AVFrame *in[MOST_SLOTS], *out[MOST_SLOTS]; // each slot's
     int slots;
 };
 
@@ -188,7 +188,7 @@ static enum status run_reference(struct comparison *comparison, struct runner *r
     int runs = status ? 0 : run_single(runner, frame, seconds_each, ms, &status);
     if (!status) {
         double median = meter_spread(ms, runs).median * scale;
-        comparison->want = compose_copy(runner->out[0]); // of memory that stays
+        comparison->want = compose_copy(runner->out[0]); // memory that stays
         status = comparison->want ? STATUS_OK : STATUS_MEMORY;
         add_row(comparison, runner->backend, median, 1000 / median, true);
     }

@@ -18,9 +18,9 @@ struct entry {
     int stage;
     struct chain chain; // up to the stage, mute
     struct filter *filter;
-    enum status status; // of making it for frames like `kind`
+    enum status status; // whether it could be made for frames like `kind`
     AVFrame *kind;
-    AVFrame *made; // of the present frame; NULL: not yet
+    AVFrame *made; // the present frame's; NULL: not yet
     int64_t used;  // when, in calls
 };
 

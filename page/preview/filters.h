@@ -20,8 +20,8 @@ struct filters_chain {
     int stage; // so many of its links; -1, or more than it has: all
 };
 
-// On a CPU backend of their own, with the threads and the ceilings of `config`. Both outlive the
-// filters.
+// The filters run on a CPU backend of their own, with the threads and the ceilings of `config`. Both
+// outlive the filters.
 enum status filters_create(const struct sluice_config *config, const struct log *log,
                            struct filters **filters);
 

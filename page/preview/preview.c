@@ -98,7 +98,7 @@ static enum status read_chain(struct preview *preview, const char *text, struct 
     monitor_unlock(&preview->lock);
     if (status)
         return status;
-    present.reader = &picture_reader; // of an empty chain, too
+    present.reader = &picture_reader; // an empty chain's, too
     status = chain_parse_among(text, &picture_reader, &present, 1, chain, error);
     chain_free(&present);
     return status;
@@ -148,8 +148,11 @@ void preview_offer(struct preview *preview, const AVFrame *frame, const struct t
 
 static void await_renderer_locked(struct preview *preview)
 {
+    preview->waits++;
     while (preview->busy)
         monitor_wait(&preview->lock);
+    preview->waits--;
+    monitor_notify(&preview->lock);
 }
 
 void preview_release(struct preview *preview)
@@ -181,7 +184,8 @@ enum status preview_newest(struct preview *preview, AVFrame **frame, char **chai
 void preview_watch(struct preview *preview, const struct preview_watch *watch)
 {
     monitor_lock(&preview->lock);
-    await_renderer_locked(preview);
+    if (preview->watch.picture)
+        await_renderer_locked(preview);
     preview->watch = watch ? *watch : (struct preview_watch){0};
     preview->watched = 0;
     monitor_notify(&preview->lock);

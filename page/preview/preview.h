@@ -13,6 +13,7 @@
 #pragma once
 
 #include <libavutil/frame.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +42,7 @@ enum view_codec { VIEW_H264, VIEW_MJPEG };
 struct view {
     enum view_kind kind;
     int stage; // "after" is the picture after so many links of the chain; -1, or more: after all
-    char other[PREVIEW_CHAIN]; // of a split and a difference: a chain's text; "": the input
+    char other[PREVIEW_CHAIN]; // a split's and a difference's: a chain's text; "": the input
     enum view_codec codec;     // VIEW_H264 is MJPEG where there is no encoder of H.264
 };
 
@@ -54,9 +55,9 @@ struct preview_figures {
     int64_t rendered, encoded; // pictures so far, of all views
     int viewers, views;        // now
     double render_ms;          // the last round: from the frame to the bytes, of all views
-    int width, height;         // of the after-picture, full size; 0: there is none yet
-    int64_t pts_us;            // of the newest frame; AV_NOPTS_VALUE: there is none
-    uint32_t histogram[256];   // of the after-picture's luma, as 8 bits; of the last one that was
+    int width, height;         // the after-picture's, full size; 0: there is none yet
+    int64_t pts_us;            // the newest frame's; AV_NOPTS_VALUE: there is none
+    uint32_t histogram[256];   // the after-picture's luma, as 8 bits; it is the last one that was
                                // rendered: without viewers, an older one
 };
 
@@ -103,9 +104,11 @@ enum status preview_picture(struct preview *preview, const struct view *view, ch
 struct preview_watch {
     void (*picture)(void *opaque, const AVFrame *after, int64_t pts_us);
     void *opaque;
+    atomic_llong *missed; // (optional) where frames are counted that came too fast for it
 };
 
-// Set the one watch; NULL: none. Any thread.
+// Set the one watch; NULL: none. Any thread; waits for the picture that is being rendered if there
+// was one, and not for it where there was none.
 void preview_watch(struct preview *preview, const struct preview_watch *watch);
 
 // A copy of the newest frame, in the host's memory, and the chain's text; the caller frees both.

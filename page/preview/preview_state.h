@@ -14,7 +14,7 @@
 struct shot {
     struct shot *next;
     const struct view *view;
-    const struct chain *other; // of a difference
+    const struct chain *other; // a difference's
     AVFrame *picture;          // full size, RGB or gray of 8 bits
     enum status status;
     bool done;
@@ -35,8 +35,8 @@ struct preview {
     // ---- constant ----
     const struct log *log;
     struct preview_request request;
-    char codec_name[32]; // of H.264; "": there is no encoder of it
-    char mime[64];       // of its streams
+    char codec_name[32]; // H.264's; "": there is no encoder for it
+    char mime[64];       // its streams'
     pthread_t thread;
     bool started;
 
@@ -49,6 +49,7 @@ struct preview {
     // ---- guarded by lock ----
     bool done;
     bool busy; // the renderer holds a frame
+    int waits; // so many wait until it does not: it begins nothing before they are through
     struct http *http;
     AVFrame *newest; // NULL: there is none
     struct tap_frame about;

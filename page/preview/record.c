@@ -5,6 +5,7 @@
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/output/sink.h"
 
-enum { QUEUED = 16, CLOCK = 90000 };
+enum { QUEUED = 16, CLOCK = 90000, NAME = 64, MADE = 256 };
 
 struct record {
     struct preview *preview;
@@ -38,13 +39,16 @@ struct record {
     AVFormatContext *described;
 
     // ---- see_picture()'s: the preview's renderer ----
-    int64_t last_us, last_ns; // of the picture before: its timestamp, and when it came
+    int64_t last_us, last_ns; // the former picture's timestamp, and when it came
     int64_t ticks;            // where the next one is
+    atomic_llong missed;      // frames that the renderer was too slow for
 
     struct monitor lock;
     // ---- guarded by lock ----
     bool busy; // a start or a stop is under way
     struct record_state state;
+    char made[MADE][NAME]; // the last files that are whole
+    int64_t count;         // how many there were, ever
 };
 
 // ---- construction ----
@@ -67,7 +71,6 @@ enum status record_create(const struct record_request *request, const struct log
 // Free what belongs to a file, whose thread has ended or is about to.
 static void clear(struct record *record)
 {
-    preview_watch(record->preview, NULL); // still set where the file failed
     if (record->started)
         pthread_join(record->thread, NULL);
     record->started = false;
@@ -224,7 +227,10 @@ static void *record_run(void *record_)
     avformat_free_context(record->described);
     record->described = NULL;
     av_frame_free(&first);
+    preview_watch(record->preview, NULL); // still set where the file failed
     monitor_lock(&record->lock);
+    if (!status)
+        memcpy(record->made[record->count++ % MADE], record->state.name, NAME);
     record->state.recording = record->state.finishing = false;
     if (status_is_failure(status) && !*record->state.error)
         snprintf(record->state.error, sizeof record->state.error, "the recording failed");
@@ -235,7 +241,7 @@ static void *record_run(void *record_)
 // ---- start and stop ----
 
 // A name that no file has, by the time: recording-20261122-194501.mp4.
-static enum status choose_name(struct record *record, char name[64])
+static enum status choose_name(struct record *record, char name[NAME])
 {
     time_t now = time(NULL);
     struct tm local;
@@ -244,7 +250,7 @@ static enum status choose_name(struct record *record, char name[64])
     localtime_r(&now, &local);
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
     for (int k = 1; k < 100; k++) {
-        snprintf(name, 64, k == 1 ? "recording-%s.mp4" : "recording-%s-%d.mp4", stamp, k);
+        snprintf(name, NAME, k == 1 ? "recording-%s.mp4" : "recording-%s-%d.mp4", stamp, k);
         free(record->file);
         if (asprintf(&record->file, "%s/%s", record->folder, name) < 0)
             record->file = NULL;
@@ -254,10 +260,11 @@ static enum status choose_name(struct record *record, char name[64])
     return STATUS_FAILED;
 }
 
-static enum status begin(struct record *record, char name[64])
+static enum status begin(struct record *record, char name[NAME])
 {
     clear(record);
     record->last_ns = record->ticks = 0;
+    record->missed = 0;
     enum status status = choose_name(record, name);
     if (!status)
         status = queue_create(QUEUED, 1, drop_frame, &record->queue);
@@ -272,7 +279,7 @@ static enum status launch(struct record *record)
     record->started = !pthread_create(&record->thread, NULL, record_run, record);
     if (!record->started)
         return STATUS_FAILED;
-    preview_watch(record->preview, &(struct preview_watch){see_picture, record});
+    preview_watch(record->preview, &(struct preview_watch){see_picture, record, &record->missed});
     return STATUS_OK;
 }
 
@@ -288,7 +295,7 @@ static bool enter(struct record *record, bool recording)
 
 enum status record_start(struct record *record, char *why, size_t size)
 {
-    char name[64];
+    char name[NAME];
     if (!enter(record, false)) {
         snprintf(why, size, "a recording runs, or is being finished");
         return STATUS_USAGE;
@@ -331,5 +338,16 @@ void record_state(struct record *record, struct record_state *state)
 {
     monitor_lock(&record->lock);
     *state = record->state;
+    state->dropped += record->missed;
     monitor_unlock(&record->lock);
+}
+
+bool record_has_made(struct record *record, const char *name)
+{
+    bool made = false;
+    monitor_lock(&record->lock);
+    for (int k = 0; k < MADE && k < record->count; k++)
+        made |= !strcmp(record->made[k], name);
+    monitor_unlock(&record->lock);
+    return made;
 }

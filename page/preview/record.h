@@ -2,7 +2,8 @@
 //
 // Pictures come from the preview as they are rendered, and are encoded in a thread: H.264 of high
 // quality (crf 18), or the best that there is. The file is made by the library's rules: it appears
-// when it is whole, and replaces none. What the encoder is too slow for is left out, and counted.
+// when it is whole, and replaces none. Nothing waits for it: what comes faster than it can be filtered
+// and encoded once more, as of files that are filtered at full speed, is left out, and counted.
 //
 // Time in a recording is the input's, while that goes on as time does; where it jumps, because a
 // viewer pauses or goes back, the recording goes on by the clock.
@@ -28,9 +29,9 @@ struct record_request {
 struct record_state {
     bool recording;
     bool finishing;  // it was stopped, and its file is not there yet
-    char name[64];   // of the file in the folder, now or last; "": there was none
+    char name[64];   // the file's in the folder, now or last; "": there was none
     int64_t frames;  // written
-    int64_t dropped; // left out
+    int64_t dropped; // left out: the renderer or the encoder was too slow for them
     double seconds;
     char error[256]; // why the last one ended by itself; "": it did not
 };
@@ -50,3 +51,6 @@ enum status record_start(struct record *record, char *why, size_t size);
 void record_stop(struct record *record);
 
 void record_state(struct record *record, struct record_state *state);
+
+// True if this is one of the last 256 files that were recorded here, and are whole.
+bool record_has_made(struct record *record, const char *name);

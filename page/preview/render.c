@@ -156,8 +156,11 @@ static void take_locked(struct preview *preview, struct round *round)
         round->frame = av_frame_clone(preview->newest);
         round->text = strdup(preview->text);
     }
-    if (wants_watch_locked(preview))
+    if (wants_watch_locked(preview)) {
         round->watch = preview->watch;
+        if (preview->watch.missed && preview->watched)
+            *preview->watch.missed += preview->frames - preview->watched - 1;
+    }
     preview->watched = preview->frames;
     if (round->frame) {
         round->shots = preview->shots;
@@ -171,8 +174,8 @@ static bool await_round(struct preview *preview, struct round *round)
 {
     monitor_lock(&preview->lock);
     int64_t due_ns = due_locked(preview);
-    while (!preview->done && due_ns > meter_now_ns()) {
-        if (due_ns == INT64_MAX)
+    while (!preview->done && (preview->waits || due_ns > meter_now_ns())) {
+        if (preview->waits || due_ns == INT64_MAX)
             monitor_wait(&preview->lock);
         else
             monitor_wait_until(&preview->lock, due_ns);

@@ -26,8 +26,8 @@ struct viewer {
     struct stream *stream;
     // ---- guarded by stream->lock ----
     struct chunk *chunk; // being sent; NULL: none
-    size_t sent;         // bytes of it
-    int64_t time;        // of the chunk, in the viewer's own timeline
+    size_t sent;         // its bytes that went out
+    int64_t time;        // the chunk's, in the viewer's own timeline
     int64_t next;        // chunk to come
     bool began;          // false: with a key frame, `next` or a later one
     bool has_head;

@@ -37,9 +37,9 @@ struct encoding;
 
 enum {
     STREAM_CLOCK = 90000,                // ticks a second
-    STREAM_STILL = STREAM_CLOCK / 25,    // of a picture that stands still, at most
-    STREAM_LONGEST = STREAM_CLOCK / 4,   // of any
-    STREAM_CHUNKS = 64,                  // in the ring
+    STREAM_STILL = STREAM_CLOCK / 25,    // the duration of a picture that stands still, at most
+    STREAM_LONGEST = STREAM_CLOCK / 4,   // the duration of any
+    STREAM_CHUNKS = 64,                  // what the ring holds at most
     STREAM_BYTES = 8 << 20,              // likewise, but for one chunk
     STREAM_BEHIND = STREAM_CLOCK * 3 / 4 // how far a viewer may be behind a key frame
 };
@@ -50,7 +50,7 @@ enum {
 struct chunk {
     int refs;
     bool key;         // viewers may begin with it
-    int64_t duration; // in ticks
+    int64_t duration; // ticks
     size_t time_at;   // where the decode time is, 8 bytes; 0: nowhere
     size_t size;
     uint8_t data[];

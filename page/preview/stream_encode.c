@@ -22,7 +22,7 @@ struct encoding {
     const struct log *log;
     struct encoder *encoder;
     struct fragments *fragments; // NULL: the codec is JPEG
-    struct chunk *head;          // of JPEGs
+    struct chunk *head;          // what a stream of JPEGs begins with
     AVFrame *frame;              // the one that is encoded: with times of its own
     AVPacket *packet;
     int64_t time; // where the next frame begins

@@ -11,12 +11,12 @@
 struct fragments {
     const struct log *log;
     AVFormatContext *format;
-    AVRational clock; // of the encoder
+    AVRational clock; // the encoder's
     struct chunk *head;
     // Bytes that libavformat has written since the last chunk.
     uint8_t *bytes;
     size_t size, room;
-    bool is_short; // of memory
+    bool is_short; // memory was not to be had
 };
 
 enum { BUFFER = 1 << 16 };

@@ -11,7 +11,7 @@
 
 struct fragments;
 
-// For packets of this encoder, whose headers are apart from its packets.
+// Fragments take this encoder's packets, whose headers are apart from them.
 enum status fragments_create(const AVCodecContext *codec, const struct log *log,
                              struct fragments **fragments);
 void fragments_destroy(struct fragments **fragments);

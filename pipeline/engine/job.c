@@ -32,7 +32,14 @@ _Static_assert((int)SLUICE_STATUS_STOPPED == (int)STATUS_STOPPED,
 
 // ---- creation ----
 
-enum sluice_status sluice_job_create(const struct sluice_config *given, struct sluice_job **job)
+static void tell_begun(const struct job_begun *begun, struct sluice_job *job)
+{
+    if (begun)
+        begun->note(begun->opaque, job);
+}
+
+enum sluice_status job_create(const struct sluice_config *given, const struct job_begun *begun,
+                              struct sluice_job **job)
 {
     struct sluice_config config;
     *job = calloc(1, sizeof **job);
@@ -42,15 +49,23 @@ enum sluice_status sluice_job_create(const struct sluice_config *given, struct s
     monitor_init(&(*job)->sink_monitor);
     (*job)->sink_lock = &(*job)->sink_monitor;
     enum status status = config_read(given, &config, &(*job)->log_target, &(*job)->log);
+    tell_begun(begun, *job);
     if (!status)
         status = job_open(*job, &config);
     if (status == STATUS_MEMORY)
         log_print(&(*job)->log, LOG_ERROR, "out of memory");
     if (status)
+        tell_begun(begun, NULL);
+    if (status)
         sluice_job_destroy(job);
     else
         metrics_watch((*job)->metrics, *job);
     return (enum sluice_status)status;
+}
+
+enum sluice_status sluice_job_create(const struct sluice_config *config, struct sluice_job **job)
+{
+    return job_create(config, NULL, job);
 }
 
 void sluice_job_destroy(struct sluice_job **job)

@@ -161,6 +161,19 @@ struct sluice_job {
     struct monitor sink_monitor, *sink_lock;
 };
 
+// ---- job.c ----
+
+// What is told while a job is created: the job, which may be stopped from then on, before anything is
+// opened; and NULL before it is destroyed where that failed.
+struct job_begun {
+    void (*note)(void *opaque, struct sluice_job *job);
+    void *opaque;
+};
+
+// sluice_job_create(); `begun` (optional) is called in its thread.
+enum sluice_status job_create(const struct sluice_config *config, const struct job_begun *begun,
+                              struct sluice_job **job);
+
 // ---- job_create.c ----
 
 // Check the configuration and open everything but the output. On failure sluice_job_destroy() frees

@@ -138,13 +138,17 @@ static void select_range(struct sluice_job *job, const struct sluice_config *con
 
 // Live sources do not wait: frames that cannot be dealt with in time are dropped, the oldest first.
 // A file's are only if a limit is set, and a playlist's, which come many at once.
+static double latency_limit(const struct source *source, const struct sluice_config *config)
+{
+    bool waits = !source->live || source->is_playlist;
+    return config->max_latency > 0 ? config->max_latency : waits ? 0 : 2;
+}
+
 static enum status create_latency(struct sluice_job *job, const struct sluice_config *config)
 {
-    bool waits = !job->source->live || job->source->is_playlist;
-    double limit = config->max_latency > 0 ? config->max_latency : waits ? 0 : 2;
     if (!source_is_live(job->source))
         return STATUS_OK;
-    return latency_create((int64_t)(limit * 1e9), &job->latency);
+    return latency_create((int64_t)(latency_limit(job->source, config) * 1e9), &job->latency);
 }
 
 static enum status open_decoder(struct sluice_job *job, const struct sluice_config *config)
@@ -158,7 +162,7 @@ static enum status open_decoder(struct sluice_job *job, const struct sluice_conf
         .repeatable = config->repeatable,
         .max_pixels = config_max_pixels(config),
         .frames_held = job->slots + FRAMES_QUEUED + 2,
-        .max_latency = config->max_latency,
+        .max_latency = latency_limit(job->source, config),
     };
     select_range(job, config);
     enum status status = create_latency(job, config);

@@ -301,7 +301,8 @@ static void configure(AVCodecContext *codec, const struct encoder_video *video)
     codec->color_trc = frame->color_trc;
     codec->colorspace = frame->colorspace;
     codec->chroma_sample_location = frame->chroma_location;
-    codec->thread_count = video->still ? 1 : 0;
+    bool copies = codec->codec_id == AV_CODEC_ID_RAWVIDEO; // frame threads would only delay it
+    codec->thread_count = video->still || copies ? 1 : 0;
     if (video->global_header)
         codec->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     describe_interlacing(codec, frame);

@@ -53,9 +53,9 @@ enum { TRACE_KEPT = 4096 };
 
 // A span that was kept. Strings are static.
 struct trace_kept {
-    const char *part;         // of the track: "decode", "filter"
+    const char *part;         // the track's: "decode", "filter"
     const char *name;         // what was done: "read", "decode"
-    int slot;                 // of the ring; -1: the track is a thread's
+    int slot;                 // the ring's; -1: the track is a thread's
     int64_t begin_us, end_us; // since the timeline began
     int64_t frame;            // -1: of no frame
 };

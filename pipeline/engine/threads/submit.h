@@ -33,8 +33,8 @@ struct submit_ports {
     struct filter_request filter; // of every filter, but for its chain and what frames decide
     struct report_writer *report_writer; // (optional) hears of the chains that take over
     const struct decoded_kind *kind;
-    AVRational time_base;   // of frames
-    const AVStream *stream; // of the source, for what frames do not say themselves
+    AVRational time_base;   // the frames'
+    const AVStream *stream; // the source's, for what frames do not say themselves
     const struct stop *stop;
     struct latency *latency; // (optional) frames that are late are dropped
     struct trace *trace;     // (optional)

@@ -13,10 +13,10 @@ struct packet;
 
 // Properties that a frame does not have itself.
 struct tap_frame {
-    AVRational time_base; // of frame->pts
-    int64_t pts_us;       // frame->pts in microseconds
-    void *device_stream;  // of frames on the GPU: the stream on which they become valid; else NULL
-    enum AVPixelFormat software_pixel; // of frames on the GPU: the software format of the video
+    AVRational time_base;              // frame->pts counts in it
+    int64_t pts_us;                    // frame->pts in microseconds
+    void *device_stream;               // frames on the GPU become valid on it; else NULL
+    enum AVPixelFormat software_pixel; // frames on the GPU: the software format of the video
     struct rotation rotation; // how players turn it, and what is filtered of it, for showing
 };
 

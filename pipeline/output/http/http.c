@@ -43,6 +43,7 @@ static void *http_run(void *http_)
             rest_waker(http);
         http_resume_clients(http);
         http_dismiss_late(http, meter_now_ns());
+        http_release(http, meter_now_ns());
         MHD_run(http->daemon);
     }
     return NULL;
@@ -144,6 +145,7 @@ void http_destroy(struct http **http)
         http_wake_thread(old);
         pthread_join(old->thread, NULL);
     }
+    http_release(old, 0);
     http_resume_clients(old); // nothing may be suspended when libmicrohttpd ends
     if (old->daemon)
         MHD_stop_daemon(old->daemon);

@@ -10,6 +10,8 @@
 //   - limits: HTTP_REQUEST seconds for a whole request, HTTP_ANSWER for a whole answer, and
 //     HTTP_SILENCE without a byte moved, without 64 KB of a stream that has them, or of an upload;
 //     connections are kept for further requests, HTTP_SILENCE seconds
+//   - a wrong token is answered ever later after the first eight of one address (of the last 64 that
+//     gave any), up to 32 s, and holds its connection meanwhile; right ones are answered at once
 //   - without file descriptors clients wait, which is logged once
 //   - what no page answers is refused by a sentence, under /api/ as JSON: 400 bad escapes, 401 without
 //     the token, 403 other sites' pages, 404 no such path, 405 another method (with Allow), 413 body
@@ -57,7 +59,7 @@ const char *http_header(const struct http_call *call, const char *name);
 // An answer: text or a stream. The strings that are no text are copied when answer() has returned.
 struct http_answer {
     unsigned code;    // 0: 200
-    const char *type; // of the content
+    const char *type; // the content's
     char *text;       // malloc()ed, the server frees it; NULL: out of memory, unless there is a
     size_t size;      // stream; of a stream: its length, 0: not known
     struct http_stream *stream; // (optional) the server closes it
@@ -90,9 +92,9 @@ struct http_server {
     // "PORT" and ":PORT" on loopback, "HOST:PORT", "[V6]:PORT"; "0.0.0.0:PORT" and "[::]:PORT" are
     // everywhere. Port 0 is any that is free: http_url() says which.
     const char *address;
-    const char *name;              // of the pages, for messages: "metrics"
+    const char *name;              // the pages', for messages: "metrics"
     const struct http_page *pages; // ended by a NULL path; outlives the server
-    void *opaque;                  // of answer()
+    void *opaque;                  // answer()'s
     // (optional) What every request needs, but of open pages: "Authorization: Bearer TOKEN", or the
     // cookie that POST /login with the token as body sets. Others get 401.
     const char *token;

@@ -78,10 +78,14 @@ static void add_walls(struct MHD_Response *response)
     add(response, "Cross-Origin-Resource-Policy", "same-origin");
 }
 
-static void add_cookie(const struct http *http, struct MHD_Response *response)
+// The cookie; or its end, so that a browser with the cookie of an earlier run does not go on giving
+// it.
+static void add_cookie(const struct http *http, bool ends, struct MHD_Response *response)
 {
-    char cookie[HTTP_COOKIE_SIZE + 80];
-    snprintf(cookie, sizeof cookie, "sluice=%s; Path=/; HttpOnly; SameSite=Strict%s", http->cookie,
+    char name[HTTP_COOKIE_NAME], cookie[HTTP_COOKIE_SIZE + HTTP_COOKIE_NAME + 80];
+    http_cookie_name(http, name);
+    snprintf(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict%s%s", name,
+             ends ? "" : http->cookie, ends ? "; Max-Age=0" : "",
              http->listener.secure ? "; Secure" : "");
     add(response, MHD_HTTP_HEADER_SET_COOKIE, cookie);
 }
@@ -99,8 +103,8 @@ static void add_headers(const struct http_call_private *own, unsigned code,
     add(response, "X-Content-Type-Options", "nosniff");
     if (own->http->page)
         add_walls(response);
-    if (own->logged_in)
-        add_cookie(own->http, response);
+    if (own->logged_in || own->wrong)
+        add_cookie(own->http, own->wrong, response);
     if (code == MHD_HTTP_UNAUTHORIZED)
         add(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     if (code != MHD_HTTP_METHOD_NOT_ALLOWED)

@@ -83,6 +83,7 @@ static struct http_call_private *begin_call(struct http *http, struct MHD_Connec
     own->page = http_find_page(http, own->call.method, path);
     const char *sentence = NULL;
     unsigned code = http_check(own, &sentence);
+    own->wrong = code == MHD_HTTP_UNAUTHORIZED && http_has_token(own);
     if (code)
         http_say_refusal(own, code, sentence);
     else if (own->page->receive)
@@ -149,12 +150,27 @@ static bool take_body(struct http_call_private *own, const char *data, size_t si
 
 // ---- the end ----
 
+// Keep the answer to a wrong token back, if its client has given several. True if so: the server
+// comes again.
+static bool is_held(struct http_call_private *own)
+{
+    if (!own->wrong || own->was_held)
+        return false;
+    own->was_held = true;
+    int64_t wait_ns = http_note_wrong(own->http, own->visit->address);
+    if (wait_ns)
+        http_hold(own->visit, own->connection, wait_ns);
+    return wait_ns;
+}
+
 static enum MHD_Result answer_call(struct http_call_private *own)
 {
-    if (!own->refused) {
+    if (!own->refused && !own->answered) {
         own->answered = true;
         own->page->answer(opaque_of(own), &own->call, &own->answer);
     }
+    if (is_held(own))
+        return MHD_YES;
     if (own->answer.stream && http_has_enough(own->http, own->visit))
         http_say_refusal(own, MHD_HTTP_SERVICE_UNAVAILABLE,
                          "Your address has as many streams as it can have.");

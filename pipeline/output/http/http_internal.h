@@ -25,8 +25,19 @@ enum { HTTP_VISITS = 2 * HTTP_CONNECTIONS };
 enum { HTTP_PIECE = 64 << 10 };  // bytes that a stream or an upload has to move in HTTP_SILENCE
 enum { HTTP_DISCARD = 1 << 20 }; // bytes of a refused body that are read, so that the client reads
 enum { HTTP_COOKIE_SIZE = 65 };  // a cookie's value and its NUL
+enum { HTTP_COOKIE_NAME = 16 };  // ... its name and its NUL
 enum { HTTP_TOO_LARGE = 413 };   // libmicrohttpd has called this code by several names
 #define HTTP_SECOND INT64_C(1000000000) // nanoseconds
+
+// Who gives wrong tokens: the last so many addresses, until there was none for HTTP_FORGET seconds.
+// The first HTTP_TRIES are answered at once, each further one after twice the time.
+enum { HTTP_STRANGERS = 64, HTTP_FORGET = 600, HTTP_TRIES = 8 };
+
+struct stranger {
+    uint64_t address;
+    int wrong;       // tokens; 0: the place is free
+    int64_t last_ns; // when the last came
+};
 
 // A connection, as the server's thread sees it.
 struct visit {
@@ -37,6 +48,9 @@ struct visit {
     uint64_t address; // whose it is: see http_visits.c
     int64_t idle_ns;  // when it came, or its last request was answered
     int64_t until_ns; // the deadline of its request or answer
+    // The connection, suspended: its answer is kept back until then; NULL: it is not.
+    struct MHD_Connection *held;
+    int64_t held_until_ns;
 };
 
 struct http {
@@ -53,6 +67,7 @@ struct http {
     atomic_bool done;
     // ---- the thread's ----
     struct visit visit[HTTP_VISITS];
+    struct stranger stranger[HTTP_STRANGERS];
     int64_t accepts_ns; // when the next client is accepted
     bool logged_short;
     pthread_mutex_t lock;
@@ -69,9 +84,9 @@ struct http_call_private {
     struct visit *visit;
     const struct http_page *page; // NULL: there is none
     struct http_call call;
-    bool refused;  // by a rule: `answer` says why
+    bool refused;  // a rule did so: `answer` says why
     bool taken;    // receive() has been called
-    bool declined; // by receive(): answer() says why
+    bool declined; // receive() did so: answer() says why
     bool answered;
     struct http_answer answer;
     char *body;
@@ -79,6 +94,8 @@ struct http_call_private {
     uint64_t received; // bytes of the body
     size_t moved;      // bytes of an upload since its deadline was set
     bool logged_in;    // the answer sets the cookie
+    bool wrong;        // the token is
+    bool was_held;     // the answer, for that
 };
 
 // ---- http_visits.c ----
@@ -96,6 +113,13 @@ bool http_has_enough(const struct http *http, const struct visit *visit);
 
 // Accept clients, as there is room for them.
 void http_accept(struct http *http);
+
+// Keep the answer of a request back: its handler is called again then. The connection keeps its
+// place also if the client goes, so that nobody asks faster by not waiting.
+void http_hold(struct visit *visit, struct MHD_Connection *connection, int64_t ns);
+
+// Let those go on who have waited, and at the end all.
+void http_release(struct http *http, int64_t now_ns);
 
 // Disconnect those whose deadline has passed; milliseconds until the next.
 void http_dismiss_late(struct http *http, int64_t now_ns);
@@ -136,11 +160,21 @@ bool http_is_target(const char *target);
 // POST /login, of servers with a token.
 extern const struct http_page http_login_page;
 
+// The name of a server's cookie, "sluice-8080": browsers send the cookies of a host to all of its
+// ports, where other servers may have other tokens.
+void http_cookie_name(const struct http *http, char name[HTTP_COOKIE_NAME]);
+
 // The cookie of a token. STATUS_MEMORY.
 enum status http_make_cookie(const char *token, char cookie[HTTP_COOKIE_SIZE]);
 
 // True if a request has the token or its cookie.
 bool http_is_known(const struct http_call_private *own);
+
+// True if a request has something in their place.
+bool http_has_token(const struct http_call_private *own);
+
+// Count a wrong token; how long its answer is kept back.
+int64_t http_note_wrong(struct http *http, uint64_t address);
 
 // ---- http_answers.c ----
 

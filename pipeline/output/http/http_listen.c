@@ -110,6 +110,7 @@ static void describe(struct http_listener *listener)
                 NI_NUMERICHOST | NI_NUMERICSERV);
     bool v6 = address.ss_family == AF_INET6;
     listener->loopback = is_loopback(&address);
+    listener->port = atoi(port);
     snprintf(listener->url, sizeof listener->url, "%s://%s%s%s:%s",
              listener->secure ? "https" : "http", v6 ? "[" : "", host, v6 ? "]" : "", port);
 }

@@ -9,7 +9,8 @@ struct http_listener {
     int fd;        // does not block
     bool loopback; // nobody else reaches it
     bool secure;   // https
-    char url[80];  // "http://127.0.0.1:9464"
+    int port;
+    char url[80]; // "http://127.0.0.1:9464"
 };
 
 // Listen. The caller closes the descriptor. STATUS_USAGE with a sentence if the address is none,

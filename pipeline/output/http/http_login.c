@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <sys/random.h>
 
+#include "base/meter.h"
 #include "base/status.h"
 
 enum { DIGEST = 32, TOKEN_MAX = 1024 };
@@ -44,6 +45,11 @@ enum status http_make_cookie(const char *token, char cookie[HTTP_COOKIE_SIZE])
     return digest(token, strlen(token), cookie);
 }
 
+void http_cookie_name(const struct http *http, char name[HTTP_COOKIE_NAME])
+{
+    snprintf(name, HTTP_COOKIE_NAME, "sluice-%d", http->listener.port);
+}
+
 // The time of it does not depend on where they differ.
 static bool are_equal(const char *a, const char *b)
 {
@@ -61,16 +67,70 @@ static bool is_token(const struct http *http, const char *text, size_t size)
            are_equal(cookie, http->cookie);
 }
 
+static const char *given_token(const struct http_call_private *own)
+{
+    return http_header(&own->call, MHD_HTTP_HEADER_AUTHORIZATION);
+}
+
+static const char *given_cookie(const struct http_call_private *own)
+{
+    char name[HTTP_COOKIE_NAME];
+    http_cookie_name(own->http, name);
+    return MHD_lookup_connection_value(own->connection, MHD_COOKIE_KIND, name);
+}
+
+bool http_has_token(const struct http_call_private *own)
+{
+    return given_token(own) || given_cookie(own);
+}
+
 bool http_is_known(const struct http_call_private *own)
 {
     static const char bearer[] = "Bearer ";
-    const char *given = http_header(&own->call, MHD_HTTP_HEADER_AUTHORIZATION);
-    const char *cookie = MHD_lookup_connection_value(own->connection, MHD_COOKIE_KIND, "sluice");
+    const char *given = given_token(own), *cookie = given_cookie(own);
     if (given && !strncasecmp(given, bearer, strlen(bearer)) &&
         is_token(own->http, given + strlen(bearer), strlen(given + strlen(bearer))))
         return true;
     return cookie && strlen(cookie) == HTTP_COOKIE_SIZE - 1 && are_equal(cookie, own->http->cookie);
 }
+
+// ---- wrong ones ----
+
+static bool is_forgotten(const struct stranger *stranger, int64_t now_ns)
+{
+    return !stranger->wrong || now_ns - stranger->last_ns > HTTP_FORGET * HTTP_SECOND;
+}
+
+// The place of an address: its own, one that is free, or that of whom nothing came for longest.
+static struct stranger *find_stranger(struct http *http, uint64_t address, int64_t now_ns)
+{
+    struct stranger *best = NULL;
+    for (int k = 0; k < HTTP_STRANGERS; k++) {
+        struct stranger *stranger = &http->stranger[k];
+        if (is_forgotten(stranger, now_ns))
+            *stranger = (struct stranger){0};
+        if (stranger->wrong && stranger->address == address)
+            return stranger;
+        if (!best || stranger->last_ns < best->last_ns)
+            best = stranger;
+    }
+    *best = (struct stranger){.address = address};
+    return best;
+}
+
+int64_t http_note_wrong(struct http *http, uint64_t address)
+{
+    enum { FIRST_MS = 250, DOUBLED = 7 }; // up to 32 s
+    int64_t now_ns = meter_now_ns();
+    struct stranger *stranger = find_stranger(http, address, now_ns);
+    int past = stranger->wrong++ - HTTP_TRIES;
+    stranger->last_ns = now_ns;
+    if (stranger->wrong > HTTP_TRIES + DOUBLED + 1)
+        stranger->wrong = HTTP_TRIES + DOUBLED + 1;
+    return past < 0 ? 0 : (FIRST_MS * HTTP_SECOND / 1000) << past;
+}
+
+// ---- the page ----
 
 static void answer_login(void *http, const struct http_call *call, struct http_answer *answer)
 {
@@ -78,6 +138,7 @@ static void answer_login(void *http, const struct http_call *call, struct http_a
     while (size && isspace((unsigned char)call->body[size - 1]))
         size--;
     call->own->logged_in = is_token(http, call->body, size);
+    call->own->wrong = !call->own->logged_in;
     if (call->own->logged_in)
         http_say(answer, MHD_HTTP_OK, "application/json", "{\"ok\":true}\n");
     else

@@ -90,6 +90,26 @@ bool http_has_enough(const struct http *http, const struct visit *visit)
     return count >= (http->page ? HTTP_PAGE_STREAMS : HTTP_CLIENT_STREAMS);
 }
 
+void http_hold(struct visit *visit, struct MHD_Connection *connection, int64_t ns)
+{
+    visit->held = connection;
+    visit->held_until_ns = meter_now_ns() + ns;
+    visit->until_ns = INT64_MAX;
+    MHD_suspend_connection(connection);
+}
+
+void http_release(struct http *http, int64_t now_ns)
+{
+    for (int k = 0; k < HTTP_VISITS; k++) {
+        struct visit *visit = &http->visit[k];
+        struct MHD_Connection *held = visit->held;
+        if (!held || (visit->held_until_ns > now_ns && !visit->disconnected && !http->done))
+            continue;
+        visit->held = NULL;
+        MHD_resume_connection(held);
+    }
+}
+
 // Disconnect a visit; libmicrohttpd closes it at its next turn.
 static void disconnect(struct visit *visit)
 {
@@ -122,7 +142,7 @@ static bool make_room(struct http *http, uint64_t address)
         of_address += same;
         if (may_go && (!oldest || visit->idle_ns < oldest->idle_ns))
             oldest = visit;
-        if (may_go && same && (!own || visit->idle_ns < own->idle_ns))
+        if (may_go && same && !visit->held && (!own || visit->idle_ns < own->idle_ns))
             own = visit;
     }
     if (count < HTTP_CONNECTIONS && of_address < HTTP_CLIENT_CONNECTIONS)
@@ -162,7 +182,7 @@ static bool accept_one(struct http *http)
     return true;
 }
 
-// As many at a turn as can be disconnected for them before libmicrohttpd closes those.
+// Clients at a turn: as many as can be disconnected for them before libmicrohttpd closes those.
 void http_accept(struct http *http)
 {
     for (int k = 0; k < (HTTP_VISITS - HTTP_CONNECTIONS) / 2; k++)
@@ -178,6 +198,8 @@ int http_patience_ms(const struct http *http, int64_t now_ns)
         const struct visit *visit = &http->visit[k];
         if (visit->used && !visit->disconnected && visit->until_ns < until_ns)
             until_ns = visit->until_ns;
+        if (visit->held && visit->held_until_ns < until_ns)
+            until_ns = visit->held_until_ns;
     }
     if (http->accepts_ns > now_ns && http->accepts_ns < until_ns)
         until_ns = http->accepts_ns;

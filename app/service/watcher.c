@@ -1,14 +1,15 @@
-// Signals that end the program come to a thread of their own.
+#include "app/service/watcher.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "app/app.h"
+#include "app/service/exit.h"
 
 struct watcher {
     sigset_t set;

@@ -1,10 +1,11 @@
-// Charts of `sluice bench`: the SVG primitives that they share.
+#include "bench/svg.h"
+
 #include <assert.h>
+#include <jansson.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "app/app.h"
 
 static bool out_of_memory(void)
 {
@@ -70,12 +71,11 @@ void svg_grid(struct svg *svg, double x, int height)
 }
 
 // The height is known at the end only.
-bool svg_close(struct svg *svg, const struct settings *settings)
+char *svg_close(struct svg *svg, size_t *size)
 {
     char *all = NULL;
-    size_t size;
     bool fine = !fclose(svg->to);
-    FILE *to = fine ? open_memstream(&all, &size) : NULL;
+    FILE *to = fine ? open_memstream(&all, size) : NULL;
     if (to) {
         fprintf(to,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
@@ -86,8 +86,10 @@ bool svg_close(struct svg *svg, const struct settings *settings)
         fputs("</svg>\n", to);
         fine = !fclose(to);
     }
-    fine = to && fine ? write_file(settings, settings->chart, all, size) : out_of_memory();
     free(svg->text);
+    if (to && fine)
+        return all;
     free(all);
-    return fine;
+    out_of_memory();
+    return NULL;
 }

@@ -1,8 +1,9 @@
-// Exit codes.
-#include <errno.h>
-#include <string.h>
+#include "app/service/exit.h"
 
-#include "app/app.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 
 int exit_code_of(enum sluice_status status)
 {

@@ -1,8 +1,11 @@
-// The machine that a figure was measured on.
+#include "bench/machine.h"
+
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "app/app.h"
+#include "sluice/sluice.h"
 
 // The kernel's name of the processor: of x86 its "model name"; elsewhere there may be none.
 static bool read_model(char *to, size_t size)
@@ -23,7 +26,7 @@ static bool read_model(char *to, size_t size)
     return *to;
 }
 
-void processor_name(char *to, size_t size)
+void machine_processor(char *to, size_t size)
 {
     struct utsname about;
     if (!read_model(to, size))
@@ -34,7 +37,7 @@ void machine_about(char *to, size_t size, const char *device)
 {
     char processor[128];
     const char *version = sluice_version();
-    processor_name(processor, sizeof processor);
+    machine_processor(processor, sizeof processor);
     const char *libraries = strstr(version, " (");
     int length = libraries ? (int)(libraries - version) : (int)strlen(version);
     snprintf(to, size, "%.*s; %s; %s", length, version, processor, device);

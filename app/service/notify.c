@@ -1,18 +1,12 @@
 #define _GNU_SOURCE
-// Notifications of a running job to systemd, the datagrams of sd_notify(3):
-//
-//   READY=1      the first frame is out; a server listens
-//   STATUS=...   a line for `systemctl status`, at most every five seconds
-//   WATCHDOG=1   twice in WATCHDOG_USEC, but only after something moved: a frame came in, went out
-//                or was dropped, or a lost source is being connected again
-//   STOPPING=1   nothing more comes; from here on systemd counts its time for stopping
-//
-// So a job that hangs, wherever it does, is restarted by systemd, and one whose camera is away is
-// not.
+#include "app/service/notify.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "app/app.h"
+#include "control/clock.h"
 
 static const int64_t second_ns = 1000000000;
 static const int64_t look_ns = 100 * INT64_C(1000000), status_ns = 5 * second_ns;

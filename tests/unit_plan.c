@@ -1,0 +1,215 @@
+// Plans: the passes that operations come to, and what they read and write.
+#include "tests/unit.h"
+
+#include <string.h>
+
+#include "plan/plan.h"
+#include "stages/chain/parser.h"
+
+static const struct format full = {.range = RANGE_FULL, .kr = 0.299, .kb = 0.114};
+
+static void plan_of(const char *text, const struct format *format, struct plan_limits limits,
+                    struct program *program, struct plan **plan)
+{
+    struct chain chain;
+    struct chain_error error;
+    assert_int_equal(chain_parse(text, NULL, &chain, &error), STATUS_OK);
+    assert_int_equal(program_init(program, format), STATUS_OK);
+    assert_int_equal(chain_lower(&chain, program), STATUS_OK);
+    assert_int_equal(program_finish(program, NULL), STATUS_OK);
+    assert_int_equal(plan_create(program, limits, plan), STATUS_OK);
+    chain_free(&chain);
+}
+
+static void the_default_chain_is_one_pass_of_luma(void **state)
+{
+    (void)state;
+    struct format limited = {.range = RANGE_LIMITED, .kr = 0.2126, .kb = 0.0722};
+    struct format yuv = format_planar(MODEL_YUV, 8, 1, 1, false, &limited);
+    struct program program;
+    struct plan *plan;
+    plan_of(CHAIN_DEFAULT, &yuv, (struct plan_limits){16, 40}, &program, &plan);
+    assert_int_equal(plan->passes, 1);
+    assert_int_equal(plan->pass[0].steps, 4); // range, gaussian, sobel, threshold
+    assert_int_equal(plan->reads, 1);         // luma only
+    assert_int_equal(plan->buffers, 0);
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
+static void untouched_planes_are_referenced(void **state)
+{
+    (void)state;
+    struct format yuv = format_planar(MODEL_YUV, 8, 1, 1, true, &full);
+    struct program program;
+    struct plan *plan;
+    plan_of("brightness=3", &yuv, (struct plan_limits){16, 40}, &program, &plan);
+    assert_int_equal(plan->picture[0].plane[0].origin, PLANE_COMPUTED);
+    for (int p = 1; p < 4; p++) {
+        assert_int_equal(plan->picture[0].plane[p].origin, PLANE_REFERENCE);
+        assert_int_equal(plan->picture[0].plane[p].source, p);
+    }
+    assert_false(program_is_identity(&program));
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
+static void limits_cut_passes_and_buffers_are_shared(void **state)
+{
+    (void)state;
+    struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
+    struct program program;
+    struct plan *plan;
+    plan_of("sobel,sobel,sobel,sobel,sobel", &gray, (struct plan_limits){1, 32}, &program, &plan);
+    assert_int_equal(plan->passes, 5);
+    assert_int_equal(plan->buffers, 2); // back and forth
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
+static void tees_are_written_by_the_pass_that_makes_them_and_read_there(void **state)
+{
+    (void)state;
+    struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
+    struct program program;
+    struct plan *plan;
+    plan_of("sobel,tee=a,tee=b,invert", &gray, (struct plan_limits){16, 40}, &program, &plan);
+    assert_int_equal(program_pictures(&program), 3);
+    assert_int_equal(plan->passes, 2);
+    assert_int_equal(plan->buffers, 0);
+    assert_int_equal(plan->pass[0].targets, 2);
+    for (int n = 1; n < 3; n++) {
+        struct operand target = plan->pass[0].target[n - 1];
+        assert_int_equal(target.place, PLACE_OUTPUT);
+        assert_int_equal(target.index, n * FORMAT_COMPONENTS);
+    }
+    assert_int_equal(plan->pass[1].source[0].place, PLACE_OUTPUT);
+    assert_int_equal(plan->pass[1].source[0].index, FORMAT_COMPONENTS);
+    assert_int_equal(plan->pass[1].target[0].index, 0);
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
+// Many pictures of one plane: a pass writes four, the next ones copy.
+static void planes_go_to_any_number_of_pictures(void **state)
+{
+    (void)state;
+    struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
+    struct program program;
+    struct plan *plan;
+    bool written[MAX_PICTURES] = {false};
+    plan_of("sobel,tee=a,tee=b,tee=c,tee=d,tee=e,tee=f,tee=g,tee=h,tee=i", &gray,
+            (struct plan_limits){16, 40}, &program, &plan);
+    for (int k = 0; k < plan->passes; k++) {
+        assert_int_equal(plan->pass[k].steps, k == 0);
+        for (int t = 0; t < plan->pass[k].targets; t++) {
+            int n = plan->pass[k].target[t].index / FORMAT_COMPONENTS;
+            assert_false(written[n]);
+            written[n] = true;
+        }
+    }
+    for (int n = 0; n < 10; n++)
+        assert_true(written[n]);
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
+static bool is_plain_operand(const struct program *program, struct operand operand, int depth)
+{
+    return operand.place == PLACE_BUFFER ||
+           (operand.place == PLACE_INPUT &&
+            component_is_plain(&program->input.component[operand.index], depth)) ||
+           (operand.place == PLACE_OUTPUT &&
+            component_is_plain(&program_format(program, operand.index / FORMAT_COMPONENTS)
+                                    ->component[operand.index % FORMAT_COMPONENTS],
+                               depth));
+}
+
+// Statistics of an RGB picture whose samples lie one beside the other, with their results used in
+// place of what they looked at.
+static void whole_pictures_are_passes_between_plain_samples(void **state)
+{
+    (void)state;
+    struct format rgb = format_planar(MODEL_RGB, 8, 0, 0, false, &full);
+    struct program program;
+    struct plan *plan;
+    int wholes = 0, made[3] = {0};
+    rgb.planes = 1;
+    for (int c = 0; c < 3; c++)
+        rgb.component[c] = (struct component){.offset = c, .step = 3, .bytes = 1};
+    struct chain chain;
+    struct chain_error error;
+    assert_int_equal(chain_parse("stats,stats=a", NULL, &chain, &error), STATUS_OK);
+    assert_int_equal(program_init(&program, &rgb), STATUS_OK);
+    assert_int_equal(chain_lower(&chain, &program), STATUS_OK);
+    assert_int_equal(program.analyses, 6);
+    for (int c = 0; c < 3; c++)
+        program.picture.plane[c] = program.op[program.analysis[c]].result;
+    assert_int_equal(program_finish(&program, NULL), STATUS_OK);
+    assert_int_equal(plan_create(&program, (struct plan_limits){16, 40}, &plan), STATUS_OK);
+    for (int k = 0; k < plan->passes; k++) {
+        const struct plan_pass *pass = &plan->pass[k];
+        if (!pass->full_frame)
+            continue;
+        wholes++;
+        assert_int_equal(pass->steps, 0);
+        assert_true(pass->targets <= 1 && !pass->mix);
+        assert_true(is_plain_operand(&program, pass->source[0], 8));
+        assert_true(!pass->targets || is_plain_operand(&program, pass->target[0], 8));
+        assert_int_equal(pass->full_frame->record, pass->analysis / 3);
+        made[pass->analysis % 3]++;
+    }
+    assert_int_equal(wholes, 6);
+    for (int c = 0; c < 3; c++)
+        assert_int_equal(made[c], 2);
+    plan_destroy(&plan);
+    program_free(&program);
+    chain_free(&chain);
+}
+
+static void pointwise_runs_fold_into_one_table(void **state)
+{
+    (void)state;
+    struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
+    struct program program;
+    struct plan *plan;
+    plan_of("brightness=10,contrast=2,gamma=1.2,threshold=5:200", &gray,
+            (struct plan_limits){1, 32}, &program, &plan);
+    assert_int_equal(plan->passes, 1);
+    assert_int_equal(plan->pass[0].steps, 1);
+    assert_int_equal(plan->pass[0].step[0].folded_count, 4);
+    plan_destroy(&plan);
+    program_free(&program);
+}
+
+static void chains_that_do_nothing_are_the_identity(void **state)
+{
+    (void)state;
+    static const char *const chains[] = {"",        "null",         "brightness=0", "contrast=1",
+                                         "gamma=1", "gaussian=0.1", "null,null"};
+    struct format yuv = format_planar(MODEL_YUV, 8, 1, 1, false, &full);
+    for (size_t k = 0; k < sizeof chains / sizeof *chains; k++) {
+        struct program program;
+        struct plan *plan;
+        plan_of(chains[k], &yuv, (struct plan_limits){16, 40}, &program, &plan);
+        assert_true(program_is_identity(&program));
+        assert_int_equal(plan->passes, 0);
+        plan_destroy(&plan);
+        program_free(&program);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_default_chain_is_one_pass_of_luma),
+        cmocka_unit_test(untouched_planes_are_referenced),
+        cmocka_unit_test(limits_cut_passes_and_buffers_are_shared),
+        cmocka_unit_test(pointwise_runs_fold_into_one_table),
+        cmocka_unit_test(tees_are_written_by_the_pass_that_makes_them_and_read_there),
+        cmocka_unit_test(planes_go_to_any_number_of_pictures),
+        cmocka_unit_test(whole_pictures_are_passes_between_plain_samples),
+        cmocka_unit_test(chains_that_do_nothing_are_the_identity),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
