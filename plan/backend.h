@@ -83,8 +83,8 @@ struct executor {
                                      int count);
 
     // (optional) Let what is put on `stream` from now on wait for the slot's frame, whose target is
-    // on the device, and return without waiting: the slot is idle then. Failures of the frame are
-    // those of later calls. As wait(), instead of it.
+    // on the device: the slot is idle then. Waits for nothing itself but that a source on the host
+    // has been read. Failures of the frame are those of later calls. As wait(), instead of it.
     enum status (*hand_over)(struct executor *executor, int slot, void *stream);
 
     size_t memory; // bytes of the host's that it holds, about

@@ -159,6 +159,7 @@ static void take_slots(struct cuda_executor *self, int leader, const struct work
     lead->idle_ns = 0;
     lead->uploads = !work->source_on_device || work->source_abroad;
     lead->downloads = transfer_has_download(self, work, count);
+    lead->refers = lead->uploads && work->target_on_device && transfer_has_reference(self);
     lead->has_heir = false;
     __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
     for (int k = 0; k < count; k++) {
@@ -309,6 +310,13 @@ static enum status wait(struct executor *executor, int number, struct work_times
     return status || !times ? status : read_times(self, slot, times);
 }
 
+// Sources on the host are the caller's again: wait until they have been read.
+static enum status await_reading(struct cuda_executor *self, const struct cuda_slot *lead)
+{
+    return lead->uploads ? await_event(self, lead->refers ? lead->done : lead->uploaded)
+                         : STATUS_OK;
+}
+
 // Frames that went together are waited for once.
 static enum status hand_over(struct executor *executor, int number, void *stream)
 {
@@ -323,7 +331,9 @@ static enum status hand_over(struct executor *executor, int number, void *stream
     lead->has_heir = true;
     lead->heir = heir;
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
-    return status ? status : CUDA_CHECK(self->backend, cudaStreamWaitEvent(heir, lead->done, 0));
+    if (!status)
+        status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(heir, lead->done, 0));
+    return status ? status : await_reading(self, lead);
 }
 
 enum status cuda_executor_create(struct backend *backend, const struct plan *plan, int width,

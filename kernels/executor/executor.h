@@ -41,6 +41,7 @@ struct cuda_slot {
     bool has_heir;    // the last stream that it was handed over to, if it leads
     cudaStream_t heir;
     bool uploads, downloads; // whether there was anything: else `uploaded`, `computed` are not used
+    bool refers;             // planes that no pass reads come from the host behind `uploaded`
     long long idle_ns;       // when the source was found to be there already, without `began`; or 0
 };
 

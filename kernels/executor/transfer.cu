@@ -220,6 +220,17 @@ static enum status refer(struct cuda_executor *self, const struct work *work,
 
 // ---- frames ----
 
+bool transfer_has_reference(const struct cuda_executor *self)
+{
+    const struct plan *plan = self->plan;
+    for (int n = 0; n < program_pictures(plan->program); n++)
+        for (int p = 0; p < program_format(plan->program, n)->planes; p++)
+            if (plan->picture[n].plane[p].origin == PLANE_REFERENCE &&
+                !(plan->reads >> plan->picture[n].plane[p].source & 1))
+                return true;
+    return false;
+}
+
 enum status transfer_refer(struct cuda_executor *self, const struct cuda_slot *lead,
                            const struct device_frames *frames)
 {

@@ -23,6 +23,9 @@ enum status transfer_await_callers(struct cuda_executor *self, struct cuda_slot 
 enum status transfer_await_slots(struct cuda_executor *self, struct cuda_slot *lead,
                                  cudaStream_t stream, int count);
 
+// True if a target has planes that are the source's, and that passes do not read.
+bool transfer_has_reference(const struct cuda_executor *self);
+
 // Copy planes that are the source's from the host to targets on this device, behind
 // transfer_upload().
 enum status transfer_refer(struct cuda_executor *self, const struct cuda_slot *lead,

@@ -39,6 +39,7 @@ struct test_case {
     struct executor *executor;
     struct format tee_wanted[MAX_PICTURES];
     struct picture_memory source[MANY_SLOTS];
+    struct picture_memory lent[MANY_SLOTS]; // its copy, which the first round reads on the host
     // of each picture that the program makes; the second round's are the targets on the host, too
     struct picture_memory first[MANY_SLOTS][MAX_PICTURES];
     struct picture_memory target[MANY_SLOTS][MAX_PICTURES], expected[MANY_SLOTS][MAX_PICTURES];
@@ -251,6 +252,11 @@ static void make_targets(struct test_case *test, int slot, int n, uint64_t layou
         make_target(test, &test->first[slot][n], slot, n, layout, backend);
 }
 
+static bool lends(const struct test_case *test)
+{
+    return test->where && !test->on_device;
+}
+
 static void make_slot(struct test_case *test, int slot, struct backend *backend, uint64_t *state)
 {
     int width = test->width, height = test->height;
@@ -266,6 +272,9 @@ static void make_slot(struct test_case *test, int slot, struct backend *backend,
     // The scalar reference writes samples where a reference keeps bytes.
     if (slot == OVERFLOWING && !((test->on_device || test->where) && has_references(test)))
         picture_overflow(&test->source[slot], random_next(state));
+    if (lends(test))
+        picture_init_in_place(&test->lent[slot], &test->program.input, &test->source[slot],
+                              backend);
     for (int n = 0; n < program_pictures(&test->program); n++)
         make_targets(test, slot, n, layout[n], backend);
 }
@@ -345,6 +354,8 @@ static struct work round_work(struct test_case *test, int round, int frame)
     struct work work = describe_work(test, frame, test->tee[round][frame], target);
     if (test->where == TARGET_IN_PLACE)
         work.source = moved(&test->source[frame], &target[0]);
+    if (lends(test) && !last)
+        work.source = test->lent[frame].image;
     work.source_on_device = test->on_device;
     work.target_on_device = test->where;
     work.source_stream = test->stream[frame % STREAMS];
@@ -373,6 +384,8 @@ static void submit(struct test_case *test)
     for (int k = 0; k < test->slots && test->where; k++)
         if (test->executor->hand_over(test->executor, k, test->stream[k % STREAMS]))
             fatal(test, "hand_over failed");
+    for (int k = 0; k < test->slots && lends(test); k++) // they have been read
+        memset(test->lent[k].memory, 0, test->lent[k].size);
     submit_round(test, ROUNDS - 1);
 }
 
@@ -445,6 +458,8 @@ static bool slot_is_right(const struct test_case *test, int slot)
 static void slot_free(struct test_case *test, int slot, struct backend *backend)
 {
     picture_free(&test->source[slot], backend);
+    if (lends(test))
+        picture_free(&test->lent[slot], backend);
     for (int n = 0; n < program_pictures(&test->program); n++) {
         if (test->where)
             picture_free(&test->first[slot][n], backend);
