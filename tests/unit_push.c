@@ -429,6 +429,29 @@ static void live_frames_keep_their_pace(void **state)
     assert_int_equal(ends.taken[0], FRAMES);
 }
 
+// Behind a taker that is slower than their pace.
+static void live_frames_that_wait_too_long_are_dropped(void **state)
+{
+    struct ends ends;
+    (void)state;
+    begin_config(&ends, "gray");
+    ends.config.live = true;
+    ends.config.max_latency = 0.2;
+    ends.config.push = &yuv420p;
+    ends.config.take = take;
+    ends.delay_us = 100000;
+    start(&ends);
+    for (int n = 0; n < 80; n++)
+        assert_int_equal(push(&ends, n), SLUICE_STATUS_OK);
+    sluice_job_push_end(ends.job);
+    assert_int_equal(join(&ends), SLUICE_STATUS_OK);
+    struct sluice_ledger ledger = finish(&ends);
+    assert_true(ledger.dropped_late > 0);
+    assert_int_equal(ledger.frames_in, ledger.frames_out + ledger.dropped_late);
+    assert_int_equal(ledger.frames_in + ledger.packets_skipped, 80);
+    assert_int_equal(ledger.frames_out, ends.taken[0]);
+}
+
 static void changes_come_while_frames_are_pushed(void **state)
 {
     struct ends ends;
@@ -516,6 +539,7 @@ int main(void)
         cmocka_unit_test(limits_end_the_stream),
         cmocka_unit_test(nothing_has_to_end),
         cmocka_unit_test(live_frames_keep_their_pace),
+        cmocka_unit_test(live_frames_that_wait_too_long_are_dropped),
         cmocka_unit_test(changes_come_while_frames_are_pushed),
         cmocka_unit_test(records_without_a_file_come_and_go),
     };

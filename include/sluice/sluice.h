@@ -195,7 +195,7 @@ struct sluice_config {
     // SLUICE_STATUS_OK: go on. SLUICE_STATUS_END: this output wants no more; the job goes on while
     // it has others, else it ends as by sluice_job_stop(). Anything else: the output has failed
     // with that status, as one that cannot be written. After sluice_job_stop() frames under way may
-    // still come; none do after sluice_job_run().
+    // still come; none do after sluice_job_run(), which waits for the callback always.
     enum sluice_status (*take)(void *opaque, int output, const struct sluice_format *format,
                                const struct sluice_frame *frame);
 
