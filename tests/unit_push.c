@@ -295,24 +295,27 @@ static enum sluice_status push_on(struct ends *ends)
     return status;
 }
 
+// A stop that a taker asks for, by its answer, by a call, and by a call beside another output.
 static void takers_stop_who_pushes(void **state)
 {
+    static const struct sluice_output more[2] = {{.name = "null:"}};
     (void)state;
-    for (int by_call = 0; by_call < 2; by_call++) {
+    for (int way = 0; way < 3; way++) {
         struct ends ends;
         begin_config(&ends, "gray");
         ends.config.push = &yuv420p;
         ends.config.take = take;
+        ends.config.more_outputs = way == 2 ? more : NULL;
         ends.end_after = 5;
-        ends.stops = by_call;
-        ends.answer = by_call ? SLUICE_STATUS_OK : SLUICE_STATUS_END;
+        ends.stops = way > 0;
+        ends.answer = way ? SLUICE_STATUS_OK : SLUICE_STATUS_END;
         start(&ends);
         assert_int_equal(push_on(&ends), SLUICE_STATUS_STOPPED);
         assert_int_equal(join(&ends), SLUICE_STATUS_STOPPED);
         struct sluice_ledger ledger = finish(&ends);
         assert_int_equal(ledger.frames_in, ledger.frames_out + ledger.dropped_stop);
         assert_int_equal(ledger.frames_out, ends.taken[0]);
-        assert_true(by_call ? ends.taken[0] >= 5 : ends.taken[0] == 5);
+        assert_true(way ? ends.taken[0] >= 5 : ends.taken[0] == 5);
     }
 }
 
