@@ -1,7 +1,6 @@
 // What stages found in the frame that was received last.
 #include <assert.h>
 
-#include "base/sized.h"
 #include "filter/filter_private.h"
 
 static void tell_statistics(const struct op *op, const struct statistics *found,
@@ -78,5 +77,5 @@ enum sluice_status sluice_filter_analysis(const struct sluice_filter *filter, in
         tell_matches(op, found, match_room(binding, index), &now);
     else
         tell_wavelet(op, found, &now);
-    return sized_write(analysis, &now, sizeof now) ? SLUICE_STATUS_OK : SLUICE_STATUS_USAGE;
+    return filter_tell(filter, analysis, &now, sizeof now, "sluice_analysis");
 }

@@ -137,7 +137,8 @@ static enum status check_overlap(const struct sluice_filter *filter, const struc
 static enum status read_frame(const struct sluice_filter *filter, const char *which,
                               const struct sluice_frame *from, struct sluice_frame *to)
 {
-    return sized_read(to, sizeof *to, from, sizeof *to)
+    const size_t least = offsetof(struct sluice_frame, opaque) + sizeof from->opaque;
+    return sized_read(to, sizeof *to, from, least)
                ? STATUS_OK
                : filter_refuse(&filter->log, STATUS_USAGE,
                                "`size` of `%s` is %zu; it is sizeof(struct sluice_frame), and what "

@@ -175,7 +175,8 @@ enum sluice_status sluice_filter_create(const struct sluice_filter_config *confi
     assert(config && filter);
     struct sluice_filter_config read;
     *filter = NULL;
-    if (!sized_read(&read, sizeof read, config, sizeof read))
+    const size_t least = offsetof(struct sluice_filter_config, opaque) + sizeof config->opaque;
+    if (!sized_read(&read, sizeof read, config, least))
         return SLUICE_STATUS_USAGE;
     struct sluice_filter *made = calloc(1, sizeof *made);
     if (!made)
@@ -224,11 +225,21 @@ void sluice_filter_destroy(struct sluice_filter **filter)
 
 // ---- questions ----
 
+enum sluice_status filter_tell(const struct sluice_filter *filter, void *to, const void *from,
+                               size_t size, const char *type)
+{
+    if (sized_write(to, from, size))
+        return SLUICE_STATUS_OK;
+    return filter_status(filter_refuse(&filter->log, STATUS_USAGE,
+                                       "`size` of the struct to be filled in is %zu; it is "
+                                       "sizeof(struct %s)",
+                                       sized_of(to), type));
+}
+
 enum sluice_status sluice_filter_output(const struct sluice_filter *filter,
                                         struct sluice_format *format)
 {
-    return sized_write(format, &filter->out, sizeof filter->out) ? SLUICE_STATUS_OK
-                                                                 : SLUICE_STATUS_USAGE;
+    return filter_tell(filter, format, &filter->out, sizeof filter->out, "sluice_format");
 }
 
 const char *sluice_filter_backend(const struct sluice_filter *filter)

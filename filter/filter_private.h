@@ -93,6 +93,11 @@ __attribute__((format(printf, 3, 4))) enum status filter_refuse(const struct log
                                                                 enum status status,
                                                                 const char *format, ...);
 
+// Write *from, of `size` bytes and of the type that is named, to a caller's struct; USAGE, with a
+// sentence, if that has no size.
+enum sluice_status filter_tell(const struct sluice_filter *filter, void *to, const void *from,
+                               size_t size, const char *type);
+
 static inline enum sluice_status filter_status(enum status status)
 {
     return (enum sluice_status)status;

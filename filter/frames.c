@@ -1,7 +1,6 @@
 // Frames on their way: submitted, filtered, received.
 #include <assert.h>
 
-#include "base/sized.h"
 #include "filter/filter_private.h"
 
 static struct seat *seat_of(struct sluice_filter *filter, unsigned long long frame)
@@ -287,11 +286,10 @@ enum sluice_status sluice_filter_receive(struct sluice_filter *filter, struct sl
         return filter_status(refuse_failed(filter));
     if (frame == filter->submitted)
         return SLUICE_STATUS_END;
-    if (!sized_write(out, &seat->out, sizeof seat->out))
-        return filter_status(filter_refuse(&filter->log, STATUS_USAGE,
-                                           "`size` of the frame to receive is %zu; it is "
-                                           "sizeof(struct sluice_frame)",
-                                           out->size));
+    enum sluice_status told =
+        filter_tell(filter, out, &seat->out, sizeof seat->out, "sluice_frame");
+    if (told)
+        return told;
     enum status status = note_failure(filter, settle(filter, frame));
     if (!status)
         finish_planes(filter, seat);

@@ -345,6 +345,48 @@ static void outputs_are_what_was_asked_for(void **state)
             }
 }
 
+// The planes of another format may lie over those of the source, as far as there are as many.
+static void results_of_another_format_lie_over_their_sources(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {
+        {"yuv420p", "gray,sobel", "gray"},    {"rgb24", "gray", "gray"},
+        {"gray16le", "invert", "gray"},       {"nv12", "null", "yuv420p"},
+        {"nv12", "gaussian=1", "yuv420p"},    {"p010le", "brightness=9", "yuv444p10le"},
+        {"yuv420p", "contrast=1.3", "rgb24"}, {"gbrp", "gray=mean", "yuv420p"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct sluice_format input = test_format(cases[k][0], 131, 20);
+        struct sluice_filter_config config = test_config(cases[k][1], &input);
+        config.output_pixfmt = cases[k][2];
+        struct sluice_filter *filter = test_filter(&config);
+        struct sluice_format output = test_output(filter);
+        struct test_picture *in = test_noise(&input, ROWS_ODD, 4), *got, *want;
+        got = test_picture(&output, ROWS_TIGHT);
+        want = test_picture(&output, ROWS_TIGHT);
+        test_reference(cases[k][1], in, false, want);
+        for (int p = 0; p < got->format.planes && p < in->format.planes; p++) {
+            size_t own = format_row_bytes(&got->format, p, 131);
+            bool fits = own <= (size_t)in->image.stride[p] &&
+                        format_rows(&got->format, p, 20) <= format_rows(&in->format, p, 20);
+            if (!fits)
+                continue;
+            got->frame.data[p] = got->image.data[p] = in->image.data[p];
+            got->frame.stride[p] = got->image.stride[p] = in->image.stride[p];
+        }
+        assert_int_equal(sluice_filter_run(filter, &in->frame, &got->frame, NULL), 0);
+        struct image_difference at;
+        if (!image_compare(&got->image, &want->image, &at))
+            fail_msg("%s of %s over it: plane %d, row %d, byte %zu", cases[k][1], cases[k][0],
+                     at.plane, at.row, at.byte);
+        assert_int_equal(test_picture_spoilt(in), 0);
+        test_picture_free(in);
+        test_picture_free(got);
+        test_picture_free(want);
+        sluice_filter_destroy(&filter);
+    }
+}
+
 // A plane of the input that no stage makes comes out byte for byte, garbage above the depth, too.
 static void untouched_planes_are_copied(void **state)
 {
@@ -379,6 +421,7 @@ int main(void)
         cmocka_unit_test(every_format_is_read_and_written),
         cmocka_unit_test(the_scalar_backend_is_one_of_three),
         cmocka_unit_test(outputs_are_what_was_asked_for),
+        cmocka_unit_test(results_of_another_format_lie_over_their_sources),
         cmocka_unit_test(untouched_planes_are_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -287,6 +287,7 @@ static void statistics_are_of_the_frame_received_last(void **state)
     assert_true(analysis_of(filter, 0).min == 20);
     none.size = 0;
     assert_int_equal(sluice_filter_analysis(filter, 0, &none), SLUICE_STATUS_USAGE);
+    assert_non_null(strstr(test_sentence, "is 0; it is sizeof(struct sluice_analysis)"));
     sluice_filter_destroy(&filter);
     for (int k = 0; k < 3; k++) {
         test_picture_free(in[k]);
