@@ -303,7 +303,8 @@ static void prepare(struct test_case *test, struct backend *backend)
     test->convert = !random_below(&state, 3);
     test->wanted = random_format(&state);
     make_program(test, &state);
-    test->slots = backend->has_device_memory && !random_below(&placing, 4) ? MANY_SLOTS : SLOTS;
+    const int slots[] = {1, SLOTS, SLOTS, MANY_SLOTS};
+    test->slots = backend->has_device_memory ? slots[random_below(&placing, 4)] : SLOTS;
     make_executor(test, random_below(&state, 2), backend);
     test->together = random_below(&state, 2);
     place(test, backend, &placing);
