@@ -8,6 +8,8 @@
 # programs against them, imports the Python module; purges them and looks for what stayed. Needs root,
 # debootstrap, the network, 4 GB under /var/tmp and a quarter of an hour. PROFILES (pkg.sluice.cuda) are
 # taken over where they can be built.
+# Commands in single quotes are run in the new system.
+# shellcheck disable=SC2016
 set -eu
 suite=${1:?usage: package.sh SUITE [OUT]}
 cd "$(dirname "$0")/.."
