@@ -1,0 +1,120 @@
+"""Frames in a GPU's memory: torch's and CuPy's, on their streams. Skipped where there is none."""
+
+import time
+
+import numpy as np
+import pytest
+
+import sluice
+from conftest import noise
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+if not torch.cuda.is_available():
+    pytest.skip("no GPU", allow_module_level=True)
+
+CHAIN = "gray,gaussian=2,sobel"
+SHORT_WHILE = 200_000_000  # clocks of the GPU, a tenth of a second
+
+
+def on_cpu(chain, frame, **more):
+    return sluice.Filter(chain, backend="cpu", **more)(frame)
+
+
+@pytest.mark.parametrize("shape", [(75, 101), (75, 101, 3), (33, 64, 4), (1080, 1920, 3), (4, 5)])
+@pytest.mark.parametrize("chain", [CHAIN, "gaussian=2,sharpen=0.8", "invert"])
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+def test_equals_the_cpu(shape, chain, dtype):
+    frame = noise(*shape, dtype=dtype)
+    try:
+        tensor = torch.from_numpy(frame).cuda()
+    except TypeError:
+        pytest.skip("this torch has no uint16")
+    filter = sluice.Filter(chain)
+    found, wanted = filter(tensor), on_cpu(chain, frame)
+    assert found.is_cuda and filter.backend.startswith("cuda") and np.array_equal(found.cpu().numpy(), wanted)
+    out = torch.empty_like(found)
+    assert filter(tensor, out=out) is out and torch.equal(out, found)
+    if found.shape == tensor.shape:
+        assert filter(tensor, out=tensor) is tensor and torch.equal(tensor, found)
+
+
+def test_parts_gaps_and_planes():
+    picture = torch.from_numpy(noise(64, 80, 3)).cuda()
+    blur = sluice.Filter("gaussian=2")
+    for part in (picture[10:40, 20:60], picture[:, ::2], picture.permute(1, 0, 2)):
+        wanted = on_cpu("gaussian=2", np.ascontiguousarray(part.cpu().numpy()))
+        assert np.array_equal(blur(part).cpu().numpy(), wanted)
+    with pytest.raises(sluice.UsageError, match="gaps"):
+        blur(picture[:, ::2], stream=torch.cuda.Stream())
+    planes = tuple(picture.permute(2, 0, 1).contiguous())
+    found = sluice.Filter("gaussian=2", pixfmt="gbrp")(planes)
+    wanted = on_cpu("gaussian=2", tuple(p.cpu().numpy() for p in planes), pixfmt="gbrp")
+    assert all(np.array_equal(a.cpu().numpy(), b) for a, b in zip(found, wanted))
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["current", "given"])
+def test_a_stream_orders_producer_filter_and_consumer(given):
+    """The frame is written, and the result read, by a stream that is late; the calls do not wait for it."""
+    frame = noise(270, 480)
+    ready, tensor = torch.from_numpy(frame).cuda(), torch.zeros(270, 480, dtype=torch.uint8, device="cuda")
+    filter, out, stream = sluice.Filter(CHAIN), torch.zeros_like(tensor), torch.cuda.Stream()
+    filter(ready, out=out)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(SHORT_WHILE)
+        tensor.copy_(ready)
+        start = time.perf_counter()
+        if not given:
+            filter(tensor, out=out)
+    if given:
+        filter(tensor, out=out, stream=stream)
+    took = time.perf_counter() - start
+    with torch.cuda.stream(stream):
+        copy = out.clone()
+    stream.synchronize()
+    assert np.array_equal(copy.cpu().numpy(), on_cpu(CHAIN, frame))
+    assert took < 0.05, f"{took} s: the call waited for the GPU"
+
+
+def test_many_frames():
+    frames = torch.from_numpy(noise(70, 48, 64)).cuda()
+    filter = sluice.Filter(CHAIN)
+    wanted = np.stack([on_cpu(CHAIN, frame.cpu().numpy()) for frame in frames])
+    assert np.array_equal(filter.batch(frames).cpu().numpy(), wanted)
+    assert np.array_equal(torch.stack(list(filter.map(frames))).cpu().numpy(), wanted)
+
+
+def test_analysis_and_changes():
+    frame = noise(60, 80)
+    filter = sluice.Filter("stats,gaussian=2")
+    filter(torch.from_numpy(frame).cuda())
+    assert filter.analysis[0].mean == pytest.approx(frame.mean())
+    filter.set("gaussian.sigma=3")
+    assert np.array_equal(filter(torch.from_numpy(frame).cuda()).cpu().numpy(), on_cpu("gaussian=3", frame))
+
+
+def test_host_frames_on_the_gpu():
+    frame, filter = noise(270, 480), sluice.Filter(CHAIN, backend="cuda")
+    source, target = filter.buffers(frame)
+    source[:] = frame
+    assert np.array_equal(filter(source, out=target), on_cpu(CHAIN, frame))
+    assert np.array_equal(filter(frame), target)
+
+
+def test_cupy():
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    frame = noise(75, 101, 3)
+    found = sluice.Filter(CHAIN)(cupy.asarray(frame))
+    assert isinstance(found, cupy.ndarray) and np.array_equal(found.get(), on_cpu(CHAIN, frame))
+
+
+def test_memory_of_the_cuda_array_interface():
+    tensor = torch.from_numpy(noise(20, 30)).cuda()
+
+    class Interface:
+        __cuda_array_interface__ = tensor.__cuda_array_interface__
+
+    out = torch.empty_like(tensor)
+    torch.cuda.synchronize()
+    sluice.Filter("invert")(Interface(), out=out)
+    assert torch.equal(out, 255 - tensor)
