@@ -1,4 +1,5 @@
-"""sluice's Python package beside OpenCV and SciPy, and on a GPU beside CV-CUDA, torch and CuPy: medians and ratios.
+"""sluice's Python package beside OpenCV and SciPy, and on a GPU beside CV-CUDA, torch and CuPy: medians, ratios and
+the fastest calls, which tell more where others use the machine, too.
 
     python3 bench.py [--rounds 7] [--size 1920x1080] [--json FILE]
 
@@ -219,34 +220,44 @@ def to_numpy(result):
     return result.cpu().numpy() if hasattr(result, "cpu") else result.get() if hasattr(result, "get") else result
 
 
-def seconds(function, frame, calls, finish):
+def clock(function, frame, calls, finish):
+    """Seconds of a call: the mean, and the fastest; on a GPU, where calls do not wait, both are the mean."""
     finish()
-    start = time.perf_counter()
+    times = [time.perf_counter()]
     for _ in range(calls):
         function(frame)
+        times.append(time.perf_counter())
     finish()
-    return (time.perf_counter() - start) / calls
+    mean = (time.perf_counter() - times[0]) / calls
+    return mean, mean if finish is not nothing else min(b - a for a, b in zip(times, times[1:]))
+
+
+def nothing():
+    pass
 
 
 def compare(where, contestants, frame, rounds, finish):
     """Rows: medians in microseconds a frame, ratios to sluice, largest differences from it."""
     contestants = list(contestants)
-    print(f"\n{where}, {frame.shape[1]}x{frame.shape[0]} gray, microseconds a frame (times as long as sluice; "
-          "largest difference in code values)")
+    print(f"\n{where}, {frame.shape[1]}x{frame.shape[0]} gray, microseconds a frame: median (times as long as "
+          "sluice), fastest, [largest difference in code values]")
     for chain in CHAINS:
         entered = [(name, functions[chain]) for name, functions in contestants if chain in functions]
         wanted = to_numpy(entered[0][1](frame)).astype(int)
         apart = {name: int(abs(to_numpy(f(frame)).astype(int) - wanted).max()) for name, f in entered}
-        calls = {name: max(1, min(200, int(0.05 / seconds(f, frame, 2, finish)))) for name, f in entered}
-        times = {name: [] for name, _ in entered}
+        calls = {name: max(1, min(200, int(0.02 / clock(f, frame, 2, finish)[0]))) for name, f in entered}
+        times, fastest = {name: [] for name, _ in entered}, {name: float("inf") for name, _ in entered}
         for _ in range(rounds):
             for name, function in entered:
-                times[name].append(1e6 * seconds(function, frame, calls[name], finish))
+                mean, best = clock(function, frame, calls[name], finish)
+                times[name].append(1e6 * mean)
+                fastest[name] = min(fastest[name], 1e6 * best)
         ours = times["sluice"]
         row = {"where": where, "chain": chain, "us": {k: statistics.median(v) for k, v in times.items()},
                "ratio": {k: statistics.median(b / a for a, b in zip(ours, v)) for k, v in times.items()},
-               "difference": apart}
-        shown = "  ".join(f"{k} {row['us'][k]:.1f} ({row['ratio'][k]:.2f}; {apart[k]})" for k in times)
+               "fastest": fastest, "difference": apart}
+        shown = "   ".join(f"{k} {row['us'][k]:.0f} ({row['ratio'][k]:.2f}), {row['fastest'][k]:.0f} [{apart[k]}]"
+                           for k in times)
         print(f"{chain}\n    {shown}", flush=True)
         yield row
 
@@ -259,10 +270,11 @@ def overhead(rounds):
     kinds = {"a new array": lambda _: filter(frame), "into out=": lambda _: filter(frame, out=into_target)}
     if cv2:
         kinds["cv2.bitwise_not"] = lambda _: cv2.bitwise_not(frame, target)
-    times = {name: statistics.median(1e6 * seconds(f, frame, 500, lambda: None) for _ in range(rounds))
-             for name, f in kinds.items()}
-    print("\n64x64, a call, microseconds: " + ", ".join(f"{name} {t:.1f}" for name, t in times.items()))
-    return {"where": "64x64", "chain": "invert", "us": times}
+    times = {name: [clock(f, frame, 500, nothing) for _ in range(rounds)] for name, f in kinds.items()}
+    us = {name: 1e6 * statistics.median(mean for mean, _ in rows) for name, rows in times.items()}
+    fastest = {name: 1e6 * min(best for _, best in rows) for name, rows in times.items()}
+    print("\n64x64, a call, microseconds: " + ", ".join(f"{k} {us[k]:.1f}, {fastest[k]:.1f}" for k in us))
+    return {"where": "64x64", "chain": "invert", "us": us, "fastest": fastest}
 
 
 def main():
@@ -281,7 +293,7 @@ def main():
         print("not installed, left out: " + "; ".join(MISSING))
     rows = []
     for name, threads in (("CPU, 1 thread", 1), ("CPU, all threads", 0)):
-        rows += compare(name, on_cpu(frame, threads), frame, options.rounds, lambda: None)
+        rows += compare(name, on_cpu(frame, threads), frame, options.rounds, nothing)
     if torch and torch.cuda.is_available():
         where = f"{torch.cuda.get_device_name()}, in its memory"
         rows += compare(where, on_gpu(frame), frame, options.rounds, torch.cuda.synchronize)
