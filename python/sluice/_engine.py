@@ -23,6 +23,7 @@ class Key(NamedTuple):
     matrix: int
     siting: int
     device: Optional[int]  # that the frames lie on; None: host memory
+    alone: bool  # one frame at a time, by all threads of the CPU
 
 
 class Settings(NamedTuple):
@@ -117,7 +118,8 @@ class Engine:
         config = FilterConfig(chain=None if chain is None else chain.encode(), output_range=settings.output_range,
                               backend=1 if on_gpu and settings.backend == 0 else settings.backend,
                               device=key.device if on_gpu else settings.device, threads=settings.threads,
-                              frames_in_flight=settings.frames_in_flight, log=self._notes.callback,
+                              frames_in_flight=1 if key.alone else settings.frames_in_flight,
+                              log=self._notes.callback,
                               wavelet_planes=settings.wavelet_planes, picture=self._pictures.callback)
         if settings.output_pixfmt:
             config.output_pixfmt = settings.output_pixfmt.encode()

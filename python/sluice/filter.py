@@ -70,7 +70,8 @@ class Filter:
     backend:          "auto", "cuda", "cpu", "scalar"; the results are the same bits.
     device:           which GPU filters frames in host memory; others are filtered where they lie.
     threads:          of the CPU; 0: one per usable core.
-    frames_in_flight: that may be under way; 0: as many as keep the backend busy.
+    frames_in_flight: that may be under way; 0: as many as keep the backend busy, each by a thread of
+                      the CPU, and where frames come one at a time, by calls, one by all threads.
     wavelet_planes:   `wavelet` delivers every value of every scale, too.
     picture:          templates of `match` by name: a dict, or a function of the name; height x width
                       arrays of uint8 luma, or pairs of them and a mask of 0 and 1.
@@ -103,11 +104,11 @@ class Filter:
 
     def _trial(self, chain: Optional[str]) -> Engine:
         """An engine before there is a frame: of 1080p, or of the largest template. So mistakes show at once."""
-        settings = self._settings._replace(frames_in_flight=1, wavelet_planes=False)
+        settings = self._settings._replace(wavelet_planes=False)
         problems: List[UsageError] = []
         for pixfmt in [self._pixfmt] if self._pixfmt else ["rgb24", "gray", "rgb24"]:
             width, height = self._settings.pictures.largest
-            key = Key(pixfmt, max(width, 1920), max(height, 1080), *self._tags, None)
+            key = Key(pixfmt, max(width, 1920), max(height, 1080), *self._tags, None, True)
             try:
                 return Engine(key, chain, settings)
             except UsageError as problem:
@@ -120,7 +121,7 @@ class Filter:
         """Filter one frame, into `out` if given, which may be the frame itself. Returns the result."""
         with self._submitting, self._receiving:
             self._none_under_way("call")
-            work = self._prepare(frame, out, stream, 0, None)
+            work = self._prepare(frame, out, stream, 0, None, alone=True)
             engine = work.engine
             engine.run(work.source, work.target, work.stream)
             self._received = engine
@@ -229,10 +230,11 @@ class Filter:
     def _picture(self, frame: Any, stream: Optional[int]) -> Picture:
         return picture_of(frame, stream, self._pixfmt)
 
-    def _prepare(self, frame: Any, out: Any, stream: Any, pts: int, opaque: Any) -> _Work:
+    def _prepare(self, frame: Any, out: Any, stream: Any, pts: int, opaque: Any,
+                 alone: bool = False) -> _Work:
         number = caller_stream(frame, stream)
         source = self._picture(frame, number)
-        engine = self._engine(source)
+        engine = self._engine(source, alone)
         on_current_stream = stream is None or source.device is None
         places = source.places(engine.planes, writing=False, copying=on_current_stream)
         result = source.new(engine.output, engine.output_planes) if out is None else out
@@ -251,19 +253,21 @@ class Filter:
             frame.data[plane], frame.stride[plane] = data, stride
         return frame
 
-    def _engine(self, picture: Picture) -> Engine:
-        """The engine of frames like this one, with the chain of now."""
+    def _engine(self, picture: Picture, alone: bool = False) -> Engine:
+        """The engine of frames like this one, with the chain of now. In host memory frames that come one at a time
+        have another than those of which many are under way, each by a thread."""
         ranges, matrix, siting = self._tags
         width, height = picture.size
         key = Key(picture.pixfmt, width, height, ranges or picture.range, matrix or picture.matrix,
-                  siting, picture.device)
+                  siting, picture.device,
+                  alone and picture.device is None and not self._settings.frames_in_flight)
         if key.device is not None and self._settings.backend > BACKENDS["cuda"]:
             raise UsageError("the frame lies in a GPU's memory, and the filter is one of the CPU")
         engine = self._engines.get(key)
         if engine is None or not self._is_current(engine):
             engine = self._engines[key] = Engine(key, self._chain, self._settings)
         self._engines.move_to_end(key)
-        while len(self._engines) > self._sizes:
+        while len(self._engines) > 2 * self._sizes:
             self._engines.popitem(last=False)
         self._newest = engine
         return engine
@@ -343,7 +347,7 @@ class Filter:
 
     @property
     def frames_in_flight(self) -> int:
-        """Frames that may be under way at once, of frames like the last one."""
+        """Frames that may be under way at once, of frames like the last one; 1 after a call."""
         with self._submitting:
             return self._newest.frames_in_flight
 
