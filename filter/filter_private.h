@@ -112,7 +112,8 @@ enum status binding_create(struct sluice_filter *filter, struct chain *chain, co
                            struct binding **binding);
 struct binding *binding_ref(struct binding *binding);
 
-// One less; frees it with the last one, which waits for the GPU. Accepts NULL behind it, leaves NULL.
+// One less; frees it with the last one, which waits for the GPU. Accepts NULL behind it, leaves
+// NULL.
 void binding_unref(struct binding **binding);
 
 // ---- check.c ----

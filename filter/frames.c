@@ -233,13 +233,11 @@ enum sluice_status sluice_filter_submit(struct sluice_filter *filter, const stru
 
 // ---- receive ----
 
-// A result in device memory is handed over, unless its numbers have to be waited for, or a source on
-// the host has to be read first.
+// A result in device memory is handed over, unless its numbers have to be waited for.
 static enum status await(const struct seat *seat, int slot)
 {
     struct executor *executor = seat->binding->executor;
-    bool waits = !seat->source_on_device || seat->binding->program.analyses;
-    return seat->device && executor->hand_over && !waits
+    return seat->device && executor->hand_over && !seat->binding->program.analyses
                ? executor->hand_over(executor, slot, seat->stream)
                : executor->wait(executor, slot, NULL);
 }

@@ -1,7 +1,7 @@
 // Pixel formats by FFmpeg's names, and the meaning of their samples, without FFmpeg.
 //
-// The table holds what pixel_describe() (pipeline/ffmpeg/pixel.h) knows, with the same rules for what
-// is not said: tests/unit_filter.c compares the two.
+// The table holds what pixel_describe() (pipeline/ffmpeg/pixel.h) knows, with the same rules for
+// what is not said: tests/unit_filter.c compares the two.
 //
 // Thread-safety: any thread.
 #pragma once

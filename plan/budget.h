@@ -1,5 +1,5 @@
-// How much of the host's memory a plan may take, known before it is taken: the system would give more
-// than there is, and end the process later.
+// How much of the host's memory a plan may take, known before it is taken: the system would give
+// more than there is, and end the process later.
 #pragma once
 
 #include <stdint.h>

@@ -114,9 +114,9 @@ static inline bool plan_writes(const struct plan *plan, int n, int p, bool sourc
     return origin == PLANE_COMPUTED || (origin == PLANE_REFERENCE && source_on_device);
 }
 
-// True if the only picture may be written over its source, plane by plane with the same strides, by a
-// backend that makes one pass after another and each row from a copy of what it reads in that row:
-// no pass reads what one has overwritten.
+// True if the only picture may be written over its source, plane by plane with the same strides, by
+// a backend that makes one pass after another and each row from a copy of what it reads in that
+// row: no pass reads what one has overwritten.
 bool plan_is_in_place(const struct plan *plan);
 
 // The component of the input or of an output picture that an operand is; NULL: neither.

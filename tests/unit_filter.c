@@ -77,7 +77,7 @@ static const struct {
      64},
 };
 
-// Both ways: what FFmpeg has here is in the table, and what of the table FFmpeg has here is the same.
+// Both ways: what FFmpeg has here is in the table, and what of the table FFmpeg has is the same.
 static void formats_are_those_of_ffmpeg(void **state)
 {
     (void)state;

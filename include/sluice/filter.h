@@ -1,6 +1,7 @@
 // libsluice-filter: a chain of stages as a filter of frames that the caller has. (Since 1.1.)
 //
-// Needs no FFmpeg. libsluice, which reads and writes videos (sluice/sluice.h), has all of this, too.
+// Needs no FFmpeg. libsluice, which reads and writes videos (sluice/sluice.h), has all of this,
+// too.
 //
 //     struct sluice_filter_config config = {
 //         .size = sizeof config, .chain = "gray,gaussian=2,sobel",
@@ -31,12 +32,13 @@
 // the source and what last read the target, and receive lets it wait for the result. So the result
 // is there for whatever is put on the stream after receive returns. In between the filter works on
 // streams of its own, where frames overlap. Chains that analyse (`stats`, `match`, `wavelet`) let
-// receive wait for the numbers; so do sources in host memory, which are the caller's again then.
+// receive wait for the numbers; sources in host memory let it wait until they have been read.
 //
-// Threads. One thread submits, sets and asks for chain and plan, one receives and asks for analysis,
-// which may be another; create and destroy are called before and after all else. Any number of filters may live at once; on one GPU they share
-// its primary context, which is the CUDA runtime's. A filter on the CPU has threads of its own, but
-// one with a single thread and a single frame in flight works on the one that submits.
+// Threads. One thread submits, sets and asks for chain and plan; one, which may be another,
+// receives and asks for analysis; create and destroy are called before and after all else. Any
+// number of filters may live at once; on one GPU they share its primary context, which is the CUDA
+// runtime's. A filter on the CPU has threads of its own, but one with a single thread and a single
+// frame in flight works on the one that submits.
 //
 // Errors. A call that fails returns a status, and the log gets the reason as one sentence. A wrong
 // frame is refused with SLUICE_STATUS_USAGE before anything is touched, and nothing is submitted:
@@ -75,8 +77,8 @@ struct sluice_filter_config {
     bool wavelet_planes; // `wavelet` delivers every value of every scale, too
 
     // (optional; without it a chain can name no pictures) Find the picture that a chain names.
-    // SLUICE_STATUS_USAGE: there is none. What it points at is read before it is called again, or the
-    // call that parses the chain returns.
+    // SLUICE_STATUS_USAGE: there is none. What it points at is read before it is called again, or
+    // the call that parses the chain returns.
     enum sluice_status (*picture)(void *opaque, const char *name, struct sluice_picture *picture);
 
     // Called with one sentence at a time, without a newline, which lives until the callback
@@ -142,9 +144,9 @@ SLUICE_API void sluice_filter_free(struct sluice_filter *filter, void *memory, s
 
 // Filter with other options from the next submitted frame on, all of them at once:
 // "gaussian.sigma=2.5, threshold.t1=30", or of the second of two, "gaussian#2.sigma=1"; or by
-// another chain. Frames under way keep theirs, which is freed when the last of them is received: that
-// waits for the GPU, if there is one. SLUICE_STATUS_USAGE, with a sentence in `why`
-// (optional) and nothing changed, if it does not fit, or if another format would come out.
+// another chain. Frames under way keep theirs, which is freed when the last of them is received:
+// that waits for the GPU, if there is one. SLUICE_STATUS_USAGE, with a sentence in `why` (optional)
+// and nothing changed, if it does not fit, or if another format would come out.
 SLUICE_API enum sluice_status sluice_filter_set(struct sluice_filter *filter, const char *options,
                                                 char *why, size_t size);
 SLUICE_API enum sluice_status sluice_filter_set_chain(struct sluice_filter *filter,
@@ -166,7 +168,7 @@ enum sluice_analysis_kind {
 struct sluice_match {
     float x, y;  // of its top left corner, in columns and rows, to a part of one
     float score; // 0 to 1
-    int number;  // of the picture that was found, in the order of the chain, from 0
+    int number;  // of the picture that was found, of those of the stage, from 0
     int width, height;
 };
 
