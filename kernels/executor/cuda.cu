@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cuda.h>
-
 #include "kernels/launch.h"
 #include "kernels/stencil/transform.h"
 
@@ -40,12 +38,34 @@ enum status cuda_check(struct cuda_backend *backend, cudaError_t error, const ch
     return STATUS_DEVICE;
 }
 
+// ---- the driver's side ----
+
+// A function of the driver, which is found at run time: the program does not link to it.
+static cudaError_t driver_function(const char *name, void **function)
+{
+#if CUDART_VERSION >= 12050
+    return cudaGetDriverEntryPointByVersion(name, function, 11000, cudaEnableDefault);
+#else
+    return cudaGetDriverEntryPoint(name, function, cudaEnableDefault);
+#endif
+}
+
+static void *device_context(struct backend *backend)
+{
+    struct cuda_backend *self = self_of(backend);
+    CUcontext context = NULL;
+    if (CUDA_CHECK(self, cudaSetDevice(self->device)) || !self->get_current)
+        return NULL;
+    return self->get_current(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
 // ---- memory and streams ----
 
 // Pinned for every device; not write-combined, as decoders read what they wrote.
 static void *host_alloc(struct backend *backend, size_t bytes)
 {
     void *memory = NULL;
+    const struct callers_device callers(self_of(backend));
     cudaSetDevice(self_of(backend)->device);
     if (cudaHostAlloc(&memory, bytes ? bytes : 1, cudaHostAllocPortable) == cudaSuccess)
         return memory;
@@ -56,6 +76,7 @@ static void *host_alloc(struct backend *backend, size_t bytes)
 static void host_free(struct backend *backend, void *memory, size_t bytes)
 {
     (void)bytes;
+    const struct callers_device callers(self_of(backend));
     cudaSetDevice(self_of(backend)->device);
     cudaFreeHost(memory);
 }
@@ -63,6 +84,7 @@ static void host_free(struct backend *backend, void *memory, size_t bytes)
 static enum memory_kind memory_kind(struct backend *backend, const void *address)
 {
     struct cudaPointerAttributes about = {};
+    const struct callers_device callers(self_of(backend));
     cudaSetDevice(self_of(backend)->device);
     if (cudaPointerGetAttributes(&about, address))
         cudaGetLastError();
@@ -113,29 +135,6 @@ static void stream_destroy(struct backend *backend, void **stream)
     if (*stream)
         cudaStreamDestroy((cudaStream_t)*stream);
     *stream = NULL;
-}
-
-// ---- the driver's side ----
-
-// A function of the driver, which is found at run time: the program does not link to it.
-static cudaError_t driver_function(const char *name, void **function)
-{
-#if CUDART_VERSION >= 12050
-    return cudaGetDriverEntryPointByVersion(name, function, 11000, cudaEnableDefault);
-#else
-    return cudaGetDriverEntryPoint(name, function, cudaEnableDefault);
-#endif
-}
-
-static void *device_context(struct backend *backend)
-{
-    struct cuda_backend *self = self_of(backend);
-    CUresult (*get_current)(CUcontext *) = NULL;
-    CUcontext context = NULL;
-    if (CUDA_CHECK(self, cudaSetDevice(self->device)) ||
-        CUDA_CHECK(self, driver_function("cuCtxGetCurrent", (void **)&get_current)))
-        return NULL;
-    return get_current(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
 // ---- construction ----
@@ -207,9 +206,14 @@ static enum status create(int device, const struct log *log, struct backend **ba
                           size_t size)
 {
     struct cudaDeviceProp properties = {};
+    struct cuda_backend made = {.log = log, .device = device};
     int count = count_devices(reason, size);
     if (!count)
         return STATUS_DEVICE;
+    if (driver_function("cuCtxGetCurrent", (void **)&made.get_current))
+        made.get_current = NULL;
+    cudaGetLastError();
+    const struct callers_device callers(&made);
     if (device < 0 || device >= count) {
         snprintf(reason, size, "there is no GPU %d: this machine has %d, counted from 0", device,
                  count);
@@ -226,6 +230,7 @@ static enum status create(int device, const struct log *log, struct backend **ba
     struct cuda_backend *self = (struct cuda_backend *)calloc(1, sizeof *self);
     if (!self)
         return STATUS_MEMORY;
+    *self = made;
     self->base = {
         .name = "cuda",
         .limits = {.stencils = 2,
@@ -253,8 +258,6 @@ static enum status create(int device, const struct log *log, struct backend **ba
     snprintf(self->base.description, sizeof self->base.description,
              "%.60s, compute capability %d.%d", properties.name, properties.major,
              properties.minor);
-    self->log = log;
-    self->device = device;
     *backend = &self->base;
     return STATUS_OK;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 // The C headers of plan/ know nothing of C++.
@@ -20,6 +21,28 @@ struct cuda_backend {
     int device;
     bool failed;  // atomic; a failure was logged
     bool reaches; // the submitting thread's; the way to another GPU's memory was asked for
+    CUresult (*get_current)(CUcontext *context); // the driver's; NULL: it has none
+};
+
+// The device that is current in the calling thread, until the end of the scope: a program with
+// several GPUs may work with another one than this backend, whose calls make theirs current. A
+// thread that has none keeps the backend's: to ask for a device would begin to use it.
+struct callers_device {
+    const struct cuda_backend *backend;
+    int before; // -1: none
+
+    explicit callers_device(const struct cuda_backend *self) : backend(self), before(-1)
+    {
+        CUcontext context = NULL;
+        if (self->get_current && !self->get_current(&context) && context)
+            cudaGetDevice(&before);
+    }
+
+    ~callers_device()
+    {
+        if (before >= 0 && before != backend->device)
+            cudaSetDevice(before);
+    }
 };
 
 // Turn a CUDA error into a status. The first is logged with the name of the call that met it; a GPU

@@ -97,6 +97,7 @@ static enum status set_epoch(struct cuda_executor *self)
 static void destroy(struct executor **executor)
 {
     struct cuda_executor *self = self_of(*executor);
+    const struct callers_device callers(self->backend);
     cudaSetDevice(self->backend->device);
     for (int k = 0; self->slot && k < self->slots; k++)
         if (self->slot[k].handed_over)
@@ -222,6 +223,7 @@ static enum status submit_many_async(struct executor *executor, int first, const
                                      int count)
 {
     struct cuda_executor *self = self_of(executor);
+    const struct callers_device callers(self->backend);
     assert(first >= 0 && count > 0 && first + count <= self->slots);
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
     for (int k = 0; k < count && !status;) {
@@ -299,6 +301,7 @@ static enum status wait(struct executor *executor, int number, struct work_times
     struct cuda_executor *self = self_of(executor);
     assert(number >= 0 && number < self->slots);
     struct cuda_slot *slot = &self->slot[self->slot[number].leader];
+    const struct callers_device callers(self->backend);
     bool over = __atomic_load_n(&slot->over, __ATOMIC_ACQUIRE);
     enum status status = STATUS_OK;
     if (!over || times)
@@ -324,6 +327,7 @@ static enum status hand_over(struct executor *executor, int number, void *stream
     assert(number >= 0 && number < self->slots);
     struct cuda_slot *slot = &self->slot[number], *lead = &self->slot[slot->leader];
     cudaStream_t heir = (cudaStream_t)stream;
+    const struct callers_device callers(self->backend);
     assert(!lead->downloads);
     slot->handed_over = true;
     if (heir == lead->work_stream || (lead->has_heir && heir == lead->heir))
@@ -342,6 +346,7 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
 {
     (void)frames_in_flight;
     struct cuda_executor *self = (struct cuda_executor *)calloc(1, sizeof *self);
+    const struct callers_device callers((struct cuda_backend *)backend);
     assert(width > 0 && height > 0 && slots > 0);
     *executor = NULL;
     if (!self)
