@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ._read import VideoArray, read
 
     stages: Tuple[Stage, ...]
+    __version__: str
 
 __all__ = [
     "Change", "DeviceError", "Error", "Filter", "Full", "InputError", "Job", "Latency", "Ledger",
@@ -76,7 +77,9 @@ def version() -> str:
 
 
 def __getattr__(name: str) -> Any:
-    """What needs the library, or NumPy, when it is asked for: `stages`, `read`, `VideoArray`."""
+    """What needs the library, or NumPy, when it is asked for: `stages`, `__version__`, `read`, `VideoArray`."""
+    if name == "__version__":
+        return version().split()[1]
     if name == "stages":
         return _stages()
     if name in ("read", "VideoArray"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from ctypes import byref
 from dataclasses import dataclass
 from typing import List, Optional, Tuple, Union
@@ -63,9 +64,9 @@ class Stage:
     def _described(self) -> str:
         """The stage as help() and documents show it."""
         names = ":".join(o.name if o.required else f"[{o.name}]" for o in self.options)
-        lines = [f"{self.name}{'=' if names else ''}{names}: {self.summary}.", "", self.formula]
+        lines = [f"{self.name}{'=' if names else ''}{names}: {self.summary}.", "", *textwrap.wrap(self.formula, 90)]
         if self.source:
-            lines += ["", f"Source: {self.source}"]
+            lines += ["", *textwrap.wrap(f"Source: {self.source}", 90)]
         if self.options:
             lines += ["", "Options:"]
         return "\n".join(lines + [f"  {line}" for option in self.options for line in str(option).splitlines()])

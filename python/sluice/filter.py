@@ -352,7 +352,7 @@ class Filter:
             return self._newest.frames_in_flight
 
     def close(self) -> None:
-        """Wait for frames under way and forget them. The filter works on; memory is kept until it is gone."""
+        """Wait for frames under way and drop them, and forget what was kept for sizes. It may be used again."""
         with self._submitting, self._receiving:
             while self._under_way:
                 self.receive()

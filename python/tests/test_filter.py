@@ -231,7 +231,7 @@ def test_texts():
     filter(noise(30, 40))
     assert "40x30" in filter.plan and "separable" in filter.plan and filter.backend
     assert repr(sluice.Filter("gray")) == "sluice.Filter('gray')"
-    assert {"gray", "rgb24", "nv12"} <= set(sluice.formats())
+    assert {"gray", "rgb24", "nv12"} <= set(sluice.formats()) and f"sluice {sluice.__version__} " in sluice.version()
 
 
 def test_sizes_are_kept_and_forgotten():
