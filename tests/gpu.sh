@@ -49,6 +49,7 @@ hashes() {
 
 check conformance timeout 550 "$build/conformance" --backend cuda &
 check 'filters of frames in memory' timeout 300 "$build/unit_filter_gpu" &
+check 'frames of PyTorch' timeout 300 python3 "$(dirname "$0")/filter_gpu.py" "$build/libsluice-filter.so.1" &
 check 'conformance of several GPUs' timeout 550 "$build/conformance" --backend cuda --devices 2 &
 # Not those whose reference takes minutes: large kernels, and wavelets of hundreds of pixels.
 check 'conformance of large pictures, wavelets' timeout 550 "$build/conformance" --backend cuda \

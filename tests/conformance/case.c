@@ -18,7 +18,7 @@ enum { SLOTS = 3, MANY_SLOTS = 9, OVERFLOWING = 1 }; // the slot whose samples e
 // Device memory, as the source's: targets of a first round, whose slots are handed over to a stream
 // and used again at once, and of a second, which is waited for.
 enum where { TARGET_HOST, TARGET_DEVICE, TARGET_IN_PLACE };
-enum { ROUNDS = 2, STREAMS = 2 };
+enum { ROUNDS = 2, STREAMS = 2, NO_WISH = 2 };
 
 struct test_case {
     struct case_name name;
@@ -279,20 +279,20 @@ static void make_slot(struct test_case *test, int slot, struct backend *backend,
         make_targets(test, slot, n, layout[n], backend);
 }
 
-// Whether sources, and targets, are in device memory. Pictures of other planes than the source's
+// Whether sources, and targets, are in device memory: `wish` is 0 for targets in memory of their
+// own, 1 for those in place of the source. Pictures of other planes than the source's
 // cannot take its place.
-static void place(struct test_case *test, const struct backend *backend, uint64_t *state)
+static void place(struct test_case *test, const struct backend *backend, int wish, uint64_t *state)
 {
     const struct picture_memory source = {
         .image = {.format = &test->program.input, .width = test->width, .height = test->height}};
-    int where = random_below(state, test->name.on_device ? 2 : 6);
     // A filler that is taken over keeps its bytes, the scalar reference writes its own.
     bool may = !has_fillers(&test->program) || !has_references(test);
     test->on_device = backend->has_device_memory && may && !random_below(state, 4);
-    if (!test->executor->hand_over || !may || where > 1)
+    if (!test->executor->hand_over || !may || wish >= NO_WISH)
         return;
     bool fits = picture_fits(&test->program.output, &source);
-    test->where = where && fits ? TARGET_IN_PLACE : TARGET_DEVICE;
+    test->where = wish && fits ? TARGET_IN_PLACE : TARGET_DEVICE;
     test->on_device = test->where == TARGET_IN_PLACE || random_below(state, 2);
     test->shifted = !random_below(state, 4);
 }
@@ -304,10 +304,12 @@ static void prepare(struct test_case *test, struct backend *backend)
     test->wanted = random_format(&state);
     make_program(test, &state);
     const int slots[] = {1, SLOTS, SLOTS, MANY_SLOTS};
-    test->slots = backend->has_device_memory ? slots[random_below(&placing, 4)] : SLOTS;
+    int wish =
+        backend->has_device_memory ? random_below(&placing, test->name.on_device ? 2 : 6) : NO_WISH;
+    test->slots = wish < NO_WISH ? slots[random_below(&placing, 4)] : SLOTS;
     make_executor(test, random_below(&state, 2), backend);
     test->together = random_below(&state, 2);
-    place(test, backend, &placing);
+    place(test, backend, wish, &placing);
     for (int k = 0; k < test->slots; k++)
         make_slot(test, k, backend, &state);
     test->fields = !has_full_frame(&test->program) && !random_below(&state, 4) && has_fields(test);
