@@ -109,7 +109,7 @@ def test_job_that_is_watched_changed_and_stopped(tmp_path, slow):
         job.progress
 
 
-SCRIPT = """
+RUN = """
 import sluice, sys
 try:
     sluice.run(sys.argv[1], sys.argv[2], chain="gray", live=True,
@@ -117,16 +117,32 @@ try:
 except KeyboardInterrupt:
     print("stopped", flush=True)
 """
+WAIT = """
+import sluice, sys, threading, time
+job = sluice.Job(sys.argv[1], sys.argv[2], chain="gray", live=True)
+def tell():
+    while True:
+        print(job.progress.frames, flush=True)
+        time.sleep(0.1)
+threading.Thread(target=tell, daemon=True).start()
+try:
+    job.wait()
+except KeyboardInterrupt:
+    print("\\nstopped" if job.summary.stopped else "not stopped", flush=True)
+    import os
+    os._exit(0)
+"""
 
 
-def test_ctrl_c_stops_it_cleanly(tmp_path, slow):
-    job = subprocess.Popen([sys.executable, "-c", SCRIPT, slow, tmp_path / "out.mkv"], stdout=subprocess.PIPE,
+@pytest.mark.parametrize("script", [RUN, WAIT], ids=["run", "wait"])
+def test_ctrl_c_stops_it_cleanly(tmp_path, slow, script):
+    job = subprocess.Popen([sys.executable, "-c", script, slow, tmp_path / "out.mkv"], stdout=subprocess.PIPE,
                            text=True, env=tools.environment())
     while int(job.stdout.readline()) < 5:
         pass
     job.send_signal(signal.SIGINT)
     rest = job.communicate(timeout=20)[0]
-    assert job.returncode == 0 and rest.splitlines()[-1] == "stopped"
+    assert job.returncode == 0 and "stopped" in rest.splitlines()
     assert 0 < len(tools.decode_hashes(tmp_path / "out.mkv")) < 50
 
 
@@ -163,9 +179,11 @@ def test_reading_ends_with_the_loop(clip):
                 if os.path.exists(f"/proc/self/fd/{fd}")]
 
     before = threading.active_count()
-    for frame in sluice.read(clip, chain="gray", live=True):
-        break
-    assert threading.active_count() == before and str(clip) not in descriptors()
+    for live in (True, False):  # waiting for a frame, and for room
+        for frame in sluice.read(clip, chain="gray", live=live):
+            time.sleep(0.5)
+            break
+        assert threading.active_count() == before and str(clip) not in descriptors()
     with sluice.read(clip, chain="gray", live=True) as reader:
         next(reader)
         next(reader)
