@@ -67,16 +67,6 @@ static void note_plan(GstSluice *self)
     free(plan);
 }
 
-// The chain, if it has changed; the caller frees it. NULL: it has not.
-static gchar *take_change(GstSluice *self)
-{
-    GST_OBJECT_LOCK(self);
-    gchar *chain = self->changed ? g_strdup(self->chain) : NULL;
-    self->changed = FALSE;
-    GST_OBJECT_UNLOCK(self);
-    return chain;
-}
-
 static gboolean set_info(GstVideoFilter *base, GstCaps *in_caps, GstVideoInfo *in,
                          GstCaps *out_caps, GstVideoInfo *out)
 {
@@ -107,7 +97,10 @@ static gboolean set_info(GstVideoFilter *base, GstCaps *in_caps, GstVideoInfo *i
 static void change_chain(GstSluice *self)
 {
     char why[512] = "";
-    gchar *chain = take_change(self);
+    GST_OBJECT_LOCK(self);
+    gchar *chain = self->changed ? g_strdup(self->chain) : NULL;
+    self->changed = FALSE;
+    GST_OBJECT_UNLOCK(self);
     if (!chain)
         return;
     if (sluice_filter_set_chain(self->filter, chain, why, sizeof why))

@@ -43,7 +43,7 @@ enum status alias_avgblur(struct alias_call *call)
     if (status)
         return status;
     y = y == 0 ? x : y;
-    if ((call->gray ? (int)planes & 1 : planes == 15) == 0 || x < 1 || y < 1 || x != floor(x) ||
+    if (!(call->gray ? fmod(planes, 2) == 1 : planes == 15) || x < 1 || y < 1 || x != floor(x) ||
         y != floor(y) || x > MAX_RADIUS || y > MAX_RADIUS)
         return alias_differs(call);
     print_box(call, (int)x, (int)y, "replicate");

@@ -114,7 +114,8 @@ enum status alias_eq(struct alias_call *call)
     if (status)
         return status;
     bool linear = value[EQ_CONTRAST] == 1 && value[EQ_BRIGHTNESS] == 0;
-    if (!call->gray || (value[EQ_GAMMA] != 1 && !linear))
+    bool known = fabs(value[EQ_BRIGHTNESS]) <= 1 && fabs(value[EQ_CONTRAST]) <= 1000;
+    if (!call->gray || !known || (value[EQ_GAMMA] != 1 && !linear))
         return alias_differs(call);
     if (value[EQ_GAMMA] != 1)
         fprintf(call->to, "gamma=%.9g", value[EQ_GAMMA]);
