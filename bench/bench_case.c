@@ -106,6 +106,8 @@ static enum status make_frames(const struct bench_case_request *request,
         bench_case->resident ? (int)(working_set / 2 / bytes) : 2 * bench_case->slots;
     if (bench_case->resident && bench_case->frames < bench_case->together)
         bench_case->frames = bench_case->together;
+    if (request->frames)
+        bench_case->frames = request->frames;
     bench_case->source = calloc((size_t)bench_case->frames, sizeof *bench_case->source);
     bench_case->target = calloc((size_t)bench_case->frames, sizeof *bench_case->target);
     uint8_t *noise = malloc(bytes);

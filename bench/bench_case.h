@@ -34,6 +34,7 @@ struct bench_case_request {
     int slots;
     bool resident; // sources lie in the device's memory, results stay there; as many slots as keep
                    // the GPU from waiting for the host
+    int frames;    // that differ in their place; 0: more than the cache of the device holds
     bool still;    // one frame after another, each by all threads, in one slot
 };
 

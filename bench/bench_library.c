@@ -168,6 +168,7 @@ enum status bench_library_run_small(struct backend *backend, const char *chain, 
                                                .chain = chain,
                                                .shape = &shape,
                                                .depth = 8,
+                                               .frames = 1,
                                                .resident = true};
     struct bench_case bench_case;
     struct bench_library library = {0};
