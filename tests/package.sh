@@ -104,15 +104,30 @@ on use '
     cd /tmp
     python3 package.py in.mkv'
 
+step "filter in other programs"
+on use '
+    apt-get install -y -qq --no-install-recommends ffmpeg gstreamer1.0-tools gstreamer1.0-plugins-base >/dev/null
+    cd /tmp
+    ffmpeg -v error -y -i in.mkv -vf frei0r=filter_name=sluice:filter_params=invert host.mkv
+    gst-launch-1.0 -q videotestsrc num-buffers=3 ! sluice chain=gray,sobel ! fakesink'
+
 step "compile against it"
 mkdir -p "$root/use/programs"
-cp tests/library/names.c "$root/use/programs"
+cp tests/library/names.c examples/pgm.c "$root/use/programs"
 on use '
     cd /packages
     apt-get install -y -qq --no-install-recommends ./libsluice-dev_*.deb gcc libc6-dev pkgconf >/dev/null
     cd /programs
     gcc -Wall -Werror names.c -o names $(pkg-config --cflags --libs sluice)
-    ./names /tmp/in.mkv'
+    ./names /tmp/in.mkv
+    printf "P5 64 48 255\n" >in.pgm
+    head -c 3072 names >>in.pgm
+    gcc -Wall -Werror pgm.c -o pgm $(pkg-config --cflags --libs sluice-filter)
+    ./pgm gaussian=2,sobel <in.pgm >shared.pgm
+    gcc pgm.c -o pgm $(pkg-config --cflags --static --libs sluice-filter | sed s/-lsluice-filter/-l:libsluice-filter.a/)
+    ./pgm gaussian=2,sobel <in.pgm >static.pgm
+    cmp shared.pgm static.pgm
+    test "$(wc -c <static.pgm)" -ge 3072'
 
 step "purge"
 on use '
