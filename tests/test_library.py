@@ -268,20 +268,3 @@ def test_what_is_installed_is_uninstalled(tmp_path):
     assert "/bin/sluice" in next(tmp_path.rglob("sluice@.service")).read_text()
     output_of("make", "-C", ROOT, *CUDA, f"BUILD={BUILD}", "uninstall", *places)
     assert not [file for file in tmp_path.rglob("*") if not file.is_dir()]
-
-
-def test_objects_are_the_same_in_two_folders(tmp_path):
-    objects = [f"build/{file.relative_to(ROOT).with_suffix('.o')}"
-               for room in ("base", "plan") for file in sorted((ROOT / room).glob("*.c"))]
-    objects += ["build/app/main.o", "build/pipeline/doctor.o", "build/cpu/rows/rows_base.o"]
-    for name in ("one", "another"):
-        for room in ("Makefile", "base", "plan", "stages", "filter", "cpu", "app", "bench", "control", "page", "web", "pipeline",
-                     "include", "kernels", "tests/setup.sh"):
-            source, to = ROOT / room, tmp_path / name / room
-            to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copytree(source, to) if source.is_dir() else shutil.copy2(source, to)
-        output_of("make", "-C", tmp_path / name, f"-j{os.cpu_count()}", "CUDA=no", *objects,
-                  env={"CCACHE_DISABLE": "1", "SOURCE_DATE_EPOCH": str(len(name))})
-    for file in objects:
-        one, other = (tmp_path / name / file for name in ("one", "another"))
-        assert one.read_bytes() == other.read_bytes(), f"{file} is not the same in another folder"
