@@ -17,7 +17,7 @@
 #include "sluice/filter.h"
 #include "stages/chain.h"
 
-enum { MAX_FRAMES = 64 };
+enum { MAX_FRAMES = 64, KNOWN_ADDRESSES = 256 };
 
 // A chain as it filters the frames of a filter. Immutable once made, but for `users`.
 struct binding {
@@ -77,6 +77,7 @@ struct sluice_filter {
 
     // ---- the submitting thread's ----
     struct binding *current;
+    const uint8_t *on_device[KNOWN_ADDRESSES]; // planes that were found in the GPU's memory
 
     // ---- both threads' ----
     struct seat seat[MAX_FRAMES]; // of frame n: n % slots
@@ -119,7 +120,7 @@ void binding_unref(struct binding **binding);
 // ---- check.c ----
 
 // Read a caller's pair of frames. STATUS_USAGE, with a sentence, if they cannot be filtered.
-enum status check_frames(const struct sluice_filter *filter, const struct sluice_frame *in,
+enum status check_frames(struct sluice_filter *filter, const struct sluice_frame *in,
                          const struct sluice_frame *out, struct sluice_frame *source,
                          struct sluice_frame *target);
 

@@ -173,7 +173,7 @@ static const struct sluice_frame *frame_at(const struct sluice_frame *frames, in
     return (const struct sluice_frame *)((const char *)frames + (size_t)k * frames->size);
 }
 
-static enum status check_all(const struct sluice_filter *filter, const struct sluice_frame *in,
+static enum status check_all(struct sluice_filter *filter, const struct sluice_frame *in,
                              const struct sluice_frame *out, int count, struct sluice_frame *source,
                              struct sluice_frame *target)
 {

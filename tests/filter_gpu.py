@@ -103,6 +103,7 @@ class Picture:
     def frame(self, **more):
         base = self.memory.ctypes.data if self.where == HOST else self.memory.data_ptr()
         made = Frame(size=c.sizeof(Frame), memory=self.where, **more)
+        made.owner = self  # the planes live as long as what points at them
         for p, place in enumerate(self.place):
             made.data[p], made.stride[p] = base + place, self.stride[p]
         return made
