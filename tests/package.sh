@@ -74,10 +74,12 @@ find "$root/build/home/one" -maxdepth 1 -type f -not -name ".*" -exec cp -t "$ou
 cp "$root"/build/home/one/*.deb "$root/use/packages"
 rm -f "$root"/use/packages/*-dbgsym_*
 
+# Standards-Version is that of the newest suite, which lintian of others does not know.
 step "lintian"
 on build '
     cd /home/one
-    su one -c "lintian --version; lintian --fail-on error,warning --display-info --tag-display-limit 0 *.changes" &&
+    su one -c "lintian --version
+        lintian --fail-on error,warning --suppress-tags newer-standards-version --display-info *.changes" &&
         echo "lintian: no errors, no warnings"'
 
 step "install and run"
