@@ -156,7 +156,9 @@ static void results_are_those_of_the_reference(void **state)
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
         for (size_t c = 0; c < sizeof chains / sizeof *chains; c++) {
             const int *size = sizes[(f + c) % 3];
-            struct sluice_format input = test_format(formats[f], size[0], size[1]);
+            bool packed = !strcmp(formats[f], "yuyv422"); // of odd width it has a byte of no sample
+            struct sluice_format input =
+                test_format(formats[f], size[0] + (packed ? size[0] & 1 : 0), size[1]);
             struct sluice_filter *filter = gpu_filter(chains[c], &input, 1 + (int)c % 3);
             struct sluice_format output = {.size = sizeof output};
             sluice_filter_output(filter, &output);
