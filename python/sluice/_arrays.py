@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import sys
 from ctypes import c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from functools import partial
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
+from ._known import finder_of
 from .errors import UsageError
 
 NUMPY, TORCH, CUPY, OTHER = "numpy", "torch", "cupy", "other"
@@ -162,6 +164,9 @@ def stream_of(array: Any, stream: Any) -> int:
     """The caller's CUDA stream as a number: the one that was given, or the current one of the array's library."""
     if stream is not None:
         return _handle(stream)
+    finder = finder_of(array)
+    if finder is not None:
+        return finder.stream(array)
     kind = kind_of(array)
     if kind == TORCH and array.is_cuda:
         return int(sys.modules["torch"].cuda.current_stream(array.device).cuda_stream)
@@ -180,19 +185,18 @@ def _handle(stream: Any) -> int:
     return int(stream)
 
 
-def empty(like: Any, device: Optional[int], shape: Tuple[int, ...], size: int) -> Any:
-    """A new array of the kind and in the memory of `like`."""
+def maker(like: Any, device: Optional[int], shape: Tuple[int, ...], size: int) -> Callable[[], Any]:
+    """What makes new arrays of the kind and in the memory of `like`."""
     kind = kind_of(like)
     dtype = "uint8" if size == 1 else "uint16"
     if kind == TORCH:
-        return _torch_empty(like.device, shape, dtype)
+        return _torch_maker(like.device, shape, dtype)
     if device is None:
-        return _numpy().empty(shape, dtype)
+        return partial(_numpy().empty, shape, _numpy().dtype(dtype))
     if "cupy" in sys.modules and (kind == CUPY or "torch" not in sys.modules):
-        with sys.modules["cupy"].cuda.Device(device):
-            return sys.modules["cupy"].empty(shape, dtype)
+        return partial(_cupy_empty, device, shape, dtype)
     if "torch" in sys.modules:
-        return _torch_empty(f"cuda:{device}", shape, dtype)
+        return _torch_maker(f"cuda:{device}", shape, dtype)
     raise UsageError(f"results of {name_of(like)} in a GPU's memory need out=, or torch or CuPy imported")
 
 
@@ -201,11 +205,16 @@ def as_array(buffer: Any, shape: Tuple[int, ...], size: int) -> Any:
     return _numpy().frombuffer(buffer, f"u{size}").reshape(shape)
 
 
-def _torch_empty(device: Any, shape: Tuple[int, ...], dtype: str) -> Any:
+def _cupy_empty(device: int, shape: Tuple[int, ...], dtype: str) -> Any:
+    with sys.modules["cupy"].cuda.Device(device):
+        return sys.modules["cupy"].empty(shape, dtype)
+
+
+def _torch_maker(device: Any, shape: Tuple[int, ...], dtype: str) -> Callable[[], Any]:
     torch = sys.modules["torch"]
     if not hasattr(torch, dtype):
         raise UsageError(f"this version of torch has no {dtype}: give out=, or a NumPy array")
-    return torch.empty(shape, dtype=getattr(torch, dtype), device=device)
+    return partial(torch.empty, shape, dtype=getattr(torch, dtype), device=device)
 
 
 def without_gaps(array: Any) -> Any:

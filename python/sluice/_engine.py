@@ -97,6 +97,7 @@ class Engine:
 
     def __init__(self, key: Key, chain: Optional[str], settings: Settings) -> None:
         self._library = filter_library()
+        self._run = self._library.sluice_filter_run
         self.handle = c_void_p()
         self._notes = Notes()
         self._pictures = settings.pictures
@@ -135,13 +136,13 @@ class Engine:
     # ---- frames ----
 
     def run(self, source: Frame, target: Frame, stream: int) -> None:
-        self._check(self._library.sluice_filter_run(self.handle, byref(source), byref(target),
-                                                    c_void_p(stream)))
+        status = self._run(self.handle, source, target, stream)
+        if status != OK:
+            self._check(status)
 
     def submit(self, sources: Any, targets: Any, count: int, stream: int) -> None:
-        """Arrays of struct sluice_frame. Full: there is no room for all of them."""
-        self._check(self._library.sluice_filter_submit_many(self.handle, sources, targets, count,
-                                                            c_void_p(stream)))
+        """Arrays of struct sluice_frame, or one each. Full: there is no room for all of them."""
+        self._check(self._library.sluice_filter_submit_many(self.handle, sources, targets, count, stream))
 
     def receive(self) -> Frame:
         self._check(self._library.sluice_filter_receive(self.handle, byref(self._received)))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Tuple, Union
+from typing import Any, Callable, List, Optional, Tuple, Union
 
 from . import _formats
-from ._arrays import View, empty, name_of, stream_of, view_of, without_gaps
+from ._arrays import View, maker, name_of, stream_of, view_of, without_gaps
 from ._formats import Plane
 from ._library import Format
 from ._video_frames import VideoFrame, is_video_frame, lies_on_gpu
@@ -58,15 +58,22 @@ class Arrays:
 
     def new(self, output: Format, planes: List[Plane]) -> Any:
         """Arrays of the same kind for the result."""
-        like, device = self.arrays[0], self.device
-        made = [empty(like, device, plane.shape, plane.size) for plane in planes]
-        return made[0] if len(made) == 1 else tuple(made)
+        return made_by(self.makers(planes))
+
+    def makers(self, planes: List[Plane]) -> List[Callable[[], Any]]:
+        """What makes such arrays, again and again."""
+        return [maker(self.arrays[0], self.device, plane.shape, plane.size) for plane in planes]
 
     def check_target(self, output: Format) -> None:
         """places() does all of it."""
 
 
 Picture = Union[Arrays, VideoFrame]
+
+
+def made_by(makers: List[Callable[[], Any]]) -> Any:
+    """A new array, or a tuple of a plane each."""
+    return makers[0]() if len(makers) == 1 else tuple([make() for make in makers])
 
 
 def _described(shape: Tuple[int, ...], size: int) -> str:

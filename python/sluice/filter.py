@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from ctypes import byref
 from typing import Any, Deque, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import analysis as _analysis
-from ._arrays import as_array, empty
+from ._arrays import as_array, maker
 from ._engine import Engine, Key, Pictures, Settings
+from ._known import Places, places_of
 from ._library import (BACKENDS, DEVICE, HOST, MATRICES, RANGES, SITINGS, Frame, choice,
                        filter_library)
 from ._pictures import Arrays, Picture, caller_stream, picture_of
+from ._ways import Way, Ways, lies_at
 from .errors import Full, UsageError
 
 
@@ -97,6 +98,7 @@ class Filter:
                                   frames_in_flight, wavelet_planes, Pictures(picture or {}))
         self._submitting, self._receiving = threading.RLock(), threading.RLock()
         self._engines: OrderedDict[Key, Engine] = OrderedDict()
+        self._ways = Ways()
         self._under_way: Deque[_Work] = deque()
         self._newest = self._trial(chain)
         self._received: Optional[Engine] = None
@@ -205,9 +207,12 @@ class Filter:
     def _begin(self, works: List[_Work]) -> None:
         """Frames of one engine, all or none."""
         first = works[0]
-        sources = (Frame * len(works))(*(work.source for work in works))
-        targets = (Frame * len(works))(*(work.target for work in works))
-        first.engine.submit(sources, targets, len(works), first.stream)
+        if len(works) == 1:
+            first.engine.submit(first.source, first.target, 1, first.stream)
+        else:
+            sources = (Frame * len(works))(*(work.source for work in works))
+            targets = (Frame * len(works))(*(work.target for work in works))
+            first.engine.submit(sources, targets, len(works), first.stream)
         self._under_way.extend(works)
 
     def _targets(self, frames: Any, out: Any) -> Tuple[Any, Iterable[Any]]:
@@ -222,7 +227,7 @@ class Filter:
         planes = self._engine(picture).output_planes
         if len(planes) != 1:
             return None, [None] * len(frames)
-        results = empty(frames, picture.device, (len(frames), *planes[0].shape), planes[0].size)
+        results = maker(frames, picture.device, (len(frames), *planes[0].shape), planes[0].size)()
         return results, results
 
     # ---- from a frame to what the library takes ----
@@ -232,7 +237,39 @@ class Filter:
 
     def _prepare(self, frame: Any, out: Any, stream: Any, pts: int, opaque: Any,
                  alone: bool = False) -> _Work:
+        """A frame ready to begin: as one of its kind was before, or by finding out all about it."""
         number = caller_stream(frame, stream)
+        source = places_of(frame, number)
+        target = None if source is None or out is None else places_of(out, number)
+        if source is None or (target is None and out is not None):
+            return self._explore(frame, out, stream, number, pts, opaque, alone)[0]
+        kind = source.layout, None if target is None else target.layout, alone
+        way = self._ways.find(kind)
+        if way is not None:
+            return self._repeat(way, frame, out, source, target, number, pts, opaque)
+        work, picture = self._explore(frame, out, stream, number, pts, opaque, alone)
+        if target is None:
+            target = places_of(work.result, number)
+        if target is not None and lies_at(work.source, source) and lies_at(work.target, target):
+            makers = picture.makers(work.engine.output_planes) if out is None else []
+            self._ways.add(kind, Way(work.engine, work.source, work.target, makers))
+        return work
+
+    def _repeat(self, way: Way, frame: Any, out: Any, source: Places, target: Optional[Places], number: int,
+                pts: int, opaque: Any) -> _Work:
+        engine = way.engine
+        if engine is not self._newest:
+            self._engines.move_to_end(engine.key)
+            self._newest = engine
+        result = way.new() if out is None else out
+        at = target or places_of(result, number)
+        assert at is not None, "a new array is as the frame that it was made for"
+        keep = _held(frame), _held(result)
+        return _Work(engine, result, keep, *way.frames(source, at, pts), number, opaque)
+
+    def _explore(self, frame: Any, out: Any, stream: Any, number: int, pts: int, opaque: Any,
+                 alone: bool) -> Tuple[_Work, Any]:
+        """The work, with the picture that its frame is."""
         source = self._picture(frame, number)
         engine = self._engine(source, alone)
         on_current_stream = stream is None or source.device is None
@@ -243,8 +280,9 @@ class Filter:
         if target.device != source.device:
             raise UsageError("out= lies in another memory than the frame: give one in the same")
         into = target.places(engine.output_planes, writing=True)
-        return _Work(engine, result, (source.keep, target.keep), self._frame(source, places, pts),
+        work = _Work(engine, result, (source.keep, target.keep), self._frame(source, places, pts),
                      self._frame(target, into, pts), number, opaque)
+        return work, source
 
     def _frame(self, picture: Picture, places: List[Tuple[int, int]], pts: int) -> Frame:
         frame = Frame(memory=HOST if picture.device is None else DEVICE, pts=pts,
@@ -265,6 +303,7 @@ class Filter:
             raise UsageError("the frame lies in a GPU's memory, and the filter is one of the CPU")
         engine = self._engines.get(key)
         if engine is None or not self._is_current(engine):
+            self._ways.forget()
             engine = self._engines[key] = Engine(key, self._chain, self._settings)
         self._engines.move_to_end(key)
         while len(self._engines) > 2 * self._sizes:
@@ -293,6 +332,7 @@ class Filter:
     @chain.setter
     def chain(self, chain: str) -> None:
         with self._submitting:
+            self._ways.forget()
             key = self._newest.key
             if self._newest.chain != chain:
                 try:
@@ -310,6 +350,7 @@ class Filter:
         Of the second of two: "gaussian#2.sigma=1". All of them, or none with a UsageError.
         """
         with self._submitting:
+            self._ways.forget()
             self._newest.set(options)
             self._chain = self._newest.text("chain")
 
@@ -356,6 +397,7 @@ class Filter:
         with self._submitting, self._receiving:
             while self._under_way:
                 self.receive()
+            self._ways.forget()
             self._engines.clear()
 
     def __enter__(self) -> Filter:
@@ -366,6 +408,11 @@ class Filter:
 
     def __repr__(self) -> str:
         return f"sluice.Filter({self._chain!r})"
+
+
+def _held(frame: Any) -> Any:
+    """The arrays of a frame, in what nobody else changes."""
+    return tuple(frame) if isinstance(frame, list) else frame
 
 
 def _runs(works: List[_Work]) -> Iterator[Tuple[Engine, List[_Work]]]:
