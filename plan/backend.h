@@ -71,8 +71,7 @@ struct executor {
     enum status (*submit_async)(struct executor *executor, int slot, const struct work *work);
 
     // Wait until the slot's frame is done, and say how it went. *times (optional) is set on
-    // success; all of it is 0 for results that stay on the device. Another thread than the
-    // submitting one may call this, one at a time per slot.
+    // success. Another thread than the submitting one may call this, one at a time per slot.
     enum status (*wait)(struct executor *executor, int slot, struct work_times *times);
 
     // Free everything. All slots must be idle. Accepts NULL behind the pointer.

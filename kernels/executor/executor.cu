@@ -53,11 +53,8 @@ static enum status create_slot(struct cuda_executor *self, struct cuda_slot *slo
     enum status status = create_stream(self, "filter", &slot->stream);
     if (!status)
         status = create_event(self, &slot->source_ready, cudaEventDisableTiming);
-    if (!status)
-        status = create_event(self, &slot->made, cudaEventDisableTiming);
     for (int k = 0; k < 4 && !status; k++)
         status = create_event(self, timed[k], cudaEventDefault);
-    slot->end = slot->done;
     return status;
 }
 
@@ -104,11 +101,11 @@ static void destroy(struct executor **executor)
     cudaSetDevice(self->backend->device);
     for (int k = 0; self->slot && k < self->slots; k++)
         if (self->slot[k].handed_over)
-            cudaEventSynchronize(self->slot[self->slot[k].leader].end);
+            cudaEventSynchronize(self->slot[self->slot[k].leader].done);
     for (int k = 0; self->slot && k < self->slots; k++) {
         struct cuda_slot *slot = &self->slot[k];
         cudaEvent_t events[] = {slot->source_ready, slot->began, slot->uploaded, slot->computed,
-                                slot->done, slot->made};
+                                slot->done};
         for (cudaEvent_t event : events)
             if (event)
                 cudaEventDestroy(event);
@@ -163,7 +160,6 @@ static void take_slots(struct cuda_executor *self, int leader, const struct work
     lead->idle_ns = 0;
     lead->uploads = !work->source_on_device || work->source_abroad;
     lead->downloads = transfer_has_download(self, work, count);
-    lead->end = work->target_on_device && !lead->downloads ? lead->made : lead->done;
     lead->refers = lead->uploads && work->target_on_device && transfer_has_reference(self);
     lead->has_heir = false;
     __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
@@ -211,7 +207,7 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
     range_pop();
     if (!status)
         status = lead->downloads ? transfer_download(self, lead, work, &frames)
-                                 : transfer_record(self, lead->end, lead->work_stream);
+                                 : transfer_record(self, lead->done, lead->work_stream);
     self->submitted += count;
     return status;
 }
@@ -260,8 +256,6 @@ static enum status read_times(const struct cuda_executor *self, const struct cud
 {
     long long uploaded = 0, computed = 0, done = 0;
     *times = {};
-    if (!slot_is_timed(lead))
-        return STATUS_OK;
     enum status status = when(self, lead->done, &done);
     if (lead->idle_ns)
         uploaded = lead->idle_ns;
@@ -313,7 +307,7 @@ static enum status wait(struct executor *executor, int number, struct work_times
     if (!over || times)
         status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
     if (!status && !over)
-        status = await_event(self, slot->end);
+        status = await_event(self, slot->done);
     if (!status)
         __atomic_store_n(&slot->over, true, __ATOMIC_RELEASE);
     return status || !times ? status : read_times(self, slot, times);
@@ -322,7 +316,7 @@ static enum status wait(struct executor *executor, int number, struct work_times
 // Sources on the host are the caller's again: wait until they have been read.
 static enum status await_reading(struct cuda_executor *self, const struct cuda_slot *lead)
 {
-    return lead->uploads ? await_event(self, lead->refers ? lead->end : lead->uploaded)
+    return lead->uploads ? await_event(self, lead->refers ? lead->done : lead->uploaded)
                          : STATUS_OK;
 }
 
@@ -342,7 +336,7 @@ static enum status hand_over(struct executor *executor, int number, void *stream
     lead->heir = heir;
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
     if (!status)
-        status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(heir, lead->end, 0));
+        status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(heir, lead->done, 0));
     return status ? status : await_reading(self, lead);
 }
 

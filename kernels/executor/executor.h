@@ -34,11 +34,9 @@ struct cuda_slot {
     cudaEvent_t source_ready; // on the stream that delivers device sources
     cudaEvent_t began, uploaded, computed;
     cudaEvent_t done;
-    cudaEvent_t made; // `done` of results that stay on the device: untimed, a microsecond cheaper
-    cudaEvent_t end;  // which of the two the last frame recorded, if it leads
     uint8_t *memory;
     int leader;       // the slot whose events are this one's
-    bool over;        // atomic: `end` was waited for
+    bool over;        // atomic: `done` was waited for
     bool handed_over; // and not used since
     bool has_heir;    // the last stream that it was handed over to, if it leads
     cudaStream_t heir;
@@ -46,12 +44,6 @@ struct cuda_slot {
     bool refers;             // planes that no pass reads come from the host behind `uploaded`
     long long idle_ns;       // when the source was found to be there already, without `began`; or 0
 };
-
-// True if the times of the frames that it leads are taken.
-static inline bool slot_is_timed(const struct cuda_slot *lead)
-{
-    return lead->end == lead->done;
-}
 
 struct cuda_executor {
     struct executor base;

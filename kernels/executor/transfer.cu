@@ -260,7 +260,7 @@ enum status transfer_await_callers(struct cuda_executor *self, struct cuda_slot 
     enum status status = STATUS_OK;
     for (int k = 0; k < count && !status; k++) {
         cudaStream_t caller = (cudaStream_t)work[k].source_stream;
-        bool first = k == 0 && !lead->uploads && slot_is_timed(lead);
+        bool first = k == 0 && !lead->uploads;
         if (k > 0 && caller == work[k - 1].source_stream)
             continue;
         if (caller != lead->work_stream && !is_idle(caller))
@@ -283,7 +283,7 @@ enum status transfer_await_slots(struct cuda_executor *self, struct cuda_slot *l
         if (!lead[k].handed_over || in_order || lead[k].leader == last)
             continue;
         last = lead[k].leader;
-        status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(stream, before->end, 0));
+        status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(stream, before->done, 0));
     }
     return status;
 }
