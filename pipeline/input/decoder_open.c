@@ -107,21 +107,17 @@ static bool needs_one_thread(const struct decoder *decoder, enum AVCodecID id)
 
 // The threads of a decoder. Of a live source each frame thread makes a frame wait for another one:
 // it has as many as its pictures need, by what a core decodes of H.264 and HEVC with room to spare,
-// and at most a quarter of the latency that is allowed. Where one is enough the slices of a picture
-// are decoded at once instead, and nothing waits.
-static void set_threads(const struct decoder *decoder, AVCodecContext *context)
+// and at most a quarter of the latency that is allowed. Slices of one picture are not decoded at
+// once: libavcodec then neither conceals nor reports what is damaged.
+static int frame_threads(const struct decoder *decoder, const AVCodecContext *context)
 {
-    const double thread_pixels = 60e6;
+    const double thread_pixels = 40e6;
     AVRational rate = source_video(decoder->source)->avg_frame_rate;
     double limit = decoder->request.max_latency;
     double fps = rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 30;
     double needed = ceil((double)context->width * context->height * fps / thread_pixels);
     double most = fmin(1 + floor(limit * fps / 4), fmax(needed, 1));
-    context->thread_count = limit <= 0 || most > av_cpu_count() ? 0 : (int)most;
-    if (context->thread_count != 1)
-        return;
-    context->thread_type = FF_THREAD_SLICE;
-    context->thread_count = 0;
+    return limit <= 0 || most > av_cpu_count() ? 0 : (int)most;
 }
 
 enum status decoder_open_codec(struct decoder *decoder)
@@ -144,10 +140,8 @@ enum status decoder_open_codec(struct decoder *decoder)
         context->extra_hw_frames = decoder->request.frames_held + 2;
         context->thread_count = 1; // more would take surfaces, not time
     } else {
-        if (needs_one_thread(decoder, codec->id))
-            context->thread_count = 1;
-        else
-            set_threads(decoder, context);
+        context->thread_count =
+            needs_one_thread(decoder, codec->id) ? 1 : frame_threads(decoder, context);
         allow_threaded_callbacks(context);
         if (decoder->backend->has_device_memory)
             context->get_buffer2 = decoder_get_buffer;
