@@ -37,7 +37,9 @@ def output_of(*command):
 def needed(file):
     """{soname: path} of what the file itself asks the loader for."""
     names = re.findall(r"\(NEEDED\).*\[(.*)\]", output_of("readelf", "-W", "-d", file))
-    paths = dict(re.findall(r"(\S+) => (/\S+)", output_of("ldd", file)))
+    told = output_of("ldd", file)
+    paths = dict(re.findall(r"(\S+) => (/\S+)", told))
+    paths |= {path.rsplit("/", 1)[1]: path for path in re.findall(r"^\s+(/\S+) \(", told, re.M)} # the loader itself
     return {name: paths.get(name, name) for name in names}
 
 
