@@ -87,22 +87,21 @@ static enum status check_plane(struct sluice_filter *filter, const char *which,
 {
     size_t bytes = format_row_bytes(image->format, p, image->width);
     int rows = format_rows(image->format, p, image->height);
-    ptrdiff_t stride = image->stride[p], apart = stride < 0 ? -stride : stride;
+    ptrdiff_t stride = image->stride[p];
     if (!image->data[p])
         return filter_refuse(
             &filter->log, STATUS_USAGE, "plane %d of `%s` has no address; a picture of %s has %d",
             p, which, image->format == &filter->input ? filter->in.pixfmt : filter->out.pixfmt,
             image->format->planes);
-    if (rows > 1 && (size_t)apart < bytes)
+    if (stride > INT32_MAX || stride < -INT32_MAX)
+        return filter_refuse(&filter->log, STATUS_USAGE,
+                             "the stride of plane %d of `%s` is %td bytes; 31 bits are the most", p,
+                             which, stride);
+    if (rows > 1 && (size_t)(stride < 0 ? -stride : stride) < bytes)
         return filter_refuse(&filter->log, STATUS_USAGE,
                              "the stride of plane %d of `%s` is %td bytes, and its rows have %zu; "
                              "give the bytes from row to row",
                              p, which, stride, bytes);
-    if (memory == SLUICE_MEMORY_DEVICE && apart > INT32_MAX)
-        return filter_refuse(&filter->log, STATUS_USAGE,
-                             "the stride of plane %d of `%s` is %td bytes; of frames on a GPU 31 "
-                             "bits are the most",
-                             p, which, stride);
     return check_memory(filter, which, p, image->data[p], memory);
 }
 

@@ -383,7 +383,7 @@ static void frames_are_refused_with_a_sentence(void **state)
     struct sluice_filter *filter = test_filter(&config);
     struct test_picture *a = test_noise(&as, ROWS_TIGHT, 1), *b = test_picture(&as, ROWS_TIGHT);
     const struct sluice_frame good = a->frame, target = b->frame;
-    struct sluice_frame in[12], out[12];
+    struct sluice_frame in[16], out[16];
     static const char *const want[] = {
         "plane 1 of `in` has no address; a picture of yuv420p has 3",
         "the stride of plane 0 of `in` is 19 bytes, and its rows have 20",
@@ -397,8 +397,12 @@ static void frames_are_refused_with_a_sentence(void **state)
         "`size` of `in` is 8; it is sizeof(struct sluice_frame)",
         "plane 0 of `out` overlaps plane 0 of `in`",
         "the stride of plane 0 of `in` is 0 bytes",
+        "the stride of plane 0 of `in` is -9223372036854775808 bytes; 31 bits are the most",
+        "the stride of plane 1 of `out` is 4611686018427387904 bytes; 31 bits are the most",
+        "the stride of plane 2 of `out` is 288230376151711744 bytes; 31 bits are the most",
+        "the stride of plane 0 of `out` is -2147483648 bytes; 31 bits are the most",
     };
-    for (int k = 0; k < 12; k++)
+    for (int k = 0; k < 16; k++)
         in[k] = good, out[k] = target;
     in[0].data[1] = NULL;
     in[1].stride[0] = 19;
@@ -413,7 +417,11 @@ static void frames_are_refused_with_a_sentence(void **state)
     out[10].data[0] = in[10].data[0] + 7 * in[10].stride[0]; // upside down
     out[10].stride[0] = -in[10].stride[0];
     in[11].stride[0] = 0;
-    for (int k = 0; k < 12; k++) {
+    in[12].stride[0] = PTRDIFF_MIN;
+    out[13].stride[1] = (ptrdiff_t)1 << 62;
+    out[14].stride[2] = (ptrdiff_t)1 << 58;
+    out[15].stride[0] = INT32_MIN;
+    for (int k = 0; k < 16; k++) {
         assert_int_equal(sluice_filter_run(filter, &in[k], &out[k], NULL), SLUICE_STATUS_USAGE);
         if (!strstr(test_sentence, want[k]))
             fail_msg("frame %d is refused with: %s", k, test_sentence);
