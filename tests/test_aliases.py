@@ -95,6 +95,28 @@ def test_refused_filters_do_differ():
         assert np.abs(a - b).max() > 2, theirs
 
 
+@pytest.mark.parametrize("chain", [
+    "eq=gamma=0.1", "eq=gamma=10", "eq=brightness=1", "eq=brightness=-0.98", "eq=contrast=-1", "eq=contrast=2.9",
+    "eq=saturation=5", "eq=saturation=-1", "unsharp=3:3:-1.8", "unsharp=13:13:1.8", "lutrgb=negval:negval:negval",
+    "lutrgb=r=gammaval(0.5):g=gammaval(0.5):b=gammaval(0.5)", "lutyuv=y=negval", "lut=y=negval"])
+def test_values_at_their_limits_are_the_same(chain):
+    for pixfmt in ("yuv420p", "gray"):
+        raw, chains = b"".join(pictures(pixfmt, 33, 31)), "format=gray," + chain
+        a, b = (np.frombuffer(by(chains, raw, pixfmt, "33x31", "gray"), np.uint8).astype(int)
+                for by in (by_ffmpeg, by_sluice))
+        assert a.size == b.size > 0 and np.abs(a - b).max() <= 1, pixfmt
+
+
+@pytest.mark.parametrize("chain", [
+    "eq=gamma=0.05", "eq=gamma=20", "eq=gamma=-1", "eq=gamma=0", "eq=brightness=1.1", "eq=brightness=-1.1",
+    "eq=contrast=1001", "eq=contrast=-1001", "unsharp=5:5:1.9", "unsharp=5:5:-1.9", "unsharp=15:5", "unsharp=5:1",
+    "unsharp=4:5", "lutrgb=r=negval", "lutrgb=negval:negval", "lutrgb=negval:negval:val", "lutrgb=g=negval",
+    "lutrgb=r=gammaval(0.5)", "lutrgb=gammaval(2):gammaval(2):gammaval(3)"])
+def test_values_beyond_their_limits_are_refused(run, chain):
+    said = run("plan", "-f", "format=gray," + chain)
+    assert said.code == 2 and "write " in said.stderr, said.stderr
+
+
 def test_gray_is_what_allows_it(run):
     """Colours that come back, and gray that ffmpeg keeps in limited range, end what holds behind gray."""
     for chain in ("negate,gray", "hue=s=0,negate", "gray,wavelet=1:2:show=scale,negate", "sobel,negate"):

@@ -62,6 +62,19 @@ static double exponent(struct span value)
     return !strcmp(end, ")") && isfinite(power) && power > 0 ? power : 0;
 }
 
+// True if gray is one component, or all that it becomes are given alike: as lutrgb's R, G and B.
+static bool is_of_gray(const struct alias_call *call)
+{
+    const struct span *value = call->value;
+    if (!call->gray || !value[0].begin)
+        return false;
+    for (int c = 1; c < 3 && !strcmp(call->name, "lutrgb"); c++)
+        if (!value[c].begin || span_length(value[c]) != span_length(value[0]) ||
+            memcmp(value[c].begin, value[0].begin, (size_t)span_length(value[0])))
+            return false;
+    return true;
+}
+
 enum status alias_lut(struct alias_call *call)
 {
     const struct span *value = call->value;
@@ -70,15 +83,15 @@ enum status alias_lut(struct alias_call *call)
         negated += value[c].begin && span_is(value[c], "negval");
         kept += is_kept(value[c]);
     }
-    bool first_negated = value[0].begin && span_is(value[0], "negval");
+    bool of_gray = is_of_gray(call);
     bool any_format = !strcmp(call->name, "lut");
     if (!is_kept(value[3]))
         return alias_differs(call);
     if (kept == 3)
         fputs("null", call->to);
-    else if ((any_format && negated == 3) || (call->gray && first_negated))
+    else if ((any_format && negated == 3) || (of_gray && span_is(value[0], "negval")))
         fputs("invert", call->to);
-    else if (call->gray && exponent(value[0]) > 0)
+    else if (of_gray && exponent(value[0]) > 0)
         fprintf(call->to, "gamma=%.9g", 1 / exponent(value[0]));
     else
         return alias_differs(call);
@@ -114,7 +127,9 @@ enum status alias_eq(struct alias_call *call)
     if (status)
         return status;
     bool linear = value[EQ_CONTRAST] == 1 && value[EQ_BRIGHTNESS] == 0;
-    bool known = fabs(value[EQ_BRIGHTNESS]) <= 1 && fabs(value[EQ_CONTRAST]) <= 1000;
+    // Beyond these ffmpeg clips them; its saturation, which it clips, too, means nothing to gray.
+    bool known = fabs(value[EQ_BRIGHTNESS]) <= 1 && fabs(value[EQ_CONTRAST]) <= 1000 &&
+                 value[EQ_GAMMA] >= 0.1 && value[EQ_GAMMA] <= 10;
     if (!call->gray || !known || (value[EQ_GAMMA] != 1 && !linear))
         return alias_differs(call);
     if (value[EQ_GAMMA] != 1)

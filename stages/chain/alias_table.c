@@ -40,8 +40,8 @@ const struct alias aliases[] = {
      .options = "c0|r:c1|g:c2|b:c3|a",
      .translate = alias_lut,
      .instead =
-         "ffmpeg's lutrgb converts Y'CbCr to RGB and back; negval and gammaval() are the same "
-         "behind format=gray; write invert or gamma"},
+         "ffmpeg's lutrgb converts Y'CbCr to RGB and back; negval and gammaval() of all of r, g "
+         "and b are the same behind format=gray; write invert or gamma"},
     {.name = "curves",
      .options = "preset",
      .translate = alias_curves,
@@ -51,7 +51,7 @@ const struct alias aliases[] = {
      .options = "contrast:brightness:saturation:gamma",
      .translate = alias_eq,
      .instead = "ffmpeg's eq is of code values as they lie, where black may be 16" GRAY_FIRST
-                ", and gamma alone; write brightness=255*B, contrast=C, gamma=G"},
+                ", and gamma alone, from 0.1 to 10; write brightness=255*B, contrast=C, gamma=G"},
     {.name = "hue",
      .options = "h:s:H:b",
      .translate = alias_hue,
