@@ -227,6 +227,35 @@ def test_gstreamer_negotiates_another_format(gst):
                                                     FORMATS[wanted][0], of_range)
 
 
+TO_RGB = "videoconvert ! video/x-raw,format=RGB"
+
+
+@pytest.mark.parametrize("colorimetry", ["bt601", "bt709", "bt2020", "1:3:5:1"])
+def test_gstreamer_says_the_colours_of_another_format(gst, colorimetry):
+    """videoconvert makes the same RGB of what comes out as of what went in, as far as its short cuts are exact."""
+    frame = bytes([120]) * (64 * 48) + bytes([90]) * (32 * 24) + bytes([200]) * (32 * 24)
+    before = f",colorimetry={colorimetry},chroma-site=jpeg"
+    want, = Played(gst, "null", "I420", 64, 48, [frame], before=before, wanted=TO_RGB).frames
+    for format in ("NV12", "Y444", "I420_10LE", "RGB"):
+        wanted = f"video/x-raw,format={format}"
+        played = Played(gst, "null", "I420", 64, 48, [frame], before=before, wanted=f"{wanted} ! {TO_RGB}")
+        a, b = (np.frombuffer(x, np.uint8).astype(int) for x in (played.frames[0], want))
+        assert np.abs(a - b).max() <= 5 and played.messages == [], format
+        said = Played(gst, "null", "I420", 64, 48, [frame], before=before, wanted=wanted).caps.get_structure(0)
+        info = gst.video.VideoColorimetry()
+        assert info.from_string(said.get_string("colorimetry"))
+        assert said.get_string("chroma-site") == ("jpeg" if format in ("NV12", "I420_10LE") else None)
+
+
+@pytest.mark.parametrize("width,height", [(1280, 536), (64, 48), (64, 578)])
+def test_gstreamer_says_the_colours_of_rgb(gst, width, height):
+    frame = bytes([200, 30, 60]) * (width * height)
+    for format in ("I420", "NV12", "Y444"):
+        played = Played(gst, "null", "RGB", width, height, [frame], wanted=f"video/x-raw,format={format} ! {TO_RGB}")
+        a, b = (np.frombuffer(x, np.uint8).astype(int) for x in (played.frames[0], frame))
+        assert np.abs(a - b).max() <= 5 and played.messages == [], format
+
+
 @pytest.mark.parametrize("backend", ["cpu", "scalar"])
 def test_gstreamer_has_the_backends(gst, backend):
     frames = pictures_of("GRAY8", 33, 31, 2)

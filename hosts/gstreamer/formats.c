@@ -111,3 +111,53 @@ bool formats_describe(const GstVideoInfo *info, struct sluice_format *format)
                                      .siting = siting_of(info->chroma_site)};
     return format->pixfmt;
 }
+
+static GstVideoColorMatrix gst_matrix_of(enum sluice_matrix matrix)
+{
+    switch (matrix) {
+    case SLUICE_MATRIX_BT709:
+        return GST_VIDEO_COLOR_MATRIX_BT709;
+    case SLUICE_MATRIX_BT601:
+        return GST_VIDEO_COLOR_MATRIX_BT601;
+    case SLUICE_MATRIX_FCC:
+        return GST_VIDEO_COLOR_MATRIX_FCC;
+    case SLUICE_MATRIX_SMPTE240M:
+        return GST_VIDEO_COLOR_MATRIX_SMPTE240M;
+    case SLUICE_MATRIX_BT2020:
+        return GST_VIDEO_COLOR_MATRIX_BT2020;
+    case SLUICE_MATRIX_UNKNOWN:
+        break;
+    }
+    return GST_VIDEO_COLOR_MATRIX_UNKNOWN;
+}
+
+static const char *site_of(enum sluice_siting siting)
+{
+    return siting == SLUICE_SITING_LEFT     ? "mpeg2"
+           : siting == SLUICE_SITING_CENTER ? "jpeg"
+                                            : "cosited";
+}
+
+static void prefer(GstStructure *caps, const char *field, const char *value)
+{
+    if (gst_structure_has_field(caps, field))
+        gst_structure_fixate_field_string(caps, field, value);
+    else
+        gst_structure_set(caps, field, G_TYPE_STRING, value, NULL);
+}
+
+void formats_say(const GstVideoInfo *in, const GstVideoInfo *out,
+                 const struct sluice_format *format, GstStructure *caps)
+{
+    GstVideoColorimetry meaning = in->colorimetry;
+    bool rgb = GST_VIDEO_INFO_IS_RGB(out);
+    meaning.range = rgb || format->range == SLUICE_RANGE_FULL ? GST_VIDEO_COLOR_RANGE_0_255
+                                                              : GST_VIDEO_COLOR_RANGE_16_235;
+    meaning.matrix = rgb ? GST_VIDEO_COLOR_MATRIX_RGB : gst_matrix_of(format->matrix);
+    gchar *text = gst_video_colorimetry_to_string(&meaning);
+    if (text)
+        prefer(caps, "colorimetry", text);
+    g_free(text);
+    if (GST_VIDEO_INFO_IS_YUV(out) && GST_VIDEO_FORMAT_INFO_W_SUB(out->finfo, 1))
+        prefer(caps, "chroma-site", site_of(format->siting));
+}

@@ -12,3 +12,8 @@ extern const char formats_caps[];
 // GStreamer's description as the library's; its strings are static. Returns false for a format that
 // is not among formats_caps.
 bool formats_describe(const GstVideoInfo *info, struct sluice_format *format);
+
+// Say in caps of pictures of `out` made of `in` what the library says of them: matrix, range and
+// siting. What the caps demand already stays.
+void formats_say(const GstVideoInfo *in, const GstVideoInfo *out,
+                 const struct sluice_format *format, GstStructure *caps);

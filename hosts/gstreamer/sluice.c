@@ -166,6 +166,49 @@ static GstCaps *transform_caps(GstBaseTransform *base, GstPadDirection direction
     return known;
 }
 
+// What comes out of the chain in this format. A filter that runs nowhere says it.
+static bool ask_output(GstSluice *self, const GstVideoInfo *in, const GstVideoInfo *out,
+                       struct sluice_format *output)
+{
+    struct sluice_filter *filter = NULL;
+    struct sluice_filter_config config = {
+        .size = sizeof config, .frames_in_flight = 1, .backend = SLUICE_BACKEND_SCALAR};
+    if (!formats_describe(in, &config.input) || !formats_describe(out, output))
+        return false;
+    bool yuv = GST_VIDEO_INFO_IS_YUV(in) && GST_VIDEO_INFO_IS_YUV(out);
+    config.output_pixfmt = output->pixfmt;
+    config.output_range = yuv ? config.input.range : output->range;
+    GST_OBJECT_LOCK(self);
+    gchar *chain = g_strdup(self->chain);
+    GST_OBJECT_UNLOCK(self);
+    config.chain = chain;
+    bool known = !sluice_filter_create(&config, &filter) && !sluice_filter_output(filter, output);
+    sluice_filter_destroy(&filter);
+    g_free(chain);
+    return known;
+}
+
+// A format that is not the input's has a colorimetry of its own, which others would guess.
+static GstCaps *fixate_caps(GstBaseTransform *base, GstPadDirection direction, GstCaps *caps,
+                            GstCaps *others)
+{
+    GstVideoInfo in, out;
+    struct sluice_format output;
+    others = gst_caps_make_writable(gst_caps_truncate(others));
+    GstStructure *structure = gst_caps_get_structure(others, 0);
+    gst_structure_fixate_field(structure, "format");
+    const char *name = gst_structure_get_string(structure, "format");
+    if (direction == GST_PAD_SINK && name && gst_video_info_from_caps(&in, caps) &&
+        gst_video_format_from_string(name) != GST_VIDEO_INFO_FORMAT(&in) &&
+        gst_video_info_set_format(&out, gst_video_format_from_string(name),
+                                  (guint)GST_VIDEO_INFO_WIDTH(&in),
+                                  (guint)GST_VIDEO_INFO_HEIGHT(&in)) &&
+        !GST_VIDEO_INFO_IS_GRAY(&out) && ask_output(GST_SLUICE(base), &in, &out, &output))
+        formats_say(&in, &out, &output, structure);
+    return GST_BASE_TRANSFORM_CLASS(gst_sluice_parent_class)
+        ->fixate_caps(base, direction, caps, others);
+}
+
 // ---- properties ----
 
 static void set_property(GObject *object, guint id, const GValue *value, GParamSpec *spec)
@@ -275,6 +318,7 @@ static void gst_sluice_class_init(GstSluiceClass *class)
     add_pad(element, "sink", GST_PAD_SINK);
     add_pad(element, "src", GST_PAD_SRC);
     GST_BASE_TRANSFORM_CLASS(class)->transform_caps = transform_caps;
+    GST_BASE_TRANSFORM_CLASS(class)->fixate_caps = fixate_caps;
     GST_BASE_TRANSFORM_CLASS(class)->stop = stop;
     GST_VIDEO_FILTER_CLASS(class)->set_info = set_info;
     GST_VIDEO_FILTER_CLASS(class)->transform_frame = transform_frame;
