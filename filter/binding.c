@@ -173,13 +173,19 @@ static size_t most_matches(const struct program *program)
     return most;
 }
 
+// Frames whose analysis is kept: those under way, and the one received last.
+static int seats_of(const struct sluice_filter *filter)
+{
+    return filter->slots + 1;
+}
+
 static enum status create_analysis(const struct sluice_filter *filter, struct binding *binding,
                                    const struct log *log)
 {
     int analyses = binding->program.analyses;
     if (!analyses)
         return STATUS_OK;
-    binding->seats = filter->slots + 1;
+    binding->seats = seats_of(filter);
     binding->analysis = calloc((size_t)binding->seats * (size_t)analyses, sizeof(void *));
     binding->match = calloc(most_matches(&binding->program) + 1, sizeof *binding->match);
     if (!binding->analysis || !binding->match)
@@ -219,6 +225,7 @@ static enum status equip(const struct sluice_filter *filter, struct binding *bin
                                                        .width = filter->in.width,
                                                        .height = filter->in.height,
                                                        .slots = filter->slots,
+                                                       .seats = seats_of(filter),
                                                        .frames_in_flight = filter->slots > 1,
                                                        .fewer = "frames_in_flight = 1",
                                                        .log = log});

@@ -15,6 +15,7 @@ struct budget_request {
     const struct plan *plan;
     int width, height, slots;
     bool frames_in_flight; // as backend->executor_create() has it
+    int seats;             // frames whose analysis is kept; 0: as many as `slots`
     bool without_analyses; // nobody wants the analysis
     const char *fewer;     // how fewer frames in flight are asked for; NULL: "--ring 1"
     const struct log *log;
