@@ -46,6 +46,8 @@ _Planes = List[Any]
 _MATRIX = ("bt709", "bt601", "fcc", "smpte240m", "bt2020")
 _RANGE = {number: name for name, number in RANGES.items()}
 _SITING = ("left", "center", "top_left")
+_inside = threading.local()  # .taking: this thread is a job's, which waits for what it does here
+_LEFT = 2.0  # seconds that an input has to close after a reader that nobody has any more
 
 
 def _copy(frame: Frame, planes: List[Plane]) -> _Planes:
@@ -69,11 +71,12 @@ class _Inbox:
 
     def __init__(self, size: int) -> None:
         self.queue: "queue.Queue[Any]" = queue.Queue(max(size, 1))
-        self.closed = threading.Event()
+        self.closed = False
         self.problem: Optional[BaseException] = None
         self.callback = TAKE(self._take)
 
     def _take(self, opaque: int, output: int, format: Any, frame: Any) -> int:
+        _inside.taking = True
         try:
             of = format[0]
             about = (of.pixfmt.decode(), of.range, of.matrix, of.siting)
@@ -85,7 +88,7 @@ class _Inbox:
 
     def _put(self, item: Any) -> bool:
         """Hand over to the reader. False: nobody reads any more."""
-        while not self.closed.is_set():
+        while not self.closed:
             try:
                 self.queue.put(item, timeout=0.1)
                 return True
@@ -94,7 +97,11 @@ class _Inbox:
         return False
 
     def end(self) -> None:
+        _inside.taking = True
         self._put(None)
+
+    def close(self) -> None:
+        self.closed = True
 
 
 class Reader:
@@ -107,13 +114,13 @@ class Reader:
         self._filters: Dict[Tuple[Any, ...], Filter] = {}
         target = Target(None, pixfmt=pixfmt, range=range)
         self.job = Job(input, target, chain=chain, _take=self._inbox.callback, _at_end=self._inbox.end,
-                       _at_close=self._inbox.closed.set, **options)
+                       _at_close=self._inbox.close, **options)
 
     def __iter__(self) -> Reader:
         return self
 
     def __next__(self) -> Union[VideoArray, VideoPlanes]:
-        if self._inbox.closed.is_set():
+        if self._inbox.closed:
             raise StopIteration
         self.job.start()
         item = self._inbox.queue.get()
@@ -165,8 +172,14 @@ class Reader:
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "job"):
-            self.close()
+        """The collector of garbage may come here from the job's own callback, and under any lock: what is left of
+        the job ends by itself, and its thread frees it."""
+        job = getattr(self, "job", None)
+        if job is not None:
+            self._inbox.close()
+            job.stop()
+            if not getattr(_inside, "taking", False):
+                job._closed_if_over(_LEFT)
 
 
 def read(input: Name, *, chain: Optional[str] = "null", pixfmt: Optional[str] = None,

@@ -11,7 +11,7 @@ from ctypes import byref, c_void_p
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from ._job_config import Name, Options, Target, config_of
-from ._job_library import CHANGED, OutputFigures, ProgressFigures, SummaryFigures, job_library
+from ._job_library import CHANGED, Config, OutputFigures, ProgressFigures, SummaryFigures, job_library
 from ._library import OK, Notes, taken_text, text_of
 from .errors import UsageError, error_of
 from .job_figures import (Change, Output, Progress, Summary, output_of, progress_of, summary_of)
@@ -28,6 +28,25 @@ class _History:
 
     def _note(self, opaque: int, pts_us: int, chain: bytes) -> None:
         self.changes.append(Change(pts_us, text_of(chain)))
+
+
+class _Handle:
+    """A struct sluice_job, which is destroyed when nobody uses it any more: neither its Job nor a call that another
+    thread is in. A call keeps it by being a method of it, so an exception on the way keeps nothing longer."""
+
+    def __init__(self, library: ctypes.CDLL, config: Config) -> None:
+        self._library, self._config = library, config  # which keeps the callbacks
+        self._pointer = c_void_p()
+
+    def create(self) -> int:
+        return int(self._library.sluice_job_create(byref(self._config), byref(self._pointer)))
+
+    def call(self, function: Any, *arguments: Any) -> Any:
+        return function(self._pointer, *arguments)
+
+    def __del__(self) -> None:
+        if self._pointer:
+            self._library.sluice_job_destroy(byref(self._pointer))
 
 
 class Job:
@@ -56,11 +75,13 @@ class Job:
                  chain: Optional[str] = None, changes: Optional[Dict[float, str]] = None,
                  interval: float = 0.25, **options: Any) -> None:
         self._library = job_library()
-        self._handle = c_void_p()
+        self._handle: Optional[_Handle] = None
+        self._changing = threading.RLock()  # whether it runs, and whether it is closed
         self._interval = interval
         self._notes, self._history = Notes(), _History()
         self._thread: Optional[threading.Thread] = None
         self._finished = threading.Event()  # Thread.join() of Python 3.11 forgets a thread on Ctrl-C
+        self._over = threading.Lock()  # free before and after the run: a finalizer may wait for that, not for an Event
         self._status: Optional[int] = None
         self._summary: Optional[Summary] = None
         self._create(input, _targets(output, options), chain, options, changes or {})
@@ -78,7 +99,9 @@ class Job:
         config.log, config.changed = self._notes.callback, self._history.callback
         if take is not None:
             self._take = config.take = take
-        self._check(self._library.sluice_job_create(byref(config), byref(self._handle)))
+        handle = _Handle(self._library, config)
+        self._check(handle.create())
+        self._handle = handle
 
     def _check(self, status: int) -> None:
         self._notes.check(status, "the job failed")
@@ -87,16 +110,18 @@ class Job:
 
     def start(self) -> None:
         """Begin in a thread of its own. More than once does nothing."""
-        if self._thread is None:
-            self._open("start")
-            _running.add(self)
-            self._thread = threading.Thread(target=self._run, name="sluice job", daemon=True)
-            self._thread.start()
+        with self._changing:
+            if self._thread is None:
+                handle = self._open("start")
+                _running.add(self)
+                self._thread = threading.Thread(target=self._run, args=(handle,), name="sluice job", daemon=True)
+                self._thread.start()
 
-    def _run(self) -> None:
-        self._status = self._library.sluice_job_run(self._handle)
-        self._at_end()
-        self._finished.set()
+    def _run(self, handle: _Handle) -> None:
+        with self._over:
+            self._status = handle.call(self._library.sluice_job_run)
+            self._at_end()
+            self._finished.set()
 
     @property
     def running(self) -> bool:
@@ -126,7 +151,8 @@ class Job:
         """Wait for the end, also while Ctrl-C is pressed again."""
         while self._thread is not None and self._thread.is_alive():
             try:
-                self._finished.wait()
+                with self._over:
+                    pass
                 self._thread.join()
             except KeyboardInterrupt:
                 continue
@@ -137,19 +163,34 @@ class Job:
 
     def stop(self) -> None:
         """End it early, without waiting: what was filtered becomes a whole output within two seconds."""
-        if self._handle:
-            self._library.sluice_job_stop(self._handle)
+        handle = self._handle
+        if handle is not None:
+            handle.call(self._library.sluice_job_stop)
 
     def close(self) -> None:
-        """Stop it if it runs, wait, and free it. What it told stays."""
-        if self._handle:
+        """Stop it if it runs, wait, and free it. What it told stays. Calls of other threads on it come to their end
+        first."""
+        with self._changing:
+            if self._handle is None:
+                return
             self._at_close()
             if self.running:
                 self.stop()
                 self._join()
             if self._status is not None:
                 self._summary = self.summary
-            self._library.sluice_job_destroy(byref(self._handle))
+            self._handle = None
+
+    def _closed_if_over(self, seconds: float) -> None:
+        """Close it if it ends by itself within that time. A finalizer may call it: it waits for no lock longer."""
+        if self._over.acquire(timeout=seconds):
+            self._over.release()
+            if self._changing.acquire(blocking=False):
+                try:
+                    if not self.running:
+                        self.close()
+                finally:
+                    self._changing.release()
 
     def __enter__(self) -> Job:
         return self
@@ -157,21 +198,18 @@ class Job:
     def __exit__(self, *problem: Any) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_handle", None):
-            self.close()
-
     # ---- requests ----
 
-    def _open(self, call: str) -> None:
-        if not self._handle:
+    def _open(self, call: str) -> _Handle:
+        handle = self._handle
+        if handle is None:
             raise UsageError(f"the job is closed: {call}() comes before that")
+        return handle
 
     def _ask(self, function: Callable[..., int], text: Union[str, bytes], *more: Any) -> None:
-        self._open("requests")
         why = ctypes.create_string_buffer(2048)
         name = text.encode() if isinstance(text, str) else text
-        status = function(self._handle, name, *more, why, len(why))
+        status = self._open("requests").call(function, name, *more, why, len(why))
         if status != OK:
             raise error_of(status, text_of(why.value) or "the request was refused")
 
@@ -182,8 +220,7 @@ class Job:
     @property
     def chain(self) -> str:
         """The chain, with the changes requested so far. Setting it changes it from the next frame on."""
-        self._open("chain")
-        return taken_text(self._library.sluice_job_chain(self._handle))
+        return taken_text(self._open("chain").call(self._library.sluice_job_chain))
 
     @chain.setter
     def chain(self, chain: str) -> None:
@@ -198,18 +235,17 @@ class Job:
     @property
     def progress(self) -> Progress:
         """How far it is."""
-        self._open("progress")
         figures = ProgressFigures()
-        self._check(self._library.sluice_job_progress(self._handle, byref(figures)))
+        self._check(self._open("progress").call(self._library.sluice_job_progress, byref(figures)))
         return progress_of(figures)
 
     @property
     def outputs(self) -> Tuple[Output, ...]:
         """Each output, as it is now."""
-        self._open("outputs")
+        handle = self._open("outputs")
         outputs: List[Output] = []
         figures = OutputFigures()
-        while self._library.sluice_job_output(self._handle, len(outputs), byref(figures)) == OK:
+        while handle.call(self._library.sluice_job_output, len(outputs), byref(figures)) == OK:
             outputs.append(output_of(figures))
         return tuple(outputs)
 
@@ -220,9 +256,12 @@ class Job:
             return self._summary
         if self._status is None:
             raise UsageError("there is no summary yet: wait() for the job's end")
-        figures = SummaryFigures()
-        self._check(self._library.sluice_job_summary(self._handle, byref(figures)))
-        return summary_of(figures, self.outputs, tuple(self._history.changes))
+        with self._changing:
+            if self._summary is not None:
+                return self._summary
+            figures = SummaryFigures()
+            self._check(self._open("summary").call(self._library.sluice_job_summary, byref(figures)))
+            return summary_of(figures, self.outputs, tuple(self._history.changes))
 
 
 def _nothing() -> None:

@@ -201,6 +201,53 @@ def test_reading_what_is_not_there():
         sluice.read("nowhere.mp4")
 
 
+POLL = """
+import sluice, sys, threading
+for _ in range(8):
+    job = sluice.Job(sys.argv[1], "null:")
+    job.start()
+    def poll():
+        try:
+            while True:
+                job.progress, job.outputs
+        except sluice.UsageError:
+            pass
+    threads = [threading.Thread(target=poll) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    job.close()
+    for thread in threads:
+        thread.join()
+print("end")
+"""
+COLLECT = """
+import gc, sluice, sys, threading, time
+from sluice import _read
+copy, gone = _read._copy, threading.Event()
+def collect(*arguments):
+    gone.wait()
+    gc.collect()
+    return copy(*arguments)
+_read._copy = collect
+gc.disable()
+reader = sluice.read(sys.argv[1], chain="gray")
+reader.me = reader
+reader.job.start()
+del reader
+gone.set()
+end = time.monotonic() + 10
+while any(t.name == "sluice job" for t in threading.enumerate()) and time.monotonic() < end:
+    time.sleep(0.01)
+print("end" if time.monotonic() < end else "hangs")
+"""
+
+
+@pytest.mark.parametrize("script", [POLL, COLLECT], ids=["asked while it is closed", "collected in its callback"])
+def test_the_end_of_a_job_that_is_in_use(clip, script):
+    done = tools.execute([sys.executable, "-c", script, clip], timeout=60)
+    assert (done.code, done.text, done.stderr) == (0, "end\n", "")
+
+
 def test_without_libsluice():
     alone = pathlib.Path(sluice.__file__).with_name("libsluice-filter.so.1")
     if not alone.exists():
