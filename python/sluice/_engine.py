@@ -8,7 +8,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 from ._arrays import view_of
 from ._formats import Plane, planes_of
-from ._library import (AGAIN, OK, PICTURE, FilterConfig, Format, Frame, Notes, filter_library,
+from ._library import (AGAIN, OK, PICTURE, PROTOTYPES, FilterConfig, Format, Frame, Notes, filter_library,
                        taken_text, text_of)
 from .errors import UsageError, error_of
 
@@ -98,6 +98,10 @@ class Engine:
     def __init__(self, key: Key, chain: Optional[str], settings: Settings) -> None:
         self._library = filter_library()
         self._run = self._library.sluice_filter_run
+        self.begun: List[int] = []
+        self.ended: List[int] = []
+        self._submit_many = _noting("sluice_filter_submit_many", self.begun)
+        self._receive = _noting("sluice_filter_receive", self.ended)
         self.handle = c_void_p()
         self._notes = Notes()
         self._pictures = settings.pictures
@@ -141,11 +145,15 @@ class Engine:
             self._check(status)
 
     def submit(self, sources: Any, targets: Any, count: int, stream: int) -> None:
-        """Arrays of struct sluice_frame, or one each. Full: there is no room for all of them."""
-        self._check(self._library.sluice_filter_submit_many(self.handle, sources, targets, count, stream))
+        """Arrays of struct sluice_frame, or one each. Full: there is no room for all of them. What the library said
+        is in `begun`, which was empty, as soon as it has: with Ctrl-C this may not come back."""
+        self._submit_many(self.handle, sources, targets, count, stream)
+        self._check(self.begun[0])
 
     def receive(self) -> Frame:
-        self._check(self._library.sluice_filter_receive(self.handle, byref(self._received)))
+        """The oldest one; what the library said is in `ended`, which was empty."""
+        self._receive(self.handle, byref(self._received))
+        self._check(self.ended[0])
         return self._received
 
     @property
@@ -160,6 +168,7 @@ class Engine:
         status = function(self.handle, text.encode(), why, len(why))
         self._pictures.check()
         if status != OK:
+            self._notes.forget()
             raise error_of(status, text_of(why.value) or "the chain cannot be changed so")
 
     def set(self, options: str) -> None:
@@ -191,6 +200,14 @@ class Engine:
     def __del__(self) -> None:
         if getattr(self, "handle", None):
             self._library.sluice_filter_destroy(byref(self.handle))
+
+
+def _noting(name: str, told: List[int]) -> Any:
+    """A function of the library that appends its status to a list, before anything can be raised, and returns None."""
+    function = filter_library()[name]  # one of our own, unlike the attribute of that name
+    function.argtypes = PROTOTYPES[name][1]
+    function.restype = told.append
+    return function
 
 
 class _Memory:

@@ -130,6 +130,10 @@ class Notes:
         else:
             _log.log(_LEVELS[level], "%s", text_of(sentence))
 
+    def forget(self) -> None:
+        """The reason is told already."""
+        self._sentences = []
+
     def check(self, status: int, otherwise: str) -> None:
         """Raise what a status means, unless it is success; `otherwise` where the library gave no reason."""
         if status not in (OK, STOPPED):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
+from itertools import repeat
 from typing import Any, Deque, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import analysis as _analysis
 from ._arrays import as_array, maker
 from ._engine import Engine, Key, Pictures, Settings
 from ._known import Places, places_of
-from ._library import (BACKENDS, DEVICE, HOST, MATRICES, RANGES, SITINGS, Frame, choice,
+from ._library import (BACKENDS, DEVICE, HOST, MATRICES, OK, RANGES, SITINGS, Frame, choice,
                        filter_library)
 from ._pictures import Arrays, Picture, caller_stream, picture_of
 from ._ways import Way, Ways, lies_at
-from .errors import Full, UsageError
+from .errors import Error, Full, UsageError
 
 
 class Received(NamedTuple):
@@ -100,6 +101,8 @@ class Filter:
         self._engines: OrderedDict[Key, Engine] = OrderedDict()
         self._ways = Ways()
         self._under_way: Deque[_Work] = deque()
+        self._beginning: Tuple[List[int], Iterator[_Work]] = [], iter(())  # what the library said, and of what
+        self._ending: Tuple[List[int], Iterator[None]] = [], iter(())
         self._newest = self._trial(chain)
         self._received: Optional[Engine] = None
         self._chain = chain if chain is not None else self._newest.text("chain")
@@ -141,11 +144,17 @@ class Filter:
     def receive(self) -> Received:
         """The oldest frame under way. Waits for a result in host memory. IndexError: none is under way."""
         with self._receiving:
-            if not self._under_way:
+            if not self.under_way:
                 raise IndexError("no frame is under way: submit() one first")
-            work = self._under_way.popleft()
-            frame = work.engine.receive()
-            self._received = work.engine
+            work = self._under_way[0]
+            engine = work.engine
+            engine.ended.clear()
+            self._ending = engine.ended, repeat(None, 1)
+            try:
+                frame = engine.receive()
+            finally:
+                self._count_ended()
+            self._received = engine
             return Received(work.result, frame.pts, work.opaque)
 
     def map(self, frames: Iterable[Any], *, stream: Any = None) -> Iterator[Any]:
@@ -159,11 +168,10 @@ class Filter:
             for frame in frames:
                 while not self._has_begun(frame, stream):
                     yield self.receive().frame
-            while self._under_way:
+            while self.under_way:
                 yield self.receive().frame
         finally:
-            while self._under_way:
-                self.receive()
+            self._drain()
 
     def batch(self, frames: Any, out: Any = None, *, stream: Any = None) -> Any:
         """Filter a list of frames, or an array with an axis of frames in front, with less overhead for each.
@@ -176,10 +184,13 @@ class Filter:
             results, targets = self._targets(frames, out)
             works = [self._prepare(frame, target, stream, 0, None)
                      for frame, target in zip(frames, targets)]
-            for engine, some in _runs(works):
-                self._begin(some)
-                for _ in some:
-                    self.receive()
+            try:
+                for engine, some in _runs(works):
+                    self._begin(some)
+                    for _ in some:
+                        self.receive()
+            finally:
+                self._drain()
             return [work.result for work in works] if results is None else results
 
     def buffers(self, frame: Any) -> Tuple[Any, Any]:
@@ -193,8 +204,8 @@ class Filter:
             return source, target
 
     def _none_under_way(self, call: str) -> None:
-        if self._under_way:
-            raise UsageError(f"{len(self._under_way)} submitted frames are under way: receive() them before "
+        if self.under_way:
+            raise UsageError(f"{self.under_way} submitted frames are under way: receive() them before "
                              f"{call}()")
 
     def _has_begun(self, frame: Any, stream: Any) -> bool:
@@ -206,14 +217,40 @@ class Filter:
 
     def _begin(self, works: List[_Work]) -> None:
         """Frames of one engine, all or none."""
+        self._count_begun()
         first = works[0]
-        if len(works) == 1:
-            first.engine.submit(first.source, first.target, 1, first.stream)
-        else:
+        engine, sources, targets = first.engine, first.source, first.target
+        if len(works) > 1:
             sources = (Frame * len(works))(*(work.source for work in works))
             targets = (Frame * len(works))(*(work.target for work in works))
-            first.engine.submit(sources, targets, len(works), first.stream)
-        self._under_way.extend(works)
+        engine.begun.clear()
+        self._beginning = engine.begun, iter(works)
+        try:
+            engine.submit(sources, targets, len(works), first.stream)
+        finally:
+            self._count_begun()
+
+    # KeyboardInterrupt comes between any two lines. So what the library has taken or given back is counted by what
+    # it said, whenever that is next asked for, and by one call that no signal divides: the second does nothing.
+
+    def _count_begun(self) -> None:
+        said, works = self._beginning
+        if said == [OK]:
+            self._under_way.extend(works)
+
+    def _count_ended(self) -> None:
+        said, once = self._ending
+        if said:
+            list(zip(once, iter(self._under_way.popleft, None)))
+
+    def _drain(self) -> None:
+        """Receive what is under way, of which nobody wants to hear any more."""
+        with self._receiving:
+            while self.under_way:
+                try:
+                    self.receive()
+                except Error:
+                    continue  # it is under way no more
 
     def _targets(self, frames: Any, out: Any) -> Tuple[Any, Iterable[Any]]:
         """For a batch: an array for all results, or None, and where each goes."""
@@ -384,6 +421,8 @@ class Filter:
     @property
     def under_way(self) -> int:
         """Frames that were submitted and not received."""
+        self._count_begun()
+        self._count_ended()
         return len(self._under_way)
 
     @property
@@ -395,8 +434,7 @@ class Filter:
     def close(self) -> None:
         """Wait for frames under way and drop them, and forget what was kept for sizes. It may be used again."""
         with self._submitting, self._receiving:
-            while self._under_way:
-                self.receive()
+            self._drain()
             self._ways.forget()
             self._engines.clear()
 

@@ -1,6 +1,7 @@
 """sluice.Filter: the program's results from arrays of every kind; chains, changes, analysis, threads."""
 
 import gc
+import signal
 import subprocess
 import sys
 import threading
@@ -213,6 +214,16 @@ def test_options_change_between_frames():
     assert np.array_equal(filter(small), sluice.Filter("gray,gaussian=1,threshold=30:240")(small))
 
 
+def test_an_error_tells_of_itself_only():
+    filter, frame = sluice.Filter("gaussian=2"), noise(30, 30)
+    filter(frame)
+    with pytest.raises(sluice.UsageError, match="bogus"):
+        filter.set("bogus")
+    with pytest.raises(sluice.UsageError) as problem:
+        filter(frame[:20], frame[5:25])
+    assert "bogus" not in str(problem.value)
+
+
 def test_another_chain():
     frame, filter = noise(30, 40, 3), sluice.Filter("gaussian=2")
     assert filter(frame).shape == (30, 40, 3)
@@ -279,6 +290,35 @@ def test_full():
     assert filter.under_way == 0
 
 
+def test_ctrl_c_at_any_time():
+    """Whenever it comes: frames are those of their pts, and in the end none is under way."""
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    filter, frame, number, received = sluice.Filter(CHAIN, frames_in_flight=3), noise(8, 10), 0, []
+    filter(frame)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for turn in range(400):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-4 + turn * 1e-6)
+                end = time.monotonic() + 0.1  # a finalizer may have swallowed it
+                while time.monotonic() < end:
+                    number += 1
+                    while filter.under_way == 3:
+                        received.append(filter.receive())
+                    filter.submit(frame, pts=number, opaque=number)
+            except KeyboardInterrupt:
+                continue
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    while filter.under_way:
+        received.append(filter.receive())
+    assert len(received) > 100 and all(r.pts == r.opaque for r in received)
+    assert np.array_equal(filter(frame), received[-1].frame)
+
+
 def test_map():
     frames = [noise(20, 30, seed=k) for k in range(70)]
     wanted = [sluice.Filter(CHAIN)(frame) for frame in frames]
@@ -289,6 +329,19 @@ def test_map():
         break
     gc.collect()
     assert filter.under_way == 0
+
+
+def test_a_batch_that_fails_leaves_nothing_under_way(monkeypatch):
+    filter, frame = sluice.Filter(CHAIN), noise(20, 30)
+
+    def fail():
+        monkeypatch.undo()
+        raise sluice.Error("failed")
+
+    monkeypatch.setattr(filter, "receive", fail)
+    with pytest.raises(sluice.Error, match="failed"):
+        filter.batch([frame] * 5)
+    assert filter.under_way == 0 and len(filter.batch([frame] * 5)) == 5
 
 
 def test_batch():
