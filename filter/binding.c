@@ -143,18 +143,6 @@ static enum status lower(struct sluice_filter *filter, struct binding *binding,
     return status;
 }
 
-// Stencils of frames with fields keep to one field, but what needs a full frame gets it.
-static bool has_fields(const struct program *program)
-{
-    bool stencils = false;
-    for (int k = 0; k < program->ops; k++) {
-        stencils |= op_is_stencil(&program->op[k]);
-        if (op_is_full_frame(&program->op[k]))
-            return false;
-    }
-    return stencils;
-}
-
 // ---- memory ----
 
 static size_t analysis_bytes(const struct binding *binding, int analysis)
@@ -237,7 +225,7 @@ static enum status equip(const struct sluice_filter *filter, struct binding *bin
                                      filter->slots, filter->slots > 1, &binding->executor);
     if (status)
         return status;
-    binding->has_fields = has_fields(&binding->program);
+    binding->has_fields = program_keeps_fields(&binding->program);
     binding->in_place =
         !moves_planes(binding->plan) && (backend->reads_first || plan_is_in_place(binding->plan));
     return STATUS_OK;

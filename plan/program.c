@@ -447,3 +447,14 @@ bool program_is_identity(const struct program *program)
             return false;
     return format_same_storage(&program->input, &program->output);
 }
+
+bool program_keeps_fields(const struct program *program)
+{
+    bool stencils = false;
+    for (int k = 0; k < program->ops; k++) {
+        stencils |= op_is_stencil(&program->op[k]);
+        if (op_is_full_frame(&program->op[k]))
+            return false;
+    }
+    return stencils;
+}

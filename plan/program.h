@@ -170,3 +170,7 @@ static inline const struct program_output *program_out(const struct program *pro
 
 // True if the program changes nothing: every component of the output is that of the input.
 bool program_is_identity(const struct program *program);
+
+// True if frames with fields are filtered field by field: their rows are of two moments, which
+// stencils must not mix; but an operation on the full frame gets it whole.
+bool program_keeps_fields(const struct program *program);

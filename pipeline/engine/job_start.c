@@ -189,7 +189,7 @@ static void report_memory(struct sluice_job *job, int64_t frame_bytes)
     int64_t records = report_writer_memory(job->report_writer, analysis_bytes);
     job->max_memory = budget_resident() + slots + 3 * budget_packets +
                       budget_of_decoder(av_cpu_count(), frame_bytes) + filter_memory(filter) +
-                      job->sink->memory(job->sink, most_bytes) + records + job->tap.memory;
+                      sink_memory(job->sink, most_bytes) + records + job->tap.memory;
     if (source_is_live(job->source))
         log_print(&job->log, LOG_INFO, "memory stays below %lld MiB",
                   (long long)(job->max_memory >> 20) + 1);

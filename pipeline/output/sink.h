@@ -133,6 +133,7 @@ struct sink {
     int (*outputs)(const struct sink *sink, struct sink_output *list, int most);
 
     // The memory that it may take from now on, at most, for frames of so many bytes. After open().
+    // NULL: none.
     int64_t (*memory)(const struct sink *sink, int64_t frame_bytes);
 
     // Free everything; what was not finished leaves no trace. Leaves NULL.
@@ -219,6 +220,11 @@ static inline void sink_list_formats(const struct sink *sink, struct sink_format
 static inline enum status sink_check(const struct sink *sink)
 {
     return sink->check ? sink->check(sink) : STATUS_OK;
+}
+
+static inline int64_t sink_memory(const struct sink *sink, int64_t frame_bytes)
+{
+    return sink->memory ? sink->memory(sink, frame_bytes) : 0;
 }
 
 static inline void sink_destroy(struct sink **sink)

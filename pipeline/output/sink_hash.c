@@ -105,12 +105,6 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
     return 1;
 }
 
-static int64_t memory(const struct sink *sink, int64_t frame_bytes)
-{
-    (void)sink, (void)frame_bytes;
-    return 0;
-}
-
 static void destroy(struct sink **sink)
 {
     struct hash_sink *self = (struct hash_sink *)*sink;
@@ -145,7 +139,6 @@ enum status sink_hash_create(const char *file, bool overwrite, const struct log 
         .write = write,
         .finish = finish,
         .outputs = outputs,
-        .memory = memory,
         .destroy = destroy,
     };
     self->log = log;

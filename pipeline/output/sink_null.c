@@ -35,12 +35,6 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
     return 1;
 }
 
-static int64_t memory(const struct sink *sink, int64_t frame_bytes)
-{
-    (void)sink, (void)frame_bytes;
-    return 0;
-}
-
 static void destroy(struct sink **sink)
 {
     free(*sink);
@@ -60,7 +54,6 @@ enum status sink_null_create(struct sink **sink)
         .write = write,
         .finish = finish,
         .outputs = outputs,
-        .memory = memory,
         .destroy = destroy,
     };
     *sink = &self->base;

@@ -89,12 +89,6 @@ static int outputs(const struct sink *sink, struct sink_output *list, int most)
     return 1;
 }
 
-static int64_t memory(const struct sink *sink, int64_t frame_bytes)
-{
-    (void)sink, (void)frame_bytes;
-    return 0;
-}
-
 static void destroy(struct sink **sink)
 {
     free(*sink);
@@ -120,7 +114,6 @@ enum status sink_take_create(const struct sink_taker *taker, const struct log *l
         .write = write,
         .finish = finish,
         .outputs = outputs,
-        .memory = memory,
         .destroy = destroy,
     };
     self->log = log;

@@ -291,7 +291,7 @@ static int64_t memory(const struct sink *sink, int64_t frame_bytes)
         const struct branch *branch = &self->branch[k];
         int64_t all = FRAMES_WAITING * frame_bytes;
         bytes += branch->skips || all > budget_frames ? budget_frames + frame_bytes : all;
-        bytes += branch->sink->memory(branch->sink, frame_bytes);
+        bytes += sink_memory(branch->sink, frame_bytes);
     }
     return bytes;
 }

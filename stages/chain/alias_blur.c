@@ -90,7 +90,7 @@ enum status alias_boxblur(struct alias_call *call)
 
 // ---- unsharp ----
 
-enum { MAX_SIZE = 13, MAX_SIZES = 26 }; // of ffmpeg's matrices: each of them, and both together
+enum { MAX_SIZE = 13 }; // of ffmpeg's matrices
 
 // Row `size` - 1 of Pascal's triangle, whose sum is 1.
 static void binomial(int size, double *weight)
@@ -133,7 +133,7 @@ enum status alias_unsharp(struct alias_call *call)
         return status;
     bool odd = fmod(width, 2) == 1 && fmod(height, 2) == 1;
     if (!call->gray || !odd || width < 3 || height < 3 || width > MAX_SIZE || height > MAX_SIZE ||
-        width + height > MAX_SIZES || fabs(amount) > 1.8)
+        fabs(amount) > 1.8)
         return alias_differs(call);
     print_unsharp((int)width, (int)height, amount, call->to);
     return STATUS_OK;

@@ -63,19 +63,6 @@ static enum status accept_input(struct filter *filter, AVFrame *view)
     return STATUS_OK;
 }
 
-// True if frames with fields are filtered field by field: their rows are of two moments, which
-// stencils must not mix; but what needs a full frame gets it.
-static bool has_fields(const struct program *program)
-{
-    bool stencils = false;
-    for (int k = 0; k < program->ops; k++) {
-        stencils |= op_is_stencil(&program->op[k]);
-        if (op_is_full_frame(&program->op[k]))
-            return false;
-    }
-    return stencils;
-}
-
 // The next template that is larger than the picture, and so nowhere in it, from number *t of
 // stage *k on; NULL: there is none.
 static const struct pattern *next_misfit(const struct filter *filter, int *k, int *t)
@@ -159,7 +146,7 @@ static enum status equip_filter(struct filter *filter, const AVFrame *view)
 {
     const struct filter_request *request = &filter->request;
     struct backend *backend = request->backend;
-    filter->has_fields = has_fields(&filter->program);
+    filter->has_fields = program_keeps_fields(&filter->program);
     enum status status = filter_memory_create(filter, view);
     if (!status)
         status =
