@@ -6,16 +6,31 @@
 
 #include "base/secrets.h"
 
-void log_print(const struct log *log, enum log_level level, const char *format, ...)
+__attribute__((format(printf, 3, 0))) static void print(const struct log *log, enum log_level level,
+                                                        const char *format, va_list arguments)
 {
     assert(format && *format && level >= LOG_ERROR && level <= LOG_DEBUG);
     if (!log || !log->print)
         return;
     char sentence[1024], shown[1024];
-    va_list arguments;
-    va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
     secrets_copy(sentence, SECRETS_IN_SENTENCE, shown, sizeof shown);
     log->print(log->opaque, level, shown);
+}
+
+void log_print(const struct log *log, enum log_level level, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print(log, level, format, arguments);
+    va_end(arguments);
+}
+
+enum status log_fail(const struct log *log, enum status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print(log, LOG_ERROR, format, arguments);
+    va_end(arguments);
+    return status;
 }

@@ -1,6 +1,8 @@
 // Log: sentences for people, through the caller's callback. Libraries never print.
 #pragma once
 
+#include "base/status.h"
+
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
 // The callback behind a log; a zeroed log swallows messages. `print` gets one sentence without a
@@ -14,3 +16,8 @@ struct log {
 // Thread-safety: as safe as log->print.
 __attribute__((format(printf, 3, 4))) void log_print(const struct log *log, enum log_level level,
                                                      const char *format, ...);
+
+// Log an error in the same way and return `status`.
+__attribute__((format(printf, 3, 4))) enum status log_fail(const struct log *log,
+                                                           enum status status, const char *format,
+                                                           ...);

@@ -36,7 +36,7 @@ static enum status check_media(const char *media, const struct log *log)
     struct stat about;
     if (!media || (!stat(media, &about) && S_ISDIR(about.st_mode)))
         return STATUS_OK;
-    return fail(log, STATUS_USAGE, "%s is no folder for the page's media", media);
+    return log_fail(log, STATUS_USAGE, "%s is no folder for the page's media", media);
 }
 
 // The token that was given; of a page that others can reach one that is made.
@@ -44,12 +44,12 @@ static enum status make_token(struct page *page, const struct page_request *requ
 {
     const char *given = request->token;
     if (given && (!*given || strlen(given) >= sizeof page->token))
-        return fail(&page->log, STATUS_USAGE, "the page's token must have 1 to %zu letters",
-                    sizeof page->token - 1);
+        return log_fail(&page->log, STATUS_USAGE, "the page's token must have 1 to %zu letters",
+                        sizeof page->token - 1);
     if (given)
         strcpy(page->token, given);
     else if (!http_is_local(request->listen) && !http_make_token(page->token))
-        return fail(&page->log, STATUS_FAILED, "no random numbers are to be had for a token");
+        return log_fail(&page->log, STATUS_FAILED, "no random numbers are to be had for a token");
     return STATUS_OK;
 }
 
@@ -130,8 +130,9 @@ static enum status start(struct page *page, const struct page_request *request)
     if (status)
         return status;
     page->ticks = !pthread_create(&page->ticker, NULL, page_tick, page);
-    return page->ticks ? STATUS_OK
-                       : fail(&page->log, STATUS_FAILED, "the page's thread could not be started");
+    return page->ticks
+               ? STATUS_OK
+               : log_fail(&page->log, STATUS_FAILED, "the page's thread could not be started");
 }
 
 enum status page_create(const struct page_request *request, const struct log *log,

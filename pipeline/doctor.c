@@ -88,8 +88,9 @@ static enum status shape_frame(const struct subject *subject, AVFrame *frame)
     struct color_tags tags = color_tags_of(frame);
     struct format format;
     if (about->format == AV_PIX_FMT_NONE)
-        return fail(&subject->log, STATUS_INPUT,
-                    "the pixel format of %s is not known before decoding", subject->source->name);
+        return log_fail(&subject->log, STATUS_INPUT,
+                        "the pixel format of %s is not known before decoding",
+                        subject->source->name);
     if (!pixel_describe(about->format, &tags, 1, 1, &format))
         frame->format = pixel_nearest(about->format);
     return STATUS_OK;

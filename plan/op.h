@@ -196,7 +196,7 @@ struct statistics {
     uint64_t bin[STATISTICS_BINS];
 };
 
-// What they say in full-range 8-bit code values; chroma about 0.
+// Moments in full-range 8-bit code values; chroma about 0.
 struct moments {
     double low, high, mean, deviation;
 };

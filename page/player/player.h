@@ -32,7 +32,7 @@ struct tap_frame;
 
 struct player_request {
     double keep; // seconds of packets; 0: 30
-    // What their data may take; for a while up to twice as much, as what is held grows and what
+    // The bytes that their data may take; for a while up to twice as much, as what is held grows and what
     // comes is kept beside it (keep.h); 0: 256 MB.
     int64_t keep_bytes;
     // Takes the frame to show: preview_offer(). Called by one thread at a time, with the player's

@@ -29,7 +29,7 @@ static enum status start(struct preview *preview)
     preview->started = !pthread_create(&preview->thread, NULL, render_run, preview);
     return preview->started
                ? STATUS_OK
-               : fail(preview->log, STATUS_FAILED, "no thread for the page's pictures");
+               : log_fail(preview->log, STATUS_FAILED, "no thread for the page's pictures");
 }
 
 enum status preview_create(const struct preview_request *request, struct preview **preview)
@@ -320,7 +320,7 @@ static enum status open_png(const AVFrame *picture, const struct log *log, struc
         .frame = picture, .time_base = {1, 25}, .rate = {25, 1}, .still = true};
     AVDictionary *options = NULL;
     if (!codec)
-        return fail(log, STATUS_OUTPUT, "this FFmpeg has no encoder for PNG");
+        return log_fail(log, STATUS_OUTPUT, "this FFmpeg has no encoder for PNG");
     av_dict_set(&options, "compression_level", "3", 0); // six times as fast as 6, a tenth larger
     av_dict_set(&options, "pred", "up", 0);
     enum status status = encoder_create(codec, &video, &options, log, encoder);

@@ -44,7 +44,7 @@ enum status record_create(const struct record_request *request, const struct log
 void record_destroy(struct record **record);
 
 // Begin a file. STATUS_USAGE with a sentence in `why` where a recording runs or is being finished.
-// What happens to the file is in the state.
+// The state tells of the file.
 enum status record_start(struct record *record, char *why, size_t size);
 
 // Stop, if it records. May wait for the picture that is being rendered, not for the file.

@@ -97,8 +97,8 @@ static enum status open_lane(struct preview *preview, struct lane *lane)
     if (view->codec == VIEW_H264) {
         encoding_own_name(lane->encoding, name, sizeof name);
         if (strcmp(name, preview->codec_name))
-            return fail(preview->log, STATUS_OUTPUT, "the page's stream is %s and was to be %s",
-                        name, preview->codec_name);
+            return log_fail(preview->log, STATUS_OUTPUT, "the page's stream is %s and was to be %s",
+                            name, preview->codec_name);
     }
     struct chunk *head = encoding_take_head(lane->encoding);
     monitor_lock(&preview->lock);

@@ -104,7 +104,7 @@ static enum status open_encoder(struct encoding *encoding, enum view_codec wante
     const char *text;
     const AVCodec *codec = find_codec(wanted, &text);
     if (!codec)
-        return fail(encoding->log, STATUS_OUTPUT, "this FFmpeg has no encoder for the page");
+        return log_fail(encoding->log, STATUS_OUTPUT, "this FFmpeg has no encoder for the page");
     const struct encoder_video video = {.frame = first,
                                         .time_base = {1, STREAM_CLOCK},
                                         .rate = {30, 1},
@@ -206,7 +206,7 @@ static enum status take_packet(struct encoding *encoding, int64_t duration, stru
     bool got;
     enum status status = encoder_receive(encoding->encoder, encoding->packet, &got);
     if (!status && !got)
-        status = fail(encoding->log, STATUS_OUTPUT, "the page's encoder keeps pictures back");
+        status = log_fail(encoding->log, STATUS_OUTPUT, "the page's encoder keeps pictures back");
     if (status)
         return status;
     encoding->packet->duration = duration;

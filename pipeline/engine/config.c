@@ -51,15 +51,16 @@ enum status config_read(const struct sluice_config *given, struct sluice_config 
     *log = config_log(given, target);
     bool read = sized_read(config, sizeof *config, given, least);
     if (!read && given->size < least)
-        return fail(
+        return log_fail(
             log, STATUS_USAGE,
             "sluice_config.size is %zu; it has to be sizeof(struct sluice_config), %zu or more",
             given->size, least);
     if (!read || has_unknown_members(config))
-        return fail(log, STATUS_USAGE,
-                    "the configuration has members that libsluice %d.%d does not know: the program "
-                    "was built for a newer one",
-                    SLUICE_API_MAJOR, SLUICE_API_MINOR);
+        return log_fail(
+            log, STATUS_USAGE,
+            "the configuration has members that libsluice %d.%d does not know: the program "
+            "was built for a newer one",
+            SLUICE_API_MAJOR, SLUICE_API_MINOR);
     return STATUS_OK;
 }
 
@@ -154,7 +155,7 @@ static enum status create_cpu(const struct sluice_config *config, const struct l
 
 static enum status refuse_devices(const struct log *log, const char *text)
 {
-    return fail(
+    return log_fail(
         log, STATUS_USAGE,
         "--device is '%s'; it takes the number of a GPU, up to %d of them as in 0,1, or all", text,
         MAX_GPUS);
@@ -171,8 +172,8 @@ enum status config_devices(const char *text, const struct log *log, struct devic
             return refuse_devices(log, text);
         for (int k = 0; k < devices->count; k++)
             if (devices->device[k] == number)
-                return fail(log, STATUS_USAGE, "--device is '%s', which names GPU %ld twice", text,
-                            number);
+                return log_fail(log, STATUS_USAGE, "--device is '%s', which names GPU %ld twice",
+                                text, number);
         devices->device[devices->count] = (int)number;
         at = *end ? end + 1 : NULL;
     }
@@ -246,7 +247,7 @@ static enum status create_one(const struct sluice_config *config, bool still, co
         return status;
     }
     if (wants_gpu)
-        return fail(log, STATUS_DEVICE, "the GPU was asked for and cannot be used: %s", reason);
+        return log_fail(log, STATUS_DEVICE, "the GPU was asked for and cannot be used: %s", reason);
     return create_cpu(config, log, backend);
 }
 

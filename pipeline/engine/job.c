@@ -154,9 +154,10 @@ static enum status check_ledger(const struct sluice_job *job)
                         ledger->dropped_clock + ledger->dropped_late;
     if (accounted == ledger->frames_in + ledger->frames_filled)
         return STATUS_OK;
-    return fail(&job->log, STATUS_FAILED,
-                "the frame ledger does not add up: %lld in, %lld accounted for; please report this",
-                (long long)ledger->frames_in, (long long)accounted);
+    return log_fail(
+        &job->log, STATUS_FAILED,
+        "the frame ledger does not add up: %lld in, %lld accounted for; please report this",
+        (long long)ledger->frames_in, (long long)accounted);
 }
 
 // Make the output whole, and the reports beside it.

@@ -163,8 +163,8 @@ struct sluice_job {
 
 // ---- job.c ----
 
-// What is told while a job is created: the job, which may be stopped from then on, before anything is
-// opened; and NULL before it is destroyed where that failed.
+// A callback while a job is created: it gets the job, which may be stopped from then on, before
+// anything is opened; and NULL before it is destroyed where that failed.
 struct job_begun {
     void (*note)(void *opaque, struct sluice_job *job);
     void *opaque;

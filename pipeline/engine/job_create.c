@@ -54,21 +54,22 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
     };
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
         if (!(numbers[k].value >= 0 && numbers[k].value <= numbers[k].most))
-            return fail(&job->log, STATUS_USAGE, "%s is %g; the range is 0 .. %g", numbers[k].name,
-                        numbers[k].value, numbers[k].most);
+            return log_fail(&job->log, STATUS_USAGE, "%s is %g; the range is 0 .. %g",
+                            numbers[k].name, numbers[k].value, numbers[k].most);
     if (!config->input_width != !config->input_height ||
         !config->input_rate.num != !config->input_rate.den)
-        return fail(
+        return log_fail(
             &job->log, STATUS_USAGE,
             "input_width goes with input_height, and the two numbers of input_rate together");
     if (!config->push && (!config->input || !*config->input))
-        return fail(&job->log, STATUS_USAGE, "no input is named");
+        return log_fail(&job->log, STATUS_USAGE, "no input is named");
     if (config->push && (config->input || config->input_format || config->input_pixfmt ||
                          config->input_width || config->stream || config->simulate))
-        return fail(&job->log, STATUS_USAGE,
-                    "frames are pushed: there is no input, nor its format, size, stream or faults");
+        return log_fail(
+            &job->log, STATUS_USAGE,
+            "frames are pushed: there is no input, nor its format, size, stream or faults");
     if (config->repeatable && config->hwdec == SLUICE_HWDEC_REQUIRE)
-        return fail(
+        return log_fail(
             &job->log, STATUS_USAGE,
             "--repeatable decodes on the CPU, and --hwdec require on the GPU: leave out one");
     return STATUS_OK;
@@ -78,17 +79,17 @@ static enum status check_outputs(struct sluice_job *job, const struct sluice_con
                                  struct sink_request *outputs, int count)
 {
     if (count > MAX_OUTPUTS)
-        return fail(&job->log, STATUS_USAGE, "a job writes up to %d outputs, tees among them",
-                    MAX_OUTPUTS);
+        return log_fail(&job->log, STATUS_USAGE, "a job writes up to %d outputs, tees among them",
+                        MAX_OUTPUTS);
     for (int k = 0; k < count; k++)
         if (!outputs[k].output || !*outputs[k].output)
-            return fail(&job->log, STATUS_USAGE, "no output is named");
+            return log_fail(&job->log, STATUS_USAGE, "no output is named");
     bool taken = !config->take;
     for (int k = 0; k < count; k++)
         taken |= !strcmp(outputs[k].output, sink_take_name);
     if (!taken)
-        return fail(&job->log, STATUS_USAGE, "frames are to be taken and no output is named %s",
-                    sink_take_name);
+        return log_fail(&job->log, STATUS_USAGE, "frames are to be taken and no output is named %s",
+                        sink_take_name);
     enum status status = job_files_reserve(config, &job->chain, &job->log, &job->conflicts);
     for (int k = 0; k < count; k++)
         outputs[k].conflicts = job->conflicts;
@@ -108,7 +109,7 @@ static enum status check_changes(const struct sluice_job *job)
         const struct chain *planned = &job->schedule.chain[k];
         struct chain_error error;
         if (!chain_writes_alike(planned, &job->chain, &error))
-            status = fail(&job->log, STATUS_USAGE, "%s", error.message);
+            status = log_fail(&job->log, STATUS_USAGE, "%s", error.message);
         if (!status)
             status = path_conflicts_check_chain(job->conflicts, planned, &job->log);
     }

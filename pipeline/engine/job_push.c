@@ -20,8 +20,8 @@ static enum status reason(struct sluice_job *job)
 
 static enum status refuse(const struct sluice_job *job)
 {
-    return fail(&job->log, STATUS_USAGE,
-                "frames are pushed to jobs whose configuration says what they are (push)");
+    return log_fail(&job->log, STATUS_USAGE,
+                    "frames are pushed to jobs whose configuration says what they are (push)");
 }
 
 enum sluice_status sluice_job_push(struct sluice_job *job, const struct sluice_frame *frame)

@@ -32,7 +32,7 @@ static enum status write_snapshot(struct sluice_job *job, const struct sink_requ
     if (!status)
         status = sink_check(sink);
     if (!status && !sink->one_frame)
-        status = fail(log, STATUS_USAGE, "%s is no name of an image, as snapshot.png is", file);
+        status = log_fail(log, STATUS_USAGE, "%s is no name of an image, as snapshot.png is", file);
     video.first = frame;
     video.live = false;
     video.watch = (struct mux_thread_watch){0};
@@ -60,7 +60,7 @@ enum sluice_status sluice_job_snapshot(struct sluice_job *job, const char *file,
         *why = 0;
     snapshot_take(job->snapshot, meter_now_ns() + patience_ns, &frame);
     enum status status = frame ? write_snapshot(job, &request, frame, &log)
-                               : fail(&log, STATUS_EOF, "no picture came within two seconds");
+                               : log_fail(&log, STATUS_EOF, "no picture came within two seconds");
     av_frame_free(&frame);
     return (enum sluice_status)status;
 }

@@ -36,22 +36,24 @@ static enum status report_no_frame(const struct sluice_job *job)
     struct sluice_ledger ledger = {0};
     decode_count(job->decode, &ledger);
     if (ledger.frames_in)
-        return fail(&job->log, STATUS_INPUT, "%s has no frame in the range that was asked for",
-                    name);
+        return log_fail(&job->log, STATUS_INPUT, "%s has no frame in the range that was asked for",
+                        name);
     if (job->source->pushed)
-        return fail(&job->log, STATUS_INPUT, "no frame was pushed before the end");
+        return log_fail(&job->log, STATUS_INPUT, "no frame was pushed before the end");
     if (source_is_scrambled(job->source))
-        return fail(&job->log, STATUS_INPUT, "%s is encrypted; sluice needs the video in the clear",
-                    name);
+        return log_fail(&job->log, STATUS_INPUT,
+                        "%s is encrypted; sluice needs the video in the clear", name);
     if (source_lacks_index(job->source))
-        return fail(&job->log, STATUS_INPUT,
-                    "%s has its index at the end, where a pipe cannot look first; give the file by "
-                    "name, or one that was written with -movflags +faststart",
-                    name);
+        return log_fail(
+            &job->log, STATUS_INPUT,
+            "%s has its index at the end, where a pipe cannot look first; give the file by "
+            "name, or one that was written with -movflags +faststart",
+            name);
     if (source_is_empty(job->source))
-        return fail(&job->log, STATUS_INPUT, "%s is empty (0 bytes); a video was expected", name);
+        return log_fail(&job->log, STATUS_INPUT, "%s is empty (0 bytes); a video was expected",
+                        name);
     decoder_explain(job->decoder, why, sizeof why);
-    return fail(&job->log, STATUS_INPUT, "%s has no frame that can be decoded: %s", name, why);
+    return log_fail(&job->log, STATUS_INPUT, "%s has no frame that can be decoded: %s", name, why);
 }
 
 // Read a packet and, if it is of the filtered stream, decode it. STATUS_EOF: there is no more.

@@ -53,7 +53,7 @@ enum status job_threads_start(struct sluice_job *job)
         thread->all = &job->threads;
         if (!start(thread))
             continue;
-        status = fail(&job->log, STATUS_FAILED, "a thread could not be started");
+        status = log_fail(&job->log, STATUS_FAILED, "a thread could not be started");
         thread->skip(thread->part);
     }
     return status;

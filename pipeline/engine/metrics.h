@@ -28,7 +28,7 @@ struct metrics;
 enum status metrics_create(const char *address, const struct log *log, struct metrics **metrics);
 
 // The job is created, and stays until another one is watched, or none (NULL), or metrics_destroy().
-// What its predecessor was asked is answered before the call returns. Accepts NULL for the metrics.
+// Questions to its predecessor are answered before the call returns. Accepts NULL for the metrics.
 void metrics_watch(struct metrics *metrics, const struct sluice_job *job);
 
 // Leaves NULL, accepts NULL behind it. Waits for no client.

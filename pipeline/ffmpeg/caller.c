@@ -60,17 +60,19 @@ enum status caller_read(const struct sluice_format *format, const struct log *lo
     *pixel = format->pixfmt ? av_get_pix_fmt(format->pixfmt) : AV_PIX_FMT_NONE;
     const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(*pixel);
     if (!about || about->flags & elsewhere)
-        return fail(log, STATUS_USAGE,
-                    "the format of pushed frames is '%s', which is no pixel format of pictures in "
-                    "memory; 'ffmpeg -pix_fmts' lists them",
-                    format->pixfmt ? format->pixfmt : "");
+        return log_fail(
+            log, STATUS_USAGE,
+            "the format of pushed frames is '%s', which is no pixel format of pictures in "
+            "memory; 'ffmpeg -pix_fmts' lists them",
+            format->pixfmt ? format->pixfmt : "");
     if (format->width < 1 || format->height < 1)
-        return fail(log, STATUS_USAGE, "pushed frames have a size of 1x1 or more, not %dx%d",
-                    format->width, format->height);
+        return log_fail(log, STATUS_USAGE, "pushed frames have a size of 1x1 or more, not %dx%d",
+                        format->width, format->height);
     if ((unsigned)format->range > SLUICE_RANGE_FULL || (unsigned)format->matrix >= MATRICES ||
         (unsigned)format->siting >= LOCATIONS)
-        return fail(log, STATUS_USAGE,
-                    "the range, matrix or siting of pushed frames is none of their enumerators");
+        return log_fail(
+            log, STATUS_USAGE,
+            "the range, matrix or siting of pushed frames is none of their enumerators");
     *tags = (struct color_tags){
         .range = format->range == SLUICE_RANGE_FULL      ? AVCOL_RANGE_JPEG
                  : format->range == SLUICE_RANGE_LIMITED ? AVCOL_RANGE_MPEG

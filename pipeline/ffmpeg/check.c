@@ -31,14 +31,3 @@ enum status check_failed(const struct log *log, enum status status, int error, c
     log_print(log, LOG_ERROR, "%s: %s", sentence, words);
     return error == AVERROR(ENOMEM) ? STATUS_MEMORY : status;
 }
-
-enum status fail(const struct log *log, enum status status, const char *format, ...)
-{
-    char sentence[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
-    log_print(log, LOG_ERROR, "%s", sentence);
-    return status;
-}

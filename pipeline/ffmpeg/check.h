@@ -18,7 +18,3 @@ int input_error(int error, int64_t bytes);
 __attribute__((format(printf, 4, 5))) enum status check_failed(const struct log *log,
                                                                enum status status, int error,
                                                                const char *format, ...);
-
-// Log a sentence and return `status`.
-__attribute__((format(printf, 3, 4))) enum status fail(const struct log *log, enum status status,
-                                                       const char *format, ...);

@@ -130,8 +130,9 @@ static enum status send(struct decoder *decoder, const AVPacket *packet)
 static enum status check_encryption(const struct decoder *decoder, const AVPacket *packet)
 {
     if (packet && av_packet_get_side_data(packet, AV_PKT_DATA_ENCRYPTION_INFO, NULL))
-        return fail(decoder->log, STATUS_INPUT,
-                    "%s is encrypted; sluice needs the video in the clear", decoder->source->name);
+        return log_fail(decoder->log, STATUS_INPUT,
+                        "%s is encrypted; sluice needs the video in the clear",
+                        decoder->source->name);
     return STATUS_OK;
 }
 
@@ -208,8 +209,8 @@ static enum status fall_back(struct decoder *decoder)
 {
     const char *codec = decoder->codec->codec->name;
     if (decoder->request.hwdec == HWDEC_REQUIRE)
-        return fail(decoder->log, STATUS_DEVICE,
-                    "--hwdec require: the GPU does not decode this %s stream", codec);
+        return log_fail(decoder->log, STATUS_DEVICE,
+                        "--hwdec require: the GPU does not decode this %s stream", codec);
     log_print(decoder->log, LOG_INFO, "the GPU does not decode this %s stream: the CPU does",
               codec);
     av_buffer_unref(&decoder->hardware);

@@ -163,10 +163,11 @@ enum status decoder_check_pixels(const struct decoder *decoder, int width, int h
     int64_t pixels = (int64_t)width * height, most = decoder->request.max_pixels;
     if (pixels <= most)
         return STATUS_OK;
-    return fail(decoder->log, STATUS_INPUT,
-                "%s has pictures of %dx%d, %lld pixels; the limit is %lld: raise --max-pixels if "
-                "the memory is there",
-                decoder->source->name, width, height, (long long)pixels, (long long)most);
+    return log_fail(
+        decoder->log, STATUS_INPUT,
+        "%s has pictures of %dx%d, %lld pixels; the limit is %lld: raise --max-pixels if "
+        "the memory is there",
+        decoder->source->name, width, height, (long long)pixels, (long long)most);
 }
 
 enum status decoder_check_stream(const struct decoder *decoder)
@@ -174,15 +175,16 @@ enum status decoder_check_stream(const struct decoder *decoder)
     const AVCodecParameters *about = decoder->about;
     const char *name = decoder->source->name;
     if (source_is_encrypted(decoder->source))
-        return fail(decoder->log, STATUS_INPUT,
-                    "%s is encrypted; sluice needs the video in the clear", name);
+        return log_fail(decoder->log, STATUS_INPUT,
+                        "%s is encrypted; sluice needs the video in the clear", name);
     if (!avcodec_find_decoder(about->codec_id)) {
         char tag[AV_FOURCC_MAX_STRING_SIZE];
         av_fourcc_make_string(tag, about->codec_tag);
-        return fail(decoder->log, STATUS_INPUT,
-                    "%s holds video that this FFmpeg (libavcodec %d) cannot decode: %s, tag %s; a "
-                    "newer FFmpeg may",
-                    name, LIBAVCODEC_VERSION_MAJOR, avcodec_get_name(about->codec_id), tag);
+        return log_fail(
+            decoder->log, STATUS_INPUT,
+            "%s holds video that this FFmpeg (libavcodec %d) cannot decode: %s, tag %s; a "
+            "newer FFmpeg may",
+            name, LIBAVCODEC_VERSION_MAJOR, avcodec_get_name(about->codec_id), tag);
     }
     return decoder_check_pixels(decoder, about->width, about->height);
 }
@@ -202,8 +204,8 @@ enum status decoder_choose_hardware(struct decoder *decoder)
     else if (open_hardware(decoder))
         why = "the GPU's decoder could not be opened";
     if (why && decoder->request.hwdec == HWDEC_REQUIRE)
-        return fail(decoder->log, STATUS_DEVICE,
-                    "--hwdec require: %s cannot be decoded on the GPU: %s",
-                    avcodec_get_name(about->codec_id), why);
+        return log_fail(decoder->log, STATUS_DEVICE,
+                        "--hwdec require: %s cannot be decoded on the GPU: %s",
+                        avcodec_get_name(about->codec_id), why);
     return STATUS_OK;
 }

@@ -40,8 +40,9 @@ static enum status read_format(struct source *source, const struct sluice_format
     struct sluice_format format;
     struct color_tags tags;
     if (!sized_read(&format, sizeof format, given, least))
-        return fail(source->log, STATUS_USAGE,
-                    "push->size is %zu; it has to be sizeof(struct sluice_format)", given->size);
+        return log_fail(source->log, STATUS_USAGE,
+                        "push->size is %zu; it has to be sizeof(struct sluice_format)",
+                        given->size);
     enum status status = caller_read(&format, source->log, &pushed->pixel, &tags);
     if (status)
         return status;
@@ -49,8 +50,8 @@ static enum status read_format(struct source *source, const struct sluice_format
     pushed->height = format.height;
     pushed->bytes = av_image_get_buffer_size(pushed->pixel, format.width, format.height, 1);
     if (pushed->bytes < 0)
-        return fail(source->log, STATUS_USAGE, "pushed frames of %dx%d are too large", format.width,
-                    format.height);
+        return log_fail(source->log, STATUS_USAGE, "pushed frames of %dx%d are too large",
+                        format.width, format.height);
     AVCodecParameters *about = source_video(source)->codecpar;
     about->codec_type = AVMEDIA_TYPE_VIDEO;
     about->codec_id = AV_CODEC_ID_RAWVIDEO;
@@ -71,8 +72,8 @@ static enum status set_clock(struct source *source, const struct source_request 
     if (!clock.num && !clock.den)
         clock = (AVRational){AV_TIME_BASE, 1};
     if (clock.num < 1 || clock.den < 1)
-        return fail(source->log, STATUS_USAGE, "push_clock is %d/%d; it has to be above 0",
-                    clock.num, clock.den);
+        return log_fail(source->log, STATUS_USAGE, "push_clock is %d/%d; it has to be above 0",
+                        clock.num, clock.den);
     video->time_base = av_inv_q(clock);
     video->avg_frame_rate = video->r_frame_rate = rate;
     source->pushed->duration = rate.num ? av_rescale_q(1, av_inv_q(rate), video->time_base) : 0;
@@ -136,7 +137,7 @@ enum status pushed_read(struct source *source, struct packet **packet)
 
 static enum status refuse(const struct source *source, const char *why)
 {
-    return fail(source->log, STATUS_USAGE, "a pushed frame %s", why);
+    return log_fail(source->log, STATUS_USAGE, "a pushed frame %s", why);
 }
 
 static enum status check_planes(const struct source *source, const struct sluice_frame *frame)
@@ -147,12 +148,13 @@ static enum status check_planes(const struct source *source, const struct sluice
         int row = av_image_get_linesize(pushed->pixel, pushed->width, p);
         ptrdiff_t stride = frame->stride[p];
         if (!frame->data[p])
-            return fail(source->log, STATUS_USAGE, "a pushed frame has no plane %d: %s has %d", p,
-                        av_get_pix_fmt_name(pushed->pixel), planes);
+            return log_fail(source->log, STATUS_USAGE, "a pushed frame has no plane %d: %s has %d",
+                            p, av_get_pix_fmt_name(pushed->pixel), planes);
         if (stride > INT_MAX || stride < -INT_MAX || (stride < 0 ? -stride : stride) < row)
-            return fail(source->log, STATUS_USAGE,
-                        "a pushed frame has a stride of %td bytes in plane %d, whose rows have %d",
-                        stride, p, row);
+            return log_fail(
+                source->log, STATUS_USAGE,
+                "a pushed frame has a stride of %td bytes in plane %d, whose rows have %d", stride,
+                p, row);
     }
     return STATUS_OK;
 }
@@ -171,9 +173,10 @@ static enum status check_frame(const struct source *source, const struct sluice_
         av_rescale_q(frame->pts, base, AV_TIME_BASE_Q) == AV_NOPTS_VALUE)
         return refuse(source, "has a pts that is out of range");
     if (pushed->last_pts != AV_NOPTS_VALUE && frame->pts <= pushed->last_pts)
-        return fail(source->log, STATUS_USAGE,
-                    "a pushed frame has pts %lld, and the one before has %lld: they have to rise",
-                    (long long)frame->pts, (long long)pushed->last_pts);
+        return log_fail(
+            source->log, STATUS_USAGE,
+            "a pushed frame has pts %lld, and the one before has %lld: they have to rise",
+            (long long)frame->pts, (long long)pushed->last_pts);
     return check_planes(source, frame);
 }
 

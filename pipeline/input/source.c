@@ -61,7 +61,7 @@ enum status source_check(const struct source_request *request, const struct log 
     bool described = request->format || request->width || request->rate.num || request->pixfmt;
     if (!plain || described || !access(name, F_OK) || errno != ENOENT)
         return STATUS_OK;
-    return fail(log, STATUS_INPUT, "%s cannot be opened: %s", name, strerror(errno));
+    return log_fail(log, STATUS_INPUT, "%s cannot be opened: %s", name, strerror(errno));
 }
 
 void source_close(struct source **source)

@@ -59,18 +59,19 @@ static enum status probe(struct source *source, const char *name, const AVInputF
     if (atomic_load(source->stop))
         return STATUS_STOPPED;
     if (source_is_empty(source))
-        return fail(source->log, STATUS_INPUT, "%s is empty (0 bytes); a video was expected",
-                    source->name);
+        return log_fail(source->log, STATUS_INPUT, "%s is empty (0 bytes); a video was expected",
+                        source->name);
     if (error < 0 || !*format)
-        return fail(source->log, STATUS_INPUT,
-                    "%s is in no format that this FFmpeg recognises; a video or an image was "
-                    "expected (raw video needs -F rawvideo --size WxH --pix-fmt NAME)",
-                    source->name);
+        return log_fail(source->log, STATUS_INPUT,
+                        "%s is in no format that this FFmpeg recognises; a video or an image was "
+                        "expected (raw video needs -F rawvideo --size WxH --pix-fmt NAME)",
+                        source->name);
     if (!reach_allows(source->reach, *format))
-        return fail(source->log, STATUS_INPUT,
-                    "%s is a playlist (%s), a list of other files; sluice opens only the file it "
-                    "is given: join or name the video itself",
-                    source->name, (*format)->name);
+        return log_fail(
+            source->log, STATUS_INPUT,
+            "%s is a playlist (%s), a list of other files; sluice opens only the file it "
+            "is given: join or name the video itself",
+            source->name, (*format)->name);
     return STATUS_OK;
 }
 
@@ -94,9 +95,10 @@ static enum status check_description(const struct source *source,
 {
     bool codec = may_be_codec && request->pixfmt && avcodec_descriptor_get_by_name(request->pixfmt);
     if (request->pixfmt && !codec && av_get_pix_fmt(request->pixfmt) == AV_PIX_FMT_NONE)
-        return fail(source->log, STATUS_USAGE,
-                    "--pix-fmt is '%s', which is no pixel format; 'ffmpeg -pix_fmts' lists them",
-                    request->pixfmt);
+        return log_fail(
+            source->log, STATUS_USAGE,
+            "--pix-fmt is '%s', which is no pixel format; 'ffmpeg -pix_fmts' lists them",
+            request->pixfmt);
     return STATUS_OK;
 }
 
@@ -105,8 +107,8 @@ static enum status find_demuxer(const struct source *source, const char *name,
 {
     *demuxer = NULL;
     if (name && !(*demuxer = av_find_input_format(url_format(name))))
-        return fail(source->log, STATUS_USAGE,
-                    "there is no input format '%s'; 'ffmpeg -demuxers' lists them", name);
+        return log_fail(source->log, STATUS_USAGE,
+                        "there is no input format '%s'; 'ffmpeg -demuxers' lists them", name);
     return STATUS_OK;
 }
 
@@ -145,8 +147,9 @@ static enum status check_device(const struct source *source, const struct source
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
         if (keys[k] && !av_opt_find((void *)&opening->demuxer->priv_class, keys[k], NULL, 0,
                                     AV_OPT_SEARCH_FAKE_OBJ))
-            return fail(source->log, STATUS_USAGE, "%s is nothing that a device of kind %s takes",
-                        option_flag(keys[k]), opening->demuxer->name);
+            return log_fail(source->log, STATUS_USAGE,
+                            "%s is nothing that a device of kind %s takes", option_flag(keys[k]),
+                            opening->demuxer->name);
     return STATUS_OK;
 }
 
@@ -178,7 +181,7 @@ static enum status prepare_sequence(struct source *source, const char *name,
     bool numbered = url_is_numbered(name);
     int first = numbered ? url_first_number(name, &source->images) : -1;
     if (numbered ? first < 0 : !url_has_matches(name))
-        return fail(source->log, STATUS_INPUT, "no file matches %s", source->name);
+        return log_fail(source->log, STATUS_INPUT, "no file matches %s", source->name);
     opening->demuxer = av_find_input_format("image2");
     set_option(&opening->options, "pattern_type", numbered ? "sequence" : "glob");
     if (first >= 0)
@@ -209,10 +212,11 @@ static enum status check_format(const struct source *source, const AVInputFormat
 {
     return !demuxer || reach_allows(source->reach, demuxer)
                ? STATUS_OK
-               : fail(source->log, STATUS_INPUT,
-                      "the format %s is a list of other files, or a device; sluice opens only what "
-                      "it is given",
-                      demuxer->name);
+               : log_fail(
+                     source->log, STATUS_INPUT,
+                     "the format %s is a list of other files, or a device; sluice opens only what "
+                     "it is given",
+                     demuxer->name);
 }
 
 // Check that raw video is described: it says nothing of itself, and a wrong guess would not show.
@@ -223,13 +227,13 @@ static enum status check_raw(const struct source *source, const struct source_re
     bool typed = demuxer && av_match_name(demuxer->name, "rawvideo,bitpacked");
     if ((!sized || request->width) && (!typed || request->pixfmt))
         return STATUS_OK;
-    return fail(source->log, STATUS_USAGE,
-                "%s is raw video, which does not say what it holds: give %s%s%s", source->name,
-                request->width ? "" : "--size WxH",
-                !request->width && typed && !request->pixfmt ? " and " : "",
-                typed && !request->pixfmt
-                    ? "--pix-fmt NAME, as in --pix-fmt yuv420p ('ffmpeg -pix_fmts' lists them)"
-                    : "");
+    return log_fail(source->log, STATUS_USAGE,
+                    "%s is raw video, which does not say what it holds: give %s%s%s", source->name,
+                    request->width ? "" : "--size WxH",
+                    !request->width && typed && !request->pixfmt ? " and " : "",
+                    typed && !request->pixfmt
+                        ? "--pix-fmt NAME, as in --pix-fmt yuv420p ('ffmpeg -pix_fmts' lists them)"
+                        : "");
 }
 
 // Read the header. FFmpeg frees the context when this fails; the pointer is NULL then.
@@ -246,14 +250,15 @@ static enum status read_header(struct source *source, struct opening *opening)
     const char *trouble =
         error == AVERROR(EIO) ? url_host_trouble(opening->what, host, sizeof host) : NULL;
     if (trouble)
-        return fail(source->log, STATUS_INPUT, "%s cannot be read: the host %s %s", source->name,
-                    host, trouble);
+        return log_fail(source->log, STATUS_INPUT, "%s cannot be read: the host %s %s",
+                        source->name, host, trouble);
     source->broken |= source_log_refusal(source);
     if (error == AVERROR(EINVAL) && !demuxer && !source->io) // the whitelist refused it
-        return fail(source->log, STATUS_INPUT,
-                    "%s cannot be read: it is no video, but a list of other files or addresses; "
-                    "of those from HTTP sluice follows HLS only",
-                    source->name);
+        return log_fail(
+            source->log, STATUS_INPUT,
+            "%s cannot be read: it is no video, but a list of other files or addresses; "
+            "of those from HTTP sluice follows HLS only",
+            source->name);
     if (error < 0)
         return check_failed(source->log, STATUS_INPUT, error, "%s cannot be read%s%s%s",
                             source->name, demuxer ? " as " : "", demuxer ? demuxer->name : "",
@@ -261,11 +266,12 @@ static enum status read_header(struct source *source, struct opening *opening)
     const AVDictionaryEntry *left = av_dict_get(opening->options, "", NULL, AV_DICT_IGNORE_SUFFIX);
     if (!left)
         return STATUS_OK;
-    return fail(source->log, STATUS_USAGE, "%s is for raw video; %s is %s%s",
-                option_flag(left->key), source->name, source->format->iformat->name,
-                !strcmp(left->key, "video_size")     ? " (sluice does not resize)"
-                : !strcmp(left->key, "pixel_format") ? " (the output's is --pix-fmt behind INPUT)"
-                                                     : "");
+    return log_fail(source->log, STATUS_USAGE, "%s is for raw video; %s is %s%s",
+                    option_flag(left->key), source->name, source->format->iformat->name,
+                    !strcmp(left->key, "video_size") ? " (sluice does not resize)"
+                    : !strcmp(left->key, "pixel_format")
+                        ? " (the output's is --pix-fmt behind INPUT)"
+                        : "");
 }
 
 static enum status open_container(struct source *source, const struct source_request *request)
@@ -323,17 +329,18 @@ static enum status choose_stream(struct source *source, int wanted)
     if (wanted) {
         int index = wanted - 1;
         if (index < 0 || index >= (int)format->nb_streams)
-            return fail(source->log, STATUS_USAGE, "--stream is '%d'; %s has streams 0 to %d",
-                        index, source->name, (int)format->nb_streams - 1);
+            return log_fail(source->log, STATUS_USAGE, "--stream is '%d'; %s has streams 0 to %d",
+                            index, source->name, (int)format->nb_streams - 1);
         if (format->streams[index]->codecpar->codec_type != AVMEDIA_TYPE_VIDEO)
-            return fail(source->log, STATUS_USAGE, "stream %d of %s is no video; it has: %s", index,
-                        source->name, found);
+            return log_fail(source->log, STATUS_USAGE, "stream %d of %s is no video; it has: %s",
+                            index, source->name, found);
         source->video = index;
         return STATUS_OK;
     }
     source->video = av_find_best_stream(format, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
     if (source->video < 0 || is_picture(source_video(source)))
-        return fail(source->log, STATUS_INPUT, "%s has no video; it has: %s", source->name, found);
+        return log_fail(source->log, STATUS_INPUT, "%s has no video; it has: %s", source->name,
+                        found);
     return STATUS_OK;
 }
 
@@ -478,20 +485,21 @@ static enum status make_reach(struct source *source, const struct source_request
                                         .tls_verify = request->tls_verify || request->ca_file,
                                         .ca_file = request->ca_file};
     if (address && !reach_protocols(request->name))
-        return fail(source->log, STATUS_INPUT,
-                    "%s is no address that sluice opens; rtsp, rtmp, srt, udp, rtp, tcp, http and "
-                    "https ones are",
-                    source->name);
+        return log_fail(
+            source->log, STATUS_INPUT,
+            "%s is no address that sluice opens; rtsp, rtmp, srt, udp, rtp, tcp, http and "
+            "https ones are",
+            source->name);
     if (address && reach.tls_verify && !reach_can_verify(request->name)) {
         bool rtsp = !strncmp(request->name, "rtsp", 4);
-        return fail(source->log, STATUS_INPUT,
-                    "--tls-verify: this FFmpeg (libavformat %d) cannot verify %s servers; %s",
-                    LIBAVFORMAT_VERSION_MAJOR, rtsp ? "rtsps" : "rtmpts",
-                    rtsp ? "a newer one can" : "those of rtmps it can");
+        return log_fail(source->log, STATUS_INPUT,
+                        "--tls-verify: this FFmpeg (libavformat %d) cannot verify %s servers; %s",
+                        LIBAVFORMAT_VERSION_MAJOR, rtsp ? "rtsps" : "rtmpts",
+                        rtsp ? "a newer one can" : "those of rtmps it can");
     }
     if (address && reach.ca_file && access(reach.ca_file, R_OK))
-        return fail(source->log, STATUS_USAGE, "--ca-file: %s cannot be read: %s", reach.ca_file,
-                    strerror(errno));
+        return log_fail(source->log, STATUS_USAGE, "--ca-file: %s cannot be read: %s",
+                        reach.ca_file, strerror(errno));
     source->reach = reach_create(&reach);
     return source->reach ? STATUS_OK : STATUS_MEMORY;
 }
@@ -522,8 +530,8 @@ enum status source_begin(struct source *source, const struct source_request *req
     if (status)
         return status;
     if (source->live && request->start > 0)
-        return fail(source->log, STATUS_USAGE, "%s is live: it has no --start but now",
-                    source->name);
+        return log_fail(source->log, STATUS_USAGE, "%s is live: it has no --start but now",
+                        source->name);
     seek_to_start(source, request->start);
     if (source->live)
         live_watch(source->live, source->video);

@@ -61,8 +61,8 @@ enum status converter_choose(const struct converter *self, AVFrame *shown)
 {
     enum AVPixelFormat from = shown->format, pixel = converter_pixel(self, shown);
     if (pixel == AV_PIX_FMT_NONE)
-        return fail(self->log, STATUS_OUTPUT, "the encoder %s takes no format like %s",
-                    self->encoder, av_get_pix_fmt_name(from));
+        return log_fail(self->log, STATUS_OUTPUT, "the encoder %s takes no format like %s",
+                        self->encoder, av_get_pix_fmt_name(from));
     bool was_full = pixel_is_full(shown);
     scaler_tag(pixel, needed_range(self, pixel), shown);
     if (pixel != from || pixel_is_full(shown) != was_full)
@@ -157,7 +157,7 @@ enum status converter_scale(struct converter *self, const AVFrame *frame, AVFram
     enum status status =
         scaler_convert(&self->scaler, frame, self->pixel, range, self->width, self->height, to);
     return status == STATUS_FAILED
-               ? fail(self->log, STATUS_OUTPUT, "libswscale cannot convert %s to %s",
-                      av_get_pix_fmt_name(frame->format), av_get_pix_fmt_name(self->pixel))
+               ? log_fail(self->log, STATUS_OUTPUT, "libswscale cannot convert %s to %s",
+                          av_get_pix_fmt_name(frame->format), av_get_pix_fmt_name(self->pixel))
                : status;
 }

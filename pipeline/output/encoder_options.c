@@ -28,9 +28,10 @@ static enum status try_option(const struct encoder_options *options, void *objec
     char range[96] = "";
     if (option && option->type != AV_OPT_TYPE_STRING && option->min < option->max)
         snprintf(range, sizeof range, ", the range is %g .. %g", option->min, option->max);
-    return fail(options->log, STATUS_USAGE, "%s=%s: %s does not take this value%s%s%s", key,
-                shown_value(key, value), owner, range, option && option->help ? "; it is: " : "",
-                option && option->help ? option->help : "");
+    return log_fail(options->log, STATUS_USAGE, "%s=%s: %s does not take this value%s%s%s", key,
+                    shown_value(key, value), owner, range,
+                    option && option->help ? "; it is: " : "",
+                    option && option->help ? option->help : "");
 }
 
 static enum status add_to_encoder(struct encoder_options *options, const char *key,
@@ -39,16 +40,16 @@ static enum status add_to_encoder(struct encoder_options *options, const char *k
     const AVCodec *codec = options->codec;
     char wanted[256];
     if (!encoder_knows(codec, key, value, wanted, sizeof wanted))
-        return fail(options->log, STATUS_USAGE, "%s=%s: the encoder %s takes %s", key, value,
-                    codec->name, wanted);
+        return log_fail(options->log, STATUS_USAGE, "%s=%s: the encoder %s takes %s", key, value,
+                        codec->name, wanted);
     AVCodecContext *trial = avcodec_alloc_context3(codec);
     if (!trial)
         return STATUS_MEMORY;
     enum status status = try_option(options, trial, key, value, codec->name);
     avcodec_free_context(&trial);
     if (!status && !encoder_takes(codec, key, value))
-        status = fail(options->log, STATUS_USAGE, "the encoder %s does not take %s=%s", codec->name,
-                      key, shown_value(key, value));
+        status = log_fail(options->log, STATUS_USAGE, "the encoder %s does not take %s=%s",
+                          codec->name, key, shown_value(key, value));
     av_dict_set(&options->encoder, key, value, 0);
     return status;
 }
@@ -72,10 +73,10 @@ static enum status add(struct encoder_options *options, const char *key, const c
         return add_to_encoder(options, key, value);
     if (muxer_has_option(options->container, key))
         return add_to_muxer(options, key, value);
-    return fail(options->log, STATUS_USAGE,
-                "neither the encoder %s nor the container %s has an option '%s'; 'ffmpeg -h "
-                "encoder=%s' and 'ffmpeg -h muxer=%s' list them",
-                codec, container, key, codec, container);
+    return log_fail(options->log, STATUS_USAGE,
+                    "neither the encoder %s nor the container %s has an option '%s'; 'ffmpeg -h "
+                    "encoder=%s' and 'ffmpeg -h muxer=%s' list them",
+                    codec, container, key, codec, container);
 }
 
 static enum status add_named(struct encoder_options *options, const struct sink_request *request)
@@ -92,9 +93,9 @@ static enum status add_named(struct encoder_options *options, const struct sink_
         if (!named[k].value)
             continue;
         if (!encoder_has_option(options->codec, named[k].key))
-            return fail(options->log, STATUS_USAGE,
-                        "%s: the encoder %s has no such option; -b:v may do", named[k].flag,
-                        options->codec->name);
+            return log_fail(options->log, STATUS_USAGE,
+                            "%s: the encoder %s has no such option; -b:v may do", named[k].flag,
+                            options->codec->name);
         enum status status = add(options, named[k].key, named[k].value);
         if (status)
             return status;
@@ -108,7 +109,8 @@ enum status encoder_options_add(struct encoder_options *options, const struct si
     for (const char *const *text = request->options; text && *text && !status; text++) {
         const char *value = strchr(*text, '=');
         if (!value || value == *text)
-            return fail(options->log, STATUS_USAGE, "--option is '%s'; it takes key=value", *text);
+            return log_fail(options->log, STATUS_USAGE, "--option is '%s'; it takes key=value",
+                            *text);
         char key[128];
         snprintf(key, sizeof key, "%.*s", (int)(value - *text), *text);
         status = add(options, key, value + 1);

@@ -275,7 +275,8 @@ enum status mux_thread_open(struct mux_thread *mux, const struct mux_thread_open
     if (status)
         return status;
     mux->opened = !pthread_create(&mux->thread, NULL, run, mux);
-    return mux->opened ? STATUS_OK : fail(mux->log, STATUS_FAILED, "a thread could not be started");
+    return mux->opened ? STATUS_OK
+                       : log_fail(mux->log, STATUS_FAILED, "a thread could not be started");
 }
 
 // ---- the other side ----
@@ -440,7 +441,8 @@ enum status mux_thread_join(struct mux_thread *mux)
         await_end(mux, meter_now_ns() + second_ns / 4);
     }
     if (is_unheard(mux) && !mux->discarding)
-        mux->status = fail(mux->log, STATUS_OUTPUT, "%s was never reached", mux->destination.shown);
+        mux->status =
+            log_fail(mux->log, STATUS_OUTPUT, "%s was never reached", mux->destination.shown);
     enum status status = (enum status)mux->status;
     return status_is_failure(status) ? status : STATUS_OK;
 }

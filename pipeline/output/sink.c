@@ -20,8 +20,8 @@ static enum status refuse_encoding(const struct sink_request *request, const str
                                                                  : NULL;
     if (!option)
         return STATUS_OK;
-    return fail(log, STATUS_USAGE, "%s is for encoded output; %s encodes nothing", option,
-                request->output);
+    return log_fail(log, STATUS_USAGE, "%s is for encoded output; %s encodes nothing", option,
+                    request->output);
 }
 
 static enum status create_one(const struct sink_request *request, const struct log *log,
@@ -73,18 +73,19 @@ static enum status ask_pixel(struct sink *sink, const char *name, const char *ow
     enum AVPixelFormat pixel = av_get_pix_fmt(name);
     const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(pixel);
     if (!about || about->flags & AV_PIX_FMT_FLAG_HWACCEL)
-        return fail(log, STATUS_USAGE,
-                    "--pix-fmt is '%s', which is no pixel format of pictures in memory; 'ffmpeg "
-                    "-pix_fmts' lists them",
-                    name);
+        return log_fail(
+            log, STATUS_USAGE,
+            "--pix-fmt is '%s', which is no pixel format of pictures in memory; 'ffmpeg "
+            "-pix_fmts' lists them",
+            name);
     if (!holds(formats->candidates, pixel)) {
         list_names(formats->candidates, names, sizeof names);
-        return fail(log, STATUS_USAGE, "--pix-fmt %s: %s does not take it; it takes %s", name,
-                    owner, names);
+        return log_fail(log, STATUS_USAGE, "--pix-fmt %s: %s does not take it; it takes %s", name,
+                        owner, names);
     }
     if (!pixel_describe(pixel, &none, 1, 1, &format) && !(sink->encoder && scaler_makes(pixel)))
-        return fail(log, STATUS_USAGE, "--pix-fmt %s: %s cannot be given pictures of this format",
-                    name, owner);
+        return log_fail(log, STATUS_USAGE,
+                        "--pix-fmt %s: %s cannot be given pictures of this format", name, owner);
     sink->asked[0] = pixel;
     sink->asked[1] = AV_PIX_FMT_NONE;
     formats->candidates = sink->asked;
@@ -117,15 +118,15 @@ static enum status ask_range(struct sink *sink, enum sink_range range, const cha
     struct format format;
     bool only = formats->range != SINK_RANGE_ANY && formats->range != range;
     if (only && has_yuv(formats->candidates))
-        return fail(
+        return log_fail(
             log, STATUS_USAGE,
             "--range %s: what %s makes is always of %s range, as it cannot say which it has",
             range_name(range), owner, range_name(formats->range));
     if (formats->asked && range == SINK_RANGE_LIMITED &&
         pixel_describe(*formats->candidates, &none, 1, 1, &format) &&
         (format.model == MODEL_RGB || (format.model == MODEL_YUV && format.range == RANGE_FULL)))
-        return fail(log, STATUS_USAGE, "--range limited: %s is of full range by definition",
-                    av_get_pix_fmt_name(*formats->candidates));
+        return log_fail(log, STATUS_USAGE, "--range limited: %s is of full range by definition",
+                        av_get_pix_fmt_name(*formats->candidates));
     formats->asked_range = range;
     return STATUS_OK;
 }

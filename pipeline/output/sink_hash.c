@@ -76,8 +76,8 @@ static enum status write(struct sink *sink, AVFrame *frame)
     self->frames++;
     self->bytes = file_size(self->file);
     self->failed = file_error(self->file) != 0;
-    return self->failed ? fail(self->log, STATUS_OUTPUT, "%s could not be written: %s", self->name,
-                               strerror(file_error(self->file)))
+    return self->failed ? log_fail(self->log, STATUS_OUTPUT, "%s could not be written: %s",
+                                   self->name, strerror(file_error(self->file)))
                         : STATUS_OK;
 }
 
@@ -127,7 +127,7 @@ enum status sink_hash_create(const char *file, bool overwrite, const struct log 
 {
     *sink = NULL;
     if (!*file)
-        return fail(log, STATUS_USAGE, "hash: needs a file, as in hash:frames.txt, or hash:-");
+        return log_fail(log, STATUS_USAGE, "hash: needs a file, as in hash:frames.txt, or hash:-");
     struct hash_sink *self = calloc(1, sizeof *self);
     if (!self)
         return STATUS_MEMORY;

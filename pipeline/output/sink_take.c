@@ -42,7 +42,7 @@ static struct sluice_frame describe(const struct take_sink *self, const AVFrame 
     return taken;
 }
 
-// What a callback's status means: END and STOPPED, that nobody takes frames any more.
+// Read a callback's status: END and STOPPED mean that nobody takes frames any more.
 static enum status check_answer(struct take_sink *self, enum sluice_status answer)
 {
     if (!answer)
@@ -51,9 +51,9 @@ static enum status check_answer(struct take_sink *self, enum sluice_status answe
         return STATUS_EOF;
     self->failed = true;
     bool ours = answer >= SLUICE_STATUS_FAILED && answer <= SLUICE_STATUS_DEVICE;
-    return fail(self->log, ours ? (enum status)answer : STATUS_FAILED,
-                "the program did not take frame %lld of %s: %s", (long long)self->frames - 1,
-                sink_take_name, sluice_status_name(answer));
+    return log_fail(self->log, ours ? (enum status)answer : STATUS_FAILED,
+                    "the program did not take frame %lld of %s: %s", (long long)self->frames - 1,
+                    sink_take_name, sluice_status_name(answer));
 }
 
 static enum status write(struct sink *sink, AVFrame *frame)
@@ -100,10 +100,11 @@ enum status sink_take_create(const struct sink_taker *taker, const struct log *l
 {
     *sink = NULL;
     if (!taker->take)
-        return fail(log, STATUS_USAGE,
-                    "%s is for programs that take frames from libsluice; sluice itself writes them "
-                    "raw with -F rawvideo",
-                    sink_take_name);
+        return log_fail(
+            log, STATUS_USAGE,
+            "%s is for programs that take frames from libsluice; sluice itself writes them "
+            "raw with -F rawvideo",
+            sink_take_name);
     struct take_sink *self = calloc(1, sizeof *self);
     if (!self)
         return STATUS_MEMORY;

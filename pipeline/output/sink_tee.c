@@ -106,7 +106,8 @@ static enum status open_branch(struct branch *branch, const struct sink_video *v
         return status;
     queue_limit(branch->frames, budget_frames, budget_of_frame);
     branch->opened = !pthread_create(&branch->thread, NULL, run, branch);
-    return branch->opened ? STATUS_OK : fail(log, STATUS_FAILED, "a thread could not be started");
+    return branch->opened ? STATUS_OK
+                          : log_fail(log, STATUS_FAILED, "a thread could not be started");
 }
 
 // Give a branch a frame. After a failure or the end: its status.
@@ -361,9 +362,10 @@ static enum status check_asked(const struct tee_sink *self)
         bool same = mine->asked_range == decided->asked_range &&
                     (!mine->asked || (decided->asked && *mine->candidates == *decided->candidates));
         if (!branch->sink->encoder && sink_is_asked(mine) && !same)
-            return fail(self->log, STATUS_USAGE,
-                        "outputs of one picture have one --pix-fmt and --range where one of them "
-                        "is hash:, take: or null:; give all the same, or filter twice");
+            return log_fail(
+                self->log, STATUS_USAGE,
+                "outputs of one picture have one --pix-fmt and --range where one of them "
+                "is hash:, take: or null:; give all the same, or filter twice");
     }
     return STATUS_OK;
 }

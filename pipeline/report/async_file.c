@@ -266,7 +266,7 @@ static enum status check_part(struct async_file *async, int k)
         discard_parts(async, k, k, STATUS_STOPPED);
         return STATUS_STOPPED;
     }
-    fail(async->log, STATUS_OUTPUT, "%s could not be written: %s", part->name, strerror(error));
+    log_fail(async->log, STATUS_OUTPUT, "%s could not be written: %s", part->name, strerror(error));
     discard_parts(async, async->skips ? k : 0, async->skips ? k : ASYNC_FILES - 1, STATUS_OUTPUT);
     return STATUS_OUTPUT;
 }
@@ -442,7 +442,7 @@ static enum status start(const struct async_file_request *request, struct async_
         return status;
     async->started = !pthread_create(&async->thread, NULL, run, async);
     return async->started ? STATUS_OK
-                          : fail(async->log, STATUS_FAILED, "a thread could not be started");
+                          : log_fail(async->log, STATUS_FAILED, "a thread could not be started");
 }
 
 enum status async_file_create(const struct async_file_request *request, struct async_file **async)

@@ -79,10 +79,10 @@ bool alias_is(struct span name);
 // STATUS_USAGE where none does the same: the error says what to write. Sets parser->gray.
 enum status alias_translate(struct parser *parser, struct span filter, char **text);
 
-// What parser->gray is behind a stage, when it was `gray` before.
+// Say what parser->gray is behind a stage, when it was `gray` before.
 bool alias_gray_behind(struct span stage, bool gray);
 
-// What to write instead of an option which a stage has in ffmpeg only; NULL: it is none.
+// The words to write instead of an option which a stage has in ffmpeg only; NULL: it is none.
 const char *alias_foreign_option(const struct stage *stage, struct span key);
 
 // ---- values.c ----

@@ -153,8 +153,8 @@ char *changes_text(struct changes *changes)
 static enum status refuse_planned(const struct changes *changes, int at, enum status status,
                                   const char *why)
 {
-    return fail(changes->request.log, status, "the change at %.3f s cannot be made: %s",
-                (double)changes->schedule.pts_us[at] * 1e-6, why);
+    return log_fail(changes->request.log, status, "the change at %.3f s cannot be made: %s",
+                    (double)changes->schedule.pts_us[at] * 1e-6, why);
 }
 
 // Check that a change that is planned has the memory it takes, of frames like the first. Whether

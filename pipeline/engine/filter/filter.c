@@ -56,7 +56,7 @@ static enum status accept_input(struct filter *filter, AVFrame *view)
     filter->loaded = pixel_nearest(filter->input.pixel);
     filter->converts = true;
     if (filter->loaded == AV_PIX_FMT_NONE || filter->input.on_device)
-        return fail(filter->request.log, STATUS_INPUT, "the pixel format %s is unknown", name);
+        return log_fail(filter->request.log, STATUS_INPUT, "the pixel format %s is unknown", name);
     log_print(filter->request.log, LOG_INFO, "libswscale converts %s to %s for the filters", name,
               av_get_pix_fmt_name(filter->loaded));
     view->format = filter->loaded;
@@ -93,10 +93,11 @@ static enum status check_patterns(const struct filter *filter)
     const struct pattern *pattern;
     while ((pattern = next_misfit(filter, &k, &t))) {
         if (request->strict)
-            return fail(request->log, STATUS_USAGE,
-                        "the template %s is %dx%d and the picture %dx%d; give one that fits into "
-                        "it",
-                        pattern->name, pattern->width, pattern->height, width, height);
+            return log_fail(
+                request->log, STATUS_USAGE,
+                "the template %s is %dx%d and the picture %dx%d; give one that fits into "
+                "it",
+                pattern->name, pattern->width, pattern->height, width, height);
         log_print(request->log, LOG_WARNING,
                   "the template %s is %dx%d and the picture now %dx%d: it matches nothing there",
                   pattern->name, pattern->width, pattern->height, width, height);
@@ -228,8 +229,8 @@ static enum status convert_input(struct filter *filter, AVFrame *in)
     }
     av_frame_free(&known);
     return status == STATUS_FAILED
-               ? fail(filter->request.log, STATUS_INPUT, "libswscale cannot convert %s",
-                      av_get_pix_fmt_name(filter->input.pixel))
+               ? log_fail(filter->request.log, STATUS_INPUT, "libswscale cannot convert %s",
+                          av_get_pix_fmt_name(filter->input.pixel))
                : status;
 }
 
@@ -296,7 +297,7 @@ static enum status limit_references(const struct filter *filter, AVFrame *in)
         if (!is_referenced(filter, p) || !image_exceeds(&image, p))
             continue;
         if (av_frame_make_writable(in) < 0)
-            return fail(filter->request.log, STATUS_MEMORY, "there is no memory for a frame");
+            return log_fail(filter->request.log, STATUS_MEMORY, "there is no memory for a frame");
         image = pixel_image(in, format);
         image_limit_plane(&image, p);
     }

@@ -154,7 +154,7 @@ enum status filter_check_asked(const struct filter *filter, const struct sink_fo
     if (!formats->asked || !pixel_describe(*formats->candidates, &none, 1, 1, &asked) ||
         asked.model != MODEL_GRAY || natural->model == MODEL_GRAY)
         return STATUS_OK;
-    return fail(filter->request.log, STATUS_USAGE,
-                "--pix-fmt %s has no colours and the chain leaves some; let it end with 'gray'",
-                av_get_pix_fmt_name(*formats->candidates));
+    return log_fail(filter->request.log, STATUS_USAGE,
+                    "--pix-fmt %s has no colours and the chain leaves some; let it end with 'gray'",
+                    av_get_pix_fmt_name(*formats->candidates));
 }

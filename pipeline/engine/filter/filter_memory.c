@@ -93,7 +93,7 @@ static enum status create_analysis(struct filter *filter)
             program_analysis_bytes(program, (int)k, filter->input.width, filter->input.height);
     for (size_t k = 0; k < all; k++)
         if (!(filter->analysis[k] = backend->alloc(backend, filter->analysis_bytes[k % analyses])))
-            return fail(
+            return log_fail(
                 filter->request.log, STATUS_MEMORY,
                 "there is no memory for the analysis of %s, for %d frames of %dx%d, %lld MiB",
                 op_name(&program->op[program->analysis[k % analyses]]), filter->request.slots,
@@ -147,7 +147,7 @@ static enum status share_plane(const struct filter *filter, const AVFrame *in, i
 {
     AVBufferRef *theirs = av_frame_get_plane_buffer((AVFrame *)in, source);
     if (!theirs)
-        return fail(filter->request.log, STATUS_FAILED, "a decoded frame has no buffer");
+        return log_fail(filter->request.log, STATUS_FAILED, "a decoded frame has no buffer");
     out->data[p] = in->data[source];
     out->linesize[p] = in->linesize[source];
     return add_reference(out, count, theirs);
@@ -163,7 +163,7 @@ static enum status assemble(const struct filter *filter, int n, const AVFrame *i
     if (memory->pool) {
         fresh = out->buf[count++] = av_buffer_pool_get(memory->pool);
         if (!fresh)
-            return fail(filter->request.log, STATUS_MEMORY, "there is no memory for a frame");
+            return log_fail(filter->request.log, STATUS_MEMORY, "there is no memory for a frame");
     }
     for (int p = 0; p < program_format(&filter->program, n)->planes && !status; p++) {
         const struct plan_plane *plane = &filter->plan->picture[n].plane[p];

@@ -39,11 +39,12 @@ static enum status compare(const struct filter *filter, int n, const AVFrame *go
             a.data[p] = NULL;
     if (image_compare(&a, &b, &first))
         return STATUS_OK;
-    return fail(filter->request.log, STATUS_FAILED,
-                "--verify: frame %lld%s differs from the reference: plane %d, row %d, byte %zu is "
-                "%d and should be %d; please report this",
-                (long long)index, name_picture(n, tee, sizeof tee), first.plane, first.row,
-                first.byte, first.got, first.want);
+    return log_fail(
+        filter->request.log, STATUS_FAILED,
+        "--verify: frame %lld%s differs from the reference: plane %d, row %d, byte %zu is "
+        "%d and should be %d; please report this",
+        (long long)index, name_picture(n, tee, sizeof tee), first.plane, first.row, first.byte,
+        first.got, first.want);
 }
 
 static enum status make_expected(const struct filter *filter, int n, const AVFrame *like,

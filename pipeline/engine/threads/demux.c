@@ -70,9 +70,9 @@ static enum status keep(struct demux *demux, struct packet **packet)
 {
     demux->preroll_bytes += (*packet)->av->size;
     if (demux->preroll_bytes > max_preroll_bytes)
-        return fail(demux->ports.log, STATUS_INPUT,
-                    "%s has no frame of video within its first %lld MiB of other streams",
-                    demux->ports.source->name, (long long)max_preroll_bytes >> 20);
+        return log_fail(demux->ports.log, STATUS_INPUT,
+                        "%s has no frame of video within its first %lld MiB of other streams",
+                        demux->ports.source->name, (long long)max_preroll_bytes >> 20);
     struct packet **list =
         realloc(demux->preroll, (size_t)(demux->preroll_count + 1) * sizeof *list);
     if (!list)

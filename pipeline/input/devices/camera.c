@@ -188,14 +188,15 @@ static bool is_busy(int fd)
 static enum status cannot_open(const char *path, int error, const struct log *log)
 {
     if (error == EACCES || error == EPERM)
-        return fail(log, STATUS_INPUT,
-                    "%s may not be opened by this user; members of the group video may, as a rule "
-                    "('sudo usermod -aG video NAME', then log in again)",
-                    path);
+        return log_fail(
+            log, STATUS_INPUT,
+            "%s may not be opened by this user; members of the group video may, as a rule "
+            "('sudo usermod -aG video NAME', then log in again)",
+            path);
     if (error == ENOENT || error == ENODEV || error == ENXIO)
-        return fail(log, STATUS_INPUT,
-                    "the camera %s is not there; 'sluice --list-devices' shows what is", path);
-    return fail(log, STATUS_INPUT, "the camera %s cannot be opened: %s", path, strerror(error));
+        return log_fail(log, STATUS_INPUT,
+                        "the camera %s is not there; 'sluice --list-devices' shows what is", path);
+    return log_fail(log, STATUS_INPUT, "the camera %s cannot be opened: %s", path, strerror(error));
 }
 
 static enum status open_node(const char *path, const struct log *log, int *fd)
@@ -204,10 +205,10 @@ static enum status open_node(const char *path, const struct log *log, int *fd)
     if (stat(path, &about))
         return cannot_open(path, errno, log);
     if (!S_ISCHR(about.st_mode) || major(about.st_rdev) != V4L_MAJOR)
-        return fail(log, STATUS_INPUT,
-                    "%s is no camera; a video device was expected, as 'sluice --list-devices' "
-                    "shows them",
-                    path);
+        return log_fail(log, STATUS_INPUT,
+                        "%s is no camera; a video device was expected, as 'sluice --list-devices' "
+                        "shows them",
+                        path);
     *fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     return *fd < 0 ? cannot_open(path, errno, log) : STATUS_OK;
 }
@@ -222,9 +223,9 @@ static enum status check_capture(const char *path, const struct log *log, struct
     bool own = about.capabilities & V4L2_CAP_DEVICE_CAPS;
     unsigned has = own ? about.device_caps : about.capabilities;
     if ((has & wanted) != wanted)
-        return fail(log, STATUS_INPUT,
-                    "%s (%s) does not capture video; 'sluice --list-devices' shows what does", path,
-                    camera->name);
+        return log_fail(log, STATUS_INPUT,
+                        "%s (%s) does not capture video; 'sluice --list-devices' shows what does",
+                        path, camera->name);
     return STATUS_OK;
 }
 
@@ -416,9 +417,10 @@ static enum status refuse(const char *path, const struct camera *camera, const c
 {
     char list[640];
     list_modes(camera, print, list, sizeof list);
-    return fail(log, STATUS_USAGE,
-                "the camera %.80s (%s) has no %s; it has %s ('sluice --list-devices' shows all)",
-                path, camera->name, what, list);
+    return log_fail(
+        log, STATUS_USAGE,
+        "the camera %.80s (%s) has no %s; it has %s ('sluice --list-devices' shows all)", path,
+        camera->name, what, list);
 }
 
 // ---- choice ----
@@ -461,8 +463,9 @@ static enum status try_size(const char *path, const struct camera *camera,
     if (!wanted->width || ask(camera->fd, VIDIOC_TRY_FMT, &format) ||
         ((int)pix->width == wanted->width && (int)pix->height == wanted->height))
         return STATUS_OK;
-    return fail(log, STATUS_USAGE, "the camera %s (%s) makes %ux%u of --size %dx%d in %s", path,
-                camera->name, pix->width, pix->height, wanted->width, wanted->height, mode->pixfmt);
+    return log_fail(log, STATUS_USAGE, "the camera %s (%s) makes %ux%u of --size %dx%d in %s", path,
+                    camera->name, pix->width, pix->height, wanted->width, wanted->height,
+                    mode->pixfmt);
 }
 
 // Leave only the modes with that rate, in the size that is asked for or set now.
@@ -494,8 +497,8 @@ static enum status choose(const char *path, struct camera *camera,
     char what[160];
     enum status status = STATUS_OK;
     if (!narrow(camera, is_readable, request))
-        return fail(log, STATUS_INPUT, "the camera %s (%s) has no format that FFmpeg reads", path,
-                    camera->name);
+        return log_fail(log, STATUS_INPUT, "the camera %s (%s) has no format that FFmpeg reads",
+                        path, camera->name);
     if (request->pixfmt && !narrow(camera, has_pixfmt, request)) {
         snprintf(what, sizeof what, "pixel format %.60s", request->pixfmt);
         return refuse(path, camera, what, print_pixfmt, log);
@@ -522,9 +525,10 @@ enum status camera_check(const char *path, const struct camera_request *request,
     *pixfmt = NULL;
     enum status status = camera_open(path, log, &camera);
     if (!status && camera.busy)
-        status = fail(log, STATUS_INPUT,
-                      "the camera %s (%s) is in use by another program; 'fuser -v %s' shows which",
-                      path, camera.name, path);
+        status =
+            log_fail(log, STATUS_INPUT,
+                     "the camera %s (%s) is in use by another program; 'fuser -v %s' shows which",
+                     path, camera.name, path);
     if (!status && (request->width || request->rate.num || request->pixfmt))
         status = choose(path, &camera, request, log, pixfmt);
     camera_close(&camera);
@@ -542,6 +546,6 @@ enum status camera_check_rate(const char *path, const struct camera_request *req
         return STATUS_OK;
     print_rate(rate, shown, sizeof shown);
     print_rate(request->rate, asked, sizeof asked);
-    return fail(log, STATUS_USAGE, "the camera %s makes %s frames a second of --rate %s", path,
-                shown, asked);
+    return log_fail(log, STATUS_USAGE, "the camera %s makes %s frames a second of --rate %s", path,
+                    shown, asked);
 }

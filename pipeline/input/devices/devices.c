@@ -29,10 +29,10 @@ static void register_devices(void)
 static enum status refuse(const char *format, const struct log *log)
 {
     if (!registered)
-        return fail(log, STATUS_INPUT, "devices need FFmpeg's %s, which is not here", library);
-    return fail(log, STATUS_INPUT,
-                "this FFmpeg has no device '%s'; 'sluice --list-devices' shows which it has",
-                format);
+        return log_fail(log, STATUS_INPUT, "devices need FFmpeg's %s, which is not here", library);
+    return log_fail(log, STATUS_INPUT,
+                    "this FFmpeg has no device '%s'; 'sluice --list-devices' shows which it has",
+                    format);
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

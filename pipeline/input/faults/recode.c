@@ -186,10 +186,10 @@ static enum status open_encoder(struct recode *recode, const AVFrame *frame)
     if (try_encoder(recode, same, frame) ||
         try_encoder(recode, avcodec_find_encoder(AV_CODEC_ID_FFV1), frame))
         return STATUS_OK;
-    return fail(recode->log, STATUS_FAILED,
-                "res-change: neither the encoder of %s nor FFV1 takes pictures of %dx%d",
-                avcodec_get_name(recode->about->codec_id), width_of(recode, frame),
-                height_of(recode, frame));
+    return log_fail(recode->log, STATUS_FAILED,
+                    "res-change: neither the encoder of %s nor FFV1 takes pictures of %dx%d",
+                    avcodec_get_name(recode->about->codec_id), width_of(recode, frame),
+                    height_of(recode, frame));
 }
 
 static enum status encode(struct recode *recode, const AVFrame *frame)

@@ -168,17 +168,17 @@ static enum status parse_item(struct simulate *simulate, char *item, const struc
         *value++ = 0;
     enum fault fault = find_fault(item);
     if (fault == FAULTS)
-        return fail(log, STATUS_USAGE,
-                    "--simulate has '%s', which is no fault; there are loss, corrupt, stall, "
-                    "close, ts-jump and res-change, and a seed",
-                    whole);
+        return log_fail(log, STATUS_USAGE,
+                        "--simulate has '%s', which is no fault; there are loss, corrupt, stall, "
+                        "close, ts-jump and res-change, and a seed",
+                        whole);
     if (fault <= FAULT_SEED && simulate->given[fault])
-        return fail(log, STATUS_USAGE, "--simulate has '%s', but '%s' was given already", whole,
-                    kinds[fault].name);
+        return log_fail(log, STATUS_USAGE, "--simulate has '%s', but '%s' was given already", whole,
+                        kinds[fault].name);
     simulate->given[fault] = true;
     if (!parse_value(simulate, fault, value, at))
-        return fail(log, STATUS_USAGE, "--simulate has '%s'; '%s' takes %s", whole,
-                    kinds[fault].name, kinds[fault].takes);
+        return log_fail(log, STATUS_USAGE, "--simulate has '%s'; '%s' takes %s", whole,
+                        kinds[fault].name, kinds[fault].takes);
     return STATUS_OK;
 }
 
@@ -443,10 +443,10 @@ enum status simulate_begin(struct simulate *simulate, const AVStream *video, con
         return STATUS_OK;
     if (simulate->share[FAULT_CORRUPT] > 0 &&
         video->codecpar->codec_id == AV_CODEC_ID_WRAPPED_AVFRAME)
-        return fail(log, STATUS_USAGE,
-                    "--simulate corrupt changes bytes of packets; %s gives pictures in memory, "
-                    "without any",
-                    name);
+        return log_fail(log, STATUS_USAGE,
+                        "--simulate corrupt changes bytes of packets; %s gives pictures in memory, "
+                        "without any",
+                        name);
     simulate->log = log;
     simulate->name = name;
     return recode_create(video, simulate->resizes, log, &simulate->recode);

@@ -70,14 +70,15 @@ static enum status open_file(struct input_io *input)
     struct stat about;
     input->fd = open(name, O_RDONLY | O_CLOEXEC);
     if (input->fd < 0)
-        return fail(log, STATUS_INPUT, "%s cannot be opened: %s", name, strerror(errno));
+        return log_fail(log, STATUS_INPUT, "%s cannot be opened: %s", name, strerror(errno));
     if (fstat(input->fd, &about))
-        return fail(log, STATUS_INPUT, "%s cannot be examined: %s", name, strerror(errno));
+        return log_fail(log, STATUS_INPUT, "%s cannot be examined: %s", name, strerror(errno));
     if (S_ISDIR(about.st_mode))
-        return fail(log, STATUS_INPUT,
-                    "%s is a folder; name a video, or its pictures as in '%s/*.png'", name, name);
+        return log_fail(log, STATUS_INPUT,
+                        "%s is a folder; name a video, or its pictures as in '%s/*.png'", name,
+                        name);
     if (S_ISREG(about.st_mode) && about.st_size == 0)
-        return fail(log, STATUS_INPUT, "%s is empty (0 bytes); a video was expected", name);
+        return log_fail(log, STATUS_INPUT, "%s is empty (0 bytes); a video was expected", name);
     return STATUS_OK;
 }
 

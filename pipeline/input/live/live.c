@@ -407,8 +407,8 @@ static enum status fail_to_open(struct live *live, int error)
     const char *trouble =
         error == AVERROR(EIO) ? url_host_trouble(request->url, host, sizeof host) : NULL;
     if (trouble)
-        return fail(live->log, STATUS_INPUT, "%s cannot be opened: the host %s %s", request->name,
-                    host, trouble);
+        return log_fail(live->log, STATUS_INPUT, "%s cannot be opened: the host %s %s",
+                        request->name, host, trouble);
     return check_failed(live->log, STATUS_INPUT, error, "%s cannot be opened%s", request->name,
                         error == AVERROR(EIO) ? reach_doubt(request->reach) : "");
 }

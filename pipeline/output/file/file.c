@@ -175,13 +175,13 @@ static enum status check_folder(const char *name, const char *place, const struc
     char folder[4096];
     folder_of(place, folder, sizeof folder);
     if (stat(folder, &about))
-        return fail(log, STATUS_OUTPUT, "%s cannot be written: the folder %s: %s", name, folder,
-                    strerror(errno));
+        return log_fail(log, STATUS_OUTPUT, "%s cannot be written: the folder %s: %s", name, folder,
+                        strerror(errno));
     if (!S_ISDIR(about.st_mode))
-        return fail(log, STATUS_OUTPUT, "%s cannot be written: %s is no folder", name, folder);
+        return log_fail(log, STATUS_OUTPUT, "%s cannot be written: %s is no folder", name, folder);
     if (access(folder, W_OK | X_OK))
-        return fail(log, STATUS_OUTPUT, "%s cannot be written in %s: %s", name, folder,
-                    strerror(errno));
+        return log_fail(log, STATUS_OUTPUT, "%s cannot be written in %s: %s", name, folder,
+                        strerror(errno));
     return STATUS_OK;
 }
 
@@ -192,14 +192,14 @@ enum status file_check(const char *name, bool overwrite, const struct log *log)
         return STATUS_OK;
     bool there = !stat(name, &about);
     if (there && S_ISDIR(about.st_mode))
-        return fail(log, STATUS_OUTPUT, "%s is a folder; name a file in it", name);
+        return log_fail(log, STATUS_OUTPUT, "%s is a folder; name a file in it", name);
     if (there && S_ISREG(about.st_mode) && !overwrite)
-        return fail(log, STATUS_OUTPUT, "%s exists; -y replaces it", name);
+        return log_fail(log, STATUS_OUTPUT, "%s exists; -y replaces it", name);
     if (there && !S_ISREG(about.st_mode))
         return STATUS_OK;
     char *place = url_resolve(name);
     if (!place)
-        return fail(log, STATUS_OUTPUT, "%s cannot be written: %s", name, strerror(errno));
+        return log_fail(log, STATUS_OUTPUT, "%s cannot be written: %s", name, strerror(errno));
     enum status status = check_folder(name, place, log);
     free(place);
     return status;
@@ -269,8 +269,8 @@ static enum status open_temporary(struct file *file)
     struct stat old;
     folder_of(file->name, folder, sizeof folder);
     if (!open_nameless(file, folder) && !open_named(file))
-        return fail(file->log, STATUS_OUTPUT, "%s cannot be written in %s: %s", file->name, folder,
-                    strerror(errno));
+        return log_fail(file->log, STATUS_OUTPUT, "%s cannot be written in %s: %s", file->name,
+                        folder, strerror(errno));
     // Keep the permissions of the file that it will replace, if possible.
     if (!stat(file->name, &old) && fchmod(file->fd, old.st_mode & 07777))
         log_print(file->log, LOG_DEBUG, "%s: permissions could not be kept", file->name);
@@ -322,10 +322,11 @@ static enum status open_fd(struct file *file)
         return open_temporary(file);
     file->fd = descriptor >= 0 ? open_descriptor(descriptor) : open_special(file);
     if (file->fd < 0 && errno == ECANCELED)
-        return fail(file->log, STATUS_OUTPUT, "%s was not opened by anyone to be read", file->name);
+        return log_fail(file->log, STATUS_OUTPUT, "%s was not opened by anyone to be read",
+                        file->name);
     if (file->fd < 0)
-        return fail(file->log, STATUS_OUTPUT, "%s cannot be opened for writing: %s", file->name,
-                    strerror(errno));
+        return log_fail(file->log, STATUS_OUTPUT, "%s cannot be opened for writing: %s", file->name,
+                        strerror(errno));
     return STATUS_OK;
 }
 
@@ -345,7 +346,7 @@ enum status file_create(const char *name, bool overwrite, const struct log *log,
     made->name = follows ? url_resolve(name) : strdup(name);
     enum status status = made->name ? open_fd(made) : STATUS_OUTPUT;
     if (!made->name)
-        fail(log, status, "%s cannot be written: %s", name, strerror(errno));
+        log_fail(log, status, "%s cannot be written: %s", name, strerror(errno));
     made->waits = !status && may_wait(made->fd);
     unsigned char *buffer = status ? NULL : av_malloc(IO_BUFFER);
     if (buffer) {
@@ -478,8 +479,8 @@ enum status file_publish(struct file *file)
     if (!error)
         error = file->nameless ? name_nameless(file) : rename_named(file);
     if (error)
-        return fail(file->log, STATUS_OUTPUT, "%s could not be written: %s", file->name,
-                    strerror(error));
+        return log_fail(file->log, STATUS_OUTPUT, "%s could not be written: %s", file->name,
+                        strerror(error));
     file_sync_folder(file->name);
     file->published = true;
     return STATUS_OK;
@@ -522,8 +523,8 @@ enum status file_hold(struct file *file)
     if (!error && has_high_number(file->fd))
         error = hide_behind_name(file);
     if (error)
-        return fail(file->log, STATUS_OUTPUT, "%s could not be written: %s", file->name,
-                    strerror(error));
+        return log_fail(file->log, STATUS_OUTPUT, "%s could not be written: %s", file->name,
+                        strerror(error));
     av_freep(&file->io->buffer);
     avio_context_free(&file->io);
     file->held = true;
@@ -558,8 +559,8 @@ enum status file_commit(struct file **file)
     else if (error == EPIPE)
         status = STATUS_OUTPUT; // the reader has closed the pipe: nothing is logged
     else if (error)
-        status = fail(whole->log, STATUS_OUTPUT, "%s could not be written: %s%s", whole->name,
-                      strerror(error), error == EEXIST ? "; -y replaces it" : "");
+        status = log_fail(whole->log, STATUS_OUTPUT, "%s could not be written: %s%s", whole->name,
+                          strerror(error), error == EEXIST ? "; -y replaces it" : "");
     if (status) {
         file_discard(file);
         return status;

@@ -82,9 +82,9 @@ static enum status refuse(const struct log *log, const char *read, const char *n
 {
     char shown[4300];
     url_without_secrets(name, shown, sizeof shown);
-    return read ? fail(log, STATUS_USAGE,
-                       "%s and output are the same file, %s; name another output", read, shown)
-                : fail(log, STATUS_USAGE, "%s is named twice as an output", shown);
+    return read ? log_fail(log, STATUS_USAGE,
+                           "%s and output are the same file, %s; name another output", read, shown)
+                : log_fail(log, STATUS_USAGE, "%s is named twice as an output", shown);
 }
 
 enum status path_conflicts_create(struct path_conflicts **conflicts)
@@ -126,8 +126,8 @@ enum status path_conflicts_check_chain(const struct path_conflicts *conflicts,
         const char *name = conflicts->written.name[k], *read = reading(chain, name);
         url_without_secrets(name, shown, sizeof shown);
         if (read)
-            return fail(log, STATUS_USAGE, "%s and output are the same file, %s; name another one",
-                        read, shown);
+            return log_fail(log, STATUS_USAGE,
+                            "%s and output are the same file, %s; name another one", read, shown);
     }
     return STATUS_OK;
 }

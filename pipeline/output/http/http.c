@@ -81,11 +81,11 @@ static enum status take_token(struct http *http, const struct http_server *serve
 {
     http->guarded = server->token;
     if (server->token && !*server->token)
-        return fail(&http->log, STATUS_USAGE, "the token of %s is empty", server->name);
+        return log_fail(&http->log, STATUS_USAGE, "the token of %s is empty", server->name);
     if (!server->token && server->page && !http->listener.loopback)
-        return fail(&http->log, STATUS_USAGE,
-                    "%s at %s could be used by everyone who reaches it; it needs a token there",
-                    server->name, server->address);
+        return log_fail(&http->log, STATUS_USAGE,
+                        "%s at %s could be used by everyone who reaches it; it needs a token there",
+                        server->name, server->address);
     return server->token ? http_make_cookie(server->token, http->cookie) : STATUS_OK;
 }
 
@@ -104,13 +104,14 @@ static enum status begin(struct http *http, const struct http_server *server)
     if (status)
         return status;
     if (!http->daemon && secure)
-        return fail(&http->log, STATUS_USAGE,
-                    "the certificate %s and the key %s cannot be used: one of them is damaged, or "
-                    "they do not belong together",
-                    server->tls_cert, server->tls_key);
+        return log_fail(
+            &http->log, STATUS_USAGE,
+            "the certificate %s and the key %s cannot be used: one of them is damaged, or "
+            "they do not belong together",
+            server->tls_cert, server->tls_key);
     if (!http->daemon || !start(http))
-        return fail(&http->log, STATUS_FAILED, "the server of %s could not be started",
-                    server->name);
+        return log_fail(&http->log, STATUS_FAILED, "the server of %s could not be started",
+                        server->name);
     return STATUS_OK;
 }
 

@@ -52,14 +52,15 @@ static enum status resolve(const struct http_server *server, const struct log *l
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     if (!parse_address(server->address, &address))
-        return fail(log, STATUS_USAGE,
-                    "'%s' is no address for %s; it takes PORT (on this machine only), HOST:PORT, "
-                    "[IPV6]:PORT or 0.0.0.0:PORT",
-                    server->address, server->name);
+        return log_fail(
+            log, STATUS_USAGE,
+            "'%s' is no address for %s; it takes PORT (on this machine only), HOST:PORT, "
+            "[IPV6]:PORT or 0.0.0.0:PORT",
+            server->address, server->name);
     int error = getaddrinfo(address.host, address.port, &hints, &found);
     if (error)
-        return fail(log, STATUS_USAGE, "%s is no address for %s: %s", server->address, server->name,
-                    gai_strerror(error));
+        return log_fail(log, STATUS_USAGE, "%s is no address for %s: %s", server->address,
+                        server->name, gai_strerror(error));
     const struct addrinfo *best = found;
     while (best->ai_next && best->ai_family != AF_INET)
         best = best->ai_next;
@@ -87,8 +88,8 @@ static enum status bind_to(const struct http_server *server, const struct log *l
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
-    return fail(log, STATUS_FAILED, "%s cannot be shown at %s: %s", server->name, server->address,
-                strerror(error));
+    return log_fail(log, STATUS_FAILED, "%s cannot be shown at %s: %s", server->name,
+                    server->address, strerror(error));
 }
 
 static bool is_loopback(const struct sockaddr_storage *address)

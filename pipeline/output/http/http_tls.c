@@ -20,12 +20,13 @@ static enum status read_text(const char *path, const char *what, const struct lo
     if (from)
         fclose(from);
     if (bad)
-        return fail(log, STATUS_USAGE, "the %s %s cannot be read: %s", what, path, strerror(error));
+        return log_fail(log, STATUS_USAGE, "the %s %s cannot be read: %s", what, path,
+                        strerror(error));
     if (!*text)
         return STATUS_MEMORY;
     if (!size || size == PEM_MAX)
-        return fail(log, STATUS_USAGE, "the %s %s is %s", what, path,
-                    size ? "too large to be one" : "empty");
+        return log_fail(log, STATUS_USAGE, "the %s %s is %s", what, path,
+                        size ? "too large to be one" : "empty");
     return STATUS_OK;
 }
 
@@ -33,18 +34,21 @@ static enum status check_texts(const struct http_server *server, const struct lo
                                const struct http_tls *tls)
 {
     if (!strstr(tls->cert, "-----BEGIN CERTIFICATE-----"))
-        return fail(log, STATUS_USAGE,
-                    "%s holds no certificate; a PEM file has a line of -----BEGIN CERTIFICATE-----",
-                    server->tls_cert);
+        return log_fail(
+            log, STATUS_USAGE,
+            "%s holds no certificate; a PEM file has a line of -----BEGIN CERTIFICATE-----",
+            server->tls_cert);
     if (!strstr(tls->key, "PRIVATE KEY-----"))
-        return fail(log, STATUS_USAGE,
-                    "%s holds no private key; a PEM file has a line of -----BEGIN PRIVATE KEY-----",
-                    server->tls_key);
+        return log_fail(
+            log, STATUS_USAGE,
+            "%s holds no private key; a PEM file has a line of -----BEGIN PRIVATE KEY-----",
+            server->tls_key);
     if (strstr(tls->key, "ENCRYPTED"))
-        return fail(log, STATUS_USAGE,
-                    "the key %s has a password, which nobody is there to type; write it without "
-                    "by 'openssl pkey -in %s -out NEW'",
-                    server->tls_key, server->tls_key);
+        return log_fail(
+            log, STATUS_USAGE,
+            "the key %s has a password, which nobody is there to type; write it without "
+            "by 'openssl pkey -in %s -out NEW'",
+            server->tls_key, server->tls_key);
     return STATUS_OK;
 }
 
@@ -55,12 +59,12 @@ enum status http_tls_read(const struct http_server *server, const struct log *lo
     if (!server->tls_cert && !server->tls_key)
         return STATUS_OK;
     if (!server->tls_cert || !server->tls_key)
-        return fail(log, STATUS_USAGE,
-                    "https for %s needs a certificate and its key: the %s is missing", server->name,
-                    server->tls_cert ? "key" : "certificate");
+        return log_fail(log, STATUS_USAGE,
+                        "https for %s needs a certificate and its key: the %s is missing",
+                        server->name, server->tls_cert ? "key" : "certificate");
     if (MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
-        return fail(log, STATUS_USAGE,
-                    "https is not possible here: libmicrohttpd was built without");
+        return log_fail(log, STATUS_USAGE,
+                        "https is not possible here: libmicrohttpd was built without");
     enum status status = read_text(server->tls_cert, "certificate", log, &tls->cert);
     if (!status)
         status = read_text(server->tls_key, "key", log, &tls->key);

@@ -22,7 +22,8 @@ static enum status find_container(struct destination *destination, const char *f
                                   const char *file, const struct log *log)
 {
     if (!format && !strcmp(file, "-"))
-        return fail(log, STATUS_USAGE, "standard output needs a format: -F y4m, -F matroska, ...");
+        return log_fail(log, STATUS_USAGE,
+                        "standard output needs a format: -F y4m, -F matroska, ...");
     format = url_format(format);
     destination->container = av_guess_format(format, format ? NULL : file, NULL);
     if (destination->container) {
@@ -31,18 +32,18 @@ static enum status find_container(struct destination *destination, const char *f
     }
     struct stat about;
     if (!format && !stat(file, &about) && S_ISDIR(about.st_mode))
-        return fail(log, STATUS_USAGE, "%s is a folder; name a file in it, as in %s%sout.mp4", file,
-                    file, file[strlen(file) - 1] == '/' ? "" : "/");
+        return log_fail(log, STATUS_USAGE, "%s is a folder; name a file in it, as in %s%sout.mp4",
+                        file, file, file[strlen(file) - 1] == '/' ? "" : "/");
     if (!format && (!strcmp(file, "null") || !strcmp(file, "hash") || !strcmp(file, "display")))
-        return fail(log, STATUS_USAGE, "the output '%s' has no extension; did you mean %s:%s?",
-                    file, file, *file == 'h' ? "-" : "");
+        return log_fail(log, STATUS_USAGE, "the output '%s' has no extension; did you mean %s:%s?",
+                        file, file, *file == 'h' ? "-" : "");
     if (format)
-        return fail(log, STATUS_USAGE,
-                    "there is no output format '%s'; 'ffmpeg -muxers' lists them", format);
-    return fail(log, STATUS_USAGE,
-                "the extension of %s says no format that this FFmpeg writes; "
-                "name one by -F, as in -F matroska",
-                file);
+        return log_fail(log, STATUS_USAGE,
+                        "there is no output format '%s'; 'ffmpeg -muxers' lists them", format);
+    return log_fail(log, STATUS_USAGE,
+                    "the extension of %s says no format that this FFmpeg writes; "
+                    "name one by -F, as in -F matroska",
+                    file);
 }
 
 // The format that servers expect at an address of this scheme; NULL: nothing is published there.
@@ -72,9 +73,10 @@ static enum status find_address(struct destination *destination,
     const char *usual = format_of_scheme(request->name);
     destination->kind = DESTINATION_ADDRESS;
     if (!usual)
-        return fail(log, STATUS_USAGE,
-                    "%s cannot be published to; rtsp, rtmp, srt, udp, rtp and tcp addresses can",
-                    destination->shown);
+        return log_fail(
+            log, STATUS_USAGE,
+            "%s cannot be published to; rtsp, rtmp, srt, udp, rtp and tcp addresses can",
+            destination->shown);
     return find_container(destination, request->format ? request->format : usual, request->name,
                           log);
 }
@@ -89,7 +91,8 @@ static enum status find_page(struct destination *destination, const struct log *
 {
     destination->kind = DESTINATION_PAGE;
     if (!*destination->name)
-        return fail(log, STATUS_USAGE, "mjpeg: needs an address to listen on, as in mjpeg:8080");
+        return log_fail(log, STATUS_USAGE,
+                        "mjpeg: needs an address to listen on, as in mjpeg:8080");
     return find_container(destination, "mjpeg", "", log);
 }
 
@@ -109,20 +112,22 @@ static enum status check_file(const struct destination *destination, const struc
 static enum status check_segments(const struct destination *destination, const struct log *log)
 {
     if (destination->segment_us < segment_least_us)
-        return fail(log, STATUS_USAGE, "segments of %s would be too short; they take %g s or more",
-                    destination->shown, (double)segment_least_us / AV_TIME_BASE);
+        return log_fail(log, STATUS_USAGE,
+                        "segments of %s would be too short; they take %g s or more",
+                        destination->shown, (double)segment_least_us / AV_TIME_BASE);
     if (destination_is_playlist(destination))
-        return fail(log, STATUS_USAGE,
-                    "--segment: the playlist %s has segments already; --option %s=SECONDS says how "
-                    "long they are",
-                    destination->shown, destination->quirks->segment_time);
+        return log_fail(
+            log, STATUS_USAGE,
+            "--segment: the playlist %s has segments already; --option %s=SECONDS says how "
+            "long they are",
+            destination->shown, destination->quirks->segment_time);
     if (!strcmp(destination->name, "-") || destination_is_images(destination) ||
         destination_is_playlist(destination))
-        return fail(log, STATUS_USAGE, "%s cannot be written in segments", destination->shown);
+        return log_fail(log, STATUS_USAGE, "%s cannot be written in segments", destination->shown);
     if (name_is_sequence(destination->name))
-        return fail(log, STATUS_USAGE,
-                    "%s numbers images; segments are named by the time, as in out-%%H%%M.mkv",
-                    destination->shown);
+        return log_fail(log, STATUS_USAGE,
+                        "%s numbers images; segments are named by the time, as in out-%%H%%M.mkv",
+                        destination->shown);
     return STATUS_OK;
 }
 
@@ -186,11 +191,12 @@ enum status destination_init(const struct destination_request *request, const st
     if (!destination->name || !destination->shown)
         return STATUS_MEMORY;
     if ((display || page) && request->format)
-        return fail(log, STATUS_USAGE, "-F is for files and addresses; %s has its own format",
-                    destination->shown);
+        return log_fail(log, STATUS_USAGE, "-F is for files and addresses; %s has its own format",
+                        destination->shown);
     bool address = !display && !page && url_has_scheme(request->name);
     if ((display || page || address) && request->segment > 0)
-        return fail(log, STATUS_USAGE, "--segment is for files; %s is none", destination->shown);
+        return log_fail(log, STATUS_USAGE, "--segment is for files; %s is none",
+                        destination->shown);
     if (display)
         return find_display(destination, log);
     if (page)

@@ -153,8 +153,8 @@ enum status muxer_failed(struct muxer *muxer, int error, const char *what)
     if (reported)
         return STATUS_OUTPUT;
     if (cause)
-        return fail(muxer->log, STATUS_OUTPUT, "%s could not be written: %s", muxer->name,
-                    strerror(cause));
+        return log_fail(muxer->log, STATUS_OUTPUT, "%s could not be written: %s", muxer->name,
+                        strerror(cause));
     return check_failed(muxer->log, STATUS_OUTPUT, error, "%s: %s", muxer->name, what);
 }
 

@@ -72,8 +72,8 @@ static enum status check_name(const struct muxer_files *files, const char *name)
 {
     const struct destination *destination = files->destination;
     if (av_strstart(name, "crypto:", NULL))
-        return fail(files->log, STATUS_USAGE, "%s: segments cannot be encrypted",
-                    destination->shown);
+        return log_fail(files->log, STATUS_USAGE, "%s: segments cannot be encrypted",
+                        destination->shown);
     // Others are checked before anything is opened, or when they get their names.
     if (!destination_is_playlist(destination) || is_own(files, name))
         return STATUS_OK;

@@ -96,7 +96,7 @@ static enum status attempt_failed(struct connection *self)
     if (self->base.guard.over)
         status = STATUS_EOF;
     else if (is_last_attempt(self))
-        status = fail(log, STATUS_OUTPUT, "%s is not reached: %s", name_of(self), why);
+        status = log_fail(log, STATUS_OUTPUT, "%s is not reached: %s", name_of(self), why);
     else if (!self->lost_ns)
         log_lost(self, why);
     else
@@ -141,7 +141,7 @@ static enum status lost(struct connection *self)
     if (self->base.guard.over)
         status = STATUS_EOF;
     else if (has_given_up(self))
-        status = fail(log, STATUS_OUTPUT, "%s is lost: %s", name_of(self), why);
+        status = log_fail(log, STATUS_OUTPUT, "%s is lost: %s", name_of(self), why);
     else
         log_lost(self, why);
     self->base.connected = false;

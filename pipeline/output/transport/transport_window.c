@@ -40,9 +40,10 @@ static enum status open_screen(struct transport *transport, const struct muxer_s
     const struct destination *destination = transport->request.destination;
     const AVCodecParameters *codec = streams->codec;
     if (codec->codec_id != AV_CODEC_ID_RAWVIDEO || codec->format != AV_PIX_FMT_YUV420P)
-        return fail(transport->request.log, STATUS_OUTPUT,
-                    "%s shows raw video in yuv420p only, without an encoder or format of its own",
-                    destination->shown);
+        return log_fail(
+            transport->request.log, STATUS_OUTPUT,
+            "%s shows raw video in yuv420p only, without an encoder or format of its own",
+            destination->shown);
     screen_of(transport)->request = (struct window_request){
         .shown = destination->shown,
         .title = *destination->name ? destination->name : "sluice",

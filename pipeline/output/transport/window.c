@@ -109,14 +109,14 @@ enum status window_check(const char *shown, const struct log *log)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (!has_screen())
-        return fail(log, STATUS_OUTPUT,
-                    "%s needs a screen; neither DISPLAY nor WAYLAND_DISPLAY names one", shown);
+        return log_fail(log, STATUS_OUTPUT,
+                        "%s needs a screen; neither DISPLAY nor WAYLAND_DISPLAY names one", shown);
     pthread_once(&once, load);
     if (loaded)
         return STATUS_OK;
-    return fail(log, STATUS_OUTPUT,
-                "%s needs SDL 2 (%s), which is not here; Debian has it in libsdl2-2.0-0", shown,
-                library);
+    return log_fail(log, STATUS_OUTPUT,
+                    "%s needs SDL 2 (%s), which is not here; Debian has it in libsdl2-2.0-0", shown,
+                    library);
 }
 
 // ---- windows ----
@@ -150,8 +150,8 @@ static void take_event_locked(const struct event *event)
 
 static enum status refuse(const struct window *window)
 {
-    return fail(window->log, STATUS_OUTPUT, "%s no window could be opened: %s", window->shown,
-                sdl.error());
+    return log_fail(window->log, STATUS_OUTPUT, "%s no window could be opened: %s", window->shown,
+                    sdl.error());
 }
 
 // Fit a size to the screen, keeping its aspect ratio.
@@ -231,8 +231,8 @@ enum status window_show(struct window *window, const struct window_picture *pict
         take_event_locked(&event);
     enum status status = window->closed ? STATUS_EOF : STATUS_OK;
     if (!status && !draw_locked(window, picture))
-        status = fail(window->log, STATUS_OUTPUT, "%s the picture cannot be drawn: %s",
-                      window->shown, sdl.error());
+        status = log_fail(window->log, STATUS_OUTPUT, "%s the picture cannot be drawn: %s",
+                          window->shown, sdl.error());
     pthread_mutex_unlock(&lock);
     return status;
 }
