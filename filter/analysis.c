@@ -1,4 +1,4 @@
-// What stages found in the frame that was received last.
+// The analysis of the frame that was received last.
 #include <assert.h>
 
 #include "filter/filter_private.h"

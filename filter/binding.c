@@ -9,19 +9,18 @@ static enum status check_files(const struct chain *chain, const struct log *log)
 {
     struct chain_file file[1];
     if (chain_files(chain, WRITES_PICTURES, file, 1))
-        return filter_refuse(
-            log, STATUS_USAGE,
-            "%s: a filter has one result and writes no files; leave it out, or make "
-            "a filter for each result",
-            file->stage->name);
+        return log_fail(log, STATUS_USAGE,
+                        "%s: a filter has one result and writes no files; leave it out, or make "
+                        "a filter for each result",
+                        file->stage->name);
     struct chain_file list[64];
     int count = chain_files(chain, WRITES_RECORDS, list, 64);
     for (int k = 0; k < count && k < 64; k++)
         if (list[k].name)
-            return filter_refuse(log, STATUS_USAGE,
-                                 "%s: a filter writes no files; leave out %s=, what it finds is in "
-                                 "sluice_filter_analysis()",
-                                 list[k].stage->name, list[k].option->name);
+            return log_fail(log, STATUS_USAGE,
+                            "%s: a filter writes no files; leave out %s=, what it finds is in "
+                            "sluice_filter_analysis()",
+                            list[k].stage->name, list[k].option->name);
     return STATUS_OK;
 }
 
@@ -33,11 +32,11 @@ static enum status check_patterns(const struct sluice_filter *filter, const stru
         for (int t = 0; set && t < set->count; t++)
             if (set->pattern[t].width > filter->in.width ||
                 set->pattern[t].height > filter->in.height)
-                return filter_refuse(log, STATUS_USAGE,
-                                     "the template %s is %dx%d and the frames %dx%d; give one that "
-                                     "fits into them",
-                                     set->pattern[t].name, set->pattern[t].width,
-                                     set->pattern[t].height, filter->in.width, filter->in.height);
+                return log_fail(log, STATUS_USAGE,
+                                "the template %s is %dx%d and the frames %dx%d; give one that "
+                                "fits into them",
+                                set->pattern[t].name, set->pattern[t].width, set->pattern[t].height,
+                                filter->in.width, filter->in.height);
     }
     return STATUS_OK;
 }
@@ -79,20 +78,20 @@ static enum status check_output(const struct sluice_filter *filter, const struct
 {
     static const char *const ranges[] = {[RANGE_FULL] = "full", [RANGE_LIMITED] = "limited"};
     if (output->model == MODEL_GRAY && natural->model != MODEL_GRAY)
-        return filter_refuse(log, STATUS_USAGE,
-                             "%s has no colours and the chain leaves some; let it end with 'gray'",
-                             name);
+        return log_fail(log, STATUS_USAGE,
+                        "%s has no colours and the chain leaves some; let it end with 'gray'",
+                        name);
     bool same = format_same_storage(output, &filter->output) &&
                 output->range == filter->output.range && output->kr == filter->output.kr &&
                 output->kb == filter->output.kb && output->siting == filter->output.siting;
     return !filter->current || same
                ? STATUS_OK
-               : filter_refuse(log, STATUS_USAGE,
-                               "%s of %s range would come out, and this filter gives %s of %s "
-                               "range; say output_pixfmt and output_range when it is made, or make "
-                               "another filter",
-                               name, ranges[output->range], filter->out.pixfmt,
-                               ranges[filter->output.range]);
+               : log_fail(log, STATUS_USAGE,
+                          "%s of %s range would come out, and this filter gives %s of %s "
+                          "range; say output_pixfmt and output_range when it is made, or make "
+                          "another filter",
+                          name, ranges[output->range], filter->out.pixfmt,
+                          ranges[filter->output.range]);
 }
 
 // Let the filter give this from now on.
@@ -132,8 +131,8 @@ static enum status lower(struct sluice_filter *filter, struct binding *binding,
     struct format natural = program_natural_format(program, &program->picture), output;
     const char *name = name_output(filter, &natural);
     if (!name)
-        return filter_refuse(log, STATUS_USAGE,
-                             "no pixel format holds what the chain leaves; say output_pixfmt");
+        return log_fail(log, STATUS_USAGE,
+                        "no pixel format holds what the chain leaves; say output_pixfmt");
     describe_output(filter, &natural, name, &output);
     status = check_output(filter, &natural, &output, name, log);
     if (!status)
@@ -182,11 +181,10 @@ static enum status create_analysis(const struct sluice_filter *filter, struct bi
         size_t bytes = analysis_bytes(binding, k % analyses);
         binding->analysis[k] = binding->backend->alloc(binding->backend, bytes);
         if (!binding->analysis[k])
-            return filter_refuse(log, STATUS_MEMORY,
-                                 "there is no memory for the analysis of %d frames of %dx%d, %zu "
-                                 "MiB each; fewer frames_in_flight take less",
-                                 binding->seats, filter->in.width, filter->in.height,
-                                 (bytes >> 20) + 1);
+            return log_fail(log, STATUS_MEMORY,
+                            "there is no memory for the analysis of %d frames of %dx%d, %zu "
+                            "MiB each; fewer frames_in_flight take less",
+                            binding->seats, filter->in.width, filter->in.height, (bytes >> 20) + 1);
     }
     return STATUS_OK;
 }

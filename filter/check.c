@@ -1,4 +1,4 @@
-// What frames are refused for, before anything is touched.
+// Checks of frames, before anything is touched: memory, strides, overlap.
 #include "filter/filter_private.h"
 
 #include "base/sized.h"
@@ -9,14 +9,13 @@ struct area {
     size_t bytes, stride;
 };
 
-static struct area area_of(const struct image *image, int p)
+static struct area area_of(const struct image *image, const struct plane_rows *plane, int p)
 {
-    size_t rows = (size_t)format_rows(image->format, p, image->height);
-    size_t bytes = format_row_bytes(image->format, p, image->width);
     ptrdiff_t stride = image->stride[p];
     size_t apart = (size_t)(stride < 0 ? -stride : stride);
-    uintptr_t first = (uintptr_t)image->data[p] - (stride < 0 ? (rows - 1) * apart : 0);
-    return (struct area){first, first + (rows - 1) * apart + bytes, bytes, apart};
+    size_t height = (size_t)(plane[p].rows - 1) * apart;
+    uintptr_t first = (uintptr_t)image->data[p] - (stride < 0 ? height : 0);
+    return (struct area){first, first + height + plane[p].bytes, plane[p].bytes, apart};
 }
 
 // True if two planes share a byte. Those of one stride may lie side by side, as parts of a larger
@@ -74,54 +73,52 @@ static enum status check_memory(struct sluice_filter *filter, const char *which,
     bool host = kind == MEMORY_HOST || kind == MEMORY_PINNED;
     if (said == SLUICE_MEMORY_HOST ? host : kind == MEMORY_DEVICE)
         return STATUS_OK;
-    return filter_refuse(&filter->log, STATUS_USAGE,
-                         "plane %d of `%s` is %s, and the frame says %s; copy it there, or set "
-                         "`memory`",
-                         p, which, memory_name(kind),
-                         said == SLUICE_MEMORY_HOST ? "host memory"
-                                                    : "memory of the GPU that filters");
+    return log_fail(&filter->log, STATUS_USAGE,
+                    "plane %d of `%s` is %s, and the frame says %s; copy it there, or set "
+                    "`memory`",
+                    p, which, memory_name(kind),
+                    said == SLUICE_MEMORY_HOST ? "host memory" : "memory of the GPU that filters");
 }
 
 static enum status check_plane(struct sluice_filter *filter, const char *which,
-                               const struct image *image, int p, enum sluice_memory memory)
+                               const struct image *image, const struct plane_rows *plane, int p,
+                               enum sluice_memory memory)
 {
-    size_t bytes = format_row_bytes(image->format, p, image->width);
-    int rows = format_rows(image->format, p, image->height);
     ptrdiff_t stride = image->stride[p];
     if (!image->data[p])
-        return filter_refuse(
-            &filter->log, STATUS_USAGE, "plane %d of `%s` has no address; a picture of %s has %d",
-            p, which, image->format == &filter->input ? filter->in.pixfmt : filter->out.pixfmt,
-            image->format->planes);
+        return log_fail(&filter->log, STATUS_USAGE,
+                        "plane %d of `%s` has no address; a picture of %s has %d", p, which,
+                        image->format == &filter->input ? filter->in.pixfmt : filter->out.pixfmt,
+                        image->format->planes);
     if (stride > INT32_MAX || stride < -INT32_MAX)
-        return filter_refuse(&filter->log, STATUS_USAGE,
-                             "the stride of plane %d of `%s` is %td bytes; 31 bits are the most", p,
-                             which, stride);
-    if (rows > 1 && (size_t)(stride < 0 ? -stride : stride) < bytes)
-        return filter_refuse(&filter->log, STATUS_USAGE,
-                             "the stride of plane %d of `%s` is %td bytes, and its rows have %zu; "
-                             "give the bytes from row to row",
-                             p, which, stride, bytes);
+        return log_fail(&filter->log, STATUS_USAGE,
+                        "the stride of plane %d of `%s` is %td bytes; 31 bits are the most", p,
+                        which, stride);
+    if (plane[p].rows > 1 && (size_t)(stride < 0 ? -stride : stride) < plane[p].bytes)
+        return log_fail(&filter->log, STATUS_USAGE,
+                        "the stride of plane %d of `%s` is %td bytes, and its rows have %zu; "
+                        "give the bytes from row to row",
+                        p, which, stride, plane[p].bytes);
     return check_memory(filter, which, p, image->data[p], memory);
 }
 
 static enum status check_frame(struct sluice_filter *filter, const char *which,
-                               const struct format *format, const struct sluice_frame *frame)
+                               const struct sluice_frame *frame, const struct image *image,
+                               const struct plane_rows *plane)
 {
     if (frame->memory != SLUICE_MEMORY_HOST && frame->memory != SLUICE_MEMORY_DEVICE)
-        return filter_refuse(&filter->log, STATUS_USAGE,
-                             "`memory` of `%s` is %d, which is none; it is SLUICE_MEMORY_HOST or "
-                             "SLUICE_MEMORY_DEVICE",
-                             which, (int)frame->memory);
+        return log_fail(&filter->log, STATUS_USAGE,
+                        "`memory` of `%s` is %d, which is none; it is SLUICE_MEMORY_HOST or "
+                        "SLUICE_MEMORY_DEVICE",
+                        which, (int)frame->memory);
     if (frame->memory == SLUICE_MEMORY_DEVICE && !filter->backend->has_device_memory)
-        return filter_refuse(&filter->log, STATUS_USAGE,
-                             "`%s` is in a GPU's memory, and this filter works on the CPU; copy it "
-                             "to the host, or ask for SLUICE_BACKEND_CUDA",
-                             which);
-    struct image image = planes_of(filter, format, frame);
+        return log_fail(&filter->log, STATUS_USAGE,
+                        "`%s` is in a GPU's memory, and this filter works on the CPU; copy it "
+                        "to the host, or ask for SLUICE_BACKEND_CUDA",
+                        which);
     enum status status = STATUS_OK;
-    for (int p = 0; p < format->planes && !status; p++)
-        status = check_plane(filter, which, &image, p, frame->memory);
+    for (int p = 0; p < image->format->planes && !status; p++)
+        status = check_plane(filter, which, image, plane, p, frame->memory);
     return status;
 }
 
@@ -131,20 +128,21 @@ static enum status check_overlap(const struct sluice_filter *filter, const struc
                                  const struct image *target)
 {
     for (int p = 0; p < target->format->planes; p++) {
-        struct area area = area_of(target, p);
+        struct area area = area_of(target, filter->output_rows, p);
         for (int s = 0; s < source->format->planes; s++)
-            if (overlap(area, area_of(source, s)) && !(s == p && is_same_plane(source, target, p)))
-                return filter_refuse(&filter->log, STATUS_USAGE,
-                                     "plane %d of `out` overlaps plane %d of `in`; a result may go "
-                                     "over its source with the same planes and strides, else give "
-                                     "it memory of its own",
-                                     p, s);
+            if (overlap(area, area_of(source, filter->input_rows, s)) &&
+                !(s == p && is_same_plane(source, target, p)))
+                return log_fail(&filter->log, STATUS_USAGE,
+                                "plane %d of `out` overlaps plane %d of `in`; a result may go "
+                                "over its source with the same planes and strides, else give "
+                                "it memory of its own",
+                                p, s);
         for (int other = 0; other < p; other++)
-            if (overlap(area, area_of(target, other)))
-                return filter_refuse(&filter->log, STATUS_USAGE,
-                                     "planes %d and %d of `out` overlap; give each memory of its "
-                                     "own",
-                                     other, p);
+            if (overlap(area, area_of(target, filter->output_rows, other)))
+                return log_fail(&filter->log, STATUS_USAGE,
+                                "planes %d and %d of `out` overlap; give each memory of its "
+                                "own",
+                                other, p);
     }
     return STATUS_OK;
 }
@@ -155,35 +153,34 @@ static enum status read_frame(const struct sluice_filter *filter, const char *wh
     const size_t least = offsetof(struct sluice_frame, opaque) + sizeof from->opaque;
     return sized_read(to, sizeof *to, from, least)
                ? STATUS_OK
-               : filter_refuse(&filter->log, STATUS_USAGE,
-                               "`size` of `%s` is %zu; it is sizeof(struct sluice_frame), and what "
-                               "this version does not know stays zero",
-                               which, from->size);
+               : log_fail(&filter->log, STATUS_USAGE,
+                          "`size` of `%s` is %zu; it is sizeof(struct sluice_frame), and what "
+                          "this version does not know stays zero",
+                          which, from->size);
+}
+
+// True if planes of the result are planes of the source.
+static bool is_in_place(const struct image *source, const struct image *target)
+{
+    for (int p = 0; p < target->format->planes && p < source->format->planes; p++)
+        if (source->data[p] == target->data[p])
+            return true;
+    return false;
 }
 
 enum status check_frames(struct sluice_filter *filter, const struct sluice_frame *in,
-                         const struct sluice_frame *out, struct sluice_frame *source,
-                         struct sluice_frame *target)
+                         const struct sluice_frame *out, struct pair *pair)
 {
-    enum status status = read_frame(filter, "in", in, source);
+    enum status status = read_frame(filter, "in", in, &pair->in);
     if (!status)
-        status = read_frame(filter, "out", out, target);
-    if (!status)
-        status = check_frame(filter, "in", &filter->input, source);
-    if (!status)
-        status = check_frame(filter, "out", &filter->output, target);
+        status = read_frame(filter, "out", out, &pair->out);
     if (status)
         return status;
-    struct image from = planes_of(filter, &filter->input, source);
-    struct image to = planes_of(filter, &filter->output, target);
-    return check_overlap(filter, &from, &to);
-}
-
-bool check_in_place(const struct sluice_filter *filter, const struct sluice_frame *in,
-                    const struct sluice_frame *out)
-{
-    for (int p = 0; p < filter->output.planes && p < filter->input.planes; p++)
-        if (in->data[p] == out->data[p])
-            return true;
-    return false;
+    pair->source = planes_of(filter, &filter->input, &pair->in);
+    pair->target = planes_of(filter, &filter->output, &pair->out);
+    pair->in_place = is_in_place(&pair->source, &pair->target);
+    status = check_frame(filter, "in", &pair->in, &pair->source, filter->input_rows);
+    if (!status)
+        status = check_frame(filter, "out", &pair->out, &pair->target, filter->output_rows);
+    return status ? status : check_overlap(filter, &pair->source, &pair->target);
 }

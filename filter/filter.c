@@ -1,5 +1,4 @@
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,17 +8,6 @@
 _Static_assert((int)SLUICE_LOG_DEBUG == (int)LOG_DEBUG, "sluice_log_level mirrors log_level");
 _Static_assert((int)SLUICE_STATUS_DEVICE == (int)STATUS_DEVICE, "sluice_status mirrors status");
 _Static_assert((int)SLUICE_PLANES == (int)FORMAT_PLANES, "frames have as many planes as images");
-
-enum status filter_refuse(const struct log *log, enum status status, const char *format, ...)
-{
-    char sentence[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
-    log_print(log, LOG_ERROR, "%s", sentence);
-    return status;
-}
 
 static void print(void *filter_, enum log_level level, const char *sentence)
 {
@@ -40,27 +28,26 @@ static enum status read_format(const struct sluice_format *from, const struct lo
                                struct sluice_format *to, struct format *format)
 {
     if (!sized_read(to, sizeof *to, from, sizeof *to))
-        return filter_refuse(log, STATUS_USAGE,
-                             "`size` of the format is %zu; it is sizeof(struct sluice_format), and "
-                             "what this version does not know stays zero",
-                             from->size);
+        return log_fail(log, STATUS_USAGE,
+                        "`size` of the format is %zu; it is sizeof(struct sluice_format), and "
+                        "what this version does not know stays zero",
+                        from->size);
     bool fits = to->width >= 1 && to->height >= 1 && to->width <= MAX_SIDE &&
                 to->height <= MAX_SIDE && (int64_t)to->width * to->height <= MAX_SAMPLES;
     if (!fits)
-        return filter_refuse(log, STATUS_USAGE,
-                             "frames of %dx%d are none; sides are 1 to %d, and samples %d at most",
-                             to->width, to->height, MAX_SIDE, MAX_SAMPLES);
+        return log_fail(log, STATUS_USAGE,
+                        "frames of %dx%d are none; sides are 1 to %d, and samples %d at most",
+                        to->width, to->height, MAX_SIDE, MAX_SAMPLES);
     if ((unsigned)to->range > SLUICE_RANGE_FULL || (unsigned)to->matrix > SLUICE_MATRIX_BT2020 ||
         (unsigned)to->siting > SLUICE_SITING_TOP_LEFT)
-        return filter_refuse(log, STATUS_USAGE,
-                             "range %d, matrix %d or siting %d is none of those in sluice/frame.h",
-                             (int)to->range, (int)to->matrix, (int)to->siting);
+        return log_fail(log, STATUS_USAGE,
+                        "range %d, matrix %d or siting %d is none of those in sluice/frame.h",
+                        (int)to->range, (int)to->matrix, (int)to->siting);
     if (!pixfmt_describe(to, format))
-        return filter_refuse(
-            log, STATUS_USAGE,
-            "'%s' is no pixel format that filters know; sluice_format_name() lists "
-            "them",
-            to->pixfmt ? to->pixfmt : "");
+        return log_fail(log, STATUS_USAGE,
+                        "'%s' is no pixel format that filters know; sluice_format_name() lists "
+                        "them",
+                        to->pixfmt ? to->pixfmt : "");
     to->pixfmt = pixfmt_canonical(to->pixfmt);
     return STATUS_OK;
 }
@@ -86,24 +73,23 @@ enum sluice_status sluice_format_plane(const struct sluice_format *format, int p
 static enum status check_config(const struct sluice_filter_config *config, const struct log *log)
 {
     if (config->frames_in_flight < 0 || config->frames_in_flight > MAX_FRAMES)
-        return filter_refuse(log, STATUS_USAGE, "frames_in_flight is %d; it is 0 to %d",
-                             config->frames_in_flight, MAX_FRAMES);
+        return log_fail(log, STATUS_USAGE, "frames_in_flight is %d; it is 0 to %d",
+                        config->frames_in_flight, MAX_FRAMES);
     if (config->threads < 0 || config->threads > 1024)
-        return filter_refuse(log, STATUS_USAGE, "threads is %d; it is 0 to 1024", config->threads);
+        return log_fail(log, STATUS_USAGE, "threads is %d; it is 0 to 1024", config->threads);
     if ((unsigned)config->output_range > SLUICE_RANGE_FULL)
-        return filter_refuse(log, STATUS_USAGE, "output_range is %d, which is none",
-                             (int)config->output_range);
+        return log_fail(log, STATUS_USAGE, "output_range is %d, which is none",
+                        (int)config->output_range);
     if ((unsigned)config->backend > SLUICE_BACKEND_SCALAR || config->device < 0)
-        return filter_refuse(log, STATUS_USAGE,
-                             "there is no backend %d, or no device %d; backends are those of enum "
-                             "sluice_backend, devices are counted from 0",
-                             (int)config->backend, config->device);
+        return log_fail(log, STATUS_USAGE,
+                        "there is no backend %d, or no device %d; backends are those of enum "
+                        "sluice_backend, devices are counted from 0",
+                        (int)config->backend, config->device);
     if (config->output_pixfmt && !pixfmt_canonical(config->output_pixfmt))
-        return filter_refuse(
-            log, STATUS_USAGE,
-            "'%s' is no pixel format that filters know; sluice_format_name() lists "
-            "them",
-            config->output_pixfmt);
+        return log_fail(log, STATUS_USAGE,
+                        "'%s' is no pixel format that filters know; sluice_format_name() lists "
+                        "them",
+                        config->output_pixfmt);
     return STATUS_OK;
 }
 
@@ -120,11 +106,10 @@ static enum status open_backend(struct sluice_filter *filter,
     if (status != STATUS_DEVICE)
         return status;
     if (config->backend == SLUICE_BACKEND_CUDA)
-        return filter_refuse(
-            log, STATUS_DEVICE,
-            "the GPU was asked for and cannot be used: %s; SLUICE_BACKEND_CPU gives "
-            "the same bits",
-            reason);
+        return log_fail(log, STATUS_DEVICE,
+                        "the GPU was asked for and cannot be used: %s; SLUICE_BACKEND_CPU gives "
+                        "the same bits",
+                        reason);
     if (*reason)
         log_print(log, LOG_INFO, "filtering on the CPU: %s", reason);
     return backend_cpu_create(config->threads, log, &filter->backend);
@@ -164,9 +149,13 @@ static enum status build(struct sluice_filter *filter, const struct sluice_filte
     struct binding *first;
     status = binding_create(filter, &chain, &filter->log, &first);
     filter->current = first;
+    if (status)
+        return status;
     filter->source_bytes = planes_bytes(filter, &filter->input);
-    filter->target_bytes = status ? 0 : planes_bytes(filter, &filter->output);
-    return status;
+    filter->target_bytes = planes_bytes(filter, &filter->output);
+    planes_measure(filter, &filter->input, filter->input_rows);
+    planes_measure(filter, &filter->output, filter->output_rows);
+    return STATUS_OK;
 }
 
 enum sluice_status sluice_filter_create(const struct sluice_filter_config *config,
@@ -230,10 +219,10 @@ enum sluice_status filter_tell(const struct sluice_filter *filter, void *to, con
 {
     if (sized_write(to, from, size))
         return SLUICE_STATUS_OK;
-    return filter_status(filter_refuse(&filter->log, STATUS_USAGE,
-                                       "`size` of the struct to be filled in is %zu; it is "
-                                       "sizeof(struct %s)",
-                                       sized_of(to), type));
+    return filter_status(log_fail(&filter->log, STATUS_USAGE,
+                                  "`size` of the struct to be filled in is %zu; it is "
+                                  "sizeof(struct %s)",
+                                  sized_of(to), type));
 }
 
 enum sluice_status sluice_filter_output(const struct sluice_filter *filter,

@@ -58,6 +58,19 @@ struct seat {
     uint8_t *target_copy;
 };
 
+// Rows of a plane.
+struct plane_rows {
+    size_t bytes; // of a row
+    int rows;
+};
+
+// A caller's pair of frames, read once.
+struct pair {
+    struct sluice_frame in, out;
+    struct image source, target;
+    bool in_place; // planes of the result are planes of the source
+};
+
 struct sluice_filter {
     // ---- constant once made ----
     struct picture_reader reader; // gets the filter
@@ -67,6 +80,7 @@ struct sluice_filter {
     struct log log;
     struct sluice_format in, out; // names are static
     struct format input, output;
+    struct plane_rows input_rows[FORMAT_PLANES], output_rows[FORMAT_PLANES];
     const char *output_pixfmt; // NULL: what the chain leaves
     enum sluice_range output_range;
     bool wavelet_planes;
@@ -88,11 +102,6 @@ struct sluice_filter {
     struct binding *last; // of the frame that was received last
     int last_number;
 };
-
-// Log a sentence and return the status.
-__attribute__((format(printf, 3, 4))) enum status filter_refuse(const struct log *log,
-                                                                enum status status,
-                                                                const char *format, ...);
 
 // Write *from, of `size` bytes and of the type that is named, to a caller's struct; USAGE, with a
 // sentence, if that has no size.
@@ -121,14 +130,13 @@ void binding_unref(struct binding **binding);
 
 // Read a caller's pair of frames. STATUS_USAGE, with a sentence, if they cannot be filtered.
 enum status check_frames(struct sluice_filter *filter, const struct sluice_frame *in,
-                         const struct sluice_frame *out, struct sluice_frame *source,
-                         struct sluice_frame *target);
-
-// True if planes of `out`, of frames that were checked, are planes of `in`.
-bool check_in_place(const struct sluice_filter *filter, const struct sluice_frame *in,
-                    const struct sluice_frame *out);
+                         const struct sluice_frame *out, struct pair *pair);
 
 // ---- planes.c ----
+
+// The planes of such a picture.
+void planes_measure(const struct sluice_filter *filter, const struct format *format,
+                    struct plane_rows *rows);
 
 // Where the planes of a frame are.
 struct image planes_of(const struct sluice_filter *filter, const struct format *format,

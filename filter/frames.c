@@ -17,8 +17,8 @@ static enum status note_failure(struct sluice_filter *filter, enum status status
 
 static enum status refuse_failed(const struct sluice_filter *filter)
 {
-    return filter_refuse(&filter->log, STATUS_DEVICE,
-                         "the GPU has failed before; destroy the filter and make another");
+    return log_fail(&filter->log, STATUS_DEVICE,
+                    "the GPU has failed before; destroy the filter and make another");
 }
 
 // ---- copies that stand in for the caller's planes ----
@@ -29,9 +29,9 @@ static enum status need_copy(const struct sluice_filter *filter, uint8_t **copy,
     if (!*copy)
         *copy = filter->backend->alloc(filter->backend, bytes);
     return *copy ? STATUS_OK
-                 : filter_refuse(&filter->log, STATUS_MEMORY,
-                                 "there is no memory for a copy of a frame of %dx%d",
-                                 filter->in.width, filter->in.height);
+                 : log_fail(&filter->log, STATUS_MEMORY,
+                            "there is no memory for a copy of a frame of %dx%d", filter->in.width,
+                            filter->in.height);
 }
 
 // True if the device would read or write this host memory by way of a buffer of the driver's, which
@@ -103,42 +103,40 @@ static enum status place_target(const struct sluice_filter *filter, struct seat 
 
 // ---- submit ----
 
-static bool uses_fields(const struct binding *binding, const struct sluice_frame *in,
-                        const struct seat *seat)
+static bool uses_fields(const struct binding *binding, const struct pair *pair)
 {
-    return binding->has_fields && in->interlaced && image_has_fields(&seat->source) &&
-           image_has_fields(&seat->target);
+    return binding->has_fields && pair->in.interlaced && image_has_fields(&pair->source) &&
+           image_has_fields(&pair->target);
 }
 
-// Take a seat for a frame that was checked, and describe the work.
+// Take a seat for frames that were checked, and describe the work.
 static enum status prepare(struct sluice_filter *filter, unsigned long long frame,
-                           const struct sluice_frame *in, const struct sluice_frame *out,
-                           void *stream, struct work *work)
+                           const struct pair *pair, void *stream, struct work *work)
 {
     struct seat *seat = seat_of(filter, frame);
     struct binding *binding = filter->current;
-    bool on_device = seat->source_on_device = in->memory == SLUICE_MEMORY_DEVICE;
-    bool in_place = check_in_place(filter, in, out);
-    seat->out = *out;
-    seat->out.pts = in->pts;
-    seat->out.opaque = in->opaque;
-    seat->source = planes_of(filter, &filter->input, in);
-    seat->target = planes_of(filter, &filter->output, out);
+    bool on_device = seat->source_on_device = pair->in.memory == SLUICE_MEMORY_DEVICE;
+    seat->out = pair->out;
+    seat->out.pts = pair->in.pts;
+    seat->out.opaque = pair->in.opaque;
+    seat->source = pair->source;
+    seat->target = pair->target;
     seat->number = binding->seats ? (int)(frame % (unsigned)binding->seats) : 0;
     seat->followers = 0;
-    seat->device = out->memory == SLUICE_MEMORY_DEVICE;
-    seat->late = in_place;
+    seat->device = pair->out.memory == SLUICE_MEMORY_DEVICE;
+    seat->late = pair->in_place;
     seat->over = seat->staged = false;
     seat->stream = stream;
     int analyses = binding->program.analyses;
     *work = (struct work){
         .source_on_device = on_device,
         .target_on_device = seat->device,
+        .source_stream_serves = on_device && seat->device,
         .source_stream = stream,
-        .fields = uses_fields(binding, in, seat),
+        .fields = uses_fields(binding, pair),
         .analysis = analyses ? binding->analysis + seat->number * analyses : NULL,
     };
-    enum status status = place_source(filter, seat, on_device, in_place, work);
+    enum status status = place_source(filter, seat, on_device, pair->in_place, work);
     return status ? status : place_target(filter, seat, planes_made(binding, on_device), work);
 }
 
@@ -174,12 +172,11 @@ static const struct sluice_frame *frame_at(const struct sluice_frame *frames, in
 }
 
 static enum status check_all(struct sluice_filter *filter, const struct sluice_frame *in,
-                             const struct sluice_frame *out, int count, struct sluice_frame *source,
-                             struct sluice_frame *target)
+                             const struct sluice_frame *out, int count, struct pair *pair)
 {
     enum status status = STATUS_OK;
     for (int k = 0; k < count && !status; k++)
-        status = check_frames(filter, frame_at(in, k), frame_at(out, k), &source[k], &target[k]);
+        status = check_frames(filter, frame_at(in, k), frame_at(out, k), &pair[k]);
     return status;
 }
 
@@ -187,12 +184,12 @@ static enum status check_all(struct sluice_filter *filter, const struct sluice_f
 static enum status submit(struct sluice_filter *filter, const struct sluice_frame *in,
                           const struct sluice_frame *out, int count, void *stream)
 {
-    struct sluice_frame source[MAX_FRAMES], target[MAX_FRAMES];
+    struct pair pair[MAX_FRAMES];
     struct work work[MAX_FRAMES];
     unsigned long long first = filter->submitted;
-    enum status status = check_all(filter, in, out, count, source, target);
+    enum status status = check_all(filter, in, out, count, pair);
     for (int k = 0; k < count && !status; k++)
-        status = prepare(filter, first + (unsigned)k, &source[k], &target[k], stream, &work[k]);
+        status = prepare(filter, first + (unsigned)k, &pair[k], stream, &work[k]);
     if (!status)
         status = note_failure(filter, begin(filter, first, work, count));
     for (int k = 0; k < count && !status; k++) {
@@ -215,11 +212,11 @@ enum sluice_status sluice_filter_submit_many(struct sluice_filter *filter,
     if (filter->failed)
         return filter_status(refuse_failed(filter));
     if (count < 1 || count > filter->slots)
-        return filter_status(filter_refuse(
-            &filter->log, STATUS_USAGE,
-            "%d frames at once are not between 1 and the %d that may be under way; raise "
-            "frames_in_flight",
-            count, filter->slots));
+        return filter_status(
+            log_fail(&filter->log, STATUS_USAGE,
+                     "%d frames at once are not between 1 and the %d that may be under way; raise "
+                     "frames_in_flight",
+                     count, filter->slots));
     if (filter->submitted - filter->received + (unsigned)count > (unsigned)filter->slots)
         return SLUICE_STATUS_AGAIN;
     return filter_status(submit(filter, in, out, count, stream));
@@ -302,10 +299,10 @@ enum sluice_status sluice_filter_run(struct sluice_filter *filter, const struct 
     assert(filter);
     struct sluice_frame made = {.size = sizeof made};
     if (filter->submitted != filter->received)
-        return filter_status(filter_refuse(&filter->log, STATUS_USAGE,
-                                           "sluice_filter_run() is for one frame, and %llu are "
-                                           "under way; receive them first",
-                                           filter->submitted - filter->received));
+        return filter_status(log_fail(&filter->log, STATUS_USAGE,
+                                      "sluice_filter_run() is for one frame, and %llu are "
+                                      "under way; receive them first",
+                                      filter->submitted - filter->received));
     enum sluice_status status = sluice_filter_submit(filter, in, out, stream);
     return status ? status : sluice_filter_receive(filter, &made);
 }

@@ -5,7 +5,7 @@
 
 #include "filter/filter_private.h"
 
-// What is kept of a picture from measure() to load(): samples, then the mask if there is one.
+// A picture from measure() to load(): its samples follow, then the mask if there is one.
 struct kept {
     bool masked;
     uint8_t byte[];

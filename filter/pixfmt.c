@@ -30,7 +30,7 @@ struct row {
     }
 #define HIGH(name, depth, order, ...) BOTH(name #depth, order, depth, 16 - depth, __VA_ARGS__)
 
-// Of formats of one storage the first is the one that results have.
+// Where several formats have one storage, results have the first.
 static const struct row rows[] = {
     BYTES("gray", "Y"),
     DEEP("gray", 9, "Y"),
@@ -221,7 +221,7 @@ enum sluice_matrix pixfmt_matrix(const struct format *format)
     return SLUICE_MATRIX_UNKNOWN;
 }
 
-// What players take pictures for that do not say.
+// The matrix that players assume for pictures that name none.
 static enum sluice_matrix guess_matrix(enum model model, int width, int height)
 {
     bool large = width >= 1280 || height > 576;

@@ -3,6 +3,14 @@
 
 #include <string.h>
 
+void planes_measure(const struct sluice_filter *filter, const struct format *format,
+                    struct plane_rows *rows)
+{
+    for (int p = 0; p < format->planes; p++)
+        rows[p] = (struct plane_rows){format_row_bytes(format, p, filter->in.width),
+                                      format_rows(format, p, filter->in.height)};
+}
+
 struct image planes_of(const struct sluice_filter *filter, const struct format *format,
                        const struct sluice_frame *frame)
 {

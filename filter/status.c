@@ -1,4 +1,4 @@
-// What both libraries say of themselves.
+// The interface's version and the names of statuses, for both libraries.
 #include "sluice/common.h"
 
 int sluice_api_version(void)

@@ -1,4 +1,4 @@
-// Of libsluice-filter alone: libsluice names its FFmpeg, too (pipeline/doctor.c).
+// The version as libsluice-filter tells it; libsluice names its FFmpeg, too (pipeline/doctor.c).
 #include <pthread.h>
 #include <stdio.h>
 

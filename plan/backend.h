@@ -31,7 +31,9 @@
 // with any stride of 31 bits. All planes that have data are written, constant and referenced ones,
 // too, and nothing around their rows. A target plane may be the source's plane of the same number,
 // with the same address and stride; else none overlaps with another, or with the source. Such work
-// begins behind what is on `source_stream` when it is submitted, wherever its source is.
+// begins behind what is on `source_stream` when it is submitted, wherever its source is. With
+// `source_stream_serves` it may be done on that stream itself, without times: the source is on this
+// device, too.
 //
 // `analysis` has host memory from alloc() for each analysis of the program (struct program,
 // `analysis`), as many bytes as op_analysis_bytes() says; NULL: not wanted, one or all. It is
@@ -41,6 +43,7 @@ struct work {
     struct image target;
     const struct image *tee;
     bool source_on_device, source_abroad, target_on_device;
+    bool source_stream_serves;
     void *source_stream; // NULL: the device's default stream
     bool fields;         // filter each field by itself; has image_has_fields()
     void *const *analysis;
@@ -71,7 +74,8 @@ struct executor {
     enum status (*submit_async)(struct executor *executor, int slot, const struct work *work);
 
     // Wait until the slot's frame is done, and say how it went. *times (optional) is set on
-    // success. Another thread than the submitting one may call this, one at a time per slot.
+    // success, to zeros where its source's stream served. Another thread than the submitting one
+    // may call this, one at a time per slot.
     enum status (*wait)(struct executor *executor, int slot, struct work_times *times);
 
     // Free everything. All slots must be idle. Accepts NULL behind the pointer.

@@ -163,7 +163,7 @@ static struct sluice_filter *test_filter(const struct sluice_filter_config *conf
     return filter;
 }
 
-// What the reference makes of `source` as `target`, of the output's format; fields by themselves if
+// Filter `source` into `target`, of the output's format, by the reference; fields by themselves if
 // `fields`.
 static void test_reference(const char *text, const struct test_picture *source, bool fields,
                            struct test_picture *target)

@@ -269,7 +269,7 @@ def reuse_without_waiting():
 
 
 def one_at_a_time():
-    """One seat, on the caller's stream itself; streams change."""
+    """One seat, whose frames come on one stream after the other."""
     stage = Filter("gaussian=10", "gray", 640, 480, in_flight=1)
     contents = [noise(stage.format, 50 + k) for k in range(3)]
     want = [reference("gaussian=10", "gray", 640, 480, planes_, CUDA) for planes_ in contents]
@@ -317,6 +317,45 @@ def wrong_memory():
     equal(target.planes(), [255 - contents[0]], "after what was refused")
 
 
+def wrong_streams():
+    """One that is being captured, and another GPU's, are refused with a sentence; the next frame is filtered."""
+    stage = Filter("gaussian=2", "gray", 64, 64)
+    contents = noise(stage.format, 8)
+    source, target = Picture(stage.format, DEVICE).fill(contents), Picture(stage.output, DEVICE)
+    stage.run(source.frame(), target.frame(), stream())
+    graph, on = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with torch.cuda.graph(graph, stream=on):
+        assert stage.submit([source.frame()], [target.frame()], on.cuda_stream) != OK, "a stream under capture was taken"
+        assert "captured" in stage.said, stage.said
+    if torch.cuda.device_count() > 1:
+        with torch.cuda.device(1):
+            other = torch.cuda.Stream()
+        assert stage.submit([source.frame()], [target.frame()], other.cuda_stream) != OK, "another GPU's was taken"
+        assert "another GPU" in stage.said, stage.said
+    target = Picture(stage.output, DEVICE)
+    stage.run(source.frame(), target.frame(), stream())
+    equal(target.planes(), reference("gaussian=2", "gray", 64, 64, contents, CUDA), "after what was refused")
+
+
+def streams_come_and_go():
+    """Seats that were used on streams that are gone, whose handles others have now."""
+    stage = Filter("gaussian=10,sobel", "gray", 640, 480, in_flight=2)
+    contents = [noise(stage.format, 60 + k) for k in range(3)]
+    want = [reference("gaussian=10,sobel", "gray", 640, 480, planes_, CUDA) for planes_ in contents]
+    sources = [Picture(stage.format, DEVICE).fill(planes_) for planes_ in contents]
+    targets = [Picture(stage.output, DEVICE) for _ in range(40)]
+    driver = c.CDLL("libcuda.so.1")
+    torch.cuda.synchronize()
+    for k, target in enumerate(targets):
+        on = c.c_void_p()
+        assert driver.cuStreamCreate(c.byref(on), 1) == 0
+        stage.run(sources[k % 3].frame(), target.frame(), on.value)
+        assert driver.cuStreamDestroy_v2(on) == 0
+    torch.cuda.synchronize()
+    for k, target in enumerate(targets):
+        equal(target.planes(), want[k % 3], f"frame {k}")
+
+
 def live_change():
     """Options change between frames under way."""
     stage = Filter("gaussian=1", "gray", 320, 200, in_flight=4)
@@ -361,7 +400,7 @@ def current_device():
 
 
 CHECKS = [results_equal, mixed_memory, in_place, batches, no_waiting, reuse_without_waiting, one_at_a_time,
-          wrong_memory, live_change, analysis, current_device]
+          wrong_memory, wrong_streams, streams_come_and_go, live_change, analysis, current_device]
 
 
 def stream():

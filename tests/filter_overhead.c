@@ -1,4 +1,4 @@
-// What sluice_filter_run() costs above the executor that filters: filter_overhead [RUNS]
+// The cost of sluice_filter_run() above the executor that filters: filter_overhead [RUNS]
 //
 // A frame of 64x64, gray, on the CPU: submitted to an executor and waited for, and by a filter with as
 // many threads and frames in flight. Figures are microseconds a frame, of the fastest of RUNS times 2000 frames, as other work on the machine only adds.

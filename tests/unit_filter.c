@@ -239,7 +239,7 @@ static void check_pair(struct sluice_filter *filter, const char *chain,
     test_picture_free(got);
 }
 
-// Of the full frame, or of each sample alone, chains have no fields.
+// Chains of the full frame, or of each sample alone, have no fields.
 static const struct {
     const char *text;
     bool fields;

@@ -1,5 +1,5 @@
-// What every part of the interface speaks of: statuses, log levels, backends, and the stages that
-// chains are made of. sluice/filter.h and sluice/sluice.h include it.
+// The interface's common words: statuses, log levels, backends, and the stages that chains are made
+// of. sluice/filter.h and sluice/sluice.h include it.
 //
 // Structs. Zero and NULL are the default of every member. A struct that begins with `size` may grow
 // in later versions: the caller sets it to sizeof, and the library reads and writes no further. A

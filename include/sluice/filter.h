@@ -31,9 +31,12 @@
 // Streams. With frames in device memory the calls wait for no GPU. `stream` is the caller's CUDA
 // stream (cudaStream_t; NULL: the default stream): submit takes what is on it by then as what makes
 // the source and what last read the target, and receive lets it wait for the result. So the result
-// is there for whatever is put on the stream after receive returns. In between the filter works on
-// streams of its own, where frames overlap. Chains that analyse (`stats`, `match`, `wavelet`) let
-// receive wait for the numbers; sources in host memory let it wait until they have been read.
+// is there for whatever is put on the stream after receive returns. A stream is of the filter's GPU,
+// is not being captured, and stays until the frames on it have been received. In between the filter
+// works on streams of its own, where frames overlap; where the caller goes from stream to stream and
+// source and result are in device memory, on the caller's themselves, which is cheaper for small
+// frames. Chains that analyse (`stats`, `match`, `wavelet`) let receive wait for the numbers; sources
+// in host memory let it wait until they have been read.
 //
 // Threads. One thread submits, sets and asks for chain and plan; one, which may be another,
 // receives and asks for analysis; create and destroy are called before and after all else. Any
@@ -99,8 +102,8 @@ SLUICE_API enum sluice_status sluice_filter_create(const struct sluice_filter_co
 // Waits for frames under way. Leaves NULL, accepts NULL behind it.
 SLUICE_API void sluice_filter_destroy(struct sluice_filter **filter);
 
-// What comes out; its strings live as long as the filter. SLUICE_STATUS_USAGE if format->size is
-// not set.
+// The format of results; its strings live as long as the filter. SLUICE_STATUS_USAGE if format->size
+// is not set.
 SLUICE_API enum sluice_status sluice_filter_output(const struct sluice_filter *filter,
                                                    struct sluice_format *format);
 
@@ -173,7 +176,7 @@ struct sluice_match {
     int width, height;
 };
 
-// What a stage found in a frame. Values are in code values of 8 bits, full range.
+// The findings of a stage in a frame. Values are in code values of 8 bits, full range.
 struct sluice_analysis {
     size_t size;
     enum sluice_analysis_kind kind;

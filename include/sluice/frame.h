@@ -23,7 +23,7 @@ enum sluice_matrix {
 // Where a chroma sample lies among the luma samples that it serves (ITU-T H.273, table 10).
 enum sluice_siting { SLUICE_SITING_LEFT, SLUICE_SITING_CENTER, SLUICE_SITING_TOP_LEFT };
 
-// What all frames of one kind have in common.
+// The format of frames: size, samples and their meaning.
 struct sluice_format {
     size_t size;
     const char *pixfmt; // FFmpeg's name: "gray", "yuv420p", "nv12", "p010le", "rgb24", "gbrp16le";

@@ -16,8 +16,8 @@ void direct_place_source(struct cuda_executor *self, const struct cuda_slot *slo
 void direct_place_target(struct cuda_executor *self, const struct cuda_slot *slot,
                          const struct work *work, int n, struct image *target);
 
-// What the passes of such frames find done, and what they leave to do: between both, sources that
-// are no longer needed may be overwritten. Frames lie alike.
+// The work before and behind the passes of such frames: between both, sources that are no longer
+// needed may be overwritten. Frames lie alike.
 cudaError_t direct_begin_async(const struct cuda_executor *self, const struct device_frames *frames,
                                cudaStream_t stream);
 cudaError_t direct_finish_async(const struct cuda_executor *self,

@@ -46,15 +46,24 @@ static enum status create_stream(struct cuda_executor *self, const char *name, c
     return status;
 }
 
-// The end is timed as well: one event fewer a frame than a separate one to wait for.
+static enum status create_work_streams(struct cuda_executor *self)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; k < WORK_STREAMS && !status; k++)
+        status = create_stream(self, "filter", &self->work_stream[k]);
+    return status;
+}
+
+// `done` is timed as well: one event fewer a frame than a separate one to wait for.
 static enum status create_slot(struct cuda_executor *self, struct cuda_slot *slot)
 {
     cudaEvent_t *const timed[] = {&slot->began, &slot->uploaded, &slot->computed, &slot->done};
-    enum status status = create_stream(self, "filter", &slot->stream);
+    enum status status = create_event(self, &slot->source_ready, cudaEventDisableTiming);
     if (!status)
-        status = create_event(self, &slot->source_ready, cudaEventDisableTiming);
+        status = create_event(self, &slot->made, cudaEventDisableTiming);
     for (int k = 0; k < 4 && !status; k++)
         status = create_event(self, timed[k], cudaEventDefault);
+    slot->end = slot->done;
     return status;
 }
 
@@ -62,7 +71,7 @@ static enum status create_slot(struct cuda_executor *self, struct cuda_slot *slo
 // are the same in every frame.
 static enum status fill_memory(struct cuda_executor *self)
 {
-    cudaStream_t stream = self->slot[0].stream;
+    cudaStream_t stream = self->work_stream[0];
     size_t slot_bytes = (size_t)self->slots * self->layout.bytes;
     uint8_t *host = (uint8_t *)calloc(1, self->constant_bytes + 1);
     if (!host)
@@ -87,7 +96,7 @@ static enum status set_epoch(struct cuda_executor *self)
 {
     enum status status = CUDA_CHECK(self->backend, cudaEventCreate(&self->epoch));
     if (!status)
-        status = CUDA_CHECK(self->backend, cudaEventRecord(self->epoch, self->slot[0].stream));
+        status = CUDA_CHECK(self->backend, cudaEventRecord(self->epoch, self->work_stream[0]));
     if (!status)
         status = CUDA_CHECK(self->backend, cudaEventSynchronize(self->epoch));
     self->epoch_ns = now_ns();
@@ -101,17 +110,18 @@ static void destroy(struct executor **executor)
     cudaSetDevice(self->backend->device);
     for (int k = 0; self->slot && k < self->slots; k++)
         if (self->slot[k].handed_over)
-            cudaEventSynchronize(self->slot[self->slot[k].leader].done);
+            cudaEventSynchronize(self->slot[self->slot[k].leader].end);
     for (int k = 0; self->slot && k < self->slots; k++) {
         struct cuda_slot *slot = &self->slot[k];
-        cudaEvent_t events[] = {slot->source_ready, slot->began, slot->uploaded, slot->computed,
-                                slot->done};
+        cudaEvent_t events[] = {slot->source_ready, slot->began, slot->uploaded,
+                                slot->computed,     slot->done,  slot->made};
         for (cudaEvent_t event : events)
             if (event)
                 cudaEventDestroy(event);
-        if (slot->stream)
-            cudaStreamDestroy(slot->stream);
     }
+    for (cudaStream_t stream : self->work_stream)
+        if (stream)
+            cudaStreamDestroy(stream);
     if (self->upload_stream)
         cudaStreamDestroy(self->upload_stream);
     if (self->download_stream)
@@ -128,38 +138,80 @@ static void destroy(struct executor **executor)
 
 // ---- slots ----
 
-// With one slot there is nothing to overlap with: frames on the device are filtered on the caller's
-// stream, and need no event.
-static cudaStream_t choose_stream(const struct cuda_executor *self, const struct cuda_slot *lead,
-                                  const struct work *work)
+static enum status refuse_stream(struct cuda_executor *self, const char *reason)
 {
-    bool callers = self->slots == 1 && work->source_on_device && !work->source_abroad &&
-                   work->target_on_device;
-    return callers ? (cudaStream_t)work->source_stream : lead->stream;
+    log_print(self->backend->log, LOG_ERROR,
+              "frames on GPU %d cannot be filtered on this stream: %s", self->backend->device,
+              reason);
+    return STATUS_USAGE;
+}
+
+// Refuse a caller's stream on which frames cannot be filtered, before it takes the GPU's failures
+// for it.
+static enum status check_stream(struct cuda_executor *self, cudaStream_t stream)
+{
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    unsigned long long id = 0;
+    int device = self->backend->device;
+    cudaError_t error = cudaStreamIsCapturing(stream, &capture);
+    if (error == cudaErrorStreamCaptureImplicit || capture != cudaStreamCaptureStatusNone) {
+        cudaGetLastError();
+        return refuse_stream(self, "it is being captured, and a graph would run without what this "
+                                   "filter knows of its frames; end the capture first");
+    }
+    if (!error)
+        error = cudaStreamGetId(stream, &id);
+    if (error || id == self->known_stream)
+        return CUDA_CHECK(self->backend, error);
+    enum status status = CUDA_CHECK(self->backend, cudaStreamGetDevice(stream, &device));
+    if (!status && device != self->backend->device)
+        return refuse_stream(self, "it is another GPU's; give one of this GPU");
+    self->known_stream = status ? 0 : id;
+    return status;
+}
+
+// The stream that the passes of a group go on. A caller whose frames all come on one stream gets the
+// executor's in turn, where they overlap; one who goes from stream to stream has seen to that.
+static cudaStream_t choose_stream(struct cuda_executor *self, const struct work *work)
+{
+    cudaStream_t callers = (cudaStream_t)work->source_stream;
+    bool turns = self->slots == 1 || callers != self->last_stream;
+    self->last_stream = callers;
+    return work->source_stream_serves && turns ? callers
+                                               : self->work_stream[self->groups++ % WORK_STREAMS];
+}
+
+static bool is_callers(const struct cuda_executor *self, cudaStream_t stream)
+{
+    for (cudaStream_t own : self->work_stream)
+        if (stream == own)
+            return false;
+    return true;
 }
 
 // Let what is to use the slots from `lead` on wait for frames that were handed over.
 static enum status await_slots(struct cuda_executor *self, struct cuda_slot *lead,
-                               const struct work *work, int count)
+                               const struct work *work, cudaStream_t stream, int count)
 {
-    enum status status = transfer_await_slots(self, lead, choose_stream(self, lead, work), count);
+    enum status status = transfer_await_slots(self, lead, stream, count);
     if (!status && (!work->source_on_device || work->source_abroad))
         status = transfer_await_slots(self, lead, self->upload_stream, count);
     return status;
 }
 
 // Take the slots from `leader` on for the frames of `work`.
-static void take_slots(struct cuda_executor *self, int leader, const struct work *work, int count,
-                       struct device_frames *frames)
+static enum status take_slots(struct cuda_executor *self, int leader, const struct work *work,
+                              int count, cudaStream_t stream, struct device_frames *frames)
 {
     struct cuda_slot *lead = &self->slot[leader];
     frames->count = count;
     frames->work = work;
     frames->memory = lead->memory;
-    lead->work_stream = choose_stream(self, lead, work);
+    lead->work_stream = stream;
     lead->idle_ns = 0;
     lead->uploads = !work->source_on_device || work->source_abroad;
     lead->downloads = transfer_has_download(self, work, count);
+    lead->end = is_callers(self, stream) && !lead->downloads ? lead->made : lead->done;
     lead->refers = lead->uploads && work->target_on_device && transfer_has_reference(self);
     lead->has_heir = false;
     __atomic_store_n(&lead->over, false, __ATOMIC_RELAXED);
@@ -173,6 +225,7 @@ static void take_slots(struct cuda_executor *self, int leader, const struct work
             direct_place_target(self, &lead[k], &work[k], n, &frames->target[n][k]);
         }
     }
+    return CUDA_CHECK(self->backend, cudaStreamGetId(lead->work_stream, &lead->work_stream_id));
 }
 
 // Sources to the slots, and work behind what is on the callers' streams.
@@ -194,12 +247,19 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
 {
     struct cuda_slot *lead = &self->slot[leader];
     struct device_frames frames;
+    cudaStream_t stream = choose_stream(self, work);
     assert(!work->fields || !self->plan->program->analyses);
     assert(!work->source_abroad || !work->target_on_device);
-    enum status status = await_slots(self, lead, work, count);
+    assert(!work->source_stream_serves || (work->source_on_device && work->target_on_device));
+    enum status status = work->source_stream_serves
+                             ? check_stream(self, (cudaStream_t)work->source_stream)
+                             : STATUS_OK;
+    if (!status)
+        status = await_slots(self, lead, work, stream, count);
+    if (!status)
+        status = take_slots(self, leader, work, count, stream, &frames);
     if (status)
         return status;
-    take_slots(self, leader, work, count, &frames);
     status = begin_group(self, lead, &frames);
     range_push("filter", self->submitted);
     if (!status)
@@ -207,7 +267,7 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
     range_pop();
     if (!status)
         status = lead->downloads ? transfer_download(self, lead, work, &frames)
-                                 : transfer_record(self, lead->done, lead->work_stream);
+                                 : transfer_record(self, lead->end, lead->work_stream);
     self->submitted += count;
     return status;
 }
@@ -215,7 +275,8 @@ static enum status submit_group(struct cuda_executor *self, int leader, const st
 static bool goes_together(const struct work *a, const struct work *b)
 {
     return a->source_on_device == b->source_on_device && a->source_abroad == b->source_abroad &&
-           a->target_on_device == b->target_on_device && a->fields == b->fields &&
+           a->target_on_device == b->target_on_device &&
+           a->source_stream_serves == b->source_stream_serves && a->fields == b->fields &&
            a->source.width == b->source.width && a->source.height == b->source.height;
 }
 
@@ -256,6 +317,8 @@ static enum status read_times(const struct cuda_executor *self, const struct cud
 {
     long long uploaded = 0, computed = 0, done = 0;
     *times = {};
+    if (!slot_is_timed(lead))
+        return STATUS_OK;
     enum status status = when(self, lead->done, &done);
     if (lead->idle_ns)
         uploaded = lead->idle_ns;
@@ -307,7 +370,7 @@ static enum status wait(struct executor *executor, int number, struct work_times
     if (!over || times)
         status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
     if (!status && !over)
-        status = await_event(self, slot->done);
+        status = await_event(self, slot->end);
     if (!status)
         __atomic_store_n(&slot->over, true, __ATOMIC_RELEASE);
     return status || !times ? status : read_times(self, slot, times);
@@ -316,8 +379,7 @@ static enum status wait(struct executor *executor, int number, struct work_times
 // Sources on the host are the caller's again: wait until they have been read.
 static enum status await_reading(struct cuda_executor *self, const struct cuda_slot *lead)
 {
-    return lead->uploads ? await_event(self, lead->refers ? lead->done : lead->uploaded)
-                         : STATUS_OK;
+    return lead->uploads ? await_event(self, lead->refers ? lead->end : lead->uploaded) : STATUS_OK;
 }
 
 // Frames that went together are waited for once.
@@ -327,16 +389,16 @@ static enum status hand_over(struct executor *executor, int number, void *stream
     assert(number >= 0 && number < self->slots);
     struct cuda_slot *slot = &self->slot[number], *lead = &self->slot[slot->leader];
     cudaStream_t heir = (cudaStream_t)stream;
-    const struct callers_device callers(self->backend);
     assert(!lead->downloads);
     slot->handed_over = true;
     if (heir == lead->work_stream || (lead->has_heir && heir == lead->heir))
         return STATUS_OK;
+    const struct callers_device callers(self->backend);
     lead->has_heir = true;
     lead->heir = heir;
     enum status status = CUDA_CHECK(self->backend, cudaSetDevice(self->backend->device));
     if (!status)
-        status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(heir, lead->done, 0));
+        status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(heir, lead->end, 0));
     return status ? status : await_reading(self, lead);
 }
 
@@ -368,7 +430,7 @@ enum status cuda_executor_create(struct backend *backend, const struct plan *pla
         (status = layout_init(&self->layout, plan, self->constants, width, height)))
         goto fail;
     self->constant_bytes = pass_constants_put(self->constants, plan, width, height, {});
-    if ((status = allocate(self)) ||
+    if ((status = allocate(self)) || (status = create_work_streams(self)) ||
         (status = create_stream(self, "upload", &self->upload_stream)) ||
         (status = create_stream(self, "download", &self->download_stream)))
         goto fail;

@@ -260,7 +260,7 @@ enum status transfer_await_callers(struct cuda_executor *self, struct cuda_slot 
     enum status status = STATUS_OK;
     for (int k = 0; k < count && !status; k++) {
         cudaStream_t caller = (cudaStream_t)work[k].source_stream;
-        bool first = k == 0 && !lead->uploads;
+        bool first = k == 0 && !lead->uploads && slot_is_timed(lead);
         if (k > 0 && caller == work[k - 1].source_stream)
             continue;
         if (caller != lead->work_stream && !is_idle(caller))
@@ -276,14 +276,17 @@ enum status transfer_await_slots(struct cuda_executor *self, struct cuda_slot *l
                                  cudaStream_t stream, int count)
 {
     enum status status = STATUS_OK;
+    unsigned long long id = 0;
     int last = -1;
     for (int k = 0; k < count && !status; k++) {
         const struct cuda_slot *before = &self->slot[lead[k].leader];
-        bool in_order = stream == lead->stream && before->work_stream == stream;
-        if (!lead[k].handed_over || in_order || lead[k].leader == last)
+        if (!lead[k].handed_over || lead[k].leader == last)
             continue;
+        if (last < 0)
+            status = CUDA_CHECK(self->backend, cudaStreamGetId(stream, &id));
         last = lead[k].leader;
-        status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(stream, before->done, 0));
+        if (!status && before->work_stream_id != id)
+            status = CUDA_CHECK(self->backend, cudaStreamWaitEvent(stream, before->end, 0));
     }
     return status;
 }

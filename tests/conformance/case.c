@@ -28,6 +28,7 @@ struct test_case {
     bool
         on_device; // the source is given as device memory, which may be any that the device reaches
     bool together; // all slots are submitted in one call
+    bool takes_streams; // work on the device is done on the callers' streams
     enum where where;
     bool shifted; // planes in device memory begin a byte late
     int slots;
@@ -314,6 +315,7 @@ static void prepare(struct test_case *test, struct backend *backend)
         make_slot(test, k, backend, &state);
     test->fields = !has_full_frame(&test->program) && !random_below(&state, 4) && has_fields(test);
     bool own = test->on_device || test->where;
+    test->takes_streams = random_below(&placing, 2);
     for (int k = 0; k < STREAMS && own && random_below(&placing, 4); k++)
         if (backend->stream_create(backend, &test->stream[k]))
             fatal(test, "no stream");
@@ -361,6 +363,7 @@ static struct work round_work(struct test_case *test, int round, int frame)
         work.source = test->lent[frame].image;
     work.source_on_device = test->on_device;
     work.target_on_device = test->where;
+    work.source_stream_serves = test->on_device && test->where && test->takes_streams;
     work.source_stream = test->stream[frame % STREAMS];
     work.analysis = last ? test->analysis[frame] : NULL;
     return work;
