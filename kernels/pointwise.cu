@@ -1,5 +1,8 @@
 // Results that depend on one place only: tables, gathers and scatters, mixes, constants.
 #include <assert.h>
+#include <stdlib.h>
+
+#include <algorithm>
 
 #include "kernels/device.cuh"
 
@@ -183,27 +186,86 @@ static __device__ inline void resampled_vec4(const struct mix *mix, int k, int x
         value[i] = resampled(mix, k, min(x + i, width - 1), rows);
 }
 
-// A thread makes four neighbouring results. Of every source it reads their four samples if the
-// grids are the same, else up to four samples (sixteen of a finer grid) for each; neighbours share
-// them in the cache. Sums take 64 bits as OP_MIX demands.
+// Four neighbouring results. Of every source their four samples are read if the grids are the same,
+// else up to four samples (sixteen of a finer grid) for each; neighbours share them in the cache.
+// Sums take 64 bits as OP_MIX demands.
+static __device__ inline void mix_put(const struct mix *mix, const struct sink *sink, int x, int y)
+{
+    int64_t sum[VEC4];
+    for (int i = 0; i < VEC4; i++)
+        sum[i] = mix->op.offset + (1 << 19);
+    int value[VEC4];
+    for (int k = 0; k < mix->sources; k++) {
+        resampled_vec4(mix, k, x, y, sink->width, value);
+        for (int i = 0; i < VEC4; i++)
+            sum[i] += (int64_t)mix->op.weight[k] * value[i];
+    }
+    for (int i = 0; i < VEC4; i++)
+        value[i] = (int)min(max(sum[i] >> 20, (int64_t)mix->op.low), (int64_t)mix->op.high);
+    sink_put(sink, x, y, value);
+}
+
+// A thread makes four neighbouring results.
 static __global__ void __launch_bounds__(WARP *WARPS, 4)
     mix_any(const __grid_constant__ struct mix mix, const __grid_constant__ struct sink sink)
 {
     int x = (blockIdx.x * WARP + threadIdx.x) * VEC4, y = blockIdx.y * WARPS + threadIdx.y;
-    if (x >= sink.width || y >= sink.height)
-        return;
-    int64_t sum[VEC4];
-    for (int i = 0; i < VEC4; i++)
-        sum[i] = mix.op.offset + (1 << 19);
+    if (x < sink.width && y < sink.height)
+        mix_put(&mix, &sink, x, y);
+}
+
+// Three bytes of a pixel that are mixed, as the weights of all of its bytes.
+struct packed {
+    int weight[VEC4]; // Q20: times 16, as samples are Q4; 0 for a byte that is not mixed
+    int before;       // bytes from the pixel's first to source 0
+};
+
+// Four pixels of STEP bytes as four results.
+template <int STEP>
+static __device__ inline uint32_t mix_words(const struct mix *mix, const struct packed *packed,
+                                            const uint32_t word[STEP])
+{
     int value[VEC4];
-    for (int k = 0; k < mix.sources; k++) {
-        resampled_vec4(&mix, k, x, y, sink.width, value);
-        for (int i = 0; i < VEC4; i++)
-            sum[i] += (int64_t)mix.op.weight[k] * value[i];
+    for (int i = 0; i < VEC4; i++) {
+        int sum = (int)mix->op.offset + (1 << 19);
+        for (int k = 0; k < STEP; k++)
+            sum += packed->weight[k] *
+                   (int)(word[(i * STEP + k) / 4] >> 8 * ((i * STEP + k) % 4) & 0xff);
+        value[i] = min(max(sum >> 20, mix->op.low), mix->op.high);
     }
-    for (int i = 0; i < VEC4; i++)
-        value[i] = (int)min(max(sum[i] >> 20, (int64_t)mix.op.low), (int64_t)mix.op.high);
-    sink_put(&sink, x, y, value);
+    vec4<uint8_t> made;
+    vec4_set(&made, value);
+    return made.word;
+}
+
+// Pixels of STEP bytes in, bytes out: a thread takes four pixels of four rows, whole words of them,
+// which it asks for before it needs any.
+template <int STEP>
+static __global__ void __launch_bounds__(WARP *WARPS)
+    mix_packed(const __grid_constant__ struct mix mix, const __grid_constant__ struct packed packed,
+               const __grid_constant__ struct sink sink)
+{
+    __shared__ uint16_t shared[256];
+    table_share(shared, sink.lookup.table);
+    __syncthreads();
+    int x = (blockIdx.x * WARP + threadIdx.x) * VEC4;
+    int first = blockIdx.y * WARPS * COPY_ROWS + threadIdx.y;
+    if (x + VEC4 <= sink.width) {
+        uint32_t from[COPY_ROWS][STEP];
+        for (int k = 0; k < COPY_ROWS; k++) {
+            int y = min(first + k * WARPS, sink.height - 1);
+            const uint8_t *at = view_at(&mix.view[0], x, y) - packed.before;
+            for (int j = 0; j < STEP; j++)
+                from[k][j] = __ldg((const uint32_t *)at + j);
+        }
+        for (int k = 0; k < COPY_ROWS && first + k * WARPS < sink.height; k++)
+            *(uint32_t *)view_at(&sink.view[0], x, first + k * WARPS) =
+                lookup_word(&sink.lookup, shared, mix_words<STEP>(&mix, &packed, from[k]));
+        return;
+    }
+    for (int y = first; x < sink.width && y < min(first + WARPS * COPY_ROWS, sink.height);
+         y += WARPS)
+        mix_put(&mix, &sink, x, y);
 }
 
 // ---- launchers ----
@@ -256,10 +318,71 @@ cudaError_t pointwise_copy_async(const struct source *source, const struct sink 
     return cudaGetLastError();
 }
 
+// Where source `k` of picture `n` is in pixels that begin at multiples of four bytes; -1: nowhere.
+static int place_in_pixel(const struct mix *mix, int k, int n, int before)
+{
+    const uint8_t *pixel = mix->view[0].data[n] - before;
+    ptrdiff_t place = mix->view[k].data[n] - pixel;
+    return (uintptr_t)pixel % 4 == 0 && place >= 0 && place < mix->view[0].step ? (int)place : -1;
+}
+
+// True if all sources are bytes of one pixel, which lie alike in all pictures.
+static bool pack(const struct mix *mix, int frames, struct packed *packed)
+{
+    const struct view *view = mix->view;
+    int before =
+        (int)((uintptr_t)view->data[0] % 4); // pixels of four bytes begin at such multiples
+    if (view->step == 3)
+        before =
+            (int)(view->data[0] - std::min({view[0].data[0], view[1].data[0], view[2].data[0]}));
+    *packed = {.before = before};
+    for (int k = 0; k < mix->sources; k++) {
+        int place = place_in_pixel(mix, k, 0, before);
+        for (int n = 0; n < frames; n++)
+            if (place < 0 || place_in_pixel(mix, k, n, before) != place)
+                return false;
+        packed->weight[place] += 16 * mix->op.weight[k];
+    }
+    return true;
+}
+
+static bool is_byte_view(const struct view *view, const struct view *like)
+{
+    return view->bytes == 1 && view->shift == 0 && view->step == like->step &&
+           view->stride == like->stride;
+}
+
+// True if sums of bytes fit into 32 bits, and results into bytes.
+static bool fits_bytes(const struct op_mix *op)
+{
+    int64_t most = llabs(op->offset) + (1 << 19);
+    for (int weight : op->weight)
+        most += (int64_t)abs(weight) * 16 * UINT8_MAX;
+    return most <= INT32_MAX && op->low >= 0 && op->high <= UINT8_MAX;
+}
+
+// Launches nothing, and says so, if this is no mix of three bytes of each pixel.
+static bool mix_packed_async(const struct mix *mix, const struct sink *sink, cudaStream_t stream)
+{
+    const struct view *view = mix->view;
+    struct packed packed;
+    bool alike = mix->sources == 3 && (view->step == 3 || view->step == 4) && view->stride % 4 == 0;
+    for (int k = 0; k < 3 && alike; k++)
+        alike = is_byte_view(&view[k], view) && mix->up_x[k] == 0 && mix->up_y[k] == 0;
+    if (!alike || sink->views > 1 || sink->view[0].bytes != 1 || !is_plain(&sink->view[0], VEC4) ||
+        !fits_bytes(&mix->op) || !pack(mix, sink->frames, &packed))
+        return false;
+    dim3 grid = grid_shape(sink->width, sink->height, sink->frames, WARP * VEC4, WARPS * COPY_ROWS);
+    auto *kernel = view->step == 3 ? mix_packed<3> : mix_packed<4>;
+    kernel<<<grid, block_shape(), 0, stream>>>(*mix, packed, *sink);
+    return true;
+}
+
 cudaError_t pointwise_mix_async(const struct mix *mix, const struct sink *sink, cudaStream_t stream)
 {
     assert(sink_is_valid(sink) && mix->sources >= 1 && mix->sources <= 3);
-    mix_any<<<grid_of_vec4s(sink), block_shape(), 0, stream>>>(*mix, *sink);
+    if (!mix_packed_async(mix, sink, stream))
+        mix_any<<<grid_of_vec4s(sink), block_shape(), 0, stream>>>(*mix, *sink);
     return cudaGetLastError();
 }
 
