@@ -48,14 +48,20 @@ static void give_row(const struct bench *bench, struct sluice_bench_row row, dou
 
 // ---- frames in memory ----
 
+// Pixels a second of frames since `begin_ns`.
+static double pixel_rate(const struct bench_case *bench_case, int64_t frames, int64_t begin_ns)
+{
+    const struct image *picture = &bench_case->source[0];
+    return (double)frames * (double)picture->width * (double)picture->height /
+           ((double)(meter_now_ns() - begin_ns) * 1e-9);
+}
+
 // *rate: pixels a second.
 static enum status run_subject(struct bench_case *bench_case, int64_t ns, double *rate)
 {
-    int64_t frames, begin = meter_now_ns();
+    int64_t frames = 0, begin_ns = meter_now_ns();
     enum status status = bench_case_run(bench_case, ns, &frames);
-    const struct image *picture = &bench_case->source[0];
-    *rate = (double)frames * (double)picture->width * (double)picture->height /
-            ((double)(meter_now_ns() - begin) * 1e-9);
+    *rate = pixel_rate(bench_case, frames, begin_ns);
     return status;
 }
 
@@ -94,21 +100,33 @@ static enum status measure_chain(const struct bench *bench, const char *chain,
     return status;
 }
 
-// Of the one GPU that filters here.
+// The number of the GPU that filters.
 static int device_of(const struct bench *bench)
 {
     return bench->config->device ? atoi(bench->config->device) : 0;
 }
 
-// The chain through the library's interface beside what its parts reach, one after the other in
-// each repetition. A chain that is none of a filter's is left out.
+// The same through the library's interface.
+static enum status run_library(struct bench_library *library, int streams, int64_t ns, double *rate)
+{
+    int64_t frames = 0, begin_ns = meter_now_ns();
+    enum status status = bench_library_run(library, streams, ns, &frames);
+    *rate = pixel_rate(library->bench_case, frames, begin_ns);
+    return status;
+}
+
+// The chain through the library's interface, on one of the caller's streams and on several, beside
+// what its parts reach, one after the other in each repetition. A chain that is none of a filter's
+// is left out.
 static enum status measure_library(const struct bench *bench, const char *chain,
                                    const struct shape *shape)
 {
     const char *pixfmt = bench->config->input_pixfmt ? bench->config->input_pixfmt : "gray";
     struct bench_case bench_case;
     struct bench_library library;
-    double rate[2][REPETITIONS + 1] = {{0}};
+    static const int streams[] = {0, 1, BENCH_STREAMS}; // 0: by its parts
+    enum { WAYS = sizeof streams / sizeof *streams };
+    double rate[WAYS][REPETITIONS + 1] = {{0}};
     const struct bench_case_request request = {.backend = bench->backend,
                                                .log = &bench->log,
                                                .chain = chain,
@@ -120,34 +138,35 @@ static enum status measure_library(const struct bench *bench, const char *chain,
         return status;
     status = bench_library_init(&library, &bench_case, chain, pixfmt, device_of(bench));
     bool absent = status == STATUS_USAGE;
-    for (int k = 0; k <= bench->repetitions && !status; k++) { // the first to warm up
-        int64_t frames, begin;
-        status = run_subject(&bench_case, bench->repetition_ns, &rate[0][k]);
-        begin = meter_now_ns();
-        if (!status)
-            status = bench_library_run(&library, bench->repetition_ns, &frames);
-        rate[0][k] *= 1e-9;
-        rate[1][k] = status ? 0
-                            : (double)frames * shape->width * shape->height /
-                                  (double)(meter_now_ns() - begin);
+    for (int k = 0; k < WAYS * (bench->repetitions + 1) && !status; k++) { // the first to warm up
+        double *to = &rate[k % WAYS][k / WAYS];
+        int64_t ns = bench->repetition_ns;
+        status = streams[k % WAYS] ? run_library(&library, streams[k % WAYS], ns, to)
+                                   : run_subject(&bench_case, ns, to);
+        *to *= 1e-9;
     }
     bench_library_free(&library);
     bench_case_free(&bench_case);
     if (status)
         return absent ? STATUS_OK : status;
     double reference = meter_spread(rate[0] + 1, bench->repetitions).median;
-    give_row(bench,
-             (struct sluice_bench_row){.group = "library",
-                                       .name = chain,
-                                       .size = shape->name,
-                                       .unit = "Gpx/s",
-                                       .reference = reference,
-                                       .reference_name = "resident"},
-             rate[1] + 1, bench->repetitions);
+    for (int k = 1; k < WAYS; k++) {
+        char name[512];
+        snprintf(name, sizeof name, "%s; %d stream%s", chain, streams[k],
+                 streams[k] > 1 ? "s" : "");
+        give_row(bench,
+                 (struct sluice_bench_row){.group = "library",
+                                           .name = name,
+                                           .size = shape->name,
+                                           .unit = "Gpx/s",
+                                           .reference = reference,
+                                           .reference_name = "resident"},
+                 rate[k] + 1, bench->repetitions);
+    }
     return STATUS_OK;
 }
 
-// What a frame takes that is as good as none.
+// The time that frames of 64x64 take one by one: the overhead of a call.
 static enum status measure_small(const struct bench *bench, const char *chain)
 {
     static const char *const names[] = {"one by one, host", "one by one, device"};
@@ -328,9 +347,9 @@ static enum status read_shape(struct bench *bench)
         const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(av_get_pix_fmt(config->input_pixfmt));
         if (!about || about->nb_components != 1 || about->comp[0].depth < 8 ||
             about->comp[0].depth > 16)
-            return fail(&bench->log, STATUS_USAGE,
-                        "--pix-fmt is '%s'; bench takes gray, gray10le, gray16le and the like",
-                        config->input_pixfmt);
+            return log_fail(&bench->log, STATUS_USAGE,
+                            "--pix-fmt is '%s'; bench takes gray, gray10le, gray16le and the like",
+                            config->input_pixfmt);
         bench->depth = about->comp[0].depth;
     }
     return STATUS_OK;

@@ -23,8 +23,8 @@ enum status shape_init(int width, int height, const struct log *log, struct shap
 {
     *shape = (struct shape){.width = width, .height = height, .together = 1};
     if ((int64_t)width * height > INT64_C(1) << 28)
-        return fail(log, STATUS_USAGE, "--size is %dx%d; that is more than 2^28 samples", width,
-                    height);
+        return log_fail(log, STATUS_USAGE, "--size is %dx%d; that is more than 2^28 samples", width,
+                        height);
     snprintf(shape->name, sizeof shape->name, "%dx%d", shape->width, shape->height);
     return STATUS_OK;
 }

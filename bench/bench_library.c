@@ -1,5 +1,6 @@
 #include "bench/bench_library.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,14 +16,14 @@ static struct sluice_frame frame_of(const struct image *image, uint8_t *data)
                                  .memory = SLUICE_MEMORY_DEVICE};
 }
 
-// Wait for all that is on the stream: for a frame behind it, which nobody wants.
-static enum status await_stream(struct bench_case *bench_case)
+// Wait for all that is on a stream: for a frame behind it, which nobody wants.
+static enum status await_stream(struct bench_case *bench_case, void *stream)
 {
     struct executor *executor = bench_case->executor;
     struct work work = {.source = bench_case->source[0],
                         .target = bench_case->target[0],
                         .source_on_device = true,
-                        .source_stream = bench_case->stream};
+                        .source_stream = stream};
     enum status status = executor->submit_async(executor, 0, &work);
     return status ? status : executor->wait(executor, 0, NULL);
 }
@@ -67,6 +68,15 @@ static enum status make_frames(struct bench_library *library)
     return status;
 }
 
+static enum status make_streams(struct bench_library *library)
+{
+    struct backend *backend = library->bench_case->backend;
+    enum status status = STATUS_OK;
+    for (int k = 0; k < BENCH_STREAMS && !status; k++)
+        status = backend->stream_create(backend, &library->stream[k]);
+    return status;
+}
+
 enum status bench_library_init(struct bench_library *library, struct bench_case *bench_case,
                                const char *chain, const char *pixfmt, int device)
 {
@@ -74,6 +84,8 @@ enum status bench_library_init(struct bench_library *library, struct bench_case 
     enum status status = make_filter(library, chain, pixfmt, device);
     if (!status)
         status = make_frames(library);
+    if (!status)
+        status = make_streams(library);
     if (status)
         bench_library_free(library);
     return status;
@@ -82,6 +94,10 @@ enum status bench_library_init(struct bench_library *library, struct bench_case 
 void bench_library_free(struct bench_library *library)
 {
     sluice_filter_destroy(&library->filter);
+    for (int k = 0; k < BENCH_STREAMS; k++)
+        if (library->stream[k])
+            library->bench_case->backend->stream_destroy(library->bench_case->backend,
+                                                         &library->stream[k]);
     for (int k = 0; k < library->targets && library->out; k++)
         if (library->out[k].data[0])
             library->bench_case->backend->device_free(library->bench_case->backend,
@@ -103,7 +119,7 @@ static enum status receive(struct bench_library *library, int count)
 }
 
 // Frames together, as the chain's own run has them.
-static enum status submit(struct bench_library *library, int64_t first)
+static enum status submit(struct bench_library *library, int64_t first, void *stream)
 {
     const struct bench_case *bench_case = library->bench_case;
     struct sluice_frame in[MAX_TOGETHER], out[MAX_TOGETHER];
@@ -112,12 +128,14 @@ static enum status submit(struct bench_library *library, int64_t first)
         out[k] = library->out[(first + k) % library->targets];
     }
     return (enum status)sluice_filter_submit_many(library->filter, in, out, bench_case->together,
-                                                  bench_case->stream);
+                                                  stream);
 }
 
 // The host does not wait for the GPU, only for room; then it receives half of the frames.
-enum status bench_library_run(struct bench_library *library, int64_t ns, int64_t *frames)
+enum status bench_library_run(struct bench_library *library, int streams, int64_t ns,
+                              int64_t *frames)
 {
+    assert(streams > 0 && streams <= BENCH_STREAMS);
     const int64_t begin = meter_now_ns();
     int room = sluice_filter_frames_in_flight(library->filter),
         together = library->bench_case->together;
@@ -130,13 +148,15 @@ enum status bench_library_run(struct bench_library *library, int64_t ns, int64_t
             received += half ? half : together;
         }
         if (!status)
-            status = submit(library, submitted);
+            status = submit(library, submitted, library->stream[submitted / together % streams]);
         submitted += status ? 0 : together;
     }
     *frames = submitted;
     if (!status)
         status = receive(library, (int)(submitted - received));
-    return status ? status : await_stream(library->bench_case);
+    for (int k = 0; k < streams && !status; k++)
+        status = await_stream(library->bench_case, library->stream[k]);
+    return status;
 }
 
 // ---- small frames ----
@@ -153,7 +173,7 @@ static enum status run_small(struct sluice_filter *filter, struct bench_case *be
         frames++;
     } while (!status && (frames % 64 || meter_now_ns() - begin < ns));
     if (!status)
-        status = await_stream(bench_case);
+        status = await_stream(bench_case, bench_case->stream);
     *us = (double)(meter_now_ns() - begin) * 1e-3 / (double)frames;
     return status;
 }

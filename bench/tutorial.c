@@ -16,16 +16,16 @@ static enum status find_gpu(struct tutorial *tutorial)
     struct devices devices;
     enum status status = config_devices(config->device, &tutorial->log, &devices);
     if (!status && (devices.all || devices.count > 1))
-        status =
-            fail(&tutorial->log, STATUS_USAGE,
-                 "--device is '%s'; the tutorial runs on one GPU, as --device 0", config->device);
+        status = log_fail(&tutorial->log, STATUS_USAGE,
+                          "--device is '%s'; the tutorial runs on one GPU, as --device 0",
+                          config->device);
     if (status)
         return status;
     status = backend_cuda_create(devices.device[0], &tutorial->log, &tutorial->backend[CUDA_GPU],
                                  tutorial->absent, sizeof tutorial->absent);
     if (status == STATUS_DEVICE && config->backend == SLUICE_BACKEND_CUDA)
-        return fail(&tutorial->log, status, "the GPU was asked for and cannot be used: %s",
-                    tutorial->absent);
+        return log_fail(&tutorial->log, status, "the GPU was asked for and cannot be used: %s",
+                        tutorial->absent);
     return status == STATUS_DEVICE ? STATUS_OK : status;
 }
 
@@ -64,16 +64,17 @@ static enum status check_config(const struct tutorial *tutorial, struct shape *o
                        : config->backend == SLUICE_BACKEND_SCALAR ? "--backend scalar"
                                                                   : NULL;
     if (what)
-        return fail(&tutorial->log, STATUS_USAGE,
-                    "--ladder and %s do not go together: it has one filter, on 8-bit gray noise, "
-                    "by the CPU and the GPU",
-                    what);
+        return log_fail(
+            &tutorial->log, STATUS_USAGE,
+            "--ladder and %s do not go together: it has one filter, on 8-bit gray noise, "
+            "by the CPU and the GPU",
+            what);
     enum status status = config->input_width ? shape_init(config->input_width, config->input_height,
                                                           &tutorial->log, own)
                                              : STATUS_OK;
     if (!status && (own->width > MAX_SIDE || own->height > MAX_SIDE))
-        return fail(&tutorial->log, STATUS_USAGE, "--size is %s; the tutorial's sides go up to %d",
-                    own->name, MAX_SIDE);
+        return log_fail(&tutorial->log, STATUS_USAGE,
+                        "--size is %s; the tutorial's sides go up to %d", own->name, MAX_SIDE);
     return status;
 }
 

@@ -85,11 +85,12 @@ static enum status check(const struct tutorial *tutorial, const struct step *ste
         return STATUS_OK;
     while (tutorial->made[at] == wanted[at])
         at++;
-    return fail(&tutorial->log, STATUS_FAILED,
-                "step %d (%s) is wrong at %s: the sample in column %zu, row %zu is %d, and should "
-                "be %d",
-                step->number, step->name, tutorial->shape->name, at % width, at / width,
-                tutorial->made[at], wanted[at]);
+    return log_fail(
+        &tutorial->log, STATUS_FAILED,
+        "step %d (%s) is wrong at %s: the sample in column %zu, row %zu is %d, and should "
+        "be %d",
+        step->number, step->name, tutorial->shape->name, at % width, at / width, tutorial->made[at],
+        wanted[at]);
 }
 
 // The largest difference from the scalar reference.

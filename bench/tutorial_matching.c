@@ -106,9 +106,9 @@ static enum status check_map(const struct matching *self, const struct match_ste
 {
     if (!memcmp(self->made, self->reference.target[0].data[0], self->reference.bytes))
         return STATUS_OK;
-    return fail(&self->tutorial->log, STATUS_FAILED,
-                "step %d of matching (%s) is wrong at %s: its scores are not those of the CPU",
-                step->number, step->name, self->name);
+    return log_fail(&self->tutorial->log, STATUS_FAILED,
+                    "step %d of matching (%s) is wrong at %s: its scores are not those of the CPU",
+                    step->number, step->name, self->name);
 }
 
 static enum status match_run(const struct match_step *step, struct match_runner *runner, double *ms)

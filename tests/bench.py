@@ -338,7 +338,7 @@ def compare_matching(program, rounds):
                      "Gpx/s", pairs)
 
 
-# What is compared, and whether that takes a file.
+# Comparisons, and whether each takes a file.
 PARTS = {"filters": (compare_filters, False), "matching": (compare_matching, False),
          "wavelets": (compare_wavelets, False), "raw": (compare_raw, False),
          "npp": (compare_npp, False), "jobs": (compare_jobs, True), "cost": (compare_cost, True)}
