@@ -106,8 +106,8 @@ def test_frei0r_in_melt_is_the_program(tmp_path):
 
 # ---- GStreamer ----
 
-# Of each format the bytes of one step of a row in each plane, the columns and rows that share it as powers
-# of two, and the bits that samples have.
+# Each format's bytes of one step of a row in each plane, the columns and rows that share it as powers of two,
+# and the bits that samples have.
 ONE, HALF = (1, 0, 0), (1, 1, 1)
 FORMATS = {
     "I420": ("yuv420p", [ONE, HALF, HALF], 0xffff), "NV12": ("nv12", [ONE, (2, 1, 1)], 0xffff),
@@ -263,6 +263,25 @@ def test_gstreamer_has_the_backends(gst, backend):
     assert b"".join(played.frames) == by_sluice("gaussian=2", b"".join(frames), "gray", 33, 31)
 
 
+def test_gstreamer_knows_memory_of_gpus_where_it_is_built_for_it(gst):
+    needs = subprocess.run(["readelf", "-d", GSTREAMER], capture_output=True, text=True, check=True).stdout
+    for template in gst.ElementFactory.find("sluice").get_static_pad_templates():
+        assert ("memory:CUDAMemory" in template.get_caps().to_string()) == ("libgstcuda-1.0.so" in needs)
+
+
+def test_gstreamer_keeps_to_system_memory_without_a_gpu(gst):
+    if tools.has_cuda():
+        pytest.skip("there is a GPU: tests/gstreamer_gpu.py")
+    frames = pictures_of("NV12", 33, 31, 2)
+    played = Played(gst, "sobel", "NV12", 33, 31, frames, wanted="video/x-raw(memory:CUDAMemory);video/x-raw")
+    assert played.caps.get_features(0).to_string() == "memory:SystemMemory" and played.messages == []
+    assert b"".join(played.frames) == by_sluice("sobel", b"".join(frames), "nv12", 33, 31, more=["--range", "limited"])
+    element = gst.ElementFactory.make("sluice")
+    for pad in ("sink", "src"):
+        assert "CUDAMemory" not in element.get_static_pad(pad).query_caps(None).to_string()
+        assert not element.get_static_pad(pad).query(gst.Query.new_context("gst.cuda.context"))
+
+
 def test_gstreamer_changes_the_chain_between_frames(gst):
     frames = pictures_of("GRAY8", 33, 31, 6)
 
@@ -329,11 +348,13 @@ def test_gstreamer_and_frei0r_under_valgrind(gst):
 def test_the_document_tells_the_truth(gst, tmp_path):
     """Its commands run, in a folder with an in.mp4."""
     lines = re.findall("^    ((?:ffmpeg|melt|gst-).*)$", (tools.ROOT / "docs" / "hosts.md").read_text(), re.M)
-    assert len(lines) == 6
+    assert len(lines) == 7
     subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=s=64x48:d=0.4", "-pix_fmt", "yuv420p",
                     "in.mp4"], cwd=tmp_path, check=True, timeout=60)
     for line in lines:
         if not shutil.which(line.split()[0]) or ("frei0r" in line and not FREI0R.exists()):
+            continue
+        if "CUDAMemory" in line:  # tests/gstreamer_gpu.py runs it
             continue
         command = shlex.split(line)
         quietly = ["-v", "error", "-y", "-nostdin"] if command[0] == "ffmpeg" else []
@@ -342,5 +363,9 @@ def test_the_document_tells_the_truth(gst, tmp_path):
 
 
 def test_the_document_counts_the_formats():
-    formats = re.findall(r'SAME\(\w+, "', (tools.ROOT / "hosts" / "gstreamer" / "formats.c").read_text())
-    assert f"| {len(formats)} formats of 8 to 16 bits" in (tools.ROOT / "docs" / "hosts.md").read_text()
+    folder, document = tools.ROOT / "hosts" / "gstreamer", (tools.ROOT / "docs" / "hosts.md").read_text()
+    formats = re.findall(r'SAME\((\w+), "', (folder / "formats.c").read_text())
+    assert f"| {len(formats)} formats of 8 to 16 bits" in document
+    list_of = re.search(r"cuda_formats\[\] =(.*?);", (folder / "cuda.c").read_text(), re.S)[1]
+    of_gpus = re.findall(r"\w+", list_of)
+    assert f"in {len(of_gpus)} of the formats" in document and set(of_gpus) < set(formats)

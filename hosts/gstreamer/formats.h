@@ -1,4 +1,4 @@
-// What GStreamer and sluice call the same pictures.
+// Pixel formats by GStreamer's name and by sluice's.
 #pragma once
 
 #include <gst/video/video.h>
