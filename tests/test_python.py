@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import sys
 import zipfile
 from pathlib import Path
@@ -21,11 +22,12 @@ PACKAGE = tools.ROOT / "python"
 PAGE = tools.ROOT / "docs" / "python.md"
 BUILD = Path(tools.SLUICE).parent
 LIBRARY, FULL = BUILD / "libsluice-filter.so.1", BUILD / "libsluice.so.1"
+CUDA = [] if (BUILD / "kernels" / "executor" / "cuda.o").exists() else ["CUDA=no"]
 NOTHING_TO_RUN = 5  # the status of pytest
 FILES = sorted(file.name for file in (PACKAGE / "tests").glob("test_*.py"))
 
 pytestmark = [
-    pytest.mark.skipif(not LIBRARY.exists(), reason="no libsluice-filter.so.1"),
+    pytest.mark.skipif(not LIBRARY.exists() or not shutil.which("make"), reason="no libsluice-filter.so.1, or no make"),
     pytest.mark.skipif(not importlib.util.find_spec("ensurepip"), reason="no python3-venv"),
 ]
 
@@ -37,8 +39,11 @@ def whole(*command, **more):
 
 
 def build(folder, **more):
-    """The wheel that is made in the folder."""
-    return Path(whole(sys.executable, PACKAGE / "build_wheel.py", folder, LIBRARY, **more).strip())
+    """The wheel that `make wheel` leaves in the folder, with the library that is built."""
+    whole("make", "-C", tools.ROOT, *CUDA, f"BUILD={BUILD}", f"PYTHON={sys.executable}", "-o", LIBRARY,
+          f"DIST={folder}", "wheel", **more)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +78,7 @@ def test_tag_is_that_of_the_library(wheel):
 
 def test_auditwheel_agrees(wheel):
     if not importlib.util.find_spec("auditwheel"):
-        pytest.skip("auditwheel is not installed")
+        pytest.skip("auditwheel is not installed, and no package of Debian: pip install auditwheel")
     told = whole(sys.executable, "-m", "auditwheel", "show", wheel).replace("\n", " ")
     assert wheel.name.split("-")[-1][:-4] in re.search(r'consistent with.*?"(\S+)"', told)[1]
 
@@ -119,6 +124,15 @@ def test_package(python, file):
                                                              env=env)
 
 
+def test_tensors_of_torch(python):
+    """They come by DLPack, and give what the program gives, as NumPy's arrays do."""
+    if tools.execute([python, "-c", "import torch"]).code:
+        pytest.skip("torch is not installed: make setup-test installs it where the suite has python3-torch")
+    told = whole(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", PACKAGE / "tests" / "test_filter.py",
+                 "-k", "equals_the_program and torch", env=surroundings())
+    assert int(re.search(r"(\d+) passed", told)[1]) >= 5, told  # the others have 16 bits, which older versions have not
+
+
 def cells():
     """(code, what it prints) of the page; None: nothing is said on that."""
     found = re.findall(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", PAGE.read_text(), re.M | re.S)
@@ -152,18 +166,25 @@ def test_every_block_of_the_page_is_python():
         ast.parse(code)
 
 
-def test_types(python):
+def test_types():
+    """What one version of NumPy has to be excused for, another one has not."""
     if not importlib.util.find_spec("mypy"):
-        pytest.skip("mypy is not installed")
-    whole(sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull, "sluice", cwd=PACKAGE)
+        pytest.skip("mypy is not installed: make setup-test")
+    whole(sys.executable, "-m", "mypy", "--strict", "--no-warn-unused-ignores", "--cache-dir", os.devnull, "sluice",
+          cwd=PACKAGE)
 
 
-def test_benchmark(tmp_path, python):
+@pytest.mark.parametrize("border", ["mirror", "replicate"])
+def test_benchmark(tmp_path, python, border):
     rows = tmp_path / "rows.json"
-    told = whole(python, PACKAGE / "bench.py", "--rounds", "1", "--size", "160x120", "--json", rows, env=surroundings())
-    found = json.loads(rows.read_text())["rows"]
-    assert len(found) == 21 and "OpenCV" in found[0]["us"] and "SciPy" in found[0]["us"], told
+    told = whole(python, PACKAGE / "bench.py", "--rounds", "1", "--size", "160x120", "--border", border,
+                 "--commit", "a1b2c3d", "--json", rows, env=surroundings())
+    run = json.loads(rows.read_text())
+    found = run["rows"]
+    assert run["border"] == border and run["commit"] == "a1b2c3d" and "cores of" in run["machine"]
+    assert len(found) >= 25 and "OpenCV" in found[0]["us"] and "SciPy" in found[0]["us"], told
     for row in found[:-1]:
-        # Of a blur that is 1 off edges are up to 8 off, and a threshold at 20 makes 28 of that. Two that round are 2 apart.
+        assert f"\n| `{row['chain']}` | " in told
+        # A blur that is 1 off makes edges up to 8 off, and a threshold at 20 makes 28 of that. Two that round are 2 apart.
         largest = 28 if "threshold" in row["chain"] else 2
         assert all(apart <= largest for name, apart in row["difference"].items()), row

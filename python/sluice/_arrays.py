@@ -8,10 +8,12 @@ from ctypes import c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_ui
 from functools import partial
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
+from ._cuda import device_of, let_wait
 from ._known import finder_of
 from .errors import UsageError
 
 NUMPY, TORCH, CUPY, OTHER = "numpy", "torch", "cupy", "other"
+_DEFAULT_STREAM = 1  # the legacy one, which 0 is, too
 
 
 class View(NamedTuple):
@@ -76,7 +78,7 @@ def _from_dlpack(array: Any, stream: Optional[int]) -> View:
                          "the host nor a CUDA GPU: move it there")
     on_gpu = where not in _HOSTS
     try:
-        capsule = _capsule(array, {"stream": stream or 1} if on_gpu else {})
+        capsule = _capsule(array, {"stream": stream or _DEFAULT_STREAM} if on_gpu else {})
     except (BufferError, RuntimeError, AttributeError) as problem:
         raise UsageError(f"{name_of(array)} gives no DLPack tensor: {problem}") from problem
     tensor, flags = _tensor(capsule)
@@ -107,10 +109,16 @@ def _from_interface(array: Any, interface: Dict[str, Any], device: Optional[int]
     return View(data[0] or 0, shape, strides, size, not data[1], device, array)
 
 
-def _cuda_device(array: Any) -> int:
-    device = getattr(array, "device", None)
-    number = getattr(device, "id", getattr(device, "index", None))
-    return int(number) if number is not None else 0
+def _from_cuda_interface(array: Any, interface: Dict[str, Any], stream: Optional[int]) -> View:
+    """`stream` is made to wait for the one that the producer names, if it names one."""
+    device = device_of(interface["data"][0] or 0)
+    view = _from_interface(array, interface, device)
+    producer = interface.get("stream")
+    if stream is not None and producer is not None:
+        ours, theirs = stream or _DEFAULT_STREAM, producer or _DEFAULT_STREAM
+        if ours != theirs:
+            let_wait(ours, theirs, device)
+    return view
 
 
 def packed(shape: Tuple[int, ...], size: int) -> Tuple[int, ...]:
@@ -147,7 +155,7 @@ def kind_of(array: Any) -> str:
 
 
 def view_of(array: Any, stream: Optional[int]) -> View:
-    """Where an array lies. On a GPU its producer lets `stream` wait for what makes it, where it speaks DLPack."""
+    """Where an array lies. On a GPU `stream` waits for what its producer says makes it."""
     host = getattr(array, "__array_interface__", None)
     if isinstance(host, dict):
         return _from_interface(array, host, None)
@@ -155,7 +163,7 @@ def view_of(array: Any, stream: Optional[int]) -> View:
         return _from_dlpack(array, stream)
     device = getattr(array, "__cuda_array_interface__", None)
     if isinstance(device, dict):
-        return _from_interface(array, device, _cuda_device(array))
+        return _from_cuda_interface(array, device, stream)
     raise UsageError(f"{name_of(array)} is no array: wanted is one with __dlpack__, __array_interface__ or "
                      "__cuda_array_interface__, or a tuple of them, a plane each")
 

@@ -105,7 +105,8 @@ def _path(value: Optional[Name]) -> Optional[bytes]:
 
 def _size(value: Union[str, Tuple[int, int], None]) -> Tuple[int, int]:
     try:
-        width, height = value.split("x") if isinstance(value, str) else value or (0, 0)
+        sides: Any = value.split("x") if isinstance(value, str) else value or (0, 0)
+        width, height = sides
         return int(width), int(height)
     except ValueError as problem:
         raise UsageError(f"input_size={value!r} is no size: '1920x1080', or (1920, 1080)") from problem

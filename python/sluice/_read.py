@@ -12,7 +12,7 @@ import numpy
 from ._formats import Plane, planes_of
 from ._job_config import Name, Target
 from ._job_library import TAKE, job_library
-from ._library import END, OK, RANGES, Format, Frame
+from ._library import END, MATRICES, OK, RANGES, SITINGS, Format, Frame
 from .filter import Filter
 from .job import Job
 from .job_figures import Summary
@@ -43,9 +43,8 @@ class VideoPlanes(_Timed, Tuple[Any, ...]):
 
 
 _Planes = List[Any]
-_MATRIX = ("bt709", "bt601", "fcc", "smpte240m", "bt2020")
-_RANGE = {number: name for name, number in RANGES.items()}
-_SITING = ("left", "center", "top_left")
+_NUMBERS: Tuple[Dict[Any, int], ...] = (RANGES, MATRICES, SITINGS)
+_RANGE, _MATRIX, _SITING = ({number: name for name, number in of.items()} for of in _NUMBERS)
 _inside = threading.local()  # .taking: this thread is a job's, which waits for what it does here
 _LEFT = 2.0  # seconds that an input has to close after a reader that nobody has any more
 
@@ -153,7 +152,7 @@ class Reader:
             pixfmt, range, matrix, siting = about
             self._filters[about] = Filter(
                 "null", pixfmt=pixfmt, range=_RANGE[range], siting=_SITING[siting], backend="cpu",
-                matrix=_MATRIX[matrix - 1] if matrix else None, output_pixfmt="rgb24" if size == 1 else "rgb48le")
+                matrix=_MATRIX[matrix], output_pixfmt="rgb24" if size == 1 else "rgb48le")
         return self._filters[about]
 
     @property

@@ -53,9 +53,11 @@ class Filter:
     between samples.
 
     Frames in a GPU's memory are filtered there, on `stream=`: a number (cudaStream_t), or a stream
-    of torch, CuPy or CUDA Python; None is torch's or CuPy's current stream, else the default one.
-    The calls do not wait for the GPU; what is put on that stream afterwards finds the result. New
-    tensors and arrays are those of the current stream: with another one `out=` is safer.
+    of torch, CuPy or CUDA Python; None is torch's or CuPy's current stream, else the one that the
+    frame's `__cuda_array_interface__` names, else the default one. What makes the frame on another
+    stream comes first, as DLPack and that interface tell. The calls do not wait for the GPU; what is
+    put on the stream afterwards finds the result. New tensors and arrays are those of the current
+    stream: with another one `out=` is safer.
 
     A filter takes frames of several sizes and formats: it keeps what it needs for the last `sizes`
     of them. Calls release the GIL. One thread submits, calls and sets, another may receive; calls
@@ -103,22 +105,37 @@ class Filter:
         self._under_way: Deque[_Work] = deque()
         self._beginning: Tuple[List[int], Iterator[_Work]] = [], iter(())  # what the library said, and of what
         self._ending: Tuple[List[int], Iterator[None]] = [], iter(())
-        self._newest = self._trial(chain)
+        self._newest: Optional[Engine] = self._trial(chain)
         self._received: Optional[Engine] = None
         self._chain = chain if chain is not None else self._newest.text("chain")
 
     def _trial(self, chain: Optional[str]) -> Engine:
-        """An engine before there is a frame: of 1080p, or of the largest template. So mistakes show at once."""
-        settings = self._settings._replace(wavelet_planes=False)
+        """An engine before there is a frame. So mistakes show at once."""
         problems: List[UsageError] = []
-        for pixfmt in [self._pixfmt] if self._pixfmt else ["rgb24", "gray", "rgb24"]:
-            width, height = self._settings.pictures.largest
-            key = Key(pixfmt, max(width, 1920), max(height, 1080), *self._tags, None, True)
+        for pixfmt in [self._pixfmt] if self._pixfmt else ["rgb24", "gray"]:
             try:
-                return Engine(key, chain, settings)
+                return self._trial_of(pixfmt, chain)
             except UsageError as problem:
                 problems.append(problem)
         raise problems[0]
+
+    def _trial_of(self, pixfmt: str, chain: Optional[str]) -> Engine:
+        """Of 1080p, or of the largest template: how large they are is known when the chain has been read."""
+        settings = self._settings._replace(wavelet_planes=False)
+        while True:
+            largest = width, height = settings.pictures.largest
+            key = Key(pixfmt, max(width, 1920), max(height, 1080), *self._tags, None, True)
+            try:
+                return Engine(key, chain, settings)
+            except UsageError:
+                if settings.pictures.largest == largest:
+                    raise
+
+    def _last(self) -> Engine:
+        """The engine of the frame that came last; where none has come, or it is closed, one of 1080p."""
+        if self._newest is None:
+            self._newest = self._trial(self._chain)
+        return self._newest
 
     # ---- frames ----
 
@@ -219,7 +236,9 @@ class Filter:
         """Frames of one engine, all or none."""
         self._count_begun()
         first = works[0]
-        engine, sources, targets = first.engine, first.source, first.target
+        engine = first.engine
+        sources: Any = first.source
+        targets: Any = first.target
         if len(works) > 1:
             sources = (Frame * len(works))(*(work.source for work in works))
             targets = (Frame * len(works))(*(work.target for work in works))
@@ -364,22 +383,26 @@ class Filter:
     def chain(self) -> str:
         """The chain of the next frame. Setting it changes it from that frame on; UsageError leaves it."""
         with self._submitting:
-            return self._newest.text("chain")
+            return self._chain if self._newest is None else self._newest.text("chain")
 
     @chain.setter
     def chain(self, chain: str) -> None:
         with self._submitting:
             self._ways.forget()
-            key = self._newest.key
-            if self._newest.chain != chain:
+            last = self._last()
+            if last.chain != chain:
                 try:
-                    self._newest.set_chain(chain)
+                    last.set_chain(chain)
                 except UsageError:
-                    engine = Engine(key, chain, self._settings)  # another format comes out, or no chain
-                    self._newest = engine
-                    if key in self._engines:
-                        self._engines[key] = engine
+                    self._newest = self._instead_of(last, chain)  # another format comes out, or no chain
             self._chain = chain
+
+    def _instead_of(self, engine: Engine, chain: str) -> Engine:
+        """One of another chain, which that engine cannot take."""
+        if self._engines.get(engine.key) is not engine:
+            return self._trial(chain)
+        new = self._engines[engine.key] = Engine(engine.key, chain, self._settings)
+        return new
 
     def set(self, options: str) -> None:
         """Filter with other options from the next frame on: "gaussian.sigma=3, threshold.t1=30".
@@ -388,30 +411,32 @@ class Filter:
         """
         with self._submitting:
             self._ways.forget()
-            self._newest.set(options)
-            self._chain = self._newest.text("chain")
+            last = self._last()
+            last.set(options)
+            self._chain = last.text("chain")
 
     @property
     def plan(self) -> str:
         """What the chain comes to, as text: passes, halos, bytes. Of frames like the last one, or of 1080p."""
         with self._submitting:
-            return self._newest.text("plan")
+            return self._last().text("plan")
 
     @property
     def backend(self) -> str:
         """What filters, for people: "cuda, NVIDIA H200, compute capability 9.0"."""
         with self._submitting:
-            return self._newest.backend
+            return self._last().backend
 
     @property
     def output_pixfmt(self) -> str:
         """The pixel format of the result of frames like the last one."""
         with self._submitting:
-            return str(self._newest.output.pixfmt.decode())
+            return str(self._last().output.pixfmt.decode())
 
     @property
     def analysis(self) -> Tuple[_analysis.Found, ...]:
-        """What `stats`, `match` and `wavelet` found in the frame that came last, in the order of the chain."""
+        """What `stats`, `match` and `wavelet` found in the frame that came last, in the order of the chain; nothing
+        after close()."""
         with self._receiving:
             engine = self._received
             return () if engine is None else _analysis.read(filter_library(), engine.handle)
@@ -429,14 +454,18 @@ class Filter:
     def frames_in_flight(self) -> int:
         """Frames that may be under way at once, of frames like the last one; 1 after a call."""
         with self._submitting:
-            return self._newest.frames_in_flight
+            return self._last().frames_in_flight
 
     def close(self) -> None:
-        """Wait for frames under way and drop them, and forget what was kept for sizes. It may be used again."""
+        """Wait for frames under way and drop them, and free what was kept for sizes and the analysis of the last
+        frame. It may be used again, with the chain that it has."""
         with self._submitting, self._receiving:
             self._drain()
+            self._chain = self.chain
             self._ways.forget()
             self._engines.clear()
+            self._newest = self._received = None
+            self._beginning = [], iter(())  # a frame for which there was no room is still in it
 
     def __enter__(self) -> Filter:
         return self

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import sluice
 import tools
 from conftest import Producer, noise
+from sluice._engine import Engine
 
 CHAIN = "gray,gaussian=2,sobel"
 FORMATS = [  # of frames, chains, and what comes out
@@ -45,7 +47,9 @@ def test_equals_the_program(tmp_path, kind, pixfmt, shape, chain, result):
     except TypeError as problem:  # torch's own, of torch.from_numpy()
         pytest.skip(f"this torch has no uint16: {problem}")
     assert type(found) is made and filter.output_pixfmt == result
-    assert np.array_equal(np.asarray(found), by_program(tmp_path, frame, pixfmt, chain, result))
+    wanted = by_program(tmp_path, frame, pixfmt, chain, result)
+    assert np.array_equal(np.asarray(found), wanted)
+    assert np.array_equal(np.asarray(filter(make(frame.copy()))), wanted)  # one of a layout that came before
 
 
 @pytest.mark.parametrize("pixfmt", ["yuv420p", "yuv422p10le", "gbrp"])
@@ -215,12 +219,12 @@ def test_options_change_between_frames():
 
 
 def test_an_error_tells_of_itself_only():
-    filter, frame = sluice.Filter("gaussian=2"), noise(30, 30)
-    filter(frame)
+    filter, frame = sluice.Filter("gaussian=2"), noise(40, 30)
+    filter(frame[:30])
     with pytest.raises(sluice.UsageError, match="bogus"):
         filter.set("bogus")
-    with pytest.raises(sluice.UsageError) as problem:
-        filter(frame[:20], frame[5:25])
+    with pytest.raises(sluice.UsageError, match="overlaps") as problem:
+        filter(frame[:30], frame[5:35])
     assert "bogus" not in str(problem.value)
 
 
@@ -253,6 +257,36 @@ def test_sizes_are_kept_and_forgotten():
             assert np.array_equal(filter(frame), sluice.Filter(CHAIN)(frame))
             list(filter.map([frame]))
             assert len(filter._engines) <= 4  # with those of calls
+
+
+def engines():
+    return [one for one in gc.get_objects() if isinstance(one, Engine)]
+
+
+def test_close_frees_and_the_filter_works_on():
+    gc.collect()
+    before, frame = len(engines()), noise(30, 40)
+    filter = sluice.Filter("stats,gaussian=2", frames_in_flight=1)
+    wanted = filter(frame)
+    filter.set("gaussian.sigma=3")
+    filter(frame[:20]), filter.submit(frame)
+    with pytest.raises(sluice.Full):
+        filter.submit(frame)
+    chain = filter.chain
+    assert len(engines()) > before and filter.analysis
+    filter.close()
+    assert len(engines()) == before and filter.analysis == () and filter.chain == chain
+    assert len(engines()) == before and filter.under_way == 0
+    assert "1920x1080" in filter.plan and filter.backend and filter.output_pixfmt and filter.frames_in_flight == 1
+    filter.set("gaussian.sigma=2")
+    filter.close()
+    assert np.array_equal(filter(frame), wanted) and filter.analysis[0].mean == pytest.approx(frame.mean())
+    filter.close()
+    filter.chain = "gray,gaussian=1"
+    chain = filter.chain
+    filter.close()
+    assert filter.chain == chain == "gray,gaussian=sigma=1"
+    assert np.array_equal(filter(frame), sluice.Filter("gray,gaussian=1")(frame))
 
 
 # ---- many under way ----
@@ -292,8 +326,11 @@ def test_full():
 
 def test_ctrl_c_at_any_time():
     """Whenever it comes: frames are those of their pts, and in the end none is under way."""
+    armed = False
+
     def interrupt(*_):
-        raise KeyboardInterrupt
+        if armed:
+            raise KeyboardInterrupt
 
     filter, frame, number, received = sluice.Filter(CHAIN, frames_in_flight=3), noise(8, 10), 0, []
     filter(frame)
@@ -301,6 +338,7 @@ def test_ctrl_c_at_any_time():
     try:
         for turn in range(400):
             try:
+                armed = True
                 signal.setitimer(signal.ITIMER_REAL, 1e-4 + turn * 1e-6)
                 end = time.monotonic() + 0.1  # a finalizer may have swallowed it
                 while time.monotonic() < end:
@@ -308,8 +346,9 @@ def test_ctrl_c_at_any_time():
                     while filter.under_way == 3:
                         received.append(filter.receive())
                     filter.submit(frame, pts=number, opaque=number)
+                armed = False  # a busy machine may tell of it later still
             except KeyboardInterrupt:
-                continue
+                armed = False
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -362,13 +401,15 @@ def test_memory_that_is_copied_fastest():
     filter = sluice.Filter("gaussian=2,sobel")
     frame = noise(20, 30)
     source, target = filter.buffers(frame)
+    engine = weakref.ref(filter._newest)
     source[:] = frame
     assert source.shape == target.shape == (20, 30) and source.ctypes.data % 64 == 0
     assert np.array_equal(filter(source, out=target), filter(frame))
-    del filter
-    gc.collect()
+    filter.close()
     target[:] = 7  # it outlives its filter
-    assert source.sum() == frame.sum() and target.mean() == 7
+    assert source.sum() == frame.sum() and target.mean() == 7 and engine() is not None
+    del source, target
+    assert engine() is None
 
 
 # ---- analysis ----
@@ -401,6 +442,23 @@ def test_matches():
         assert isinstance(found, sluice.Matches) and len(found) >= 1
         assert (round(found[0].x), round(found[0].y)) == (33, 21) and found[0].score > 0.99
         assert [m.number for m in found] == [0] * len(found)
+
+
+@pytest.mark.parametrize("rows, columns", [(1100, 40), (40, 2000)])
+@pytest.mark.parametrize("pixfmt", [None, "gray", "rgb24"])
+def test_templates_larger_than_1080p(pixfmt, rows, columns):
+    """A filter is tried before there is a frame: the trial has room for them."""
+    frame = noise(rows + 10, columns + 10)
+    logo = {"logo": frame[7:7 + rows, 9:9 + columns].copy(), "small": frame[:8, :8].copy()}
+    of_options, of_chain = (sluice.Filter(chain, pixfmt=pixfmt, picture=logo, backend="cpu")
+                            for chain in ("match=logo", "gray,match=small"))
+    of_chain.chain = "match=logo"
+    for filter in (of_options, of_chain):
+        filter(frame if pixfmt != "rgb24" else np.repeat(frame[:, :, None], 3, axis=2))
+        (found,) = filter.analysis
+        assert (round(found[0].x), round(found[0].y)) == (9, 7) and found[0].score > 0.99
+    with pytest.raises(sluice.UsageError, match="sobell"):
+        sluice.Filter("match=logo,sobell", pixfmt=pixfmt, picture=logo)
 
 
 def test_a_picture_that_is_none():

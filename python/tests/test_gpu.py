@@ -1,6 +1,11 @@
 """Frames in a GPU's memory: torch's and CuPy's, on their streams. Skipped where there is none."""
 
+import json
+import subprocess
+import sys
 import time
+import types
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -118,3 +123,59 @@ def test_memory_of_the_cuda_array_interface():
     torch.cuda.synchronize()
     sluice.Filter("invert")(Interface(), out=out)
     assert torch.equal(out, 255 - tensor)
+
+
+def test_benchmark(tmp_path):
+    """All that are installed do the same: one that rounds twice, to eight bits in between, is up to 3 apart."""
+    rows = tmp_path / "rows.json"
+    subprocess.run([sys.executable, Path(__file__).parents[1] / "bench_gpu.py", "--rounds", "1", "--sizes",
+                    "160x120x1,96x64x8", "--json", rows], check=True, timeout=200)
+    found = json.loads(rows.read_text())["rows"]
+    assert [row["frames"] for row in found] == [1] * 7 + [8] * 7
+    assert all({"sluice", "sluice, 4 streams", "torch"} <= row["gpx"].keys() for row in found)
+    assert all(apart <= 3 for row in found for apart in row["difference"].values())
+
+
+def by_interface(tensor, stream):
+    """Its memory with nothing but the array interface, which names the stream that uses it."""
+    interface = {**tensor.__cuda_array_interface__, "version": 3, "stream": stream.cuda_stream}
+    return type("ByInterface", (), {"__cuda_array_interface__": interface})()
+
+
+@pytest.fixture
+def late():
+    """Two frames, the first of them filtered; and a stream that is late."""
+    frames = noise(2, 270, 480)
+    wanted = [on_cpu(CHAIN, frame) for frame in frames]
+    old, new = torch.from_numpy(frames).cuda()
+    filter, theirs, stream, out = sluice.Filter(CHAIN), torch.cuda.Stream(), torch.cuda.Stream(), torch.empty_like(old)
+    torch.cuda.synchronize()
+    filter(by_interface(old, theirs), out=by_interface(out, theirs), stream=stream)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(theirs):
+        torch.cuda._sleep(SHORT_WHILE)
+    return types.SimpleNamespace(filter=filter, theirs=theirs, stream=stream, out=out, old=old, new=new,
+                                 wanted=wanted)
+
+
+def filter_at_once(late, frame, out):
+    start = time.perf_counter()
+    late.filter(frame, out=out, stream=late.stream)
+    took = time.perf_counter() - start
+    late.stream.synchronize()
+    assert took < 0.05, f"{took} s: the call waited for the GPU"
+    assert np.array_equal(late.out.cpu().numpy(), late.wanted[1])
+
+
+def test_the_stream_of_an_array_interface_makes_the_frame(late):
+    with torch.cuda.stream(late.theirs):
+        late.old.copy_(late.new)
+    filter_at_once(late, by_interface(late.old, late.theirs), late.out)
+
+
+def test_the_stream_of_an_array_interface_reads_the_target(late):
+    with torch.cuda.stream(late.theirs):
+        read = late.out.clone()
+    filter_at_once(late, late.new, by_interface(late.out, late.theirs))
+    late.theirs.synchronize()
+    assert np.array_equal(read.cpu().numpy(), late.wanted[0])

@@ -184,16 +184,32 @@ def test_reading_ends_with_the_loop(clip):
             time.sleep(0.5)
             break
         assert threading.active_count() == before and str(clip) not in descriptors()
+    for ahead in (60, 4):  # with room for all frames, and without
+        with sluice.read(clip, chain="gray", frames_ahead=ahead) as reader:
+            next(reader)
+            time.sleep(0.5)
+        assert list(reader) == []
     with sluice.read(clip, chain="gray", live=True) as reader:
         next(reader)
-        next(reader)
-    assert list(reader) == [] and reader.summary.stopped
+    assert reader.summary.stopped
 
 
 def test_a_reader_that_is_left_at_the_end_of_the_program(clip):
-    done = tools.execute([sys.executable, "-c", "import sluice, sys\nr = sluice.read(sys.argv[1], live=True)\n"
-                          "next(r); print('end')", clip], timeout=20)
+    """Its job waits for room then."""
+    done = tools.execute([sys.executable, "-c", "import sluice, sys, time\nr = sluice.read(sys.argv[1])\n"
+                          "next(r); time.sleep(0.5); print('end')", clip], timeout=20)
     assert (done.code, done.text) == (0, "end\n"), done.stderr
+
+
+def test_a_job_that_runs_at_the_end_of_the_program(tmp_path, slow):
+    """Its output is whole up to there."""
+    done = tools.execute([sys.executable, "-c", "import sluice, sys, time\n"
+                          "job = sluice.Job(sys.argv[1], sys.argv[2], chain='gray', live=True, encoder='ffv1')\n"
+                          "job.start()\nwhile job.progress.frames < 10: time.sleep(0.01)", slow, tmp_path / "out.mkv"],
+                         timeout=20)
+    assert (done.code, done.stderr) == (0, "")
+    assert 10 <= len(tools.decode_hashes(tmp_path / "out.mkv")) < 50
+    assert float(tools.probe(tmp_path / "out.mkv", "-show_format")["format"]["duration"]) > 0.3
 
 
 def test_reading_what_is_not_there():
