@@ -170,15 +170,19 @@ static inline enum sluice_status take(void *ends_, int output, const struct slui
     return ends->answer;
 }
 
+// With SLUICE_TEST_BACKEND=cuda in the environment the frames of the caller go through a GPU.
 static inline void begin_config(struct ends *ends, const char *chain)
 {
+    const char *backend = getenv("SLUICE_TEST_BACKEND");
+    bool on_gpu = backend && !strcmp(backend, "cuda");
     memset(ends, 0, sizeof *ends);
-    ends->config = (struct sluice_config){.size = sizeof ends->config,
-                                          .chain = chain,
-                                          .overwrite = true,
-                                          .backend = SLUICE_BACKEND_CPU,
-                                          .log = note,
-                                          .opaque = ends};
+    ends->config =
+        (struct sluice_config){.size = sizeof ends->config,
+                               .chain = chain,
+                               .overwrite = true,
+                               .backend = on_gpu ? SLUICE_BACKEND_CUDA : SLUICE_BACKEND_CPU,
+                               .log = note,
+                               .opaque = ends};
 }
 
 static inline void read_raw(struct ends *ends)
@@ -296,6 +300,7 @@ static inline void filter_raw(const char *chain, struct hashes *list)
     struct ends ends;
     char output[160];
     begin_config(&ends, chain);
+    ends.config.backend = SLUICE_BACKEND_CPU;
     read_raw(&ends);
     snprintf(output, sizeof output, "hash:%s", path("raw.txt"));
     ends.config.output.name = output;

@@ -47,9 +47,47 @@ hashes() {
     check "$file '$chain' decoded as the driver can" cmp "$at/cpu" "$at/cuda"
 }
 
+# without_gpu COMMAND...: on the CPU, whatever would be chosen.
+without_gpu() {
+    CUDA_VISIBLE_DEVICES='' "$@"
+}
+
+# The example that decodes on the GPU, beside itself on the CPU, whose frames have three planes.
+example_decodes() {
+    at=$(mktemp -d "$work/decode.XXXXXX")
+    size=$(ffprobe -v error -select_streams v:0 -show_entries stream=width,height -of csv=p=0:s=x "$1")
+    "$build/examples/ffmpeg_decode" "$1" "$at/cpu" && "$build/examples/ffmpeg_decode" "$1" "$at/cuda" --cuda &&
+        ffmpeg -v error -f rawvideo -pix_fmt yuv420p -s "$size" -i "$at/cpu" -pix_fmt nv12 -f rawvideo "$at/nv12" &&
+        [ -s "$at/cuda" ] && cmp "$at/nv12" "$at/cuda"
+}
+
+# example NAME ARGUMENTS...: it prints on a GPU what it prints on the CPU, but for the backend's name.
+example() {
+    at=$(mktemp -d "$work/example.XXXXXX")
+    run=$build/examples/$1
+    shift
+    "$run" "$@" >"$at/said" && without_gpu "$run" "$@" >"$at/cpu" &&
+        sed 's/ on [a-z]*, .*//' "$at/cpu" >"$at/want" && sed 's/ on [a-z]*, .*//' "$at/said" | cmp - "$at/want" &&
+        [ -s "$at/want" ]
+}
+
+if [ -d "$build/examples" ]; then
+    for file in "$media"/*.mp4; do
+        found=$(ffprobe -v error -select_streams v -show_entries stream=codec_name,pix_fmt -of csv=p=0 "$file")
+        [ "$found" = h264,yuv420p ] && check "example ffmpeg_decode $file" example_decodes "$file"
+    done
+    check 'example many_cameras' example many_cameras 8 20
+    check 'many_cameras is on a GPU' sh -c "$build/examples/many_cameras 2 2 | grep -q ' on cuda'"
+    check 'example take_frames' example take_frames "$media/blue-go-video.mp4" 40
+fi
+for unit in push take; do
+    check "frames that callers $unit" env SLUICE_TEST_BACKEND=cuda "$build/unit_$unit"
+done
 check conformance timeout 550 "$build/conformance" --backend cuda &
 check 'filters of frames in memory' timeout 300 "$build/unit_filter_gpu" &
 check 'frames of PyTorch' timeout 300 python3 "$(dirname "$0")/filter_gpu.py" "$build/libsluice-filter.so.1" &
+! command -v gst-launch-1.0 >/dev/null ||
+    check 'pictures of GStreamer' timeout 500 python3 "$(dirname "$0")/gstreamer_gpu.py" "$build/hosts/gstreamer" &
 check 'conformance of several GPUs' timeout 550 "$build/conformance" --backend cuda --devices 2 &
 # Not those whose reference takes minutes: large kernels, and wavelets of hundreds of pixels.
 check 'conformance of large pictures, wavelets' timeout 550 "$build/conformance" --backend cuda \

@@ -99,7 +99,7 @@ def ffmpeg_version():
 
 SYNC = "-vsync" if ffmpeg_version() < (5, 1) else "-fps_mode"
 AS_THEY_ARE = [] if ffmpeg_version() < (4, 4) else ["-noautoscale"]
-# What the codec cuts off is cut off, all of it, and what the container does is not.
+# Apply all of the codec's cropping, and none of the container's.
 UNCROPPED = ["-flags", "unaligned"] if ffmpeg_version() < (7, 1) else ["-apply_cropping", "codec"]
 
 
