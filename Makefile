@@ -243,8 +243,9 @@ $(BUILD)/page/web_files.o: $(BUILD)/generated/web_files.c $(BUILD)/flags
 
 # ---- the Python package: dist/sluice-VERSION-py3-none-manylinux_....whl ----
 
+DIST ?= dist
 wheel: $(SHARED_FILTER)
-	@$(PYTHON) python/build_wheel.py dist $<
+	@$(PYTHON) python/build_wheel.py $(DIST) $<
 
 # ---- plugins of other programs, where their headers are ----
 
@@ -254,9 +255,14 @@ HOSTS := $(if $(wildcard /usr/include/frei0r.h),$(FREI0R)) \
          $(shell pkg-config --exists gstreamer-video-1.0 2>/dev/null && echo $(GSTREAMER))
 FREI0RDIR ?= $(PREFIX)/lib/frei0r-1
 GSTREAMERDIR ?= $(LIBDIR)/gstreamer-1.0
-GSTREAMER_LIBS = $(shell pkg-config --libs gstreamer-video-1.0)
-GSTREAMER_CFLAGS = $(shell pkg-config --cflags gstreamer-video-1.0)
-$(GSTREAMER): HOST_CFLAGS = $(GSTREAMER_CFLAGS)
+# With CUDA and GStreamer's headers for it the element takes pictures in a GPU's memory.
+GSTREAMER_CUDA := $(strip $(if $(and $(NVCC),$(wildcard $(CUDA_ROOT)/include/cuda.h)),\
+    $(shell pkg-config --exists gstreamer-cuda-1.0 2>/dev/null && echo gstreamer-cuda-1.0)))
+GSTREAMER_C = $(filter-out hosts/gstreamer/$(if $(GSTREAMER_CUDA),cuda_stub,cuda).c,$(wildcard hosts/gstreamer/*.c))
+GSTREAMER_LIBS = -Wl,--as-needed $(shell pkg-config --libs gstreamer-video-1.0 $(GSTREAMER_CUDA))
+GSTREAMER_CFLAGS = $(shell pkg-config --cflags gstreamer-video-1.0 $(GSTREAMER_CUDA)) \
+    $(if $(GSTREAMER_CUDA),-DGST_USE_UNSTABLE_API -isystem $(CUDA_ROOT)/include)
+$(GSTREAMER): HOST_CFLAGS = -fvisibility=hidden $(GSTREAMER_CFLAGS)
 all: $(HOSTS)
 frei0r: $(FREI0R)
 gstreamer: $(GSTREAMER)
@@ -264,7 +270,7 @@ gstreamer: $(GSTREAMER)
 PLUGIN = $(LINK) -shared -Wl,-z,defs -Wl,--exclude-libs,ALL -o $@ $^
 $(FREI0R): $(BUILD)/hosts/frei0r/sluice.o $(BUILD)/libsluice-filter.a
 	$(PLUGIN) $(SYSTEM_LIBS)
-$(GSTREAMER): $(BUILD)/hosts/gstreamer/sluice.o $(BUILD)/hosts/gstreamer/formats.o $(BUILD)/libsluice-filter.a
+$(GSTREAMER): $(GSTREAMER_C:%.c=$(BUILD)/%.o) $(BUILD)/libsluice-filter.a
 	$(PLUGIN) $(GSTREAMER_LIBS) $(SYSTEM_LIBS)
 $(BUILD)/hosts/%.o: hosts/%.c $(BUILD)/flags | packages
 	@mkdir -p $(@D)
@@ -286,10 +292,11 @@ NEED_BUILD = $(NEED_COMPILE) 'command -v ffmpeg|ffmpeg'
 NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
     'test -e /usr/include/opencv4/opencv2/imgcodecs.hpp|libopencv-imgcodecs-dev' 'command -v g++|g++' \
     '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import xdist"|python3-pytest-xdist' '$(PYTHON) -c "import numpy"|python3-numpy' \
-    '$(PYTHON) -c "import cv2"|python3-opencv' '$(PYTHON) -c "import scipy"|python3-scipy' \
+    '$(PYTHON) -c "import cv2"|python3-opencv' '$(PYTHON) -c "import scipy"|python3-scipy' '$(PYTHON) -c "import mypy"|mypy' \
     'command -v mandoc|mandoc' 'command -v zsh|zsh' 'command -v fish|fish' 'command -v cmake|cmake' 'command -v meson|meson' \
     'test -e /usr/include/frei0r.h|frei0r-plugins-dev' \
     'pkg-config --exists gstreamer-video-1.0|libgstreamer-plugins-base1.0-dev' \
+    'pkg-config --exists gstreamer-cuda-1.0|libgstreamer-plugins-bad1.0-dev' \
     '$(PYTHON) -c "import ensurepip"|python3-venv' 'command -v openssl|openssl' 'command -v valgrind|valgrind' 'command -v strace|strace' 'test -e $(LIBRARIES)/libfftw3.so.3|libfftw3-double3'
 # The servers that tests of live sources speak with; what is not to be had is tested elsewhere.
 NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' 'command -v melt|melt' 'command -v gst-launch-1.0|gstreamer1.0-tools' \
@@ -302,6 +309,8 @@ NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' 'command -v melt|melt' 'comman
     'test -e $(LIBRARIES)/libSDL2-2.0.so.0|libsdl2-2.0-0' \
     'command -v nft|nftables' 'command -v ip|iproute2' 'command -v nsenter|util-linux' \
     'test -e /usr/lib/nginx/modules/ngx_rtmp_module.so|libnginx-mod-rtmp'
+# Tensors for the Python package, where the suite has torch.
+NEED_TORCH = '$(PYTHON) -c "import torch"|python3-torch'
 # The camera in a virtual machine: make test-webcam.
 NEED_WEBCAM = 'command -v qemu-system-x86_64|qemu-system-x86' 'command -v busybox|busybox-static' \
     'command -v v4l2-ctl|v4l-utils' 'command -v setpriv|util-linux'
@@ -325,6 +334,7 @@ setup setup-build:
 setup-test:
 	$(setup) $(NEED_BUILD) $(NEED_TEST)
 	-$(setup) $(NEED_LIVE)
+	-$(setup) $(NEED_TORCH)
 setup-webcam: setup-test
 	$(setup) $(NEED_WEBCAM)
 setup-browser: setup-test
@@ -366,7 +376,7 @@ SUITE ?= trixie
 
 EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate app/service bench control page page/embed page/player page/preview examples $(HOST_ROOMS) tests tests/conformance tests/library
 HOST_ROOMS = $(patsubst $(BUILD)/%/,%,$(dir $(HOSTS)))
-C_FILES = $(wildcard $(EVERYWHERE:%=%/*.c))
+C_FILES = $(filter-out $(if $(GSTREAMER_CUDA),,hosts/gstreamer/cuda.c),$(wildcard $(EVERYWHERE:%=%/*.c)))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))
 CU_FILES = $(wildcard $(KERNELS:%=%/*.cu) $(KERNELS:%=%/*.cuh) tests/*.cu)
 check: setup-check
@@ -438,7 +448,7 @@ help:
 	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) LIBDIR=$(LIBDIR); CUDA code for all GPUs"
 	@echo "make uninstall    with the same PREFIX, DESTDIR and LIBDIR"
 	@echo "make sbom         what is linked, as SPDX (JSON)"
-	@echo "make wheel        the Python package with libsluice-filter, into dist/; CUDA code for all GPUs"
+	@echo "make wheel        the Python package with libsluice-filter, into DIST=$(DIST); CUDA code for all GPUs"
 	@echo "make clean"
 	@echo "CUDA=no builds for the CPU only. CUDA_ARCHS=native builds for the GPUs of this machine,"
 	@echo "CUDA_ARCHS=all for all, CUDA_ARCHS='80 90' for these; by default native, but install and wheel all."

@@ -25,7 +25,7 @@ static void draw(unsigned char *samples, int frame)
             samples[y * WIDTH + x] = (x + frame) % 32 < 16 ? 255 : 0;
 }
 
-// What was found in the frame that came out, once a second.
+// Print once a second the statistics of the frame that came out.
 static void tell(struct sluice_filter *filter, const struct sluice_frame *frame)
 {
     struct sluice_analysis found = {.size = sizeof found};

@@ -28,7 +28,7 @@ static void print(void *opaque, enum sluice_log_level level, const char *sentenc
         fprintf(stderr, "camera %d: %s\n", camera->number, sentence);
 }
 
-// What a camera sees: a pattern of its own, in nv12 as capture gives it.
+// Draw the camera's picture: a pattern of its own, in nv12 as capture gives it.
 static void capture(const struct camera *camera, int frame, unsigned char *samples)
 {
     for (int y = 0; y < HEIGHT; y++)

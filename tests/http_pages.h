@@ -16,7 +16,7 @@
 #define JSON "Content-Type: application/json\r\n"
 #define LOGIN(more) "POST /login HTTP/1.1\r\n" HOST more "Content-Length: 6\r\n" END
 
-// What the taker of uploads has seen; written by the server's thread.
+// The uploads as their taker has seen them; written by the server's thread.
 static struct {
     atomic_int begun, answered, gone;
     atomic_size_t bytes;

@@ -98,6 +98,20 @@ def test_missing_packages_are_one_line(tmp_path):
         assert not list(tmp_path.rglob("*.o"))
 
 
+@pytest.mark.parametrize("nvcc, cuda_h, lacking, file", [
+    (True, True, "none", "cuda.c"), (True, True, "gstreamer-cuda-1.0", "cuda_stub.c"),
+    (True, False, "none", "cuda_stub.c"), (False, True, "none", "cuda_stub.c")])
+def test_gstreamer_takes_memory_of_gpus_where_all_is_there_for_it(tmp_path, nvcc, cuda_h, lacking, file):
+    tree = Tree(tmp_path)
+    tree.program("pkg-config", f"#!/bin/sh\ncase $* in *{lacking}*) exit 1; esac")
+    if cuda_h:
+        (tmp_path / "include").mkdir()
+        (tmp_path / "include" / "cuda.h").touch()
+    told, _ = tree.make("-n", "gstreamer", *([] if nvcc else ["CUDA=no"]))
+    assert told.code == 0, told
+    assert set(re.findall(r"hosts/gstreamer/(cuda\w*\.c)", told.text)) == {file}
+
+
 def made_again(folder, *touched):
     """The objects that make would compile after these files have changed."""
     for file in touched:

@@ -30,7 +30,7 @@ def test_what_was_released_holds(record, compiler):
     assert told.code == 0, f"programs of that version break: {told.stderr}"
 
 
-# What is changed in the headers, and what the compiler has to say.
+# Changes to the headers, and the compiler's words about each.
 CHANGES = [
     ("a member ahead of others", r"( {4}const char \*format;)", r"    int before;\n\1", "sluice_output"),
     ("a member went", r" {4}int stream;[^\n]*\n", "", "stream"),

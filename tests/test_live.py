@@ -505,7 +505,7 @@ def test_file_survives_being_killed(tmp_path, clips, kind):
             job.process.kill()
             job.process.wait()
         least = seen - 25 - (time.monotonic() - start) * 25
-        # Of the first second there may be nothing yet but a header, which ffprobe calls an error.
+        # The first second may have left nothing but a header, which ffprobe calls an error.
         assert least <= 0 or len(packet_times(out)) >= least
 
 

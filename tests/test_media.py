@@ -13,7 +13,7 @@ REAL = sorted(f.name for f in FOLDER.iterdir() if f.name != "INDEX.md") if FOLDE
 MADE = [name for name in tools.RECIPES if name not in tools.NO_VIDEO | {"restarted.ts"}]
 EVERY = [f"real/{name}" for name in REAL] + [f"made/{name}" for name in MADE]
 
-# What is not exit 0: 3 for damage that decoding shows, 4 where there is nothing to filter.
+# Exit codes other than 0: 3 for damage that decoding shows, 4 where there is nothing to filter.
 EXIT = {
     "real/corrupted.mp4": 3,
     "real/sample_with_invalid_nalu.mp4": 3,
@@ -220,7 +220,7 @@ def test_other_streams_are_copied_byte_for_byte(name, done):
             assert abs(one - two) <= max(tick(stream), tick(other), 0.0045), stream["index"]
 
 
-# What containers write for themselves.
+# Tags that containers write for themselves.
 OWN_TAGS = {"encoder", "duration", "handler_name", "vendor_id", "creation_time", "major_brand",
             "minor_version", "compatible_brands", "alpha_mode"}
 

@@ -7,7 +7,7 @@
 #include "page/player/cursor.h"
 #include "page/player/reel.h"
 
-// What makes a film difficult: frames out of order, times that are not even, seeking by estimate,
+// Films with difficulties: frames out of order, times that are not even, seeking by estimate,
 // no times at all.
 static const struct {
     const char *name, *make;

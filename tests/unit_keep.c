@@ -1,4 +1,4 @@
-// What just happened, as packets: what is kept of them.
+// The last seconds as packets: which of them are kept.
 #include "tests/unit.h"
 
 #include <libavutil/avutil.h>

@@ -1,4 +1,4 @@
-// What just happened, once more: orders, and what is shown.
+// The last seconds once more: orders to the player, and the frames that it shows.
 #include "tests/film.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "pipeline/engine/tap.h"
 #include "sluice/sluice.h"
 
-// What was shown.
+// The frames that were shown.
 struct screen {
     struct monitor lock;
     struct film film;

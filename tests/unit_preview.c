@@ -41,7 +41,7 @@ static AVFrame *picture(struct preview *preview, const struct view *view)
     return frame;
 }
 
-// What sample `c` at x, y of a view is, of an RGB picture that is inverted.
+// The value of sample `c` at x, y of a view of an RGB picture that is inverted.
 static int want_sample(const struct view *view, int x, int y, int c)
 {
     int value = sample(x % 31, y, c, 0), inverted = view->stage == 0 ? value : 255 - value;

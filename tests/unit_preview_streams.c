@@ -94,7 +94,7 @@ static void decode(struct bytes *bytes, const char *format_name, struct decoded 
     avio_context_free(&io);
 }
 
-// What follows the next box of this kind, which is none of others' data; NULL: there is none.
+// The bytes behind the head of the next box of this kind, not within other data; NULL: there is none.
 static const uint8_t *next_box(const struct bytes *bytes, size_t *at, const char *kind)
 {
     for (; *at + 24 < bytes->size; ++*at)

@@ -1,4 +1,4 @@
-// What all parts of the page use: elements, requests, errors in words, what is told to screen readers.
+// Common to all parts of the page: elements, requests, errors in words, announcements for screen readers.
 
 export const $ = id => document.getElementById(id);
 
@@ -68,7 +68,7 @@ export async function call(method, path, body) {
   return answer;
 }
 
-// What is marked below a text, a few words around it: a chain may be longer than a line is.
+// The marked part of a text and a few words around it: a chain may be longer than a line is.
 function marked(text, marks) {
   const from = Math.max(0, marks.search(/\^/) - 14), to = marks.trimEnd().length + 14;
   const before = from ? "…" : "", behind = to < text.length ? "…" : "";

@@ -7,7 +7,7 @@ let tables = new Map(), chain = {chain: "", links: [], undo: 0, redo: 0}, shape 
 const open_ = new Set(); // cards whose rare options are shown
 let hands = new Map();   // "gaussian.sigma" -> when it was last moved here
 
-// What a stage begins with where its table has no default.
+// First values of options that have no default in their stage's table.
 const BEGIN = {"brightness.offset": 20, "contrast.gain": 1.3, "gamma.gamma": 1.4, "gaussian.sigma": 1.4, "box.radius": 2, "threshold.t1": 30,
                "convolve.kernel": "-1 -1 -1/-1 9 -1/-1 -1 -1", "sepconvolve.row": "1 4 6 4 1", "wavelet.scales": "4"};
 

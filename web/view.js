@@ -1,4 +1,4 @@
-// What is shown: which picture, the divider between two, a setting that is held as A, the picture after a stage.
+// The picture on show: which one, the divider between two, a setting that is held as A, the picture after a stage.
 import {$, tell, say} from "./base.js";
 import {Stream} from "./video.js";
 
