@@ -4,8 +4,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "page/player/cursor.h"
-#include "page/player/reel.h"
+#include "page/player/reel_keep.h"
+#include "pipeline/input/seek/cursor.h"
+#include "pipeline/input/seek/reel.h"
 
 // Films with difficulties: frames out of order, times that are not even, seeking by estimate,
 // no times at all.

@@ -5,10 +5,11 @@
 #include <stdatomic.h>
 
 #include "base/monitor.h"
-#include "page/player/cursor.h"
 #include "page/player/keep.h"
 #include "page/player/player.h"
-#include "page/player/reel.h"
+#include "page/player/reel_keep.h"
+#include "pipeline/input/seek/cursor.h"
+#include "pipeline/input/seek/reel.h"
 #include "pipeline/input/source.h"
 #include "plan/rotation.h"
 

@@ -1,5 +1,4 @@
-// Packets of what was kept.
-#include "page/player/reel.h"
+#include "page/player/reel_keep.h"
 
 #include <assert.h>
 #include <libavutil/avutil.h>
@@ -7,6 +6,7 @@
 
 #include "page/player/keep.h"
 #include "pipeline/ffmpeg/packet.h"
+#include "pipeline/input/seek/reel.h"
 #include "pipeline/input/source.h"
 
 struct keep_reel {

@@ -8,6 +8,7 @@
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/input/decoder_internal.h"
 #include "pipeline/input/io/probe.h"
+#include "pipeline/input/part_span.h"
 
 enum status decoder_create(const struct decoder_request *request, const struct source *source,
                            struct backend *backend, struct decoder **decoder)
@@ -77,11 +78,17 @@ static enum status keep_preroll(struct decoder *decoder, const AVPacket *packet)
     return list[decoder->prerolled++] ? STATUS_OK : STATUS_MEMORY;
 }
 
+// True if damage at this pts counts.
+static bool is_counted(const struct decoder *decoder, int64_t pts)
+{
+    return part_span_has(decoder->request.part, pts, source_video(decoder->source)->time_base);
+}
+
 // Count a packet that the demuxer marks as damaged: the decoder may not notice, as a picture of
 // HEVC that lost its tail is given out as whole.
 static void count_marked(struct decoder *decoder, const AVPacket *packet)
 {
-    if (!packet || !(packet->flags & AV_PKT_FLAG_CORRUPT))
+    if (!packet || !(packet->flags & AV_PKT_FLAG_CORRUPT) || !is_counted(decoder, packet->pts))
         return;
     decoder->marked++;
     decoder->damaged_packets++;
@@ -94,7 +101,7 @@ static void count_refused(struct decoder *decoder, int error)
     if (decoder->marked)
         decoder->marked--;
     else
-        decoder->damaged_packets++;
+        decoder->damaged_packets += is_counted(decoder, decoder->last_pts);
 }
 
 // libavcodec's error, less "no memory" where some pictures of the stream's size find room: decoders
@@ -118,6 +125,8 @@ static enum status send(struct decoder *decoder, const AVPacket *packet)
 {
     if (is_nothing(packet))
         return STATUS_OK;
+    if (packet)
+        decoder->last_pts = packet->pts;
     int error = decoder_error(decoder, avcodec_send_packet(decoder->codec, packet));
     decoder->packets += packet && packet->size;
     if (error == AVERROR(ENOMEM))
@@ -220,8 +229,7 @@ static enum status fall_back(struct decoder *decoder)
 
 static void finish_frame(struct decoder *decoder, AVFrame *frame)
 {
-    if (frame->decode_error_flags || frame->flags & AV_FRAME_FLAG_CORRUPT)
-        decoder->damaged_frames++;
+    bool damaged = frame->decode_error_flags || frame->flags & AV_FRAME_FLAG_CORRUPT;
     AVStream *video = source_video(decoder->source);
     int64_t duration = frame_duration(frame);
     if (duration <= 0) {
@@ -234,6 +242,7 @@ static void finish_frame(struct decoder *decoder, AVFrame *frame)
     if (frame->pts == AV_NOPTS_VALUE)
         frame->pts = decoder->next_pts;
     decoder->next_pts = frame->pts + (duration > 0 ? duration : 1);
+    decoder->damaged_frames += damaged && is_counted(decoder, frame->pts);
 }
 
 // Send the next of the packets that the GPU had first, then the end if it had come. Returns whether

@@ -12,14 +12,18 @@
 enum hwdec { HWDEC_AUTO, HWDEC_OFF, HWDEC_REQUIRE };
 
 struct decoder_request {
-    enum hwdec hwdec;   // not REQUIRE with `repeatable`
-    bool repeatable;    // damaged packets give the same frames in every run
-    int64_t max_pixels; // of a picture; larger ones fail
-    double max_latency; // seconds that a frame may take through all; 0: any
-    int frames_held;    // how many decoded frames the rest of the pipeline keeps at once
+    enum hwdec hwdec;             // not REQUIRE with `repeatable`
+    bool repeatable;              // damaged packets give the same frames in every run
+    int64_t max_pixels;           // of a picture; larger ones fail
+    int threads;                  // on the CPU, at most; 0: as many as the codec takes
+    double max_latency;           // seconds that a frame may take through all; 0: any
+    const struct part_span *part; // (optional) damage of other packets and frames does not count;
+                                  // outlives the decoder
+    int frames_held;              // how many decoded frames the rest of the pipeline keeps at once
 };
 
 struct decoder;
+struct part_span;
 
 // Open a decoder for the source's video. With hwdec AUTO the GPU decodes when the backend can read
 // its surfaces and the driver takes the stream; what it does not take falls back to software with

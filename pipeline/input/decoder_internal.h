@@ -29,9 +29,10 @@ struct decoder {
 
     struct packet *pending; // a restart: what is in the decoder comes out before; NULL: none
 
-    int64_t packets; // given to libavcodec
-    int last_error;  // that it returned; 0: none
-    int marked;      // packets that came with the mark of damage, less those refused since
+    int64_t packets;  // given to libavcodec
+    int64_t last_pts; // of the packet that was given last
+    int last_error;   // that it returned; 0: none
+    int marked;       // packets that came with the mark of damage, less those refused since
 
     // ---- any thread's ----
     _Atomic int64_t damaged_packets, damaged_frames;

@@ -99,10 +99,11 @@ static bool is_racy(enum AVCodecID id)
 }
 
 // True if threads would change the result: with several, FFmpeg's decoders make other pictures of
-// damaged input in every run.
+// damaged input in every run, and may not say that it is damaged (H.264). Parts of a file are decoded
+// many at once, each in one thread.
 static bool needs_one_thread(const struct decoder *decoder, enum AVCodecID id)
 {
-    return decoder->request.repeatable || is_racy(id);
+    return decoder->request.repeatable || decoder->request.part || is_racy(id);
 }
 
 // The threads of a decoder. Of a live source each frame thread makes a frame wait for another one:
@@ -117,7 +118,9 @@ static int frame_threads(const struct decoder *decoder, const AVCodecContext *co
     double fps = rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 30;
     double needed = ceil((double)context->width * context->height * fps / thread_pixels);
     double most = fmin(1 + floor(limit * fps / 4), fmax(needed, 1));
-    return limit <= 0 || most > av_cpu_count() ? 0 : (int)most;
+    int threads = limit <= 0 || most > av_cpu_count() ? 0 : (int)most,
+        asked = decoder->request.threads;
+    return asked && (!threads || asked < threads) ? asked : threads;
 }
 
 enum status decoder_open_codec(struct decoder *decoder)
@@ -145,7 +148,7 @@ enum status decoder_open_codec(struct decoder *decoder)
         allow_threaded_callbacks(context);
         if (decoder->backend->has_device_memory)
             context->get_buffer2 = decoder_get_buffer;
-        if (decoder->request.repeatable)
+        if (decoder->request.repeatable || decoder->request.part)
             context->get_buffer2 = decoder_get_clear_buffer;
     }
     int error = avcodec_open2(context, codec, NULL);

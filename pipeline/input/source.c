@@ -326,10 +326,24 @@ static enum status read_simulated(struct source *source, struct packet **packet)
     }
 }
 
+// Read the next packet; of a part that begins in the middle the first of video is a key frame.
+static enum status read_wanted(struct source *source, struct packet **packet)
+{
+    for (;;) {
+        enum status status =
+            source->simulate ? read_simulated(source, packet) : read_packet(source, packet);
+        if (status || !source->awaits_key || (*packet)->av->stream_index != source->video)
+            return status;
+        source->awaits_key = !((*packet)->av->flags & AV_PKT_FLAG_KEY);
+        if (!source->awaits_key)
+            return STATUS_OK;
+        packet_destroy(packet);
+    }
+}
+
 enum status source_read(struct source *source, struct packet **packet)
 {
-    enum status status =
-        source->simulate ? read_simulated(source, packet) : read_packet(source, packet);
+    enum status status = read_wanted(source, packet);
     if (status) {
         packet_destroy(packet);
         return status;

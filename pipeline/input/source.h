@@ -23,6 +23,7 @@
 #include "pipeline/input/live/outage.h"
 #include "sluice/sluice.h"
 
+struct part_span;
 struct pushed;
 
 struct source_request {
@@ -34,6 +35,8 @@ struct source_request {
     struct sluice_rate rate;          // likewise
     int stream;                       // index of the video stream, plus 1; 0: the best
     double start;                     // seconds after the beginning; 0: the beginning
+    const struct part_span *part;     // (optional) instead: the part of a file that is read, which
+                                      // outlives the request only
     bool live;                        // also what is no live source: a file plays at its own pace
     const char *rtsp_transport;       // (optional) "tcp", "udp", ...; tcp, and udp where that fails
     double open_timeout;              // seconds; 0: 10
@@ -72,6 +75,7 @@ struct source {
     bool broken;                 // reading failed before the end
     bool hole;                   // the demuxer passed over something; the next picture is marked
     int video;                   // the stream to filter
+    bool awaits_key;             // packets of video up to the next key frame are left out
     int64_t start; // request.start as a timestamp of the file, in microseconds; or AV_NOPTS
     struct clock clock;
     int images, images_read; // of a numbered sequence: in all, and read so far

@@ -18,6 +18,7 @@
 #include "pipeline/input/devices/camera.h"
 #include "pipeline/input/devices/devices.h"
 #include "pipeline/input/io/probe.h"
+#include "pipeline/input/part_span.h"
 #include "pipeline/input/pushed.h"
 
 static bool is_over(void *opaque)
@@ -368,6 +369,22 @@ static void seek_to_start(struct source *source, double start)
         avformat_seek_file(source->format, -1, INT64_MIN, target, target, 0);
 }
 
+// Go to where a part's packets begin.
+static enum status seek_to_part(struct source *source, const struct part_span *part)
+{
+    for (unsigned k = 0; part && k < source->format->nb_streams; k++)
+        if ((int)k != source->video)
+            source->format->streams[k]->discard = AVDISCARD_ALL;
+    if (!part || part->seek_us == INT64_MIN)
+        return STATUS_OK;
+    source->awaits_key = true;
+    enum status status = source_seek(source, part->seek_us);
+    if (!status)
+        return STATUS_OK;
+    return log_fail(source->log, status, "%s cannot be sought to %.3f s, where a part begins",
+                    source->name, (double)part->seek_us * 1e-6);
+}
+
 // ---- live sources ----
 
 static enum status check_camera(const struct source *source, const struct source_request *request)
@@ -533,6 +550,9 @@ enum status source_begin(struct source *source, const struct source_request *req
         return log_fail(source->log, STATUS_USAGE, "%s is live: it has no --start but now",
                         source->name);
     seek_to_start(source, request->start);
+    status = seek_to_part(source, request->part);
+    if (status)
+        return status;
     if (source->live)
         live_watch(source->live, source->video);
     else if (request->live || is_generator(request->name))

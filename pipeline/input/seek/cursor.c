@@ -1,14 +1,15 @@
-#include "page/player/cursor.h"
+#include "pipeline/input/seek/cursor.h"
 
 #include <assert.h>
 #include <libavcodec/avcodec.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "page/player/reel.h"
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/input/decoder.h"
+#include "pipeline/input/seek/key_frame.h"
+#include "pipeline/input/seek/reel.h"
 #include "pipeline/input/source.h"
 
 enum { MAX_SEEN = 1024 };
@@ -204,36 +205,6 @@ static enum status decode(struct cursor *cursor, bool drain)
     return status;
 }
 
-// True if the packet has a slice of an IDR picture of H.264: behind it nothing refers to what was
-// before. Units begin with their length, as in MP4, or with a start code.
-static bool has_idr(const AVPacket *av, const AVCodecParameters *codec)
-{
-    enum { IDR = 5, MASK = 31 };
-    const uint8_t *at = av->data, *end = av->data + av->size;
-    bool sized = codec->extradata_size > 4 && codec->extradata[0] == 1;
-    size_t room = sized ? (codec->extradata[4] & 3) + 1u : 3, length;
-    for (; (size_t)(end - at) > room; at += sized ? room + length : 1) {
-        length = 0;
-        for (size_t k = 0; k < room; k++)
-            length = length << 8 | at[k];
-        if ((sized || length == 1) && (at[room] & MASK) == IDR)
-            return true;
-        if (sized && length >= (size_t)(end - at) - room)
-            return false;
-    }
-    return false;
-}
-
-// True if decoding must begin a group earlier to give what it gives when all was seen: at a key
-// frame of H.264 that is no IDR picture frames recover over a group's length (intra refresh), and
-// where the first ones refer to the group before, libavcodec may lose others (FFmpeg 5.1).
-static bool is_weak(const struct cursor *cursor)
-{
-    const AVCodecParameters *codec = source_video(cursor->request.reel->source)->codecpar;
-    const struct packet *first = cursor->ahead;
-    return first && codec->codec_id == AV_CODEC_ID_H264 && !has_idr(first->av, codec);
-}
-
 static enum status look_ahead(struct cursor *cursor)
 {
     struct reel *reel = cursor->request.reel;
@@ -252,7 +223,8 @@ static enum status rewind_to(struct cursor *cursor, int64_t at_us, bool earlier)
     cursor_clear(cursor);
     cursor->key_us = AV_NOPTS_VALUE;
     status = look_ahead(cursor);
-    if (status || !is_weak(cursor))
+    if (status || !cursor->ahead ||
+        !key_frame_is_weak(cursor->ahead->av, source_video(reel->source)->codecpar))
         return status;
     status = reel->rewind(reel, at_us, true);
     if (!status)

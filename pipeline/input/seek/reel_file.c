@@ -1,5 +1,5 @@
 // Packets of a file, by a source of its own.
-#include "page/player/reel.h"
+#include "pipeline/input/seek/reel.h"
 
 #include <assert.h>
 #include <libavutil/avutil.h>
@@ -102,6 +102,7 @@ static enum status go_to_begin(struct file_reel *reel)
 {
     enum status status = open_source(reel);
     reel->at_begin = true;
+    reel->base.seek_us = INT64_MIN;
     return status ? status : read_first(reel);
 }
 
@@ -134,6 +135,7 @@ static enum status find_key_frame(struct file_reel *reel, int64_t at_us)
     int64_t target_us = at_us, step_us = 0;
     while (target_us > begin_us(reel) && !has_no_times(reel)) {
         reel->at_begin = false;
+        reel->base.seek_us = target_us;
         if (source_seek(reel->source, target_us))
             break;
         enum status status = read_first(reel);

@@ -1,4 +1,4 @@
-// Packets of video from a time on, over and over: of what was kept, or of a file.
+// Reel: packets of video from a time on, over and over. Those of a file are here.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/status.h"
 
-struct keep;
 struct packet;
 struct source;
 struct source_request;
@@ -28,6 +27,8 @@ struct reel {
     // be damaged, as those in front of a key frame that refer to the group before it. INT64_MIN:
     // all frames count.
     int64_t from_us;
+    // What rewind() made the source seek to, in microseconds; INT64_MIN: it begins at its beginning.
+    int64_t seek_us;
     bool sequential; // it has no times to seek by: whatever rewind() is asked for, it begins anew
 
     // Go to a key frame at or before this time, the last one where that is known; to the first
@@ -46,10 +47,6 @@ struct reel {
 
     void (*destroy)(struct reel **reel);
 };
-
-// Packets of a keep. `source` describes the stream; both outlive the reel. rewind() changes the
-// parameters of the source's stream.
-enum status reel_of_keep(struct keep *keep, struct source *source, struct reel **reel);
 
 // Packets of a file. The request is copied. `log` and `stop`, which ends reading, outlive the reel.
 // Fails as source_open().

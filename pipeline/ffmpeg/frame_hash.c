@@ -1,0 +1,81 @@
+#include "pipeline/ffmpeg/frame_hash.h"
+
+#include <libavutil/hwcontext.h>
+#include <libavutil/imgutils.h>
+#include <libavutil/pixdesc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+static void print(XXH128_hash_t hash, char text[FRAME_HASH_TEXT])
+{
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, hash);
+    for (int k = 0; k < 16; k++)
+        snprintf(text + 2 * k, 3, "%02x", canonical.digest[k]);
+}
+
+static void add_plane(XXH3_state_t *state, const AVFrame *frame, int p)
+{
+    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(frame->format);
+    if (p == 1 && about->flags & AV_PIX_FMT_FLAG_PAL) {
+        XXH3_128bits_update(state, frame->data[1], 1024);
+        return;
+    }
+    size_t bytes = (size_t)av_image_get_linesize(frame->format, frame->width, p);
+    int rows =
+        p == 1 || p == 2 ? AV_CEIL_RSHIFT(frame->height, about->log2_chroma_h) : frame->height;
+    for (int y = 0; y < rows; y++)
+        XXH3_128bits_update(state, frame->data[p] + (ptrdiff_t)y * frame->linesize[p], bytes);
+}
+
+static enum status hash_samples(const AVFrame *frame, char text[FRAME_HASH_TEXT])
+{
+    XXH3_state_t *state = XXH3_createState();
+    if (!state)
+        return STATUS_MEMORY;
+    XXH3_128bits_reset(state);
+    for (int p = 0; p < 4 && frame->data[p]; p++)
+        add_plane(state, frame, p);
+    print(XXH3_128bits_digest(state), text);
+    XXH3_freeState(state);
+    return STATUS_OK;
+}
+
+enum status frame_hash(const AVFrame *frame, char text[FRAME_HASH_TEXT])
+{
+    if (!frame->hw_frames_ctx)
+        return hash_samples(frame, text);
+    AVFrame *copy = av_frame_alloc();
+    enum status status = STATUS_MEMORY;
+    if (copy && av_hwframe_transfer_data(copy, frame, 0) >= 0)
+        status = hash_samples(copy, text);
+    av_frame_free(&copy);
+    return status;
+}
+
+enum status stream_hash(FILE *file, char text[FRAME_HASH_TEXT], int64_t *size)
+{
+    enum { ROOM = 1 << 20 };
+    XXH3_state_t *state = XXH3_createState();
+    char *room = malloc(ROOM);
+    size_t got = 1;
+    *size = 0;
+    if (state)
+        XXH3_128bits_reset(state);
+    while (state && room && (got = fread(room, 1, ROOM, file)) > 0) {
+        XXH3_128bits_update(state, room, got);
+        *size += (int64_t)got;
+    }
+    if (state && room)
+        print(XXH3_128bits_digest(state), text);
+    enum status status = !state || !room ? STATUS_MEMORY : ferror(file) ? STATUS_INPUT : STATUS_OK;
+    XXH3_freeState(state);
+    free(room);
+    return status;
+}
+
+void bytes_hash(const void *data, size_t size, char text[FRAME_HASH_TEXT])
+{
+    print(XXH3_128bits(data, size), text);
+}

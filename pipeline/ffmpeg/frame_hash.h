@@ -1,0 +1,21 @@
+// Frame hash: XXH3 of 128 bits (xxHash 0.8, Y. Collet) of a frame's samples, planes in order
+// without padding, as `xxhsum -H2` gives for the frame as raw video. It finds accidents and
+// mistakes; who wants to forge a frame is found by whoever computes it again.
+#pragma once
+
+#include <libavutil/frame.h>
+#include <stdio.h>
+
+#include "base/status.h"
+
+enum { FRAME_HASH_TEXT = 33 }; // bytes of its text: 32 hexadecimal digits and a zero
+
+// Hash a frame, which may lie on a GPU. STATUS_MEMORY is the only failure.
+enum status frame_hash(const AVFrame *frame, char text[FRAME_HASH_TEXT]);
+
+// The same of all that a file has from where it stands, and its size. STATUS_INPUT, with errno, if
+// it cannot be read.
+enum status stream_hash(FILE *file, char text[FRAME_HASH_TEXT], int64_t *size);
+
+// The same of bytes.
+void bytes_hash(const void *data, size_t size, char text[FRAME_HASH_TEXT]);
