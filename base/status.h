@@ -13,6 +13,7 @@ enum status {
     STATUS_INPUT,   // the input cannot be read, understood or decoded
     STATUS_OUTPUT,  // the output cannot be encoded or written
     STATUS_DEVICE,  // the GPU or its driver failed, or is not there
+    STATUS_AGAIN,   // it has to be begun again, in another way, which the function says
 };
 
 static inline int status_is_failure(enum status status)

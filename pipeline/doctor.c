@@ -351,3 +351,8 @@ const char *sluice_version(void)
     pthread_once(&once, write_version);
     return version;
 }
+
+int sluice_gpus(void)
+{
+    return backend_cuda_describe(0, NULL, 0);
+}

@@ -24,6 +24,9 @@
 #include "plan/format.h"
 #include "plan/match.h"
 
+// The version of this arithmetic: another number where any result of any stage changes in a bit.
+enum { ARITHMETIC_VERSION = 1 };
+
 // Samples beyond the edge, for a row of samples a b c d:
 enum border {
     BORDER_REPLICATE, // a a a | a b c d | d d d    the edge sample, for ever

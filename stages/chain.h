@@ -80,6 +80,10 @@ struct chain_file {
 int chain_files(const struct chain *chain, enum option_writes writes, struct chain_file *list,
                 int max);
 
+// Let file number `index` of those that chain_files() lists as records be another one. STATUS_MEMORY
+// is the only failure, and leaves it as it was. A record without a file stays without.
+enum status chain_redirect(struct chain *chain, int index, const char *name);
+
 // Leave out all links behind the first `links` of them; below 0, or as many as there are: none.
 void chain_truncate(struct chain *chain, int links);
 

@@ -3,11 +3,13 @@
 
 #include <assert.h>
 #include <libavutil/cpu.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/queue.h"
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/filter/change.h"
+#include "pipeline/engine/job_part.h"
 #include "pipeline/engine/metrics.h"
 #include "pipeline/engine/tap.h"
 #include "pipeline/engine/threads/demux.h"
@@ -20,6 +22,7 @@
 #include "pipeline/input/decoder.h"
 #include "pipeline/input/source.h"
 #include "pipeline/output/file/path_conflicts.h"
+#include "pipeline/part/part.h"
 #include "pipeline/report/report_writer.h"
 #include "pipeline/report/trace.h"
 #include "plan/backend.h"
@@ -100,6 +103,7 @@ void sluice_job_destroy(struct sluice_job **job)
     for (int k = 0; k < old->outputs; k++)
         free(old->output_names[k]);
     free(old->output_name);
+    job_part_end(old);
     path_conflicts_destroy(&old->conflicts);
     monitor_finish(&old->threads.lock);
     monitor_finish(old->sink_lock);
@@ -192,7 +196,11 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
             report_writer_finish(job->report_writer, meter_now_ns() + stop_flush_ns);
         return status;
     }
+    if (job->part && job_part_is_doubtful(job))
+        return STATUS_AGAIN;
     status = finish_output(job);
+    if (!status && !job->stop.asked)
+        status = job_part_commit(job, job->sink);
     return status || *left_alone ? status : trace_finish(job->trace);
 }
 
@@ -204,6 +212,17 @@ static void end_preroll(struct sluice_job *job)
     encode_skip(job->encode);
     job_count(job, &so_far);
     job->ledger.frames_in = so_far.frames_in;
+}
+
+// Make a part that has no frames: its manifest says so.
+static enum status run_empty(struct sluice_job *job)
+{
+    end_preroll(job);
+    job->finishing = true;
+    snapshot_finish(job->snapshot);
+    report_writer_cancel(job->report_writer);
+    close_sink(job, true);
+    return job_part_commit(job, NULL);
 }
 
 // The job is over, also for who waits to push a frame.
@@ -225,12 +244,19 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
     job->began_ns = meter_now_ns();
     enum status status = job_preroll(job);
     job->output_open = !status;
-    if (status)
+    if (status == STATUS_EOF)
+        status = run_empty(job);
+    else if (status)
         end_preroll(job);
     else
         status = run_threads(job, &left_alone);
     if (status == STATUS_MEMORY)
         log_print(&job->log, LOG_ERROR, "out of memory");
+    if (status == STATUS_AGAIN)
+        log_print(
+            &job->log, LOG_INFO,
+            "the input is damaged: the part is begun anew with --repeatable, and decoded from "
+            "the beginning of the file in one thread, as the whole would be");
     if (status_is_failure(status))
         close_sink(job, !left_alone);
     job->seconds = (double)(meter_now_ns() - job->began_ns) * 1e-9;
@@ -238,6 +264,8 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
         (double)(meter_process_ns() - began_cpu_ns) * 1e-9 / job->seconds / (double)av_cpu_count();
     if (!status && job->stop.asked)
         status = STATUS_STOPPED;
+    if (status && job->part) // sluice_job_destroy() may have to wait, and not be called
+        part_discard(job->part);
     job_find_verdict(job);
     end_run(job, status);
     return (enum sluice_status)status;
@@ -256,16 +284,25 @@ void sluice_job_stop(struct sluice_job *job)
 
 // ---- changes ----
 
+static enum sluice_status refuse_change(char *why, size_t size)
+{
+    if (why && size)
+        snprintf(why, size, "a part has one chain: all parts are made by the same");
+    return SLUICE_STATUS_USAGE;
+}
+
 enum sluice_status sluice_job_set(struct sluice_job *job, const char *options, char *why,
                                   size_t size)
 {
-    return (enum sluice_status)changes_ask_options(job->changes, options, why, size);
+    return job->is_part ? refuse_change(why, size)
+                        : (enum sluice_status)changes_ask_options(job->changes, options, why, size);
 }
 
 enum sluice_status sluice_job_set_chain(struct sluice_job *job, const char *chain, char *why,
                                         size_t size)
 {
-    return (enum sluice_status)changes_ask_chain(job->changes, chain, why, size);
+    return job->is_part ? refuse_change(why, size)
+                        : (enum sluice_status)changes_ask_chain(job->changes, chain, why, size);
 }
 
 char *sluice_job_chain(struct sluice_job *job)

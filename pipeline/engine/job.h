@@ -45,6 +45,7 @@
 #include "pipeline/engine/threads/decode.h"
 #include "pipeline/engine/threads/selection.h"
 #include "pipeline/engine/threads/tap.h"
+#include "pipeline/input/part_span.h"
 #include "pipeline/output/sink.h"
 #include "sluice/sluice.h"
 #include "stages/chain.h"
@@ -53,6 +54,7 @@ struct changes;
 struct demux;
 struct encode;
 struct metrics;
+struct part;
 struct ring;
 struct snapshot;
 struct submit;
@@ -110,8 +112,16 @@ struct sluice_job {
     int pictures;                              // of the chain: its result, and its tees
     struct sink_formats formats[MAX_PICTURES]; // of each
     int slots;
-    bool overwrite; // what snapshots may do
-    struct tap tap; // set before sluice_job_run(); zeroed: none
+    int codec_threads;             // 0: as many as codecs take
+    bool overwrite;                // what snapshots may do
+    bool is_part;                  // ... of the output: the frames of `span`
+    bool repeatable;               // ... from the beginning of the file, in one thread
+    int whole_width, whole_height; // ... of pictures; 0: as the part's first
+    struct part_span span;
+    struct part *part; // its folder; NULL: it has none
+    char *part_output; // the output in it
+    char *part_input;  // the input, by its full name
+    struct tap tap;    // set before sluice_job_run(); zeroed: none
 
     // ---- what the threads share ----
     struct chain chain;       // until submit takes it over, in sluice_job_create()

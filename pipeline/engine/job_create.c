@@ -11,6 +11,7 @@
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/filter/change.h"
 #include "pipeline/engine/job_files.h"
+#include "pipeline/engine/job_part.h"
 #include "pipeline/engine/metrics.h"
 #include "pipeline/engine/threads/demux.h"
 #include "pipeline/engine/threads/encode.h"
@@ -41,6 +42,7 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
         {"frames", (double)config->frames, 1e15},
         {"max_pixels", (double)config->max_pixels, 1e12},
         {"threads", config->threads, 1024},
+        {"codec_threads", config->codec_threads, 64},
         {"ring", config->ring, MAX_SLOTS},
         {"verify", config->verify, 1e9},
         {"open_timeout", config->open_timeout, 1e6},
@@ -125,6 +127,14 @@ static void select_range(struct sluice_job *job, const struct sluice_config *con
     else if (begin == AV_NOPTS_VALUE)
         begin = 0;
     selection->begin_us = job->source->start;
+    if (job->is_part) {
+        *selection = (struct selection){.begin_us = job->span.begin_us,
+                                        .end_us = job->span.end_us,
+                                        .frame_limit = INT64_MAX,
+                                        .part = true,
+                                        .all_read = job->repeatable};
+        return;
+    }
     selection->end_us =
         config->duration > 0 ? begin + (int64_t)(config->duration * AV_TIME_BASE) : INT64_MAX;
     selection->frame_limit = config->frames > 0 ? config->frames : INT64_MAX;
@@ -158,12 +168,15 @@ static enum status open_decoder(struct sluice_job *job, const struct sluice_conf
     job->slots = config_slots(config, job->backend, job->source);
     assert(job->slots > 0 && job->slots <= MAX_SLOTS);
     trace_slots(job->trace, job->slots);
+    job->codec_threads = config->codec_threads;
     struct decoder_request request = {
         .hwdec = (enum hwdec)config->hwdec,
         .repeatable = config->repeatable,
         .max_pixels = config_max_pixels(config),
+        .threads = config->codec_threads,
         .frames_held = job->slots + FRAMES_QUEUED + 2,
         .max_latency = latency_limit(job->source, config),
+        .part = job->is_part ? &job->span : NULL,
     };
     select_range(job, config);
     enum status status = create_latency(job, config);
@@ -222,6 +235,7 @@ static enum status open_source(struct sluice_job *job, const struct sluice_confi
     struct source_request input = config_source(config);
     int64_t begin_ns = meter_now_ns();
     input.live |= job->sink->is_live;
+    input.part = job->is_part ? &job->span : NULL;
     if (input.push)
         input.name = "pushed frames";
     enum status status = source_check(&input, &job->log);
@@ -294,7 +308,9 @@ static enum status create_decode(struct sluice_job *job)
                                                 .kind = &job->decoded,
                                                 .stop = &job->stop,
                                                 .latency = job->latency,
-                                                .trace = job->trace},
+                                                .trace = job->trace,
+                                                .part = job->part,
+                                                .span = job->is_part ? &job->span : NULL},
                          &job->decode);
 }
 
@@ -332,6 +348,7 @@ static enum status create_encode(struct sluice_job *job, const struct sluice_con
                                                 .snapshot = job->snapshot,
                                                 .latency = job->latency,
                                                 .trace = job->trace,
+                                                .part = job->part,
                                                 .pictures = job->pictures,
                                                 .verify = config->verify,
                                                 .gpus = job->backend->gpus,
@@ -420,6 +437,9 @@ enum status job_open(struct sluice_job *job, const struct sluice_config *config)
     struct sink_request outputs[MAX_OUTPUTS];
     int count = 0;
     enum status status = check(job, config, outputs, &count);
+    if (status)
+        return status;
+    status = job_part_begin(job, config, outputs, count);
     if (status)
         return status;
     status = create_outside(job, config, outputs, count);

@@ -35,6 +35,10 @@ static enum status report_no_frame(const struct sluice_job *job)
     char why[256];
     struct sluice_ledger ledger = {0};
     decode_count(job->decode, &ledger);
+    if (job->is_part && decode_saw_frames(job->decode))
+        return STATUS_EOF; // other parts have them
+    if (job->is_part && !job->repeatable && job->span.seek_us != INT64_MIN)
+        return STATUS_AGAIN; // seeking led to nothing
     if (ledger.frames_in)
         return log_fail(&job->log, STATUS_INPUT, "%s has no frame in the range that was asked for",
                         name);
@@ -71,6 +75,8 @@ static enum status first_frame(struct sluice_job *job, AVFrame **frame)
 {
     bool at_end = false;
     enum status status = STATUS_OK;
+    if (job->is_part && job->span.begin_us >= job->span.end_us)
+        return STATUS_EOF; // there is nothing between its cuts
     while (!status) {
         status = decode_next(job->decode, frame);
         if (status || *frame)
@@ -132,7 +138,11 @@ static enum status describe_video(struct sluice_job *job, const struct slot *slo
     enum status status = keep_first_props(job, slot);
     if (status || !job->described)
         return STATUS_MEMORY;
-    const AVFrame *first = job->first_props[0];
+    AVFrame *first = job->first_props[0];
+    if (job->whole_width) {
+        first->width = job->whole_width;
+        first->height = job->whole_height;
+    }
     job->watch.latency = job->latency;
     job->watch.trace = job->trace;
     job->watch.time_base = video->time_base;
@@ -189,8 +199,9 @@ static void report_memory(struct sluice_job *job, int64_t frame_bytes)
                     filter_analysis_bytes(filter);
     int64_t analysis_bytes = filter_analysis_bytes(filter) / job->slots;
     int64_t records = report_writer_memory(job->report_writer, analysis_bytes);
+    int threads = job->codec_threads ? job->codec_threads : av_cpu_count();
     job->max_memory = budget_resident() + slots + 3 * budget_packets +
-                      budget_of_decoder(av_cpu_count(), frame_bytes) + filter_memory(filter) +
+                      budget_of_decoder(threads, frame_bytes) + filter_memory(filter) +
                       sink_memory(job->sink, most_bytes) + records + job->tap.memory;
     if (source_is_live(job->source))
         log_print(&job->log, LOG_INFO, "memory stays below %lld MiB",

@@ -302,7 +302,7 @@ static void configure(AVCodecContext *codec, const struct encoder_video *video)
     codec->colorspace = frame->colorspace;
     codec->chroma_sample_location = frame->chroma_location;
     bool copies = codec->codec_id == AV_CODEC_ID_RAWVIDEO; // frame threads would only delay it
-    codec->thread_count = video->still || copies ? 1 : 0;
+    codec->thread_count = video->still || copies ? 1 : video->threads;
     if (video->global_header)
         codec->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     describe_interlacing(codec, frame);

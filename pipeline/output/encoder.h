@@ -41,6 +41,7 @@ struct encoder_video {
     bool constant_rate;   // the container counts frames
     bool global_header;   // the container keeps the codec's headers apart
     bool still;           // one picture: latency and threads gain nothing
+    int threads;          // 0: as many as the encoder takes
 };
 
 struct encoder;

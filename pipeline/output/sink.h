@@ -63,6 +63,16 @@ struct sink_video {
     void *opaque;
 };
 
+// The video as it was encoded.
+struct sink_encoded {
+    AVCodecParameters *codec; // the sink's; NULL: it does not encode
+    AVRational time_base;     // of packets
+    AVRational frame_rate;    // {0}: unknown
+    bool global_header;       // the codec's headers are in `codec` and not in packets
+    bool rotated;             // pictures were rotated, the container is not to ask for it
+    int64_t shift;            // microseconds by which timestamps were moved back
+};
+
 // One output of a sink.
 struct sink_output {
     const char *name;      // without secrets
@@ -95,6 +105,7 @@ struct sink {
     _Atomic int64_t unwanted; // frames that nobody watched, or that one picture has no room for
     atomic_bool absent;       // a stop left it without a picture; set by finish()
     enum AVPixelFormat pixel; // of what is written: of the frames, unless open() changes it
+    struct sink_encoded encoded; // set by open()
 
     // Check that its files may be written, as destination_check(). Before open(); NULL: it has
     // none.
@@ -151,12 +162,14 @@ struct sink_taker {
 
 struct sink_request {
     const char *output;
-    int picture;                           // of the chain: its result, or that of tee `picture` - 1
+    const char *whole; // (optional) the output that this is a part of: what its encoding follows
+    int picture;       // of the chain: its result, or that of tee `picture` - 1
     const char *format, *encoder, *preset; // (optional)
     double crf;                            // 0: not given; below 0: 0
     int64_t bitrate;                       // likewise
     const char *const *options;            // (optional) ended by NULL
     double segment;                        // seconds; 0: one file
+    int threads;                           // of the encoder; 0: as many as it takes
     const char *pixfmt;                    // (optional)
     enum sink_range range;                 // ANY: what comes of the rest
     bool overwrite;

@@ -22,8 +22,10 @@ struct encode_sink {
     AVDictionary *encoder_options;
     const AVOutputFormat *container; // of the first output
     bool one_a_file;                 // it writes images
+    int threads;                     // of the encoder; 0: as many as it takes
     struct mux_thread *mux[MAX_OUTPUTS];
     int muxes;
+    struct destination whole; // what the output is a part of; zero: it is whole
     struct encoder *encoder;
     struct sink_video video;
     int stream; // of the source: the filtered one
@@ -32,6 +34,12 @@ struct encode_sink {
     bool await_start;      // an address not reached at first is tried again
     int64_t seen_ns;       // when something was encoded though nobody watched
 };
+
+// The destination that the encoding follows.
+static const struct destination *followed(const struct encode_sink *self, int mux)
+{
+    return self->whole.container ? &self->whole : mux_thread_destination(self->mux[mux]);
+}
 
 // ---- formats ----
 
@@ -42,7 +50,7 @@ static void choose_formats(struct encode_sink *self)
 {
     struct sink_formats *formats = &self->base.formats;
     formats->candidates = encoder_pixel_formats(self->codec);
-    const struct destination *destination = mux_thread_destination(self->mux[0]);
+    const struct destination *destination = followed(self, 0);
     if (destination->quirks->formats)
         formats->candidates = destination->quirks->formats;
     if (destination->kind == DESTINATION_DISPLAY)
@@ -56,13 +64,13 @@ static void choose_formats(struct encode_sink *self)
 
 static bool counts_frames(const struct encode_sink *self)
 {
-    return mux_thread_destination(self->mux[0])->quirks->counts_frames;
+    return followed(self, 0)->quirks->counts_frames;
 }
 
 static bool wants_global_header(const struct encode_sink *self)
 {
     for (int k = 0; k < self->muxes; k++)
-        if (mux_thread_destination(self->mux[k])->container->flags & AVFMT_GLOBALHEADER)
+        if (followed(self, k)->container->flags & AVFMT_GLOBALHEADER)
             return true;
     return false;
 }
@@ -98,6 +106,7 @@ static enum status open_encoder(struct encode_sink *self, const AVFrame *frame)
         .constant_rate = counts_frames(self),
         .global_header = wants_global_header(self),
         .still = self->base.one_frame,
+        .threads = self->threads,
     };
     AVDictionary *options = NULL;
     av_dict_copy(&options, self->encoder_options, 0);
@@ -112,9 +121,17 @@ static enum status open_encoder(struct encode_sink *self, const AVFrame *frame)
 static bool all_carry_rotation(const struct encode_sink *self)
 {
     for (int k = 0; k < self->muxes; k++)
-        if (!mux_thread_destination(self->mux[k])->quirks->rotation)
+        if (!followed(self, k)->quirks->rotation)
             return false;
     return true;
+}
+
+// The container of parts has no times below zero: they are moved by whole seconds.
+static int64_t shift_of_part(const struct encode_sink *self)
+{
+    int64_t first = av_rescale_q_rnd(self->video.first->pts, self->video.time_base,
+                                     (AVRational){1, 1}, AV_ROUND_DOWN);
+    return first < 0 ? first * AV_TIME_BASE : 0;
 }
 
 // Describe the encoder's stream for mux threads. The caller frees `codec`.
@@ -135,9 +152,10 @@ static enum status describe(const struct encode_sink *self, AVCodecParameters **
         .frame_rate = context->framerate,
         .global_header = context->flags & AV_CODEC_FLAG_GLOBAL_HEADER,
         .first = self->video.first,
-        .shift = self->video.shift,
+        .shift = self->whole.container ? shift_of_part(self) : self->video.shift,
         .end = self->video.end,
         .rotated = !rotation_is_none(self->converter.rotation),
+        .alone = self->whole.container,
     };
     return STATUS_OK;
 }
@@ -150,11 +168,27 @@ static bool skips(const struct encode_sink *self, const struct mux_thread *mux)
                                 destination_is_live(mux_thread_destination(mux)));
 }
 
+static enum status keep_encoded(struct encode_sink *self, const struct muxer_streams *streams)
+{
+    struct sink_encoded *encoded = &self->base.encoded;
+    *encoded = (struct sink_encoded){.codec = avcodec_parameters_alloc(),
+                                     .time_base = streams->time_base,
+                                     .frame_rate = streams->frame_rate,
+                                     .global_header = streams->global_header,
+                                     .rotated = streams->rotated,
+                                     .shift = streams->shift};
+    return encoded->codec && avcodec_parameters_copy(encoded->codec, streams->codec) >= 0
+               ? STATUS_OK
+               : STATUS_MEMORY;
+}
+
 static enum status open_muxes(struct encode_sink *self)
 {
     AVCodecParameters *codec;
     struct mux_thread_opening opening = {.watch = self->video.watch};
     enum status status = describe(self, &codec, &opening.streams);
+    if (!status)
+        status = keep_encoded(self, &opening.streams);
     for (int k = 0; k < self->muxes && !status; k++) {
         opening.skips = skips(self, self->mux[k]);
         opening.must_connect = !self->video.has_siblings && self->muxes == 1 && !self->await_start;
@@ -443,6 +477,8 @@ static void destroy(struct sink **sink)
         mux_thread_destroy(&self->mux[k]);
     encoder_destroy(&self->encoder);
     converter_finish(&self->converter);
+    destination_finish(&self->whole);
+    avcodec_parameters_free(&self->base.encoded.codec);
     av_dict_free(&self->encoder_options);
     free(self);
     *sink = NULL;
@@ -500,7 +536,7 @@ static enum status create_mux(struct encode_sink *self, const struct sink_reques
 {
     struct mux_thread_request mux = {
         .destination = {.name = request->output,
-                        .format = request->format,
+                        .format = request->whole ? NULL : request->format,
                         .overwrite = request->overwrite,
                         .segment = request->segment,
                         .conflicts = request->conflicts},
@@ -513,9 +549,21 @@ static enum status create_mux(struct encode_sink *self, const struct sink_reques
     return status;
 }
 
+// Learn what the output is a part of.
+static enum status follow_whole(struct encode_sink *self, const struct sink_request *request)
+{
+    struct destination_request whole = {.name = request->whole,
+                                        .format = request->format,
+                                        .overwrite = true,
+                                        .segment = request->segment};
+    if (!request->whole)
+        return STATUS_OK;
+    return destination_init(&whole, self->log, &self->whole);
+}
+
 static enum status choose_encoder(struct encode_sink *self, const struct sink_request *request)
 {
-    const struct destination *destination = mux_thread_destination(self->mux[0]);
+    const struct destination *destination = followed(self, 0);
     self->container = destination->container;
     self->one_a_file = destination_is_images(destination);
     self->codec =
@@ -541,6 +589,8 @@ static enum status add_options(struct encode_sink *self, const struct sink_reque
         .log = self->log, .codec = self->codec, .container = self->container};
     enum status status = encoder_options_add(&options, request);
     self->encoder_options = options.encoder;
+    if (request->whole) // those of the container are for who joins the parts
+        av_dict_free(&options.muxer);
     mux_thread_set_options(self->mux[0], &options.muxer);
     return status;
 }
@@ -569,8 +619,11 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
     self->log = log;
     self->stop = stop;
     self->await_start = request->await_start;
+    self->threads = request->threads;
     *sink = &self->base;
     enum status status = create_mux(self, request);
+    if (!status)
+        status = follow_whole(self, request);
     if (!status)
         status = choose_encoder(self, request);
     if (!status)

@@ -39,6 +39,23 @@ int chain_files(const struct chain *chain, enum option_writes writes, struct cha
     return count;
 }
 
+enum status chain_redirect(struct chain *chain, int index, const char *name)
+{
+    for (int k = 0; k < chain->links; k++) {
+        const struct chain_link *link = &chain->link[k];
+        if (!link_writes(link, WRITES_RECORDS) || index--)
+            continue;
+        char **text = member_text(written_option(link->stage), link->options);
+        char *copy = *text ? strdup(name) : NULL;
+        if (*text && !copy)
+            return STATUS_MEMORY;
+        free(*text);
+        *text = copy;
+        return STATUS_OK;
+    }
+    return STATUS_OK;
+}
+
 void chain_mute(struct chain *chain)
 {
     int kept = 0;

@@ -13,7 +13,9 @@
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/input/decoder.h"
+#include "pipeline/input/part_span.h"
 #include "pipeline/input/source.h"
+#include "pipeline/part/part.h"
 #include "pipeline/report/trace.h"
 #include "sluice/sluice.h"
 
@@ -21,6 +23,9 @@ struct decode {
     struct decode_ports ports;
     struct owner owner;
     AVRational time_base; // of frames
+    bool seen;            // a frame was decoded
+    int64_t last_us;      // its time
+    bool falls;           // ... which is not behind that of the frame before
     bool catches_up;      // packets are left out up to a key frame that is fresh
     int64_t behind_ns;    // when decoding was last fast enough
     // ---- any thread reads ----
@@ -36,6 +41,7 @@ enum status decode_create(const struct decode_ports *ports, struct decode **deco
     assert(ports->decoder && ports->packets && ports->frames && ports->selection && ports->stop);
     (*decode)->ports = *ports;
     (*decode)->time_base = source_video(ports->source)->time_base;
+    (*decode)->last_us = AV_NOPTS_VALUE;
     return STATUS_OK;
 }
 
@@ -51,6 +57,11 @@ void decode_count(const struct decode *decode, struct sluice_ledger *ledger)
     ledger->dropped_range += decode->dropped_range;
     ledger->dropped_stop += decode->dropped_stop;
     ledger->packets_skipped += decode->packets_skipped;
+}
+
+bool decode_saw_frames(const struct decode *decode)
+{
+    return decode->seen;
 }
 
 int64_t decode_busy_ns(const struct decode *decode)
@@ -73,13 +84,50 @@ static void complete(struct decode *decode, int64_t end_us)
 // True if the frame lies before what is wanted. STATUS_EOF if it lies behind.
 static enum status check_range(struct decode *decode, const AVFrame *frame, bool *before)
 {
-    const struct selection *selection = decode->ports.selection;
+    const struct decode_ports *ports = &decode->ports;
+    const struct selection *selection = ports->selection;
     int64_t at = av_rescale_q(frame->pts, decode->time_base, AV_TIME_BASE_Q);
     *before = selection->begin_us != AV_NOPTS_VALUE && at < selection->begin_us;
     if (*before || at < selection->end_us)
         return STATUS_OK;
+    if (selection->all_read) {
+        *before = true;
+        return STATUS_OK;
+    }
     complete(decode, selection->end_us);
     return STATUS_EOF;
+}
+
+// True if a part's frames are not what those of a whole file are: there is damage, they do not rise
+// in time, or the frame at a cut is not the one that the cut was made for.
+static bool is_doubtful(struct decode *decode, const AVFrame *frame, bool wanted, bool behind)
+{
+    const struct decode_ports *ports = &decode->ports;
+    const struct part_span *span = ports->span;
+    int64_t at = av_rescale_q(frame->pts, decode->time_base, AV_TIME_BASE_Q);
+    bool first = wanted && !decode->frames_in && span->begin_us != INT64_MIN && span->begins_at_key;
+    return decoder_damaged_frames(ports->decoder) || decoder_damaged_packets(ports->decoder) ||
+           (decode->falls && (wanted || behind)) || (first && at != span->begin_us) ||
+           (behind && !decode->frames_in && span->begins_at_key && span->begin_us != INT64_MIN) ||
+           (behind && span->ends_at_key && at != span->end_us);
+}
+
+// Of a part: note the frames at its cuts. STATUS_AGAIN where it is in doubt whether they are those
+// that the whole would have.
+static enum status note_part(struct decode *decode, const AVFrame *frame, bool wanted)
+{
+    const struct decode_ports *ports = &decode->ports;
+    int64_t at = av_rescale_q(frame->pts, decode->time_base, AV_TIME_BASE_Q);
+    bool behind = at >= ports->selection->end_us;
+    decode->falls = decode->last_us != AV_NOPTS_VALUE && at <= decode->last_us;
+    decode->last_us = at;
+    if (!ports->selection->all_read && is_doubtful(decode, frame, wanted, behind))
+        return STATUS_AGAIN;
+    if (ports->part && decode->falls)
+        part_note_disorder(ports->part);
+    if (!ports->part || !(wanted || behind))
+        return STATUS_OK;
+    return part_note_edge(ports->part, behind ? PART_NEXT : PART_FIRST, frame);
 }
 
 // Receive into `frame`, and count it. *got: there is one; *before: it lies before what is wanted.
@@ -95,9 +143,16 @@ static enum status receive(struct decode *decode, AVFrame *frame, bool *got, boo
     assert(frame->pts != AV_NOPTS_VALUE); // decoder_receive() says so
     ports->kind->device_stream = decoder_stream(ports->decoder);
     ports->kind->software_pixel = decoder_pixel(ports->decoder);
-    decode->frames_in++;
+    decode->seen = true;
     status = check_range(decode, frame, before);
-    decode->dropped_range += *before || status;
+    bool outside = *before || status;
+    if (ports->selection->part) {
+        enum status noted = note_part(decode, frame, !outside);
+        if (noted || outside)
+            return noted ? noted : status; // some other part's
+    }
+    decode->frames_in++;
+    decode->dropped_range += outside;
     return status;
 }
 

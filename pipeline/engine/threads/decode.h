@@ -5,6 +5,7 @@
 
 #include <libavutil/frame.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -12,11 +13,13 @@
 struct decoder;
 struct latency;
 struct packet;
+struct part;
 struct queue;
 struct selection;
 struct sluice_ledger;
 struct source;
 struct stop;
+struct part;
 struct trace;
 
 struct decode;
@@ -37,8 +40,10 @@ struct decode_ports {
     struct selection *selection; // completed here
     struct decoded_kind *kind;
     const struct stop *stop;
-    struct latency *latency; // (optional) how old packets are
-    struct trace *trace;     // (optional)
+    struct latency *latency;      // (optional) how old packets are
+    struct trace *trace;          // (optional)
+    struct part *part;            // (optional) notes the frames at its cuts
+    const struct part_span *span; // of a part; NULL: it is none
 };
 
 enum status decode_create(const struct decode_ports *ports, struct decode **decode);
@@ -64,6 +69,9 @@ enum status decode_run(void *decode);
 void decode_skip(void *decode);
 
 // ---- any thread ----
+
+// True if the decoder has given a frame, wanted or not. The decode thread.
+bool decode_saw_frames(const struct decode *decode);
 
 // Add to *ledger what this thread counts: frames_in, dropped_range, packets_skipped, and what it
 // dropped at a stop.

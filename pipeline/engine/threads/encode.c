@@ -16,6 +16,7 @@
 #include "pipeline/ffmpeg/compat.h"
 #include "pipeline/input/source.h"
 #include "pipeline/output/sink.h"
+#include "pipeline/part/part.h"
 #include "pipeline/report/report_writer.h"
 #include "pipeline/report/trace.h"
 #include "sluice/sluice.h"
@@ -159,7 +160,10 @@ static enum status write_frame(struct encode *encode, AVFrame *const *picture)
     struct sink *sink = ports->sink;
     int64_t begin_ns = meter_now_ns();
     sink->tee = picture ? picture + 1 : NULL;
-    enum status status = sink->write(sink, picture ? picture[0] : NULL);
+    enum status status =
+        ports->part && picture ? part_note_frame(ports->part, picture[0]) : STATUS_OK;
+    if (!status)
+        status = sink->write(sink, picture ? picture[0] : NULL);
     if (status == STATUS_EOF) {
         stop_ask(ports->stop);
         status = STATUS_STOPPED;

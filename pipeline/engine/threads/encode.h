@@ -12,6 +12,7 @@
 #include "pipeline/engine/threads/gap.h"
 
 struct latency;
+struct part;
 struct report_writer;
 struct ring;
 struct selection;
@@ -36,6 +37,7 @@ struct encode_ports {
     struct snapshot *snapshot;
     struct latency *latency; // (optional) frames that will be late are dropped
     struct trace *trace;     // (optional)
+    struct part *part;       // (optional) notes every frame
     int pictures;            // of each frame: the chain's result, and its tees
     int verify;              // every so many frames is compared with the reference; 0: none
     int gpus;                // that slots go round; 0 or 1: all are one's

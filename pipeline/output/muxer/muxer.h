@@ -41,6 +41,7 @@ struct muxer_streams {
     int64_t shift;                  // microseconds by which timestamps move back
     int64_t end;  // where the output ends before that, in microseconds; INT64_MAX: unknown
     bool rotated; // pictures have been rotated, the container is not to ask for it
+    bool alone;   // nothing but the video goes along, not even chapters, and times stay as they are
     bool again;   // not the first muxer with these: streams left out have been logged
 };
 

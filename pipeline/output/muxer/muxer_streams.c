@@ -333,6 +333,8 @@ enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *s
     assert((unsigned)streams->video < streams->from->nb_streams);
     const AVFormatContext *from = streams->from;
     muxer->live = streams->live;
+    if (streams->alone)
+        muxer->format->avoid_negative_ts = 0;
     muxer->routes = from->nb_streams;
     muxer->route = calloc(from->nb_streams, sizeof *muxer->route);
     if (!muxer->route)
@@ -348,12 +350,12 @@ enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *s
                            .last_dts = AV_NOPTS_VALUE};
         if ((int)k == streams->video)
             status = add_video(muxer, streams, route);
-        else if (container_takes(muxer, stream))
+        else if (!streams->alone && container_takes(muxer, stream))
             status = copy_stream(muxer, stream, route);
-        else if (!is_bookkeeping(from, stream) && !streams->again)
+        else if (!is_bookkeeping(from, stream) && !streams->again && !streams->alone)
             log_dropped(muxer, stream);
     }
-    if (!status)
+    if (!status && !streams->alone)
         status = copy_chapters(muxer, from, streams->shift, streams->end);
     return status ? status : copy_metadata(muxer, from);
 }

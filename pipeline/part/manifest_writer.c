@@ -1,0 +1,185 @@
+#include "pipeline/part/manifest_writer.h"
+
+#include <inttypes.h>
+#include <libavformat/avformat.h>
+#include <libavutil/avstring.h>
+#include <libavutil/mem.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/output/file/file.h"
+
+struct manifest_writer {
+    const struct log *log;
+    char *name;
+    struct file *file;
+    json_t *identity;
+    struct hash_tree frames, packets;
+};
+
+// ---- lines ----
+
+static enum status check_file(const struct manifest_writer *writer)
+{
+    int error = file_error(writer->file);
+    return error ? log_fail(writer->log, STATUS_OUTPUT, "%s could not be written: %s", writer->name,
+                            strerror(error))
+                 : STATUS_OK;
+}
+
+static enum status write_json(struct manifest_writer *writer, const json_t *line)
+{
+    char *text = json_dumps(line, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text)
+        return STATUS_MEMORY;
+    avio_write(file_io(writer->file), (unsigned char *)text, (int)strlen(text));
+    avio_w8(file_io(writer->file), '\n');
+    free(text);
+    return check_file(writer);
+}
+
+static enum status write_line(struct manifest_writer *writer, struct hash_tree *tree,
+                              const char *line)
+{
+    hash_tree_add(tree, line, strlen(line));
+    avio_write(file_io(writer->file), (const unsigned char *)line, (int)strlen(line));
+    avio_w8(file_io(writer->file), '\n');
+    return check_file(writer);
+}
+
+enum status manifest_writer_add(struct manifest_writer *writer, const struct manifest_frame *frame)
+{
+    char line[128];
+    snprintf(line, sizeof line, "[\"frame\", %" PRId64 ", \"%s\"]", frame->pts, frame->hash);
+    return write_line(writer, &writer->frames, line);
+}
+
+static enum status add_packet(struct manifest_writer *writer, const AVPacket *packet, int64_t pts)
+{
+    char line[160], hash[FRAME_HASH_TEXT];
+    bytes_hash(packet->data, (size_t)packet->size, hash);
+    snprintf(line, sizeof line, "[\"packet\", %" PRId64 ", %s, %d, \"%s\"]", pts,
+             packet->flags & AV_PKT_FLAG_KEY ? "true" : "false", packet->size, hash);
+    return write_line(writer, &writer->packets, line);
+}
+
+// ---- the video ----
+
+static enum status read_packets(struct manifest_writer *writer, AVFormatContext *file,
+                                AVRational time_base, int64_t shift)
+{
+    int video = av_find_best_stream(file, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
+    AVPacket *packet = av_packet_alloc();
+    enum status status = packet ? STATUS_OK : STATUS_MEMORY;
+    while (!status && av_read_frame(file, packet) >= 0) {
+        int64_t pts = packet->pts;
+        if (pts != AV_NOPTS_VALUE)
+            pts = shift +
+                  av_rescale_q(pts, file->streams[packet->stream_index]->time_base, time_base);
+        if (packet->stream_index == video)
+            status = add_packet(writer, packet, pts);
+        av_packet_unref(packet);
+    }
+    av_packet_free(&packet);
+    return status;
+}
+
+enum status manifest_writer_read(struct manifest_writer *writer, const char *video,
+                                 AVRational time_base, int64_t shift_us)
+{
+    AVFormatContext *file = NULL;
+    char *url = av_asprintf("file:%s", video);
+    enum status status = url ? STATUS_OK : STATUS_MEMORY;
+    if (!status && avformat_open_input(&file, url, NULL, NULL) < 0)
+        status = log_fail(writer->log, STATUS_OUTPUT, "%s cannot be read back", video);
+    if (!status)
+        status = read_packets(writer, file, time_base,
+                              av_rescale_q(shift_us, AV_TIME_BASE_Q, time_base));
+    avformat_close_input(&file);
+    av_free(url);
+    return status;
+}
+
+// ---- life ----
+
+static enum status begin(struct manifest_writer *writer,
+                         const struct manifest_writer_request *request)
+{
+    enum status status = writer->name ? hash_tree_init(&writer->frames) : STATUS_MEMORY;
+    if (!status)
+        status = hash_tree_init(&writer->packets);
+    if (!status)
+        status = file_create(request->name, request->overwrite, request->log, NULL, &writer->file);
+    writer->identity = json_deep_copy(request->identity);
+    if (!status && !writer->identity)
+        status = STATUS_MEMORY;
+    return status ? status : write_json(writer, writer->identity);
+}
+
+enum status manifest_writer_create(const struct manifest_writer_request *request,
+                                   struct manifest_writer **writer)
+{
+    *writer = calloc(1, sizeof **writer);
+    if (!*writer)
+        return STATUS_MEMORY;
+    (*writer)->log = request->log;
+    (*writer)->name = strdup(request->name);
+    enum status status = begin(*writer, request);
+    if (status)
+        manifest_writer_destroy(writer);
+    return status;
+}
+
+void manifest_writer_destroy(struct manifest_writer **writer)
+{
+    if (!*writer)
+        return;
+    file_discard(&(*writer)->file);
+    hash_tree_finish(&(*writer)->frames);
+    hash_tree_finish(&(*writer)->packets);
+    json_decref((*writer)->identity);
+    free((*writer)->name);
+    free(*writer);
+    *writer = NULL;
+}
+
+void manifest_writer_root(const struct manifest_writer *writer, char text[HASH_TREE_TEXT])
+{
+    hash_tree_root(&writer->frames, text);
+}
+
+int64_t manifest_writer_frames(const struct manifest_writer *writer)
+{
+    return (int64_t)writer->frames.count;
+}
+
+static enum status add_counts(const struct manifest_writer *writer, json_t *end)
+{
+    char frames[HASH_TREE_TEXT], packets[HASH_TREE_TEXT];
+    hash_tree_root(&writer->frames, frames);
+    hash_tree_root(&writer->packets, packets);
+    json_t *counts =
+        json_pack("{sI ss sI ss}", "frames", (json_int_t)writer->frames.count, "root", frames,
+                  "packets", (json_int_t)writer->packets.count, "packet_root", packets);
+    bool added = counts && !json_object_update(end, counts);
+    json_decref(counts);
+    char seal[FRAME_HASH_TEXT];
+    if (!added || manifest_seal(writer->identity, end, seal))
+        return STATUS_MEMORY;
+    return json_object_set_new(end, "seal", json_string(seal)) ? STATUS_MEMORY : STATUS_OK;
+}
+
+enum status manifest_writer_commit(struct manifest_writer **writer, json_t *end)
+{
+    enum status status = add_counts(*writer, end);
+    if (!status)
+        status = write_json(*writer, end);
+    if (!status)
+        avio_flush(file_io((*writer)->file));
+    if (!status)
+        status = check_file(*writer);
+    if (!status)
+        status = file_commit(&(*writer)->file);
+    manifest_writer_destroy(writer);
+    return status;
+}

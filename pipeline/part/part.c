@@ -1,0 +1,402 @@
+#include "pipeline/part/part.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libavutil/avstring.h>
+#include <libavutil/mem.h>
+#include <libavutil/pixdesc.h>
+#include <libavutil/random_seed.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pipeline/ffmpeg/check.h"
+#include "pipeline/output/sink.h"
+#include "pipeline/part/manifest.h"
+#include "pipeline/part/manifest_writer.h"
+#include "sluice/sluice.h"
+
+struct edge {
+    bool seen;
+    int64_t pts;
+    char hash[FRAME_HASH_TEXT];
+};
+
+struct part {
+    const struct log *log;
+    char *name;   // of the folder, in the end
+    char *hidden; // of the folder, until then; NULL: it has gone, or got its name
+    bool overwrite;
+    json_t *identity;
+    struct edge edge[2];
+    int64_t disorder; // frames that came out of order
+    struct manifest_writer *writer;
+    char root[HASH_TREE_TEXT]; // of the frames, at the end
+};
+
+static const char manifest_name[] = "manifest", video_name[] = "video.nut";
+
+// ---- names ----
+
+// "DIR/.BASE.XXXXXX" of "DIR/BASE".
+static char *hidden_name(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    int length = slash ? (int)(slash - name) + 1 : 0;
+    return av_asprintf("%.*s.%s.XXXXXX", length, name, name + length);
+}
+
+static char *folder_name(const struct part_request *request)
+{
+    const char *output = request->output;
+    if (!strncmp(output, "hash:", 5))
+        output += 5;
+    return av_asprintf("%s.part-%d-of-%d", output, request->part + 1, request->parts);
+}
+
+static char *join_name(const char *folder, const char *name)
+{
+    size_t size = strlen(folder) + strlen(name) + 2;
+    char *to = malloc(size);
+    if (to)
+        snprintf(to, size, "%s/%s", folder, name);
+    return to;
+}
+
+char *part_file(const struct part *part, const char *name)
+{
+    return join_name(part->hidden, name);
+}
+
+const char *part_name(const struct part *part)
+{
+    return part->name;
+}
+
+// ---- folders ----
+
+// Remove a folder of files.
+static void remove_folder(const char *name)
+{
+    DIR *list = opendir(name);
+    const struct dirent *entry;
+    while (list && (entry = readdir(list)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(list), entry->d_name, 0);
+    if (list)
+        closedir(list);
+    rmdir(name);
+}
+
+static void sync_folder(const char *name)
+{
+    int fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
+static void sync_parent(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    char *parent =
+        slash ? av_asprintf("%.*s", (int)(slash - name) + (slash == name), name) : av_strdup(".");
+    if (parent)
+        sync_folder(parent);
+    av_free(parent);
+}
+
+// ---- a part that is there ----
+
+// Read the manifest of the part that is there.
+static enum status read_present(const struct part *part, const struct log *log,
+                                struct manifest *manifest)
+{
+    char *file = join_name(part->name, manifest_name);
+    if (!file)
+        return STATUS_MEMORY;
+    enum status status = manifest_read(file, log, manifest);
+    free(file);
+    return status;
+}
+
+static enum status check_present(const struct part *part)
+{
+    const struct log silence = {0};
+    struct manifest present;
+    struct stat about;
+    if (part->overwrite || stat(part->name, &about))
+        return STATUS_OK;
+    enum status status = read_present(part, &silence, &present);
+    const char *what = NULL;
+    bool same = !status && json_equal(present.identity, part->identity);
+    if (!status && !same)
+        manifest_is_alike(present.identity, part->identity, &what);
+    if (same)
+        log_print(part->log, LOG_INFO, "%s is there already, made of the same: nothing to do",
+                  part->name);
+    else if (what)
+        log_print(part->log, LOG_ERROR, "%s is there, and its %s is another; -y replaces it",
+                  part->name, what);
+    else
+        log_print(part->log, LOG_ERROR, "%s is there, and is not this part; -y replaces it",
+                  part->name);
+    manifest_free(&present);
+    return status == STATUS_MEMORY ? status : same ? STATUS_EOF : STATUS_OUTPUT;
+}
+
+// ---- life ----
+
+// Make a folder whose name ends in six letters that nobody else has. mkdtemp() would let nobody in.
+static bool make_hidden(char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    char *end = name + strlen(name) - 6;
+    for (int tries = 0; tries < 100; tries++) {
+        for (int k = 0; k < 6; k++)
+            end[k] = letters[av_get_random_seed() % (sizeof letters - 1)];
+        if (!mkdir(name, 0777))
+            return true;
+        if (errno != EEXIST)
+            return false;
+    }
+    return false;
+}
+
+static enum status make_folder(struct part *part)
+{
+    part->hidden = hidden_name(part->name);
+    if (!part->hidden)
+        return STATUS_MEMORY;
+    if (make_hidden(part->hidden))
+        return STATUS_OK;
+    int error = errno;
+    av_freep(&part->hidden);
+    return log_fail(part->log, STATUS_OUTPUT, "no folder can be made beside %s: %s", part->name,
+                    strerror(error));
+}
+
+static enum status begin_manifest(struct part *part)
+{
+    char *file = part_file(part, manifest_name);
+    struct manifest_writer_request request = {
+        .name = file, .identity = part->identity, .log = part->log};
+    enum status status = file ? manifest_writer_create(&request, &part->writer) : STATUS_MEMORY;
+    free(file);
+    return status;
+}
+
+static enum status begin(struct part *part, const struct part_request *request)
+{
+    part->name = folder_name(request);
+    if (!part->name)
+        return STATUS_MEMORY;
+    enum status status = check_present(part);
+    if (!status)
+        status = make_folder(part);
+    return status ? status : begin_manifest(part);
+}
+
+enum status part_create(const struct part_request *request, struct part **part)
+{
+    assert(request->parts > 0 && request->part >= 0 && request->part < request->parts);
+    *part = calloc(1, sizeof **part);
+    if (!*part)
+        return STATUS_MEMORY;
+    (*part)->log = request->log;
+    (*part)->overwrite = request->overwrite;
+    (*part)->identity = json_incref(request->identity);
+    enum status status = begin(*part, request);
+    if (status)
+        part_destroy(part);
+    return status;
+}
+
+void part_destroy(struct part **part)
+{
+    if (!*part)
+        return;
+    struct part *old = *part;
+    manifest_writer_destroy(&old->writer);
+    if (old->hidden)
+        remove_folder(old->hidden);
+    json_decref(old->identity);
+    av_free(old->hidden);
+    av_free(old->name);
+    free(old);
+    *part = NULL;
+}
+
+void part_discard(const struct part *part)
+{
+    if (part->hidden)
+        remove_folder(part->hidden);
+}
+
+// ---- frames ----
+
+enum status part_note_edge(struct part *part, enum part_edge edge, const AVFrame *frame)
+{
+    struct edge *to = &part->edge[edge];
+    if (to->seen && frame->pts >= to->pts)
+        return STATUS_OK;
+    to->seen = true;
+    to->pts = frame->pts;
+    return frame_hash(frame, to->hash);
+}
+
+void part_note_disorder(struct part *part)
+{
+    part->disorder++;
+}
+
+enum status part_note_frame(struct part *part, const AVFrame *frame)
+{
+    struct manifest_frame noted = {.pts = frame->pts};
+    enum status status = frame_hash(frame, noted.hash);
+    return status ? status : manifest_writer_add(part->writer, &noted);
+}
+
+// ---- the end ----
+
+static json_t *edge_json(const struct edge *edge)
+{
+    return edge->seen ? json_pack("{sI ss}", "pts", (json_int_t)edge->pts, "hash", edge->hash)
+                      : json_null();
+}
+
+static json_t *ratio_json(AVRational ratio)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%d/%d", ratio.num, ratio.den);
+    return json_string(text);
+}
+
+// What the end says of the encoded video.
+static enum status add_encoded(json_t *end, const struct sink_encoded *encoded)
+{
+    json_t *video = manifest_of_video(encoded->codec);
+    if (!video)
+        return STATUS_MEMORY;
+    json_object_set_new(video, "time_base", ratio_json(encoded->time_base));
+    json_object_set_new(video, "frame_rate", ratio_json(encoded->frame_rate));
+    json_object_set_new(video, "global_header", json_boolean(encoded->global_header));
+    json_object_set_new(video, "rotated", json_boolean(encoded->rotated));
+    json_object_set_new(end, "shift_us", json_integer(encoded->shift));
+    return json_object_set_new(end, "video", video) ? STATUS_MEMORY : STATUS_OK;
+}
+
+// The hash of every other file of the folder.
+static enum status add_files(const struct part *part, json_t *end)
+{
+    json_t *files = json_object();
+    DIR *list = opendir(part->hidden);
+    const struct dirent *entry;
+    enum status status = files && list ? STATUS_OK : STATUS_MEMORY;
+    while (!status && (entry = readdir(list))) {
+        char *file = *entry->d_name == '.' || !strcmp(entry->d_name, video_name)
+                         ? NULL
+                         : part_file(part, entry->d_name);
+        json_t *about = NULL;
+        if (file)
+            status = manifest_of_file(file, part->log, &about);
+        if (about)
+            json_object_set_new(files, entry->d_name, about);
+        free(file);
+    }
+    if (list)
+        closedir(list);
+    json_object_set_new(end, "files", files);
+    return status;
+}
+
+static enum status make_end(const struct part *part, const struct part_outcome *outcome,
+                            json_t **end)
+{
+    *end = json_pack("{sI sb sb so so so so sO}", "disorder", (json_int_t)part->disorder,
+                     "truncated", outcome->truncated, "repeatable", outcome->repeatable,
+                     "time_base", ratio_json(outcome->time_base), "first",
+                     edge_json(&part->edge[PART_FIRST]), "next", edge_json(&part->edge[PART_NEXT]),
+                     "ledger", manifest_of_ledger(outcome->ledger), "made", outcome->made);
+    if (!*end)
+        return STATUS_MEMORY;
+    if (outcome->first) {
+        json_object_set_new(*end, "pixel",
+                            json_string(av_get_pix_fmt_name(outcome->first->format)));
+        json_object_set_new(*end, "range", json_integer(outcome->first->color_range));
+    }
+    enum status status = add_files(part, *end);
+    bool encoded = outcome->sink && outcome->sink->encoded.codec;
+    return !status && encoded ? add_encoded(*end, &outcome->sink->encoded) : status;
+}
+
+static enum status finish_manifest(struct part *part, const struct part_outcome *outcome)
+{
+    json_t *end = NULL;
+    const struct sink_encoded *encoded = outcome->sink ? &outcome->sink->encoded : NULL;
+    char *video = part_file(part, video_name);
+    enum status status = video ? STATUS_OK : STATUS_MEMORY;
+    if (!status && encoded && encoded->codec)
+        status = manifest_writer_read(part->writer, video, encoded->time_base, encoded->shift);
+    if (!status)
+        status = make_end(part, outcome, &end);
+    manifest_writer_root(part->writer, part->root);
+    if (!status)
+        status = manifest_writer_commit(&part->writer, end);
+    json_decref(end);
+    free(video);
+    return status;
+}
+
+// Somebody else has given the folder its name.
+static enum status yield_to_present(struct part *part)
+{
+    struct manifest present;
+    enum status status = read_present(part, part->log, &present);
+    const char *said = status ? NULL : json_string_value(json_object_get(present.end, "root"));
+    bool same = said && !strcmp(said, part->root) && json_equal(present.identity, part->identity);
+    if (same)
+        log_print(part->log, LOG_INFO,
+                  "%s was made by another meanwhile, with the same frames: this one is not needed",
+                  part->name);
+    else if (!status)
+        log_print(part->log, LOG_ERROR, "%s was made by another meanwhile, and is not the same",
+                  part->name);
+    manifest_free(&present);
+    return same ? STATUS_EOF : status ? status : STATUS_OUTPUT;
+}
+
+// Move what stands under the name out of the way; it is removed.
+static void replace_present(const struct part *part)
+{
+    char *old = hidden_name(part->name);
+    if (old && mkdtemp(old) && !rename(part->name, old))
+        remove_folder(old);
+    else if (old)
+        rmdir(old);
+    av_free(old);
+}
+
+enum status part_commit(struct part *part, const struct part_outcome *outcome)
+{
+    enum status status = finish_manifest(part, outcome);
+    if (status)
+        return status;
+    sync_folder(part->hidden);
+    if (part->overwrite)
+        replace_present(part);
+    if (rename(part->hidden, part->name)) {
+        if (errno == EEXIST || errno == ENOTEMPTY)
+            return yield_to_present(part);
+        return log_fail(part->log, STATUS_OUTPUT, "%s cannot be named: %s", part->name,
+                        strerror(errno));
+    }
+    av_freep(&part->hidden);
+    sync_parent(part->name);
+    return STATUS_OK;
+}
