@@ -38,9 +38,8 @@ STRICT = -Werror=implicit-function-declaration -Werror=int-conversion
 
 # Asked for when a recipe runs, not before: `make test` may have to install them first.
 FFMPEG = libavformat libavcodec libswscale libavutil
-FFMPEG_CFLAGS = $(shell pkg-config --cflags $(FFMPEG) jansson libmicrohttpd)
-FFMPEG_LIBS = $(shell pkg-config --libs $(FFMPEG) libmicrohttpd)
-JANSSON_LIBS = $(shell pkg-config --libs jansson)
+FFMPEG_CFLAGS = $(shell pkg-config --cflags $(FFMPEG) jansson libmicrohttpd libxxhash)
+FFMPEG_LIBS = $(shell pkg-config --libs $(FFMPEG) libmicrohttpd jansson libxxhash)
 
 # nvcc on PATH, in CUDA_HOME, or in its usual place. CUDA=no builds without it.
 ifneq ($(CUDA),no)
@@ -87,10 +86,10 @@ ISA := $(if $(filter x86_64,$(shell uname -m)),base v2 v3 v4 vnni,base)
 ROOMS = $(FILTER) pipeline $(PIPELINE)
 FILTER = base plan stages stages/chain stages/design filter $(CPU)
 CPU = cpu cpu/reference cpu/rows
-PIPELINE = $(addprefix pipeline/,$(ENGINE) report $(OUTPUT) $(INPUT) ffmpeg)
+PIPELINE = $(addprefix pipeline/,proof $(ENGINE) part report $(OUTPUT) $(INPUT) ffmpeg)
 ENGINE = engine $(addprefix engine/,filter threads)
 OUTPUT = output $(addprefix output/,transport muxer http file)
-INPUT = input $(addprefix input/,live faults devices io)
+INPUT = input $(addprefix input/,seek live faults devices io)
 KERNELS = kernels $(patsubst %/,%,$(wildcard kernels/*/))
 # libsluice has the objects of libsluice-filter, but for one, and pipeline's.
 FILTER_C = $(filter-out cpu/rows/rows.c,$(wildcard $(FILTER:%=%/*.c))) $(if $(NVCC),,kernels/cuda_stub.c)
@@ -98,7 +97,7 @@ FILTER_O = $(FILTER_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
            $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard $(KERNELS:%=%/*.cu))))
 LIBRARY_O = $(filter-out $(BUILD)/filter/version.o,$(FILTER_O)) \
             $(patsubst %.c,$(BUILD)/%.o,$(wildcard pipeline/*.c $(PIPELINE:%=%/*.c)))
-APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c app/service/*.c bench/*.c control/*.c page/*.c page/player/*.c page/preview/*.c)) \
+APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c app/farm/*.c app/jobs/*.c app/service/*.c bench/*.c control/*.c page/*.c page/player/*.c page/preview/*.c)) \
         $(BUILD)/page/web_files.o
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 
@@ -121,7 +120,7 @@ $(BUILD)/internal.a: $(LIBRARY_O)
 	$(AR) rcsD $@ $^
 
 $(BUILD)/sluice: $(APP_O) $(BUILD)/internal.a
-	$(LINK) -pie -o $@ $^ $(FFMPEG_LIBS) $(JANSSON_LIBS) $(SYSTEM_LIBS)
+	$(LINK) -pie -o $@ $^ $(FFMPEG_LIBS) $(SYSTEM_LIBS)
 
 # One object, in which all that is hidden has become local: a program may have functions of the same
 # names as ours.
@@ -154,15 +153,18 @@ $(BUILD)/filter_overhead: $(BUILD)/tests/filter_overhead.o $(BUILD)/internal.a
 	$(LINK) -pie -o $@ $^ $(SYSTEM_LIBS)
 
 $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/internal.a
-	$(LINK) -pie -o $@ $(filter %.o,$^) $(filter %.a,$^) $(FFMPEG_LIBS) -lcmocka $(JANSSON_LIBS) $(SYSTEM_LIBS)
+	$(LINK) -pie -o $@ $(filter %.o,$^) $(filter %.a,$^) $(FFMPEG_LIBS) -lcmocka $(SYSTEM_LIBS)
 
 # Of the control page, which is not in the library.
-KEPT = keep reel_file reel_keep cursor
+KEPT = keep reel_keep
 PREVIEW = compare compose filters preview record render render_lane render_parts stream stream_encode stream_mp4
 $(BUILD)/unit_keep $(BUILD)/unit_cursor: $(KEPT:%=$(BUILD)/page/player/%.o)
 $(BUILD)/unit_player: $(patsubst %,$(BUILD)/page/player/%.o,$(KEPT) player player_thread)
 $(BUILD)/unit_preview $(BUILD)/unit_preview_streams: $(PREVIEW:%=$(BUILD)/page/preview/%.o)
 $(BUILD)/unit_preview_turns: $(PREVIEW:%=$(BUILD)/page/preview/%.o)
+
+# Of the program: what `--jobs` decides.
+$(BUILD)/unit_jobs: $(BUILD)/app/jobs/climb.o $(BUILD)/app/jobs/place.o
 
 # What tests/unit_allocations.c counts.
 COUNTED = malloc calloc realloc posix_memalign strdup cudaMalloc cudaHostAlloc \
@@ -209,7 +211,7 @@ GENERATED = $(addprefix $(BUILD)/generated/,sluice.1 sluice-stages.7 stages.md s
 GENERATE_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/generate/*.c)) $(filter-out %/main.o,$(APP_O))
 all: $(GENERATED)
 $(BUILD)/generate: $(GENERATE_O) $(BUILD)/internal.a
-	$(LINK) -pie -o $@ $^ $(FFMPEG_LIBS) $(JANSSON_LIBS) $(SYSTEM_LIBS)
+	$(LINK) -pie -o $@ $^ $(FFMPEG_LIBS) $(SYSTEM_LIBS)
 $(GENERATED): $(BUILD)/generate
 	@mkdir -p $(@D)
 	@$< $(@F) "$(MANUAL_DATE)" > $@
@@ -286,7 +288,7 @@ install-hosts: $(HOSTS)
 NEED_COMPILE = 'command -v $(firstword $(CC))|gcc' 'command -v gzip|gzip' 'test -f /usr/include/stdio.h|libc6-dev' \
     'command -v pkg-config|pkg-config' 'pkg-config --exists libavformat|libavformat-dev' \
     'pkg-config --exists libavcodec|libavcodec-dev' 'pkg-config --exists libavutil|libavutil-dev' \
-    'pkg-config --exists libswscale|libswscale-dev' 'pkg-config --exists jansson|libjansson-dev' \
+    'pkg-config --exists libswscale|libswscale-dev' 'pkg-config --exists jansson|libjansson-dev' 'pkg-config --exists libxxhash|libxxhash-dev' \
     'pkg-config --exists libmicrohttpd|libmicrohttpd-dev'
 NEED_BUILD = $(NEED_COMPILE) 'command -v ffmpeg|ffmpeg'
 NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
@@ -309,6 +311,8 @@ NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' 'command -v melt|melt' 'comman
     'test -e $(LIBRARIES)/libSDL2-2.0.so.0|libsdl2-2.0-0' \
     'command -v nft|nftables' 'command -v ip|iproute2' 'command -v nsenter|util-linux' \
     'test -e /usr/lib/nginx/modules/ngx_rtmp_module.so|libnginx-mod-rtmp'
+# The engine of many machines.
+NEED_FARM = 'PATH=$$PATH:/usr/sbin command -v slurmctld|slurm-wlm' 'PATH=$$PATH:/usr/sbin command -v munged|munge'
 # Tensors for the Python package, where the suite has torch.
 NEED_TORCH = '$(PYTHON) -c "import torch"|python3-torch'
 # The camera in a virtual machine: make test-webcam.
@@ -334,6 +338,7 @@ setup setup-build:
 setup-test:
 	$(setup) $(NEED_BUILD) $(NEED_TEST)
 	-$(setup) $(NEED_LIVE)
+	-$(setup) $(NEED_FARM)
 	-$(setup) $(NEED_TORCH)
 setup-webcam: setup-test
 	$(setup) $(NEED_WEBCAM)
@@ -374,7 +379,7 @@ SUITE ?= trixie
 
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/generate app/service bench control page page/embed page/player page/preview examples $(HOST_ROOMS) tests tests/conformance tests/library
+EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/farm app/generate app/jobs app/service bench control page page/embed page/player page/preview examples $(HOST_ROOMS) tests tests/conformance tests/library
 HOST_ROOMS = $(patsubst $(BUILD)/%/,%,$(dir $(HOSTS)))
 C_FILES = $(filter-out $(if $(GSTREAMER_CUDA),,hosts/gstreamer/cuda.c),$(wildcard $(EVERYWHERE:%=%/*.c)))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))

@@ -70,8 +70,8 @@ layer kernels/executor '(kernels/(executor|stencil)|kernels|plan|base)'
 layer kernels/tutorial '(kernels/(tutorial|executor)|kernels|plan|base)'
 below='stages|plan|base|sluice'
 rooms=
-for room in ffmpeg input/io input/devices input/faults input/live input output/file output/http \
-    output/muxer output/transport output report engine/filter engine/threads engine; do
+for room in ffmpeg input/io input/devices input/faults input/live input input/seek output/file output/http \
+    output/muxer output/transport output report part engine/filter engine/threads engine proof; do
     rooms=$rooms${rooms:+|}$room
     layer pipeline/$room "(pipeline/($rooms)|$below)"
 done
@@ -82,7 +82,9 @@ layer page/player "(page/player|pipeline/($rooms)|$below)"
 layer page/preview "(page/preview|pipeline/($rooms)|$below)"
 layer page "(page|page/player|page/preview|control|pipeline/($rooms)|$below)"
 layer app/service '(app/service|control|sluice)'
-layer app '(app|app/service|bench|page|control|sluice)'
+layer app/jobs '(app/jobs|sluice)'
+layer app/farm '(app/farm|control|sluice)'
+layer app '(app|app/farm|app/jobs|app/service|bench|page|control|sluice)'
 layer hosts/frei0r 'sluice'
 layer hosts/gstreamer '(hosts/gstreamer|sluice)'
 layer app/generate '(app|app/generate|control|sluice)'

@@ -28,9 +28,9 @@ BELOW = {
 # Their constructors are declared in plan/backend.h.
 BACKENDS = ["cpu", "kernels", "kernels/executor", "kernels/tutorial"]
 BELOW["filter"] += BACKENDS
-PIPELINE = ["engine", "engine/threads", "engine/filter", "report",
+PIPELINE = ["proof", "engine", "engine/threads", "engine/filter", "part", "report",
             "output", "output/transport", "output/muxer", "output/http",
-            "output/file", "input", "input/live", "input/faults", "input/devices", "input/io", "ffmpeg"]
+            "output/file", "input/seek", "input", "input/live", "input/faults", "input/devices", "input/io", "ffmpeg"]
 for k, room in enumerate(PIPELINE):
     BELOW[f"pipeline/{room}"] = ([f"pipeline/{r}" for r in PIPELINE[k + 1:]] +
                                  ["stages/chain", "stages", "stages/design", "plan", "base"] + BACKENDS)
@@ -40,7 +40,9 @@ BELOW["control"] = []
 BELOW["page/player"] = BELOW["page/preview"] = BELOW["bench"]
 BELOW["page"] = ["page/player", "page/preview", "control"] + BELOW["bench"]
 BELOW["app/service"] = ["control"]
-BELOW["app"] = ["app/service", "bench", "page", "control"]
+BELOW["app/jobs"] = []
+BELOW["app/farm"] = ["control"]
+BELOW["app"] = ["app/farm", "app/jobs", "app/service", "bench", "page", "control"]
 BELOW["app/generate"] = ["app", "control"]
 INTERFACE = "sluice_"  # what sluice.h declares is for everyone, whichever room defines it
 

@@ -30,7 +30,7 @@ enum sluice_status {
     SLUICE_STATUS_INPUT,   // the input cannot be read or decoded
     SLUICE_STATUS_OUTPUT,  // the output cannot be encoded or written
     SLUICE_STATUS_DEVICE,  // the GPU that was required failed or is not there
-    SLUICE_STATUS_AGAIN,   // 1.1: not now; receive what is ready, then again; not a failure
+    SLUICE_STATUS_AGAIN,   // 1.1: not now, or not so: the call says when or how; not a failure
 };
 
 // A status as words for a sentence. Static.

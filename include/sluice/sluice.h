@@ -205,6 +205,28 @@ struct sluice_config {
     // counted from the first.
     const struct sluice_format *push;
     struct sluice_rate push_clock; // the unit of their pts: ticks a second; 0/0: 1000000/1
+
+    // ---- since 1.1: parts of a file ----
+
+    // (optional) Make one of `parts` parts of the output, number `part` from 1; 0: the whole. The
+    // input is a file, cut at key frames, and the part has the frames whose pts lie between two
+    // cuts, exactly: all parts together are the whole. The cuts follow from the file and `parts`
+    // alone. The part becomes a folder beside the output, "out.mp4.part-3-of-64", with its video,
+    // its reports and a manifest of hashes; it is there whole or not at all, and never replaced
+    // unless `overwrite` says so. sluice_job_create() returns SLUICE_STATUS_END where it is there
+    // already, made of the same. Of output "null:" there is no folder.
+    //
+    // What a decoder makes of damage depends on all that it saw before: sluice_job_run() returns
+    // SLUICE_STATUS_AGAIN where it finds some and `repeatable` is not set. With that the part is
+    // decoded from the beginning of the file, and has the frames of the whole made repeatably.
+    int part, parts;
+
+    // ---- since 1.1 ----
+
+    // (optional) Threads of the decoder on the CPU, and of each encoder; 0: as many as libavcodec
+    // takes, which is about one per usable core. Jobs at once that each start so many hold each
+    // other up. An encoder may make other packets with another number, of the same frames.
+    int codec_threads;
 };
 
 struct sluice_job;
@@ -479,6 +501,64 @@ struct sluice_summary {
 SLUICE_API enum sluice_status sluice_job_summary(const struct sluice_job *job,
                                                  struct sluice_summary *summary);
 
+// ---- parts of an output, since 1.1 ----
+
+// Put the parts of an output together, which jobs with config->part have made, without encoding
+// again. `parts` are their folders, in any order, ended by NULL. Of config count `output` (its name,
+// and its format and options where they are the container's), `overwrite`, `log`, and `input`: the
+// source, from which everything but the video is copied; NULL: the file that the parts were made
+// of, where it was then.
+//
+// The output is whole or absent. Beside it is its manifest, "out.mp4.manifest". An output
+// "hash:FILE" has the lines of all parts; the chain's reports are put together likewise, under the
+// names that the chain gives them.
+//
+// SLUICE_STATUS_INPUT, with a sentence that names the part, if the parts are not one whole: one is
+// missing, there twice, altered, of another source or chain, or its frames are not what its
+// neighbours say. SLUICE_STATUS_OUTPUT: it could not be written, or is there.
+// *joined (optional) gets what there is to say of an output that was joined.
+struct sluice_joined {
+    size_t size;
+    int64_t frames;
+    int64_t frames_damaged, packets_damaged; // as of struct sluice_ledger
+    bool truncated;                          // as of struct sluice_summary
+    int64_t reserved[4];
+};
+
+SLUICE_API enum sluice_status sluice_join(const struct sluice_config *config,
+                                          const char *const *parts, struct sluice_joined *joined);
+
+// What an audit has found.
+struct sluice_audit {
+    size_t size;
+    int64_t frames;  // that the output has
+    int64_t samples; // of them: computed again, and equal
+    int64_t packets; // of its video: read, and those that were written
+    int64_t pts;     // of the first frame that differs, in the unit of the manifest; 0: none does
+    unsigned seed;   // by which the samples were drawn
+    unsigned reserved[7];
+};
+
+// Audit an output that has a manifest: its packets are those that were written, its source is the
+// one that it was made of, and `samples` frames, drawn at random (0: all), are computed again from
+// the source, on any machine, and are equal to the bit. Of config count `output.name`, `chain`
+// never, `input` as for sluice_join(), `backend` (SLUICE_BACKEND_AUTO is the CPU), `threads`,
+// `max_pixels` and `log`. `seed` 0: any.
+//
+// SLUICE_STATUS_FAILED, with a sentence that names the frame or packet: it is not what the manifest
+// says. SLUICE_STATUS_INPUT: the manifest, output or source cannot be read, or is altered. *found
+// has what was found up to there.
+SLUICE_API enum sluice_status sluice_audit(const struct sluice_config *config, int64_t samples,
+                                           unsigned seed, struct sluice_audit *found);
+
+// Check a part, whose folder this is, by itself: that its manifest is whole, and, with `files`,
+// that the files beside it are those that were written. Of config counts `log`. Any thread.
+//
+// SLUICE_STATUS_INPUT, with a sentence that names the file, if it is not so. Whether it is the part
+// that a job would make, sluice_job_create() tells, which returns SLUICE_STATUS_END if it is.
+SLUICE_API enum sluice_status sluice_check_part(const struct sluice_config *config,
+                                                const char *folder, bool files);
+
 // ---- capture devices ----
 
 // A mode of a camera: one pixel format in one size, or in any size of a range.
@@ -537,6 +617,10 @@ SLUICE_API enum sluice_status sluice_plan(const struct sluice_config *config, ch
 // The machine's devices and the choices that a job would make, with their reasons; with
 // config->input for that file.
 SLUICE_API enum sluice_status sluice_doctor(const struct sluice_config *config, char **text);
+
+// The number of GPUs that CUDA shows this process, numbered from 0 on as in config->device; 0
+// without a driver. Since 1.1.
+SLUICE_API int sluice_gpus(void);
 
 // ---- texts ----
 

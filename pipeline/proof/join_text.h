@@ -1,0 +1,22 @@
+// Text of parts put together: lists of hashes, and the reports of the chain. Frames are numbered on
+// from part to part.
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/log.h"
+#include "base/status.h"
+
+struct part_set;
+
+// Check that a file may be written, as file_check().
+enum status join_text_check(const char *file, bool overwrite, const struct log *log);
+
+// Write the lines that the parts have in their file `name` into one. STATUS_INPUT, with a sentence,
+// if one of them is not what its manifest says.
+enum status join_text(const struct part_set *set, const char *name, const char *file,
+                      bool overwrite, const struct log *log);
+
+// The same of the reports that the chain writes, under the names that it gives them.
+enum status join_reports_check(const struct part_set *set, bool overwrite, const struct log *log);
+enum status join_reports(const struct part_set *set, bool overwrite, const struct log *log);

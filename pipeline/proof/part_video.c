@@ -1,0 +1,220 @@
+#include "pipeline/proof/part_video.h"
+
+#include <inttypes.h>
+#include <libavformat/avformat.h>
+#include <libavutil/avstring.h>
+#include <libavutil/mem.h>
+#include <libavutil/parseutils.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct part_video {
+    const struct part_set *set;
+    const struct log *log;
+    AVRational time_base;
+    int64_t *pts;          // of all packets, rising
+    int64_t count;         // packets in all parts
+    int64_t delay;         // packets by which decoding is ahead of showing
+    int64_t read;          // of all
+    int part;              // that is read
+    int64_t number;        // of the next packet in it
+    AVFormatContext *file; // NULL: not open
+    int64_t shift;         // its times are behind those in the file
+};
+
+// ---- times ----
+
+static int compare(const void *a_, const void *b_)
+{
+    int64_t a = *(const int64_t *)a_, b = *(const int64_t *)b_;
+    return a < b ? -1 : a > b;
+}
+
+static int64_t rank_of(const int64_t *list, int64_t count, int64_t pts)
+{
+    const int64_t *found = bsearch(&pts, list, (size_t)count, sizeof *list, compare);
+    return found ? found - list : -1;
+}
+
+// Sort a part's times, and learn by how many packets decoding is ahead.
+static void add_part(struct part_video *video, const struct manifest *part)
+{
+    int64_t *list = video->pts + video->count;
+    for (int64_t n = 0; n < part->packets; n++)
+        list[n] = part->packet[n].pts;
+    qsort(list, (size_t)part->packets, sizeof *list, compare);
+    for (int64_t n = 0; n < part->packets; n++) {
+        int64_t ahead = n - rank_of(list, part->packets, part->packet[n].pts);
+        video->delay = ahead > video->delay ? ahead : video->delay;
+    }
+    video->count += part->packets;
+}
+
+static enum status check_times(const struct part_video *video)
+{
+    for (int64_t n = 1; n < video->count; n++)
+        if (video->pts[n] <= video->pts[n - 1])
+            return log_fail(video->log, STATUS_INPUT,
+                            "two packets of the parts have one time, %" PRId64, video->pts[n]);
+    return STATUS_OK;
+}
+
+static enum status list_times(struct part_video *video)
+{
+    const struct part_set *set = video->set;
+    int64_t count = 0;
+    for (int k = 0; k < set->count; k++)
+        count += set->manifest[k].packets;
+    video->pts = calloc((size_t)count + 1, sizeof *video->pts);
+    if (!video->pts)
+        return STATUS_MEMORY;
+    for (int k = 0; k < set->count; k++)
+        add_part(video, &set->manifest[k]);
+    return check_times(video);
+}
+
+// Decoding times rise as showing times do, so many packets earlier (as those of x264).
+static int64_t dts_of(const struct part_video *video, int64_t number)
+{
+    if (number >= video->delay)
+        return video->pts[number - video->delay];
+    int64_t last = video->delay < video->count ? video->delay : video->count - 1;
+    return video->pts[number] - (video->pts[last] - video->pts[0]);
+}
+
+static int64_t duration_of(const struct part_video *video, int64_t pts)
+{
+    int64_t rank = rank_of(video->pts, video->count, pts), last = video->count - 1;
+    if (rank < last)
+        return video->pts[rank + 1] - pts;
+    return rank > 0 ? pts - video->pts[rank - 1] : 0;
+}
+
+// ---- life ----
+
+static enum status read_time_base(struct part_video *video)
+{
+    const struct part_set *set = video->set;
+    const json_t *about = json_object_get(set->manifest[set->filled].end, "video");
+    const char *text = json_string_value(json_object_get(about, "time_base"));
+    AVRational base;
+    if (text && av_parse_ratio(&base, text, INT32_MAX, 0, NULL) >= 0 && base.num > 0 &&
+        base.den > 0) {
+        video->time_base = base;
+        return STATUS_OK;
+    }
+    return log_fail(video->log, STATUS_INPUT,
+                    "%s: its manifest does not say how the video is timed",
+                    set->folder[set->filled]);
+}
+
+enum status part_video_create(const struct part_set *set, const struct log *log,
+                              struct part_video **video)
+{
+    *video = calloc(1, sizeof **video);
+    if (!*video)
+        return STATUS_MEMORY;
+    (*video)->set = set;
+    (*video)->log = log;
+    (*video)->part = set->filled;
+    enum status status = read_time_base(*video);
+    if (!status)
+        status = list_times(*video);
+    if (status)
+        part_video_destroy(video);
+    return status;
+}
+
+void part_video_destroy(struct part_video **video)
+{
+    if (!*video)
+        return;
+    avformat_close_input(&(*video)->file);
+    free((*video)->pts);
+    free(*video);
+    *video = NULL;
+}
+
+AVRational part_video_time_base(const struct part_video *video)
+{
+    return video->time_base;
+}
+
+// ---- packets ----
+
+static const char *folder_of(const struct part_video *video)
+{
+    return video->set->folder[video->part];
+}
+
+static enum status open_part(struct part_video *video)
+{
+    char *url = av_asprintf("file:%s/video.nut", folder_of(video));
+    int error = url ? avformat_open_input(&video->file, url, NULL, NULL) : AVERROR(ENOMEM);
+    av_free(url);
+    video->number = 0;
+    const json_t *shift = json_object_get(video->set->manifest[video->part].end, "shift_us");
+    video->shift = av_rescale_q(json_integer_value(shift), AV_TIME_BASE_Q, video->time_base);
+    return error < 0 ? log_fail(video->log, STATUS_INPUT, "%s: its video cannot be read",
+                                folder_of(video))
+                     : STATUS_OK;
+}
+
+// Check a packet against the manifest.
+static enum status check_packet(const struct part_video *video, const AVPacket *packet)
+{
+    char hash[FRAME_HASH_TEXT];
+    const struct manifest *part = &video->set->manifest[video->part];
+    const struct manifest_packet *noted =
+        video->number < part->packets ? &part->packet[video->number] : NULL;
+    int64_t pts = video->shift +
+                  av_rescale_q(packet->pts, video->file->streams[0]->time_base, video->time_base);
+    bytes_hash(packet->data, (size_t)packet->size, hash);
+    if (noted && noted->pts == pts && noted->size == packet->size && !strcmp(noted->hash, hash))
+        return STATUS_OK;
+    return log_fail(video->log, STATUS_INPUT,
+                    "%s: packet %" PRId64 " of its video is not the one that was written: the file "
+                    "has changed; make that part again, with -y",
+                    folder_of(video), video->number);
+}
+
+// The end of a part's video: go to the next part.
+static enum status end_part(struct part_video *video)
+{
+    const struct part_set *set = video->set;
+    if (video->number != set->manifest[video->part].packets)
+        return log_fail(video->log, STATUS_INPUT,
+                        "%s: its video has %" PRId64 " packets, and had %" PRId64
+                        " when it was made; make that part again, with -y",
+                        folder_of(video), video->number, set->manifest[video->part].packets);
+    avformat_close_input(&video->file);
+    do
+        video->part++;
+    while (video->part < set->count && !set->manifest[video->part].frames);
+    return STATUS_OK;
+}
+
+enum status part_video_read(struct part_video *video, AVPacket *packet)
+{
+    enum status status = STATUS_OK;
+    for (;;) {
+        if (video->part == video->set->count)
+            return STATUS_EOF;
+        if (!video->file)
+            status = open_part(video);
+        if (status || av_read_frame(video->file, packet) >= 0)
+            break;
+        status = end_part(video);
+        if (status)
+            return status;
+    }
+    if (!status)
+        status = check_packet(video, packet);
+    if (status)
+        return status;
+    const struct manifest *part = &video->set->manifest[video->part];
+    packet->pts = part->packet[video->number++].pts;
+    packet->dts = dts_of(video, video->read++);
+    packet->duration = duration_of(video, packet->pts);
+    return STATUS_OK;
+}

@@ -1,0 +1,36 @@
+// Frames of an output computed again: decoded from the source, filtered on the CPU.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <libavutil/frame.h>
+#include <stdbool.h>
+
+#include "base/log.h"
+#include "base/status.h"
+#include "sluice/sluice.h"
+
+struct recompute;
+
+struct recompute_request {
+    const struct sluice_config *config; // backend, threads, max_pixels
+    const char *source;                 // the file
+    int stream;                         // as of struct source_request
+    const char *chain;
+    int links;                // of the chain, the first so many; -1: all
+    enum AVPixelFormat pixel; // of the frames; AV_PIX_FMT_NONE: as the chain leaves them
+    enum AVColorRange range;
+    bool repeatable; // the file is decoded from its beginning (pass.h), not sought in
+    const struct log *log;
+};
+
+// The chain's text is not needed afterwards, all else is. Fails as
+// source_open() and sluice_chain_parse().
+enum status recompute_create(const struct recompute_request *request, struct recompute **recompute);
+
+// Leaves NULL, accepts NULL behind it.
+void recompute_destroy(struct recompute **recompute);
+
+// Compute the frame of this pts; of several that damage has given one, the next with each call where
+// the source is repeatable. STATUS_EOF: the source has none of that pts. *frame is the caller's.
+enum status recompute_frame(struct recompute *recompute, int64_t pts, AVFrame **frame);
