@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "app/jobs/figures.h"
+#include "app/jobs/jobs.h"
 #include "app/service/exit.h"
 #include "page/page.h"
 #include "sluice/sluice.h"
@@ -15,10 +17,14 @@ struct settings {
     struct sluice_chain *parsed; // config.chain and config.changes
     const char *json;            // NULL: none
     const char *chart;           // `sluice bench`: an SVG file; NULL: none
+    int jobs;                    // at once, JOBS_AUTO; 0: the output is made in one piece
+    bool resume;
     bool quiet, verbose, strict, quick, ladder;
     const char *topic; // the word behind stages, help or ctl; NULL: none
-    char **word;       // `sluice ctl`: the words behind the socket
+    char **word;       // of commands that take several: those behind the topic, ended by NULL;
+                       // farm: those behind "--"
     int words;
+    int64_t samples, seed;                  // `sluice audit`, farm: frames, 0 all; 0 any
     const char *control, *journal, *replay; // NULL: none
     const char *page_address, *listen;      // addresses: --page's, `sluice serve`'s; NULL: none
     const char *media, *token, *tls_cert, *tls_key; // the page's; NULL: none
@@ -42,6 +48,13 @@ struct settings {
     const char *page_option; // the last of the control page's that was given; NULL: none
     char **texts;            // arguments read from files and the environment
     int text_count;
+    struct {
+        int parts, at_once;
+        const char *program, *engine, *image, *claim; // NULL: the usual
+        bool dry_run;
+        char **typed; // names and options of a part's run, in order, ended by NULL
+        int count;
+    } farm;
     char error[1024]; // the first one logged; "": none
 };
 
@@ -54,6 +67,9 @@ enum command {
     COMMAND_BENCH,
     COMMAND_SERVE,
     COMMAND_CTL,
+    COMMAND_JOIN,
+    COMMAND_AUDIT,
+    COMMAND_FARM,
     COMMAND_HELP,
 };
 int filter_command(struct settings *settings);
@@ -65,6 +81,18 @@ int help_command(struct settings *settings);
 int tutorial_command(struct settings *settings); // `sluice bench --ladder`
 int ctl_command(struct settings *settings);
 int serve_command(struct settings *settings);
+int join_command(struct settings *settings);
+int audit_command(struct settings *settings);
+int farm_command(struct settings *settings);
+
+// Check that the options of --jobs go with the command and with each other. -1: yes; else the exit
+// code, after a sentence.
+int options_check_jobs(const struct settings *settings, enum command command);
+
+// Make the output in parts by several jobs at once, and join them: `sluice INPUT OUTPUT --jobs N`.
+// Returns the exit code.
+struct watcher;
+int run_jobs(struct settings *settings, struct watcher **watcher);
 
 // Check that the options of the control page go with the command and with each other. -1: yes; else
 // the exit code, after a sentence.
@@ -105,6 +133,19 @@ void stage_signature(int index, char *to, size_t size);
 void stage_values(const struct sluice_option_info *option, char *to, size_t size);
 void stage_default(const struct sluice_option_info *option, char *to, size_t size);
 
+// ---- many machines ----
+
+struct farm;
+struct option_row;
+
+// Add a name, or an option, of `sluice farm` to the command line of its parts. -1: go on; else the
+// exit code: an option that parts do not take is refused with a sentence.
+int farm_note_name(struct settings *settings, const char *name);
+int farm_note_option(struct settings *settings, const struct option_row *row, const char *text);
+
+// Print how a farm stands. Returns the exit code.
+int farm_print_status(const struct settings *settings, const struct farm *farm);
+
 // ---- a running job ----
 
 // Write settings->journal, read settings->replay; false with a sentence. journal_changed() is the
@@ -126,6 +167,14 @@ void show_stop(struct settings *settings);
 void show_log(void *settings, enum sluice_log_level level, const char *sentence);
 void show_changed(void *settings, int64_t pts_us, const char *chain);
 
+// The end of a run: its exit code; and its summary, printed and written as JSON as the settings say,
+// which returns `code`, or EXIT_OUTPUT where the JSON cannot be written. `signal` is the one that
+// has stopped it, 0 without.
+int run_exit_code(const struct figures *figures, enum sluice_status status,
+                  const struct settings *settings, int signal);
+int run_report(const struct figures *figures, enum sluice_status status,
+               const struct settings *settings, int code);
+
 // ---- the terminal ----
 
 // Take the first error logged so far, "" without, so that the next one is the first again.
@@ -138,15 +187,17 @@ void terminal_log(void *opaque, enum sluice_log_level level, const char *sentenc
 // A line about a running job on standard error, from a thread of its own: every half second in
 // place on a terminal that takes escape codes, every second as a new line elsewhere. NULL
 // settings->quiet: none.
+// read() tells of `run`; any thread may call it.
 struct progress;
-struct progress *progress_start(const struct sluice_job *job, const struct settings *settings);
+struct progress *progress_start(figures_read *read, const void *run,
+                                const struct settings *settings);
 void progress_stop(struct progress **progress);
 
-// The closing summary, for people and, into settings->json, for machines; `job` is NULL if it never
-// began. write_json() returns false, with a sentence on standard error, if the file
+// The closing summary, for people and, into settings->json, for machines; `figures` is NULL if the
+// run never began. write_json() returns false, with a sentence on standard error, if the file
 // cannot be written.
-void print_summary(const struct sluice_job *job, FILE *to);
-bool write_json(const struct settings *settings, const struct sluice_job *job,
+void print_summary(const struct figures *figures, FILE *to);
+bool write_json(const struct settings *settings, const struct figures *figures,
                 enum sluice_status status, int exit_code);
 
 // Write JSON to settings->json, "-" being standard output; false with a sentence if that fails.

@@ -7,25 +7,10 @@
 #include "app/service/watcher.h"
 #include "control/socket.h"
 
-// True if a disk had no room for what one of the outputs should hold.
-static bool misses_frames(const struct sluice_job *job)
+int run_exit_code(const struct figures *figures, enum sluice_status status,
+                  const struct settings *settings, int signal)
 {
-    struct sluice_output_figures output = {.size = sizeof output};
-    for (int k = 0; !sluice_job_output(job, k, &output); k++)
-        if (output.missing)
-            return true;
-    return false;
-}
-
-static int code_of(const struct sluice_job *job, enum sluice_status status,
-                   const struct settings *settings, int signal)
-{
-    struct sluice_summary summary_ = {.size = sizeof summary_}, *summary = &summary_;
-    sluice_job_summary(job, summary);
-    bool damaged = summary->ledger.frames_damaged || summary->ledger.packets_damaged ||
-                   summary->truncated || summary->ledger.dropped_clock ||
-                   summary->ledger.dropped_late || summary->ledger.packets_skipped ||
-                   misses_frames(job);
+    bool damaged = figures_are_damaged(figures);
     if (status == SLUICE_STATUS_STOPPED && signal)
         return EXIT_SIGNAL + signal;
     if (status == SLUICE_STATUS_STOPPED)
@@ -38,27 +23,39 @@ static int code_of(const struct sluice_job *job, enum sluice_status status,
     return exit_code_of(status);
 }
 
+int run_report(const struct figures *figures, enum sluice_status status,
+               const struct settings *settings, int code)
+{
+    bool whole = status == SLUICE_STATUS_OK || status == SLUICE_STATUS_STOPPED;
+    bool several = figures->outputs > 1; // some may be whole
+    if (!settings->quiet && (whole || several))
+        print_summary(figures, stderr);
+    if (settings->json && !write_json(settings, figures, status, code) && whole)
+        return EXIT_OUTPUT;
+    return code;
+}
+
+// In the place of an exit code: the run is begun anew, repeatably.
+enum { BEGIN_AGAIN = -2 };
+
 static int run_job(struct sluice_job *job, const struct settings *settings,
                    const struct watcher *watcher, bool *on_gpu)
 {
-    struct sluice_summary summary = {.size = sizeof summary};
+    struct figures figures = {0};
     if (settings->page && page_join(settings->page, job, &settings->config))
         return EXIT_OTHER;
-    struct progress *progress = progress_start(job, settings);
+    struct progress *progress = progress_start(figures_of_job, job, settings);
     enum sluice_status status = sluice_job_run(job);
     progress_stop(&progress);
     if (settings->page)
         page_leave(settings->page, job, status);
-    sluice_job_summary(job, &summary);
-    *on_gpu = !strcmp(summary.backend, "cuda");
-    int code = code_of(job, status, settings, watcher_signal(watcher));
-    bool whole = status == SLUICE_STATUS_OK || status == SLUICE_STATUS_STOPPED;
-    struct sluice_output_figures second = {.size = sizeof second};
-    bool several = !sluice_job_output(job, 1, &second); // some may be whole
-    if (!settings->quiet && (whole || several))
-        print_summary(job, stderr);
-    if (settings->json && !write_json(settings, job, status, code) && whole)
-        code = EXIT_OUTPUT;
+    if (status == SLUICE_STATUS_AGAIN)
+        return BEGIN_AGAIN;
+    figures_add(&figures, job);
+    *on_gpu = figures.summary.backend && !strcmp(figures.summary.backend, "cuda");
+    int code = run_exit_code(&figures, status, settings, watcher_signal(watcher));
+    code = run_report(&figures, status, settings, code);
+    figures_free(&figures);
     return code;
 }
 
@@ -93,6 +90,11 @@ static int run_whole(struct settings *settings, struct watcher **watcher)
     struct sluice_job *job;
     enum sluice_status status = sluice_job_create(&settings->config, &job);
     int code = exit_code_of(status);
+    if (status == SLUICE_STATUS_END) { // a part that is there already
+        watcher_stop(watcher);
+        journal_close(settings);
+        return EXIT_WHOLE;
+    }
     if (status) {
         watcher_stop(watcher);
         journal_close(settings);
@@ -115,12 +117,17 @@ static int run_whole(struct settings *settings, struct watcher **watcher)
 
 int filter_command(struct settings *settings)
 {
-    struct watcher *watcher = watcher_start(false);
+    struct watcher *watcher = watcher_start(settings->config.part > 0);
     int code = watcher ? show_start(settings, settings->page_address, stderr) : EXIT_OTHER;
     if (code < 0 && !journal_open(settings))
         code = EXIT_OUTPUT;
     if (code < 0)
-        code = run_whole(settings, &watcher);
+        code = settings->jobs ? run_jobs(settings, &watcher) : run_whole(settings, &watcher);
+    if (code == BEGIN_AGAIN) {
+        settings->config.repeatable = true;
+        watcher = watcher_start(settings->config.part > 0);
+        code = watcher ? run_whole(settings, &watcher) : EXIT_OTHER;
+    }
     watcher_stop(&watcher);
     show_stop(settings);
     return code;

@@ -52,7 +52,44 @@ const struct command_row commands[] = {
                     "'snapshot FILE' writes the next picture (-y replaces a file); 'quit' ends "
                     "the run with a complete output. Answers are JSON, a line each.",
          .topical = true,
+         .wordy = true,
          .run = ctl_command},
+    [COMMAND_JOIN] =
+        {.name = "join",
+         .arguments = "OUTPUT [PART...]",
+         .help = "put the parts of --shard together",
+         .details = "Checks that the parts are one whole, and writes it without encoding again: "
+                    "the video of the parts, everything else of the source. Refuses, and names, a "
+                    "part that is missing, altered, of another source or chain. OUTPUT.manifest "
+                    "says what it was made of. Without PART: those beside OUTPUT.",
+         .topical = true,
+         .wordy = true,
+         .run = join_command},
+    [COMMAND_AUDIT] =
+        {.name = "audit",
+         .arguments = "OUTPUT [--samples N]",
+         .help = "compute frames again and compare",
+         .details = "Holds an output against OUTPUT.manifest: its packets are those that were "
+                    "written, its source is the one that it was made of, and frames drawn at "
+                    "random, computed again from the source on this machine's CPU, are equal to "
+                    "the bit. Exit code 1, and a sentence that names the frame or packet, where "
+                    "one is not.",
+         .topical = true,
+         .run = audit_command},
+    [COMMAND_FARM] =
+        {.name = "farm",
+         .arguments = "COMMAND...",
+         .help = "many machines, by Slurm",
+         .details = "'submit INPUT OUTPUT --parts N [OPTION...] [-- OPTION-OF-SBATCH...]' gives "
+                    "the parts of one output to Slurm, an array of jobs, and behind them a job "
+                    "that joins them and one that audits the output. 'status OUTPUT' shows how it "
+                    "stands: exit code 0 if all is there, 1 if something failed or is missing, 7 "
+                    "if it is under way. 'resume OUTPUT' looks at all that is there, and submits "
+                    "what is missing or not what it should be. 'print INPUT OUTPUT --parts N --as "
+                    "slurm|kubernetes|xargs' prints what would be run. 'sluice help farm' lists "
+                    "the options, docs/farm.md says what tasks may rely on.",
+         .topical = true,
+         .run = farm_command},
     [COMMAND_HELP] = {.name = "help",
                       .arguments = "[TOPIC]",
                       .help = "section, option, stage or all",
@@ -106,6 +143,7 @@ const struct manual_row manual_exit_codes[] = {
     {"4", "the input cannot be read or decoded", "input"},
     {"5", "the output cannot be encoded or written", "output"},
     {"6", "the GPU that was required failed or is not there", "device"},
+    {"7", "of 'sluice farm status': parts are still to come", "not all there yet"},
     {"129, 130, 143", "stopped by SIGHUP, SIGINT, SIGTERM; the output is complete up to there",
      "stopped by a signal"},
     {0},

@@ -5,11 +5,11 @@
 #include <string.h>
 
 extern const struct option_section section_filtering, section_input, section_live, section_output,
-    section_page, section_running, section_benchmark;
+    section_page, section_parts, section_farm, section_running, section_benchmark;
 
 const struct option_section *const option_sections[] = {
-    &section_filtering, &section_input,   &section_live,      &section_output,
-    &section_page,      &section_running, &section_benchmark, NULL,
+    &section_filtering, &section_input, &section_live,    &section_output,    &section_page,
+    &section_parts,     &section_farm,  &section_running, &section_benchmark, NULL,
 };
 
 const struct option_row *option_at(int index)

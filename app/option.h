@@ -121,7 +121,9 @@ void option_notes(const struct option_row *row, char *to, size_t size);
 int set_bitrate(struct settings *settings, const struct option_row *row, const char *text);
 int set_bytes(struct settings *settings, const struct option_row *row, const char *text);
 int set_crf(struct settings *settings, const struct option_row *row, const char *text);
+int set_jobs(struct settings *settings, const struct option_row *row, const char *text);
 int set_reconnect(struct settings *settings, const struct option_row *row, const char *text);
+int set_shard(struct settings *settings, const struct option_row *row, const char *text);
 int set_size(struct settings *settings, const struct option_row *row, const char *text);
 int set_stream(struct settings *settings, const struct option_row *row, const char *text);
 int set_token(struct settings *settings, const struct option_row *row, const char *text);
@@ -139,6 +141,7 @@ struct command_row {
     const char *help;
     const char *details;
     bool topical; // its first word is settings->topic, no input
+    bool wordy;   // ... and further ones are settings->word
     int (*run)(struct settings *settings);
 };
 

@@ -53,11 +53,11 @@ static const struct option_row *found_option(int found)
 static int add_name(struct settings *settings, enum command command, const char *name)
 {
     struct sluice_config *config = &settings->config;
-    if (command == COMMAND_CTL && settings->topic) {
+    if (commands[command].wordy && settings->topic) {
         settings->word[settings->words++] = (char *)name;
         return -1;
     }
-    bool topical = commands[command].topical;
+    bool topical = commands[command].topical && (command != COMMAND_FARM || !settings->topic);
     const char **place = topical                ? &settings->topic
                          : !config->input       ? &config->input
                          : !config->output.name ? &config->output.name
@@ -76,7 +76,7 @@ static int add_name(struct settings *settings, enum command command, const char 
         return EXIT_USAGE;
     if (place == &config->output.name)
         settings->output_count = 1;
-    return -1;
+    return command == COMMAND_FARM && !topical ? farm_note_name(settings, name) : -1;
 }
 
 // The command, which goes from the list of arguments. `sluice --help TOPIC` is `sluice help TOPIC`.
@@ -188,10 +188,23 @@ static int check_reports(struct settings *settings, enum command command)
     return status ? exit_code_of(status) : -1;
 }
 
-static int set_found(const struct option_row *row, struct settings *settings, const char *text)
+static int set_found(const struct option_row *row, struct settings *settings, enum command command,
+                     const char *text)
 {
+    int code = command == COMMAND_FARM ? farm_note_option(settings, row, text) : -1;
+    if (code >= 0)
+        return code;
     option_note_typed(row, settings, text);
     return option_set(row, settings, text);
+}
+
+// A word behind "--": a name, or an option of another program.
+static int add_last(struct settings *settings, enum command command, char *word)
+{
+    if (command != COMMAND_FARM)
+        return add_name(settings, command, word);
+    settings->word[settings->words++] = word;
+    return -1;
 }
 
 // All that stands on the command line. -1: go on; else the exit code.
@@ -200,7 +213,8 @@ static int parse_arguments(struct settings *settings, enum command command, int 
     struct tables tables;
     int code = -1, found;
     make_tables(&tables);
-    opterr = 0;
+    opterr = optind = 0; // getopt begins again, at 1, also if it was here before
+    getopt_long_only(1, argv, tables.letters, tables.option, NULL);
     while (code < 0 && command != COMMAND_HELP) { // whose words may be names of options
         int at = optind;
         char shown[4300], next[4300];
@@ -220,30 +234,34 @@ static int parse_arguments(struct settings *settings, enum command command, int 
         else if (found == 1)
             code = add_name(settings, command, optarg);
         else
-            code = set_found(found_option(found), settings, optarg);
+            code = set_found(found_option(found), settings, command, optarg);
     }
     for (; code < 0 && optind < argc; optind++) // after --
-        code = add_name(settings, command, argv[optind]);
+        code = add_last(settings, command, argv[optind]);
     return code;
 }
 
 int settings_parse(int argc, char **argv, enum command *command, struct settings *settings)
 {
     *settings = (struct settings){.config.size = sizeof settings->config,
+                                  .samples = 100,
                                   .outputs = calloc((size_t)argc + 1, sizeof *settings->outputs),
                                   .options = calloc(2 * (size_t)argc + 1, sizeof(char *)),
-                                  .word = calloc((size_t)argc + 1, sizeof(char *))};
+                                  .word = calloc((size_t)argc + 1, sizeof(char *)),
+                                  .farm.typed = calloc(2 * (size_t)argc + 1, sizeof(char *))};
     settings->config.more_outputs = settings->outputs;
     settings->config.log = show_log;
     settings->config.opaque = settings;
     *command = find_command(&argc, &argv);
     settings->config.changed = show_changed;
-    if (!settings->outputs || !settings->options || !settings->word)
+    if (!settings->outputs || !settings->options || !settings->word || !settings->farm.typed)
         return EXIT_OTHER;
     int code = parse_arguments(settings, *command, argc, argv);
     settings->config.overwrite &= !settings->never;
     if (code < 0)
         code = options_check_page(settings, *command);
+    if (code < 0)
+        code = options_check_jobs(settings, *command);
     if (code < 0 && *command == COMMAND_FILTER && !journal_read(settings))
         code = EXIT_USAGE;
     if (code < 0)
@@ -260,6 +278,9 @@ void settings_finish(struct settings *settings)
     for (int k = 0; k < settings->text_count; k++)
         free(settings->texts[k]);
     free(settings->texts);
+    for (int k = 0; k < settings->farm.count; k++)
+        free(settings->farm.typed[k]);
+    free(settings->farm.typed);
     free(settings->typed);
     free(settings->typed_input);
     free(settings->typed_output);

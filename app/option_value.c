@@ -188,6 +188,15 @@ int set_crf(struct settings *settings, const struct option_row *row, const char 
     return -1;
 }
 
+int set_jobs(struct settings *settings, const struct option_row *row, const char *text)
+{
+    double value = JOBS_AUTO;
+    if (!find_choice(row, text) && !parse_whole(text, row->min, row->max, &value))
+        return refuse_value(row, text, NULL);
+    settings->jobs = (int)value;
+    return -1;
+}
+
 int set_reconnect(struct settings *settings, const struct option_row *row, const char *text)
 {
     struct sluice_config *config = &settings->config;
@@ -197,6 +206,16 @@ int set_reconnect(struct settings *settings, const struct option_row *row, const
     config->await_start = strcmp(text, "no");
     config->reconnects = config->await_start ? (int)value : SLUICE_RECONNECTS_NONE;
     return -1;
+}
+
+int set_shard(struct settings *settings, const struct option_row *row, const char *text)
+{
+    struct sluice_config *config = &settings->config;
+    char behind;
+    bool read = sscanf(text, "%d/%d%c", &config->part, &config->parts, &behind) == 2;
+    return read && config->part >= 1 && config->part <= config->parts
+               ? -1
+               : refuse_value(row, text, NULL);
 }
 
 int set_size(struct settings *settings, const struct option_row *row, const char *text)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/app.h"
+#include "app/jobs/figures.h"
 
 static const char *const part_names[SLUICE_PART_COUNT] = {"demux",    "decode", "upload", "filter",
                                                           "download", "encode", "mux"};
@@ -60,40 +61,57 @@ static void print_simulated(const struct sluice_simulated *simulated, FILE *to)
 }
 
 // A line for each of several outputs, and for a single one that is not a plain file.
-static void print_outputs(const struct sluice_job *job, FILE *to)
+static void print_outputs(const struct figures *figures, FILE *to)
 {
-    struct sluice_output_figures figures = {.size = sizeof figures};
-    bool several = !sluice_job_output(job, 1, &figures);
-    for (int k = 0; !sluice_job_output(job, k, &figures); k++) {
-        bool plain = !figures.connects && !figures.files && !figures.dropped && !figures.failed;
-        if (!several && plain)
+    for (int k = 0; k < figures->outputs; k++) {
+        const struct sluice_output_figures *output = &figures->output[k];
+        bool plain = !output->connects && !output->files && !output->dropped && !output->failed;
+        if (figures->outputs == 1 && plain)
             continue;
-        fprintf(to, "%s %s  %lld frame%s", figures.tee ? "tee      " : "output   ", figures.name,
-                (long long)figures.frames, figures.frames == 1 ? "" : "s");
-        if (figures.dropped)
-            fprintf(to, ", %lld left out", (long long)figures.dropped);
-        if (figures.missing)
-            fprintf(to, ", %lld of them for want of room", (long long)figures.missing);
-        if (figures.unwatched)
-            fprintf(to, ", %lld not made as nobody watched", (long long)figures.unwatched);
-        if (figures.files)
-            fprintf(to, ", %lld segment%s", (long long)figures.files,
-                    figures.files == 1 ? "" : "s");
-        if (figures.connects)
-            fprintf(to, ", reached %lld time%s", (long long)figures.connects,
-                    figures.connects == 1 ? "" : "s");
-        fprintf(to, "%s\n", figures.failed ? ", failed" : "");
+        fprintf(to, "%s %s  %lld frame%s", output->tee ? "tee      " : "output   ", output->name,
+                (long long)output->frames, output->frames == 1 ? "" : "s");
+        if (output->dropped)
+            fprintf(to, ", %lld left out", (long long)output->dropped);
+        if (output->missing)
+            fprintf(to, ", %lld of them for want of room", (long long)output->missing);
+        if (output->unwatched)
+            fprintf(to, ", %lld not made as nobody watched", (long long)output->unwatched);
+        if (output->files)
+            fprintf(to, ", %lld segment%s", (long long)output->files,
+                    output->files == 1 ? "" : "s");
+        if (output->connects)
+            fprintf(to, ", reached %lld time%s", (long long)output->connects,
+                    output->connects == 1 ? "" : "s");
+        fprintf(to, "%s\n", output->failed ? ", failed" : "");
     }
 }
 
 // Report files that lack frames.
-static void print_records(const struct sluice_job *job, FILE *to)
+static void print_records(const struct figures *figures, FILE *to)
 {
-    struct sluice_record record = {.size = sizeof record};
-    for (int k = 0; !sluice_job_record(job, k, &record); k++)
-        if (record.dropped)
-            fprintf(to, "record    %s  %lld frames, %lld left out\n", record.file,
-                    (long long)record.frames, (long long)record.dropped);
+    for (int k = 0; k < figures->records; k++) {
+        const struct sluice_record *record = &figures->record[k].about;
+        if (record->dropped)
+            fprintf(to, "record    %s  %lld frames, %lld left out\n", record->file,
+                    (long long)record->frames, (long long)record->dropped);
+    }
+}
+
+static void print_parts(const struct figures_parts *parts, FILE *to)
+{
+    if (!parts)
+        return;
+    fprintf(to, "parts     %d, up to %d at once", parts->parts, parts->jobs);
+    if (parts->found)
+        fprintf(to, "; %d of them with %lld frames from an earlier run", parts->found,
+                (long long)parts->frames_found);
+    if (parts->again)
+        fprintf(to, "; %d made again in one thread, as the input is damaged there", parts->again);
+    if (parts->join_seconds > 0)
+        fprintf(to, "; joined in %.2f s", parts->join_seconds);
+    fputc('\n', to);
+    if (parts->choice)
+        fprintf(to, "jobs      %s\n", parts->choice);
 }
 
 static void print_ledger(const struct sluice_summary *summary, FILE *to)
@@ -119,16 +137,17 @@ static void print_ledger(const struct sluice_summary *summary, FILE *to)
     fputc('\n', to);
 }
 
-void print_summary(const struct sluice_job *job, FILE *to)
+void print_summary(const struct figures *figures, FILE *to)
 {
-    assert(job && to);
-    struct sluice_summary summary_ = {.size = sizeof summary_}, *summary = &summary_;
-    sluice_job_summary(job, summary);
+    assert(figures && to);
+    const struct sluice_summary *summary = &figures->summary;
     double seconds = summary->seconds > 0 ? summary->seconds : 1e-9;
-    fprintf(to, "%s  %lld frame%s of %dx%d in %.2f s: %.1f fps, %.2fx", summary->output,
-            (long long)summary->ledger.frames_out, summary->ledger.frames_out == 1 ? "" : "s",
-            summary->width, summary->height, summary->seconds,
-            (double)summary->ledger.frames_out / seconds, summary->media_seconds / seconds);
+    fprintf(to, "%s  %lld frame%s", summary->output, (long long)summary->ledger.frames_out,
+            summary->ledger.frames_out == 1 ? "" : "s");
+    if (summary->width)
+        fprintf(to, " of %dx%d", summary->width, summary->height);
+    fprintf(to, " in %.2f s: %.1f fps, %.2fx", summary->seconds,
+            (double)figures_frames(figures) / seconds, summary->media_seconds / seconds);
     if (summary->bytes_out)
         fprintf(to, ", %.1f MB", (double)summary->bytes_out / 1e6);
     fprintf(to, "\npath      %s %s -> %s (%s) -> %s %s\n", summary->decoder, summary->input_format,
@@ -150,8 +169,9 @@ void print_summary(const struct sluice_job *job, FILE *to)
         fprintf(to, "stopped   before the end of %s, as asked%s\n", summary->input,
                 summary->ledger.frames_out ? "; the output ends with its last frame" : "");
     print_ledger(summary, to);
-    print_outputs(job, to);
-    print_records(job, to);
+    print_parts(figures->parts, to);
+    print_outputs(figures, to);
+    print_records(figures, to);
     print_damage(summary, to);
     print_simulated(&summary->simulated, to);
 }
@@ -214,51 +234,61 @@ static json_t *output_json(const struct settings *settings, const struct sluice_
                      text_or_null(summary->output_format), "bytes", (json_int_t)summary->bytes_out);
 }
 
-static json_t *outputs_json(const struct sluice_job *job)
+static json_t *outputs_json(const struct figures *figures)
 {
     json_t *list = json_array();
-    struct sluice_output_figures figures = {.size = sizeof figures};
-    for (int k = 0; !sluice_job_output(job, k, &figures); k++)
+    for (int k = 0; k < figures->outputs; k++) {
+        const struct sluice_output_figures *output = &figures->output[k];
         json_array_append_new(
             list,
             json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "name",
-                      text_or_null(figures.name), "encoder", text_or_null(figures.encoder),
-                      "container", text_or_null(figures.container), "frames",
-                      (json_int_t)figures.frames, "dropped", (json_int_t)figures.dropped,
-                      "unwatched", (json_int_t)figures.unwatched, "missing",
-                      (json_int_t)figures.missing, "bytes", (json_int_t)figures.bytes, "files",
-                      (json_int_t)figures.files, "connects", (json_int_t)figures.connects, "failed",
-                      figures.failed, "tee", figures.tee));
+                      text_or_null(output->name), "encoder", text_or_null(output->encoder),
+                      "container", text_or_null(output->container), "frames",
+                      (json_int_t)output->frames, "dropped", (json_int_t)output->dropped,
+                      "unwatched", (json_int_t)output->unwatched, "missing",
+                      (json_int_t)output->missing, "bytes", (json_int_t)output->bytes, "files",
+                      (json_int_t)output->files, "connects", (json_int_t)output->connects, "failed",
+                      output->failed, "tee", output->tee));
+    }
     return list;
 }
 
-static json_t *figures_json(const struct sluice_job *job, int record)
+static json_t *figures_json(const struct figures_record *record)
 {
     json_t *all = json_object();
-    struct sluice_figure figure = {.size = sizeof figure};
-    for (int k = 0; !sluice_job_figure(job, record, k, &figure); k++) {
+    for (int k = 0; k < record->about.figures; k++) {
+        const struct figures_sum *figure = &record->figure[k];
         json_t *values = json_array();
-        for (int n = 0; n < figure.values; n++)
-            json_array_append_new(values, json_real(figure.sum[n] / (double)figure.frames));
-        json_object_set_new(all, figure.name, values);
+        for (int n = 0; n < figure->values; n++)
+            json_array_append_new(values, json_real(figure->sum[n] / (double)figure->frames));
+        json_object_set_new(all, figure->name ? figure->name : "", values);
     }
     return all;
 }
 
 // NULL where no stage records.
-static json_t *records_json(const struct sluice_job *job)
+static json_t *records_json(const struct figures *figures)
 {
-    json_t *list = NULL;
-    struct sluice_record record = {.size = sizeof record};
-    for (int k = 0; !sluice_job_record(job, k, &record); k++) {
-        list = list ? list : json_array();
+    json_t *list = figures->records ? json_array() : NULL;
+    for (int k = 0; k < figures->records; k++) {
+        const struct sluice_record *record = &figures->record[k].about;
         json_array_append_new(
-            list, json_pack("{s:s, s:o, s:I, s:I, s:I, s:o}", "stage", record.stage, "file",
-                            text_or_null(record.file), "frames", (json_int_t)record.frames,
-                            "dropped", (json_int_t)record.dropped, "bytes",
-                            (json_int_t)record.bytes, "figures", figures_json(job, k)));
+            list,
+            json_pack("{s:o, s:o, s:I, s:I, s:I, s:o}", "stage", text_or_null(record->stage),
+                      "file", text_or_null(record->file), "frames", (json_int_t)record->frames,
+                      "dropped", (json_int_t)record->dropped, "bytes", (json_int_t)record->bytes,
+                      "figures", figures_json(&figures->record[k])));
     }
     return list;
+}
+
+static json_t *parts_json(const struct figures_parts *parts)
+{
+    return json_pack("{s:i, s:i, s:i, s:i, s:I, s:f, s:f, s:f, s:o}", "count", parts->parts, "jobs",
+                     parts->jobs, "found", parts->found, "again", parts->again, "frames_found",
+                     (json_int_t)parts->frames_found, "made_s", parts->made_seconds, "joined_s",
+                     parts->join_seconds, "idle", parts->idle, "choice",
+                     text_or_null(parts->choice));
 }
 
 static json_t *run_json(const struct sluice_summary *summary)
@@ -297,9 +327,10 @@ static json_t *simulated_json(const struct sluice_simulated *simulated)
         (json_int_t)simulated->ts_jumps, "res_changes", (json_int_t)simulated->res_changes);
 }
 
-static json_t *time_json(const struct sluice_summary *summary)
+static json_t *time_json(const struct figures *figures)
 {
-    double rate = summary->seconds > 0 ? (double)summary->ledger.frames_out / summary->seconds : 0;
+    const struct sluice_summary *summary = &figures->summary;
+    double rate = summary->seconds > 0 ? (double)figures_frames(figures) / summary->seconds : 0;
     return json_pack("{s:f, s:f, s:f, s:{s:f, s:f, s:f}}", "wall_s", summary->seconds, "media_s",
                      summary->media_seconds, "fps", rate, "latency_s", "p50",
                      summary->latency.quantile[0], "p95", summary->latency.quantile[1], "p99",
@@ -340,13 +371,11 @@ bool dump_json(const json_t *root, const struct settings *settings)
     return written;
 }
 
-bool write_json(const struct settings *settings, const struct sluice_job *job,
+bool write_json(const struct settings *settings, const struct figures *figures,
                 enum sluice_status status, int exit_code)
 {
     assert(settings->json);
-    struct sluice_summary told = {.size = sizeof told}, *summary = job ? &told : NULL;
-    if (job)
-        sluice_job_summary(job, summary);
+    const struct sluice_summary *summary = figures ? &figures->summary : NULL;
     const char *error = settings->error;
     json_t *root = json_pack(
         "{s:s, s:s, s:i, s:o, s:o, s:o, s:o}", "version", sluice_version(), "status",
@@ -354,15 +383,17 @@ bool write_json(const struct settings *settings, const struct sluice_job *job,
         "input", input_json(settings, summary), "output", output_json(settings, summary), "chain",
         public_chain(settings->config.chain));
     if (root && summary) {
-        json_object_set_new(root, "outputs", outputs_json(job));
-        json_t *records = records_json(job);
+        json_object_set_new(root, "outputs", outputs_json(figures));
+        json_t *records = records_json(figures);
         if (records)
             json_object_set_new(root, "records", records);
+        if (figures->parts)
+            json_object_set_new(root, "parts", parts_json(figures->parts));
         json_object_set_new(root, "run", run_json(summary));
         json_object_set_new(root, "frames", frames_json(summary));
         if (settings->config.simulate)
             json_object_set_new(root, "simulated", simulated_json(&summary->simulated));
-        json_object_set_new(root, "time", time_json(summary));
+        json_object_set_new(root, "time", time_json(figures));
         json_object_set_new(root, "pace", pace_json(summary));
     }
     bool written = root && dump_json(root, settings);

@@ -65,7 +65,8 @@ void terminal_take_error(struct settings *settings, char *to, size_t size)
 // ---- progress ----
 
 struct progress {
-    const struct sluice_job *job;
+    figures_read *read;
+    const void *run;
     bool in_place;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -75,7 +76,7 @@ struct progress {
 };
 
 // The line's pieces from left to right. Where it is narrow those of the highest rank go first.
-enum { PIECES = 8, PIECE = 48 };
+enum { PIECES = 10, PIECE = 48 };
 struct line {
     struct piece {
         char text[PIECE];
@@ -117,9 +118,11 @@ static double part_done(const struct sluice_progress *now)
 }
 
 // The activity after the last frame, which may take a while.
-static void add_ending(struct line *line, const struct sluice_progress *now)
+static void add_ending(struct line *line, const struct sluice_progress *now, bool joining)
 {
-    if (!now->flushing && !now->stopping)
+    if (joining)
+        add_piece(line, 1, "joining the parts");
+    if (joining || (!now->flushing && !now->stopping))
         return;
     if (now->frames_pending)
         add_piece(line, 1, "encoding the last %lld", (long long)now->frames_pending);
@@ -127,16 +130,26 @@ static void add_ending(struct line *line, const struct sluice_progress *now)
         add_piece(line, 1, "%s", now->flushing ? "finishing the output" : "stopping");
 }
 
-static void compose(struct line *line, const struct sluice_progress *now)
+static void add_parts(struct line *line, const struct figures_now *run)
 {
+    if (run->parts)
+        add_piece(line, 3, "part %d/%d", run->parts_done, run->parts);
+    if (run->jobs)
+        add_piece(line, 6, "%d job%s", run->jobs, run->jobs == 1 ? "" : "s");
+}
+
+static void compose(struct line *line, const struct figures_now *run)
+{
+    const struct sluice_progress *now = &run->progress;
     double rate = now->seconds > 0 ? (double)now->frames / now->seconds : 0;
     double speed = now->seconds > 0 ? now->media_seconds / now->seconds : 0, part = part_done(now);
-    bool ends = now->flushing || now->stopping;
+    bool ends = now->flushing || now->stopping || run->joining;
     add_piece(line, 0, "frame %lld", (long long)now->frames);
     add_piece(line, 5, "%.1f fps", rate);
     add_piece(line, 6, "%.2fx", speed);
     add_time(line, 4, "", now->media_seconds);
-    add_ending(line, now);
+    add_parts(line, run);
+    add_ending(line, now, run->joining);
     if (part > 0 && part <= 1 && (!ends || now->frames_pending)) {
         add_piece(line, 2, "%.0f %%", 100 * part);
         add_time(line, 3, "ETA ", now->seconds * (1 - part) / part);
@@ -179,9 +192,9 @@ static int terminal_columns(void)
 
 static void print_progress(const struct progress *progress)
 {
-    struct sluice_progress now = {.size = sizeof now};
+    struct figures_now now;
     struct line line = {0};
-    sluice_job_progress(progress->job, &now);
+    progress->read(progress->run, &now);
     compose(&line, &now);
     if (progress->in_place)
         fit_line(&line, terminal_columns());
@@ -217,13 +230,15 @@ static void *progress_run(void *argument)
     return NULL;
 }
 
-struct progress *progress_start(const struct sluice_job *job, const struct settings *settings)
+struct progress *progress_start(figures_read *read, const void *run,
+                                const struct settings *settings)
 {
-    assert(job && settings);
+    assert(read && run && settings);
     struct progress *progress = settings->quiet ? NULL : calloc(1, sizeof *progress);
     if (!progress)
         return NULL;
-    progress->job = job;
+    progress->read = read;
+    progress->run = run;
     progress->in_place = takes_escapes();
     pthread_mutex_init(&progress->lock, NULL);
     pthread_cond_init(&progress->changed, NULL);

@@ -20,7 +20,8 @@ struct watcher {
     atomic_bool done;  // there is nothing more to watch
     pthread_mutex_t lock;
     // ---- guarded by lock ----
-    struct sluice_job *job; // NULL: nothing to stop
+    void (*stop_run)(void *run); // NULL: nothing to stop
+    void *run;
 };
 
 // Wakes the watcher at the end; a signal without a meaning of its own.
@@ -31,12 +32,12 @@ static const struct timespec patience = {.tv_sec = 1, .tv_nsec = 900000000};
 static void take_signal(struct watcher *watcher, int number)
 {
     pthread_mutex_lock(&watcher->lock);
-    if (watcher->signal || (!watcher->job && !watcher->patient))
+    if (watcher->signal || (!watcher->stop_run && !watcher->patient))
         _exit(EXIT_SIGNAL + number);
     watcher->signal = number;
     watcher->stop = true;
-    if (watcher->job)
-        sluice_job_stop(watcher->job);
+    if (watcher->stop_run)
+        watcher->stop_run(watcher->run);
     pthread_mutex_unlock(&watcher->lock);
 }
 
@@ -86,13 +87,24 @@ struct watcher *watcher_start(bool patient)
     return NULL;
 }
 
-void watcher_watch(struct watcher *watcher, struct sluice_job *job)
+void watcher_watch_run(struct watcher *watcher, void (*stop)(void *run), void *run)
 {
     pthread_mutex_lock(&watcher->lock);
-    watcher->job = job;
-    if (job && watcher->signal)
-        sluice_job_stop(job);
+    watcher->stop_run = stop;
+    watcher->run = run;
+    if (stop && watcher->signal)
+        stop(run);
     pthread_mutex_unlock(&watcher->lock);
+}
+
+static void stop_job(void *job)
+{
+    sluice_job_stop(job);
+}
+
+void watcher_watch(struct watcher *watcher, struct sluice_job *job)
+{
+    watcher_watch_run(watcher, job ? stop_job : NULL, job);
 }
 
 int watcher_signal(const struct watcher *watcher)

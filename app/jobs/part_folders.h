@@ -1,0 +1,28 @@
+// Part folders: what parts of an output leave beside it until they are joined, "out.mp4.part-3-of-64"
+// (sluice_config.part).
+#pragma once
+
+#include <stdbool.h>
+
+#include "sluice/sluice.h"
+
+// The name of the folder of part `part` from 1, of output `output`, a file or "hash:FILE". The
+// caller frees it; NULL without memory.
+char *part_folder_name(const char *output, int part, int parts);
+
+// The parts of an output that are there.
+struct part_folders {
+    int parts;  // into how many the output was divided; of several such numbers that of which most
+                // parts are there; 0: none is
+    int there;  // how many of them are there
+    int others; // folders of parts of other numbers
+};
+
+void part_folders_find(const char *output, struct part_folders *found);
+
+// Read the counts of a part that is there from the end of its manifest: true, and *ledger, if they
+// can be read.
+bool part_folder_ledger(const char *folder, struct sluice_ledger *ledger);
+
+// Remove a part's folder, and the files in it. False where something of it stays.
+bool part_folder_remove(const char *folder);

@@ -1,0 +1,333 @@
+// `sluice INPUT OUTPUT --jobs N`: the output in parts, joined.
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app/app.h"
+#include "app/jobs/part_folders.h"
+#include "app/service/watcher.h"
+
+struct run {
+    struct settings *settings;
+    struct watcher *watcher;
+    struct sluice_job *whole;     // the undivided job, which never runs
+    struct sluice_progress about; // ... and what it says of the file
+    struct part_folders found;
+    int parts;
+    bool keeps; // parts become folders, and then an output
+    int gpu[PLACE_MAX_GPUS], gpus;
+    struct place_machine machine;
+    struct jobs *jobs;
+};
+
+static double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+__attribute__((format(printf, 3, 4))) static void say(const struct run *run,
+                                                      enum sluice_log_level level,
+                                                      const char *format, ...)
+{
+    char sentence[1024], shown[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    sluice_public_name(sentence, shown, sizeof shown);
+    show_log(run->settings, level, shown);
+}
+
+// ---- what there is ----
+
+// Whether frames go nowhere, so that there is nothing to join.
+static bool is_nowhere(const char *output)
+{
+    return !strncmp(output, "null:", 5) || !strcmp(output, "-");
+}
+
+// What the parts will say, too, is left to them.
+static void log_errors(void *settings, enum sluice_log_level level, const char *sentence)
+{
+    if (level == SLUICE_LOG_ERROR)
+        show_log(settings, level, sentence);
+}
+
+// Open the undivided job, to hear what is wrong with it at once, and how long the file is.
+static enum sluice_status open_whole(struct run *run)
+{
+    struct sluice_config config = run->settings->config;
+    config.threads = config.codec_threads = 1; // it decodes nothing
+    config.changed = NULL;
+    config.log = log_errors;
+    enum sluice_status status = sluice_job_create(&config, &run->whole);
+    run->about.size = sizeof run->about;
+    if (!status)
+        sluice_job_progress(run->whole, &run->about);
+    return status;
+}
+
+static enum sluice_status check_input(const struct run *run)
+{
+    const char *input = run->settings->config.input;
+    struct stat about;
+    bool named = !strncmp(input, "file:", 5);
+    if (!stat(named ? input + 5 : input, &about) ? S_ISREG(about.st_mode)
+                                                 : !strstr(input, "://") && strcmp(input, "-") != 0)
+        return SLUICE_STATUS_OK; // or one that is not there, as will be said
+    say(run, SLUICE_LOG_ERROR,
+        "--jobs makes parts of a file, which each job reads for itself; %s is "
+        "none",
+        input);
+    return SLUICE_STATUS_USAGE;
+}
+
+// The GPUs that --device names, when it names several; a list that is wrong is the library's to
+// refuse.
+static void read_gpus(struct run *run)
+{
+    const char *text = run->settings->config.device;
+    int all = text && !strcmp(text, "all") ? sluice_gpus() : 0;
+    for (; run->gpus < all && run->gpus < PLACE_MAX_GPUS; run->gpus++)
+        run->gpu[run->gpus] = run->gpus;
+    while (text && *text >= '0' && *text <= '9' && run->gpus < PLACE_MAX_GPUS) {
+        char *end;
+        run->gpu[run->gpus++] = (int)strtol(text, &end, 10);
+        text = *end == ',' ? end + 1 : "";
+    }
+}
+
+// The most jobs that may pay: each keeps a core busy, and a GPU's decoders are up to eight.
+static int most_jobs(const struct run *run)
+{
+    int cores = place_threads(&run->machine, 1), gpus = run->gpus ? run->gpus : 1;
+    struct sluice_summary summary = {.size = sizeof summary};
+    sluice_job_summary(run->whole, &summary);
+    int most = strcmp(summary.backend, "cuda") || cores > 8 * gpus ? cores : 8 * gpus;
+    return most < JOBS_MAX ? most : JOBS_MAX;
+}
+
+// ---- parts that are there ----
+
+static enum sluice_status refuse_found(const struct run *run)
+{
+    say(run, SLUICE_LOG_ERROR,
+        "%d of %d parts of %s are there from an earlier run: --resume goes on with them, -y begins "
+        "anew",
+        run->found.there, run->found.parts, run->settings->config.output.name);
+    return SLUICE_STATUS_OUTPUT;
+}
+
+static void tell_found(const struct run *run)
+{
+    const char *name = run->settings->config.output.name;
+    if (run->settings->resume && run->found.there)
+        say(run, SLUICE_LOG_INFO, "%d of %d parts of %s are there from an earlier run",
+            run->found.there, run->found.parts, name);
+    int others =
+        run->parts == run->found.parts ? run->found.others : run->found.there + run->found.others;
+    if (others)
+        say(run, SLUICE_LOG_WARNING,
+            "%d part%s of %s from another division into parts %s not used, and stay%s: remove "
+            "%s.part-*",
+            others, others == 1 ? "" : "s", name, others == 1 ? "is" : "are",
+            others == 1 ? "s" : "", name);
+}
+
+// Decide how many parts there are: as many as there were, where the run goes on.
+static enum sluice_status divide(struct run *run)
+{
+    const struct settings *settings = run->settings;
+    run->parts = jobs_parts(settings->jobs == JOBS_AUTO ? most_jobs(run) : settings->jobs,
+                            run->about.media_total);
+    if (!run->keeps)
+        return SLUICE_STATUS_OK;
+    part_folders_find(settings->config.output.name, &run->found);
+    if (run->found.there && !settings->resume && !settings->config.overwrite)
+        return refuse_found(run);
+    if (run->found.there && settings->resume)
+        run->parts = run->found.parts;
+    tell_found(run);
+    return SLUICE_STATUS_OK;
+}
+
+// ---- making them ----
+
+static void stop_run(void *run_)
+{
+    struct run *run = run_;
+    jobs_stop(run->jobs);
+}
+
+// While parts are joined the first signal ends the program: they are all there.
+static void leave_join(void *run_)
+{
+    struct run *run = run_;
+    say(run, SLUICE_LOG_WARNING,
+        "stopped before the parts were joined; all %d are kept: --resume joins them", run->parts);
+    _exit(EXIT_SIGNAL + watcher_signal(run->watcher));
+}
+
+static enum sluice_status create_jobs(struct run *run)
+{
+    const struct settings *settings = run->settings;
+    const struct jobs_request request = {
+        .config = &settings->config,
+        .parts = run->parts,
+        .jobs = settings->jobs,
+        .most = most_jobs(run),
+        .machine = &run->machine,
+        .gpu = run->gpu,
+        .gpus = run->gpus,
+        .media_seconds = run->about.media_total,
+        .frames = run->about.frames_total,
+        .use_found = settings->resume,
+    };
+    return jobs_create(&request, &run->jobs);
+}
+
+// Say what has become of the parts where there is no output, and how to go on.
+static void tell_kept(const struct run *run, enum sluice_status status)
+{
+    int done = jobs_parts_done(run->jobs);
+    if (!run->keeps || !status)
+        return;
+    if (done)
+        say(run, SLUICE_LOG_WARNING,
+            "%d of %d parts of %s are finished and kept: the same command with --resume goes on "
+            "with "
+            "them",
+            done, run->parts, run->settings->config.output.name);
+    else
+        say(run, SLUICE_LOG_WARNING, "no part was finished yet: nothing is kept");
+}
+
+// ---- joining them ----
+
+// The names of all folders, ended by NULL; NULL without memory.
+static char **folder_names(const struct run *run)
+{
+    char **list = calloc((size_t)run->parts + 1, sizeof *list);
+    for (int k = 0; list && k < run->parts; k++)
+        list[k] = part_folder_name(run->settings->config.output.name, k + 1, run->parts);
+    return list;
+}
+
+static void free_names(char **list)
+{
+    for (int k = 0; list && list[k]; k++)
+        free(list[k]);
+    free(list);
+}
+
+// The parts are in the output now.
+static void remove_folders(const struct run *run, char *const *list)
+{
+    for (int k = 0; list[k]; k++)
+        if (!part_folder_remove(list[k]))
+            say(run, SLUICE_LOG_WARNING, "%s is in the output now, and cannot be removed", list[k]);
+}
+
+// Only the whole knows its size and its container.
+static void note_output(const struct run *run)
+{
+    const char *name = run->settings->config.output.name;
+    struct figures *figures = jobs_figures(run->jobs);
+    if (!figures->summary.width) // all parts were there, or have no frames
+        figures_add(figures, run->whole);
+    struct sluice_output_figures whole = {.size = sizeof whole};
+    struct sluice_summary summary = {.size = sizeof summary};
+    struct stat about;
+    bool hash = !strncmp(name, "hash:", 5), file = !strncmp(name, "file:", 5);
+    sluice_job_output(run->whole, 0, &whole);
+    sluice_job_summary(run->whole, &summary);
+    figures->summary.output = figures_text(figures, summary.output);
+    figures->output[0].name = figures_text(figures, whole.name);
+    figures->output[0].container = figures_text(figures, whole.container);
+    figures->output[0].frames = figures->summary.ledger.frames_out;
+    if (run->keeps && !stat(hash || file ? name + 5 : name, &about))
+        figures->summary.bytes_out = figures->output[0].bytes = about.st_size;
+}
+
+static enum sluice_status join(struct run *run)
+{
+    char **list = folder_names(run);
+    double begun = now_seconds();
+    if (!list)
+        return SLUICE_STATUS_MEMORY;
+    jobs_note_joining(run->jobs);
+    watcher_watch_run(run->watcher, leave_join, run);
+    enum sluice_status status =
+        sluice_join(&run->settings->config, (const char *const *)list, NULL);
+    watcher_watch_run(run->watcher, NULL, NULL);
+    jobs_note_join(run->jobs, now_seconds() - begun);
+    if (!status)
+        remove_folders(run, list);
+    free_names(list);
+    return status;
+}
+
+// ---- the whole run ----
+
+static enum sluice_status make(struct run *run)
+{
+    struct progress *progress = progress_start(jobs_read, run->jobs, run->settings);
+    watcher_watch_run(run->watcher, stop_run, run);
+    enum sluice_status status = jobs_run(run->jobs);
+    watcher_watch_run(run->watcher, NULL, NULL);
+    if (!status && run->keeps)
+        status = join(run);
+    progress_stop(&progress);
+    return status;
+}
+
+static int report(struct run *run, enum sluice_status status)
+{
+    struct settings *settings = run->settings;
+    struct figures *figures = jobs_figures(run->jobs);
+    int code = run_exit_code(figures, status, settings, watcher_signal(run->watcher));
+    note_output(run);
+    tell_kept(run, status);
+    if (!status)
+        return run_report(figures, status, settings, code);
+    if (settings->json)
+        write_json(settings, figures, status, code);
+    return code;
+}
+
+static enum sluice_status prepare(struct run *run)
+{
+    enum sluice_status status = check_input(run);
+    if (!status)
+        status = open_whole(run);
+    if (!status) {
+        read_gpus(run);
+        place_read(run->gpu, run->gpus, &run->machine);
+        status = divide(run);
+    }
+    return status ? status : create_jobs(run);
+}
+
+int run_jobs(struct settings *settings, struct watcher **watcher)
+{
+    struct run run = {.settings = settings,
+                      .watcher = *watcher,
+                      .keeps = !is_nowhere(settings->config.output.name)};
+    enum sluice_status status = prepare(&run);
+    int code = exit_code_of(status);
+    if (!status) {
+        status = make(&run);
+        code = report(&run, status);
+        if (jobs_left_alone(run.jobs))
+            _exit(finish_output(code));
+    } else if (settings->json) // an earlier run's must not speak for this one
+        write_json(settings, NULL, status, code);
+    jobs_destroy(&run.jobs);
+    sluice_job_destroy(&run.whole);
+    return code;
+}
