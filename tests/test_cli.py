@@ -56,7 +56,7 @@ def test_help_lists_every_option(run, option):
         assert name in result.text
 
 
-SECTIONS = ["filtering", "input", "live", "output", "page", "running", "benchmark"]
+SECTIONS = ["filtering", "input", "live", "output", "page", "farm", "running", "benchmark"]
 TOPICS = [
     # topic, words that its help has
     ("live", ["Live input", "--reconnect N", "(default: 5 s, of playlists 30 s)"]),
@@ -86,7 +86,7 @@ def test_help_shows_a_topic(run, topic, words):
 
 def test_help_is_a_screen_a_section(run):
     overview = run("--help").text
-    assert len(overview.splitlines()) <= 44
+    assert len(overview.splitlines()) <= 45
     for section in SECTIONS:
         assert re.search(rf"^  {section} +-", overview, re.M)
         assert len(run("help", section).text.splitlines()) <= 44

@@ -96,11 +96,21 @@ def test_command_line(tmp_path, inputs, file, words):
     run = functools.partial(tools.sluice, cwd=tmp_path)
     if words[0] in ("bench", "serve") or "--page" in words:
         understood(run, words)
+    elif words[:2] == ["farm", "submit"]:
+        at = words.index("--") if "--" in words else len(words)
+        assert run(*words[:at], "--dry-run", *words[at:]).code == ALL_IS_WELL
+    elif words[0] == "farm" and words[1] in ("status", "resume"):
+        assert run(*words).code == NO_INPUT  # nobody has submitted it
     elif words[0] == "ctl":
         assert words[2] in ("get", "set", "chain", "stats", "snapshot", "quit")
         assert run(*words).code == NO_INPUT  # nobody listens
         if words[2] == "chain":
             assert run("plan", "-f", words[3]).code == ALL_IS_WELL
+    elif words[0] in ("join", "audit"):
+        for k in (1, 2, 3):
+            assert run("in.mp4", "out.mp4", "--shard", f"{k}/3").code == ALL_IS_WELL
+        assert words[0] == "join" or run("join", "out.mp4").code == ALL_IS_WELL
+        assert run(*words).code == ALL_IS_WELL
     elif re.search("solarize|dilate", " ".join(words)):
         assert file.name in ("first-stage.md", "first-operation.md")  # there is none before
     elif LIVE.match(words[0]):

@@ -18,7 +18,8 @@ import tools
 
 GENERATED = Path(tools.SLUICE).resolve().parent / "generated"
 TABLES = [tools.ROOT / "app" / f"options_{name}.c"
-          for name in ("filtering", "input", "live", "output", "page", "running", "benchmark")]
+          for name in ("filtering", "input", "live", "output", "page", "parts", "farm", "running",
+                       "benchmark")]
 MANUALS = ["sluice.1", "sluice-stages.7"]
 SHELLS = ["bash", "zsh", "fish"]
 
@@ -45,7 +46,7 @@ def generated(name):
 
 def test_the_tables_are_read():
     assert len(OPTIONS) > 50 and "-c:v" in OPTIONS and set(LETTERS) > {"-f", "-o", "-y"}
-    assert CHOICES["backend"] == ["auto", "cuda", "cpu", "scalar"] and len(CHOICES) == 6
+    assert CHOICES["backend"] == ["auto", "cuda", "cpu", "scalar"] and len(CHOICES) == 8
 
 
 # ---- documents ----

@@ -1,0 +1,508 @@
+"""Parts of a file: each made by itself, put together, proved. What one run makes is what all parts make."""
+
+import functools
+import json
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+import tools
+
+CHAIN = ["-f", "gaussian=1,stats"]
+TEST = ["-f", "lavfi", "-i", "testsrc2=size=96x64:rate=25:duration=6"]
+TONE = ["-f", "lavfi", "-i", "sine=sample_rate=44100:duration=6"]
+X264 = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"]
+UNEVEN = ["-vf", r"select=mod(n\,3)*mod(n\,7)", tools.SYNC, "vfr"]
+
+# Files with difficulties: frames out of order, groups that refer to the one before, times that are not even, that
+# begin late, that cannot be sought; no index, one group only, another size in the middle.
+FILMS = {
+    "b.mp4": [*TEST, *TONE, *X264, "-g", "12", "-bf", "3", "-c:a", "aac"],
+    "open.mkv": [*TEST, *X264, "-x264-params", "keyint=12:open-gop=1:bframes=3:b-adapt=0"],
+    "refresh.mkv": [*TEST, *X264, "-x264-params", "keyint=20:intra-refresh=1"],
+    "one.mp4": [*TEST, *X264, "-g", "1000", "-bf", "2"],
+    "vfr.mp4": [*TEST, *UNEVEN, *X264, "-g", "15", "-bf", "2"],
+    "late.ts": [*TEST, *TONE, *X264, "-g", "25", "-bf", "2", "-c:a", "aac", "-output_ts_offset", "7.3"],
+    "late.mp4": [*TEST, *TONE, *X264, "-g", "25", "-bf", "2", "-c:a", "aac", "-output_ts_offset", "3"],
+    "fragments.mp4": [*TEST, *X264, "-g", "12", "-movflags", "frag_keyframe+empty_moov"],
+    "two.ts": [*TEST, "-c:v", "mpeg2video", "-g", "12", "-bf", "2"],
+    "four.avi": [*TEST, "-c:v", "mpeg4", "-g", "12", "-bf", "2"],
+    "eight.webm": [*TEST, "-c:v", "libvpx", "-g", "30", "-auto-alt-ref", "1", "-lag-in-frames", "10"],
+    "five.mkv": [*TEST, "-c:v", "libx265", "-preset", "ultrafast", "-x265-params",
+                 "log-level=none:keyint=15:bframes=3"],
+    "flash.flv": [*TEST, *X264, "-g", "20", "-bf", "2"],
+    "plain.y4m": [*TEST, "-frames:v", "30", "-pix_fmt", "yuv420p"],
+    "bare.h264": [*TEST, *X264, "-g", "12", "-bf", "2"],
+}
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory, clips):
+    """A file with a difficulty, by name."""
+    folder = tmp_path_factory.mktemp("films")
+
+    def make(name):
+        file = folder / name
+        if name not in FILMS:
+            return clips[name]
+        if not file.exists():
+            tools.ffmpeg(*FILMS[name], file)
+        return file
+
+    return make
+
+
+def make_parts(run, source, output, parts, *options):
+    """Make all parts of an output. Returns the exit codes."""
+    codes = []
+    for k in range(1, parts + 1):
+        made = run(source, output, *options, "--shard", f"{k}/{parts}", "-q")
+        assert made.code in (0, 3), made.stderr
+        codes.append(made.code)
+    return codes
+
+
+def joined(run, output, *more):
+    result = run("join", output, *more)
+    assert result.code in (0, 3), result.stderr
+    return result
+
+
+def packets(file, select):
+    """The hashes and times of packets, in the order of their times."""
+    result = tools.execute(["ffmpeg", "-v", "error", "-i", f"file:{file}", "-map", select, "-c", "copy", "-copyts",
+                            "-f", "framemd5", "-"])
+    return sorted(line for line in result.text.splitlines() if not line.startswith("#"))
+
+
+def frames(file):
+    result = tools.execute(["ffmpeg", "-v", "error", "-i", f"file:{file}", "-map", "0:v:0", tools.SYNC, "passthrough",
+                            "-copyts", "-f", "framemd5", "-"])
+    return [line for line in result.text.splitlines() if not line.startswith("#")]
+
+
+def manifest(file):
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    return lines[0], [line for line in lines[1:-1] if line[0] == "frame"], lines[-1]
+
+
+# ---- the sum is the whole ----
+
+
+@pytest.mark.parametrize("parts", [3, 8])
+@pytest.mark.parametrize("name", [*FILMS, "resized.ts", "restarted.ts", "resized.h264", "gaps.mkv"])
+def test_parts_have_the_frames_of_the_whole(run, tmp_path, film, name, parts):
+    if name == "five.mkv" and not tools.has_encoder("libx265"):
+        pytest.skip("no x265")
+    source = film(name)
+    whole = run(source, "hash:whole.txt", "-q")
+    assert whole.code in (0, 3), whole.stderr
+    make_parts(run, source, "hash:out.txt", parts)
+    joined(run, "hash:out.txt")
+    assert (tmp_path / "out.txt").read_text() == (tmp_path / "whole.txt").read_text()
+    assert run("audit", "hash:out.txt", "--samples", "7").code == 0
+
+
+@pytest.mark.parametrize("name", ["b.mp4", "vfr.mp4", "late.ts", "late.mp4", "film.mkv", "rotated.mp4", "hdr.mkv"])
+def test_a_joined_film_is_the_undivided_one(run, tmp_path, film, name):
+    """Frames, times and ledger by an encoder without loss; sound, subtitles, chapters and tags once and whole."""
+    source = film(name)
+    options = ["-c:v", "ffv1", "-f", "gaussian=1"]
+    assert run(source, "whole.mkv", *options, "-q", "--json", "whole.json").code in (0, 3)
+    make_parts(run, source, "out.mkv", 3, *options)
+    joined(run, "out.mkv")
+    out, whole = tmp_path / "out.mkv", tmp_path / "whole.mkv"
+    assert frames(out) == frames(whole)
+    for kind in {stream["codec_type"] for stream in tools.probe(whole, "-show_streams")["streams"]} & {"audio", "subtitle"}:
+        assert packets(out, f"0:{kind[0]}") == packets(whole, f"0:{kind[0]}"), kind
+    shown = ["-show_streams", "-show_chapters", "-show_entries",
+             "stream=codec_name,width,height,pix_fmt,color_range,color_space,sample_aspect_ratio,r_frame_rate,"
+             "start_time,side_data_list,disposition:stream_tags=language,title:format_tags=title"]
+    assert tools.probe(out, *shown) == tools.probe(whole, *shown)
+    _, _, end = manifest(tmp_path / "out.mkv.manifest")
+    ledger = tools.load(tmp_path / "whole.json")["frames"]
+    assert end["ledger"]["frames_in"] == ledger["in"] and end["ledger"]["frames_out"] == ledger["out"]
+
+
+@pytest.mark.parametrize("container", ["mp4", "ts"])
+def test_x264_in_parts_is_without_seams(run, tmp_path, film, container):
+    """Times of decoding rise over the seams, and a player finds every frame at its time."""
+    out, whole = f"out.{container}", f"whole.{container}"
+    options = ["-c:v", "libx264", "--preset", "veryfast", "--crf", "0", "-f", "null"]
+    make_parts(run, film("b.mp4"), out, 4, *options)
+    joined(run, out)
+    assert run(film("b.mp4"), whole, *options, "-q").code == 0
+    assert frames(tmp_path / out) == frames(tmp_path / whole)
+    rows = tools.probe(tmp_path / out, "-select_streams", "v", "-show_entries", "packet=pts,dts,duration")["packets"]
+    times = [row["dts"] for row in rows]
+    assert times == sorted(set(times)) and all(row["dts"] <= row["pts"] for row in rows)
+    assert packets(tmp_path / out, "0:a") == packets(tmp_path / whole, "0:a")
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["b.mp4", "two.ts", "five.mkv", "open.mkv"])
+def test_damaged_places(run, tmp_path, film, name, seed):
+    """Parts of damaged files have the frames of the whole made repeatably, or are refused."""
+    if name == "five.mkv" and not tools.has_encoder("libx265"):
+        pytest.skip("no x265")
+    data = bytearray(film(name).read_bytes())
+    for k in range(20):
+        data[3000 + (k * 7919 + seed * 104729) % (len(data) - 5000)] ^= 1 << k % 8
+    source = tmp_path / f"damaged-{name}"
+    source.write_bytes(data)
+    whole = run(source, "hash:whole.txt", "--repeatable", "-q")
+    assert whole.code in (0, 3)
+    make_parts(run, source, "hash:out.txt", 4)
+    result = run("join", "hash:out.txt")
+    if result.code == 4 and "--repeatable" in result.stderr:
+        make_parts(run, source, "hash:out.txt", 4, "--repeatable", "-y")
+        result = run("join", "hash:out.txt")
+    assert result.code == whole.code, result.stderr
+    rows = [[line.split(",")[1:] for line in (tmp_path / name).read_text().splitlines() if line[0] != "#"]
+            for name in ("out.txt", "whole.txt")]
+    assert sorted(rows[0]) == sorted(rows[1])  # where damage brings times out of order, parts put them in order
+    in_order = [int(row[0]) for row in rows[1]] == sorted({int(row[0]) for row in rows[1]})
+    assert rows[0] == rows[1] or not in_order
+
+
+def test_reports_are_joined(run, tmp_path, film, clips):
+    tools.ffmpeg("-i", film("b.mp4"), "-vf", "crop=16:16:8:8", "-frames:v", "1", tmp_path / "mark.png")
+    chain = "stats=report={0}.stats,match=mark.png:min=0.5:report={0}.match,wavelet=1:2:out={0}.wavelet"
+    whole = run(film("b.mp4"), "hash:whole.txt", "-f", chain.format("whole"), "-q")
+    assert whole.code == 0, whole.stderr
+    make_parts(run, film("b.mp4"), "hash:out.txt", 3, "-f", chain.format("out"))
+    joined(run, "hash:out.txt")
+    for kind in ("txt", "stats", "match", "wavelet", "wavelet.json"):
+        assert (tmp_path / f"out.{kind}").read_bytes() == (tmp_path / f"whole.{kind}").read_bytes(), kind
+
+
+@pytest.mark.skipif(not tools.media_folder(), reason="no real files")
+def test_three_parts_of_a_real_film(run, tmp_path):
+    source = tools.media_folder() / "foreman-hevc-384.mp4"
+    assert run(source, "hash:whole.txt", "-q").code == 0
+    make_parts(run, source, "out.mp4", 3)
+    joined(run, "out.mp4")
+    assert run("audit", "out.mp4", "--samples", "50").code == 0
+    make_parts(run, source, "hash:out.txt", 3, "--pix-fmt", "gray")
+    joined(run, "hash:out.txt")
+    wanted = [line.split(", ")[1:] for line in (tmp_path / "whole.txt").read_text().splitlines() if line[0] != "#"]
+    got = [line.split(", ")[1:] for line in (tmp_path / "out.txt").read_text().splitlines() if line[0] != "#"]
+    assert got == wanted and len(got) == 248
+
+
+# ---- lies ----
+
+
+def flip(file, at):
+    data = bytearray(file.read_bytes())
+    data[at if at >= 0 else len(data) + at] ^= 4
+    file.write_bytes(data)
+
+
+def cut(file):
+    file.write_bytes(file.read_bytes()[:-3000])
+
+
+def rewrite(file, old, new):
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+def second(folder, name="out.mp4"):
+    return folder / f"{name}.part-2-of-3"
+
+
+def remake(run, film, folder, *options, source="b.mp4", parts=3):
+    """Part 2, made otherwise."""
+    shutil.rmtree(second(folder))
+    made = run(film(source), "out.mp4", *options, "--shard", f"2/{parts}", "-q")
+    assert made.code == 0, made.stderr
+
+
+# What is done to part 2 of 3, and a word of the refusal, which names that part.
+LIES = {
+    "missing": (lambda run, film, at: shutil.rmtree(second(at)), "part 2 of 3 is missing"),
+    "twice": (lambda run, film, at: shutil.copytree(second(at), at / "out.mp4.part-9-of-3"), "are both part 2"),
+    "a byte of the video": (lambda run, film, at: flip(second(at) / "video.nut", -4000), "packet"),
+    "video cut short": (lambda run, film, at: cut(second(at) / "video.nut"), "packet"),
+    "no video": (lambda run, film, at: (second(at) / "video.nut").unlink(), "cannot be read"),
+    "no manifest": (lambda run, film, at: (second(at) / "manifest").unlink(), "cannot be read"),
+    "manifest cut short": (lambda run, film, at: cut(second(at) / "manifest"), "part-2-of-3/manifest, line"),
+    "a frame's hash": (lambda run, film, at: flip(second(at) / "manifest", 900), "altered"),
+    "the ledger": (lambda run, film, at: rewrite(second(at) / "manifest", '"frames_damaged":0',
+                                                 '"frames_damaged":7'), "altered"),
+    "the chain's name": (lambda run, film, at: rewrite(second(at) / "manifest", "sigma=1.5",
+                                                       "sigma=2.5"), "altered"),
+    "another chain": (lambda run, film, at: remake(run, film, at, "-f", "gaussian=9"), "chain"),
+    "another encoder's options": (lambda run, film, at: remake(run, film, at, "-f", "gaussian=1.5", "--crf", "40"),
+                                  "output"),
+    "another source": (lambda run, film, at: remake(run, film, at, "-f", "gaussian=1.5", source="late.mp4"),
+                       "source"),
+    "the third's video": (lambda run, film, at: shutil.copy(at / "out.mp4.part-3-of-3" / "video.nut",
+                                                            second(at) / "video.nut"), "packet"),
+}
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory, film):
+    """Three parts of one film."""
+    folder = tmp_path_factory.mktemp("three")
+    for k in (1, 2, 3):
+        tools.sluice_whole(film("b.mp4"), "out.mp4", "-f", "gaussian=1.5", "--shard", f"{k}/3", "-q", cwd=folder)
+    return folder
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_every_lie_is_found(run, tmp_path, film, three, lie):
+    shutil.copytree(three, tmp_path, dirs_exist_ok=True)
+    change, words = LIES[lie]
+    change(run, film, tmp_path)
+    result = run("join", "out.mp4")
+    assert result.code == 4 and words in result.stderr, result.stderr
+    assert "2" in result.stderr
+    assert not (tmp_path / "out.mp4").exists() and not (tmp_path / "out.mp4.manifest").exists()
+
+
+def test_a_part_of_another_division(run, tmp_path, film, three):
+    shutil.copytree(three, tmp_path, dirs_exist_ok=True)
+    tools.sluice_whole(film("b.mp4"), "out.mp4", "-f", "gaussian=1.5", "--shard", "2/5", "-q", cwd=tmp_path)
+    result = run("join", "out.mp4")
+    assert result.code == 4 and "part-2-of-5" in result.stderr and "parts" in result.stderr
+
+
+def test_the_source_is_asked_for(run, tmp_path, film, three):
+    """A source that has moved is named by --source; another one is refused."""
+    shutil.copytree(three, tmp_path, dirs_exist_ok=True)
+    wrong = run("join", "out.mp4", "--source", film("late.mp4"))
+    assert wrong.code == 4 and "not the source" in wrong.stderr
+    shutil.copy(film("b.mp4"), tmp_path / "moved.mp4")
+    joined(run, "out.mp4", "--source", "moved.mp4")
+
+
+def test_join_keeps_what_is_there(run, tmp_path, three):
+    shutil.copytree(three, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "out.mp4").write_text("mine")
+    assert run("join", "out.mp4").code == 5
+    assert (tmp_path / "out.mp4").read_text() == "mine"
+    joined(run, "out.mp4", "-y")
+    kept = (tmp_path / "out.mp4").read_bytes()
+    assert run("join", "out.mp4").code == 5 and (tmp_path / "out.mp4").read_bytes() == kept
+
+
+# ---- audit ----
+
+
+def test_audit(run, tmp_path, film, three):
+    shutil.copytree(three, tmp_path, dirs_exist_ok=True)
+    joined(run, "out.mp4")
+    out, noted = tmp_path / "out.mp4", tmp_path / "out.mp4.manifest"
+    whole = out.read_bytes(), noted.read_text()
+    passed = run("audit", "out.mp4", "--samples", "0", "--json", "found.json")
+    assert passed.code == 0 and "150 of 150 frames" in passed.stderr
+    assert tools.load(tmp_path / "found.json")["samples"] == 150
+    assert run("audit", "out.mp4", "--samples", "5", "--backend", "scalar").code == 0
+
+    row = tools.probe(out, "-select_streams", "v", "-show_entries", "packet=pos,size")["packets"][40]
+    flip(out, int(row["pos"]) + int(row["size"]) // 2)
+    failed = run("audit", "out.mp4")
+    assert failed.code == 1 and "packet" in failed.stderr
+    out.write_bytes(whole[0])
+
+    lines = whole[1].splitlines()
+    for what in ("frame", "packet"):
+        n = next(n for n, line in enumerate(lines) if line.startswith(f'["{what}"'))
+        noted.write_text("\n".join([*lines[:n], *lines[n + 1:]]) + "\n")
+        assert run("audit", "out.mp4").code == 4
+        noted.write_text(whole[1].replace(lines[n], lines[n].replace('"]', '0"]')))
+        assert run("audit", "out.mp4").code == 4
+    noted.write_text(whole[1])
+    wrong = run("audit", "out.mp4", "--source", film("late.mp4"))
+    assert wrong.code == 4 and "not the source" in wrong.stderr
+    noted.unlink()
+    assert run("audit", "out.mp4").code == 4
+
+
+def test_audit_finds_frames_that_the_chain_does_not_give(run, tmp_path, film):
+    """A manifest that is whole in itself, of frames that came of another chain."""
+    make_parts(run, film("b.mp4"), "hash:out.txt", 2, "-f", "gaussian=1.5")
+    joined(run, "hash:out.txt")
+    make_parts(run, film("b.mp4"), "hash:other.txt", 2, "-f", "gaussian=3")
+    joined(run, "hash:other.txt")
+    seal(tmp_path / "other.txt.manifest", chain=manifest(tmp_path / "out.txt.manifest")[0]["chain"])
+    failed = run("audit", "hash:other.txt", "--samples", "3")
+    assert failed.code == 1 and "is not what the source and the chain give" in failed.stderr
+
+
+def seal(file, **changes):
+    """Change members of a manifest's identity, and seal it again."""
+    xxhash = pytest.importorskip("xxhash")
+    lines = file.read_text().splitlines()
+    identity, end = {**json.loads(lines[0]), **changes}, json.loads(lines[-1])
+    del end["seal"]
+    text = json.dumps([identity, end], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    end["seal"] = xxhash.xxh3_128_hexdigest(text.encode())
+    compact = [json.dumps(part, sort_keys=True, separators=(",", ":")) for part in (identity, end)]
+    file.write_text("\n".join([compact[0], *lines[1:-1], compact[1]]) + "\n")
+
+
+# ---- run twice ----
+
+
+def test_a_part_is_made_once(run, tmp_path, film):
+    assert run(film("b.mp4"), "out.mp4", "--shard", "2/3", "-q").code == 0
+    before = (second(tmp_path) / "manifest").stat().st_mtime_ns
+    again = run(film("b.mp4"), "out.mp4", "--shard", "2/3")
+    assert again.code == 0 and "nothing to do" in again.stderr
+    assert (second(tmp_path) / "manifest").stat().st_mtime_ns == before
+    other = run(film("b.mp4"), "out.mp4", "--shard", "2/3", "-f", "gray")
+    assert other.code == 5 and "chain" in other.stderr
+    assert run(film("b.mp4"), "out.mp4", "--shard", "2/3", "-f", "gray", "-y").code == 0
+    assert manifest(second(tmp_path) / "manifest")[0]["chain"] == "gray"
+    assert [f.name for f in tmp_path.iterdir()] == ["out.mp4.part-2-of-3"]
+
+
+def test_four_make_one_part_at_once(tmp_path, film):
+    command = [tools.SLUICE, film("b.mp4"), "out.mp4", "--shard", "1/2", "-q"]
+    runs = [subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, env=tools.environment())
+            for _ in range(4)]
+    assert [one.wait(60) for one in runs] == [0] * 4, [one.stderr.read() for one in runs]
+    assert [f.name for f in tmp_path.iterdir()] == ["out.mp4.part-1-of-2"]
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_a_part_that_is_stopped_is_none(run, tmp_path, film, sign):
+    """Nothing stays of it, and it can be made again."""
+    running = subprocess.Popen([tools.SLUICE, film("b.mp4"), "out.mp4", "--shard", "1/2", "-f",
+                                "gaussian=200,gaussian=200,gaussian=200", "--backend", "scalar"],
+                               cwd=tmp_path, stderr=subprocess.PIPE, env=tools.environment())
+    deadline = time.monotonic() + 20
+    while not list(tmp_path.glob(".out*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.send_signal(sign)
+    assert running.wait(20) == 128 + sign
+    assert not list(tmp_path.iterdir())
+    assert run(film("b.mp4"), "out.mp4", "--shard", "1/2", "-q").code == 0
+
+
+def test_a_killed_part_is_none(run, tmp_path, film):
+    running = subprocess.Popen([tools.SLUICE, film("b.mp4"), "out.mp4", "--shard", "1/2", "-f",
+                                "gaussian=60,gaussian=60", "--backend", "scalar"], cwd=tmp_path,
+                               stderr=subprocess.DEVNULL, env=tools.environment())
+    deadline = time.monotonic() + 20
+    while not list(tmp_path.glob(".out*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.kill()
+    running.wait(20)
+    assert not list(tmp_path.glob("out*"))
+    make_parts(run, film("b.mp4"), "out.mp4", 2)
+    joined(run, "out.mp4")
+
+
+# ---- what is refused ----
+
+REFUSED = {
+    "0/3": (["--shard", "0/3"], "part I of N"),
+    "4/3": (["--shard", "4/3"], "part I of N"),
+    "half": (["--shard", "half"], "part I of N"),
+    "3": (["--shard", "3"], "part I of N"),
+    "start": (["--shard", "1/3", "--start", "1"], "--start"),
+    "frames": (["--shard", "1/3", "--frames", "1"], "--frames"),
+    "live": (["--shard", "1/3", "--live"], "--live"),
+    "two outputs": (["--shard", "1/3", "-o", "more.mkv"], "one output"),
+    "tee": (["--shard", "1/3", "-f", "gray,tee=more.mkv"], "tees"),
+    "segments": (["--shard", "1/3", "--segment", "1"], "--segment"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_made_in_parts(run, tmp_path, film, case):
+    options, words = REFUSED[case]
+    result = run(film("b.mp4"), "out.mkv", *options)
+    assert result.code == 2 and words in result.stderr, result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("source, output", [("-", "out.mkv"), ("rtsp://127.0.0.1:9/a", "out.mkv"),
+                                            ("lavfi:testsrc", "out.mkv"), (None, "out%03d.png"), (None, "out.m3u8"),
+                                            (None, "udp://127.0.0.1:9"), (None, "-")])
+def test_names_that_have_no_parts(run, tmp_path, film, source, output):
+    more = ["-F", "matroska"] if output == "-" else []
+    result = run(source or film("b.mp4"), output, *more, "--shard", "1/2")
+    assert result.code == 2 and "part" in result.stderr, result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_null_keeps_nothing(run, tmp_path, film):
+    """The frames of the part are filtered, as many as are between its cuts."""
+    counts = []
+    for k in (1, 2, 3):
+        assert run(film("b.mp4"), "null:", "--shard", f"{k}/3", "-q", "--json", f"{k}.json").code == 0
+        counts.append(tools.load(tmp_path / f"{k}.json")["frames"]["in"])
+    assert sum(counts) == 150 and all(counts)
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["1.json", "2.json", "3.json"]
+
+
+# ---- found by who read it ----
+
+
+def test_join_writes_over_nothing_that_it_reads(run, tmp_path, film):
+    """Neither the source nor a report takes the place of what is joined, whatever -y says."""
+    shutil.copy(film("b.mp4"), tmp_path / "src.mp4")
+    make_parts(run, "src.mp4", "o.mp4", 2, "-f", "stats=report=rep.mp4")
+    before = (tmp_path / "src.mp4").read_bytes()
+    refused = run("join", "src.mp4", *sorted(tmp_path.glob("o.mp4.part-*")), "-y")
+    assert refused.code == 2 and "src.mp4" in refused.stderr
+    assert (tmp_path / "src.mp4").read_bytes() == before
+    refused = run("join", "rep.mp4", *sorted(tmp_path.glob("o.mp4.part-*")), "-y")
+    assert refused.code == 2 and not (tmp_path / "rep.mp4").exists()
+
+
+def test_an_altered_report_leaves_the_old_output(run, tmp_path, film):
+    make_parts(run, film("b.mp4"), "out.mp4", 2, "-f", "stats=report=s.txt")
+    (tmp_path / "out.mp4").write_text("old")
+    report = tmp_path / "out.mp4.part-2-of-2" / "report-0"
+    report.write_text(report.read_text() + "{}\n")
+    refused = run("join", "out.mp4", "-y")
+    assert refused.code == 4 and "report-0" in refused.stderr
+    assert (tmp_path / "out.mp4").read_text() == "old" and not (tmp_path / "s.txt").exists()
+
+
+def test_audit_reads_what_it_speaks_of(run, tmp_path, film, three):
+    """An altered list of hashes, and packets at other times, are found."""
+    make_parts(run, film("b.mp4"), "hash:out.txt", 2)
+    joined(run, "hash:out.txt")
+    assert run("audit", "hash:out.txt").code == 0
+    rewrite(tmp_path / "out.txt", "\n5, ", "\n6, ")
+    assert run("audit", "hash:out.txt").code == 1
+    (tmp_path / "out.txt").unlink()
+    assert run("audit", "hash:out.txt").code == 4
+
+    shutil.copytree(three, tmp_path, dirs_exist_ok=True)
+    joined(run, "out.mp4")
+    (tmp_path / "out.mp4").rename(tmp_path / "fast.mp4")
+    tools.ffmpeg("-i", tmp_path / "fast.mp4", "-map", "0:v", "-c", "copy", "-bsf:v", "setts=pts=PTS*2:dts=DTS*2",
+                 tmp_path / "out.mp4")
+    assert run("audit", "out.mp4").code == 1
+
+
+@pytest.mark.parametrize("changes", [{"format": "nonsense"}, {"codec": "aac"}, {"width": -1}, {"delay": 2 ** 31},
+                                     {"sar_num": -4}, {"codec": "vp9", "format": "none"}])
+def test_hostile_manifests(run, tmp_path, three, changes):
+    xxhash = pytest.importorskip("xxhash")
+    shutil.copytree(three, tmp_path, dirs_exist_ok=True)
+    for k in (1, 2, 3):
+        file = tmp_path / f"out.mp4.part-{k}-of-3" / "manifest"
+        lines = file.read_text().splitlines()
+        identity, end = json.loads(lines[0]), json.loads(lines[-1])
+        end["video"].update(changes)
+        del end["seal"]
+        dump = functools.partial(json.dumps, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        end["seal"] = xxhash.xxh3_128_hexdigest(dump([identity, end]).encode())
+        file.write_text("\n".join([*lines[:-1], dump(end)]) + "\n")
+    result = run("join", "out.mp4")
+    assert result.code == 4 and "how the video is encoded" in result.stderr
+    assert not (tmp_path / "out.mp4").exists()
