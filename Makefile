@@ -293,7 +293,7 @@ NEED_COMPILE = 'command -v $(firstword $(CC))|gcc' 'command -v gzip|gzip' 'test 
 NEED_BUILD = $(NEED_COMPILE) 'command -v ffmpeg|ffmpeg'
 NEED_TEST = 'pkg-config --exists cmocka|libcmocka-dev' \
     'test -e /usr/include/opencv4/opencv2/imgcodecs.hpp|libopencv-imgcodecs-dev' 'command -v g++|g++' \
-    '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import xdist"|python3-pytest-xdist' '$(PYTHON) -c "import numpy"|python3-numpy' \
+    '$(PYTHON) -c "import pytest"|python3-pytest' '$(PYTHON) -c "import xdist"|python3-pytest-xdist' '$(PYTHON) -c "import numpy"|python3-numpy' '$(PYTHON) -c "import xxhash"|python3-xxhash' \
     '$(PYTHON) -c "import cv2"|python3-opencv' '$(PYTHON) -c "import scipy"|python3-scipy' '$(PYTHON) -c "import mypy"|mypy' \
     'command -v mandoc|mandoc' 'command -v zsh|zsh' 'command -v fish|fish' 'command -v cmake|cmake' 'command -v meson|meson' \
     'test -e /usr/include/frei0r.h|frei0r-plugins-dev' \

@@ -70,6 +70,7 @@ enum command {
     COMMAND_JOIN,
     COMMAND_AUDIT,
     COMMAND_FARM,
+    COMMAND_BISECT,
     COMMAND_HELP,
 };
 int filter_command(struct settings *settings);
@@ -84,6 +85,7 @@ int serve_command(struct settings *settings);
 int join_command(struct settings *settings);
 int audit_command(struct settings *settings);
 int farm_command(struct settings *settings);
+int bisect_command(struct settings *settings);
 
 // Check that the options of --jobs go with the command and with each other. -1: yes; else the exit
 // code, after a sentence.

@@ -90,6 +90,19 @@ const struct command_row commands[] = {
                     "the options, docs/farm.md says what tasks may rely on.",
          .topical = true,
          .run = farm_command},
+    [COMMAND_BISECT] =
+        {.name = "bisect",
+         .arguments = "A B",
+         .help = "where two outputs begin to differ",
+         .details =
+             "Compares the manifests of two outputs of one source, and names the first frame "
+             "that differs. It is computed again by both chains, stage by stage, for the "
+             "first stage and sample in which they differ, and whether one of the outputs "
+             "is not what its own chain gives. Exit code 0: they are the same; 1: they "
+             "differ.",
+         .topical = true,
+         .wordy = true,
+         .run = bisect_command},
     [COMMAND_HELP] = {.name = "help",
                       .arguments = "[TOPIC]",
                       .help = "section, option, stage or all",

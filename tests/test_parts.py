@@ -506,3 +506,34 @@ def test_hostile_manifests(run, tmp_path, three, changes):
     result = run("join", "out.mp4")
     assert result.code == 4 and "how the video is encoded" in result.stderr
     assert not (tmp_path / "out.mp4").exists()
+
+
+# ---- bisect ----
+
+
+@pytest.mark.parametrize("other, words", [
+    ("gray,gaussian=1.4,sobel", "the same 150 frames"),
+    ("gray,gaussian=1.4,sobel=l2", "stage 3 (sobel, and sobel): plane 0, row"),
+    ("gray,gaussian=1.5,sobel", "stage 2 (gaussian, and gaussian): plane 0, row"),
+    ("gray,gaussian=1.4,sobel,invert", "stage 4 (the format of the output, and invert): plane 0, row 0, column 0"),
+])
+def test_bisect_names_frame_stage_and_sample(run, tmp_path, film, other, words):
+    for name, chain in (("a", "gray,gaussian=1.4,sobel"), ("b", other)):
+        make_parts(run, film("b.mp4"), f"hash:{name}.txt", 2, "-f", chain)
+        joined(run, f"hash:{name}.txt")
+    found = run("bisect", "hash:a.txt", "hash:b.txt")
+    assert found.code == (0 if "same" in words else 1) and words in found.text, found
+    if found.code:
+        assert found.text.startswith("frame 0, pts 0")
+
+
+def test_bisect_finds_a_missing_frame_and_a_wrong_one(run, tmp_path, film):
+    for name, chain in (("a", "gray"), ("b", "gray,invert")):
+        make_parts(run, film("b.mp4"), f"hash:{name}.txt", 2, "-f", chain)
+        joined(run, f"hash:{name}.txt")
+    seal(tmp_path / "b.txt.manifest", chain="gray")
+    wrong = run("bisect", "hash:a.txt", "hash:b.txt")
+    assert wrong.code == 1 and "that of b.txt is not what its source and chain give" in wrong.text
+    make_parts(run, film("late.mp4"), "hash:c.txt", 2, "-f", "gray")
+    joined(run, "hash:c.txt")
+    assert run("bisect", "hash:a.txt", "hash:c.txt").code == 4

@@ -559,6 +559,15 @@ SLUICE_API enum sluice_status sluice_audit(const struct sluice_config *config, i
 SLUICE_API enum sluice_status sluice_check_part(const struct sluice_config *config,
                                                 const char *folder, bool files);
 
+// Find where two outputs of one source that have manifests begin to differ: the first frame, and,
+// by computing it again with both chains, the first stage and sample. Of config count `input`,
+// `backend`, `threads`, `max_pixels` and `log`, as for sluice_audit().
+//
+// SLUICE_STATUS_OK: all frames are the same. SLUICE_STATUS_FAILED: *text says where they differ.
+// Either way the caller frees *text with free(); on other failures it is NULL.
+SLUICE_API enum sluice_status sluice_bisect(const struct sluice_config *config, const char *a,
+                                            const char *b, char **text);
+
 // ---- capture devices ----
 
 // A mode of a camera: one pixel format in one size, or in any size of a range.

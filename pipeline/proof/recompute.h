@@ -32,5 +32,6 @@ enum status recompute_create(const struct recompute_request *request, struct rec
 void recompute_destroy(struct recompute **recompute);
 
 // Compute the frame of this pts; of several that damage has given one, the next with each call where
-// the source is repeatable. STATUS_EOF: the source has none of that pts. *frame is the caller's.
+// the source is repeatable. STATUS_EOF: the source has none of that pts. *frame is the caller's,
+// and stays valid only as long as `recompute`.
 enum status recompute_frame(struct recompute *recompute, int64_t pts, AVFrame **frame);
