@@ -196,7 +196,7 @@ def test_stopped_and_resumed(run, tmp_path, slow, number):
     assert refused.code == 5 and "--resume goes on" in refused.stderr and parts(tmp_path) == kept
 
     # By another number of jobs: the division is the first run's.
-    result = run(slow, "out.mkv", *SLOW, "--jobs", "3", "--resume", "-v", "--json", "out.json")
+    result = run(slow, "out.mkv", *SLOW, "--jobs", "7", "--resume", "-v", "--json", "out.json")
     assert result.code == 0, result.stderr
     assert finished(result.stderr) == set(range(1, 6)) - there
     told = tools.load(tmp_path / "out.json")
