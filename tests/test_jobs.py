@@ -118,6 +118,18 @@ def test_damaged_input_is_that_of_one_repeatable_job(run, tmp_path, folder):
     assert result.stderr.count("begun anew with") == 1  # not by each part
 
 
+@pytest.mark.parametrize("encoder", ["mpeg4", "libx265", "mpeg2video", "libx264", "libvpx-vp9"])
+def test_parts_by_other_numbers_of_threads_are_joined(run, tmp_path, folder, encoder):
+    if not tools.has_encoder(encoder):
+        pytest.skip(f"this FFmpeg has no {encoder}")
+    source = SHAPES["B frames"](folder)
+    encode = ["-f", "gray", "-c:v", encoder, "-q"]
+    make_parts(run, source, [1, 3], 4, *encode)  # with as many as the encoder takes
+    result = run(source, "out.mkv", *encode, "--jobs", "4", "--resume")  # with one each
+    assert result.code == 0, result.stderr
+    assert len(tools.decode_hashes(tmp_path / "out.mkv")) == 300
+
+
 def test_reports_are_joined(run, tmp_path, folder):
     source = SHAPES["B frames"](folder)
     for name, jobs in (("one", []), ("out", ["--jobs", "2"])):

@@ -169,7 +169,8 @@ struct sink_request {
     int64_t bitrate;                       // likewise
     const char *const *options;            // (optional) ended by NULL
     double segment;                        // seconds; 0: one file
-    int threads;                           // of the encoder; 0: as many as it takes
+    int threads;                           // of the encoder; 0: as many as it takes. Of a part
+                                           // 1 where the headers would tell it
     const char *pixfmt;                    // (optional)
     enum sink_range range;                 // ANY: what comes of the rest
     bool overwrite;

@@ -561,6 +561,13 @@ static enum status follow_whole(struct encode_sink *self, const struct sink_requ
     return destination_init(&whole, self->log, &self->whole);
 }
 
+// True if the number of threads is in the headers: parts that are made with different numbers, of
+// cores or of jobs at once, could not be joined.
+static bool writes_threads(const AVCodec *codec)
+{
+    return !strcmp(codec->name, "mpeg4") || !strcmp(codec->name, "libx265");
+}
+
 static enum status choose_encoder(struct encode_sink *self, const struct sink_request *request)
 {
     const struct destination *destination = followed(self, 0);
@@ -619,13 +626,14 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
     self->log = log;
     self->stop = stop;
     self->await_start = request->await_start;
-    self->threads = request->threads;
     *sink = &self->base;
     enum status status = create_mux(self, request);
     if (!status)
         status = follow_whole(self, request);
     if (!status)
         status = choose_encoder(self, request);
+    if (!status)
+        self->threads = request->whole && writes_threads(self->codec) ? 1 : request->threads;
     if (!status)
         status = add_options(self, request);
     if (status)
