@@ -305,7 +305,7 @@ def test_shell_offers_options_of_stages(shell):
 def test_shell_offers_files_and_commands(shell, run):
     assert offered(shell, "mov") == {"movie.mp4", "moving.mkv"}
     assert offered(shell, "in.mp4 mov") == offered(shell, "--json mov") == {"movie.mp4", "moving.mkv"}
-    assert offered(shell, "b") == {"bench"} and offered(shell, "ct") == {"ctl"}
+    assert offered(shell, "b") == {"bench", "bisect"} and offered(shell, "ct") == {"ctl"}
     assert offered(shell, "ctl socket ") == {"get", "set", "chain", "stats", "snapshot", "quit"}
     assert offered(shell, "stages ga") == {"gamma", "gaussian"}
     assert {"all", "live", "--gap", "-c:v", "gaussian", "bench"} < offered(shell, "help ")
