@@ -121,8 +121,7 @@ const struct command_row *command_find(const char *name)
 }
 
 const char manual_about[] =
-    "Filters video: INPUT is decoded, every frame goes through CHAIN, OUTPUT is encoded. Audio, "
-    "subtitles, chapters and tags are copied.";
+    "Every frame of INPUT goes through CHAIN; all but the video is copied to OUTPUT.";
 
 const char stages_about[] =
     "A chain is a list of stages, separated by commas, which every frame goes through. Values "
@@ -143,8 +142,7 @@ const struct manual_row manual_operands[] = {
                "hash:FILE (a checksum per frame)"},
     {"CHAIN", "stages and their values, as in 'gray,gaussian=1.4,sobel'; by default "
               "gray,gaussian=1.4,sobel,threshold=20:240; null: none"},
-    {"@FILE", "in place of one of these: the text in a file; env:NAME: of a variable. "
-              "This keeps passwords off the command line"},
+    {"@FILE", "the text in a file, env:NAME of a variable: for names with passwords"},
     {0},
 };
 
