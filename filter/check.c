@@ -56,13 +56,11 @@ static enum memory_kind kind_of(struct sluice_filter *filter, const uint8_t *dat
     struct backend *backend = filter->backend;
     if (!backend->memory_kind)
         return MEMORY_HOST;
-    uintptr_t number = (uintptr_t)data;
-    const uint8_t **known = &filter->on_device[(number >> 8 ^ number >> 16) % KNOWN_ADDRESSES];
-    if (data && *known == data)
+    if (known_addresses_has(&filter->on_device, data))
         return MEMORY_DEVICE;
     enum memory_kind kind = backend->memory_kind(backend, data);
     if (kind == MEMORY_DEVICE)
-        *known = data;
+        known_addresses_add(&filter->on_device, data);
     return kind;
 }
 

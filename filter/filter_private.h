@@ -12,12 +12,13 @@
 
 #include <stdatomic.h>
 
+#include "filter/known_addresses.h"
 #include "filter/pixfmt.h"
 #include "plan/budget.h"
 #include "sluice/filter.h"
 #include "stages/chain.h"
 
-enum { MAX_FRAMES = 64, KNOWN_ADDRESSES = 256 };
+enum { MAX_FRAMES = 64 };
 
 // A chain as it filters the frames of a filter. Immutable once made, but for `users`.
 struct binding {
@@ -91,7 +92,7 @@ struct sluice_filter {
 
     // ---- the submitting thread's ----
     struct binding *current;
-    const uint8_t *on_device[KNOWN_ADDRESSES]; // planes that were found in the GPU's memory
+    struct known_addresses on_device; // planes that were found in the GPU's memory
 
     // ---- both threads' ----
     struct seat seat[MAX_FRAMES]; // of frame n: n % slots

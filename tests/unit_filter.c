@@ -3,6 +3,7 @@
 
 #include <libavutil/pixdesc.h>
 
+#include "filter/known_addresses.h"
 #include "pipeline/ffmpeg/pixel.h"
 
 // ---- formats ----
@@ -408,6 +409,29 @@ static void untouched_planes_are_copied(void **state)
     sluice_filter_destroy(&filter);
 }
 
+// Pools of frames of 64x64 to 8K: what was noted of a few hundred addresses is there when they come
+// again.
+static void addresses_of_a_pool_stay_known(void **state)
+{
+    (void)state;
+    const size_t apart[] = {256,     4096,    65536,    2073600, 2 << 20,
+                            8294400, 8 << 20, 33177600, 32 << 20};
+    for (size_t k = 0; k < sizeof apart / sizeof *apart; k++) {
+        struct known_addresses known = {0};
+        const uint8_t *pool = (const uint8_t *)UINT64_C(0x7f3a40000000);
+        int found = 0, count = 200;
+        for (int frame = 0; frame < count; frame++) {
+            assert_false(known_addresses_has(&known, pool + (size_t)frame * apart[k]));
+            known_addresses_add(&known, pool + (size_t)frame * apart[k]);
+        }
+        for (int frame = 0; frame < count; frame++)
+            found += known_addresses_has(&known, pool + (size_t)frame * apart[k]);
+        if (found < count * 97 / 100)
+            fail_msg("%d of %d addresses %zu bytes apart are known", found, count, apart[k]);
+        assert_false(known_addresses_has(&known, NULL));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -420,6 +444,7 @@ int main(void)
         cmocka_unit_test(results_are_those_of_the_reference),
         cmocka_unit_test(every_format_is_read_and_written),
         cmocka_unit_test(the_scalar_backend_is_one_of_three),
+        cmocka_unit_test(addresses_of_a_pool_stay_known),
         cmocka_unit_test(outputs_are_what_was_asked_for),
         cmocka_unit_test(results_of_another_format_lie_over_their_sources),
         cmocka_unit_test(untouched_planes_are_copied),
