@@ -211,6 +211,7 @@ static enum status take_slots(struct cuda_executor *self, int leader, const stru
     lead->idle_ns = 0;
     lead->uploads = !work->source_on_device || work->source_abroad;
     lead->downloads = transfer_has_download(self, work, count);
+    lead->timed = !work->source_stream_serves;
     lead->end = is_callers(self, stream) && !lead->downloads ? lead->made : lead->done;
     lead->refers = lead->uploads && work->target_on_device && transfer_has_reference(self);
     lead->has_heir = false;
@@ -317,7 +318,7 @@ static enum status read_times(const struct cuda_executor *self, const struct cud
 {
     long long uploaded = 0, computed = 0, done = 0;
     *times = {};
-    if (!slot_is_timed(lead))
+    if (!lead->timed)
         return STATUS_OK;
     enum status status = when(self, lead->done, &done);
     if (lead->idle_ns)

@@ -40,6 +40,7 @@ struct cuda_slot {
     cudaEvent_t done;
     cudaEvent_t made; // `done` without a time, which costs the host a microsecond less
     cudaEvent_t end;  // which of the two its last frame has, if it leads
+    bool timed;       // the times of the frames that it leads are taken
     uint8_t *memory;
     int leader;       // the slot whose events are this one's
     bool over;        // atomic: `end` was waited for
@@ -50,12 +51,6 @@ struct cuda_slot {
     bool refers;             // planes that no pass reads come from the host behind `uploaded`
     long long idle_ns;       // when the source was found to be there already, without `began`; or 0
 };
-
-// True if the times of the frames that it leads are taken.
-static inline bool slot_is_timed(const struct cuda_slot *lead)
-{
-    return lead->end == lead->done;
-}
 
 struct cuda_executor {
     struct executor base;
