@@ -1,6 +1,7 @@
 // The pipeline's parts: files, pixel formats, names, packets.
 #include "tests/unit.h"
 
+#include <libavutil/imgutils.h>
 #include <libavutil/mem.h>
 #include <libavutil/pixdesc.h>
 #include <netdb.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pipeline/ffmpeg/frame_hash.h"
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/ffmpeg/url.h"
@@ -399,11 +401,67 @@ static void the_first_byte_that_differs_is_found(void **state)
     assert_true(image_compare(&got, &want, &first));
 }
 
+// ---- hashes of frames ----
+
+// A frame whose components are numbers from `seed` on, of a format; 35x19, so that chroma is rounded.
+static AVFrame *numbered_frame(enum AVPixelFormat format, int seed)
+{
+    enum { MOST = 64 };
+    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(format);
+    AVFrame *frame = av_frame_alloc();
+    uint16_t row[MOST];
+    frame->format = format;
+    frame->width = 35;
+    frame->height = 19;
+    assert_int_equal(av_frame_get_buffer(frame, 0), 0);
+    for (int k = 0; k < AV_NUM_DATA_POINTERS && frame->buf[k]; k++)
+        memset(frame->buf[k]->data, 0, frame->buf[k]->size); // lines are added to what is there
+    for (int c = 0; c < about->nb_components; c++) {
+        bool chroma = c > 0;
+        int width = chroma ? AV_CEIL_RSHIFT(frame->width, about->log2_chroma_w) : frame->width;
+        int height = chroma ? AV_CEIL_RSHIFT(frame->height, about->log2_chroma_h) : frame->height;
+        for (int y = 0; y < height; y++) {
+            for (int x = 0; x < width; x++)
+                row[x] =
+                    (uint16_t)((seed + 7 * x + 31 * y + 101 * c) % (1 << about->comp[c].depth));
+            av_write_image_line2(row, frame->data, frame->linesize, about, 0, y, c, width, 2);
+        }
+    }
+    return frame;
+}
+
+static void hash_numbers(enum AVPixelFormat format, int seed, char samples[FRAME_HASH_TEXT],
+                         char planes[FRAME_HASH_TEXT])
+{
+    AVFrame *frame = numbered_frame(format, seed);
+    assert_int_equal(frame_hash_samples(frame, samples), STATUS_OK);
+    assert_int_equal(frame_hash(frame, planes), STATUS_OK);
+    av_frame_free(&frame);
+}
+
+// What decoders of GPUs and CPUs give of one stream.
+static void frames_that_lie_differently_have_a_hash_in_common(void **state)
+{
+    (void)state;
+    const enum AVPixelFormat pairs[][2] = {{AV_PIX_FMT_NV12, AV_PIX_FMT_YUV420P},
+                                           {AV_PIX_FMT_P010LE, AV_PIX_FMT_YUV420P10LE}};
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        char samples[3][FRAME_HASH_TEXT], planes[3][FRAME_HASH_TEXT];
+        hash_numbers(pairs[k][0], 5, samples[0], planes[0]);
+        hash_numbers(pairs[k][1], 5, samples[1], planes[1]);
+        hash_numbers(pairs[k][1], 6, samples[2], planes[2]);
+        assert_string_equal(samples[0], samples[1]);
+        assert_string_not_equal(samples[1], samples[2]);
+        assert_string_not_equal(planes[0], planes[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(secrets_are_left_out),
         cmocka_unit_test(a_scheme_is_one_name),
+        cmocka_unit_test(frames_that_lie_differently_have_a_hash_in_common),
         cmocka_unit_test(a_stop_while_a_source_is_absent_is_no_error),
         cmocka_unit_test(only_a_host_that_is_not_known_is_said_to_be),
         cmocka_unit_test(devices_have_names),

@@ -3,6 +3,7 @@
 #include <libavutil/hwcontext.h>
 #include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
@@ -29,29 +30,75 @@ static void add_plane(XXH3_state_t *state, const AVFrame *frame, int p)
         XXH3_128bits_update(state, frame->data[p] + (ptrdiff_t)y * frame->linesize[p], bytes);
 }
 
-static enum status hash_samples(const AVFrame *frame, char text[FRAME_HASH_TEXT])
+static enum status add_planes(XXH3_state_t *state, const AVFrame *frame)
+{
+    for (int p = 0; p < 4 && frame->data[p]; p++)
+        add_plane(state, frame, p);
+    return STATUS_OK;
+}
+
+static void add_component(XXH3_state_t *state, const AVFrame *frame, int c, void *row,
+                          int sample_bytes)
+{
+    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(frame->format);
+    bool chroma = (c == 1 || c == 2) && !(about->flags & AV_PIX_FMT_FLAG_RGB);
+    int width = chroma ? AV_CEIL_RSHIFT(frame->width, about->log2_chroma_w) : frame->width;
+    int height = chroma ? AV_CEIL_RSHIFT(frame->height, about->log2_chroma_h) : frame->height;
+    for (int y = 0; y < height; y++) {
+        av_read_image_line2(row, (const uint8_t **)frame->data, frame->linesize, about, 0, y, c,
+                            width, 0, sample_bytes);
+        XXH3_128bits_update(state, row, (size_t)width * (size_t)sample_bytes);
+    }
+}
+
+// Palettes are what they are: no decoder gives the same in another layout.
+static enum status add_components(XXH3_state_t *state, const AVFrame *frame)
+{
+    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(frame->format);
+    int sample_bytes = about->comp[0].depth > 16 ? 4 : 2;
+    if (about->flags & AV_PIX_FMT_FLAG_PAL)
+        return add_planes(state, frame);
+    void *row = malloc((size_t)frame->width * (size_t)sample_bytes);
+    for (int c = 0; row && c < about->nb_components; c++)
+        add_component(state, frame, c, row, sample_bytes);
+    free(row);
+    return row ? STATUS_OK : STATUS_MEMORY;
+}
+
+typedef enum status add_samples(XXH3_state_t *state, const AVFrame *frame);
+
+static enum status hash_on_host(const AVFrame *frame, add_samples *add, char text[FRAME_HASH_TEXT])
 {
     XXH3_state_t *state = XXH3_createState();
     if (!state)
         return STATUS_MEMORY;
     XXH3_128bits_reset(state);
-    for (int p = 0; p < 4 && frame->data[p]; p++)
-        add_plane(state, frame, p);
+    enum status status = add(state, frame);
     print(XXH3_128bits_digest(state), text);
     XXH3_freeState(state);
-    return STATUS_OK;
+    return status;
+}
+
+static enum status hash(const AVFrame *frame, add_samples *add, char text[FRAME_HASH_TEXT])
+{
+    if (!frame->hw_frames_ctx)
+        return hash_on_host(frame, add, text);
+    AVFrame *copy = av_frame_alloc();
+    enum status status = STATUS_MEMORY;
+    if (copy && av_hwframe_transfer_data(copy, frame, 0) >= 0)
+        status = hash_on_host(copy, add, text);
+    av_frame_free(&copy);
+    return status;
 }
 
 enum status frame_hash(const AVFrame *frame, char text[FRAME_HASH_TEXT])
 {
-    if (!frame->hw_frames_ctx)
-        return hash_samples(frame, text);
-    AVFrame *copy = av_frame_alloc();
-    enum status status = STATUS_MEMORY;
-    if (copy && av_hwframe_transfer_data(copy, frame, 0) >= 0)
-        status = hash_samples(copy, text);
-    av_frame_free(&copy);
-    return status;
+    return hash(frame, add_planes, text);
+}
+
+enum status frame_hash_samples(const AVFrame *frame, char text[FRAME_HASH_TEXT])
+{
+    return hash(frame, add_components, text);
 }
 
 enum status stream_hash(FILE *file, char text[FRAME_HASH_TEXT], int64_t *size)

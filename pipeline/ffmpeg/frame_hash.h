@@ -13,6 +13,11 @@ enum { FRAME_HASH_TEXT = 33 }; // bytes of its text: 32 hexadecimal digits and a
 // Hash a frame, which may lie on a GPU. STATUS_MEMORY is the only failure.
 enum status frame_hash(const AVFrame *frame, char text[FRAME_HASH_TEXT]);
 
+// Hash what the frame shows, however it lies in memory: components in order, each sample as 16 bits
+// (32 of formats deeper than that), little-endian. A GPU's decoder gives NV12 or P010 where the
+// CPU's gives three planes: both have this hash in common. As frame_hash().
+enum status frame_hash_samples(const AVFrame *frame, char text[FRAME_HASH_TEXT]);
+
 // The same of all that a file has from where it stands, and its size. STATUS_INPUT, with errno, if
 // it cannot be read.
 enum status stream_hash(FILE *file, char text[FRAME_HASH_TEXT], int64_t *size);

@@ -247,7 +247,7 @@ enum status part_note_edge(struct part *part, enum part_edge edge, const AVFrame
         return STATUS_OK;
     to->seen = true;
     to->pts = frame->pts;
-    return frame_hash(frame, to->hash);
+    return frame_hash_samples(frame, to->hash);
 }
 
 void part_note_disorder(struct part *part)
