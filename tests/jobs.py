@@ -17,6 +17,7 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -74,14 +75,16 @@ def measure(args, kind):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("source", type=os.path.abspath)
-    parser.add_argument("more", nargs="*", help="options of sluice, behind --")
     parser.add_argument("--sluice", default="build/sluice", type=os.path.abspath)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--jobs", default="2,auto")
     parser.add_argument("--processes", default="")
     parser.add_argument("--kinds", default="null,x264")
     parser.add_argument("--json", help="write the figures there")
-    args = parser.parse_args()
+    given = sys.argv[1:]
+    split = given.index("--") if "--" in given else len(given)  # argparse takes it for its own
+    args = parser.parse_args(given[:split])
+    args.more = given[split + 1:]
     told = {}
     for kind in args.kinds.split(","):
         rows = measure(args, kind)
