@@ -159,9 +159,12 @@ def check(args, told, folder):
         told["check"] = [expected(args, told, *point) for point in CHECKED]
         save(args.file, told)  # before it is measured
     if args.rounds:
-        bench = Bench(args.sluice, folder)
-        measure_rows(told["check"], [lambda p=point: bench.queue(*p) for point in CHECKED],
-                     args.rounds)
+        bench, clip = Bench(args.sluice, folder), next(iter(PARTS))
+        tasks = [lambda p=point: bench.queue(*p) for point in CHECKED]
+        tasks.insert(len(tasks) // 2, lambda: bench.part(clip, PARTS[clip][0], 2))
+        told["again"] = {}  # one of the costs: whether others leave as much as they did then
+        rows = told["check"][:]
+        measure_rows(rows[:len(rows) // 2] + [told["again"]] + rows[len(rows) // 2:], tasks, args.rounds)
     return told
 
 

@@ -113,8 +113,8 @@ def duration(seconds):
 
 
 def table(heads, rows):
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+    lines = ["| " + " | ".join(row) + " |\n" for row in (heads, *rows)]
+    return "".join([lines[0], "|" + "---|" * len(heads) + "\n", *lines[1:]])
 
 
 COSTS = (("a process, start and end", "ms", lambda c: c.start_up * 1e3),

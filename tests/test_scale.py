@@ -11,7 +11,7 @@ import tools
 FILE = tools.ROOT / "tests" / "reference" / "scale-epyc.json"
 TOLD = tools.load(FILE)
 P = scale.parse(["model", str(FILE)])
-NODES = [1, 2, 3, 7, 10, 31, 100, 316, 1000]
+NODES = [1, 2, 3, 10, 31, 100, 1000]
 OTHERS = {
     "as documented": {},
     "storage for a few": {"storage": 1e8},
@@ -59,7 +59,7 @@ def test_any_number_of_parts_takes_no_less_on_fewer_nodes(parts):
 
 
 def test_more_of_anything_takes_longer():
-    costs, p = model()
+    costs, p = model(storage=math.inf)
     base = scale_model.predict(costs, p, 90000, 10, 4, 16).total
     for more in ({"preemptions": 1}, {"start": 9}, {"delay": 99}, {"storage": 1e7}, {"fps": 100},
                  {"density": 50}, {"per_second": 0.1}, {"samples": 10000}):
