@@ -115,6 +115,7 @@ def measure(args, folder):
     rows, tasks, clips = [{"what": "start-up"}], [], {}
     tasks.append(lambda: cost_of([args.sluice, "--version"], folder))
     for clip, file in bench.clip.items():
+        few = PARTS[clip][0]
         for parts in PARTS[clip]:
             for part in range(parts):
                 bench.part(clip, parts, part + 1)
@@ -129,10 +130,10 @@ def measure(args, folder):
             tasks.append(lambda c=clip, n=parts, k=part, o=output: bench.part(c, n, k, o))
         for samples in (1, 30):
             rows.append({"what": "audit", "clip": clip, "samples": samples})
-            tasks.append(lambda c=clip, n=samples: bench.audit(c, 3, n))
+            tasks.append(lambda c=clip, p=few, n=samples: bench.audit(c, p, n))
         clips[clip] = {"frames": CLIPS[clip][1] * RATE, "source": file.stat().st_size,
-                       "output": bench.output(clip, 3).stat().st_size,
-                       "manifest": bench.output(clip, 3, ".manifest").stat().st_size}
+                       "output": bench.output(clip, few).stat().st_size,
+                       "manifest": bench.output(clip, few, ".manifest").stat().st_size}
     measure_rows(rows, tasks, args.rounds)
     return {"command": f"tests/scale.py measure --rounds {args.rounds}",
             "machine": "{} cores, which others used, too: {}".format(
@@ -160,11 +161,13 @@ def check(args, told, folder):
         save(args.file, told)  # before it is measured
     if args.rounds:
         bench, clip = Bench(args.sluice, folder), next(iter(PARTS))
+        few = PARTS[clip][0]
         tasks = [lambda p=point: bench.queue(*p) for point in CHECKED]
-        tasks.insert(len(tasks) // 2, lambda: bench.part(clip, PARTS[clip][0], 2))
+        tasks.insert(len(tasks) // 2, lambda: bench.part(clip, few, few // 2 + 1))
         told["again"] = {}  # one of the costs: whether others leave as much as they did then
         rows = told["check"][:]
-        measure_rows(rows[:len(rows) // 2] + [told["again"]] + rows[len(rows) // 2:], tasks, args.rounds)
+        rows.insert(len(rows) // 2, told["again"])
+        measure_rows(rows, tasks, args.rounds)
     return told
 
 

@@ -173,14 +173,20 @@ def limit_table(c, p):
 
 
 def check_table(told):
-    def row_of(row):
+    """Predicted and measured; "beside" it is how much more one of the costs took in those rounds."""
+    then = next(r for r in told["rows"] if r["what"] == "part")
+    again, rows = told.get("again", {key: then[key] for key in ("wall", "cpu")}), []
+    busier = {key: again[key][0] / then[key][0] for key in ("wall", "cpu")}
+    for row in [{"clip": "1080p, a third again", "parts": 1, "workers": 1, "predicted": then["wall"][0],
+                 "predicted_cpu": then["cpu"][0], **again}, *told.get("check", [])]:
         wall, cpu = (row.get(key, [math.nan] * 3) for key in ("wall", "cpu"))
-        return [row["clip"], str(row["parts"]), str(row["workers"]), f"{row['predicted']:.2f} s",
-                f"{wall[0]:.2f} s, {wall[1]:.2f} to {wall[2]:.2f}",
-                f"{100 * (row['predicted'] / wall[0] - 1):+.0f} %",
-                f"{100 * (row['predicted_cpu'] / cpu[0] - 1):+.0f} %"]
-    return table(["clip", "parts", "at once", "predicted", "measured", "error", "of processor time"],
-                 map(row_of, told.get("check", [])))
+        error = (row["predicted"] / wall[0], row["predicted"] / wall[0] * busier["wall"],
+                 row["predicted_cpu"] / cpu[0], row["predicted_cpu"] / cpu[0] * busier["cpu"])
+        rows.append([row["clip"], str(row["parts"]), str(row["workers"]), f"{row['predicted']:.2f} s",
+                     f"{wall[0]:.2f} s, {wall[1]:.2f} to {wall[2]:.2f}",
+                     *(f"{100 * (ratio - 1):+.0f} %" for ratio in error)])
+    return table(["clip", "parts", "at once", "predicted", "measured", "error", "beside the part",
+                  "of processor time", "beside the part"], rows)
 
 
 def tables(told, p):
