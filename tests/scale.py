@@ -164,6 +164,7 @@ def check(args, told, folder):
         few = PARTS[clip][0]
         tasks = [lambda p=point: bench.queue(*p) for point in CHECKED]
         tasks.insert(len(tasks) // 2, lambda: bench.part(clip, few, few // 2 + 1))
+        told["check_command"] = f"tests/scale.py check --rounds {args.rounds}"
         told["again"] = {}  # one of the costs: whether others leave as much as they did then
         rows = told["check"][:]
         rows.insert(len(rows) // 2, told["again"])

@@ -75,7 +75,9 @@ def test_short_pieces_of_work_are_lost_less_by_preemption():
 
 def test_no_part_is_shorter_than_from_key_frame_to_key_frame():
     costs, p = model(key_s=600, storage=math.inf)
-    assert scale_model.best(costs, p, 1, 1000).parts <= 6
+    group = scale_model.part_seconds(costs, p, 600 * p.rate, 1)
+    for parts in (6, 7, 100, 1000):
+        assert scale_model.predict(costs, p, 3600 * p.rate, 1, 1000, parts).total > group
 
 
 def test_costs_are_those_that_rows_were_made_of():
