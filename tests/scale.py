@@ -204,6 +204,7 @@ def parse(words=None):
             ("cores", 16, int, "of a node"),
             ("slots", 8, int, "tasks at once on a node"),
             ("fps", 0, float, "of a node with work in all slots, measured elsewhere, as on a GPU"),
+            ("slot-fps", math.inf, float, "of one slot alone, where --fps is given"),
             ("density", 1, float, "bytes a frame, times those of the clip"),
             ("start", 1, float, "seconds that the engine needs around a task"),
             ("delay", 10, float, "seconds until a submitted job begins"),

@@ -57,7 +57,7 @@ def part_bytes(c, p, frames):
 def part_seconds(c, p, frames, busy):
     """Of a part, where so many slots of its node work."""
     if p.fps:
-        seconds = c.wall[0] + frames * busy / p.fps
+        seconds = c.wall[0] + frames * max(busy / p.fps, 1 / p.slot_fps)
     else:
         seconds = float(max(c.wall @ (1, frames), c.cpu @ (1, frames) * busy / p.cores))
     seconds, rate = p.start + seconds, p.preemptions / 3600

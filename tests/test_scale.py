@@ -19,7 +19,7 @@ OTHERS = {
     "long files": {"file_hours": 10},
     "few key frames": {"key_s": 600},
     "preempted": {"preemptions": 2},
-    "a GPU": {"fps": 1000, "slots": 4},
+    "a GPU": {"fps": 1000, "slot_fps": 300, "slots": 4},
     "a slow engine": {"per_second": 0.1, "start": 30, "delay": 60},
     "no audit": {"samples": 0},
 }
@@ -71,6 +71,13 @@ def test_short_pieces_of_work_are_lost_less_by_preemption():
     costs, p = model(preemptions=6)
     calm = scale_model.best(*model(), 1, 1).parts
     assert scale_model.best(costs, p, 1, 1).parts > calm
+
+
+def test_a_decoder_has_a_rate_of_its_own_and_a_node_one_for_all():
+    costs, p = model(fps=1000, slot_fps=300, start=0)
+    one, three, eight = (scale_model.part_seconds(costs, p, 3000, busy) for busy in (1, 3, 8))
+    assert one == three == pytest.approx(costs.wall[0] + 10)
+    assert eight == pytest.approx(costs.wall[0] + 24)
 
 
 def test_no_part_is_shorter_than_from_key_frame_to_key_frame():
