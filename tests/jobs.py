@@ -1,14 +1,17 @@
 """`--jobs` beside one job, and beside as many processes: frames a second, in one run, as ratios.
 
-    tests/jobs.py [--sluice FILE] [--rounds 5] [--jobs 2,4,auto] [--json FILE] IN.mp4 -- [OPTIONS OF SLUICE]
+    tests/jobs.py [--sluice FILE] [--rounds 5] [--jobs 2,4,auto] [--shorter SHORT.mp4] [--json FILE]
+                  IN.mp4 -- [OPTIONS OF SLUICE]
 
 For every kind of output (null:, x264 ultrafast) each round times one job, every number of --jobs,
 and with null: of processes (`x 7`): so many undivided runs at once, whose frames count together, the
 limit of what jobs of one file can reach. Start and join are part of the time;
-`made` is the time without them, by the summary. IN.mp4 should last for a minute or more. Examples:
+`made` is the time without join, by the summary. With SHORT.mp4, of the same contents and shorter, there is also
+the rate at which frames more are made, which leaves out all that is there once: start, openings of parts, ends.
+IN.mp4 should last for a minute or more. Examples:
 
     16 cores          tests/jobs.py in.mp4 --jobs 2,4,8,auto
-    GPU's decoders    tests/jobs.py in.mp4 --jobs 4,7,auto --kinds null --processes 7 -- --hwdec require
+    GPU's decoders    tests/jobs.py in.mp4 --shorter half.mp4 --jobs 7,10 --kinds null --processes 7 -- --hwdec require
     four GPUs         tests/jobs.py in.mp4 --jobs 28 --kinds null -- --hwdec require --device all
 """
 import argparse
@@ -49,8 +52,19 @@ def processes(sluice, source, arguments, count):
     return frames, seconds, seconds, {}
 
 
+def run_row(args, kind, name, source):
+    """Frames, seconds in all and seconds of making, of one round of a row."""
+    words = name.split()
+    if words[0] == "x":
+        return processes(args.sluice, source, args.more, int(words[1]))[:3]
+    more = words if words[0] == "--jobs" else []
+    with tempfile.TemporaryDirectory() as folder:
+        return one_run(args.sluice, source, [*KINDS[kind], *args.more, *more],
+                       pathlib.Path(folder))[:3]
+
+
 def measure(args, kind):
-    """{row: [(fps, fps without start and join) a round]}"""
+    """{row: [(fps, fps without join, fps of frames more or 0) a round]}"""
     rows = {"one job": []}
     for jobs in args.jobs.split(","):
         rows[f"--jobs {jobs}"] = []
@@ -58,17 +72,12 @@ def measure(args, kind):
         rows[f"x {count}"] = []
     for _ in range(args.rounds):
         for name, row in rows.items():
-            words = name.split()
-            with tempfile.TemporaryDirectory() as folder:
-                if words[0] == "x":
-                    frames, seconds, made, _ = processes(args.sluice, args.source, args.more,
-                                                         int(words[1]))
-                else:
-                    more = words if words[0] == "--jobs" else []
-                    frames, seconds, made, _ = one_run(
-                        args.sluice, args.source, [*KINDS[kind], *args.more, *more],
-                        pathlib.Path(folder))
-            row.append((frames / seconds, frames / made))
+            frames, seconds, made = run_row(args, kind, name, args.source)
+            rate = 0
+            if args.shorter:
+                fewer, less, _ = run_row(args, kind, name, args.shorter)
+                rate = (frames - fewer) / (seconds - less)
+            row.append((frames / seconds, frames / made, rate))
     return rows
 
 
@@ -80,6 +89,7 @@ def main():
     parser.add_argument("--jobs", default="2,auto")
     parser.add_argument("--processes", default="")
     parser.add_argument("--kinds", default="null,x264")
+    parser.add_argument("--shorter", type=os.path.abspath, help="the same film, shorter")
     parser.add_argument("--json", help="write the figures there")
     given = sys.argv[1:]
     split = given.index("--") if "--" in given else len(given)  # argparse takes it for its own
@@ -94,8 +104,12 @@ def main():
             made = statistics.median(a[1] / b[1] for a, b in zip(row, base))
             fps = statistics.median(a[0] for a in row)
             told[f"{kind}, {name}"] = {"fps": fps, "ratio": ratio, "ratio_made": made}
+            further = ""
+            if args.shorter:
+                told[f"{kind}, {name}"]["fps_further"] = statistics.median(a[2] for a in row)
+                further = f", {told[f'{kind}, {name}']['fps_further']:9.1f} fps of frames more"
             print(f"{kind:6} {name:12} {fps:9.1f} fps  {ratio:6.3f} of one job, {made:6.3f} "
-                  "without start and join", flush=True)
+                  f"without join{further}", flush=True)
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(told, indent=2) + "\n")
 
