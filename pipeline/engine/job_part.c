@@ -11,7 +11,6 @@
 #include "pipeline/input/decoder.h"
 #include "pipeline/input/seek/cursor.h"
 #include "pipeline/input/seek/cuts.h"
-#include "pipeline/input/seek/reel.h"
 #include "pipeline/part/manifest.h"
 #include "pipeline/part/part.h"
 #include "plan/op.h"
@@ -220,23 +219,15 @@ static enum status make_folder(struct sluice_job *job, const struct sluice_confi
 }
 
 // Learn the size of the file's first frame, which is the output's: another one later is scaled.
-static enum status find_size(struct sluice_job *job, const struct cuts_request *cuts)
+static enum status find_size(struct sluice_job *job, const struct source_request *source)
 {
-    struct reel *reel;
-    struct cursor *cursor = NULL;
-    enum status status = reel_of_file(cuts->source, cuts->log, cuts->stop, &reel);
-    struct cursor_request request = {
-        .reel = reel, .max_pixels = cuts->max_pixels, .log = cuts->log, .stop = cuts->stop};
-    if (!status)
-        status = cursor_create(&request, &cursor);
-    if (!status)
-        status = cursor_go(cursor, INT64_MIN / 2);
+    AVFrame *first;
+    enum status status = cursor_first_frame(source, &job->log, &job->stop.asked, &first);
     if (!status) {
-        job->whole_width = cursor_frame(cursor)->width;
-        job->whole_height = cursor_frame(cursor)->height;
+        job->whole_width = first->width;
+        job->whole_height = first->height;
     }
-    cursor_destroy(&cursor);
-    reel_destroy(&reel);
+    av_frame_free(&first);
     return status == STATUS_EOF ? STATUS_OK : status; // the first part says what is wrong
 }
 
@@ -259,7 +250,7 @@ enum status job_part_begin(struct sluice_job *job, const struct sluice_config *c
     if (!status)
         status = cuts_find(&cuts, &job->span);
     if (!status && cuts.part)
-        status = find_size(job, &cuts);
+        status = find_size(job, &source);
     if (config->repeatable) // what is made of damage depends on all that was decoded before
         job->span.seek_us = INT64_MIN;
     job->is_part = true;

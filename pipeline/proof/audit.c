@@ -14,6 +14,7 @@
 #include "pipeline/engine/config.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/part/manifest.h"
+#include "pipeline/proof/proof_source.h"
 #include "pipeline/proof/recompute.h"
 #include "plan/op.h"
 
@@ -25,6 +26,7 @@ struct audit {
     const char *output;
     AVRational time_base; // of packets' times in the manifest
     struct manifest manifest;
+    struct source_request source;
     struct sluice_audit found;
 };
 
@@ -114,32 +116,15 @@ static enum status check_output(struct audit *audit)
 
 // ---- the source ----
 
-static const char *source_name(const struct audit *audit)
-{
-    const json_t *made = json_object_get(audit->manifest.end, "made");
-    const char *then = json_string_value(json_object_get(made, "input"));
-    return audit->config->input ? url_plain(audit->config->input, false) : then ? then : "";
-}
-
 static enum status check_source(const struct audit *audit)
 {
-    json_t *source;
     json_int_t arithmetic =
         json_integer_value(json_object_get(audit->manifest.identity, "arithmetic"));
     if (arithmetic != ARITHMETIC_VERSION)
         return log_fail(audit->log, STATUS_INPUT,
                         "%s was made by arithmetic %d; this sluice has %d, which gives other bits",
                         audit->output, (int)arithmetic, (int)ARITHMETIC_VERSION);
-    enum status status = manifest_of_source(source_name(audit), audit->log, &source);
-    if (status)
-        return status;
-    bool same = json_equal(source, json_object_get(audit->manifest.identity, "source"));
-    json_decref(source);
-    return same ? STATUS_OK
-                : log_fail(audit->log, STATUS_INPUT,
-                           "%s is not the source of %s: its bytes are others; --source names that "
-                           "one",
-                           source_name(audit), audit->output);
+    return proof_source_check(&audit->source, &audit->manifest, audit->output, audit->log);
 }
 
 // True if frames are what a decoder made that had seen all of the file before them.
@@ -193,8 +178,7 @@ static enum status begin_recompute(const struct audit *audit, bool repeatable,
     const char *chain = json_string_value(json_object_get(identity, "chain"));
     struct recompute_request request = {
         .config = audit->config,
-        .source = source_name(audit),
-        .stream = (int)json_integer_value(json_object_get(identity, "stream")) + 1,
+        .source = audit->source,
         .chain = chain ? chain : "",
         .links = -1,
         .pixel = av_get_pix_fmt(pixel ? pixel : ""),
@@ -258,6 +242,7 @@ static enum status run(struct audit *audit, int64_t samples)
     enum status status = file ? manifest_read(file, audit->log, &audit->manifest) : STATUS_MEMORY;
     av_free(file);
     audit->found.frames = audit->manifest.frames;
+    audit->source = proof_source(audit->config, &audit->manifest);
     if (!status)
         status = check_count(audit);
     if (!status)

@@ -12,6 +12,7 @@
 #include "pipeline/engine/config.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/part/manifest.h"
+#include "pipeline/proof/proof_source.h"
 #include "pipeline/proof/recompute.h"
 
 enum { SIDES = 2 };
@@ -27,7 +28,8 @@ struct bisection {
     const struct sluice_config *config;
     const struct log *log;
     struct side side[SIDES];
-    int64_t at; // the first frame that differs
+    struct source_request source; // of both
+    int64_t at;                   // the first frame that differs
     FILE *text;
 };
 
@@ -92,13 +94,6 @@ static bool report_missing(const struct bisection *bisection)
 
 // ---- frames computed again ----
 
-static const char *source_name(const struct bisection *bisection)
-{
-    const json_t *made = json_object_get(bisection->side[0].manifest.end, "made");
-    const char *then = json_string_value(json_object_get(made, "input"));
-    return bisection->config->input ? url_plain(bisection->config->input, false) : then ? then : "";
-}
-
 // A copy in memory of its own.
 static enum status copy_frame(const AVFrame *from, AVFrame **to)
 {
@@ -123,8 +118,7 @@ static enum status compute(const struct bisection *bisection, const struct side 
     const char *pixel = json_string_value(json_object_get(end, "pixel"));
     struct recompute_request request = {
         .config = bisection->config,
-        .source = source_name(bisection),
-        .stream = (int)json_integer_value(json_object_get(side->manifest.identity, "stream")) + 1,
+        .source = bisection->source,
         .chain = chain_of(side),
         .links = links,
         .pixel = links < 0 ? av_get_pix_fmt(pixel ? pixel : "") : AV_PIX_FMT_NONE,
@@ -259,8 +253,11 @@ static enum status find_stage(const struct bisection *bisection)
 // Say where they differ, once `at` is known.
 static enum status explain(struct bisection *bisection)
 {
+    const struct side *first = &bisection->side[0];
     bool same[SIDES] = {false};
-    enum status status = STATUS_OK;
+    bisection->source = proof_source(bisection->config, &first->manifest);
+    enum status status =
+        proof_source_check(&bisection->source, &first->manifest, first->name, bisection->log);
     for (int k = 0; k < SIDES && !status; k++)
         status = check_side(bisection, &bisection->side[k], &same[k]);
     return status || !same[0] || !same[1] ? status : find_stage(bisection);

@@ -12,7 +12,6 @@
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/input/seek/cursor.h"
-#include "pipeline/input/seek/reel.h"
 #include "pipeline/input/source.h"
 #include "pipeline/output/encoder_options.h"
 #include "pipeline/output/file/file.h"
@@ -22,6 +21,7 @@
 #include "pipeline/proof/join_text.h"
 #include "pipeline/proof/part_set.h"
 #include "pipeline/proof/part_video.h"
+#include "pipeline/proof/proof_source.h"
 #include "sluice/sluice.h"
 
 enum { MAX_AHEAD = 4096 }; // packets read ahead to learn of streams
@@ -32,6 +32,7 @@ struct joining {
     struct part_set set;
     struct destination to;
     struct muxer *muxer;
+    struct source_request request;
     struct source *source;
     AVFormatContext *described;      // what the source holds
     struct packet *ahead[MAX_AHEAD]; // of the source's, read already
@@ -46,44 +47,14 @@ struct joining {
 
 static const atomic_bool never;
 
-static const json_t *end_of_first(const struct joining *join)
+// The first part that has frames.
+static const struct manifest *first_of(const struct joining *join)
 {
     const struct part_set *set = &join->set;
-    return set->manifest[set->filled < set->count ? set->filled : 0].end;
+    return &set->manifest[set->filled < set->count ? set->filled : 0];
 }
 
 // ---- the source ----
-
-static const char *source_name(const struct joining *join)
-{
-    const json_t *made = json_object_get(end_of_first(join), "made");
-    const char *then = json_string_value(json_object_get(made, "input"));
-    return join->config->input ? url_plain(join->config->input, false) : then ? then : "";
-}
-
-// Check that the source is what the parts were made of.
-static enum status check_source(const struct joining *join)
-{
-    json_t *source;
-    enum status status = manifest_of_source(source_name(join), join->log, &source);
-    if (status)
-        return status;
-    bool same = json_equal(source, json_object_get(join->set.manifest[0].identity, "source"));
-    json_decref(source);
-    return same ? STATUS_OK
-                : log_fail(join->log, STATUS_INPUT,
-                           "%s is not the source that the parts were made of: its bytes are "
-                           "others; --source names that one",
-                           source_name(join));
-}
-
-static struct source_request source_request(const struct joining *join)
-{
-    const json_t *stream = json_object_get(join->set.manifest[0].identity, "stream");
-    return (struct source_request){.name = source_name(join),
-                                   .stream = (int)json_integer_value(stream) + 1,
-                                   .max_pixels = config_max_pixels(join->config)};
-}
 
 // Read ahead until all streams are known.
 static enum status probe_source(struct joining *join)
@@ -99,38 +70,17 @@ static enum status probe_source(struct joining *join)
     return status == STATUS_EOF ? STATUS_OK : status;
 }
 
-// Decode the source's first frame, which says how pictures are shown.
-static enum status see_first(struct joining *join)
-{
-    struct source_request request = source_request(join);
-    struct reel *reel;
-    struct cursor *cursor = NULL;
-    enum status status = reel_of_file(&request, join->log, &never, &reel);
-    struct cursor_request wanted = {
-        .reel = reel, .max_pixels = request.max_pixels, .log = join->log, .stop = &never};
-    if (!status)
-        status = cursor_create(&wanted, &cursor);
-    if (!status)
-        status = cursor_go(cursor, INT64_MIN / 2);
-    if (!status)
-        join->first = av_frame_clone(cursor_frame(cursor));
-    if (!status && !join->first)
-        status = STATUS_MEMORY;
-    cursor_destroy(&cursor);
-    reel_destroy(&reel);
-    return status;
-}
-
 static enum status open_source(struct joining *join)
 {
-    struct source_request request = source_request(join);
-    enum status status = check_source(join);
+    const struct source_request *request = &join->request;
+    enum status status =
+        proof_source_check(request, first_of(join), join->config->output.name, join->log);
     if (!status)
-        status = source_open(&request, join->log, &never, &join->source);
+        status = source_open(request, join->log, &never, &join->source);
     if (!status)
         status = probe_source(join);
     if (!status)
-        status = see_first(join);
+        status = cursor_first_frame(request, join->log, &never, &join->first);
     if (!status && !(join->described = format_describe(join->source->format)))
         status = STATUS_MEMORY;
     return status;
@@ -170,7 +120,7 @@ static AVRational ratio(const json_t *of, const char *name)
 
 static enum status read_codec(struct joining *join)
 {
-    const json_t *video = json_object_get(end_of_first(join), "video");
+    const json_t *video = json_object_get(first_of(join)->end, "video");
     join->codec = avcodec_parameters_alloc();
     join->frame_rate = ratio(video, "frame_rate");
     if (!join->codec)
@@ -186,7 +136,7 @@ static enum status read_codec(struct joining *join)
 // The options of the container, of those that may be the encoder's as well.
 static enum status make_options(const struct joining *join, AVDictionary **to)
 {
-    const json_t *made = json_object_get(end_of_first(join), "made");
+    const json_t *made = json_object_get(first_of(join)->end, "made");
     const char *encoder = json_string_value(json_object_get(made, "encoder"));
     struct sink_request request = {.options = join->config->output.options};
     struct encoder_options options = {.log = join->log,
@@ -204,7 +154,7 @@ static enum status make_options(const struct joining *join, AVDictionary **to)
 
 static enum status begin_muxer(struct joining *join)
 {
-    const json_t *video = json_object_get(end_of_first(join), "video");
+    const json_t *video = json_object_get(first_of(join)->end, "video");
     struct muxer_streams streams = {
         .name = join->source->name,
         .from = join->described,
@@ -336,7 +286,7 @@ static enum status add_file(const struct joining *join, json_t *end)
 
 static enum status finish_manifest(struct joining *join)
 {
-    const json_t *first = end_of_first(join);
+    const json_t *first = first_of(join)->end;
     json_t *end =
         json_pack("{sO? sO? sO? sO? so sO?}", "pixel", json_object_get(first, "pixel"), "range",
                   json_object_get(first, "range"), "time_base", json_object_get(first, "time_base"),
@@ -442,7 +392,7 @@ static enum status check_conflicts(struct joining *join, const char *output)
     if (!status && !manifest)
         status = STATUS_MEMORY;
     if (!status)
-        status = path_conflicts_add_input(conflicts, source_name(join));
+        status = path_conflicts_add_input(conflicts, join->request.name);
     if (!status)
         status = path_conflicts_add_output(conflicts, &none, output, join->log);
     if (!status)
@@ -460,9 +410,10 @@ static enum status run(struct joining *join, const char *const *parts)
     if (!name || !*name)
         return log_fail(join->log, STATUS_USAGE, "no output is named");
     enum status status = part_set_read(parts, join->log, &join->set);
-    if (!status)
-        status =
-            check_conflicts(join, url_plain(strncmp(name, "hash:", 5) ? name : name + 5, true));
+    if (status)
+        return status;
+    join->request = proof_source(join->config, first_of(join));
+    status = check_conflicts(join, url_plain(strncmp(name, "hash:", 5) ? name : name + 5, true));
     if (status)
         return status;
     if (join->set.filled == join->set.count)

@@ -14,7 +14,6 @@
 
 struct recompute {
     struct recompute_request request;
-    struct source_request source;
     struct reel *reel; // NULL: there is a pass
     struct cursor *cursor;
     struct pass *pass; // NULL: times are sought
@@ -33,12 +32,13 @@ static const atomic_bool never;
 static enum status open_cursor(struct recompute *recompute)
 {
     const struct recompute_request *request = &recompute->request;
-    enum status status = reel_of_file(&recompute->source, request->log, &never, &recompute->reel);
+    enum status status =
+        reel_of_file(&recompute->request.source, request->log, &never, &recompute->reel);
     if (status)
         return status;
     struct cursor_request cursor = {.reel = recompute->reel,
                                     .repeatable = true, // as parts are decoded
-                                    .max_pixels = recompute->source.max_pixels,
+                                    .max_pixels = recompute->request.source.max_pixels,
                                     .log = request->log,
                                     .stop = &never};
     status = cursor_create(&cursor, &recompute->cursor);
@@ -47,8 +47,8 @@ static enum status open_cursor(struct recompute *recompute)
 
 static enum status begin_pass(struct recompute *recompute)
 {
-    struct pass_request pass = {.source = &recompute->source,
-                                .max_pixels = recompute->source.max_pixels,
+    struct pass_request pass = {.source = &recompute->request.source,
+                                .max_pixels = recompute->request.source.max_pixels,
                                 .log = recompute->request.log,
                                 .stop = &never};
     pass_destroy(&recompute->pass);
@@ -95,10 +95,6 @@ enum status recompute_create(const struct recompute_request *request, struct rec
                : backend_cpu_create(request->config->threads, request->log, &(*recompute)->backend);
     if (!status)
         status = read_chain(*recompute);
-    (*recompute)->source =
-        (struct source_request){.name = request->source,
-                                .stream = request->stream,
-                                .max_pixels = config_max_pixels(request->config)};
     (*recompute)->passed = av_frame_alloc();
     if (!status && !(*recompute)->passed)
         status = STATUS_MEMORY;

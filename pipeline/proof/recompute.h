@@ -8,14 +8,14 @@
 
 #include "base/log.h"
 #include "base/status.h"
+#include "pipeline/input/source.h"
 #include "sluice/sluice.h"
 
 struct recompute;
 
 struct recompute_request {
     const struct sluice_config *config; // backend, threads, max_pixels
-    const char *source;                 // the file
-    int stream;                         // as of struct source_request
+    struct source_request source;       // of the file
     const char *chain;
     int links;                // of the chain, the first so many; -1: all
     enum AVPixelFormat pixel; // of the frames; AV_PIX_FMT_NONE: as the chain leaves them

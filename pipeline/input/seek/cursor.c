@@ -402,3 +402,27 @@ enum status cursor_step(struct cursor *cursor, int frames)
         return status;
     return frames < 0 ? step_back(cursor, -frames) : step_on(cursor, frames);
 }
+
+// ---- the first frame alone ----
+
+enum status cursor_first_frame(const struct source_request *source, const struct log *log,
+                               const atomic_bool *stop, AVFrame **frame)
+{
+    struct reel *reel;
+    struct cursor *cursor = NULL;
+    *frame = NULL;
+    enum status status = reel_of_file(source, log, stop, &reel);
+    struct cursor_request request = {
+        .reel = reel, .max_pixels = source->max_pixels, .log = log, .stop = stop};
+    if (!status)
+        status = cursor_create(&request, &cursor);
+    if (!status)
+        status = cursor_go(cursor, INT64_MIN / 2);
+    if (!status)
+        *frame = av_frame_clone(cursor_frame(cursor));
+    if (!status && !*frame)
+        status = STATUS_MEMORY;
+    cursor_destroy(&cursor);
+    reel_destroy(&reel);
+    return status;
+}

@@ -18,6 +18,7 @@
 
 struct cursor;
 struct reel;
+struct source_request;
 
 // Bytes that frames may take where the request does not say.
 static const int64_t cursor_cache = 128 << 20;
@@ -58,3 +59,8 @@ enum status cursor_peek(struct cursor *cursor, int64_t *at_us);
 const AVFrame *cursor_frame(const struct cursor *cursor);
 int64_t cursor_us(const struct cursor *cursor); // its time
 AVRational cursor_time_base(const struct cursor *cursor);
+
+// Decode the first frame of a file, which the caller owns then. STATUS_EOF: it has none. Fails as
+// reel_of_file() and cursor_create().
+enum status cursor_first_frame(const struct source_request *source, const struct log *log,
+                               const atomic_bool *stop, AVFrame **frame);
