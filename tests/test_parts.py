@@ -2,10 +2,12 @@
 
 import functools
 import json
+import os
 import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -291,6 +293,94 @@ def test_join_keeps_what_is_there(run, tmp_path, three):
     joined(run, "out.mp4", "-y")
     kept = (tmp_path / "out.mp4").read_bytes()
     assert run("join", "out.mp4").code == 5 and (tmp_path / "out.mp4").read_bytes() == kept
+
+
+# ---- the old output, or the new one ----
+
+
+@pytest.fixture(scope="module")
+def changing(tmp_path_factory, film):
+    """changing(output, folder): an output that was joined, and parts of another one of its name."""
+    made = {}
+
+    def make(output, folder):
+        if output not in made:
+            at = made[output] = tmp_path_factory.mktemp("changing")
+            run = functools.partial(tools.sluice, cwd=at)
+            make_parts(run, film("b.mp4"), output, 2, "-f", "gaussian=1.5,stats=report=s.txt")
+            joined(run, output)
+            make_parts(run, film("b.mp4"), output, 2, "-f", "gaussian=3,stats=report=s.txt", "-y")
+        shutil.copytree(made[output], folder, dirs_exist_ok=True)
+        return {name: (folder / name).read_bytes() for name in files_of(output)}
+
+    return make
+
+
+def files_of(output):
+    name = output.removeprefix("hash:")
+    return [name, "s.txt", f"{name}.manifest"]
+
+
+def check_state(run, folder, output, old):
+    """All is as it was, all is new, or an audit says that nothing vouches for it. Returns which."""
+    now = {name: (folder / name).read_bytes() if (folder / name).exists() else None for name in old}
+    audit = run("audit", output, "--samples", "2", cwd=folder)
+    noted = now[files_of(output)[2]]
+    if noted is None:
+        assert audit.code == 4 and "has no manifest" in audit.stderr, audit.stderr
+        return "refused"
+    assert audit.code == 0, audit.stderr
+    changed = [name for name in old if now[name] != old[name]]
+    assert changed in ([], list(old))
+    return "new" if changed else "old"
+
+
+@pytest.mark.parametrize("output", ["out.mp4", "hash:out.txt"])
+def test_a_join_that_is_killed(run, tmp_path, changing, output):
+    """Whenever that happens, no audit takes files for one output that are of two."""
+    if not shutil.which("cc"):
+        pytest.skip("no cc to build what kills")
+    built = tools.execute(["cc", "-std=gnu11", "-shared", "-fPIC", "-o", tmp_path / "kill.so",
+                           Path(__file__).resolve().parent / "kill_at.c", "-ldl"])
+    assert built.code == 0, built.stderr
+    states = []
+    for step in range(1, 30):
+        folder = tmp_path / f"step-{step}"
+        old = changing(output, folder)
+        result = run("join", output, "-y", cwd=folder,
+                     env={"LD_PRELOAD": str(tmp_path / "kill.so"), "KILL_AT": str(step)})
+        states.append(check_state(run, folder, output, old))
+        if result.code == 0:
+            break
+        assert result.code == 137, result.stderr
+    assert states[-1] == "new" and states == sorted(states, key=["old", "refused", "new"].index)
+    assert {"old", "refused"} < set(states)
+
+
+@pytest.mark.parametrize("lack", ["bytes", "names"])
+def test_a_join_on_a_full_disk(run, tmp_path, small_disk, changing, lack):
+    """However much room there is, the old output stays until the new one is whole."""
+    output, parts = "hash:out.txt", tmp_path / "parts"
+    old = changing(output, parts)
+    subprocess.run(["mount", "-o", "remount,size=2m", small_disk], check=True)
+    for name in old:
+        shutil.copy(parts / name, small_disk)
+    states, pages = [], sum(len(data) for data in old.values()) // 4096
+    for more in [0, *range(pages - 6, pages + 20)] if lack == "bytes" else range(20):
+        if lack == "bytes":
+            (small_disk / "filler").write_bytes(bytes(os.statvfs(small_disk).f_bavail * 4096))
+            os.truncate(small_disk / "filler", max(0, (small_disk / "filler").stat().st_size - more * 4096))
+        else:
+            used = os.statvfs(small_disk).f_files - os.statvfs(small_disk).f_ffree
+            subprocess.run(["mount", "-o", f"remount,nr_inodes={used + more}", small_disk], check=True)
+        result = run("join", output, *parts.glob("*.part-*"), "-y", cwd=small_disk)
+        (small_disk / "filler").unlink(missing_ok=True)
+        states.append(check_state(run, small_disk, output, old))
+        assert not tools.leftovers(small_disk)
+        if result.code == 0:
+            break
+        assert result.code == 5 and "No space left" in result.stderr, result.stderr
+    assert states[-1] == "new" and len(states) > 2 and set(states[:-1]) == {"old"}
 
 
 # ---- audit ----

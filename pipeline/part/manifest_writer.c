@@ -84,19 +84,39 @@ static enum status read_packets(struct manifest_writer *writer, AVFormatContext 
     return status;
 }
 
-enum status manifest_writer_read(struct manifest_writer *writer, const char *video,
-                                 AVRational time_base, int64_t shift_us)
+// The name counts for what kind of file it is, wherever it is read from.
+static bool open_video(const struct manifest_video_file *video, AVFormatContext **file)
 {
-    AVFormatContext *file = NULL;
-    char *url = av_asprintf("file:%s", video);
-    enum status status = url ? STATUS_OK : STATUS_MEMORY;
-    if (!status && avformat_open_input(&file, url, NULL, NULL) < 0)
-        status = log_fail(writer->log, STATUS_OUTPUT, "%s cannot be read back", video);
-    if (!status)
-        status = read_packets(writer, file, time_base,
-                              av_rescale_q(shift_us, AV_TIME_BASE_Q, time_base));
-    avformat_close_input(&file);
+    char *url = av_asprintf("file:%s", video->name);
+    AVIOContext *io = NULL;
+    *file = avformat_alloc_context();
+    bool opened =
+        url && *file && avio_open(&io, video->url ? video->url : url, AVIO_FLAG_READ) >= 0;
+    if (opened)
+        (*file)->pb = io;
+    if (opened)
+        opened = avformat_open_input(file, url, NULL, NULL) >= 0; // else it has freed *file
+    else
+        avformat_free_context(*file);
+    if (!opened) {
+        *file = NULL;
+        avio_closep(&io);
+    }
     av_free(url);
+    return opened;
+}
+
+enum status manifest_writer_read(struct manifest_writer *writer,
+                                 const struct manifest_video_file *video)
+{
+    AVFormatContext *file;
+    if (!open_video(video, &file))
+        return log_fail(writer->log, STATUS_OUTPUT, "%s cannot be read back", video->name);
+    int64_t shift = av_rescale_q(video->shift_us, AV_TIME_BASE_Q, video->time_base);
+    enum status status = read_packets(writer, file, video->time_base, shift);
+    AVIOContext *io = file->pb; // which avformat_close_input() leaves
+    avformat_close_input(&file);
+    avio_closep(&io);
     return status;
 }
 
@@ -169,7 +189,7 @@ static enum status add_counts(const struct manifest_writer *writer, json_t *end)
     return json_object_set_new(end, "seal", json_string(seal)) ? STATUS_MEMORY : STATUS_OK;
 }
 
-enum status manifest_writer_commit(struct manifest_writer **writer, json_t *end)
+enum status manifest_writer_finish(struct manifest_writer **writer, json_t *end, struct file **file)
 {
     enum status status = add_counts(*writer, end);
     if (!status)
@@ -179,7 +199,12 @@ enum status manifest_writer_commit(struct manifest_writer **writer, json_t *end)
     if (!status)
         status = check_file(*writer);
     if (!status)
-        status = file_commit(&(*writer)->file);
+        status = file_hold((*writer)->file);
+    *file = NULL;
+    if (!status) {
+        *file = (*writer)->file;
+        (*writer)->file = NULL;
+    }
     manifest_writer_destroy(writer);
     return status;
 }

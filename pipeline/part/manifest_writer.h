@@ -11,6 +11,7 @@
 #include "pipeline/part/hash_tree.h"
 #include "pipeline/part/manifest.h"
 
+struct file;
 struct manifest_writer;
 
 struct manifest_writer_request {
@@ -31,16 +32,24 @@ void manifest_writer_destroy(struct manifest_writer **writer);
 // written: here and below.
 enum status manifest_writer_add(struct manifest_writer *writer, const struct manifest_frame *frame);
 
-// Add all packets of the video in a file, as they are on the disk, their pts in `time_base`, behind
-// those in the file by `shift_us`.
-enum status manifest_writer_read(struct manifest_writer *writer, const char *video,
-                                 AVRational time_base, int64_t shift_us);
+// A file of video, to be read back.
+struct manifest_video_file {
+    const char *name;     // by which whoever reads it later knows it
+    const char *url;      // (optional) where it is as long as it has no such name
+    AVRational time_base; // of the pts that are written
+    int64_t shift_us;     // by which they are behind those in the file
+};
+
+// Add all packets of the video in a file, as they are on the disk.
+enum status manifest_writer_read(struct manifest_writer *writer,
+                                 const struct manifest_video_file *video);
 
 // The root over the frames so far.
 void manifest_writer_root(const struct manifest_writer *writer, char text[HASH_TREE_TEXT]);
 
 int64_t manifest_writer_frames(const struct manifest_writer *writer);
 
-// Write the end, to which counts and roots are added, and give the file its name. Frees the writer
-// either way.
-enum status manifest_writer_commit(struct manifest_writer **writer, json_t *end);
+// Write the end, to which counts and roots are added. The file is the caller's, held (file_hold())
+// without its name. Frees the writer either way.
+enum status manifest_writer_finish(struct manifest_writer **writer, json_t *end,
+                                   struct file **file);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "pipeline/ffmpeg/check.h"
+#include "pipeline/output/file/file.h"
 #include "pipeline/output/sink.h"
 #include "pipeline/part/manifest.h"
 #include "pipeline/part/manifest_writer.h"
@@ -338,16 +339,22 @@ static enum status make_end(const struct part *part, const struct part_outcome *
 static enum status finish_manifest(struct part *part, const struct part_outcome *outcome)
 {
     json_t *end = NULL;
+    struct file *file = NULL;
     const struct sink_encoded *encoded = outcome->sink ? &outcome->sink->encoded : NULL;
     char *video = part_file(part, video_name);
     enum status status = video ? STATUS_OK : STATUS_MEMORY;
     if (!status && encoded && encoded->codec)
-        status = manifest_writer_read(part->writer, video, encoded->time_base, encoded->shift);
+        status = manifest_writer_read(part->writer,
+                                      &(struct manifest_video_file){.name = video,
+                                                                    .time_base = encoded->time_base,
+                                                                    .shift_us = encoded->shift});
     if (!status)
         status = make_end(part, outcome, &end);
     manifest_writer_root(part->writer, part->root);
     if (!status)
-        status = manifest_writer_commit(&part->writer, end);
+        status = manifest_writer_finish(&part->writer, end, &file);
+    if (!status)
+        status = file_commit(&file);
     json_decref(end);
     free(video);
     return status;

@@ -1,4 +1,5 @@
 // sluice_audit(): an output held against its manifest and its source.
+#include <errno.h>
 #include <inttypes.h>
 #include <libavformat/avformat.h>
 #include <libavutil/avstring.h>
@@ -9,6 +10,7 @@
 #include <libavutil/random_seed.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/sized.h"
 #include "pipeline/engine/config.h"
@@ -232,15 +234,29 @@ static enum status check_samples(struct audit *audit, int64_t samples)
 
 // ---- all of it ----
 
+static enum status read_manifest(struct audit *audit)
+{
+    char *file = av_asprintf("%s.manifest", audit->output);
+    enum status status = STATUS_MEMORY;
+    if (file && access(file, F_OK) && errno == ENOENT)
+        status =
+            log_fail(audit->log, STATUS_INPUT,
+                     "%s has no manifest: it was not joined of parts, or its join did not come "
+                     "to its end; join it again",
+                     audit->output);
+    else if (file)
+        status = manifest_read(file, audit->log, &audit->manifest);
+    av_free(file);
+    return status;
+}
+
 static enum status run(struct audit *audit, int64_t samples)
 {
     const char *name = audit->config->output.name;
     if (!name || !*name)
         return log_fail(audit->log, STATUS_USAGE, "no output is named");
     audit->output = url_plain(strncmp(name, "hash:", 5) ? name : name + 5, true);
-    char *file = av_asprintf("%s.manifest", audit->output);
-    enum status status = file ? manifest_read(file, audit->log, &audit->manifest) : STATUS_MEMORY;
-    av_free(file);
+    enum status status = read_manifest(audit);
     audit->found.frames = audit->manifest.frames;
     audit->source = proof_source(audit->config, &audit->manifest);
     if (!status)

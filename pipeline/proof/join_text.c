@@ -9,6 +9,7 @@
 
 #include "pipeline/output/file/file.h"
 #include "pipeline/proof/part_set.h"
+#include "pipeline/proof/publication.h"
 
 // Lines put together. Those of a frame begin with `mark` and its number; those before the first of
 // them are a heading, which all parts have, and those behind the last are the end.
@@ -179,7 +180,7 @@ struct kind {
 };
 
 static enum status make_file(const struct part_set *set, const struct kind *kind, bool overwrite,
-                             const struct log *log)
+                             const struct log *log, struct file **file)
 {
     struct lines lines = {.log = log,
                           .name = kind->file,
@@ -194,8 +195,10 @@ static enum status make_file(const struct part_set *set, const struct kind *kind
         status = log_fail(log, STATUS_OUTPUT, "%s could not be written: %s", kind->file,
                           strerror(file_error(lines.to)));
     if (!status)
-        status = file_commit(&lines.to);
-    file_discard(&lines.to);
+        status = file_hold(lines.to);
+    if (status)
+        file_discard(&lines.to);
+    *file = lines.to;
     av_free(lines.heading);
     av_free(lines.end);
     return status;
@@ -207,10 +210,11 @@ enum status join_text_check(const char *file, bool overwrite, const struct log *
 }
 
 enum status join_text(const struct part_set *set, const char *name, const char *file,
-                      bool overwrite, const struct log *log)
+                      bool overwrite, const struct log *log, struct file **made)
 {
     const struct kind kind = {.name = name, .file = file};
-    return make_file(set, &kind, overwrite, log);
+    *made = NULL;
+    return make_file(set, &kind, overwrite, log, made);
 }
 
 // ---- reports ----
@@ -230,9 +234,27 @@ static enum status check_kind(const struct part_set *set, const struct kind *kin
     return status;
 }
 
-// Do something with each file that reports are made of: `make` it, or only check that it may be.
-static enum status for_reports(const struct part_set *set, bool overwrite, bool make,
-                               const struct log *log)
+static enum status add_report(const struct part_set *set, const struct kind *kind,
+                              struct publication *to)
+{
+    struct file *file = NULL;
+    enum status status = make_file(set, kind, to->overwrite, to->log, &file);
+    if (!status)
+        status = publication_add(to, &file);
+    file_discard(&file);
+    return status;
+}
+
+static enum status check_report(const struct part_set *set, const struct kind *kind,
+                                struct publication *to)
+{
+    return check_kind(set, kind, to->overwrite, to->log);
+}
+
+// Do something with each file that reports are made of.
+static enum status for_reports(const struct part_set *set, struct publication *to,
+                               enum status (*act)(const struct part_set *set,
+                                                  const struct kind *kind, struct publication *to))
 {
     const json_t *reports = json_object_get(set->manifest[0].identity, "reports");
     enum status status = STATUS_OK;
@@ -249,23 +271,20 @@ static enum status for_reports(const struct part_set *set, bool overwrite, bool 
         struct kind kind = {.name = name, .file = file, .mark = "{\"frame\": ", .bytes = suffix};
         struct kind other = {
             .name = beside, .file = second, .mark = kind.mark, .list = true, .beside = name};
-        status = !second ? STATUS_MEMORY
-                 : make  ? make_file(set, &kind, overwrite, log)
-                         : check_kind(set, &kind, overwrite, log);
+        status = second ? act(set, &kind, to) : STATUS_MEMORY;
         if (!status && suffix)
-            status = make ? make_file(set, &other, overwrite, log)
-                          : check_kind(set, &other, overwrite, log);
+            status = act(set, &other, to);
         av_free(second);
     }
     return status;
 }
 
-enum status join_reports_check(const struct part_set *set, bool overwrite, const struct log *log)
+enum status join_reports_check(const struct part_set *set, struct publication *publication)
 {
-    return for_reports(set, overwrite, false, log);
+    return for_reports(set, publication, check_report);
 }
 
-enum status join_reports(const struct part_set *set, bool overwrite, const struct log *log)
+enum status join_reports(const struct part_set *set, struct publication *publication)
 {
-    return for_reports(set, overwrite, true, log);
+    return for_reports(set, publication, add_report);
 }

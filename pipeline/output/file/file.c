@@ -493,19 +493,31 @@ static bool has_high_number(int fd)
     return getrlimit(RLIMIT_NOFILE, &limit) || (rlim_t)fd >= limit.rlim_cur / 2;
 }
 
+// Give a file without a name a hidden one. Returns an errno.
+static int name_hidden(struct file *file)
+{
+    char *url, *other = unique_name(file->name);
+    if (!other || asprintf(&url, "file:%s", other) < 0) {
+        free(other);
+        return ENOMEM;
+    }
+    int error = link_nameless(file, other);
+    free(error ? url : file->url);
+    free(error ? other : file->temporary);
+    if (error)
+        return error;
+    file->url = url;
+    file->temporary = other;
+    file->nameless = false;
+    return 0;
+}
+
 // Without a descriptor only a name leads to the file. Returns an errno.
 static int hide_behind_name(struct file *file)
 {
-    char *other = file->nameless ? unique_name(file->name) : file->temporary;
-    int error = !other ? ENOMEM : file->nameless ? link_nameless(file, other) : 0;
-    if (error)
-        free(other);
+    int error = file->nameless ? name_hidden(file) : 0;
     if (error)
         return error;
-    if (file->nameless)
-        free(file->temporary);
-    file->temporary = other;
-    file->nameless = false;
     error = close(file->fd) ? errno : 0;
     file->fd = -1;
     return error;
@@ -529,6 +541,15 @@ enum status file_hold(struct file *file)
     avio_context_free(&file->io);
     file->held = true;
     return STATUS_OK;
+}
+
+enum status file_stage(struct file *file)
+{
+    assert(file->held);
+    int error = file->nameless ? hide_behind_name(file) : 0;
+    return error ? log_fail(file->log, STATUS_OUTPUT, "%s could not be written: %s", file->name,
+                            strerror(error))
+                 : STATUS_OK;
 }
 
 const char *file_name(const struct file *file)

@@ -38,7 +38,7 @@ void file_hide(struct file *file);
 // The file's AVIOContext, seekable if the file is. The file owns it.
 AVIOContext *file_io(const struct file *file);
 
-// The URL by which the unfinished file is opened for reading; "": it cannot be.
+// The URL by which the file is opened for reading before it has its name; "": it cannot be.
 const char *file_temporary(const struct file *file);
 
 // Publish: give the file its name now, for readers that do not wait, and in case the process is
@@ -50,6 +50,10 @@ enum status file_publish(struct file *file);
 // file_sync_folder() then. Nothing more can be written. When descriptors run short it has a hidden
 // name meanwhile.
 enum status file_hold(struct file *file);
+
+// Stage a held file: give it a hidden name, so that file_commit() is a rename, for which a full disk
+// has room. STATUS_OUTPUT with a sentence otherwise.
+enum status file_stage(struct file *file);
 
 // The file's name in the end.
 const char *file_name(const struct file *file);

@@ -241,7 +241,7 @@ enum status muxer_write(struct muxer *muxer, AVPacket *packet)
     return error < 0 ? muxer_failed(muxer, error, "a packet could not be written") : STATUS_OK;
 }
 
-enum status muxer_finish(struct muxer *muxer)
+static enum status write_end(struct muxer *muxer)
 {
     assert(muxer->begun);
     int error = av_write_trailer(muxer->format);
@@ -252,7 +252,19 @@ enum status muxer_finish(struct muxer *muxer)
         return muxer_failed(muxer, error, "the end could not be written");
     if (muxer->files.open[0])
         muxer->format->pb = NULL;
-    return muxer_files_finish(&muxer->files);
+    return STATUS_OK;
+}
+
+enum status muxer_finish(struct muxer *muxer)
+{
+    enum status status = write_end(muxer);
+    return status ? status : muxer_files_finish(&muxer->files);
+}
+
+enum status muxer_hold(struct muxer *muxer, struct file **file)
+{
+    enum status status = write_end(muxer);
+    return status ? status : muxer_files_hold(&muxer->files, file);
 }
 
 bool muxer_is_blocked(const struct muxer *muxer)

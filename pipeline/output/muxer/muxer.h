@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "base/stop.h"
+#include "pipeline/output/file/file.h"
 #include "pipeline/output/muxer/destination.h"
 
 // True if the container's muxer by itself, or by generic options, knows this option.
@@ -81,6 +82,10 @@ enum status muxer_write(struct muxer *muxer, AVPacket *packet);
 
 // Write the trailer and give the file its name. STATUS_EOF: the connection did not take it.
 enum status muxer_finish(struct muxer *muxer);
+
+// The same, but the file is the caller's, held (file_hold()) without its name. For a destination that
+// is one file. STATUS_USAGE with a sentence: it is none.
+enum status muxer_hold(struct muxer *muxer, struct file **file);
 
 // Free the muxer; a file that was not finished is removed. Accepts NULL behind the pointer.
 void muxer_destroy(struct muxer **muxer);

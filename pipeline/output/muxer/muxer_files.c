@@ -252,6 +252,26 @@ enum status muxer_files_finish(struct muxer_files *files)
     return status;
 }
 
+enum status muxer_files_hold(struct muxer_files *files, struct file **file)
+{
+    struct file *only = files->open[0];
+    if (files->failed)
+        return STATUS_OUTPUT;
+    if (!only || !*file_temporary(only))
+        return log_fail(files->log, STATUS_USAGE, "%s is not one file with a name of its own",
+                        files->destination->shown);
+    avio_flush(file_io(only));
+    muxer_files_note_size(files);
+    enum status status = file_hold(only);
+    files->blocked |= status == STATUS_OUTPUT;
+    files->failed |= status != STATUS_OK;
+    if (status)
+        return status;
+    *file = only;
+    files->open[0] = NULL;
+    return STATUS_OK;
+}
+
 void muxer_files_discard(struct muxer_files *files)
 {
     for (int k = 0; k < OPEN_FILES_MAX; k++)

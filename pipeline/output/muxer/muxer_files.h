@@ -64,6 +64,10 @@ enum status muxer_files_publish(struct muxer_files *files);
 // Finish all files after the trailer: they are whole, and have their names.
 enum status muxer_files_finish(struct muxer_files *files);
 
+// Instead: hand over the one file, held (file_hold()). STATUS_USAGE with a sentence if it is not one
+// file, which can be given its name later.
+enum status muxer_files_hold(struct muxer_files *files, struct file **file);
+
 // Free everything; what was not finished is removed.
 void muxer_files_discard(struct muxer_files *files);
 

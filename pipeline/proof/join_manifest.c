@@ -1,0 +1,101 @@
+#include "pipeline/proof/join_manifest.h"
+
+#include <libavutil/avstring.h>
+#include <libavutil/mem.h>
+
+#include "pipeline/output/file/file.h"
+#include "pipeline/part/manifest_writer.h"
+
+static enum status create(const struct part_set *set, const char *name, bool overwrite,
+                          const struct log *log, struct manifest_writer **writer)
+{
+    json_t *identity = json_copy(set->manifest[0].identity);
+    if (!identity)
+        return STATUS_MEMORY;
+    json_object_set_new(identity, "part", json_integer(0));
+    json_object_set_new(identity, "parts", json_integer(1));
+    json_object_set_new(identity, "begin", json_string("begin"));
+    json_object_set_new(identity, "end", json_string("end"));
+    struct manifest_writer_request request = {
+        .name = name, .overwrite = overwrite, .identity = identity, .log = log};
+    enum status status = file_check(name, overwrite, log);
+    if (!status)
+        status = manifest_writer_create(&request, writer);
+    json_decref(identity);
+    return status;
+}
+
+enum status join_manifest_begin(const struct part_set *set, const char *output, bool overwrite,
+                                const struct log *log, struct manifest_writer **writer)
+{
+    char *name = av_asprintf("%s.manifest", output);
+    enum status status = name ? create(set, name, overwrite, log, writer) : STATUS_MEMORY;
+    av_free(name);
+    for (int k = 0; k < set->count; k++)
+        for (int64_t n = 0; n < set->manifest[k].frames && !status; n++)
+            status = manifest_writer_add(*writer, &set->manifest[k].frame[n]);
+    return status;
+}
+
+// The ledger of all parts, and the roots of each.
+static enum status add_parts(const struct part_set *set, struct sluice_joined *joined, json_t *end)
+{
+    struct sluice_ledger sum = {0};
+    json_t *parts = json_array();
+    for (int k = 0; k < set->count; k++) {
+        const json_t *part = set->manifest[k].end, *ledger = json_object_get(part, "ledger");
+        sum.frames_in += json_integer_value(json_object_get(ledger, "frames_in"));
+        sum.frames_out += json_integer_value(json_object_get(ledger, "frames_out"));
+        sum.dropped_clock += json_integer_value(json_object_get(ledger, "dropped_clock"));
+        sum.frames_damaged += json_integer_value(json_object_get(ledger, "frames_damaged"));
+        joined->truncated |= json_is_true(json_object_get(part, "truncated"));
+        sum.packets_damaged += json_integer_value(json_object_get(ledger, "packets_damaged"));
+        json_array_append_new(
+            parts, json_pack("{sO? sO? sO? sO?}", "repeatable", json_object_get(part, "repeatable"),
+                             "frames", json_object_get(part, "frames"), "root",
+                             json_object_get(part, "root"), "made", json_object_get(part, "made")));
+    }
+    joined->frames = sum.frames_out;
+    joined->frames_damaged = sum.frames_damaged;
+    joined->packets_damaged = sum.packets_damaged;
+    json_object_set_new(end, "truncated", json_boolean(joined->truncated));
+    json_object_set_new(end, "ledger", manifest_of_ledger(&sum));
+    return json_object_set_new(end, "parts", parts) ? STATUS_MEMORY : STATUS_OK;
+}
+
+// The list of hashes itself, for audits.
+static enum status add_list(const struct file *list, const struct log *log, json_t *end)
+{
+    json_t *about;
+    const char *place = file_temporary(list);
+    av_strstart(place, "file:", &place);
+    enum status status = manifest_of_file(place, log, &about);
+    if (!status && json_object_set_new(end, "file", about))
+        status = STATUS_MEMORY;
+    return status;
+}
+
+enum status join_manifest_finish(const struct part_set *set, const struct file *list,
+                                 struct sluice_joined *joined, const struct log *log,
+                                 struct manifest_writer **writer, struct file **file)
+{
+    const json_t *first = set->manifest[set->filled].end;
+    json_t *end =
+        json_pack("{sO? sO? sO? sO? so sO?}", "pixel", json_object_get(first, "pixel"), "range",
+                  json_object_get(first, "range"), "time_base", json_object_get(first, "time_base"),
+                  "first", json_object_get(first, "first"), "next", json_null(), "made",
+                  json_object_get(first, "made"));
+    json_t *video = json_object_get(first, "video");
+    enum status status = end ? add_parts(set, joined, end) : STATUS_MEMORY;
+    if (!status && video && json_object_set(end, "video", video))
+        status = STATUS_MEMORY;
+    if (!status && list)
+        status = add_list(list, log, end);
+    *file = NULL;
+    if (status)
+        manifest_writer_destroy(writer);
+    else
+        status = manifest_writer_finish(writer, end, file);
+    json_decref(end);
+    return status;
+}

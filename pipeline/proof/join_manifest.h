@@ -1,0 +1,24 @@
+// Join manifest: what the manifest of a whole says, from those of its parts.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include "base/log.h"
+#include "base/status.h"
+#include "pipeline/proof/part_set.h"
+#include "sluice/sluice.h"
+
+struct file;
+struct manifest_writer;
+
+// Begin the manifest of an output that stands under this name, and write all frames of the parts.
+// Fails as file_check() and file_create().
+enum status join_manifest_begin(const struct part_set *set, const char *output, bool overwrite,
+                                const struct log *log, struct manifest_writer **writer);
+
+// Write the end, with the ledger of all parts, which *joined gets, too. `list` (optional): the list
+// of hashes that the output is, held. The manifest is the caller's in *file, held. Frees the writer
+// in any case.
+enum status join_manifest_finish(const struct part_set *set, const struct file *list,
+                                 struct sluice_joined *joined, const struct log *log,
+                                 struct manifest_writer **writer, struct file **file);

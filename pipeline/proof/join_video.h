@@ -1,0 +1,26 @@
+// Join video: the video of all parts, and the other streams of their source, in one file.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include "base/log.h"
+#include "base/status.h"
+#include "pipeline/input/source.h"
+#include "pipeline/output/muxer/destination.h"
+#include "pipeline/proof/part_set.h"
+
+struct file;
+struct manifest_writer;
+
+struct join_video_request {
+    const struct part_set *set;
+    const struct source_request *source; // what they were made of, which has been checked
+    const struct destination *to;        // a file
+    const char *const *options;          // as struct sluice_output has them
+    struct manifest_writer *manifest;    // gets the packets; it has all frames
+    const struct log *log;
+};
+
+// Write it. The file is the caller's, held without its name. STATUS_INPUT, with a sentence that
+// names the part, where one is not what its manifest says; as source_open() and muxer_begin().
+enum status join_video(const struct join_video_request *request, struct file **file);
