@@ -1,6 +1,7 @@
 """Parts of a file: each made by itself, put together, proved. What one run makes is what all parts make."""
 
 import functools
+import hashlib
 import json
 import os
 import shutil
@@ -105,7 +106,9 @@ def test_parts_have_the_frames_of_the_whole(run, tmp_path, film, name, parts):
     make_parts(run, source, "hash:out.txt", parts)
     joined(run, "hash:out.txt")
     assert (tmp_path / "out.txt").read_text() == (tmp_path / "whole.txt").read_text()
-    assert run("audit", "hash:out.txt", "--samples", "7").code == 0
+    for samples in (7, 0):
+        audit = run("audit", "hash:out.txt", "--samples", samples)
+        assert audit.code == 0, audit.stderr
 
 
 @pytest.mark.parametrize("name", ["b.mp4", "vfr.mp4", "late.ts", "late.mp4", "film.mkv", "rotated.mp4", "hdr.mkv"])
@@ -127,6 +130,11 @@ def test_a_joined_film_is_the_undivided_one(run, tmp_path, film, name):
     _, _, end = manifest(tmp_path / "out.mkv.manifest")
     ledger = tools.load(tmp_path / "whole.json")["frames"]
     assert end["ledger"]["frames_in"] == ledger["in"] and end["ledger"]["frames_out"] == ledger["out"]
+    audit = run("audit", "out.mkv", "--samples", "0", "--json", "found.json")
+    assert audit.code == 0, audit.stderr
+    others = [one for one in tools.probe(out, "-show_streams")["streams"] if one["codec_type"] in ("audio", "subtitle")]
+    found = tools.load(tmp_path / "found.json")
+    assert found["streams"] == found["copied"] == len(others)
 
 
 @pytest.mark.parametrize("container", ["mp4", "ts"])
@@ -168,6 +176,8 @@ def test_damaged_places(run, tmp_path, film, name, seed):
     assert sorted(rows[0]) == sorted(rows[1])  # where damage brings times out of order, parts put them in order
     in_order = [int(row[0]) for row in rows[1]] == sorted({int(row[0]) for row in rows[1]})
     assert rows[0] == rows[1] or not in_order
+    audit = run("audit", "hash:out.txt", "--samples", 0)
+    assert audit.code == 0, audit.stderr
 
 
 def test_reports_are_joined(run, tmp_path, film, clips):
@@ -425,6 +435,83 @@ def test_audit_finds_frames_that_the_chain_does_not_give(run, tmp_path, film):
     seal(tmp_path / "other.txt.manifest", chain=manifest(tmp_path / "out.txt.manifest")[0]["chain"])
     failed = run("audit", "hash:other.txt", "--samples", "3")
     assert failed.code == 1 and "is not what the source and the chain give" in failed.stderr
+
+
+def root(lines):
+    """Of the hash tree of RFC 6962."""
+    digest = lambda text: hashlib.sha256(text).digest()
+    if len(lines) == 1:
+        return digest(b"\0" + lines[0].encode())
+    half = 1 << (len(lines) - 1).bit_length() - 1
+    return digest(b"\1" + root(lines[:half]) + root(lines[half:]))
+
+
+def leave_out(folder, name, first, last):
+    """Leave frames out of a list of hashes, and of its manifest, which is whole in itself."""
+    xxhash = pytest.importorskip("xxhash")
+    text = (folder / name).read_text().splitlines()
+    head, rows = [line for line in text if line[0] == "#"], [line for line in text if line[0] != "#"]
+    kept = [line.split(", ", 1)[1] for line in rows[:first] + rows[last:]]
+    (folder / name).write_text("\n".join(head + [f"{n}, {line}" for n, line in enumerate(kept)]) + "\n")
+    noted = folder / f"{name}.manifest"
+    lines = noted.read_text().splitlines()
+    lines[1 + first:1 + last] = []
+    end, data = json.loads(lines[-1]), (folder / name).read_bytes()
+    end["frames"] = end["ledger"]["frames_in"] = end["ledger"]["frames_out"] = len(kept)
+    end["root"] = root(lines[1:-1]).hex()
+    end["file"] = {"bytes": len(data), "hash": xxhash.xxh3_128_hexdigest(data)}
+    noted.write_text("\n".join([*lines[:-1], json.dumps(end)]) + "\n")
+    seal(noted)
+
+
+@pytest.mark.parametrize("name", ["b.mp4", "late.ts", "open.mkv", "vfr.mp4", "bare.h264"])
+@pytest.mark.parametrize("first, last, samples", [
+    (0, 1, 3), (-1, None, 3), (-40, None, 3),  # both ends are looked at, however few are computed
+    (50, 51, 0), (50, 90, 0), (1, 2, 0)])      # ... and with all of them everything is
+def test_audit_misses_frames_that_were_left_out(run, tmp_path, film, name, first, last, samples):
+    make_parts(run, film(name), "hash:out.txt", 2, "-f", "gray")
+    joined(run, "hash:out.txt")
+    frames = len(manifest(tmp_path / "out.txt.manifest")[1])
+    leave_out(tmp_path, "out.txt", *slice(first, last).indices(frames)[:2])
+    failed = run("audit", "hash:out.txt", "--samples", samples)
+    assert failed.code == 1 and "left out" in failed.stderr, failed.stderr
+
+
+def test_a_sample_is_followed_by_the_next_frame(run, tmp_path, film):
+    """What is left out behind a frame that is drawn is missed, and what is not drawn may not be."""
+    make_parts(run, film("b.mp4"), "hash:out.txt", 2, "-f", "gray")
+    joined(run, "hash:out.txt")
+    leave_out(tmp_path, "out.txt", 70, 71)
+    codes = [run("audit", "hash:out.txt", "--samples", "40", "--seed", seed).code for seed in range(1, 9)]
+    assert set(codes) == {0, 1}
+
+
+def test_audit_hears_the_sound(run, tmp_path, film):
+    tools.ffmpeg("-i", film("b.mp4"), *TONE, "-f", "lavfi", "-i", "sine=frequency=700:sample_rate=44100:duration=6",
+                 "-map", "0:v", "-map", "1:a", "-map", "2:a", "-c:v", "copy", "-c:a", "aac", tmp_path / "source.mp4")
+    make_parts(run, "source.mp4", "out.mkv", 2, "-c:v", "ffv1", "-f", "null")
+    joined(run, "out.mkv")
+    out, noted = tmp_path / "out.mkv", tmp_path / "out.mkv.manifest"
+    passed = run("audit", "out.mkv", "--samples", 1)
+    assert passed.code == 0 and "2 as written, 2 of them as in the source" in passed.stderr
+    whole, text = out.read_bytes(), noted.read_text()
+
+    row = tools.probe(out, "-select_streams", "a:1", "-show_entries", "packet=pos,size")["packets"][40]
+    flip(out, int(row["pos"]) + int(row["size"]) // 2)
+    failed = run("audit", "out.mkv", "--samples", 1)
+    assert failed.code == 1 and "stream 2 are not those that were written" in failed.stderr
+
+    out.write_bytes(whole)
+    noted.write_text(text.replace('"from":2', '"from":1'))
+    seal(noted)
+    failed = run("audit", "out.mkv", "--samples", 1)
+    assert failed.code == 1 and "packet 0 is not that of stream 1 of the source" in failed.stderr
+
+    noted.write_text(text)
+    out.rename(tmp_path / "full.mkv")
+    tools.ffmpeg("-i", tmp_path / "full.mkv", "-map", "0:v", "-map", "0:a:0", "-c", "copy", out)
+    failed = run("audit", "out.mkv", "--samples", 1)
+    assert failed.code == 1 and "1 streams beside its video; 2 were written" in failed.stderr
 
 
 def seal(file, **changes):

@@ -531,17 +531,21 @@ SLUICE_API enum sluice_status sluice_join(const struct sluice_config *config,
 // What an audit has found.
 struct sluice_audit {
     size_t size;
-    int64_t frames;  // that the output has
-    int64_t samples; // of them: computed again, and equal
-    int64_t packets; // of its video: read, and those that were written
-    int64_t pts;     // of the first frame that differs, in the unit of the manifest; 0: none does
-    unsigned seed;   // by which the samples were drawn
-    unsigned reserved[7];
+    int64_t frames;   // that the output has
+    int64_t samples;  // of them: computed again, and equal
+    int64_t packets;  // of its video: read, and those that were written
+    int64_t pts;      // of the first frame that differs, in the unit of the manifest; 0: none does
+    unsigned seed;    // by which the samples were drawn
+    unsigned streams; // beside its video: with the packets that were written
+    unsigned copied;  // of these: with those of a stream of the source
+    unsigned reserved[5];
 };
 
 // Audit an output that has a manifest: its packets are those that were written, its source is the
 // one that it was made of, and `samples` frames, drawn at random (0: all), are computed again from
-// the source, on any machine, and are equal to the bit. Of config count `output.name`, `chain`
+// the source, on any machine, and are equal to the bit. Streams beside the video have the packets of
+// the source, unless the container stores them otherwise. The source has no frames that are left
+// out at both ends and behind those that are drawn, or anywhere if all are. Of config count `output.name`, `chain`
 // never, `input` as for sluice_join(), `backend` (SLUICE_BACKEND_AUTO is the CPU), `threads`,
 // `max_pixels` and `log`. `seed` 0: any.
 //

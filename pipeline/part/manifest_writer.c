@@ -15,6 +15,7 @@ struct manifest_writer {
     struct file *file;
     json_t *identity;
     struct hash_tree frames, packets;
+    int64_t first_pts; // of packets
 };
 
 // ---- lines ----
@@ -58,6 +59,8 @@ static enum status add_packet(struct manifest_writer *writer, const AVPacket *pa
 {
     char line[160], hash[FRAME_HASH_TEXT];
     bytes_hash(packet->data, (size_t)packet->size, hash);
+    if (pts != AV_NOPTS_VALUE && (writer->first_pts == AV_NOPTS_VALUE || pts < writer->first_pts))
+        writer->first_pts = pts;
     snprintf(line, sizeof line, "[\"packet\", %" PRId64 ", %s, %d, \"%s\"]", pts,
              packet->flags & AV_PKT_FLAG_KEY ? "true" : "false", packet->size, hash);
     return write_line(writer, &writer->packets, line);
@@ -66,18 +69,21 @@ static enum status add_packet(struct manifest_writer *writer, const AVPacket *pa
 // ---- the video ----
 
 static enum status read_packets(struct manifest_writer *writer, AVFormatContext *file,
-                                AVRational time_base, int64_t shift)
+                                const struct manifest_video_file *from)
 {
+    int64_t shift = av_rescale_q(from->shift_us, AV_TIME_BASE_Q, from->time_base);
     int video = av_find_best_stream(file, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
     AVPacket *packet = av_packet_alloc();
     enum status status = packet ? STATUS_OK : STATUS_MEMORY;
     while (!status && av_read_frame(file, packet) >= 0) {
         int64_t pts = packet->pts;
+        const AVStream *stream = file->streams[packet->stream_index];
         if (pts != AV_NOPTS_VALUE)
-            pts = shift +
-                  av_rescale_q(pts, file->streams[packet->stream_index]->time_base, time_base);
+            pts = shift + av_rescale_q(pts, stream->time_base, from->time_base);
         if (packet->stream_index == video)
             status = add_packet(writer, packet, pts);
+        else if (from->other)
+            status = from->other(from->opaque, packet, stream);
         av_packet_unref(packet);
     }
     av_packet_free(&packet);
@@ -112,8 +118,7 @@ enum status manifest_writer_read(struct manifest_writer *writer,
     AVFormatContext *file;
     if (!open_video(video, &file))
         return log_fail(writer->log, STATUS_OUTPUT, "%s cannot be read back", video->name);
-    int64_t shift = av_rescale_q(video->shift_us, AV_TIME_BASE_Q, video->time_base);
-    enum status status = read_packets(writer, file, video->time_base, shift);
+    enum status status = read_packets(writer, file, video);
     AVIOContext *io = file->pb; // which avformat_close_input() leaves
     avformat_close_input(&file);
     avio_closep(&io);
@@ -144,6 +149,7 @@ enum status manifest_writer_create(const struct manifest_writer_request *request
         return STATUS_MEMORY;
     (*writer)->log = request->log;
     (*writer)->name = strdup(request->name);
+    (*writer)->first_pts = AV_NOPTS_VALUE;
     enum status status = begin(*writer, request);
     if (status)
         manifest_writer_destroy(writer);
@@ -161,6 +167,11 @@ void manifest_writer_destroy(struct manifest_writer **writer)
     free((*writer)->name);
     free(*writer);
     *writer = NULL;
+}
+
+int64_t manifest_writer_first_pts(const struct manifest_writer *writer)
+{
+    return writer->first_pts;
 }
 
 void manifest_writer_root(const struct manifest_writer *writer, char text[HASH_TREE_TEXT])

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <jansson.h>
-#include <libavutil/rational.h>
+#include <libavformat/avformat.h>
 
 #include "base/log.h"
 #include "base/status.h"
@@ -38,11 +38,17 @@ struct manifest_video_file {
     const char *url;      // (optional) where it is as long as it has no such name
     AVRational time_base; // of the pts that are written
     int64_t shift_us;     // by which they are behind those in the file
+    // (optional) Takes the packets of other streams.
+    enum status (*other)(void *opaque, const AVPacket *packet, const AVStream *of);
+    void *opaque;
 };
 
 // Add all packets of the video in a file, as they are on the disk.
 enum status manifest_writer_read(struct manifest_writer *writer,
                                  const struct manifest_video_file *video);
+
+// The earliest pts of packets so far; AV_NOPTS_VALUE: none has one.
+int64_t manifest_writer_first_pts(const struct manifest_writer *writer);
 
 // The root over the frames so far.
 void manifest_writer_root(const struct manifest_writer *writer, char text[HASH_TREE_TEXT]);

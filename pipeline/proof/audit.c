@@ -3,12 +3,9 @@
 #include <inttypes.h>
 #include <libavformat/avformat.h>
 #include <libavutil/avstring.h>
-#include <libavutil/lfg.h>
 #include <libavutil/mem.h>
 #include <libavutil/parseutils.h>
-#include <libavutil/pixdesc.h>
 #include <libavutil/random_seed.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,11 +13,10 @@
 #include "pipeline/engine/config.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/part/manifest.h"
+#include "pipeline/proof/audit_frames.h"
+#include "pipeline/proof/other_streams.h"
 #include "pipeline/proof/proof_source.h"
-#include "pipeline/proof/recompute.h"
 #include "plan/op.h"
-
-enum { SAME_TIME = 3 }; // frames that damage may give one pts
 
 struct audit {
     const struct sluice_config *config;
@@ -29,6 +25,7 @@ struct audit {
     AVRational time_base; // of packets' times in the manifest
     struct manifest manifest;
     struct source_request source;
+    struct other_streams others; // of the output
     struct sluice_audit found;
 };
 
@@ -58,8 +55,9 @@ static enum status read_packets(struct audit *audit, AVFormatContext *file)
     AVPacket *packet = av_packet_alloc();
     enum status status = packet ? STATUS_OK : STATUS_MEMORY;
     while (!status && av_read_frame(file, packet) >= 0) {
-        if (packet->stream_index == video)
-            status = check_packet(audit, packet, file->streams[video]->time_base);
+        const AVStream *stream = file->streams[packet->stream_index];
+        status = packet->stream_index == video ? check_packet(audit, packet, stream->time_base)
+                                               : other_streams_add(&audit->others, packet, stream);
         av_packet_unref(packet);
     }
     av_packet_free(&packet);
@@ -129,106 +127,40 @@ static enum status check_source(const struct audit *audit)
     return proof_source_check(&audit->source, &audit->manifest, audit->output, audit->log);
 }
 
-// True if frames are what a decoder made that had seen all of the file before them.
-static bool is_repeatable(const struct audit *audit)
+static enum status check_frames(struct audit *audit, int64_t samples)
 {
-    const json_t *end = audit->manifest.end, *parts = json_object_get(end, "parts");
-    bool any = json_is_true(json_object_get(end, "repeatable"));
-    for (size_t k = 0; k < json_array_size(parts); k++)
-        any |= json_is_true(json_object_get(json_array_get(parts, k), "repeatable"));
-    return any;
+    const struct audit_frames_request request = {.config = audit->config,
+                                                 .manifest = &audit->manifest,
+                                                 .source = &audit->source,
+                                                 .name = audit->output,
+                                                 .samples = samples,
+                                                 .seed = audit->found.seed,
+                                                 .log = audit->log};
+    struct audit_frames_found found = {0};
+    enum status status = audit_frames(&request, &found);
+    audit->found.samples = found.samples;
+    audit->found.pts = found.pts;
+    return status;
 }
 
-// ---- samples ----
-
-// Draw `count` of the frames, each at most once, in their order (D. E. Knuth, The Art of Computer
-// Programming 2, algorithm 3.4.2 S).
-static int64_t *draw(struct audit *audit, int64_t count)
+// Check the streams beside the video, if the manifest says of them.
+static enum status check_others(struct audit *audit)
 {
-    AVLFG random;
-    int64_t frames = audit->manifest.frames, drawn = 0;
-    int64_t *list = calloc((size_t)count + 1, sizeof *list);
-    av_lfg_init(&random, audit->found.seed);
-    for (int64_t n = 0; n < frames && drawn < count && list; n++) {
-        uint64_t dice = (uint64_t)av_lfg_get(&random) << 32 | av_lfg_get(&random);
-        if ((int64_t)(dice % (uint64_t)(frames - n)) < count - drawn)
-            list[drawn++] = n;
+    const json_t *others = json_object_get(audit->manifest.end, "others");
+    struct other_streams_found found = {0};
+    if (!others)
+        return STATUS_OK;
+    int64_t first = AV_NOPTS_VALUE;
+    for (int64_t n = 0; n < audit->manifest.packets; n++) {
+        int64_t pts = audit->manifest.packet[n].pts;
+        if (pts != AV_NOPTS_VALUE && (first == AV_NOPTS_VALUE || pts < first))
+            first = pts;
     }
-    return list;
-}
-
-// Compute a frame again: *same says whether it is the one that was noted.
-static enum status compute(const struct audit *audit, struct recompute *recompute, int64_t number,
-                           bool *same)
-{
-    const struct manifest_frame *noted = &audit->manifest.frame[number];
-    char hash[FRAME_HASH_TEXT] = "";
-    AVFrame *frame;
-    enum status status = recompute_frame(recompute, noted->pts, &frame);
-    if (!status)
-        status = frame_hash(frame, hash);
-    av_frame_free(&frame);
-    *same = !status && !strcmp(hash, noted->hash);
-    return status == STATUS_EOF ? STATUS_OK : status;
-}
-
-static enum status begin_recompute(const struct audit *audit, bool repeatable,
-                                   struct recompute **recompute)
-{
-    const json_t *identity = audit->manifest.identity, *end = audit->manifest.end;
-    const char *pixel = json_string_value(json_object_get(end, "pixel"));
-    const char *chain = json_string_value(json_object_get(identity, "chain"));
-    struct recompute_request request = {
-        .config = audit->config,
-        .source = audit->source,
-        .chain = chain ? chain : "",
-        .links = -1,
-        .pixel = av_get_pix_fmt(pixel ? pixel : ""),
-        .range = (enum AVColorRange)json_integer_value(json_object_get(end, "range")),
-        .repeatable = repeatable,
-        .log = audit->log,
-    };
-    return recompute_create(&request, recompute);
-}
-
-// What decodes otherwise behind a seek than in its place, as some files do, is decoded from the
-// beginning of the file before it counts as wrong.
-static enum status check_frame(struct audit *audit, struct recompute **recompute, bool *repeatable,
-                               int64_t number)
-{
-    bool same = false;
-    enum status status = compute(audit, *recompute, number, &same);
-    if (!status && !same && !*repeatable) {
-        recompute_destroy(recompute);
-        *repeatable = true;
-        status = begin_recompute(audit, true, recompute);
-        if (!status)
-            status = compute(audit, *recompute, number, &same);
-    }
-    for (int k = 1; k < SAME_TIME && !status && !same; k++) // another frame of that time
-        status = compute(audit, *recompute, number, &same);
-    audit->found.samples += same;
-    if (status || same)
-        return status;
-    audit->found.pts = audit->manifest.frame[number].pts;
-    return log_fail(audit->log, STATUS_FAILED,
-                    "%s: frame %" PRId64 ", pts %" PRId64
-                    ", is not what the source and the chain give",
-                    audit->output, number, audit->found.pts);
-}
-
-static enum status check_samples(struct audit *audit, int64_t samples)
-{
-    struct recompute *recompute = NULL;
-    int64_t frames = audit->manifest.frames;
-    int64_t count = samples > 0 && samples < frames ? samples : frames;
-    int64_t *list = draw(audit, count);
-    bool repeatable = is_repeatable(audit);
-    enum status status = list ? begin_recompute(audit, repeatable, &recompute) : STATUS_MEMORY;
-    for (int64_t k = 0; k < count && !status; k++)
-        status = check_frame(audit, &recompute, &repeatable, list[k]);
-    recompute_destroy(&recompute);
-    free(list);
+    int64_t shift = other_streams_shift(&audit->manifest, first, audit->time_base);
+    enum status status = other_streams_check(&audit->others, others, &audit->source, shift,
+                                             audit->output, audit->log, &found);
+    audit->found.streams = (unsigned)found.streams;
+    audit->found.copied = (unsigned)found.copied;
     return status;
 }
 
@@ -265,7 +197,9 @@ static enum status run(struct audit *audit, int64_t samples)
         status = check_output(audit);
     if (!status)
         status = check_source(audit);
-    return status ? status : check_samples(audit, samples);
+    if (!status)
+        status = check_others(audit);
+    return status ? status : check_frames(audit, samples);
 }
 
 enum sluice_status sluice_audit(const struct sluice_config *given, int64_t samples, unsigned seed,
@@ -281,6 +215,7 @@ enum sluice_status sluice_audit(const struct sluice_config *given, int64_t sampl
         status = run(&audit, samples);
     if (status == STATUS_MEMORY)
         log_print(&log, LOG_ERROR, "out of memory");
+    other_streams_free(&audit.others);
     manifest_free(&audit.manifest);
     if (!sized_write(found, &audit.found, sizeof audit.found))
         return SLUICE_STATUS_USAGE;

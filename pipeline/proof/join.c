@@ -26,6 +26,7 @@ struct joining {
     struct part_set set;
     struct source_request source;
     struct manifest_writer *manifest;
+    json_t *others; // what the manifest is to say of other streams; NULL: nothing
     struct publication publication;
     struct sluice_joined joined;
 };
@@ -67,7 +68,7 @@ static enum status write_video(struct joining *join, const struct destination *t
     if (!status)
         status = begin_manifest(join);
     request.manifest = join->manifest;
-    return status ? status : join_video(&request, file);
+    return status ? status : join_video(&request, file, &join->others);
 }
 
 static enum status join_file(struct joining *join, struct file **file)
@@ -94,6 +95,15 @@ static enum status join_list(struct joining *join, struct file **file)
     return status;
 }
 
+static enum status finish_manifest(struct joining *join, const struct file *output,
+                                   struct file **manifest)
+{
+    const struct join_manifest_output written = {.list = join->list ? output : NULL,
+                                                 .others = join->others};
+    return join_manifest_finish(&join->set, &written, &join->joined, join->log, &join->manifest,
+                                manifest);
+}
+
 // Write all files, without their names.
 static enum status write_files(struct joining *join)
 {
@@ -102,8 +112,7 @@ static enum status write_files(struct joining *join)
     if (!status)
         status = join_reports(&join->set, &join->publication);
     if (!status)
-        status = join_manifest_finish(&join->set, join->list ? file : NULL, &join->joined,
-                                      join->log, &join->manifest, &manifest);
+        status = finish_manifest(join, file, &manifest);
     if (!status)
         status = publication_add(&join->publication, &file);
     if (!status)
@@ -192,6 +201,7 @@ static void finish(struct joining *join)
 {
     publication_discard(&join->publication);
     manifest_writer_destroy(&join->manifest);
+    json_decref(join->others);
     part_set_free(&join->set);
 }
 

@@ -75,7 +75,8 @@ static enum status add_list(const struct file *list, const struct log *log, json
     return status;
 }
 
-enum status join_manifest_finish(const struct part_set *set, const struct file *list,
+enum status join_manifest_finish(const struct part_set *set,
+                                 const struct join_manifest_output *output,
                                  struct sluice_joined *joined, const struct log *log,
                                  struct manifest_writer **writer, struct file **file)
 {
@@ -89,8 +90,10 @@ enum status join_manifest_finish(const struct part_set *set, const struct file *
     enum status status = end ? add_parts(set, joined, end) : STATUS_MEMORY;
     if (!status && video && json_object_set(end, "video", video))
         status = STATUS_MEMORY;
-    if (!status && list)
-        status = add_list(list, log, end);
+    if (!status && output->others && json_object_set(end, "others", output->others))
+        status = STATUS_MEMORY;
+    if (!status && output->list)
+        status = add_list(output->list, log, end);
     *file = NULL;
     if (status)
         manifest_writer_destroy(writer);

@@ -16,9 +16,15 @@ struct manifest_writer;
 enum status join_manifest_begin(const struct part_set *set, const char *output, bool overwrite,
                                 const struct log *log, struct manifest_writer **writer);
 
-// Write the end, with the ledger of all parts, which *joined gets, too. `list` (optional): the list
-// of hashes that the output is, held. The manifest is the caller's in *file, held. Frees the writer
-// in any case.
-enum status join_manifest_finish(const struct part_set *set, const struct file *list,
+// What has been written.
+struct join_manifest_output {
+    const struct file *list; // (optional) the list of hashes that the output is, held
+    json_t *others;          // (optional) other streams (other_streams.h)
+};
+
+// Write the end, with the ledger of all parts, which *joined gets, too. The manifest is the caller's
+// in *file, held. Frees the writer in any case.
+enum status join_manifest_finish(const struct part_set *set,
+                                 const struct join_manifest_output *output,
                                  struct sluice_joined *joined, const struct log *log,
                                  struct manifest_writer **writer, struct file **file);

@@ -11,6 +11,7 @@
 #include "pipeline/output/encoder_options.h"
 #include "pipeline/output/muxer/muxer.h"
 #include "pipeline/part/manifest_writer.h"
+#include "pipeline/proof/other_streams.h"
 #include "pipeline/proof/part_video.h"
 
 enum { MAX_AHEAD = 4096 }; // packets read ahead to learn of streams
@@ -26,7 +27,8 @@ struct joining {
     struct part_video *video;
     AVCodecParameters *codec;
     AVRational frame_rate;
-    AVFrame *first; // of the source: light and rotation
+    AVFrame *first;                    // of the source: light and rotation
+    struct other_streams theirs, ours; // of the source, that go along; of what was written
 };
 
 static const atomic_bool never;
@@ -75,7 +77,8 @@ static enum status read_other(struct joining *join, struct packet **packet)
             break;
         int stream = (*packet)->av->stream_index;
         if (stream != join->source->video && muxer_accepts_stream(join->muxer, stream))
-            return STATUS_OK;
+            return other_streams_add(&join->theirs, (*packet)->av,
+                                     join->source->format->streams[stream]);
         packet_destroy(packet);
     }
     return status == STATUS_EOF ? STATUS_OK : status;
@@ -211,13 +214,27 @@ static enum status write_video(struct joining *join, struct file **file)
     return status ? status : muxer_hold(join->muxer, file);
 }
 
-// Note the packets as they lie in the file.
-static enum status note_packets(const struct joining *join, const struct file *file)
+static enum status note_other(void *join_, const AVPacket *packet, const AVStream *of)
 {
+    struct joining *join = join_;
+    return other_streams_add(&join->ours, packet, of);
+}
+
+// Note the packets as they lie in the file.
+static enum status note_packets(struct joining *join, const struct file *file, json_t **others)
+{
+    struct manifest_writer *manifest = join->request.manifest;
     const struct manifest_video_file video = {.name = join->request.to->name,
                                               .url = file_temporary(file),
-                                              .time_base = part_video_time_base(join->video)};
-    return manifest_writer_read(join->request.manifest, &video);
+                                              .time_base = part_video_time_base(join->video),
+                                              .other = note_other,
+                                              .opaque = join};
+    enum status status = manifest_writer_read(manifest, &video);
+    if (status)
+        return status;
+    int64_t shift =
+        other_streams_shift(join->made, manifest_writer_first_pts(manifest), video.time_base);
+    return other_streams_describe(&join->ours, &join->theirs, shift, others);
 }
 
 static void finish(struct joining *join)
@@ -226,6 +243,8 @@ static void finish(struct joining *join)
     part_video_destroy(&join->video);
     for (int k = 0; k < join->ahead_count; k++)
         packet_destroy(&join->ahead[k]);
+    other_streams_free(&join->theirs);
+    other_streams_free(&join->ours);
     av_frame_free(&join->first);
     avformat_free_context(join->described);
     source_close(&join->source);
@@ -233,17 +252,19 @@ static void finish(struct joining *join)
     free(join);
 }
 
-enum status join_video(const struct join_video_request *request, struct file **file)
+enum status join_video(const struct join_video_request *request, struct file **file,
+                       json_t **others)
 {
     struct joining *join = calloc(1, sizeof *join);
     *file = NULL;
+    *others = NULL;
     if (!join)
         return STATUS_MEMORY;
     join->request = *request;
     join->made = &request->set->manifest[request->set->filled];
     enum status status = write_video(join, file);
     if (!status)
-        status = note_packets(join, *file);
+        status = note_packets(join, *file, others);
     if (status)
         file_discard(file);
     finish(join);

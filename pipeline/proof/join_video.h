@@ -21,6 +21,8 @@ struct join_video_request {
     const struct log *log;
 };
 
-// Write it. The file is the caller's, held without its name. STATUS_INPUT, with a sentence that
+// Write it. The file is the caller's, held without its name, and so is *others, what the manifest is
+// to say of the other streams (other_streams.h). STATUS_INPUT, with a sentence that
 // names the part, where one is not what its manifest says; as source_open() and muxer_begin().
-enum status join_video(const struct join_video_request *request, struct file **file);
+enum status join_video(const struct join_video_request *request, struct file **file,
+                       json_t **others);

@@ -182,10 +182,29 @@ enum status recompute_frame(struct recompute *recompute, int64_t pts, AVFrame **
         enum status found = find_in_pass(recompute, pts);
         return found ? found : filter_one(recompute, recompute->passed, frame);
     }
+    enum status status = recompute_go(recompute, pts);
+    return status ? status : filter_one(recompute, cursor_frame(recompute->cursor), frame);
+}
+
+// ---- the source alone ----
+
+enum status recompute_first(struct recompute *recompute, int64_t *at_us)
+{
+    enum status status = cursor_go(recompute->cursor, INT64_MIN / 2);
+    if (!status)
+        *at_us = cursor_us(recompute->cursor);
+    return status;
+}
+
+enum status recompute_go(struct recompute *recompute, int64_t pts)
+{
     AVRational base = cursor_time_base(recompute->cursor);
     enum status status = cursor_go(recompute->cursor, av_rescale_q(pts, base, AV_TIME_BASE_Q));
     const AVFrame *decoded = status ? NULL : cursor_frame(recompute->cursor);
-    if (!status && (!decoded || decoded->pts != pts))
-        status = STATUS_EOF;
-    return status ? status : filter_one(recompute, decoded, frame);
+    return !status && (!decoded || decoded->pts != pts) ? STATUS_EOF : status;
+}
+
+enum status recompute_peek(struct recompute *recompute, int64_t *at_us)
+{
+    return cursor_peek(recompute->cursor, at_us);
 }

@@ -35,3 +35,14 @@ void recompute_destroy(struct recompute **recompute);
 // the source is repeatable. STATUS_EOF: the source has none of that pts. *frame is the caller's,
 // and stays valid only as long as `recompute`.
 enum status recompute_frame(struct recompute *recompute, int64_t pts, AVFrame **frame);
+
+// ---- frames of the source that are not computed, where it is sought in ----
+
+// Go to the first one: *at_us is its time. STATUS_EOF: there is none.
+enum status recompute_first(struct recompute *recompute, int64_t *at_us);
+
+// Go to the one of this pts. STATUS_EOF: there is none.
+enum status recompute_go(struct recompute *recompute, int64_t pts);
+
+// Find the one behind that which was computed or gone to last. STATUS_EOF: there is none.
+enum status recompute_peek(struct recompute *recompute, int64_t *at_us);
