@@ -85,6 +85,18 @@ static int live_through(struct sluice_job *job, struct settings *settings,
     return code;
 }
 
+// End with the signal that has come, and without a job that has not run.
+static int leave(struct settings *settings, struct watcher **watcher, struct sluice_job *job)
+{
+    int code = EXIT_SIGNAL + watcher_signal(*watcher);
+    sluice_job_destroy(&job);
+    watcher_stop(watcher);
+    journal_close(settings);
+    if (settings->json)
+        write_json(settings, NULL, SLUICE_STATUS_STOPPED, code);
+    return code;
+}
+
 static int run_whole(struct settings *settings, struct watcher **watcher)
 {
     struct sluice_job *job;
@@ -102,6 +114,8 @@ static int run_whole(struct settings *settings, struct watcher **watcher)
             write_json(settings, NULL, status, code);
         return code;
     }
+    if (watcher_signal(*watcher)) // while it was opened: there is no time to begin
+        return leave(settings, watcher, job);
     watcher_watch(*watcher, job);
     bool on_gpu;
     code = live_through(job, settings, *watcher, &on_gpu);

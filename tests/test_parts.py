@@ -309,6 +309,18 @@ def test_join_keeps_what_is_there(run, tmp_path, three):
 
 
 @pytest.fixture(scope="module")
+def moments(tmp_path_factory):
+    """What meddles with a program at a chosen moment."""
+    if not shutil.which("cc"):
+        pytest.skip("no cc to build what meddles")
+    made = tmp_path_factory.mktemp("moments") / "moments.so"
+    built = tools.execute(["cc", "-std=gnu11", "-shared", "-fPIC", "-o", made,
+                           Path(__file__).resolve().parent / "moments.c", "-ldl"])
+    assert built.code == 0, built.stderr
+    return str(made)
+
+
+@pytest.fixture(scope="module")
 def changing(tmp_path_factory, film):
     """changing(output, folder): an output that was joined, and parts of another one of its name."""
     made = {}
@@ -346,19 +358,14 @@ def check_state(run, folder, output, old):
 
 
 @pytest.mark.parametrize("output", ["out.mp4", "hash:out.txt"])
-def test_a_join_that_is_killed(run, tmp_path, changing, output):
+def test_a_join_that_is_killed(run, tmp_path, changing, moments, output):
     """Whenever that happens, no audit takes files for one output that are of two."""
-    if not shutil.which("cc"):
-        pytest.skip("no cc to build what kills")
-    built = tools.execute(["cc", "-std=gnu11", "-shared", "-fPIC", "-o", tmp_path / "kill.so",
-                           Path(__file__).resolve().parent / "kill_at.c", "-ldl"])
-    assert built.code == 0, built.stderr
     states = []
     for step in range(1, 30):
         folder = tmp_path / f"step-{step}"
         old = changing(output, folder)
         result = run("join", output, "-y", cwd=folder,
-                     env={"LD_PRELOAD": str(tmp_path / "kill.so"), "KILL_AT": str(step)})
+                     env={"LD_PRELOAD": moments, "KILL_AT": str(step)})
         states.append(check_state(run, folder, output, old))
         if result.code == 0:
             break
@@ -563,6 +570,26 @@ def test_a_part_that_is_stopped_is_none(run, tmp_path, film, sign):
     assert running.wait(20) == 128 + sign
     assert not list(tmp_path.iterdir())
     assert run(film("b.mp4"), "out.mp4", "--shard", "1/2", "-q").code == 0
+
+
+@pytest.mark.parametrize("name, shard", [("b.mp4", "1/2"), ("late.ts", "2/2")])
+def test_a_part_that_is_stopped_while_it_is_opened(tmp_path, film, moments, name, shard):
+    """Nothing stays of it, however long the file takes to be opened."""
+    mark, folder = tmp_path / "mark", tmp_path / "made"
+    folder.mkdir()
+    for opening in range(1, 20):
+        env = {"LD_PRELOAD": moments, "HANG_AT": str(opening), "HANG_FILE": str(film(name)), "HANG_MARK": str(mark)}
+        running = subprocess.Popen([tools.SLUICE, film(name), "out.mp4", "--shard", shard], cwd=folder,
+                                   stderr=subprocess.PIPE, env=tools.environment() | env)
+        while not mark.exists() and running.poll() is None:
+            time.sleep(0.02)
+        if not mark.exists():
+            break
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(3) == 128 + signal.SIGTERM
+        assert not list(folder.iterdir()), opening
+        mark.unlink()
+    assert opening > 2 and running.returncode == 0, running.stderr.read()
 
 
 def test_a_killed_part_is_none(run, tmp_path, film):

@@ -213,6 +213,7 @@ static enum status create_report_writer(struct sluice_job *job, const struct slu
 {
     return report_writer_create(&(struct report_writer_request){.chain = &job->chain,
                                                                 .overwrite = config->overwrite,
+                                                                .unchecked = job->part != NULL,
                                                                 .log = &job->log,
                                                                 .stop = &job->stop},
                                 &job->report_writer);
@@ -239,7 +240,7 @@ static enum status open_source(struct sluice_job *job, const struct sluice_confi
     if (input.push)
         input.name = "pushed frames";
     enum status status = source_check(&input, &job->log);
-    if (!status)
+    if (!status && !job->part)
         status = sink_check(job->sink);
     if (!status)
         status = source_open(&input, &job->log, &job->stop.asked, &job->source);
@@ -455,5 +456,8 @@ enum status job_open(struct sluice_job *job, const struct sluice_config *config)
     if (status)
         return status;
     status = open_decoder(job, config);
+    if (status)
+        return status;
+    status = job_part_open(job);
     return status ? status : create_parts(job, config);
 }

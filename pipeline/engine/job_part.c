@@ -190,9 +190,9 @@ static enum status redirect_output(struct sluice_job *job, struct sink_request *
     return STATUS_OK;
 }
 
-// Make the folder, and lead into it what the job writes.
-static enum status make_folder(struct sluice_job *job, const struct sluice_config *config,
-                               struct sink_request *output)
+// Begin the part, and lead into its folder what the job writes.
+static enum status begin_part(struct sluice_job *job, const struct sluice_config *config,
+                              struct sink_request *output)
 {
     json_t *identity = NULL;
     enum status status = make_identity(job, config, &identity);
@@ -257,7 +257,15 @@ enum status job_part_begin(struct sluice_job *job, const struct sluice_config *c
     job->repeatable = config->repeatable;
     if (status || !outputs->output || sink_is_nowhere(outputs->output))
         return status;
-    return make_folder(job, config, outputs);
+    return begin_part(job, config, outputs);
+}
+
+enum status job_part_open(struct sluice_job *job)
+{
+    if (!job->part)
+        return STATUS_OK;
+    enum status status = part_open(job->part);
+    return status ? status : sink_check(job->sink);
 }
 
 // ---- the end ----

@@ -13,6 +13,9 @@ struct sluice_job;
 enum status job_part_begin(struct sluice_job *job, const struct sluice_config *config,
                            struct sink_request *outputs, int count);
 
+// Make the part's folder, and check that the sink may write into it: behind all that may take long.
+enum status job_part_open(struct sluice_job *job);
+
 // True if there was damage, and another run might have decoded it otherwise.
 bool job_part_is_doubtful(const struct sluice_job *job);
 

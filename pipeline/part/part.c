@@ -102,11 +102,17 @@ static void sync_folder(const char *name)
     }
 }
 
-static void sync_parent(const char *name)
+// The folder in which a name stands; av_free().
+static char *parent_of(const char *name)
 {
     const char *slash = strrchr(name, '/');
-    char *parent =
-        slash ? av_asprintf("%.*s", (int)(slash - name) + (slash == name), name) : av_strdup(".");
+    return slash ? av_asprintf("%.*s", (int)(slash - name) + (slash == name), name)
+                 : av_strdup(".");
+}
+
+static void sync_parent(const char *name)
+{
+    char *parent = parent_of(name);
     if (parent)
         sync_folder(parent);
     av_free(parent);
@@ -153,33 +159,33 @@ static enum status check_present(const struct part *part)
 
 // ---- life ----
 
-// Make a folder whose name ends in six letters that nobody else has. mkdtemp() would let nobody in.
-static bool make_hidden(char *name)
+// Choose a hidden name that nobody else has, in all likelihood; mkdir() takes none that is there.
+static enum status choose_hidden(struct part *part)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-    char *end = name + strlen(name) - 6;
-    for (int tries = 0; tries < 100; tries++) {
-        for (int k = 0; k < 6; k++)
-            end[k] = letters[av_get_random_seed() % (sizeof letters - 1)];
-        if (!mkdir(name, 0777))
-            return true;
-        if (errno != EEXIST)
-            return false;
-    }
-    return false;
-}
-
-static enum status make_folder(struct part *part)
-{
     part->hidden = hidden_name(part->name);
     if (!part->hidden)
         return STATUS_MEMORY;
-    if (make_hidden(part->hidden))
-        return STATUS_OK;
-    int error = errno;
-    av_freep(&part->hidden);
+    for (char *end = part->hidden + strlen(part->hidden), *at = end - 6; at < end; at++)
+        *at = letters[av_get_random_seed() % (sizeof letters - 1)];
+    return STATUS_OK;
+}
+
+static enum status refuse_folder(const struct part *part, int error)
+{
     return log_fail(part->log, STATUS_OUTPUT, "no folder can be made beside %s: %s", part->name,
                     strerror(error));
+}
+
+// Check early what can be checked without making anything.
+static enum status check_parent(const struct part *part)
+{
+    char *parent = parent_of(part->name);
+    enum status status = parent ? STATUS_OK : STATUS_MEMORY;
+    if (parent && access(parent, W_OK | X_OK))
+        status = refuse_folder(part, errno);
+    av_free(parent);
+    return status;
 }
 
 static enum status begin_manifest(struct part *part)
@@ -199,8 +205,14 @@ static enum status begin(struct part *part, const struct part_request *request)
         return STATUS_MEMORY;
     enum status status = check_present(part);
     if (!status)
-        status = make_folder(part);
-    return status ? status : begin_manifest(part);
+        status = check_parent(part);
+    return status ? status : choose_hidden(part);
+}
+
+enum status part_open(struct part *part)
+{
+    // mkdtemp() would let nobody else in.
+    return mkdir(part->hidden, 0777) ? refuse_folder(part, errno) : begin_manifest(part);
 }
 
 enum status part_create(const struct part_request *request, struct part **part)

@@ -37,10 +37,14 @@ struct part_request {
 
 struct part;
 
-// Begin a part, making the hidden folder. STATUS_EOF, with a sentence: it is there already, made of
-// the same. STATUS_OUTPUT, with a sentence: it is there and made of something else; or the folder
-// cannot be made.
+// Begin a part: its files have their names, and nothing is made yet. STATUS_EOF, with a sentence: it
+// is there already, made of the same. STATUS_OUTPUT, with a sentence: it is there and made of
+// something else; or no folder can be made there.
 enum status part_create(const struct part_request *request, struct part **part);
+
+// Make the hidden folder, once, before anything is written into it: behind all that may take long,
+// so that who is ended meanwhile leaves nothing. STATUS_OUTPUT, with a sentence, if that fails.
+enum status part_open(struct part *part);
 
 // Free it; what was not committed leaves nothing behind. Accepts NULL behind the pointer.
 void part_destroy(struct part **part);

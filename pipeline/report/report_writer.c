@@ -19,7 +19,7 @@ static const struct kind kinds[] = {
 struct report_writer {
     const struct log *log;
     const struct stop *stop;
-    bool overwrite, live;
+    bool overwrite, unchecked, live;
     AVRational time_base;
     struct monitor lock;
     // ---- guarded by lock ----
@@ -32,6 +32,13 @@ struct report_writer {
 
 // ---- creation ----
 
+static enum status check_name(const struct report_writer *report_writer, const char *name)
+{
+    return report_writer->unchecked
+               ? STATUS_OK
+               : file_check(name, report_writer->overwrite, report_writer->log);
+}
+
 static enum status name_files(const struct report_writer *report_writer,
                               const struct chain_file *file, struct recording *recording)
 {
@@ -42,7 +49,7 @@ static enum status name_files(const struct report_writer *report_writer,
     recording->name = strdup(file->name);
     if (!recording->name)
         return STATUS_MEMORY;
-    enum status status = file_check(recording->name, report_writer->overwrite, report_writer->log);
+    enum status status = check_name(report_writer, recording->name);
     if (status || !beside)
         return status;
     size_t size = strlen(file->name) + strlen(beside) + 1;
@@ -50,7 +57,7 @@ static enum status name_files(const struct report_writer *report_writer,
     if (!recording->beside_name)
         return STATUS_MEMORY;
     snprintf(recording->beside_name, size, "%s%s", file->name, beside);
-    return file_check(recording->beside_name, report_writer->overwrite, report_writer->log);
+    return check_name(report_writer, recording->beside_name);
 }
 
 static enum status append_locked(struct report_writer *report_writer, const struct chain_file *file)
@@ -123,6 +130,7 @@ enum status report_writer_create(const struct report_writer_request *request,
     made->log = request->log;
     made->stop = request->stop;
     made->overwrite = request->overwrite;
+    made->unchecked = request->unchecked;
     monitor_init(&made->lock);
     enum status status = report_writer_bind(made, request->chain);
     if (status)

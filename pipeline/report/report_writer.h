@@ -28,11 +28,12 @@ struct report_writer;
 struct report_writer_request {
     const struct chain *chain; // must outlive report_writer_create() only
     bool overwrite;
+    bool unchecked; // the folder of the files is yet to be made
     const struct log *log;
     const struct stop *stop; // (optional) as of file_create()
 };
 
-// Refuse files that cannot be written; nothing is created yet.
+// Refuse files that cannot be written, unless that is `unchecked`; nothing is created yet.
 enum status report_writer_create(const struct report_writer_request *request,
                                  struct report_writer **report_writer);
 

@@ -1,0 +1,90 @@
+// Meddles with a program at a chosen moment, by LD_PRELOAD:
+//
+//   KILL_AT=N   ends it when it is about to give, change or remove a file's name for the N-th time,
+//               as kill -9 or a power cut would
+//   HANG_AT=N   lets the N-th opening of the file HANG_FILE take four seconds, and makes the file
+//               HANG_MARK then
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int count(atomic_int *calls, const char *variable)
+{
+    const char *at = getenv(variable);
+    return at && ++*calls == atoi(at);
+}
+
+static void may_end(void)
+{
+    static atomic_int calls;
+    if (count(&calls, "KILL_AT"))
+        _exit(137);
+}
+
+int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
+{
+    int (*real)(int, const char *, int, const char *, int);
+    *(void **)&real = dlsym(RTLD_NEXT, "linkat");
+    may_end();
+    return real(from_folder, from, to_folder, to, flags);
+}
+
+int rename(const char *from, const char *to)
+{
+    int (*real)(const char *, const char *);
+    *(void **)&real = dlsym(RTLD_NEXT, "rename");
+    may_end();
+    return real(from, to);
+}
+
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+{
+    int (*real)(int, const char *, int, const char *, unsigned);
+    *(void **)&real = dlsym(RTLD_NEXT, "renameat2");
+    may_end();
+    return real(from_folder, from, to_folder, to, flags);
+}
+
+int unlink(const char *name)
+{
+    int (*real)(const char *);
+    *(void **)&real = dlsym(RTLD_NEXT, "unlink");
+    may_end();
+    return real(name);
+}
+
+static int slow_open(const char *symbol, const char *name, int flags, mode_t mode)
+{
+    static atomic_int calls;
+    int (*real)(const char *, int, ...);
+    *(void **)&real = dlsym(RTLD_NEXT, symbol);
+    const char *file = getenv("HANG_FILE"), *mark = getenv("HANG_MARK");
+    if (file && !strcmp(name, file) && count(&calls, "HANG_AT")) {
+        close(real(mark ? mark : "/dev/null", O_WRONLY | O_CREAT, 0666));
+        sleep(4);
+    }
+    return real(name, flags, mode);
+}
+
+int open(const char *name, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = va_arg(rest, mode_t);
+    va_end(rest);
+    return slow_open("open", name, flags, mode);
+}
+
+int open64(const char *name, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    mode_t mode = va_arg(rest, mode_t);
+    va_end(rest);
+    return slow_open("open64", name, flags, mode);
+}
