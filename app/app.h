@@ -145,6 +145,9 @@ struct option_row;
 int farm_note_name(struct settings *settings, const char *name);
 int farm_note_option(struct settings *settings, const struct option_row *row, const char *text);
 
+// Write the words that may stand behind `sluice farm`, separated by spaces.
+void farm_write_verbs(FILE *to);
+
 // Print how a farm stands. Returns the exit code.
 int farm_print_status(const struct settings *settings, const struct farm *farm);
 

@@ -307,6 +307,8 @@ def test_shell_offers_files_and_commands(shell, run):
     assert offered(shell, "in.mp4 mov") == offered(shell, "--json mov") == {"movie.mp4", "moving.mkv"}
     assert offered(shell, "b") == {"bench", "bisect"} and offered(shell, "ct") == {"ctl"}
     assert offered(shell, "ctl socket ") == {"get", "set", "chain", "stats", "snapshot", "quit"}
+    assert offered(shell, "farm ") == {"submit", "status", "resume", "print"}
+    assert offered(shell, "farm status mov") == {"movie.mp4", "moving.mkv"}
     assert offered(shell, "stages ga") == {"gamma", "gaussian"}
     assert {"all", "live", "--gap", "-c:v", "gaussian", "bench"} < offered(shell, "help ")
     assert offered(shell, "help --crf") == {"--crf"}

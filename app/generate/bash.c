@@ -1,4 +1,5 @@
 // Completions for bash: tables as functions of `case`, and a fixed part that reads them.
+#include "app/app.h"
 #include "app/generate/generate.h"
 #include "control/verbs.h"
 
@@ -81,6 +82,8 @@ static const char tail[] =
     "    elif [[ ${words[1]} == help || ${words[1]} == stages ]] && ((${#words[@]} == 3)); then\n"
     "        [[ ${words[1]} == stages ]] && _sluice_offer '' \"all $_sluice_stages\"\n"
     "        [[ ${words[1]} == help ]] && _sluice_offer '' \"$_sluice_topics\"\n"
+    "    elif [[ ${words[1]} == farm ]] && ((${#words[@]} == 3)); then\n"
+    "        _sluice_offer '' \"$_sluice_farm\"\n"
     "    elif [[ ${words[1]} == ctl ]] && ((${#words[@]} == 4)); then\n"
     "        _sluice_offer '' \"$_sluice_control\"\n"
     "    elif [[ $cur == -* ]]; then\n"
@@ -131,6 +134,8 @@ static void write_lists(FILE *to)
     write_stage_names(to);
     fputs("'\n_sluice_topics='", to);
     write_topics(to);
+    fputs("'\n_sluice_farm='", to);
+    farm_write_verbs(to);
     fputs("'\n_sluice_control='", to);
     verbs_write(to);
     fputs("'\n", to);

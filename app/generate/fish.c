@@ -1,6 +1,7 @@
 // Completions for fish: a line an option, and the stages of chains.
 #include <string.h>
 
+#include "app/app.h"
 #include "app/generate/generate.h"
 #include "control/verbs.h"
 #include "sluice/sluice.h"
@@ -125,6 +126,8 @@ void write_fish(FILE *to)
           "complete -c sluice -n '__sluice_at 2 help' -a '",
           to);
     write_topics(to);
+    fputs("'\ncomplete -c sluice -n '__sluice_at 2 farm' -f -a '", to);
+    farm_write_verbs(to);
     fputs("'\ncomplete -c sluice -n '__sluice_at 3 ctl' -f -a '", to);
     verbs_write(to);
     fputs("'\n", to);

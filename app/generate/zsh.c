@@ -1,6 +1,7 @@
 // Completions for zsh: a spec of _arguments an option, and the stages of chains.
 #include <string.h>
 
+#include "app/app.h"
 #include "app/generate/generate.h"
 #include "control/shell.h"
 #include "control/verbs.h"
@@ -156,6 +157,7 @@ static const char chain[] =
     "    case $words[2] in\n"
     "    stages) (( CURRENT == 3 )) && { compadd all; _sluice_stages } ;;\n"
     "    help) (( CURRENT == 3 )) && _sluice_topics ;;\n"
+    "    farm) (( CURRENT == 3 )) && compadd -- $=_sluice_farm || _files ;;\n"
     "    ctl) (( CURRENT == 4 )) && compadd -- $=_sluice_control || _files ;;\n"
     "    *) _files ;;\n"
     "    esac\n"
@@ -168,7 +170,9 @@ static const char chain[] =
 void write_zsh(FILE *to)
 {
     fputs("#compdef sluice\n# Made from sluice's tables of options and stages.\n\n", to);
-    fputs("_sluice_control='", to);
+    fputs("_sluice_farm='", to);
+    farm_write_verbs(to);
+    fputs("'\n_sluice_control='", to);
     verbs_write(to);
     fputs("'\n\n_sluice_topics()\n{\n    compadd -- ", to);
     write_topics(to);
