@@ -229,7 +229,7 @@ static void free_names(char **list)
 static void remove_folders(const struct run *run, char *const *list)
 {
     for (int k = 0; list[k]; k++)
-        if (!part_folder_remove(list[k]))
+        if (!sluice_remove_part(list[k]))
             say(run, SLUICE_LOG_WARNING, "%s is in the output now, and cannot be removed", list[k]);
 }
 

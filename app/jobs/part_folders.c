@@ -2,12 +2,10 @@
 #include "app/jobs/part_folders.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 // The file that the folders stand beside.
 static const char *file_of(const char *output)
@@ -140,16 +138,4 @@ bool part_folder_ledger(const char *folder, struct sluice_ledger *ledger)
     json_decref(end);
     free(line);
     return read;
-}
-
-bool part_folder_remove(const char *folder)
-{
-    DIR *list = opendir(folder);
-    const struct dirent *entry;
-    while (list && (entry = readdir(list)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(list), entry->d_name, 0);
-    if (list)
-        closedir(list);
-    return !rmdir(folder);
 }

@@ -23,6 +23,3 @@ void part_folders_find(const char *output, struct part_folders *found);
 // Read the counts of a part that is there from the end of its manifest: true, and *ledger, if they
 // can be read.
 bool part_folder_ledger(const char *folder, struct sluice_ledger *ledger);
-
-// Remove a part's folder, and the files in it. False where something of it stays.
-bool part_folder_remove(const char *folder);

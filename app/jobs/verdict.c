@@ -4,18 +4,6 @@
 
 #include "app/jobs/figures.h"
 
-static const struct {
-    const char *name, *advice;
-} parts[SLUICE_PART_COUNT] = {
-    [SLUICE_PART_DEMUX] = {"reading", "a faster disk or network"},
-    [SLUICE_PART_DECODE] = {"decoding", "a GPU that decodes (--hwdec) or more cores"},
-    [SLUICE_PART_UPLOAD] = {"uploading", "decoding on the GPU (--hwdec require)"},
-    [SLUICE_PART_FILTER] = {"filtering", "a shorter chain, a GPU or more cores"},
-    [SLUICE_PART_DOWNLOAD] = {"downloading", "a smaller result (gray first)"},
-    [SLUICE_PART_ENCODE] = {"encoding", "a faster --preset or another -c:v"},
-    [SLUICE_PART_MUX] = {"writing", "a faster disk"},
-};
-
 static enum sluice_part busiest(const struct sluice_summary *summary)
 {
     enum sluice_part most = SLUICE_PART_DEMUX;
@@ -29,7 +17,7 @@ void verdict_of_jobs(const struct figures *figures, int jobs, double idle, char 
 {
     const struct sluice_summary *summary = &figures->summary;
     enum sluice_part most = busiest(summary);
-    const char *name = parts[most].name, *advice = parts[most].advice;
+    const char *name = sluice_part_name(most), *advice = sluice_part_advice(most);
     double share = 100 * summary->busy[most];
     char who[32];
     snprintf(who, sizeof who, "%d job%s", jobs, jobs == 1 ? "" : "s");

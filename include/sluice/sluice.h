@@ -356,6 +356,11 @@ enum sluice_part {
 };
 enum { SLUICE_MAX_PARTS = 16 }; // arrays have room for more
 
+// What a part of a job does, "decoding", and what would let it do that faster, "a faster disk". Since
+// 1.1; static, NULL for none of them.
+SLUICE_API const char *sluice_part_name(enum sluice_part part);
+SLUICE_API const char *sluice_part_advice(enum sluice_part part);
+
 // Latency of a live source: from a packet's arrival (and that of the packets of frames shown before
 // it) to the writing of its frame. All zero while nothing was written.
 enum { SLUICE_LATENCY_LIMITS = 16 };
@@ -562,6 +567,9 @@ SLUICE_API enum sluice_status sluice_audit(const struct sluice_config *config, i
 // that a job would make, sluice_job_create() tells, which returns SLUICE_STATUS_END if it is.
 SLUICE_API enum sluice_status sluice_check_part(const struct sluice_config *config,
                                                 const char *folder, bool files);
+
+// Remove a part: its folder, and the files in it. False where something of it stays. Any thread.
+SLUICE_API bool sluice_remove_part(const char *folder);
 
 // Find where two outputs of one source that have manifests begin to differ: the first frame, and,
 // by computing it again with both chains, the first stage and sample. Of config count `input`,

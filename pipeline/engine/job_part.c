@@ -13,6 +13,7 @@
 #include "pipeline/input/seek/cuts.h"
 #include "pipeline/part/manifest.h"
 #include "pipeline/part/part.h"
+#include "pipeline/part/part_folder.h"
 #include "plan/op.h"
 
 // ---- what is not made in parts ----
@@ -164,9 +165,9 @@ static enum status make_identity(const struct sluice_job *job, const struct slui
 // Let the chain's records go into the folder.
 static enum status redirect_records(struct sluice_job *job, struct chain *chain)
 {
-    char name[32];
+    char name[PART_FILE_NAME];
     for (int k = 0; k < chain_files(chain, WRITES_RECORDS, NULL, 0); k++) {
-        snprintf(name, sizeof name, "report-%d", k);
+        part_file_report((size_t)k, NULL, name);
         char *file = part_file(job->part, name);
         if (!file || chain_redirect(chain, k, file)) {
             free(file);
@@ -179,7 +180,7 @@ static enum status redirect_records(struct sluice_job *job, struct chain *chain)
 static enum status redirect_output(struct sluice_job *job, struct sink_request *output)
 {
     bool hash = !strncmp(output->output, "hash:", 5);
-    char *file = part_file(job->part, hash ? "frames.txt" : "video.nut");
+    char *file = part_file(job->part, hash ? part_file_frames : part_file_video);
     job->part_output = file ? av_asprintf("%s%s", hash ? "hash:" : "", file) : NULL;
     free(file);
     if (!job->part_output)

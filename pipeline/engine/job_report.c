@@ -272,22 +272,33 @@ static enum sluice_part bottleneck(const struct sluice_job *job)
     return most;
 }
 
+static const struct {
+    const char *name, *advice;
+} words[SLUICE_PART_COUNT] = {
+    [SLUICE_PART_DEMUX] = {"reading", "a faster disk or network"},
+    [SLUICE_PART_DECODE] = {"decoding", "a GPU that decodes (--hwdec) or more cores"},
+    [SLUICE_PART_UPLOAD] = {"uploading", "decoding on the GPU (--hwdec require)"},
+    [SLUICE_PART_FILTER] = {"filtering", "a shorter chain, a GPU or more cores"},
+    [SLUICE_PART_DOWNLOAD] = {"downloading", "a smaller result (gray first)"},
+    [SLUICE_PART_ENCODE] = {"encoding", "a faster --preset or another -c:v"},
+    [SLUICE_PART_MUX] = {"writing", "a faster disk"},
+};
+
+const char *sluice_part_name(enum sluice_part part)
+{
+    return (unsigned)part < SLUICE_PART_COUNT ? words[part].name : NULL;
+}
+
+const char *sluice_part_advice(enum sluice_part part)
+{
+    return (unsigned)part < SLUICE_PART_COUNT ? words[part].advice : NULL;
+}
+
 void job_find_verdict(struct sluice_job *job)
 {
-    static const struct {
-        const char *name, *advice;
-    } parts[] = {
-        [SLUICE_PART_DEMUX] = {"reading", "a faster disk or network"},
-        [SLUICE_PART_DECODE] = {"decoding", "a GPU that decodes (--hwdec) or more cores"},
-        [SLUICE_PART_UPLOAD] = {"uploading", "decoding on the GPU (--hwdec require)"},
-        [SLUICE_PART_FILTER] = {"filtering", "a shorter chain, a GPU or more cores"},
-        [SLUICE_PART_DOWNLOAD] = {"downloading", "a smaller result (gray first)"},
-        [SLUICE_PART_ENCODE] = {"encoding", "a faster --preset or another -c:v"},
-        [SLUICE_PART_MUX] = {"writing", "a faster disk"},
-    };
     enum sluice_part part = bottleneck(job);
     double share = busy_share(job, part);
-    const char *name = parts[part].name, *advice = parts[part].advice;
+    const char *name = sluice_part_name(part), *advice = sluice_part_advice(part);
     bool taken = job->outputs == 1 && !strcmp(job->output_names[0], sink_take_name);
     if (part == SLUICE_PART_ENCODE && taken)
         name = "the program that takes the frames", advice = "less work there";

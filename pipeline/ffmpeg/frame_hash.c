@@ -16,24 +16,44 @@ static void print(XXH128_hash_t hash, char text[FRAME_HASH_TEXT])
         snprintf(text + 2 * k, 3, "%02x", canonical.digest[k]);
 }
 
-static void add_plane(XXH3_state_t *state, const AVFrame *frame, int p)
+// ---- rows ----
+
+static int64_t walk_plane(const AVFrame *frame, int p,
+                          void (*add)(void *opaque, const uint8_t *samples, size_t size),
+                          void *opaque)
 {
     const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(frame->format);
     if (p == 1 && about->flags & AV_PIX_FMT_FLAG_PAL) {
-        XXH3_128bits_update(state, frame->data[1], 1024);
-        return;
+        add(opaque, frame->data[1], AVPALETTE_SIZE);
+        return AVPALETTE_SIZE;
     }
-    size_t bytes = (size_t)av_image_get_linesize(frame->format, frame->width, p);
+    int bytes = av_image_get_linesize(frame->format, frame->width, p);
     int rows =
         p == 1 || p == 2 ? AV_CEIL_RSHIFT(frame->height, about->log2_chroma_h) : frame->height;
     for (int y = 0; y < rows; y++)
-        XXH3_128bits_update(state, frame->data[p] + (ptrdiff_t)y * frame->linesize[p], bytes);
+        add(opaque, frame->data[p] + (ptrdiff_t)y * frame->linesize[p], (size_t)bytes);
+    return (int64_t)bytes * rows;
+}
+
+int64_t frame_walk(const AVFrame *frame,
+                   void (*add)(void *opaque, const uint8_t *samples, size_t size), void *opaque)
+{
+    int64_t bytes = 0;
+    for (int p = 0; p < 4 && frame->data[p]; p++)
+        bytes += walk_plane(frame, p, add, opaque);
+    return bytes;
+}
+
+// ---- hashes ----
+
+static void add_row(void *state, const uint8_t *samples, size_t size)
+{
+    XXH3_128bits_update(state, samples, size);
 }
 
 static enum status add_planes(XXH3_state_t *state, const AVFrame *frame)
 {
-    for (int p = 0; p < 4 && frame->data[p]; p++)
-        add_plane(state, frame, p);
+    frame_walk(frame, add_row, state);
     return STATUS_OK;
 }
 

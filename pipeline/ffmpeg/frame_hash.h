@@ -10,6 +10,11 @@
 
 enum { FRAME_HASH_TEXT = 33 }; // bytes of its text: 32 hexadecimal digits and a zero
 
+// Call add() with all samples of a frame in the host's memory: planes in order, a row at a time
+// without padding; a palette is a plane of one row. Returns the bytes.
+int64_t frame_walk(const AVFrame *frame,
+                   void (*add)(void *opaque, const uint8_t *samples, size_t size), void *opaque);
+
 // Hash a frame, which may lie on a GPU. STATUS_MEMORY is the only failure.
 enum status frame_hash(const AVFrame *frame, char text[FRAME_HASH_TEXT]);
 

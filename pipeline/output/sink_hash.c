@@ -2,7 +2,6 @@
 // order without padding. The numbers are those of `ffmpeg -f framemd5` for the same frames.
 #include <inttypes.h>
 #include <libavutil/avstring.h>
-#include <libavutil/imgutils.h>
 #include <libavutil/md5.h>
 #include <libavutil/mem.h>
 #include <libavutil/pixdesc.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 
 #include "pipeline/ffmpeg/check.h"
+#include "pipeline/ffmpeg/frame_hash.h"
 #include "pipeline/output/file/file.h"
 #include "pipeline/output/sink.h"
 
@@ -41,20 +41,9 @@ static enum status open(struct sink *sink, const struct sink_video *video)
     return STATUS_OK;
 }
 
-// Feed the rows of one plane. Returns its bytes.
-static int64_t hash_plane(struct hash_sink *self, const AVFrame *frame, int p)
+static void add_samples(void *md5, const uint8_t *samples, size_t size)
 {
-    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(frame->format);
-    if (p == 1 && about->flags & AV_PIX_FMT_FLAG_PAL) {
-        av_md5_update(self->md5, frame->data[1], 1024);
-        return 1024;
-    }
-    int bytes = av_image_get_linesize(frame->format, frame->width, p);
-    int rows =
-        p == 1 || p == 2 ? AV_CEIL_RSHIFT(frame->height, about->log2_chroma_h) : frame->height;
-    for (int y = 0; y < rows; y++)
-        av_md5_update(self->md5, frame->data[p] + (ptrdiff_t)y * frame->linesize[p], (size_t)bytes);
-    return (int64_t)bytes * rows;
+    av_md5_update(md5, samples, size);
 }
 
 static enum status write(struct sink *sink, AVFrame *frame)
@@ -64,10 +53,8 @@ static enum status write(struct sink *sink, AVFrame *frame)
         return STATUS_OK;
     uint8_t digest[16];
     char text[33];
-    int64_t bytes = 0;
     av_md5_init(self->md5);
-    for (int p = 0; p < 4 && frame->data[p]; p++)
-        bytes += hash_plane(self, frame, p);
+    int64_t bytes = frame_walk(frame, add_samples, self->md5);
     av_md5_final(self->md5, digest);
     for (int k = 0; k < 16; k++)
         snprintf(text + 2 * k, 3, "%02x", digest[k]);

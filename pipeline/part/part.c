@@ -19,6 +19,7 @@
 #include "pipeline/output/sink.h"
 #include "pipeline/part/manifest.h"
 #include "pipeline/part/manifest_writer.h"
+#include "pipeline/part/part_folder.h"
 #include "sluice/sluice.h"
 
 struct edge {
@@ -39,8 +40,6 @@ struct part {
     char root[HASH_TREE_TEXT]; // of the frames, at the end
 };
 
-static const char manifest_name[] = "manifest", video_name[] = "video.nut";
-
 // ---- names ----
 
 // "DIR/.BASE.XXXXXX" of "DIR/BASE".
@@ -59,18 +58,9 @@ static char *folder_name(const struct part_request *request)
     return av_asprintf("%s.part-%d-of-%d", output, request->part + 1, request->parts);
 }
 
-static char *join_name(const char *folder, const char *name)
-{
-    size_t size = strlen(folder) + strlen(name) + 2;
-    char *to = malloc(size);
-    if (to)
-        snprintf(to, size, "%s/%s", folder, name);
-    return to;
-}
-
 char *part_file(const struct part *part, const char *name)
 {
-    return join_name(part->hidden, name);
+    return part_folder_file(part->hidden, name);
 }
 
 const char *part_name(const struct part *part)
@@ -79,19 +69,6 @@ const char *part_name(const struct part *part)
 }
 
 // ---- folders ----
-
-// Remove a folder of files.
-static void remove_folder(const char *name)
-{
-    DIR *list = opendir(name);
-    const struct dirent *entry;
-    while (list && (entry = readdir(list)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(list), entry->d_name, 0);
-    if (list)
-        closedir(list);
-    rmdir(name);
-}
 
 static void sync_folder(const char *name)
 {
@@ -124,7 +101,7 @@ static void sync_parent(const char *name)
 static enum status read_present(const struct part *part, const struct log *log,
                                 struct manifest *manifest)
 {
-    char *file = join_name(part->name, manifest_name);
+    char *file = part_folder_file(part->name, part_file_manifest);
     if (!file)
         return STATUS_MEMORY;
     enum status status = manifest_read(file, log, manifest);
@@ -190,7 +167,7 @@ static enum status check_parent(const struct part *part)
 
 static enum status begin_manifest(struct part *part)
 {
-    char *file = part_file(part, manifest_name);
+    char *file = part_file(part, part_file_manifest);
     struct manifest_writer_request request = {
         .name = file, .identity = part->identity, .log = part->log};
     enum status status = file ? manifest_writer_create(&request, &part->writer) : STATUS_MEMORY;
@@ -237,7 +214,7 @@ void part_destroy(struct part **part)
     struct part *old = *part;
     manifest_writer_destroy(&old->writer);
     if (old->hidden)
-        remove_folder(old->hidden);
+        sluice_remove_part(old->hidden);
     json_decref(old->identity);
     av_free(old->hidden);
     av_free(old->name);
@@ -248,7 +225,7 @@ void part_destroy(struct part **part)
 void part_discard(const struct part *part)
 {
     if (part->hidden)
-        remove_folder(part->hidden);
+        sluice_remove_part(part->hidden);
 }
 
 // ---- frames ----
@@ -312,7 +289,7 @@ static enum status add_files(const struct part *part, json_t *end)
     const struct dirent *entry;
     enum status status = files && list ? STATUS_OK : STATUS_MEMORY;
     while (!status && (entry = readdir(list))) {
-        char *file = *entry->d_name == '.' || !strcmp(entry->d_name, video_name)
+        char *file = *entry->d_name == '.' || !strcmp(entry->d_name, part_file_video)
                          ? NULL
                          : part_file(part, entry->d_name);
         json_t *about = NULL;
@@ -353,7 +330,7 @@ static enum status finish_manifest(struct part *part, const struct part_outcome 
     json_t *end = NULL;
     struct file *file = NULL;
     const struct sink_encoded *encoded = outcome->sink ? &outcome->sink->encoded : NULL;
-    char *video = part_file(part, video_name);
+    char *video = part_file(part, part_file_video);
     enum status status = video ? STATUS_OK : STATUS_MEMORY;
     if (!status && encoded && encoded->codec)
         status = manifest_writer_read(part->writer,
@@ -395,7 +372,7 @@ static void replace_present(const struct part *part)
 {
     char *old = hidden_name(part->name);
     if (old && mkdtemp(old) && !rename(part->name, old))
-        remove_folder(old);
+        sluice_remove_part(old);
     else if (old)
         rmdir(old);
     av_free(old);

@@ -3,8 +3,10 @@
 #include <libavcodec/packet.h>
 #include <libavutil/avstring.h>
 #include <libavutil/mem.h>
+#include <stdlib.h>
 
 #include "pipeline/engine/config.h"
+#include "pipeline/part/part_folder.h"
 #include "pipeline/proof/part_video.h"
 #include "sluice/sluice.h"
 
@@ -62,11 +64,11 @@ enum sluice_status sluice_check_part(const struct sluice_config *given, const ch
     enum status status = config_read(given, &config, &target, &log);
     if (status)
         return (enum sluice_status)status;
-    char *name = av_asprintf("%s/manifest", folder);
+    char *name = part_folder_file(folder, part_file_manifest);
     status = name ? manifest_read(name, &log, &manifest) : STATUS_MEMORY;
     if (!status && files)
         status = check_part(folder, &manifest, &log);
     manifest_free(&manifest);
-    av_free(name);
+    free(name);
     return (enum sluice_status)status;
 }

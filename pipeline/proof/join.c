@@ -10,6 +10,7 @@
 #include "pipeline/output/file/file.h"
 #include "pipeline/output/file/path_conflicts.h"
 #include "pipeline/part/manifest_writer.h"
+#include "pipeline/part/part_folder.h"
 #include "pipeline/proof/join_manifest.h"
 #include "pipeline/proof/join_text.h"
 #include "pipeline/proof/join_video.h"
@@ -90,8 +91,8 @@ static enum status join_list(struct joining *join, struct file **file)
     if (!status)
         status = begin_manifest(join);
     if (!status)
-        status = join_text(&join->set, "frames.txt", join->file, join->config->overwrite, join->log,
-                           file);
+        status = join_text(&join->set, part_file_frames, join->file, join->config->overwrite,
+                           join->log, file);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "pipeline/output/file/file.h"
+#include "pipeline/part/part_folder.h"
 #include "pipeline/proof/part_set.h"
 #include "pipeline/proof/publication.h"
 
@@ -264,9 +265,9 @@ static enum status for_reports(const struct part_set *set, struct publication *t
         const char *suffix = json_string_value(json_object_get(report, "beside"));
         if (!file)
             continue;
-        char name[32], beside[64];
-        snprintf(name, sizeof name, "report-%zu", k);
-        snprintf(beside, sizeof beside, "%s%s", name, suffix ? suffix : "");
+        char name[PART_FILE_NAME], beside[PART_FILE_NAME];
+        part_file_report(k, NULL, name);
+        part_file_report(k, suffix, beside);
         char *second = av_asprintf("%s%s", file, suffix ? suffix : "");
         struct kind kind = {.name = name, .file = file, .mark = "{\"frame\": ", .bytes = suffix};
         struct kind other = {

@@ -7,25 +7,20 @@
 #include <string.h>
 
 #include "pipeline/input/part_span.h"
+#include "pipeline/part/part_folder.h"
 
 // ---- reading ----
 
 static enum status read_one(struct part_set *set, const char *folder, const struct log *log)
 {
-    size_t size = strlen(folder) + sizeof "/manifest";
-    char *file = malloc(size);
     int k = set->count;
-    set->folder[k] = strdup(folder);
-    if (!file || !set->folder[k]) {
-        free(file);
-        return STATUS_MEMORY;
-    }
     size_t length = strlen(folder);
-    while (length > 1 && set->folder[k][length - 1] == '/')
-        set->folder[k][--length] = 0;
-    snprintf(file, size, "%s/manifest", set->folder[k]);
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    set->folder[k] = strndup(folder, length);
+    char *file = set->folder[k] ? part_folder_file(set->folder[k], part_file_manifest) : NULL;
     set->count++;
-    enum status status = manifest_read(file, log, &set->manifest[k]);
+    enum status status = file ? manifest_read(file, log, &set->manifest[k]) : STATUS_MEMORY;
     free(file);
     return status;
 }

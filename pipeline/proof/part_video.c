@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/part/part_folder.h"
+
 struct part_video {
     const struct part_set *set;
     const struct log *log;
@@ -149,7 +151,7 @@ static const char *folder_of(const struct part_video *video)
 
 static enum status open_part(struct part_video *video)
 {
-    char *url = av_asprintf("file:%s/video.nut", folder_of(video));
+    char *url = av_asprintf("file:%s/%s", folder_of(video), part_file_video);
     int error = url ? avformat_open_input(&video->file, url, NULL, NULL) : AVERROR(ENOMEM);
     av_free(url);
     video->number = 0;
