@@ -1,70 +1,13 @@
-#include "app/jobs/jobs.h"
+#include "app/jobs/jobs_internal.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "app/jobs/climb.h"
-#include "app/jobs/part_folders.h"
 #include "app/jobs/verdict.h"
-
-// Sentences that every part says are passed on once.
-enum { MAX_SAID = 64 };
-
-struct seat {
-    struct jobs *jobs;
-    int number;
-    pthread_t thread;
-    char device[16];
-    int part;   // from 1; the seat's
-    bool quiet; // what is said now is of interest to nobody; the seat's
-    // ---- guarded by jobs->lock ----
-    bool started, ended;
-    bool writes;            // a job of its has written a frame
-    struct sluice_job *job; // NULL: none runs
-};
-
-struct jobs {
-    struct jobs_request request;
-    struct place_machine machine;
-    int gpu[PLACE_MAX_GPUS];
-    int seats;          // at most
-    double base_memory; // of the process before, bytes
-    double begun, begun_cpu;
-    struct figures_parts parts;
-    char choice[512], verdict[512];
-    bool left_alone;
-    atomic_bool stop;
-
-    pthread_mutex_t said_lock;
-    // ---- guarded by said_lock ----
-    char *said[MAX_SAID];
-    int said_count;
-
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    // ---- guarded by lock ----
-    struct seat seat[JOBS_MAX];
-    int wanted;  // seats at work
-    int started; // seats
-    int next;    // part, from 1
-    int done;    // parts
-    bool joining;
-    enum sluice_status status; // the first failure
-    struct figures figures;
-    struct sluice_progress made; // of parts that are whole
-    double media_found;          // of parts that were there, about
-    double work_seconds, seat_seconds;
-    struct climb climb;
-    double window_begun; // 0: not all jobs of the window write yet
-    int64_t window_frames;
-};
 
 // ---- small things ----
 
@@ -75,7 +18,7 @@ static double seconds_of(clockid_t clock)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static double now_seconds(void)
+double jobs_now(void)
 {
     return seconds_of(CLOCK_MONOTONIC);
 }
@@ -115,229 +58,13 @@ int jobs_parts(int jobs, double seconds)
     return most > jobs ? (int)most : jobs;
 }
 
-// ---- what the jobs say ----
+// ---- seats ----
 
-static void say(struct jobs *jobs, enum sluice_log_level level, const char *sentence)
-{
-    const struct sluice_config *config = jobs->request.config;
-    if (config->log)
-        config->log(config->opaque, level, sentence);
-}
-
-// True if another part has said so; else it is noted.
-static bool was_said(struct jobs *jobs, const char *sentence)
-{
-    bool said = false;
-    pthread_mutex_lock(&jobs->said_lock);
-    for (int k = 0; k < jobs->said_count && !said; k++)
-        said = jobs->said[k] && !strcmp(jobs->said[k], sentence);
-    if (!said && jobs->said_count < MAX_SAID)
-        jobs->said[jobs->said_count++] = strdup(sentence);
-    pthread_mutex_unlock(&jobs->said_lock);
-    return said;
-}
-
-// A failure names the part; what each part would say again is said once, and how each job takes a
-// stop is of no interest.
-static void seat_log(void *seat_, enum sluice_log_level level, const char *sentence)
-{
-    const struct seat *seat = seat_;
-    struct jobs *jobs = seat->jobs;
-    char text[1200];
-    if (level == SLUICE_LOG_ERROR) {
-        snprintf(text, sizeof text, "part %d of %d: %s", seat->part, jobs->request.parts, sentence);
-        say(jobs, level, text);
-    } else if (seat->quiet || jobs->stop || was_said(jobs, sentence))
-        say(jobs, SLUICE_LOG_DEBUG, sentence);
-    else
-        say(jobs, level, sentence);
-}
-
-static void tell_part(const struct seat *seat, const char *what)
-{
-    char text[64];
-    snprintf(text, sizeof text, "part %d of %d %s", seat->part, seat->jobs->request.parts, what);
-    say(seat->jobs, SLUICE_LOG_DEBUG, text);
-}
-
-// ---- one part ----
-
-// The configuration of a seat's next part.
-static struct sluice_config part_config(struct seat *seat)
-{
-    struct jobs *jobs = seat->jobs;
-    struct sluice_config config = *jobs->request.config;
-    pthread_mutex_lock(&jobs->lock);
-    int wanted = jobs->wanted, threads = place_threads(&jobs->machine, wanted);
-    pthread_mutex_unlock(&jobs->lock);
-    config.part = seat->part;
-    config.parts = jobs->request.parts;
-    config.threads = config.threads ? config.threads : threads;
-    if (wanted > 1 && !config.codec_threads)
-        config.codec_threads = threads;
-    if (jobs->request.gpus)
-        config.device = seat->device;
-    config.overwrite &= !jobs->request.use_found;
-    config.log = seat_log;
-    config.opaque = seat;
-    config.changed = NULL;
-    return config;
-}
-
-// Take a part that is there into the sums.
-static void note_found(struct seat *seat)
-{
-    struct jobs *jobs = seat->jobs;
-    struct sluice_ledger ledger;
-    char *folder =
-        part_folder_name(jobs->request.config->output.name, seat->part, jobs->request.parts);
-    if (!folder || !part_folder_ledger(folder, &ledger))
-        ledger = (struct sluice_ledger){0};
-    free(folder);
-    tell_part(seat, "was there");
-    pthread_mutex_lock(&jobs->lock);
-    figures_add_ledger(&jobs->figures.summary.ledger, &ledger);
-    jobs->parts.found++;
-    jobs->parts.frames_found += ledger.frames_out;
-    jobs->done++;
-    pthread_mutex_unlock(&jobs->lock);
-}
-
-// Let others see the job; false, and they do not, after a stop.
-static bool show_job(struct seat *seat, struct sluice_job *job)
-{
-    struct jobs *jobs = seat->jobs;
-    pthread_mutex_lock(&jobs->lock);
-    bool goes_on = !jobs->stop;
-    if (goes_on)
-        seat->job = job;
-    pthread_mutex_unlock(&jobs->lock);
-    return goes_on;
-}
-
-static void add_made(struct sluice_progress *to, const struct sluice_progress *more)
-{
-    to->frames += more->frames;
-    to->frames_pending += more->frames_pending;
-    to->media_seconds += more->media_seconds;
-    to->bytes_out += more->bytes_out;
-    to->ring += more->ring;
-    to->ring_used += more->ring_used;
-    figures_add_ledger(&to->ledger, &more->ledger);
-}
-
-// The job has ended: into the sums with it, if its part is whole.
-static void note_made(struct seat *seat, enum sluice_status status)
-{
-    struct jobs *jobs = seat->jobs;
-    struct sluice_progress progress = {.size = sizeof progress};
-    sluice_job_progress(seat->job, &progress);
-    progress.ring = progress.ring_used = 0;
-    pthread_mutex_lock(&jobs->lock);
-    if (status == SLUICE_STATUS_OK) {
-        tell_part(seat, "is whole");
-        figures_add(&jobs->figures, seat->job);
-        add_made(&jobs->made, &progress);
-        jobs->done++;
-    }
-    seat->job = NULL;
-    pthread_mutex_unlock(&jobs->lock);
-}
-
-static enum sluice_status make_once(struct seat *seat, bool repeatable)
-{
-    struct sluice_config config = part_config(seat);
-    struct sluice_job *job;
-    config.repeatable |= repeatable;
-    seat->quiet = seat->jobs->request.use_found; // "is there already"
-    enum sluice_status status = sluice_job_create(&config, &job);
-    seat->quiet = false;
-    if (status == SLUICE_STATUS_END)
-        note_found(seat);
-    if (status)
-        return status == SLUICE_STATUS_END ? SLUICE_STATUS_OK : status;
-    status = SLUICE_STATUS_STOPPED;
-    if (show_job(seat, job)) {
-        status = sluice_job_run(job);
-        note_made(seat, status);
-    }
-    sluice_job_destroy(&job);
-    return status;
-}
-
-static enum sluice_status make_part(struct seat *seat)
-{
-    struct jobs *jobs = seat->jobs;
-    tell_part(seat, "begins");
-    enum sluice_status status = make_once(seat, false);
-    if (status != SLUICE_STATUS_AGAIN)
-        return status;
-    pthread_mutex_lock(&jobs->lock);
-    jobs->parts.again++;
-    pthread_mutex_unlock(&jobs->lock);
-    return make_once(seat, true);
-}
-
-// ---- a seat ----
-
-static void stop_locked(struct jobs *jobs)
-{
-    jobs->stop = true;
-    for (int k = 0; k < jobs->seats; k++)
-        if (jobs->seat[k].job)
-            sluice_job_stop(jobs->seat[k].job);
-    pthread_cond_broadcast(&jobs->changed);
-}
-
-// Wait for a part to make; 0: there is none. A seat that is one too many waits.
-static int take_part(struct seat *seat)
-{
-    struct jobs *jobs = seat->jobs;
-    pthread_mutex_lock(&jobs->lock);
-    while (!jobs->stop && jobs->next <= jobs->request.parts && seat->number >= jobs->wanted)
-        pthread_cond_wait(&jobs->changed, &jobs->lock);
-    int part = jobs->stop || jobs->next > jobs->request.parts ? 0 : jobs->next++;
-    if (jobs->next > jobs->request.parts)
-        pthread_cond_broadcast(&jobs->changed);
-    pthread_mutex_unlock(&jobs->lock);
-    return part;
-}
-
-static void end_part(struct seat *seat, enum sluice_status status, double seconds)
-{
-    struct jobs *jobs = seat->jobs;
-    pthread_mutex_lock(&jobs->lock);
-    jobs->work_seconds += seconds;
-    if (status && !jobs->status && !jobs->stop) {
-        jobs->status = status;
-        stop_locked(jobs);
-    }
-    pthread_mutex_unlock(&jobs->lock);
-}
-
-static void *seat_run(void *seat_)
-{
-    struct seat *seat = seat_;
-    struct jobs *jobs = seat->jobs;
-    place_bind(place_of_job(&jobs->machine, seat->number));
-    while ((seat->part = take_part(seat))) {
-        double begun = now_seconds();
-        enum sluice_status status = make_part(seat);
-        end_part(seat, status, now_seconds() - begun);
-    }
-    pthread_mutex_lock(&jobs->lock);
-    seat->ended = true;
-    pthread_cond_broadcast(&jobs->changed);
-    pthread_mutex_unlock(&jobs->lock);
-    return NULL;
-}
-
-// Start seats up to the number that is wanted. Without a thread for one there are fewer.
 static void start_seats_locked(struct jobs *jobs)
 {
     while (jobs->started < jobs->wanted && jobs->next <= jobs->request.parts && !jobs->stop) {
         struct seat *seat = &jobs->seat[jobs->started];
-        if (pthread_create(&seat->thread, NULL, seat_run, seat)) {
+        if (pthread_create(&seat->thread, NULL, jobs_seat_run, seat)) {
             jobs->wanted = jobs->started;
             break;
         }
@@ -406,7 +133,7 @@ static void look_locked(struct jobs *jobs)
     const double least_seconds = 1, most_seconds = 10;
     const int64_t least_frames = 8;
     bool all_write;
-    double now = now_seconds();
+    double now = jobs_now();
     if (jobs->climb.done)
         return;
     if (jobs->next > jobs->request.parts) {
@@ -436,7 +163,7 @@ static bool all_ended_locked(const struct jobs *jobs)
 
 static struct timespec after(double seconds)
 {
-    double at = now_seconds() + seconds;
+    double at = jobs_now() + seconds;
     return (struct timespec){.tv_sec = (time_t)at,
                              .tv_nsec = (long)((at - (double)(time_t)at) * 1e9)};
 }
@@ -449,8 +176,8 @@ static void await_seats_locked(struct jobs *jobs)
     while (!all_ended_locked(jobs)) {
         const struct timespec until = after(look_seconds);
         if (jobs->stop && !stopped)
-            stopped = now_seconds();
-        if (stopped && now_seconds() - stopped > stop_seconds && !jobs->status)
+            stopped = jobs_now();
+        if (stopped && jobs_now() - stopped > stop_seconds && !jobs->status)
             break;
         pthread_cond_timedwait(&jobs->changed, &jobs->lock, &until);
         if (!jobs->stop)
@@ -471,7 +198,7 @@ static void sum_up(struct jobs *jobs)
 {
     struct sluice_summary *summary = &jobs->figures.summary;
     double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - jobs->begun_cpu;
-    double made = now_seconds() - jobs->begun, all = made * jobs->parts.jobs;
+    double made = jobs_now() - jobs->begun, all = made * jobs->parts.jobs;
     int cores = place_threads(&jobs->machine, 1);
     jobs->parts.made_seconds = made;
     jobs->parts.idle = all > jobs->work_seconds ? 1 - jobs->work_seconds / all : 0;
@@ -501,7 +228,7 @@ enum sluice_status jobs_run(struct jobs *jobs)
     sum_up(jobs);
     pthread_mutex_unlock(&jobs->lock);
     if (none)
-        say(jobs, SLUICE_LOG_ERROR, "no thread could be started");
+        jobs_say(jobs, SLUICE_LOG_ERROR, "no thread could be started");
     for (int k = 0; k < jobs->started && !jobs->left_alone; k++)
         pthread_join(jobs->seat[k].thread, NULL);
     return status;
@@ -510,7 +237,7 @@ enum sluice_status jobs_run(struct jobs *jobs)
 void jobs_stop(struct jobs *jobs)
 {
     pthread_mutex_lock(&jobs->lock);
-    stop_locked(jobs);
+    jobs_stop_locked(jobs);
     pthread_mutex_unlock(&jobs->lock);
 }
 
@@ -571,10 +298,10 @@ void jobs_read(const void *jobs_, struct figures_now *now)
         if (!jobs->seat[k].job)
             continue;
         sluice_job_progress(jobs->seat[k].job, &more);
-        add_made(&now->progress, &more);
+        jobs_add_made(&now->progress, &more);
         now->jobs++;
     }
-    now->progress.seconds = now_seconds() - jobs->begun;
+    now->progress.seconds = jobs_now() - jobs->begun;
     now->progress.stopping = jobs->stop;
     expect_locked(jobs, &now->progress);
     pthread_mutex_unlock(&jobs->lock);
@@ -626,7 +353,7 @@ enum sluice_status jobs_create(const struct jobs_request *request, struct jobs *
     made->parts.parts = request->parts;
     made->figures.parts = &made->parts;
     made->base_memory = resident_bytes();
-    made->begun = now_seconds();
+    made->begun = jobs_now();
     made->begun_cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     return SLUICE_STATUS_OK;
 }
