@@ -493,6 +493,19 @@ def test_a_sample_is_followed_by_the_next_frame(run, tmp_path, film):
     assert set(codes) == {0, 1}
 
 
+@pytest.mark.parametrize("source", ["b.mp4", "late.ts"])
+@pytest.mark.parametrize("container", ["mkv", "mp4", "mov", "ts", "flv"])
+def test_an_audit_sees_video_and_sound_in_every_container(run, tmp_path, film, source, container):
+    """Where streams are only known by their packets, too, and where one says times in other units."""
+    out = f"out.{container}"
+    make_parts(run, film(source), out, 2, "-c:v", "libx264", "-f", "null")
+    joined(run, out)
+    audit = run("audit", out, "--samples", 1, "--json", "found.json")
+    found = tools.load(tmp_path / "found.json")
+    assert audit.code == 0, audit.stderr
+    assert (found["packets"], found["streams"], found["copied"]) == (150, 1, 1)
+
+
 def test_audit_hears_the_sound(run, tmp_path, film):
     tools.ffmpeg("-i", film("b.mp4"), *TONE, "-f", "lavfi", "-i", "sine=frequency=700:sample_rate=44100:duration=6",
                  "-map", "0:v", "-map", "1:a", "-map", "2:a", "-c:v", "copy", "-c:a", "aac", tmp_path / "source.mp4")

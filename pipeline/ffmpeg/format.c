@@ -58,3 +58,11 @@ AVFormatContext *format_describe(const AVFormatContext *from)
     av_dict_copy(&to->metadata, from->metadata, 0);
     return to;
 }
+
+int format_find_video(AVFormatContext *file)
+{
+    int video = av_find_best_stream(file, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
+    if (video < 0 && avformat_find_stream_info(file, NULL) >= 0)
+        video = av_find_best_stream(file, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
+    return video;
+}

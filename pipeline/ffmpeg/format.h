@@ -6,3 +6,7 @@
 // A copy of what a context says of its streams, chapters and metadata, that nothing can be read
 // from. The caller frees it (avformat_free_context()). NULL without memory.
 AVFormatContext *format_describe(const AVFormatContext *from);
+
+// The stream of video of a file that has just been opened. Where the header names none, as that of
+// FLV, its first packets are looked at; they are read nevertheless. Below 0: there is none.
+int format_find_video(AVFormatContext *file);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/ffmpeg/format.h"
 #include "pipeline/output/file/file.h"
 
 struct manifest_writer {
@@ -72,7 +73,7 @@ static enum status read_packets(struct manifest_writer *writer, AVFormatContext 
                                 const struct manifest_video_file *from)
 {
     int64_t shift = av_rescale_q(from->shift_us, AV_TIME_BASE_Q, from->time_base);
-    int video = av_find_best_stream(file, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
+    int video = format_find_video(file);
     AVPacket *packet = av_packet_alloc();
     enum status status = packet ? STATUS_OK : STATUS_MEMORY;
     while (!status && av_read_frame(file, packet) >= 0) {

@@ -11,6 +11,7 @@
 
 #include "base/sized.h"
 #include "pipeline/engine/config.h"
+#include "pipeline/ffmpeg/format.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/part/manifest.h"
 #include "pipeline/proof/audit_frames.h"
@@ -51,7 +52,7 @@ static enum status check_packet(struct audit *audit, const AVPacket *packet, AVR
 
 static enum status read_packets(struct audit *audit, AVFormatContext *file)
 {
-    int video = av_find_best_stream(file, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
+    int video = format_find_video(file);
     AVPacket *packet = av_packet_alloc();
     enum status status = packet ? STATUS_OK : STATUS_MEMORY;
     while (!status && av_read_frame(file, packet) >= 0) {

@@ -110,7 +110,8 @@ static enum status read_source(const struct source_request *request, const struc
 
 // ---- descriptions ----
 
-// True if two packets have the same time, as exactly as both clocks say it.
+// True if two packets have the same time, as exactly as both clocks say it; where a stream begins,
+// MP4 says in milliseconds.
 static bool is_at(const struct other_stream *a, const struct other_stream *b, int64_t n,
                   int64_t shift_us)
 {
@@ -120,7 +121,7 @@ static bool is_at(const struct other_stream *a, const struct other_stream *b, in
     double ticks = (av_q2d(a->time_base) + av_q2d(b->time_base)) * 1e6;
     int64_t apart = av_rescale_q(at_a, a->time_base, AV_TIME_BASE_Q) - shift_us -
                     av_rescale_q(at_b, b->time_base, AV_TIME_BASE_Q);
-    return llabs(apart) <= (int64_t)ticks + 2;
+    return llabs(apart) <= (int64_t)ticks + 1000;
 }
 
 // The first packet that differs; -1: none does.
