@@ -3,8 +3,10 @@ ffmpeg, and a built sluice (the environment's SLUICE, or build/sluice)."""
 
 import functools
 import os
+import shutil
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +46,18 @@ def clips(tmp_path_factory):
 @pytest.fixture(scope="session")
 def cuda():
     return tools.has_cuda()
+
+
+@pytest.fixture(scope="session")
+def moments(tmp_path_factory):
+    """What meddles with a program at a chosen moment."""
+    if not shutil.which("cc"):
+        pytest.skip("no cc to build what meddles")
+    made = tmp_path_factory.mktemp("moments") / "moments.so"
+    built = tools.execute(["cc", "-std=gnu11", "-shared", "-fPIC", "-o", made,
+                           Path(__file__).resolve().parent / "moments.c", "-ldl"])
+    assert built.code == 0, built.stderr
+    return str(made)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@
 //               as kill -9 or a power cut would
 //   HANG_AT=N   lets the N-th opening of the file HANG_FILE take four seconds, and makes the file
 //               HANG_MARK then
+//   LINGER      lets each renaming take a second longer, when it is done
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -39,7 +40,10 @@ int rename(const char *from, const char *to)
     int (*real)(const char *, const char *);
     *(void **)&real = dlsym(RTLD_NEXT, "rename");
     may_end();
-    return real(from, to);
+    int result = real(from, to);
+    if (getenv("LINGER"))
+        sleep(1);
+    return result;
 }
 
 int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)

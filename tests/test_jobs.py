@@ -173,9 +173,9 @@ def finished(text):
     return set(map(int, re.findall(r"part (\d+) of \d+ is whole", text)))
 
 
-def start(cwd, *args):
+def start(cwd, *args, env=None):
     return subprocess.Popen([tools.SLUICE, *map(str, args)], cwd=cwd, stderr=subprocess.PIPE,
-                            env=tools.environment(), text=True)
+                            env=tools.environment(env), text=True)
 
 
 def wait_for_parts(process, place, count):
@@ -216,6 +216,16 @@ def test_stopped_and_resumed(run, tmp_path, slow, number):
     assert told["parts"]["frames_found"] == 100 * len(kept)
     run(slow, "one.mkv", *SLOW, "-q")
     assert frames(tmp_path / "out.mkv") == frames(tmp_path / "one.mkv") and is_clean(tmp_path)
+
+
+def test_a_part_that_has_its_name_is_told_of(tmp_path, slow, moments):
+    """Where the signal comes before its job has ended, too."""
+    process = start(tmp_path, slow, "out.mkv", *SLOW, "--jobs", "1", env={"LD_PRELOAD": moments, "LINGER": "1"})
+    wait_for_parts(process, tmp_path, 1)
+    process.send_signal(signal.SIGTERM)
+    text = process.communicate(timeout=20)[1]
+    count = len(parts(tmp_path))
+    assert process.returncode == 128 + signal.SIGTERM and f"{count} of " in text and "kept" in text, text
 
 
 def test_resume_with_nothing_there_begins(run, tmp_path, folder):

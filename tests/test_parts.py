@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
@@ -306,18 +305,6 @@ def test_join_keeps_what_is_there(run, tmp_path, three):
 
 
 # ---- the old output, or the new one ----
-
-
-@pytest.fixture(scope="module")
-def moments(tmp_path_factory):
-    """What meddles with a program at a chosen moment."""
-    if not shutil.which("cc"):
-        pytest.skip("no cc to build what meddles")
-    made = tmp_path_factory.mktemp("moments") / "moments.so"
-    built = tools.execute(["cc", "-std=gnu11", "-shared", "-fPIC", "-o", made,
-                           Path(__file__).resolve().parent / "moments.c", "-ldl"])
-    assert built.code == 0, built.stderr
-    return str(made)
 
 
 @pytest.fixture(scope="module")

@@ -262,7 +262,7 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
     job->seconds = (double)(meter_now_ns() - job->began_ns) * 1e-9;
     job->cores_busy =
         (double)(meter_process_ns() - began_cpu_ns) * 1e-9 / job->seconds / (double)av_cpu_count();
-    if (!status && job->stop.asked)
+    if (!status && job->stop.asked && !job->part_made)
         status = STATUS_STOPPED;
     if (status && job->part) // sluice_job_destroy() may have to wait, and not be called
         part_discard(job->part);

@@ -115,6 +115,7 @@ struct sluice_job {
     int codec_threads;             // 0: as many as codecs take
     bool overwrite;                // what snapshots may do
     bool is_part;                  // ... of the output: the frames of `span`
+    bool part_made;                // ... and it has its name
     bool repeatable;               // ... from the beginning of the file, in one thread
     int whole_width, whole_height; // ... of pictures; 0: as the part's first
     struct part_span span;

@@ -297,6 +297,7 @@ enum status job_part_commit(struct sluice_job *job, const struct sink *sink)
                                    .made = made};
     enum status status = made ? part_commit(job->part, &outcome) : STATUS_MEMORY;
     json_decref(made);
+    job->part_made = !status || status == STATUS_EOF; // a stop comes too late
     return status == STATUS_EOF ? STATUS_OK : status;
 }
 
