@@ -9,11 +9,12 @@
 #include "app/jobs/jobs.h"
 
 // Sentences that every part says are passed on once.
-enum { MAX_SAID = 64 };
+enum { MAX_SAID = 64, SEATS_MAX = JOBS_MAX + (JOBS_MAX + 3) / 4 };
 
 struct seat {
     struct jobs *jobs;
     int number;
+    int gate; // whose jobs' number is bounded: its GPU's, or 0
     pthread_t thread;
     char device[16];
     int part;   // from 1; the seat's
@@ -44,11 +45,12 @@ struct jobs {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     // ---- guarded by lock ----
-    struct seat seat[JOBS_MAX];
-    int wanted;  // seats at work
-    int started; // seats
-    int next;    // part, from 1
-    int done;    // parts
+    struct seat seat[SEATS_MAX];
+    int wanted;                  // jobs at once
+    int running[PLACE_MAX_GPUS]; // behind each gate
+    int started;                 // seats
+    int next;                    // part, from 1
+    int done;                    // parts
     bool joining;
     enum sluice_status status; // the first failure
     struct figures figures;
@@ -59,6 +61,13 @@ struct jobs {
     double window_begun; // 0: not all jobs of the window write yet
     int64_t window_frames;
 };
+
+// Seats at work for so many jobs at once: every fourth job has one more, which opens the next part
+// meanwhile.
+static inline int jobs_seats(int jobs)
+{
+    return jobs + (jobs + 3) / 4;
+}
 
 // CLOCK_MONOTONIC in seconds.
 double jobs_now(void);
