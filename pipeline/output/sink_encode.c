@@ -1,76 +1,19 @@
 // The sink that encodes: an encoder, and the mux threads that its packets go to.
 #include <assert.h>
 #include <libavutil/avstring.h>
-#include <libavutil/pixdesc.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
-#include "pipeline/output/converter.h"
-#include "pipeline/output/encoder.h"
-#include "pipeline/output/encoder_options.h"
-#include "pipeline/output/sink.h"
-
-struct encode_sink {
-    struct sink base;
-    const struct log *log;
-    const struct stop *stop;
-    const AVCodec *codec;
-    bool codec_named;
-    AVDictionary *encoder_options;
-    const AVOutputFormat *container; // of the first output
-    bool one_a_file;                 // it writes images
-    int threads;                     // of the encoder; 0: as many as it takes
-    struct mux_thread *mux[MAX_OUTPUTS];
-    int muxes;
-    struct destination whole; // what the output is a part of; zero: it is whole
-    struct encoder *encoder;
-    struct sink_video video;
-    int stream; // of the source: the filtered one
-    struct converter converter;
-    _Atomic int64_t taken; // frames
-    bool await_start;      // an address not reached at first is tried again
-    int64_t seen_ns;       // when something was encoded though nobody watched
-};
-
-// The destination that the encoding follows.
-static const struct destination *followed(const struct encode_sink *self, int mux)
-{
-    return self->whole.container ? &self->whole : mux_thread_destination(self->mux[mux]);
-}
-
-// ---- formats ----
-
-// A window shows these without a conversion of its own.
-static const enum AVPixelFormat window_formats[] = {AV_PIX_FMT_YUV420P, AV_PIX_FMT_NONE};
-
-static void choose_formats(struct encode_sink *self)
-{
-    struct sink_formats *formats = &self->base.formats;
-    formats->candidates = encoder_pixel_formats(self->codec);
-    const struct destination *destination = followed(self, 0);
-    if (destination->quirks->formats)
-        formats->candidates = destination->quirks->formats;
-    if (destination->kind == DESTINATION_DISPLAY)
-        formats->candidates = window_formats;
-    formats->natural = !formats->candidates;
-    formats->wishes = encoder_wishes(self->codec);
-    formats->range = encoder_range(self->codec);
-}
+#include "pipeline/output/sink_encode_internal.h"
 
 // ---- frames and packets ----
-
-static bool counts_frames(const struct encode_sink *self)
-{
-    return followed(self, 0)->quirks->counts_frames;
-}
 
 static bool wants_global_header(const struct encode_sink *self)
 {
     for (int k = 0; k < self->muxes; k++)
-        if (followed(self, k)->container->flags & AVFMT_GLOBALHEADER)
+        if (encode_sink_followed(self, k)->container->flags & AVFMT_GLOBALHEADER)
             return true;
     return false;
 }
@@ -103,7 +46,7 @@ static enum status open_encoder(struct encode_sink *self, const AVFrame *frame)
         .frame = frame,
         .time_base = self->video.time_base,
         .rate = self->video.frame_rate,
-        .constant_rate = counts_frames(self),
+        .constant_rate = encode_sink_counts_frames(self),
         .global_header = wants_global_header(self),
         .still = self->base.one_frame,
         .threads = self->threads,
@@ -121,7 +64,7 @@ static enum status open_encoder(struct encode_sink *self, const AVFrame *frame)
 static bool all_carry_rotation(const struct encode_sink *self)
 {
     for (int k = 0; k < self->muxes; k++)
-        if (!followed(self, k)->quirks->rotation)
+        if (!encode_sink_followed(self, k)->quirks->rotation)
             return false;
     return true;
 }
@@ -484,123 +427,7 @@ static void destroy(struct sink **sink)
     *sink = NULL;
 }
 
-// ---- sharing ----
-
-static bool is_same(const AVDictionary *a, const AVDictionary *b)
-{
-    const AVDictionaryEntry *entry = NULL;
-    if (av_dict_count(a) != av_dict_count(b))
-        return false;
-    while ((entry = av_dict_get(a, "", entry, AV_DICT_IGNORE_SUFFIX))) {
-        const AVDictionaryEntry *other = av_dict_get(b, entry->key, NULL, AV_DICT_MATCH_CASE);
-        if (!other || strcmp(other->value, entry->value) != 0)
-            return false;
-    }
-    return true;
-}
-
-// True if the encoding is for a window or a page: too large or too poor for a file.
-static bool is_for_show(const struct encode_sink *self)
-{
-    return mux_thread_destination(self->mux[0])->kind >= DESTINATION_DISPLAY;
-}
-
-static bool asks_the_same(const struct encode_sink *self, const struct encode_sink *other)
-{
-    const struct sink_formats *a = &self->base.formats, *b = &other->base.formats;
-    return a->asked == b->asked && a->asked_range == b->asked_range &&
-           (!a->asked || *a->candidates == *b->candidates);
-}
-
-void sink_encode_join(struct sink *sink, struct sink **other)
-{
-    assert(sink->encoder && (*other)->encoder && *other != sink);
-    struct encode_sink *self = (struct encode_sink *)sink, *from = (struct encode_sink *)*other;
-    bool codec =
-        from->codec_named ? from->codec == self->codec : from->codec->id == self->codec->id;
-    bool options = !from->encoder_options || is_same(from->encoder_options, self->encoder_options);
-    bool format = !sink_is_asked(&from->base.formats) || asks_the_same(self, from);
-    if (!codec || !options || !format || self->one_a_file || from->one_a_file ||
-        (is_for_show(self) && !is_for_show(from)) || counts_frames(self) != counts_frames(from))
-        return;
-    for (int k = 0; k < from->muxes; k++)
-        self->mux[self->muxes++] = from->mux[k];
-    self->base.is_live |= from->base.is_live;
-    from->muxes = 0;
-    destroy(other);
-}
-
 // ---- creation ----
-
-static enum status create_mux(struct encode_sink *self, const struct sink_request *request)
-{
-    struct mux_thread_request mux = {
-        .destination = {.name = request->output,
-                        .format = request->whole ? NULL : request->format,
-                        .overwrite = request->overwrite,
-                        .segment = request->segment,
-                        .conflicts = request->conflicts},
-        .open_timeout = request->open_timeout,
-        .stall_timeout = request->stall_timeout,
-        .reconnects = request->reconnects,
-    };
-    enum status status = mux_thread_create(&mux, self->log, self->stop, &self->mux[0]);
-    self->muxes = !status;
-    return status;
-}
-
-// Learn what the output is a part of.
-static enum status follow_whole(struct encode_sink *self, const struct sink_request *request)
-{
-    struct destination_request whole = {.name = request->whole,
-                                        .format = request->format,
-                                        .overwrite = true,
-                                        .segment = request->segment};
-    if (!request->whole)
-        return STATUS_OK;
-    return destination_init(&whole, self->log, &self->whole);
-}
-
-// True if the number of threads is in the headers: parts that are made with different numbers, of
-// cores or of jobs at once, could not be joined.
-static bool writes_threads(const AVCodec *codec)
-{
-    return !strcmp(codec->name, "mpeg4") || !strcmp(codec->name, "libx265");
-}
-
-static enum status choose_encoder(struct encode_sink *self, const struct sink_request *request)
-{
-    const struct destination *destination = followed(self, 0);
-    self->container = destination->container;
-    self->one_a_file = destination_is_images(destination);
-    self->codec =
-        encoder_find(request->encoder, destination->container, destination->name, self->log);
-    if (!self->codec)
-        return STATUS_USAGE;
-    self->codec_named = request->encoder;
-    self->base.encoder = self->codec->name;
-    self->base.container = destination->container->name;
-    self->base.one_frame = self->one_a_file && !name_is_sequence(destination->name);
-    self->base.is_live = destination_is_live(destination);
-    self->converter = (struct converter){.log = self->log,
-                                         .formats = &self->base.formats,
-                                         .encoder = self->codec->name,
-                                         .container = self->container->name};
-    choose_formats(self);
-    return sink_ask(&self->base, request, self->codec->name, self->log);
-}
-
-static enum status add_options(struct encode_sink *self, const struct sink_request *request)
-{
-    struct encoder_options options = {
-        .log = self->log, .codec = self->codec, .container = self->container};
-    enum status status = encoder_options_add(&options, request);
-    self->encoder_options = options.encoder;
-    if (request->whole) // those of the container are for who joins the parts
-        av_dict_free(&options.muxer);
-    mux_thread_set_options(self->mux[0], &options.muxer);
-    return status;
-}
 
 enum status sink_encode_create(const struct sink_request *request, const struct log *log,
                                const struct stop *stop, struct sink **sink)
@@ -627,15 +454,7 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
     self->stop = stop;
     self->await_start = request->await_start;
     *sink = &self->base;
-    enum status status = create_mux(self, request);
-    if (!status)
-        status = follow_whole(self, request);
-    if (!status)
-        status = choose_encoder(self, request);
-    if (!status)
-        self->threads = request->whole && writes_threads(self->codec) ? 1 : request->threads;
-    if (!status)
-        status = add_options(self, request);
+    enum status status = encode_sink_prepare(self, request);
     if (status)
         destroy(sink);
     return status;
