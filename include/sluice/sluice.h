@@ -533,6 +533,23 @@ struct sluice_joined {
 SLUICE_API enum sluice_status sluice_join(const struct sluice_config *config,
                                           const char *const *parts, struct sluice_joined *joined);
 
+// The same, while the parts are being made: each is read when it is whole, so that behind the last
+// one only its own packets are left to copy. `parts` are in order. `await` is called in this thread,
+// for parts from 0 on: it blocks until that part is whole, and stays as it is, and returns true; or
+// gives up and returns false, whereupon nothing is left and SLUICE_STATUS_STOPPED is returned. It is
+// called again for the part that is read, before each packet, so that it may still give up. NULL:
+// all parts are there, as for sluice_join().
+//
+// Files are the same to the byte. Parts are found not to be one whole as soon as they are read;
+// nothing has its name before all are. Lists of hashes and reports are read when all parts are there;
+// so is all of a video of which a later part needs what the first did not show, which is rare.
+//
+// Thread-safety: jobs may make the parts meanwhile, in other threads.
+SLUICE_API enum sluice_status sluice_join_following(const struct sluice_config *config,
+                                                    const char *const *parts,
+                                                    bool (*await)(void *opaque, int part),
+                                                    void *opaque, struct sluice_joined *joined);
+
 // What an audit has found.
 struct sluice_audit {
     size_t size;

@@ -17,7 +17,7 @@ static enum status check_video(const char *folder, const struct manifest *manife
     struct part_set set = {.folder = (char *[]){(char *)folder},
                            .manifest = (struct manifest *)manifest,
                            .count = 1,
-                           .frames = manifest->frames};
+                           .known = 1};
     struct part_video *video = NULL;
     AVPacket *packet = av_packet_alloc();
     enum status status = packet ? part_video_create(&set, log, &video) : STATUS_MEMORY;

@@ -1,4 +1,4 @@
-// sluice_join(): parts put together.
+// sluice_join(), sluice_join_following(): parts put together.
 #include <libavutil/avstring.h>
 #include <libavutil/mem.h>
 #include <stdlib.h>
@@ -87,9 +87,12 @@ static enum status join_file(struct joining *join, struct file **file)
 
 static enum status join_list(struct joining *join, struct file **file)
 {
+    int next = 0;
     enum status status = join_text_check(join->file, join->config->overwrite, join->log);
     if (!status)
         status = begin_manifest(join);
+    if (!status)
+        status = join_manifest_add(&join->set, &next, join->manifest);
     if (!status)
         status = join_text(&join->set, part_file_frames, join->file, join->config->overwrite,
                            join->log, file);
@@ -165,7 +168,7 @@ static enum status check_conflicts(struct joining *join)
 
 // ---- all of it ----
 
-static enum status read_parts(struct joining *join, const char *const *parts)
+static enum status read_names(struct joining *join, const struct part_set_request *request)
 {
     const char *name = join->config->output.name;
     if (!name || !*name)
@@ -174,11 +177,21 @@ static enum status read_parts(struct joining *join, const char *const *parts)
     join->file = url_plain(join->list ? name + 5 : name, true);
     join->publication.log = join->log;
     join->publication.overwrite = join->config->overwrite;
-    enum status status = part_set_read(parts, join->log, &join->set);
+    return part_set_init(request, &join->set);
+}
+
+// Read as many parts as there have to be before anything is written: where they are followed the
+// first of a video that has frames, otherwise all.
+static enum status read_parts(struct joining *join)
+{
+    struct part_set *set = &join->set;
+    bool follows = set->request.await && !join->list;
+    enum status status = follows ? part_set_need_filled(set) : part_set_finish(set);
+    bool filled = set->filled < set->count;
+    if (!status && !filled)
+        status = part_set_finish(set);
     if (status)
         return status;
-    const struct part_set *set = &join->set;
-    bool filled = set->filled < set->count;
     join->source = proof_source(join->config, &set->manifest[filled ? set->filled : 0]);
     status = check_conflicts(join);
     if (!status && !filled)
@@ -186,15 +199,30 @@ static enum status read_parts(struct joining *join, const char *const *parts)
     return status;
 }
 
-static enum status run(struct joining *join, const char *const *parts)
+// Write all files when all parts are known, after what was begun before did not fit them.
+static enum status write_again(struct joining *join)
 {
-    enum status status = read_parts(join, parts);
+    log_print(join->log, LOG_DEBUG,
+              "a later part's frames are further out of order than those of "
+              "the first: they are joined once all parts are there");
+    manifest_writer_destroy(&join->manifest);
+    enum status status = part_set_finish(&join->set);
+    return status ? status : write_files(join);
+}
+
+static enum status run(struct joining *join, const struct part_set_request *request)
+{
+    enum status status = read_names(join, request);
+    if (!status)
+        status = read_parts(join);
     if (!status)
         status = join_reports_check(&join->set, &join->publication);
     if (!status)
         status = check_kind(join);
     if (!status)
         status = write_files(join);
+    if (status == STATUS_AGAIN)
+        status = write_again(join);
     return status ? status : publication_commit(&join->publication);
 }
 
@@ -206,20 +234,39 @@ static void finish(struct joining *join)
     part_set_free(&join->set);
 }
 
-enum sluice_status sluice_join(const struct sluice_config *given, const char *const *parts,
-                               struct sluice_joined *joined)
+static enum sluice_status join_parts(const struct sluice_config *given,
+                                     const struct part_set_request *parts,
+                                     struct sluice_joined *joined)
 {
     struct sluice_config config;
     struct config_log target;
     struct log log;
     struct joining join = {.config = &config, .log = &log};
     enum status status = config_read(given, &config, &target, &log);
+    struct part_set_request request = *parts;
+    request.log = &log;
     if (!status)
-        status = run(&join, parts);
+        status = run(&join, &request);
     if (status == STATUS_MEMORY)
         log_print(&log, LOG_ERROR, "out of memory");
     if (joined && !sized_write(joined, &join.joined, sizeof join.joined))
         status = STATUS_USAGE;
     finish(&join);
     return (enum sluice_status)status;
+}
+
+enum sluice_status sluice_join(const struct sluice_config *config, const char *const *parts,
+                               struct sluice_joined *joined)
+{
+    struct part_set_request request = {.folders = parts};
+    return join_parts(config, &request, joined);
+}
+
+enum sluice_status sluice_join_following(const struct sluice_config *config,
+                                         const char *const *parts,
+                                         bool (*await)(void *opaque, int part), void *opaque,
+                                         struct sluice_joined *joined)
+{
+    struct part_set_request request = {.folders = parts, .await = await, .opaque = opaque};
+    return join_parts(config, &request, joined);
 }

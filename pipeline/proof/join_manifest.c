@@ -31,9 +31,15 @@ enum status join_manifest_begin(const struct part_set *set, const char *output, 
     char *name = av_asprintf("%s.manifest", output);
     enum status status = name ? create(set, name, overwrite, log, writer) : STATUS_MEMORY;
     av_free(name);
-    for (int k = 0; k < set->count; k++)
-        for (int64_t n = 0; n < set->manifest[k].frames && !status; n++)
-            status = manifest_writer_add(*writer, &set->manifest[k].frame[n]);
+    return status;
+}
+
+enum status join_manifest_add(const struct part_set *set, int *next, struct manifest_writer *writer)
+{
+    enum status status = STATUS_OK;
+    for (; *next < set->known && !status; ++*next)
+        for (int64_t n = 0; n < set->manifest[*next].frames && !status; n++)
+            status = manifest_writer_add(writer, &set->manifest[*next].frame[n]);
     return status;
 }
 

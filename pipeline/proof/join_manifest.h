@@ -11,10 +11,15 @@
 struct file;
 struct manifest_writer;
 
-// Begin the manifest of an output that stands under this name, and write all frames of the parts.
-// Fails as file_check() and file_create().
+// Begin the manifest of an output that stands under this name. Fails as file_check() and
+// file_create().
 enum status join_manifest_begin(const struct part_set *set, const char *output, bool overwrite,
                                 const struct log *log, struct manifest_writer **writer);
+
+// Write the frames of the parts that are known, from part *next on, which becomes the one behind
+// them. All come ahead of the packets. STATUS_OUTPUT, with a sentence, if they cannot be written.
+enum status join_manifest_add(const struct part_set *set, int *next,
+                              struct manifest_writer *writer);
 
 // What has been written.
 struct join_manifest_output {

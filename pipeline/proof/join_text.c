@@ -220,12 +220,12 @@ enum status join_text(const struct part_set *set, const char *name, const char *
 
 // ---- reports ----
 
-// Check that the parts' files are what they were, and that theirs may be written.
+// Check that the files of the parts that are known are what they were, and that theirs may be written.
 static enum status check_kind(const struct part_set *set, const struct kind *kind, bool overwrite,
                               const struct log *log)
 {
     enum status status = file_check(kind->file, overwrite, log);
-    for (int k = 0; k < set->count && !status; k++) {
+    for (int k = 0; k < set->known && !status; k++) {
         FILE *file = NULL;
         if (set->manifest[k].frames)
             status = open_file(set, k, kind->name, log, &file);

@@ -21,6 +21,6 @@ enum status join_text(const struct part_set *set, const char *name, const char *
                       bool overwrite, const struct log *log, struct file **made);
 
 // The same of the reports that the chain writes, under the names that it gives them. They are added
-// to the publication.
+// to the publication. The check reads those of the parts that are known.
 enum status join_reports_check(const struct part_set *set, struct publication *publication);
 enum status join_reports(const struct part_set *set, struct publication *publication);

@@ -11,6 +11,7 @@
 #include "pipeline/output/encoder_options.h"
 #include "pipeline/output/muxer/muxer.h"
 #include "pipeline/part/manifest_writer.h"
+#include "pipeline/proof/join_manifest.h"
 #include "pipeline/proof/other_streams.h"
 #include "pipeline/proof/part_video.h"
 
@@ -25,6 +26,7 @@ struct joining {
     struct packet *ahead[MAX_AHEAD]; // of the source's, read already
     int ahead_count, ahead_read;
     struct part_video *video;
+    int noted; // parts whose frames the manifest has
     AVCodecParameters *codec;
     AVRational frame_rate;
     AVFrame *first;                    // of the source: light and rotation
@@ -163,14 +165,23 @@ static int64_t us_of(const AVPacket *packet, AVRational time_base)
     return at == AV_NOPTS_VALUE ? INT64_MIN : av_rescale_q(at, time_base, AV_TIME_BASE_Q);
 }
 
+// The next packet of the video; *ended: there is none.
+static enum status read_video(struct joining *join, AVPacket *packet, bool *ended)
+{
+    enum status status = part_video_read(join->video, packet);
+    *ended = status == STATUS_EOF;
+    if (!status)
+        status = join_manifest_add(join->request.set, &join->noted, join->request.manifest);
+    return *ended ? STATUS_OK : status;
+}
+
 // Write the packets of video and those of the source's other streams in the order of their times.
 static enum status copy_packets(struct joining *join)
 {
     AVPacket *video = av_packet_alloc();
     struct packet *other = NULL;
-    enum status status = video ? part_video_read(join->video, video) : STATUS_MEMORY;
-    bool ended = status == STATUS_EOF;
-    status = ended ? STATUS_OK : status;
+    bool ended = false;
+    enum status status = video ? read_video(join, video, &ended) : STATUS_MEMORY;
     if (!status)
         status = read_other(join, &other);
     while (!status && (!ended || other)) {
@@ -188,9 +199,7 @@ static enum status copy_packets(struct joining *join)
         status = muxer_write(join->muxer, video);
         av_packet_unref(video);
         if (!status)
-            status = part_video_read(join->video, video);
-        ended = status == STATUS_EOF;
-        status = ended ? STATUS_OK : status;
+            status = read_video(join, video, &ended);
     }
     packet_destroy(&other);
     av_packet_free(&video);
@@ -211,6 +220,10 @@ static enum status write_video(struct joining *join, struct file **file)
         status = begin_muxer(join);
     if (!status)
         status = copy_packets(join);
+    if (!status)
+        status = part_set_finish(request->set);
+    if (!status)
+        status = join_manifest_add(request->set, &join->noted, request->manifest);
     return status ? status : muxer_hold(join->muxer, file);
 }
 

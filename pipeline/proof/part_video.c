@@ -11,11 +11,12 @@
 #include "pipeline/part/part_folder.h"
 
 struct part_video {
-    const struct part_set *set;
+    struct part_set *set;
     const struct log *log;
     AVRational time_base;
-    int64_t *pts;          // of all packets, rising
-    int64_t count;         // packets in all parts
+    int64_t *pts;          // of the packets of parts that are timed, rising
+    int64_t count;         // of them
+    int timed;             // parts
     int64_t delay;         // packets by which decoding is ahead of showing
     int64_t read;          // of all
     int part;              // that is read
@@ -38,41 +39,83 @@ static int64_t rank_of(const int64_t *list, int64_t count, int64_t pts)
     return found ? found - list : -1;
 }
 
-// Sort a part's times, and learn by how many packets decoding is ahead.
-static void add_part(struct part_video *video, const struct manifest *part)
+// By how many packets decoding is ahead in a part, whose times are in `list`.
+static int64_t depth_of(const struct manifest *part, const int64_t *list)
 {
-    int64_t *list = video->pts + video->count;
-    for (int64_t n = 0; n < part->packets; n++)
-        list[n] = part->packet[n].pts;
-    qsort(list, (size_t)part->packets, sizeof *list, compare);
+    int64_t depth = 0;
     for (int64_t n = 0; n < part->packets; n++) {
         int64_t ahead = n - rank_of(list, part->packets, part->packet[n].pts);
-        video->delay = ahead > video->delay ? ahead : video->delay;
+        depth = ahead > depth ? ahead : depth;
     }
-    video->count += part->packets;
+    return depth;
 }
 
-static enum status check_times(const struct part_video *video)
+static enum status check_times(const struct part_video *video, int64_t from)
 {
-    for (int64_t n = 1; n < video->count; n++)
+    for (int64_t n = from > 0 ? from : 1; n < video->count; n++)
         if (video->pts[n] <= video->pts[n - 1])
             return log_fail(video->log, STATUS_INPUT,
                             "two packets of the parts have one time, %" PRId64, video->pts[n]);
     return STATUS_OK;
 }
 
-static enum status list_times(struct part_video *video)
+// Add the times of the next part. *depth: by how many packets decoding is ahead in it.
+static enum status time_part(struct part_video *video, int64_t *depth)
 {
-    const struct part_set *set = video->set;
-    int64_t count = 0;
-    for (int k = 0; k < set->count; k++)
-        count += set->manifest[k].packets;
-    video->pts = calloc((size_t)count + 1, sizeof *video->pts);
-    if (!video->pts)
+    enum status status = part_set_need(video->set, video->timed);
+    if (status)
+        return status;
+    const struct manifest *part = &video->set->manifest[video->timed];
+    size_t count = (size_t)(video->count + part->packets);
+    int64_t from = video->count, *all = realloc(video->pts, (count + 1) * sizeof *all);
+    if (!all)
         return STATUS_MEMORY;
-    for (int k = 0; k < set->count; k++)
-        add_part(video, &set->manifest[k]);
-    return check_times(video);
+    video->pts = all;
+    for (int64_t n = 0; n < part->packets; n++)
+        all[from + n] = part->packet[n].pts;
+    qsort(all + from, (size_t)part->packets, sizeof *all, compare);
+    *depth = depth_of(part, all + from);
+    video->count += part->packets;
+    video->timed++;
+    return check_times(video, from);
+}
+
+// What the encoder says of itself; 0 where that makes no sense.
+static int64_t encoder_delay(const struct part_set *set)
+{
+    const int64_t most = 64; // packets, as many as manifest_video() takes
+    const json_t *about = json_object_get(set->manifest[set->filled].end, "video");
+    int64_t delay = json_integer_value(json_object_get(about, "delay"));
+    return delay > 0 && delay <= most ? delay : 0;
+}
+
+// Time the parts that are known, and choose the delay. An encoder that brings frames out of their
+// order at all does it as far as it says; some say so and never do.
+static enum status time_known(struct part_video *video)
+{
+    enum status status = STATUS_OK;
+    int64_t said = encoder_delay(video->set);
+    while (!status && video->timed < video->set->known) {
+        int64_t depth = 0;
+        status = time_part(video, &depth);
+        video->delay = depth > video->delay ? depth : video->delay;
+    }
+    if (video->delay > 0 && video->delay < said)
+        video->delay = said;
+    return status;
+}
+
+// Make the time of this packet, counted as they are shown, known, if there are so many.
+static enum status need_time(struct part_video *video, int64_t rank)
+{
+    enum status status = STATUS_OK;
+    while (!status && video->count <= rank && video->timed < video->set->count) {
+        int64_t depth = 0;
+        status = time_part(video, &depth);
+        if (!status && depth > video->delay)
+            status = STATUS_AGAIN;
+    }
+    return status;
 }
 
 // Decoding times rise as showing times do, so many packets earlier (as those of x264).
@@ -84,12 +127,25 @@ static int64_t dts_of(const struct part_video *video, int64_t number)
     return video->pts[number] - (video->pts[last] - video->pts[0]);
 }
 
-static int64_t duration_of(const struct part_video *video, int64_t pts)
+static int64_t duration_of(const struct part_video *video, int64_t rank)
 {
-    int64_t rank = rank_of(video->pts, video->count, pts), last = video->count - 1;
-    if (rank < last)
-        return video->pts[rank + 1] - pts;
-    return rank > 0 ? pts - video->pts[rank - 1] : 0;
+    if (rank < video->count - 1)
+        return video->pts[rank + 1] - video->pts[rank];
+    return rank > 0 ? video->pts[rank] - video->pts[rank - 1] : 0;
+}
+
+// Give the next packet, whose pts it has, the other times.
+static enum status time_packet(struct part_video *video, AVPacket *packet)
+{
+    int64_t rank = rank_of(video->pts, video->count, packet->pts);
+    enum status status = need_time(video, rank + 1);
+    if (!status)
+        status = need_time(video, video->delay);
+    if (status)
+        return status;
+    packet->dts = dts_of(video, video->read++);
+    packet->duration = duration_of(video, rank);
+    return STATUS_OK;
 }
 
 // ---- life ----
@@ -110,7 +166,7 @@ static enum status read_time_base(struct part_video *video)
                     set->folder[set->filled]);
 }
 
-enum status part_video_create(const struct part_set *set, const struct log *log,
+enum status part_video_create(struct part_set *set, const struct log *log,
                               struct part_video **video)
 {
     *video = calloc(1, sizeof **video);
@@ -121,7 +177,7 @@ enum status part_video_create(const struct part_set *set, const struct log *log,
     (*video)->part = set->filled;
     enum status status = read_time_base(*video);
     if (!status)
-        status = list_times(*video);
+        status = time_known(*video);
     if (status)
         part_video_destroy(video);
     return status;
@@ -180,10 +236,11 @@ static enum status check_packet(const struct part_video *video, const AVPacket *
                     folder_of(video), video->number);
 }
 
-// The end of a part's video: go to the next part.
+// The end of a part's video: go to the next part that has some.
 static enum status end_part(struct part_video *video)
 {
-    const struct part_set *set = video->set;
+    struct part_set *set = video->set;
+    enum status status = STATUS_OK;
     if (video->number != set->manifest[video->part].packets)
         return log_fail(video->log, STATUS_INPUT,
                         "%s: its video has %" PRId64 " packets, and had %" PRId64
@@ -191,32 +248,39 @@ static enum status end_part(struct part_video *video)
                         folder_of(video), video->number, set->manifest[video->part].packets);
     avformat_close_input(&video->file);
     do
-        video->part++;
-    while (video->part < set->count && !set->manifest[video->part].frames);
-    return STATUS_OK;
+        if (++video->part < set->count)
+            status = part_set_need(set, video->part);
+    while (!status && video->part < set->count && !set->manifest[video->part].frames);
+    return status;
 }
 
-enum status part_video_read(struct part_video *video, AVPacket *packet)
+// Read the next packet as it lies in its part.
+static enum status read_packet(struct part_video *video, AVPacket *packet)
 {
     enum status status = STATUS_OK;
     for (;;) {
         if (video->part == video->set->count)
             return STATUS_EOF;
+        if (!part_set_await(video->set, video->part))
+            return STATUS_STOPPED;
         if (!video->file)
             status = open_part(video);
         if (status || av_read_frame(video->file, packet) >= 0)
-            break;
+            return status;
         status = end_part(video);
         if (status)
             return status;
     }
+}
+
+enum status part_video_read(struct part_video *video, AVPacket *packet)
+{
+    enum status status = read_packet(video, packet);
     if (!status)
         status = check_packet(video, packet);
     if (status)
         return status;
     const struct manifest *part = &video->set->manifest[video->part];
     packet->pts = part->packet[video->number++].pts;
-    packet->dts = dts_of(video, video->read++);
-    packet->duration = duration_of(video, packet->pts);
-    return STATUS_OK;
+    return time_packet(video, packet);
 }
