@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "app/app.h"
@@ -22,13 +21,6 @@ struct run {
     struct place_machine machine;
     struct jobs *jobs;
 };
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 __attribute__((format(printf, 3, 4))) static void say(const struct run *run,
                                                       enum sluice_log_level level,
@@ -158,19 +150,20 @@ static enum sluice_status divide(struct run *run)
 
 // ---- making them ----
 
-static void stop_run(void *run_)
+// Behind the last part the first signal ends the program: they are all there.
+static void leave_join(const struct run *run)
 {
-    struct run *run = run_;
-    jobs_stop(run->jobs);
-}
-
-// While parts are joined the first signal ends the program: they are all there.
-static void leave_join(void *run_)
-{
-    struct run *run = run_;
     say(run, SLUICE_LOG_WARNING,
         "stopped before the parts were joined; all %d are kept: --resume joins them", run->parts);
     _exit(EXIT_SIGNAL + watcher_signal(run->watcher));
+}
+
+static void stop_run(void *run_)
+{
+    const struct run *run = run_;
+    if (run->keeps && jobs_parts_done(run->jobs) == run->parts)
+        leave_join(run);
+    jobs_stop(run->jobs);
 }
 
 static enum sluice_status create_jobs(struct run *run)
@@ -187,6 +180,7 @@ static enum sluice_status create_jobs(struct run *run)
         .media_seconds = run->about.media_total,
         .frames = run->about.frames_total,
         .use_found = settings->resume,
+        .joins = run->keeps,
     };
     return jobs_create(&request, &run->jobs);
 }
@@ -207,30 +201,16 @@ static void tell_kept(const struct run *run, enum sluice_status status)
         say(run, SLUICE_LOG_WARNING, "no part was finished yet: nothing is kept");
 }
 
-// ---- joining them ----
-
-// The names of all folders, ended by NULL; NULL without memory.
-static char **folder_names(const struct run *run)
-{
-    char **list = calloc((size_t)run->parts + 1, sizeof *list);
-    for (int k = 0; list && k < run->parts; k++)
-        list[k] = part_folder_name(run->settings->config.output.name, k + 1, run->parts);
-    return list;
-}
-
-static void free_names(char **list)
-{
-    for (int k = 0; list && list[k]; k++)
-        free(list[k]);
-    free(list);
-}
+// ---- joined ----
 
 // The parts are in the output now.
-static void remove_folders(const struct run *run, char *const *list)
+static void remove_folders(const struct run *run)
 {
-    for (int k = 0; list[k]; k++)
+    char **list = part_folder_names(run->settings->config.output.name, run->parts);
+    for (int k = 0; list && list[k]; k++)
         if (!sluice_remove_part(list[k]))
             say(run, SLUICE_LOG_WARNING, "%s is in the output now, and cannot be removed", list[k]);
+    part_folder_names_free(&list);
 }
 
 // Only the whole knows its size and its container.
@@ -254,24 +234,6 @@ static void note_output(const struct run *run)
         figures->summary.bytes_out = figures->output[0].bytes = about.st_size;
 }
 
-static enum sluice_status join(struct run *run)
-{
-    char **list = folder_names(run);
-    double begun = now_seconds();
-    if (!list)
-        return SLUICE_STATUS_MEMORY;
-    jobs_note_joining(run->jobs);
-    watcher_watch_run(run->watcher, leave_join, run);
-    enum sluice_status status =
-        sluice_join(&run->settings->config, (const char *const *)list, NULL);
-    watcher_watch_run(run->watcher, NULL, NULL);
-    jobs_note_join(run->jobs, now_seconds() - begun);
-    if (!status)
-        remove_folders(run, list);
-    free_names(list);
-    return status;
-}
-
 // ---- the whole run ----
 
 static enum sluice_status make(struct run *run)
@@ -281,7 +243,7 @@ static enum sluice_status make(struct run *run)
     enum sluice_status status = jobs_run(run->jobs);
     watcher_watch_run(run->watcher, NULL, NULL);
     if (!status && run->keeps)
-        status = join(run);
+        remove_folders(run);
     progress_stop(&progress);
     return status;
 }

@@ -1,9 +1,12 @@
 """`--jobs`: an output that several jobs make in parts is the one that a single job makes."""
 
+import os
 import re
+import shutil
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -165,6 +168,126 @@ def test_auto_measures(run, tmp_path, slow):
     assert re.search(r"\d+ at once: [\d.]+ fps by 1", tools.load(tmp_path / "out.json")["parts"]["choice"])
 
 
+# ---- joined while parts are made ----
+
+
+def joined_along(run, place, source, output, *encode):
+    """Parts that are made one by one, joined by `join`, and by `--jobs`: the output and its manifest by each."""
+    made = []
+    name = place / output
+    make_parts(run, source, [1, 2, 3], 3, *encode, output=output)
+    for command in (["join", output], [source, output, *encode, "--jobs", "2", "--resume", "-v"]):
+        result = run(*command)
+        assert result.code == 0, result.stderr
+        made.append((name.read_bytes(), (place / f"{output}.manifest").read_bytes()))
+        name.unlink()
+        (place / f"{output}.manifest").unlink()
+    assert is_clean(place)
+    return made, result.stderr
+
+
+@pytest.mark.parametrize("shape, output, encode", [
+    ("B frames", "out.mp4", ["-c:v", "libx264", "--crf", "20"]),
+    ("B frames", "out.ts", ["-c:v", "libx264", "--crf", "20", "--preset", "veryfast"]),
+    ("B frames", "out.nut", ["-c:v", "ffv1"]),
+    ("open groups", "out.avi", ["-c:v", "ffv1"]),
+    ("uneven times", "out.mp4", ["-c:v", "libx264", "--crf", "20", "-f", "gray,stats=report=s.txt"]),
+    ("one group", "out.mp4", ["-c:v", "mpeg4"]),
+    ("a transport stream", "out.mp4", ["-c:v", "libx264", "--preset", "ultrafast"]),
+    ("a late start", "out.nut", ["-c:v", "ffv1"]),
+])
+def test_a_join_that_goes_along_writes_the_same(run, tmp_path, folder, shape, output, encode):
+    made, _ = joined_along(run, tmp_path, SHAPES[shape](folder), output, *encode, "-y")
+    assert made[0] == made[1]
+
+
+def test_a_later_part_is_further_out_of_order(run, tmp_path, folder):
+    """The first part has one frame, which says nothing of the order of others: all is written once more."""
+    source = clip(folder, "late-second.mp4", *LONG, "-vf", "setpts=PTS+gt(N\\,0)*10/TB", tools.SYNC, "vfr", *GROUPS,
+                  "-force_key_frames", "expr:eq(n,1)")
+    made, told = joined_along(run, tmp_path, source, "out.mp4", "-c:v", "libx264")
+    assert made[0] == made[1] and "further out of order" in told
+
+
+def hidden_bytes(process, place):
+    """The size of what is written in a folder and has no name yet."""
+    sizes = [0]
+    for fd in Path(f"/proc/{process.pid}/fd").glob("*"):
+        try:
+            to = Path(os.readlink(fd))
+            if to.parent == place and to.name[0] in "#." and not to.is_dir():
+                sizes.append(fd.stat().st_size)
+        except OSError:
+            pass  # it is closed by now
+    return max(sizes)
+
+
+def wait_for_join(process, place, count, least):
+    """Until so much is joined; returns how many parts were there then."""
+    until = time.monotonic() + 60
+    while hidden_bytes(process, place) < least:
+        assert process.poll() is None and time.monotonic() < until, process.stderr.read()
+        assert len(parts(place, "out.avi")) < count, "all parts are there"
+        time.sleep(0.01)
+    return len(parts(place, "out.avi"))
+
+
+ALONG = ["-f", "gray,gaussian=7", "--backend", "scalar", "-c:v", "ffv1"]
+
+
+def test_the_join_goes_along(tmp_path, slow):
+    """Much of the output is written while the last of its parts is made."""
+    process = start(tmp_path, slow, "out.avi", *ALONG, "--jobs", "1", "-v")
+    wait_for_join(process, tmp_path, 4, 1)
+    first = tmp_path / "out.avi.part-1-of-4" / "video.nut"
+    assert wait_for_join(process, tmp_path, 4, 1.5 * first.stat().st_size) in (2, 3)
+    text = process.communicate(timeout=60)[1]
+    assert process.returncode == 0 and len(tools.decode_hashes(tmp_path / "out.avi")) == 500, text
+    assert not parts(tmp_path, "out.avi") and not tools.leftovers(tmp_path)
+
+
+def test_a_join_that_goes_along_is_stopped(run, tmp_path, slow):
+    process = start(tmp_path, slow, "out.avi", *ALONG, "--jobs", "2")
+    wait_for_join(process, tmp_path, 5, 1)
+    process.send_signal(signal.SIGINT)
+    text = process.communicate(timeout=20)[1]
+    kept = parts(tmp_path, "out.avi")
+    assert process.returncode == 130 and f"{len(kept)} of 5 parts" in text and kept, text
+    assert not [path for path in tmp_path.iterdir() if path.name not in kept]
+    assert text.count("sluice: ") == 1, text
+    result = run(slow, "out.avi", *ALONG, "--jobs", "2", "--resume", "--json", "out.json")
+    assert result.code == 0, result.stderr
+    assert tools.load(tmp_path / "out.json")["parts"]["found"] == len(kept)
+    assert len(tools.decode_hashes(tmp_path / "out.avi")) == 500
+
+
+def alter(file):
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 4
+    file.write_bytes(data)
+
+
+LIES = {
+    "a byte of the video": (lambda at: alter(at / "video.nut"), "packet"),
+    "no video": (lambda at: (at / "video.nut").unlink(), "cannot be read"),
+    "a part of another": (lambda at: shutil.copy(at.parent / "out.avi.part-3-of-5" / "video.nut",
+                                                 at / "video.nut"), "packet"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_part_that_has_changed_ends_the_run(run, tmp_path, slow, lie):
+    """The join finds it, and stops the jobs; what is finished is kept."""
+    make_parts(run, slow, [2, 3], 5, *ALONG, output="out.avi")
+    change, words = LIES[lie]
+    change(tmp_path / "out.avi.part-2-of-5")
+    result = run(slow, "out.avi", *ALONG, "--jobs", "1", "--resume")
+    assert result.code == 4 and re.search(f"out.avi.part-2-of-5.*{words}", result.stderr), result.stderr
+    kept = parts(tmp_path, "out.avi")
+    assert 3 <= len(kept) < 5 and f"{len(kept)} of 5 parts" in result.stderr
+    assert not (tmp_path / "out.avi").exists() and not tools.leftovers(tmp_path)
+
+
 # ---- stopped, and gone on with ----
 
 
@@ -291,7 +414,7 @@ def test_full_disk(run, small_disk, folder):
                   "testsrc2=size=64x48:rate=5:duration=12", *GROUPS)
     (small_disk / "filler").write_bytes(bytes(90000))
     result = run(source, small_disk / "out.mkv", "--jobs", "2", "--preset", "ultrafast")
-    assert result.code == 5 and re.search(r"part \d+ of \d+: ", result.stderr), result.stderr
+    assert result.code == 5 and "No space left" in result.stderr, result.stderr
     assert not (small_disk / "out.mkv").exists() and not tools.leftovers(small_disk)
     (small_disk / "filler").unlink()
     result = run(source, small_disk / "out.mkv", "--jobs", "2", "--preset", "ultrafast", "--resume")

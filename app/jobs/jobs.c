@@ -154,6 +154,37 @@ static void look_locked(struct jobs *jobs)
 
 // ---- all of them ----
 
+void jobs_stop_locked(struct jobs *jobs)
+{
+    jobs->stop = true;
+    for (int k = 0; k < jobs->seats; k++)
+        if (jobs->seat[k].job)
+            sluice_job_stop(jobs->seat[k].job);
+    pthread_cond_broadcast(&jobs->changed);
+}
+
+void jobs_end_locked(struct jobs *jobs, enum sluice_status status)
+{
+    if (!status || jobs->status || jobs->stop)
+        return;
+    jobs->status = status;
+    jobs_stop_locked(jobs);
+}
+
+void jobs_note_whole_locked(struct jobs *jobs, int part)
+{
+    jobs->whole[part - 1] = true;
+    jobs->done++;
+    if (jobs->done == jobs->request.parts)
+        jobs->all_whole = jobs_now();
+    pthread_cond_broadcast(&jobs->changed);
+}
+
+static bool joiner_ended_locked(const struct jobs *jobs)
+{
+    return jobs->joiner_ended;
+}
+
 static bool all_ended_locked(const struct jobs *jobs)
 {
     for (int k = 0; k < jobs->started; k++)
@@ -169,22 +200,21 @@ static struct timespec after(double seconds)
                              .tv_nsec = (long)((at - (double)(time_t)at) * 1e9)};
 }
 
-// Wait until all seats have ended; after a stop, for so long.
-static void await_seats_locked(struct jobs *jobs)
+// Wait until they have ended; after a stop, for so long.
+static void await_locked(struct jobs *jobs, bool (*ended_locked)(const struct jobs *jobs))
 {
     const double look_seconds = 0.1, stop_seconds = 2;
-    double stopped = 0;
-    while (!all_ended_locked(jobs)) {
+    while (!ended_locked(jobs)) {
         const struct timespec until = after(look_seconds);
-        if (jobs->stop && !stopped)
-            stopped = jobs_now();
-        if (stopped && jobs_now() - stopped > stop_seconds && !jobs->status)
+        if (jobs->stop && !jobs->stopped)
+            jobs->stopped = jobs_now();
+        if (jobs->stopped && jobs_now() - jobs->stopped > stop_seconds && !jobs->status)
             break;
         pthread_cond_timedwait(&jobs->changed, &jobs->lock, &until);
         if (!jobs->stop)
             look_locked(jobs);
     }
-    jobs->left_alone = !all_ended_locked(jobs);
+    jobs->left_alone |= !ended_locked(jobs);
 }
 
 // The bound of the process's memory: of what there was before, and for each job what the first one
@@ -199,7 +229,8 @@ static void sum_up(struct jobs *jobs)
 {
     struct sluice_summary *summary = &jobs->figures.summary;
     double cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - jobs->begun_cpu;
-    double made = jobs_now() - jobs->begun, all = made * jobs->parts.jobs;
+    double ended = jobs->all_whole ? jobs->all_whole : jobs_now();
+    double made = ended - jobs->begun, all = made * jobs->parts.jobs;
     int cores = place_threads(&jobs->machine, 1);
     jobs->parts.made_seconds = made;
     jobs->parts.idle = all > jobs->work_seconds ? 1 - jobs->work_seconds / all : 0;
@@ -214,24 +245,55 @@ static void sum_up(struct jobs *jobs)
     summary->verdict = jobs->verdict;
 }
 
+// Wait until the parts are joined, or the joiner has given up.
+static void await_joiner_locked(struct jobs *jobs)
+{
+    await_locked(jobs, joiner_ended_locked);
+    if (!jobs->all_whole)
+        return;
+    jobs->parts.join_seconds = jobs_now() - jobs->all_whole;
+    jobs->figures.summary.seconds += jobs->parts.join_seconds;
+}
+
+static enum sluice_status outcome_locked(const struct jobs *jobs)
+{
+    bool whole = jobs->request.joins ? jobs->joined : jobs->done == jobs->request.parts;
+    if (jobs->status)
+        return jobs->status;
+    return whole ? SLUICE_STATUS_OK : SLUICE_STATUS_STOPPED;
+}
+
+// Start the joiner and the first seats. False: there is no thread for that.
+static bool start_locked(struct jobs *jobs)
+{
+    if (jobs->request.joins)
+        jobs->joiner_started = !pthread_create(&jobs->joiner, NULL, jobs_joiner_run, jobs);
+    if (!jobs->request.joins || jobs->joiner_started)
+        start_seats_locked(jobs);
+    if (jobs->started || jobs->stop)
+        return true;
+    jobs_end_locked(jobs, SLUICE_STATUS_FAILED);
+    return false;
+}
+
 enum sluice_status jobs_run(struct jobs *jobs)
 {
     pthread_mutex_lock(&jobs->lock);
-    start_seats_locked(jobs);
-    await_seats_locked(jobs);
+    bool started = start_locked(jobs);
+    await_locked(jobs, all_ended_locked);
     if (jobs->request.jobs == JOBS_AUTO && !jobs->parts.choice)
         end_climb_locked(jobs);
-    bool none = !jobs->started && !jobs->stop;
-    enum sluice_status status = jobs->status                       ? jobs->status
-                                : none                             ? SLUICE_STATUS_FAILED
-                                : jobs->done < jobs->request.parts ? SLUICE_STATUS_STOPPED
-                                                                   : SLUICE_STATUS_OK;
     sum_up(jobs);
+    if (jobs->joiner_started)
+        await_joiner_locked(jobs);
+    enum sluice_status status = outcome_locked(jobs);
     pthread_mutex_unlock(&jobs->lock);
-    if (none)
+    if (!started)
         jobs_say(jobs, SLUICE_LOG_ERROR, "no thread could be started");
     for (int k = 0; k < jobs->started && !jobs->left_alone; k++)
         pthread_join(jobs->seat[k].thread, NULL);
+    if (jobs->joiner_started && !jobs->left_alone)
+        pthread_join(jobs->joiner, NULL);
     return status;
 }
 
@@ -262,19 +324,6 @@ struct figures *jobs_figures(struct jobs *jobs)
     return &jobs->figures;
 }
 
-void jobs_note_joining(struct jobs *jobs)
-{
-    pthread_mutex_lock(&jobs->lock);
-    jobs->joining = true;
-    pthread_mutex_unlock(&jobs->lock);
-}
-
-void jobs_note_join(struct jobs *jobs, double seconds)
-{
-    jobs->parts.join_seconds = seconds;
-    jobs->figures.summary.seconds += seconds;
-}
-
 // Frames and seconds that are still to come and have come: those that were found are neither.
 static void expect_locked(const struct jobs *jobs, struct sluice_progress *now)
 {
@@ -293,7 +342,7 @@ void jobs_read(const void *jobs_, struct figures_now *now)
     *now = (struct figures_now){.progress = jobs->made,
                                 .parts = jobs->request.parts,
                                 .parts_done = jobs->done,
-                                .joining = jobs->joining};
+                                .joining = jobs->request.joins && jobs->all_whole};
     for (int k = 0; k < jobs->started; k++) {
         struct sluice_progress more = {.size = sizeof more};
         if (!jobs->seat[k].job)
@@ -348,6 +397,12 @@ enum sluice_status jobs_create(const struct jobs_request *request, struct jobs *
     most = most < request->parts ? most : request->parts;
     assert(most > 0 && most <= JOBS_MAX);
     made->seats = jobs_seats(most) < request->parts ? jobs_seats(most) : request->parts;
+    made->whole = calloc((size_t)request->parts, sizeof *made->whole);
+    if (!made->whole) {
+        free(made);
+        *jobs = NULL;
+        return SLUICE_STATUS_MEMORY;
+    }
     init_lock(made);
     init_seats(made);
     climb_begin(&made->climb, measures ? most : 1);
@@ -374,6 +429,7 @@ void jobs_destroy(struct jobs **jobs)
     pthread_mutex_destroy(&old->said_lock);
     pthread_mutex_destroy(&old->lock);
     pthread_cond_destroy(&old->changed);
+    free(old->whole);
     free(old);
     *jobs = NULL;
 }

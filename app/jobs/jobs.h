@@ -11,12 +11,14 @@
 //                        another one has ended
 //   GPU, NUMA node       a seat keeps its own (seat k has GPU k mod their number), and each GPU has
 //                        a gate for its share of the jobs
+//   the output           the joiner, a thread of its own on no node, which takes part 1 when it is
+//                        whole, then part 2, ... so that behind the last part little is left
 //   cores                shared out: each job's CPU backend, decoder and encoder have the threads
 //                        that fall to it when it begins (place_threads())
 //
 // A part that is there already, made of the same, is used. A part of damaged input is made a second
-// time, repeatably. A part that fails stops the others; parts that are finished stay for the next
-// run in any case.
+// time, repeatably. A part that fails stops the others and the joiner, and so does the joiner when it
+// fails; parts that are finished stay for the next run in any case.
 //
 // This is the program's, not the library's: all that it needs is in the interface, so that others
 // can do as much with threads of their own, and how many parts and jobs there should be is what
@@ -50,6 +52,7 @@ struct jobs_request {
     double media_seconds; // of the whole, about; 0: unknown
     int64_t frames;       // likewise
     bool use_found;       // a part that is there is used; else it is replaced
+    bool joins;           // the parts are joined; else they go nowhere
 };
 
 struct jobs;
@@ -57,7 +60,8 @@ struct jobs;
 // On success the caller owns *jobs. SLUICE_STATUS_MEMORY is the only failure.
 enum sluice_status jobs_create(const struct jobs_request *request, struct jobs **jobs);
 
-// Make the parts, once; blocks. The first failure is returned, after a sentence that names the part;
+// Make the parts and join them, once; blocks. The first failure is returned, after a sentence that
+// names the part;
 // SLUICE_STATUS_STOPPED after a stop: two seconds after it at the latest, even where a decoder or
 // an encoder is deep in a frame. Then the process has to end without jobs_destroy().
 enum sluice_status jobs_run(struct jobs *jobs);
@@ -65,7 +69,7 @@ enum sluice_status jobs_run(struct jobs *jobs);
 // Stop all jobs; any thread, not from a signal handler.
 void jobs_stop(struct jobs *jobs);
 
-// True if a seat was left alone at its work after a stop.
+// True if a seat or the joiner was left alone at its work after a stop.
 bool jobs_left_alone(const struct jobs *jobs);
 
 // How many parts are whole now; any thread.
@@ -75,13 +79,7 @@ int jobs_parts_done(struct jobs *jobs);
 // set what only the whole has: its bytes, seconds, output's name.
 struct figures *jobs_figures(struct jobs *jobs);
 
-// Times of the whole, once it is joined.
-void jobs_note_join(struct jobs *jobs, double seconds);
-
 // A snapshot: a figures_read; any thread.
 figures_read jobs_read;
-
-// From here on the snapshot says that the parts are being joined.
-void jobs_note_joining(struct jobs *jobs);
 
 void jobs_destroy(struct jobs **jobs);

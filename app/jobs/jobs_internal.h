@@ -35,6 +35,8 @@ struct jobs {
     struct figures_parts parts;
     char choice[512], verdict[512];
     bool left_alone;
+    pthread_t joiner;
+    bool joiner_started;
     atomic_bool stop;
 
     pthread_mutex_t said_lock;
@@ -51,7 +53,10 @@ struct jobs {
     int started;                 // seats
     int next;                    // part, from 1
     int done;                    // parts
-    bool joining;
+    bool *whole;                 // each of them
+    double all_whole;            // since when all are, by jobs_now(); 0: they are not
+    double stopped;              // when a stop was seen, likewise
+    bool joined, joiner_ended;
     enum sluice_status status; // the first failure
     struct figures figures;
     struct sluice_progress made; // of parts that are whole
@@ -75,8 +80,17 @@ double jobs_now(void);
 // The thread of a seat.
 void *jobs_seat_run(void *seat);
 
-// Let all seats stop. The caller holds the lock.
+// The thread that joins.
+void *jobs_joiner_run(void *jobs);
+
+// Let all seats and the joiner stop. The caller holds the lock.
 void jobs_stop_locked(struct jobs *jobs);
+
+// One of them has ended so: the first failure stops the others. The caller holds the lock.
+void jobs_end_locked(struct jobs *jobs, enum sluice_status status);
+
+// A part is whole. The caller holds the lock.
+void jobs_note_whole_locked(struct jobs *jobs, int part);
 
 // Add what a job has made to a sum.
 void jobs_add_made(struct sluice_progress *to, const struct sluice_progress *more);

@@ -21,6 +21,25 @@ char *part_folder_name(const char *output, int part, int parts)
     return asprintf(&name, "%s.part-%d-of-%d", file_of(output), part, parts) < 0 ? NULL : name;
 }
 
+char **part_folder_names(const char *output, int parts)
+{
+    char **list = calloc((size_t)parts + 1, sizeof *list);
+    for (int k = 0; list && k < parts; k++) {
+        list[k] = part_folder_name(output, k + 1, parts);
+        if (!list[k])
+            part_folder_names_free(&list);
+    }
+    return list;
+}
+
+void part_folder_names_free(char ***list)
+{
+    for (int k = 0; *list && (*list)[k]; k++)
+        free((*list)[k]);
+    free(*list);
+    *list = NULL;
+}
+
 // ---- finding ----
 
 enum { MAX_PARTS = 100000, MAX_DIVISIONS = 64 };

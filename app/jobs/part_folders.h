@@ -10,6 +10,12 @@
 // caller frees it; NULL without memory.
 char *part_folder_name(const char *output, int part, int parts);
 
+// The names of all folders, ended by NULL. The caller frees the list; NULL without memory.
+char **part_folder_names(const char *output, int parts);
+
+// Leaves NULL, accepts NULL behind it.
+void part_folder_names_free(char ***list);
+
 // The parts of an output that are there.
 struct part_folders {
     int parts;  // into how many the output was divided; of several such numbers that of which most

@@ -90,7 +90,7 @@ static void note_found(struct seat *seat)
     figures_add_ledger(&jobs->figures.summary.ledger, &ledger);
     jobs->parts.found++;
     jobs->parts.frames_found += ledger.frames_out;
-    jobs->done++;
+    jobs_note_whole_locked(jobs, seat->part);
     pthread_mutex_unlock(&jobs->lock);
 }
 
@@ -141,7 +141,7 @@ static void end_job(struct seat *seat, enum sluice_status status, double seconds
         tell_part(seat, "is whole");
         figures_add(&jobs->figures, seat->job);
         jobs_add_made(&jobs->made, &progress);
-        jobs->done++;
+        jobs_note_whole_locked(jobs, seat->part);
     }
     seat->job = NULL;
     jobs->work_seconds += seconds;
@@ -187,15 +187,6 @@ static enum sluice_status make_part(struct seat *seat)
 
 // ---- a seat ----
 
-void jobs_stop_locked(struct jobs *jobs)
-{
-    jobs->stop = true;
-    for (int k = 0; k < jobs->seats; k++)
-        if (jobs->seat[k].job)
-            sluice_job_stop(jobs->seat[k].job);
-    pthread_cond_broadcast(&jobs->changed);
-}
-
 // Wait for a part to make; 0: there is none. A seat that is one too many waits.
 static int take_part(struct seat *seat)
 {
@@ -215,10 +206,7 @@ static void end_part(struct seat *seat, enum sluice_status status)
 {
     struct jobs *jobs = seat->jobs;
     pthread_mutex_lock(&jobs->lock);
-    if (status && !jobs->status && !jobs->stop) {
-        jobs->status = status;
-        jobs_stop_locked(jobs);
-    }
+    jobs_end_locked(jobs, status);
     pthread_mutex_unlock(&jobs->lock);
 }
 
