@@ -64,6 +64,15 @@ static enum status open_source(struct joining *join)
     return status;
 }
 
+// True if a stream beside the video goes along. Where none does the source is not read through.
+static bool has_others(const struct joining *join)
+{
+    for (int k = 0; k < (int)join->described->nb_streams; k++)
+        if (k != join->source->video && muxer_accepts_stream(join->muxer, k))
+            return true;
+    return false;
+}
+
 // The next packet of a stream that goes along; *packet is NULL behind the last.
 static enum status read_other(struct joining *join, struct packet **packet)
 {
@@ -182,7 +191,7 @@ static enum status copy_packets(struct joining *join)
     struct packet *other = NULL;
     bool ended = false;
     enum status status = video ? read_video(join, video, &ended) : STATUS_MEMORY;
-    if (!status)
+    if (!status && has_others(join))
         status = read_other(join, &other);
     while (!status && (!ended || other)) {
         int64_t at = ended ? INT64_MAX : us_of(video, part_video_time_base(join->video));
