@@ -189,7 +189,8 @@ struct sluice_config {
     // frame is in host memory, may only be read, and lives until the callback returns; its pts is
     // microseconds of the output. The format is that of the output's `pixfmt` and `range`, else what
     // the chain leaves, or beside an encoder what that takes; where the input changes its size, so
-    // does it. One output's frames come from one thread, which waits for the callback: a slow one
+    // does it. Without a stage, or behind "null", it is the input's, which may be one that
+    // sluice_format_name() does not list: "pal8". One output's frames come from one thread, which waits for the callback: a slow one
     // slows the job down; of live sources it misses frames.
     //
     // SLUICE_STATUS_OK: go on. SLUICE_STATUS_END: this output wants no more; the job goes on while
