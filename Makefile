@@ -363,7 +363,7 @@ demo-run: $(BUILD)/sluice
 
 test: setup-test
 	@$(MAKE) --no-print-directory $(PARALLEL) test-run
-test-run: all $(UNITS)
+test-run: all $(UNITS) $(REPLAYS)
 	@PYTHON=$(PYTHON) BUILD=$(BUILD) sh tests/run.sh
 
 # The webcam of the kernel's test driver, in qemu; downloads 70 MB of Debian's kernel once.
@@ -377,9 +377,11 @@ test-package:
 	sh tests/package.sh $(SUITE)
 SUITE ?= trixie
 
+include tests/fuzz/fuzz.mk
+
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/farm app/generate app/jobs app/service bench control page page/embed page/player page/preview examples $(HOST_ROOMS) tests tests/conformance tests/library
+EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/farm app/generate app/jobs app/service bench control page page/embed page/player page/preview examples $(HOST_ROOMS) tests tests/conformance tests/fuzz tests/library
 HOST_ROOMS = $(patsubst $(BUILD)/%/,%,$(dir $(HOSTS)))
 C_FILES = $(filter-out $(if $(GSTREAMER_CUDA),,hosts/gstreamer/cuda.c),$(wildcard $(EVERYWHERE:%=%/*.c)))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))
@@ -443,6 +445,7 @@ help:
 	@echo "make setup        install what building needs"
 	@echo "make demo         set up, build, filter a sample clip into out/"
 	@echo "make test         set up, build, run all tests"
+	@echo "make fuzz         FUZZ_SECONDS=20 FUZZ=chain  fuzzers, each so long; make fuzz-media: mutated media"
 	@echo "make test-webcam  a webcam in a virtual machine, with unplugging and errors"
 	@echo "make test-package SUITE=trixie  Debian packages, built, installed and purged in new systems"
 	@echo "make setup-browser  Chromium, for the tests that look at streams with it"

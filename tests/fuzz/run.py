@@ -1,0 +1,65 @@
+"""Run fuzzers, a line each: run.py --build BUILD --seconds N NAME...
+
+New inputs are kept in BUILD/corpus/NAME, what was found in BUILD/found/NAME. The exit code is 1 where
+anything was found. A finding is replayed by BUILD/fuzz_NAME FILE, and goes into tests/fuzz/corpus/NAME
+with what mends it.
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+# Inputs of text are short. Where a job, a file or a connection is made for each, memory is FFmpeg's.
+LIMITS = {"kernel": 16384, "picture": 4096, "media": 4096, "differential": 1024}
+
+
+def run(name, build, seconds):
+    """What libFuzzer says, and the files that it leaves."""
+    found, grown = build / "found" / name, build / "corpus" / name
+    for folder in (found, grown):
+        folder.mkdir(parents=True, exist_ok=True)
+    before = set(found.iterdir())
+    words = HERE / f"{name}.dict"
+    command = [build / f"fuzz_{name}", f"-max_total_time={seconds}", "-timeout=20", "-rss_limit_mb=2560",
+               f"-max_len={LIMITS.get(name, 2048)}", f"-artifact_prefix={found}/", "-close_fd_mask=3",
+               "-print_final_stats=1", *([f"-dict={words}"] if words.exists() else []),
+               grown, HERE / "corpus" / name]
+    result = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                            stdout=subprocess.DEVNULL, text=True, errors="replace", check=False)
+    return result, sorted(set(found.iterdir()) - before)
+
+
+def number(pattern, text):
+    matches = re.findall(pattern, text)
+    return int(matches[-1]) if matches else 0
+
+
+def report(text):
+    """What libFuzzer and sanitizers say, without the progress before it."""
+    lines = [line for line in text.splitlines() if not re.match(r"#\d+\s|\s+NEW_FUNC", line)]
+    return "\n".join(lines[-60:])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build-fuzz"))
+    parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("names", nargs="+")
+    arguments = parser.parse_args()
+    failed = False
+    for name in arguments.names:
+        result, found = run(name, arguments.build.resolve(), arguments.seconds)
+        executions = number(r"(?m)^#(\d+)", result.stderr)
+        edges = number(r" cov: (\d+)", result.stderr)
+        print(f"{name:13} {executions:9} executions, {edges:6} edges, {len(found)} found", flush=True)
+        if found or result.returncode:
+            failed = True
+            print(report(result.stderr), *found, sep="\n", flush=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
