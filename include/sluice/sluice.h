@@ -190,8 +190,8 @@ struct sluice_config {
     // microseconds of the output. The format is that of the output's `pixfmt` and `range`, else what
     // the chain leaves, or beside an encoder what that takes; where the input changes its size, so
     // does it. Without a stage, or behind "null", it is the input's, which may be one that
-    // sluice_format_name() does not list: "pal8". One output's frames come from one thread, which waits for the callback: a slow one
-    // slows the job down; of live sources it misses frames.
+    // sluice_format_name() does not list: "pal8". One output's frames come from one thread, which
+    // waits for the callback: a slow one slows the job down; of live sources it misses frames.
     //
     // SLUICE_STATUS_OK: go on. SLUICE_STATUS_END: this output wants no more; the job goes on while
     // it has others, else it ends as by sluice_job_stop(). Anything else: the output has failed
