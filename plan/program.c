@@ -113,10 +113,12 @@ size_t program_analysis_bytes(const struct program *program, int analysis, int w
 static void append_unary(struct program *program, int c, struct op op, int depth)
 {
     const struct format *meaning = &program->picture.meaning;
+    int shift_x = format_shift_x(meaning, c), shift_y = format_shift_y(meaning, c);
     op.sources = 1;
     op.source[0] = program->picture.plane[c];
-    program->picture.plane[c] =
-        program_append(program, &op, format_shift_x(meaning, c), format_shift_y(meaning, c), depth);
+    assert(program->status || (program->plane[op.source[0]].shift_x == shift_x &&
+                               program->plane[op.source[0]].shift_y == shift_y));
+    program->picture.plane[c] = program_append(program, &op, shift_x, shift_y, depth);
 }
 
 void program_unary(struct program *program, int c, struct op op)
@@ -229,6 +231,7 @@ void program_keep_luma(struct program *program)
         return;
     meaning->model = MODEL_GRAY;
     meaning->chroma_x = meaning->chroma_y = 0;
+    program->picture.plane[COMPONENT_CB] = program->picture.plane[COMPONENT_CR] = -1;
 }
 
 // ---- conversions ----
