@@ -18,11 +18,10 @@ void fuzz_require(bool holds, const char *what, const char *file, int line)
 
 char *fuzz_text(const uint8_t *data, size_t size)
 {
-    char *text = malloc(size + 1);
+    char *text = calloc(size + 1, 1);
     FUZZ_REQUIRE(text);
     if (size)
         memcpy(text, data, size);
-    text[size] = 0;
     return text;
 }
 

@@ -54,7 +54,7 @@ static int dial(void)
 // number.
 static size_t hear(int fd, char *to, size_t size, int wait_ms)
 {
-    char rest[4096];
+    char rest[4096] = "";
     size_t got = 0;
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     for (int more = 256; more > 0 && poll(&wait, 1, wait_ms) > 0; more--) {

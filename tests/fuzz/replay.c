@@ -8,7 +8,7 @@ enum { MAX_INPUT = 1 << 20 };
 
 int main(int argc, char **argv)
 {
-    uint8_t *data = malloc(MAX_INPUT);
+    uint8_t *data = calloc(MAX_INPUT, 1);
     FUZZ_REQUIRE(data);
     for (int k = 1; k < argc; k++) {
         FILE *file = fopen(argv[k], "rb");
@@ -18,8 +18,8 @@ int main(int argc, char **argv)
         }
         size_t size = fread(data, 1, MAX_INPUT, file);
         fclose(file);
-        fprintf(stderr, "%s\n", argv[k]);      // ahead of what it may end by
-        uint8_t *exact = malloc(size + !size); // for sanitizers, which look at its end
+        fprintf(stderr, "%s\n", argv[k]);         // ahead of what it may end by
+        uint8_t *exact = calloc(size + !size, 1); // for sanitizers, which look at its end
         FUZZ_REQUIRE(exact);
         for (size_t n = 0; n < size; n++)
             exact[n] = data[n];
