@@ -377,7 +377,7 @@ test-package:
 	sh tests/package.sh $(SUITE)
 SUITE ?= trixie
 
-include tests/fuzz/fuzz.mk
+-include tests/fuzz/fuzz.mk # sources may come without tests
 
 # ---- checks ----
 
