@@ -363,7 +363,7 @@ demo-run: $(BUILD)/sluice
 
 test: setup-test
 	@$(MAKE) --no-print-directory $(PARALLEL) test-run
-test-run: all $(UNITS) $(REPLAYS)
+test-run: all $(UNITS)
 	@PYTHON=$(PYTHON) BUILD=$(BUILD) sh tests/run.sh
 
 # The webcam of the kernel's test driver, in qemu; downloads 70 MB of Debian's kernel once.

@@ -2,6 +2,7 @@
 
 FUZZERS = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAYS = $(FUZZERS:%=$(BUILD)/replay_%)
+test-run: $(REPLAYS)
 FUZZ ?= $(FUZZERS)
 FUZZ_SECONDS ?= 20
 FUZZ_BUILD = build-fuzz
