@@ -152,6 +152,11 @@ $(BUILD)/budget: $(BUILD)/tests/budget.o $(BUILD)/internal.a
 $(BUILD)/filter_overhead: $(BUILD)/tests/filter_overhead.o $(BUILD)/internal.a
 	$(LINK) -pie -o $@ $^ $(SYSTEM_LIBS)
 
+# The program with what its calls of the CUDA runtime cost the host, as a line on stderr; likewise.
+TIMED = $(shell sed -n 's/^ *CALL.int, *\([A-Za-z_0-9]*\),.*/\1/p' tests/cuda_calls.c) bench_library_run bench_case_run
+$(BUILD)/sluice-calls: $(BUILD)/tests/cuda_calls.o $(APP_O) $(BUILD)/internal.a
+	$(LINK) -pie $(TIMED:%=-Wl,--wrap=%) -o $@ $^ $(FFMPEG_LIBS) $(SYSTEM_LIBS)
+
 $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/internal.a
 	$(LINK) -pie -o $@ $(filter %.o,$^) $(filter %.a,$^) $(FFMPEG_LIBS) -lcmocka $(SYSTEM_LIBS)
 
