@@ -224,6 +224,12 @@ int program_convolve_bits(const struct program *program, double weights)
     return bits < 0 ? 0 : bits > 20 ? 20 : bits;
 }
 
+// The picture has one colour now: what was chroma, or green and blue, is nobody's.
+static void keep_first(struct program *program)
+{
+    program->picture.plane[COMPONENT_CB] = program->picture.plane[COMPONENT_CR] = -1;
+}
+
 void program_keep_luma(struct program *program)
 {
     struct format *meaning = &program->picture.meaning;
@@ -231,7 +237,7 @@ void program_keep_luma(struct program *program)
         return;
     meaning->model = MODEL_GRAY;
     meaning->chroma_x = meaning->chroma_y = 0;
-    program->picture.plane[COMPONENT_CB] = program->picture.plane[COMPONENT_CR] = -1;
+    keep_first(program);
 }
 
 // ---- conversions ----
@@ -270,6 +276,7 @@ void program_weigh(struct program *program, const double weight[3])
     gray.chroma_x = gray.chroma_y = 0;
     program->picture.plane[0] = append_mix(program, weight, &gray, 0);
     program->picture.meaning = gray;
+    keep_first(program);
 }
 
 // R'G'B' in terms of Y'CbCr, values as in struct levels (chroma 127.5 at its strongest).

@@ -257,6 +257,16 @@ def test_frames_are_drawn_around_matches(tmp_path, pixfmt, backend):
         assert tuple(rgb[19, 35]) == (0, 255, 0)
 
 
+@pytest.mark.parametrize("before", ["gray=mean", "gray", "sobel", "prewitt,emboss", "threshold=100"])
+def test_where_one_colour_is_left_none_is_drawn_on_the_others(tmp_path, before):
+    """With the grid of luma their smaller planes were read, and written, beyond their memory."""
+    planes = [noise(*reversed(shape), seed) for seed, (*shape, _) in enumerate(tools.planes_of("yuv420p", 91, 61))]
+    chain = f"{before},match={write_template(tmp_path / 't.pam', noise(9, 7))}:min=0.1"
+    scalar, cpu = (tools.filter_raw(tmp_path, [planes], "yuv420p", chain, "gray", "--backend", backend)[0]
+                   for backend in BACKENDS)
+    assert np.array_equal(scalar[0], cpu[0]) and len(np.unique(cpu[0])) > 1
+
+
 def test_each_template_has_its_colour_and_the_better_is_on_top(tmp_path):
     first, second = noise(20, 20, 1), noise(20, 20, 2)
     f = noise(120, 80, 3)
