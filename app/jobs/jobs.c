@@ -60,13 +60,13 @@ int jobs_parts(int jobs, double seconds)
 
 // ---- seats ----
 
+// Start seats up to the number that is wanted. Without a thread for one there are fewer.
 static void start_seats_locked(struct jobs *jobs)
 {
-    while (jobs->started < jobs->seats && jobs->started < jobs_seats(jobs->wanted) &&
-           jobs->next <= jobs->request.parts && !jobs->stop) {
+    while (jobs->started < jobs->wanted && jobs->next <= jobs->request.parts && !jobs->stop) {
         struct seat *seat = &jobs->seat[jobs->started];
         if (pthread_create(&seat->thread, NULL, jobs_seat_run, seat)) {
-            jobs->wanted = jobs->wanted < jobs->started ? jobs->wanted : jobs->started;
+            jobs->wanted = jobs->started;
             break;
         }
         seat->started = true;
@@ -222,7 +222,7 @@ static void await_locked(struct jobs *jobs, bool (*ended_locked)(const struct jo
 static int64_t memory_bound(const struct jobs *jobs)
 {
     double one = (double)jobs->figures.summary.max_memory - jobs->base_memory;
-    return one > 0 ? (int64_t)(jobs->base_memory + one * jobs->started) : 0;
+    return one > 0 ? (int64_t)(jobs->base_memory + one * jobs->parts.jobs) : 0;
 }
 
 static void sum_up(struct jobs *jobs)
@@ -376,9 +376,8 @@ static void init_seats(struct jobs *jobs)
         struct seat *seat = &jobs->seat[k];
         seat->jobs = jobs;
         seat->number = k;
-        seat->gate = jobs->request.gpus ? k % jobs->request.gpus : 0;
         if (jobs->request.gpus)
-            snprintf(seat->device, sizeof seat->device, "%d", jobs->gpu[seat->gate]);
+            snprintf(seat->device, sizeof seat->device, "%d", jobs->gpu[k % jobs->request.gpus]);
     }
 }
 
@@ -393,10 +392,9 @@ enum sluice_status jobs_create(const struct jobs_request *request, struct jobs *
     made->machine = *request->machine;
     if (request->gpus)
         memcpy(made->gpu, request->gpu, (size_t)request->gpus * sizeof *request->gpu);
-    int most = measures ? request->most : request->jobs;
-    most = most < request->parts ? most : request->parts;
-    assert(most > 0 && most <= JOBS_MAX);
-    made->seats = jobs_seats(most) < request->parts ? jobs_seats(most) : request->parts;
+    made->seats = measures ? request->most : request->jobs;
+    made->seats = made->seats < request->parts ? made->seats : request->parts;
+    assert(made->seats > 0 && made->seats <= JOBS_MAX);
     made->whole = calloc((size_t)request->parts, sizeof *made->whole);
     if (!made->whole) {
         free(made);
@@ -405,8 +403,8 @@ enum sluice_status jobs_create(const struct jobs_request *request, struct jobs *
     }
     init_lock(made);
     init_seats(made);
-    climb_begin(&made->climb, measures ? most : 1);
-    made->wanted = measures ? 1 : most;
+    climb_begin(&made->climb, measures ? made->seats : 1);
+    made->wanted = measures ? 1 : made->seats;
     made->next = 1;
     made->parts.parts = request->parts;
     made->figures.parts = &made->parts;

@@ -2,15 +2,13 @@
 //
 // Each part is an ordinary job (sluice_config.part), made from beginning to end by one seat: a
 // thread that takes the next part as long as there is one. Parts are more than seats, so that a
-// seat that is early finds another; see jobs_parts(). Seats are more than jobs at once: to open a
-// file, find its cuts and start a decoder takes some tenths of a second, in which others decode.
+// seat that is early finds another; see jobs_parts().
 //
 //   what                 who
 //   a part               the seat that took it, until it is made, found, or has failed
-//   number of jobs       as asked for, or climb.h: a gate, behind which an opened job waits until
-//                        another one has ended
-//   GPU, NUMA node       a seat keeps its own (seat k has GPU k mod their number), and each GPU has
-//                        a gate for its share of the jobs
+//   number of seats      as asked for, or climb.h: a seat beyond it finishes its part and waits
+//   GPU, NUMA node       a seat keeps its own (seat k has GPU k mod their number), so that each GPU
+//                        always has its share of the seats, and a faster one makes more parts
 //   the output           the joiner, a thread of its own on no node, which takes part 1 when it is
 //                        whole, then part 2, ... so that behind the last part little is left
 //   cores                shared out: each job's CPU backend, decoder and encoder have the threads
@@ -36,9 +34,9 @@ enum { JOBS_MAX = 256, JOBS_AUTO = -1 };
 // How many parts to make of a video so long (seconds; 0: unknown) by so many jobs at once.
 //
 // Four parts a job: when one runs out of parts the others have a quarter of their work left at
-// most, and half of that on average. Not more: each part costs a beginning, a key
-// frame, and what an encoder looks ahead. No part is shorter than 4 s unless the jobs could not
-// all work otherwise: key frames are seldom closer, and parts between two of them are empty.
+// most, and half of that on average. Not more: each part costs a beginning (0.2 s at 1080p), a key
+// frame, and what an encoder looks ahead. No part is shorter than 4 s unless the jobs could not all
+// work otherwise: key frames are seldom closer, and parts between two of them are empty.
 int jobs_parts(int jobs, double seconds);
 
 struct jobs_request {

@@ -9,12 +9,11 @@
 #include "app/jobs/jobs.h"
 
 // Sentences that every part says are passed on once.
-enum { MAX_SAID = 64, SEATS_MAX = JOBS_MAX + (JOBS_MAX + 3) / 4 };
+enum { MAX_SAID = 64 };
 
 struct seat {
     struct jobs *jobs;
     int number;
-    int gate; // whose jobs' number is bounded: its GPU's, or 0
     pthread_t thread;
     char device[16];
     int part;   // from 1; the seat's
@@ -30,7 +29,7 @@ struct jobs {
     struct place_machine machine;
     int gpu[PLACE_MAX_GPUS];
     int seats;          // at most
-    double base_memory; // of the process before, bytes
+    double base_memory; // the process had before, bytes
     double begun, begun_cpu;
     struct figures_parts parts;
     char choice[512], verdict[512];
@@ -47,32 +46,23 @@ struct jobs {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     // ---- guarded by lock ----
-    struct seat seat[SEATS_MAX];
-    int wanted;                  // jobs at once
-    int running[PLACE_MAX_GPUS]; // behind each gate
-    int started;                 // seats
-    int next;                    // part, from 1
-    int done;                    // parts
-    bool *whole;                 // each of them
-    double all_whole;            // since when all are, by jobs_now(); 0: they are not
-    double stopped;              // when a stop was seen, likewise
+    struct seat seat[JOBS_MAX];
+    int wanted;       // seats at work
+    int started;      // seats
+    int next;         // part, from 1
+    int done;         // parts
+    bool *whole;      // each of them
+    double all_whole; // since when all are, by jobs_now(); 0: they are not
+    double stopped;   // when a stop was seen, likewise
     bool joined, joiner_ended;
     enum sluice_status status; // the first failure
     struct figures figures;
     struct sluice_progress made; // of parts that are whole
-    double media_found;          // of parts that were there, about
-    double work_seconds, seat_seconds;
+    double work_seconds;         // of all seats, at parts
     struct climb climb;
     double window_begun; // 0: not all jobs of the window write yet
     int64_t window_frames;
 };
-
-// Seats at work for so many jobs at once: every fourth job has one more, which opens the next part
-// meanwhile.
-static inline int jobs_seats(int jobs)
-{
-    return jobs + (jobs + 3) / 4;
-}
 
 // CLOCK_MONOTONIC in seconds.
 double jobs_now(void);

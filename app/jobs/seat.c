@@ -94,26 +94,14 @@ static void note_found(struct seat *seat)
     pthread_mutex_unlock(&jobs->lock);
 }
 
-// How many of the jobs that are wanted run behind a gate.
-static int share_of_locked(const struct jobs *jobs, int gate)
-{
-    int gates = jobs->request.gpus ? jobs->request.gpus : 1;
-    return (jobs->wanted - gate + gates - 1) / gates;
-}
-
-// Wait until one job more may run, and let others see it; false, and they do not, after a stop.
-static bool begin_job(struct seat *seat, struct sluice_job *job)
+// Let others see the job; false, and they do not, after a stop.
+static bool show_job(struct seat *seat, struct sluice_job *job)
 {
     struct jobs *jobs = seat->jobs;
-    int *running = &jobs->running[seat->gate];
     pthread_mutex_lock(&jobs->lock);
-    while (!jobs->stop && *running >= share_of_locked(jobs, seat->gate))
-        pthread_cond_wait(&jobs->changed, &jobs->lock);
     bool goes_on = !jobs->stop;
-    if (goes_on) {
+    if (goes_on)
         seat->job = job;
-        ++*running;
-    }
     pthread_mutex_unlock(&jobs->lock);
     return goes_on;
 }
@@ -129,8 +117,8 @@ void jobs_add_made(struct sluice_progress *to, const struct sluice_progress *mor
     figures_add_ledger(&to->ledger, &more->ledger);
 }
 
-// The job has ended: into the sums with it, if its part is whole, and another one may run.
-static void end_job(struct seat *seat, enum sluice_status status, double seconds)
+// The job has ended: into the sums with it, if its part is whole.
+static void note_made(struct seat *seat, enum sluice_status status)
 {
     struct jobs *jobs = seat->jobs;
     struct sluice_progress progress = {.size = sizeof progress};
@@ -144,9 +132,6 @@ static void end_job(struct seat *seat, enum sluice_status status, double seconds
         jobs_note_whole_locked(jobs, seat->part);
     }
     seat->job = NULL;
-    jobs->work_seconds += seconds;
-    jobs->running[seat->gate]--;
-    pthread_cond_broadcast(&jobs->changed);
     pthread_mutex_unlock(&jobs->lock);
 }
 
@@ -163,10 +148,9 @@ static enum sluice_status make_once(struct seat *seat, bool repeatable)
     if (status)
         return status == SLUICE_STATUS_END ? SLUICE_STATUS_OK : status;
     status = SLUICE_STATUS_STOPPED;
-    if (begin_job(seat, job)) {
-        double begun = jobs_now();
+    if (show_job(seat, job)) {
         status = sluice_job_run(job);
-        end_job(seat, status, jobs_now() - begun);
+        note_made(seat, status);
     }
     sluice_job_destroy(&job);
     return status;
@@ -192,8 +176,7 @@ static int take_part(struct seat *seat)
 {
     struct jobs *jobs = seat->jobs;
     pthread_mutex_lock(&jobs->lock);
-    while (!jobs->stop && jobs->next <= jobs->request.parts &&
-           seat->number >= jobs_seats(jobs->wanted))
+    while (!jobs->stop && jobs->next <= jobs->request.parts && seat->number >= jobs->wanted)
         pthread_cond_wait(&jobs->changed, &jobs->lock);
     int part = jobs->stop || jobs->next > jobs->request.parts ? 0 : jobs->next++;
     if (jobs->next > jobs->request.parts)
@@ -202,10 +185,11 @@ static int take_part(struct seat *seat)
     return part;
 }
 
-static void end_part(struct seat *seat, enum sluice_status status)
+static void end_part(struct seat *seat, enum sluice_status status, double seconds)
 {
     struct jobs *jobs = seat->jobs;
     pthread_mutex_lock(&jobs->lock);
+    jobs->work_seconds += seconds;
     jobs_end_locked(jobs, status);
     pthread_mutex_unlock(&jobs->lock);
 }
@@ -215,13 +199,14 @@ void *jobs_seat_run(void *seat_)
     struct seat *seat = seat_;
     struct jobs *jobs = seat->jobs;
     place_bind(place_of_job(&jobs->machine, seat->number));
-    while ((seat->part = take_part(seat)))
-        end_part(seat, make_part(seat));
+    while ((seat->part = take_part(seat))) {
+        double begun = jobs_now();
+        enum sluice_status status = make_part(seat);
+        end_part(seat, status, jobs_now() - begun);
+    }
     pthread_mutex_lock(&jobs->lock);
     seat->ended = true;
     pthread_cond_broadcast(&jobs->changed);
     pthread_mutex_unlock(&jobs->lock);
     return NULL;
 }
-
-// Start seats up to the number that is wanted. Without a thread for one there are fewer.

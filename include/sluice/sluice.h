@@ -357,8 +357,8 @@ enum sluice_part {
 };
 enum { SLUICE_MAX_PARTS = 16 }; // arrays have room for more
 
-// What a part of a job does, "decoding", and what would let it do that faster, "a faster disk". Since
-// 1.1; static, NULL for none of them.
+// Words for a part of a job: "decoding", and the advice that would let it do that faster, "a faster
+// disk". Since 1.1; static, NULL for none of them.
 SLUICE_API const char *sluice_part_name(enum sluice_part part);
 SLUICE_API const char *sluice_part_advice(enum sluice_part part);
 
