@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <libavutil/parseutils.h>
 #include <libavutil/pixdesc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -298,6 +300,23 @@ static void print_bytes(const uint8_t *data, int size, char *to)
     *to = 0;
     for (int k = 0; k < size; k++)
         snprintf(to + 2 * k, 3, "%02x", data[k]);
+}
+
+json_t *manifest_of_ratio(AVRational ratio)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%d/%d", ratio.num, ratio.den);
+    return json_string(text);
+}
+
+bool manifest_ratio(const json_t *of, const char *name, AVRational *ratio)
+{
+    const char *text = json_string_value(json_object_get(of, name));
+    if (text && av_parse_ratio(ratio, text, INT32_MAX, 0, NULL) >= 0 && ratio->num > 0 &&
+        ratio->den > 0)
+        return true;
+    *ratio = (AVRational){0, 1};
+    return false;
 }
 
 json_t *manifest_of_video(const AVCodecParameters *codec)

@@ -260,21 +260,14 @@ static json_t *edge_json(const struct edge *edge)
                       : json_null();
 }
 
-static json_t *ratio_json(AVRational ratio)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%d/%d", ratio.num, ratio.den);
-    return json_string(text);
-}
-
 // What the end says of the encoded video.
 static enum status add_encoded(json_t *end, const struct sink_encoded *encoded)
 {
     json_t *video = manifest_of_video(encoded->codec);
     if (!video)
         return STATUS_MEMORY;
-    json_object_set_new(video, "time_base", ratio_json(encoded->time_base));
-    json_object_set_new(video, "frame_rate", ratio_json(encoded->frame_rate));
+    json_object_set_new(video, "time_base", manifest_of_ratio(encoded->time_base));
+    json_object_set_new(video, "frame_rate", manifest_of_ratio(encoded->frame_rate));
     json_object_set_new(video, "global_header", json_boolean(encoded->global_header));
     json_object_set_new(video, "rotated", json_boolean(encoded->rotated));
     json_object_set_new(end, "shift_us", json_integer(encoded->shift));
@@ -310,7 +303,7 @@ static enum status make_end(const struct part *part, const struct part_outcome *
 {
     *end = json_pack("{sI sb sb so so so so sO}", "disorder", (json_int_t)part->disorder,
                      "truncated", outcome->truncated, "repeatable", outcome->repeatable,
-                     "time_base", ratio_json(outcome->time_base), "first",
+                     "time_base", manifest_of_ratio(outcome->time_base), "first",
                      edge_json(&part->edge[PART_FIRST]), "next", edge_json(&part->edge[PART_NEXT]),
                      "ledger", manifest_of_ledger(outcome->ledger), "made", outcome->made);
     if (!*end)

@@ -4,7 +4,6 @@
 #include <libavformat/avformat.h>
 #include <libavutil/avstring.h>
 #include <libavutil/mem.h>
-#include <libavutil/parseutils.h>
 #include <libavutil/random_seed.h>
 #include <string.h>
 #include <unistd.h>
@@ -99,9 +98,7 @@ static enum status check_output(struct audit *audit)
     const json_t *end = audit->manifest.end, *list = json_object_get(end, "file");
     if (list)
         return check_list(audit, list);
-    const char *base =
-        json_string_value(json_object_get(json_object_get(end, "video"), "time_base"));
-    if (!base || av_parse_ratio(&audit->time_base, base, INT32_MAX, 0, NULL) < 0)
+    if (!manifest_ratio(json_object_get(end, "video"), "time_base", &audit->time_base))
         return log_fail(audit->log, STATUS_INPUT, "%s.manifest does not say how it is timed",
                         audit->output);
     char *url = av_asprintf("file:%s", audit->output);

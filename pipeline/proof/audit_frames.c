@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <libavutil/lfg.h>
 #include <libavutil/mathematics.h>
-#include <libavutil/parseutils.h>
 #include <libavutil/pixdesc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -35,15 +34,6 @@ static bool is_repeatable(const struct manifest *manifest)
     for (size_t k = 0; k < json_array_size(parts); k++)
         any |= json_is_true(json_object_get(json_array_get(parts, k), "repeatable"));
     return any;
-}
-
-static AVRational time_base_of(const struct manifest *manifest)
-{
-    const char *text = json_string_value(json_object_get(manifest->end, "time_base"));
-    AVRational base = {0, 1};
-    if (text)
-        av_parse_ratio(&base, text, INT32_MAX, 0, NULL);
-    return base;
 }
 
 // ---- all frames of the source ----
@@ -248,10 +238,8 @@ enum status audit_frames(const struct audit_frames_request *request,
                          struct audit_frames_found *found)
 {
     const struct manifest *manifest = request->manifest;
-    struct audit audit = {.request = *request,
-                          .repeatable = is_repeatable(manifest),
-                          .time_base = time_base_of(manifest)};
-    if (audit.time_base.num <= 0 || audit.time_base.den <= 0)
+    struct audit audit = {.request = *request, .repeatable = is_repeatable(manifest)};
+    if (!manifest_ratio(manifest->end, "time_base", &audit.time_base))
         return log_fail(request->log, STATUS_INPUT, "%s.manifest does not say how it is timed",
                         request->name);
     enum status status = check_samples(&audit);

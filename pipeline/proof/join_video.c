@@ -1,7 +1,6 @@
 #include "pipeline/proof/join_video.h"
 
 #include <libavutil/mem.h>
-#include <libavutil/parseutils.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -97,20 +96,11 @@ static enum status read_other(struct joining *join, struct packet **packet)
 
 // ---- the output ----
 
-static AVRational ratio(const json_t *of, const char *name)
-{
-    AVRational value = {0, 1};
-    const char *text = json_string_value(json_object_get(of, name));
-    if (text)
-        av_parse_ratio(&value, text, INT32_MAX, 0, NULL);
-    return value;
-}
-
 static enum status read_codec(struct joining *join)
 {
     const json_t *video = json_object_get(join->made->end, "video");
     join->codec = avcodec_parameters_alloc();
-    join->frame_rate = ratio(video, "frame_rate");
+    manifest_ratio(video, "frame_rate", &join->frame_rate);
     if (!join->codec)
         return STATUS_MEMORY;
     enum status status = manifest_video(video, join->codec);

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <libavutil/mathematics.h>
-#include <libavutil/parseutils.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +14,9 @@ static const atomic_bool never;
 
 int64_t other_streams_shift(const struct manifest *made, int64_t first_pts, AVRational time_base)
 {
-    const char *text = json_string_value(json_object_get(made->end, "time_base"));
-    AVRational base = {0, 1};
-    bool known = text && av_parse_ratio(&base, text, INT32_MAX, 0, NULL) >= 0 && made->frames;
-    if (!known || base.num <= 0 || base.den <= 0 || first_pts == AV_NOPTS_VALUE)
+    AVRational base;
+    bool known = manifest_ratio(made->end, "time_base", &base) && made->frames;
+    if (!known || first_pts == AV_NOPTS_VALUE)
         return 0;
     return av_rescale_q(first_pts, time_base, AV_TIME_BASE_Q) -
            av_rescale_q(made->frame[0].pts, base, AV_TIME_BASE_Q);

@@ -1,7 +1,6 @@
 #include "pipeline/proof/part_set.h"
 
 #include <inttypes.h>
-#include <libavutil/parseutils.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,11 +155,10 @@ static int64_t cut_us(const json_t *identity, const char *name)
 static enum status check_times(const struct part_set *set, int k)
 {
     const struct manifest *at = &set->manifest[k];
-    const char *text = json_string_value(json_object_get(at->end, "time_base"));
     struct part_span span = {.begin_us = cut_us(at->identity, "begin"),
                              .end_us = cut_us(at->identity, "end")};
-    AVRational base = {0, 1};
-    bool within = text && av_parse_ratio(&base, text, INT32_MAX, 0, NULL) >= 0;
+    AVRational base;
+    bool within = manifest_ratio(at->end, "time_base", &base);
     for (int64_t n = 0; n < at->frames && within; n++)
         within = part_span_has(&span, at->frame[n].pts, base);
     return within ? STATUS_OK

@@ -4,7 +4,6 @@
 #include <libavformat/avformat.h>
 #include <libavutil/avstring.h>
 #include <libavutil/mem.h>
-#include <libavutil/parseutils.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,13 +153,8 @@ static enum status read_time_base(struct part_video *video)
 {
     const struct part_set *set = video->set;
     const json_t *about = json_object_get(set->manifest[set->filled].end, "video");
-    const char *text = json_string_value(json_object_get(about, "time_base"));
-    AVRational base;
-    if (text && av_parse_ratio(&base, text, INT32_MAX, 0, NULL) >= 0 && base.num > 0 &&
-        base.den > 0) {
-        video->time_base = base;
+    if (manifest_ratio(about, "time_base", &video->time_base))
         return STATUS_OK;
-    }
     return log_fail(video->log, STATUS_INPUT,
                     "%s: its manifest does not say how the video is timed",
                     set->folder[set->filled]);
