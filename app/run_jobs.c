@@ -185,18 +185,26 @@ static enum sluice_status create_jobs(struct run *run)
     return jobs_create(&request, &run->jobs);
 }
 
+// Parts that are whole, and those that were there before and no job has come to yet.
+static int count_kept(const struct run *run)
+{
+    int found = jobs_figures(run->jobs)->parts->found;
+    int left = run->settings->resume ? run->found.there - found : 0;
+    return jobs_parts_done(run->jobs) + (left > 0 ? left : 0);
+}
+
 // Say what has become of the parts where there is no output, and how to go on.
 static void tell_kept(const struct run *run, enum sluice_status status)
 {
-    int done = jobs_parts_done(run->jobs);
+    int kept = count_kept(run);
     if (!run->keeps || !status)
         return;
-    if (done)
+    if (kept)
         say(run, SLUICE_LOG_WARNING,
             "%d of %d parts of %s are finished and kept: the same command with --resume goes on "
             "with "
             "them",
-            done, run->parts, run->settings->config.output.name);
+            kept, run->parts, run->settings->config.output.name);
     else
         say(run, SLUICE_LOG_WARNING, "no part was finished yet: nothing is kept");
 }

@@ -341,6 +341,16 @@ def test_stopped_and_resumed(run, tmp_path, slow, number):
     assert frames(tmp_path / "out.mkv") == frames(tmp_path / "one.mkv") and is_clean(tmp_path)
 
 
+def test_a_stop_counts_parts_that_no_job_has_come_to(run, tmp_path, slow):
+    make_parts(run, slow, [4, 5], 5, *SLOW)
+    process = start(tmp_path, slow, "out.mkv", *SLOW, "--jobs", "1", "--resume", "-v")
+    while "part 1 of 5 begins" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    text = process.communicate(timeout=20)[1]
+    assert process.returncode == 130 and f"{len(parts(tmp_path))} of 5 parts" in text, text
+
+
 def test_a_part_that_has_its_name_is_told_of(tmp_path, slow, moments):
     """Where the signal comes before its job has ended, too."""
     process = start(tmp_path, slow, "out.mkv", *SLOW, "--jobs", "1", env={"LD_PRELOAD": moments, "LINGER": "1"})
