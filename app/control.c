@@ -91,7 +91,7 @@ int ctl_command(struct settings *settings)
     }
     int code = add_words(&line, settings->word, settings->words, settings->config.overwrite)
                    ? ask(fd, settings->topic, &line)
-                   : EXIT_OTHER;
+                   : (fprintf(stderr, "sluice: out of memory\n"), EXIT_OTHER);
     buffer_free(&line);
     close(fd);
     return code;

@@ -15,19 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "control/buffer.h"
+#include "control/client.h"
 #include "control/clock.h"
 #include "control/verbs.h"
 
-// The longest command gives the numbers of the largest kernel, 511x511.
-enum { CLIENTS = 16, MAX_COMMAND = 4 << 20, LOOK_MS = 100, ACCEPT_MS = 250, ANSWER_MS = 10000 };
-
-struct client {
-    int fd;                // -1: none
-    struct buffer in, out; // not handled yet, not sent yet
-    bool too_long;         // the beginning of the command that comes in is thrown away
-    int64_t moved_ms;      // when the client last took some of `out`
-};
+enum { CLIENTS = 16, LOOK_MS = 100, ACCEPT_MS = 250 };
 
 struct socket_server {
     const char *path;
@@ -45,48 +37,9 @@ struct socket_server {
 
 // ---- clients ----
 
-static void drop_client(struct client *client)
+static json_t *ask_job(void *server_, char *line)
 {
-    close(client->fd);
-    buffer_free(&client->in);
-    buffer_free(&client->out);
-    *client = (struct client){.fd = -1};
-}
-
-// Send what the client takes at once; the rest waits for it.
-static void send_answers(struct client *client)
-{
-    ssize_t sent =
-        send(client->fd, client->out.data, client->out.size, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (sent < 0) {
-        drop_client(client);
-        return;
-    }
-    buffer_remove(&client->out, (size_t)sent);
-    client->moved_ms = now_ms();
-    if (!client->out.size)
-        buffer_free(&client->out);
-}
-
-// `answer` may be NULL, without memory.
-static void answer_client(struct client *client, json_t *answer)
-{
-    char *text = answer ? json_dumps(answer, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
-    bool added =
-        text && buffer_add(&client->out, text, strlen(text)) && buffer_add(&client->out, "\n", 1);
-    free(text);
-    json_decref(answer);
-    client->moved_ms = now_ms();
-    if (added)
-        send_answers(client);
-    else
-        drop_client(client);
-}
-
-static json_t *ask_job(struct socket_server *server, char *line)
-{
+    struct socket_server *server = server_;
     bool quits = !strcmp(line, "quit");
     json_t *answer;
     server->quits |= quits;
@@ -99,73 +52,15 @@ static json_t *ask_job(struct socket_server *server, char *line)
     return answer;
 }
 
-static json_t *answer_line(struct socket_server *server, const struct client *client, char *line)
-{
-    char why[64];
-    if (!client->too_long)
-        return ask_job(server, line);
-    snprintf(why, sizeof why, "the command is longer than %d bytes", MAX_COMMAND);
-    return verb_refusal(why);
-}
-
-// Answer the lines that have come, one after another: the next when the last answer is sent.
-static void answer_lines(struct socket_server *server, struct client *client)
-{
-    struct buffer *in = &client->in;
-    char *end;
-    while (in->size && !client->out.size && (end = memchr(in->data, '\n', in->size))) {
-        size_t length = (size_t)(end - in->data) + 1;
-        *end = 0;
-        if (end > in->data && end[-1] == '\r')
-            end[-1] = 0;
-        json_t *answer = answer_line(server, client, in->data);
-        client->too_long = false;
-        buffer_remove(in, length);
-        answer_client(client, answer); // a client that is dropped has no text
-    }
-    if (in->size > MAX_COMMAND && !client->out.size) {
-        client->too_long = true;
-        in->size = 0;
-    }
-    if (!in->size)
-        buffer_free(in);
-}
-
-static void read_client(struct socket_server *server, struct client *client)
-{
-    char data[16384];
-    ssize_t got = recv(client->fd, data, sizeof data, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (got > 0 && buffer_add(&client->in, data, (size_t)got))
-        answer_lines(server, client);
-    else
-        drop_client(client);
-}
-
-// A client whose answer waits is not read from, and not waited for without end.
-static void serve_client(struct socket_server *server, struct client *client, bool ready)
-{
-    bool waits = client->out.size;
-    if (ready && !waits)
-        read_client(server, client);
-    else if (ready)
-        send_answers(client);
-    else if (waits && now_ms() - client->moved_ms > ANSWER_MS)
-        drop_client(client);
-    if (ready && waits && client->fd >= 0)
-        answer_lines(server, client);
-}
-
 // ---- new clients ----
 
 // Refuse a client: a sentence, then the end.
 static void refuse_fd(int fd, const char *why)
 {
     struct client client = {.fd = fd};
-    answer_client(&client, verb_refusal(why));
+    client_tell(&client, verb_refusal(why));
     if (client.fd >= 0)
-        drop_client(&client);
+        client_drop(&client);
 }
 
 // No descriptor is left: the spare one serves to say so. Where even that fails, the client waits in
@@ -211,7 +106,7 @@ static bool await_clients(const struct socket_server *server, bool *ready)
             continue;
         seat[count] = k;
         waits[count++] =
-            (struct pollfd){.fd = client->fd, .events = client->out.size ? POLLOUT : POLLIN};
+            (struct pollfd){.fd = client->fd, .events = client_waits(client) ? POLLOUT : POLLIN};
     }
     if (poll(waits, (nfds_t)count, LOOK_MS) < 0) {
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000}, NULL);
@@ -230,7 +125,7 @@ static void *socket_run(void *server_)
         bool another = await_clients(server, ready);
         for (int k = 0; k < CLIENTS; k++)
             if (server->client[k].fd >= 0)
-                serve_client(server, &server->client[k], ready[k]);
+                client_serve(&server->client[k], ready[k], ask_job, server);
         if (another)
             accept_client(server);
     }
@@ -348,7 +243,7 @@ void socket_stop(struct socket_server **server)
     pthread_join(old->thread, NULL);
     for (int k = 0; k < CLIENTS; k++)
         if (old->client[k].fd >= 0)
-            drop_client(&old->client[k]);
+            client_drop(&old->client[k]);
     close(old->listener);
     if (old->spare >= 0)
         close(old->spare);

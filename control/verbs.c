@@ -17,9 +17,16 @@ json_t *text_json(const char *text)
     return json;
 }
 
+const char *(*verbs_explain)(const char *why);
+
 json_t *verb_refusal(const char *why)
 {
-    return json_pack("{s:b, s:o}", "ok", 0, "error", text_json(why));
+    char both[1536];
+    const char *more = verbs_explain ? verbs_explain(why) : NULL;
+    int length = (int)strcspn(why, "\n"); // a chain with the place marked may follow
+    if (more)
+        snprintf(both, sizeof both, "%.*s; %s%s", length, why, more, why + length);
+    return json_pack("{s:b, s:o}", "ok", 0, "error", text_json(more ? both : why));
 }
 
 json_t *chain_json(struct sluice_job *job)

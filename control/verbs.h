@@ -29,6 +29,9 @@ void verbs_write(FILE *to);
 // ASCII are question marks. NULL is null.
 json_t *text_json(const char *text);
 
+// (optional) What is to be added to a refusal; NULL: nothing. Set ahead of every thread.
+extern const char *(*verbs_explain)(const char *why);
+
 // {"ok":false,"error":why}
 json_t *verb_refusal(const char *why);
 
