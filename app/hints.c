@@ -210,7 +210,9 @@ static const char *nearest(const char *word, size_t length, const char *const *n
         size_t other = strlen(*names);
         if (other > MAX_NAME)
             continue;
-        int apart = distance(word, (int)length, *names, (int)other);
+        int longer = (int)other - (int)length, apart = longer < 0 ? -longer : longer;
+        if (apart <= least) // else too much is missing, or too many
+            apart = distance(word, (int)length, *names, (int)other);
         if (!strncmp(*names, word, length) && length > 2)
             apart = 0;
         if (apart <= least && (apart < least || !best)) {

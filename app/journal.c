@@ -7,25 +7,28 @@
 #include <string.h>
 
 #include "app/app.h"
+#include "control/buffer.h"
 
 void journal_changed(void *settings_, int64_t pts_us, const char *chain)
 {
     assert(settings_ && chain);
     struct settings *settings = settings_;
-    if (!settings->journal_file)
+    if (!settings->journal_file || settings->journal_failed)
         return;
     char *shown = sluice_public_chain(chain);
     json_t *line =
         json_pack("{s:I, s:s}", "pts_us", (json_int_t)pts_us, "chain", shown ? shown : "");
     char *text = line ? json_dumps(line, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
     size_t size = text ? strlen(text) : 0;
-    if (text) {
+    if (shown && text) {
         text[size++] = '\n'; // in the place of the end
         sluice_file_write(settings->journal_file, text, size);
     }
+    if (!shown || !text)
+        fprintf(stderr, "sluice: out of memory for %s\n", settings->journal);
     if (!shown || !text || sluice_file_publish(settings->journal_file))
         settings->journal_failed = true;
-    settings->journal_begun = true;
+    settings->journal_begun |= !settings->journal_failed;
     free(text);
     json_decref(line);
     free(shown);
@@ -46,8 +49,8 @@ bool journal_close(struct settings *settings)
 {
     if (!settings->journal_begun)
         sluice_file_discard(&settings->journal_file);
-    return !settings->journal_file ||
-           (!sluice_file_commit(&settings->journal_file) && !settings->journal_failed);
+    bool whole = !settings->journal_file || !sluice_file_commit(&settings->journal_file);
+    return whole && !settings->journal_failed;
 }
 
 // ---- reading one ----
@@ -70,19 +73,53 @@ static bool add_change(struct settings *settings, const json_t *line)
     return list[count].chain;
 }
 
-static bool read_lines(struct settings *settings, FILE *file, int *number)
+// Limits of a journal that is read: a chain with the largest kernel makes a line of 5 MiB, and a slider
+// that moves for a day 864,000 lines. A device or a pipe without an end goes beyond them.
+enum { MAX_LINE = 64 << 20, MAX_CHANGES = 1000000 };
+
+// Read the next line, its end left out; `line` is empty, and *there false, where the file has ended.
+// `why` gets a sentence where it is longer than MAX_LINE, or there is no memory for it.
+static bool read_line(FILE *file, struct buffer *line, bool *there, const char **why)
 {
-    char *line = NULL;
-    size_t room = 0;
-    bool fine = true;
-    while (fine && getline(&line, &room, file) >= 0) {
-        json_t *change = json_loads(line, 0, NULL);
-        ++*number;
-        fine = change && add_change(settings, change);
-        json_decref(change);
+    int byte;
+    line->size = 0;
+    while ((byte = getc_unlocked(file)) != EOF && byte != '\n' && !*why) {
+        char letter = (char)byte;
+        if (line->size == MAX_LINE)
+            *why = "is longer than 64 MiB";
+        else if (!buffer_add(line, &letter, 1))
+            *why = "cannot be read: there is no memory";
     }
-    free(line);
-    return fine && *number > 0 && !ferror(file);
+    *there = byte != EOF || line->size;
+    return !*why;
+}
+
+// False with what is wrong with line *number, in `why`.
+static bool read_lines(struct settings *settings, FILE *file, int *number, const char **why)
+{
+    struct buffer line = {0};
+    bool there = true;
+    *why = NULL;
+    while (there && read_line(file, &line, &there, why) && there) {
+        json_t *change = json_loadb(line.data ? line.data : "", line.size, 0, NULL);
+        // A line that a power cut has torn may have any of its bytes, but no end.
+        bool torn = !change && feof(file) && *number > 1;
+        if (torn)
+            fprintf(stderr,
+                    "sluice: line %d of %s has no end, as after a power cut, and is left out\n",
+                    *number, settings->replay);
+        else if (*number > MAX_CHANGES)
+            *why = "is one more than the 1000000 that a journal may have";
+        else if (!change || !add_change(settings, change))
+            *why = "is not {\"pts_us\": ..., \"chain\": ...}";
+        json_decref(change);
+        there = !*why && !torn;
+        *number += there;
+    }
+    buffer_free(&line);
+    if (!*why && (*number == 1 || ferror(file)))
+        *why = "is not {\"pts_us\": ..., \"chain\": ...}";
+    return !*why;
 }
 
 // True if an address in it has lost its secrets: a journal is written without.
@@ -97,15 +134,13 @@ bool journal_read(struct settings *settings)
     if (!settings->replay)
         return true;
     FILE *file = fopen(settings->replay, "r");
-    int number = 0;
-    bool fine = file && read_lines(settings, file, &number);
+    int number = 1;
+    const char *why;
+    bool fine = file && read_lines(settings, file, &number, &why);
     if (!file)
         fprintf(stderr, "sluice: %s is no journal: %s\n", settings->replay, strerror(errno));
     else if (!fine)
-        fprintf(stderr,
-                "sluice: %s is no journal: line %d is not {\"pts_us\": ..., \"chain\": "
-                "...}\n",
-                settings->replay, number);
+        fprintf(stderr, "sluice: %s is no journal: line %d %s\n", settings->replay, number, why);
     if (file)
         fclose(file);
     settings->config.changes = settings->changes;

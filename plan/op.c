@@ -45,6 +45,12 @@ int op_apply(const struct op *op, int x)
     return op_info(op)->apply(op, x);
 }
 
+void op_apply_all(const struct op *op, uint16_t *sample, size_t count)
+{
+    assert(op_is_pointwise(op));
+    op_info(op)->apply_all(op, sample, count);
+}
+
 struct op_reach op_reach(const struct op *op)
 {
     assert(op_is_stencil(op));

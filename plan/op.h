@@ -371,6 +371,9 @@ double op_wavelet_edge(const struct op_wavelet *op, double scale);
 // The value of a pointwise operation at sample `x`: its definition, and how tables are folded.
 int op_apply(const struct op *op, int x);
 
+// The same of each of `count` samples, in their places.
+void op_apply_all(const struct op *op, uint16_t *sample, size_t count);
+
 // The index in 0 .. length - 1 that stands for index `i` of a row of `length` samples, any distance
 // outside; -1 where the border value stands.
 int border_index(enum border border, int i, int length);

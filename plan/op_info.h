@@ -30,8 +30,9 @@ struct op_info {
     const char *name; // for messages and plans
     enum op_family family;
 
-    // Pointwise: y of sample x, as op_apply() gives it.
+    // Pointwise: y of sample x, as op_apply() gives it; and of samples in their places.
     int (*apply)(const struct op *op, int x);
+    void (*apply_all)(const struct op *op, uint16_t *sample, size_t count);
 
     // Stencils.
     struct op_reach (*reach)(const struct op *op);

@@ -71,6 +71,14 @@ static int append_buffer(struct builder *builder, struct program_plane grid)
     return plan->buffers++;
 }
 
+static bool is_identity(const uint16_t *table, size_t entries)
+{
+    for (size_t x = 0; x < entries; x++)
+        if (table[x] != x)
+            return false;
+    return true;
+}
+
 // Fold `count` pointwise operations into one step, unless they come to nothing.
 static void append_table(struct builder *builder, struct plan_pass *pass,
                          const struct op *const *ops, int count, int depth_in)
@@ -81,15 +89,11 @@ static void append_table(struct builder *builder, struct plan_pass *pass,
     const struct op **folded = plan_alloc(builder, (size_t)count * sizeof(struct op *));
     if (!table || !folded)
         return;
-    bool identity = depth_in == depth_out;
-    for (size_t x = 0; x < entries; x++) {
-        int y = (int)x;
-        for (int k = 0; k < count; k++)
-            y = op_apply(ops[k], y);
-        table[x] = (uint16_t)y;
-        identity = identity && table[x] == x;
-    }
-    if (identity)
+    for (size_t x = 0; x < entries; x++)
+        table[x] = (uint16_t)x;
+    for (int k = 0; k < count; k++)
+        op_apply_all(ops[k], table, entries);
+    if (depth_in == depth_out && is_identity(table, entries))
         return;
     memcpy(folded, ops, (size_t)count * sizeof *folded);
     pass->step[pass->steps++] = (struct plan_step){.table = table,

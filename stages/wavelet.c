@@ -223,7 +223,8 @@ const struct stage stage_wavelet = {
                OPTION(struct wavelet, out, .unit = "a file", .derived = "none",
                       .writes = WRITES_RECORDS, .beside = ".json",
                       .help = "where W goes as planes of float32, and beside it FILE.json, which "
-                              "describes them"),
+                              "describes them; each frame in flight keeps 4 bytes a pixel and "
+                              "scale, which --mem limits"),
                OPTION_BORDER(struct wavelet, border)},
     .lower = lower,
 };

@@ -85,6 +85,17 @@ def test_large_kernels_from_a_file(tmp_path, width, height, rank):
         insist(got, oracle.convolve(x, kernel, border="mirror"), 1, f"{width}x{height} of {name}")
 
 
+def test_a_journal_with_the_largest_kernel_is_replayed(tmp_path):
+    """The kernel's file is written out in it: a line of megabytes."""
+    np.savetxt(tmp_path / "kernel.txt", random_kernel(511, 511, 511, 3), "%.17g")
+    clip = ["lavfi:color=gray:size=16x16:rate=1", "hash:-", "--frames", 1]
+    recorded = tools.sluice("-q", *clip, "-f", "convolve=kernel.txt", "--journal", "j", cwd=tmp_path)
+    assert recorded.code == 0, recorded.stderr
+    assert (tmp_path / "j").stat().st_size > 1 << 20
+    replayed = tools.sluice("-q", *clip, "--replay", "j", cwd=tmp_path)
+    assert replayed.code == 0 and replayed.stdout == recorded.stdout != b"", replayed.stderr
+
+
 def test_a_dot_becomes_the_kernel_as_it_is_written(tmp_path):
     """Convolution, not correlation, which would turn it round."""
     x = np.zeros((9, 9), "u1")

@@ -950,3 +950,12 @@ def test_image_beside_a_film_is_its_first_picture(run, film, tmp_path):
                      for name in ("alone", "beside"))
     assert abs(alone - beside).mean() < 2 # but for the pixel format
     assert frames_of(tmp_path / "out.mkv") == 30
+
+
+def test_numbers_longer_than_names_are_refused_at_once(tmp_path, clips):
+    began = time.monotonic()
+    for name in ("o%999999999d.png", "o%0300d.png", "o%%%400d.png"):
+        result = tools.sluice(clips["plain.mp4"], tmp_path / name)
+        assert result.code == 2 and "more digits than a file's name has letters" in result.stderr
+    assert time.monotonic() - began < 10 and not list(tmp_path.iterdir())
+    tools.sluice_whole("-q", clips["plain.mp4"], tmp_path / "o%%999999999d%03d.png", "--frames", 1)

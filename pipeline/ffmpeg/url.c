@@ -125,10 +125,26 @@ void url_without_secrets(const char *name, char *to, size_t size)
     secrets_copy(name, SECRETS_IN_NAME, to, size);
 }
 
+bool url_has_long_numbers(const char *name)
+{
+    for (const char *at = strchr(name, '%'); at; at = strchr(at, '%')) {
+        if (strtol(at + 1, NULL, 10) > NAME_MAX)
+            return true;
+        at += at[1] == '%' ? 2 : 1;
+    }
+    return false;
+}
+
+int url_numbered_name(char *to, int size, const char *pattern, int number, int flags)
+{
+    return url_has_long_numbers(pattern) ? -1
+                                         : av_get_frame_filename2(to, size, pattern, number, flags);
+}
+
 bool url_is_numbered(const char *name)
 {
     char first[4096];
-    return !exists(name) && av_get_frame_filename(first, sizeof first, name, 1) >= 0;
+    return !exists(name) && url_numbered_name(first, sizeof first, name, 1, 0) >= 0;
 }
 
 bool url_is_globbed(const char *name)
@@ -164,7 +180,7 @@ static int number_in(const char *pattern, const char *name)
     if (strlen(name) < before || !isdigit((unsigned char)name[before]))
         return -1;
     long number = strtol(name + before, NULL, 10);
-    if (number > INT_MAX || av_get_frame_filename(made, sizeof made, pattern, (int)number) < 0)
+    if (number > INT_MAX || url_numbered_name(made, sizeof made, pattern, (int)number, 0) < 0)
         return -1;
     return strcmp(made, name) ? -1 : (int)number;
 }
@@ -174,7 +190,7 @@ static int number_in(const char *pattern, const char *name)
 static bool matches(const char *pattern, const char *name)
 {
     char first[4096];
-    if (av_get_frame_filename(first, sizeof first, pattern, 1) >= 0)
+    if (url_numbered_name(first, sizeof first, pattern, 1, 0) >= 0)
         return number_in(pattern, name) >= 0;
     return !fnmatch(pattern, name, FNM_PERIOD) || !strcmp(pattern, name);
 }

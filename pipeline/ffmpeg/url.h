@@ -38,6 +38,14 @@ void url_without_secrets(const char *name, char *to, size_t size);
 // "in%04d.png": images by number.
 bool url_is_numbered(const char *name);
 
+// True if a pattern's numbers would be longer than names of files are: libavformat counts out what may
+// be billions of zeros.
+bool url_has_long_numbers(const char *name);
+
+// Write the name that a pattern such as "f%04d.png" has for a number, as av_get_frame_filename2(),
+// whose flags they are. Below 0: it is no pattern, or has long numbers.
+int url_numbered_name(char *to, int size, const char *pattern, int number, int flags);
+
 // "*.png": images by glob(7).
 bool url_is_globbed(const char *name);
 

@@ -9,10 +9,11 @@
 enum status chain_copy(const struct chain *chain, struct chain *to)
 {
     assert(chain != to);
-    *to = (struct chain){calloc((size_t)chain->links + 1, sizeof *to->link), chain->links,
-                         chain->reader};
+    *to = (struct chain){.link = calloc((size_t)chain->links + 1, sizeof *to->link),
+                         .reader = chain->reader};
     if (!to->link)
         return STATUS_MEMORY;
+    to->links = chain->links;
     enum status status = STATUS_OK;
     for (int k = 0; k < chain->links && !status; k++)
         status = link_copy(&chain->link[k], &to->link[k]);

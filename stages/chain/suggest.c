@@ -9,11 +9,12 @@ static int min(int a, int b)
     return a < b ? a : b;
 }
 
-// Levenshtein's distance, of words up to 31 letters; longer ones are far from everything.
-static int distance(struct span a, const char *b)
+// Levenshtein's distance, of words up to 31 letters; longer ones are far from everything, and so are
+// words whose lengths alone differ by more than `most`.
+static int distance(struct span a, const char *b, int most)
 {
     int la = span_length(a), lb = (int)strlen(b), row[32];
-    if (la > 31 || lb > 31)
+    if (la > 31 || lb > 31 || la - lb > most || lb - la > most)
         return 99;
     for (int j = 0; j <= lb; j++)
         row[j] = j;
@@ -32,12 +33,12 @@ static int distance(struct span a, const char *b)
 
 void nearest_offer(struct nearest *best, struct span wrong, const char *word)
 {
-    int d = distance(wrong, word);
+    int most = 1 + span_length(wrong) / 3, d = distance(wrong, word, most);
     bool begins =
         span_length(wrong) >= 3 && !strncmp(word, wrong.begin, (size_t)span_length(wrong));
     if (begins)
         d = 1;
-    if (d <= 1 + span_length(wrong) / 3 && (!best->word || d < best->distance))
+    if (d <= most && (!best->word || d < best->distance))
         *best = (struct nearest){word, d};
 }
 

@@ -137,16 +137,37 @@ static FILE *open_file(const struct reason *reason, const char *name)
     return file;
 }
 
+// All of an open file, with room for a zero behind it: as much memory as there is text. A byte more
+// than MAX_FILE shows that it is too large. NULL without memory.
+static char *read_all(FILE *file, size_t *size)
+{
+    size_t room = 4096;
+    char *text = malloc(room);
+    *size = 0;
+    while (text) {
+        *size += fread(text + *size, 1, room - 1 - *size, file);
+        if (*size < room - 1 || room > MAX_FILE)
+            break;
+        char *larger = realloc(text, room *= 2);
+        if (!larger)
+            free(text);
+        text = larger;
+    }
+    return text;
+}
+
 // A file as a string. Bytes of zero are taken for what no number is.
 static char *read_file(const struct reason *reason, const char *name)
 {
     FILE *file = open_file(reason, name);
     if (!file)
         return NULL;
-    char *text = malloc(MAX_FILE + 1);
-    size_t size = text ? fread(text, 1, MAX_FILE + 1, file) : 0;
-    bool readable = !ferror(file) && size <= MAX_FILE;
-    if (ferror(file))
+    size_t size;
+    char *text = read_all(file, &size);
+    bool readable = text && !ferror(file) && size <= MAX_FILE;
+    if (!text)
+        refuse(reason, "there is no memory for its text");
+    else if (ferror(file))
         refuse(reason, "nothing can be read: %s", strerror(errno));
     else if (!readable)
         refuse(reason, "are more than %d MiB, which no kernel is", MAX_FILE >> 20);
@@ -155,10 +176,9 @@ static char *read_file(const struct reason *reason, const char *name)
         free(text);
         return NULL;
     }
-    for (size_t k = 0; text && k < size; k++)
+    for (size_t k = 0; k < size; k++)
         text[k] = text[k] ? text[k] : '?';
-    if (text)
-        text[size] = 0;
+    text[size] = 0;
     return text;
 }
 

@@ -201,13 +201,16 @@ static bool init_axis(struct program *program, struct axis *axis, double sigma, 
 }
 
 // Try one form for both axes, of a blur whose errors the result shows `magnified`. Returns whether
-// they are within the budget.
-static bool fit(struct axis axis[2], int bits, int fraction, double magnified, double *scratch)
+// they are within the budget; without memory the program has that status.
+static bool fit(struct program *program, struct axis axis[2], int bits, int fraction,
+                double magnified, double *scratch)
 {
     double between = ldexp(0.5, -fraction); // the rounding of the vertical pass
     double allowed = (budget / magnified - between) / 2;
     for (int a = 0; a < 2; a++) {
         double error = fit_axis(&axis[a], bits, allowed, scratch);
+        if (error < 0)
+            program->status = STATUS_MEMORY;
         if (error < 0 || error > allowed)
             return false;
     }
@@ -232,14 +235,14 @@ void program_gaussian(struct program *program, int c, double sigma, int radius, 
     int bits = NARROW_BITS, fraction = NARROW_FRACTION;
     bool narrow = meaning->depth == 8 && amount == 0 && longest <= DIRECT_RADIUS;
     double magnified = fmax(amount, 1);
-    if (!narrow || !fit(axis, bits, fraction, magnified, scratch)) {
+    if (!narrow || !fit(program, axis, bits, fraction, magnified, scratch)) {
         bits = WIDE_BITS;
         fraction = 16 - meaning->depth;
         // The budget is in 8-bit code values: of deeper samples the fraction is no part of it.
-        if (!fit(axis, bits, 8, magnified, scratch))
-            fit(axis, bits = EXACT_BITS, 8, magnified, scratch);
+        if (!fit(program, axis, bits, 8, magnified, scratch))
+            fit(program, axis, bits = EXACT_BITS, 8, magnified, scratch);
     }
-    if (axis[0].tap_radius == 0 && axis[1].tap_radius == 0)
+    if (program->status || (axis[0].tap_radius == 0 && axis[1].tap_radius == 0))
         return;
     struct levels levels = format_levels(meaning, c);
     program_stencil(program, c, border,
