@@ -7,6 +7,7 @@
 
 #include "app/jobs/figures.h"
 #include "app/jobs/jobs.h"
+#include "app/json.h"
 #include "app/service/exit.h"
 #include "page/page.h"
 #include "sluice/sluice.h"
@@ -205,8 +206,9 @@ void print_summary(const struct figures *figures, FILE *to);
 bool write_json(const struct settings *settings, const struct figures *figures,
                 enum sluice_status status, int exit_code);
 
-// Write JSON to settings->json, "-" being standard output; false with a sentence if that fails.
-bool dump_json(const json_t *root, const struct settings *settings);
+// Write JSON to settings->json, "-" being standard output, and free it. False with a sentence if
+// that fails, or if *root is NULL, without memory.
+bool dump_json(json_t **root, const struct settings *settings);
 
 // Write a whole file, by the rules of outputs; false with a sentence if that fails.
 bool write_file(const struct settings *settings, const char *file, const char *text, size_t size);

@@ -12,9 +12,7 @@ static bool write_figures(const struct settings *settings, const struct sluice_a
                   (json_int_t)found->packets, "streams", (int)found->streams, "copied",
                   (int)found->copied, "seed", (int)found->seed, "error",
                   *settings->error ? json_string(settings->error) : json_null());
-    bool written = root && dump_json(root, settings);
-    json_decref(root);
-    return written;
+    return dump_json(&root, settings);
 }
 
 static void print_figures(const char *name, const struct sluice_audit *found)

@@ -117,8 +117,8 @@ static bool write_rows(const struct table *table, const struct settings *setting
     json_t *rows = json_array();
     for (int k = 0; k < table->rows; k++) {
         const struct row *row = &table->row[k];
-        json_array_append_new(
-            rows, json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:s}", "device",
+        array_add(&rows,
+                  json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:s}", "device",
                             row->device, "group", row->group, "name", row->name, "size", row->size,
                             "unit", row->unit, "median", row->median, "low", row->low, "high",
                             row->high, "ratio", row->ratio, "ratio_to", row->reference));
@@ -127,9 +127,7 @@ static bool write_rows(const struct table *table, const struct settings *setting
     machine_processor(processor, sizeof processor);
     json_t *root = json_pack("{s:s, s:s, s:o}", "version", sluice_version(), "processor", processor,
                              "rows", rows);
-    bool written = root && dump_json(root, settings);
-    json_decref(root);
-    return written;
+    return dump_json(&root, settings);
 }
 
 // ---- the chart: a part for each group, with an axis in its unit ----

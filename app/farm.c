@@ -318,7 +318,7 @@ static int check_all_made_of(const struct farm *farm, struct census *census)
     size_t count = json_array_size(farm->words);
     char **argument = calloc(count + 2, sizeof *argument);
     if (!argument)
-        return EXIT_OTHER;
+        return fprintf(stderr, "sluice: out of memory\n"), EXIT_OTHER;
     argument[0] = (char *)"sluice";
     for (size_t k = 0; k < count; k++)
         argument[k + 1] = (char *)json_string_value(json_array_get(farm->words, k));

@@ -93,14 +93,12 @@ static bool write_status(const struct settings *settings, const struct farm *far
 {
     json_t *parts = json_array();
     for (int k = 0; k < census->parts; k++)
-        json_array_append_new(parts, task_json(&census->part[k]));
+        array_add(&parts, task_json(&census->part[k]));
     json_t *root = json_pack("{ss si si so so so sb}", "output", farm->file, "exit",
                              census_exit(census), "done", census->count[TASK_DONE], "parts", parts,
                              "join", task_json(&census->join), "audit", task_json(&census->audit),
                              "queue_known", census->queue_known);
-    bool written = root && dump_json(root, settings);
-    json_decref(root);
-    return written;
+    return dump_json(&root, settings);
 }
 
 int farm_print_status(const struct settings *settings, const struct farm *farm)

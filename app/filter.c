@@ -42,8 +42,10 @@ static int run_job(struct sluice_job *job, const struct settings *settings,
                    const struct watcher *watcher, bool *on_gpu)
 {
     struct figures figures = {0};
-    if (settings->page && page_join(settings->page, job, &settings->config))
+    if (settings->page && page_join(settings->page, job, &settings->config)) {
+        fprintf(stderr, "sluice: out of memory for the page\n");
         return EXIT_OTHER;
+    }
     struct progress *progress = progress_start(figures_of_job, job, settings);
     enum sluice_status status = sluice_job_run(job);
     progress_stop(&progress);

@@ -182,7 +182,10 @@ static enum sluice_status create_jobs(struct run *run)
         .use_found = settings->resume,
         .joins = run->keeps,
     };
-    return jobs_create(&request, &run->jobs);
+    enum sluice_status status = jobs_create(&request, &run->jobs);
+    if (status == SLUICE_STATUS_MEMORY)
+        say(run, SLUICE_LOG_ERROR, "out of memory for the jobs");
+    return status;
 }
 
 // Parts that are whole, and those that were there before and no job has come to yet.
@@ -214,11 +217,17 @@ static void tell_kept(const struct run *run, enum sluice_status status)
 // The parts are in the output now.
 static void remove_folders(const struct run *run)
 {
-    char **list = part_folder_names(run->settings->config.output.name, run->parts);
-    for (int k = 0; list && list[k]; k++)
-        if (!sluice_remove_part(list[k]))
-            say(run, SLUICE_LOG_WARNING, "%s is in the output now, and cannot be removed", list[k]);
-    part_folder_names_free(&list);
+    const char *output = run->settings->config.output.name;
+    for (int k = 1; k <= run->parts; k++) {
+        char *folder = part_folder_name(output, k, run->parts);
+        if (!folder)
+            say(run, SLUICE_LOG_WARNING,
+                "part %d of %d is in the output now, and cannot be removed: out of memory", k,
+                run->parts);
+        else if (!sluice_remove_part(folder))
+            say(run, SLUICE_LOG_WARNING, "%s is in the output now, and cannot be removed", folder);
+        free(folder);
+    }
 }
 
 // Only the whole knows its size and its container.

@@ -30,6 +30,8 @@ int show_start(struct settings *settings, const char *address, FILE *to)
         .output_options = settings->typed_output,
     };
     enum status status = page_create(&request, &settings->page_log, &settings->page);
+    if (status == STATUS_MEMORY)
+        show_log(settings, SLUICE_LOG_ERROR, "out of memory");
     if (status == STATUS_FAILED)
         status = STATUS_OUTPUT;
     if (status)

@@ -181,7 +181,7 @@ static json_t *escaped(const char *text)
 {
     char *copy = malloc(4 * strlen(text) + 1), *to = copy;
     if (!copy)
-        return json_null();
+        return NULL;
     for (; *text; text++)
         to += sprintf(to, (unsigned char)*text < 0x80 ? "%c" : "\\x%02x", (unsigned char)*text);
     *to = 0;
@@ -199,7 +199,7 @@ static json_t *text_or_null(const char *text)
 static json_t *public_chain(const char *chain)
 {
     char *shown = sluice_public_chain(chain ? chain : "default");
-    json_t *value = text_or_null(shown);
+    json_t *value = shown ? text_or_null(shown) : NULL;
     free(shown);
     return value;
 }
@@ -239,16 +239,16 @@ static json_t *outputs_json(const struct figures *figures)
     json_t *list = json_array();
     for (int k = 0; k < figures->outputs; k++) {
         const struct sluice_output_figures *output = &figures->output[k];
-        json_array_append_new(
-            list,
-            json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "name",
-                      text_or_null(output->name), "encoder", text_or_null(output->encoder),
-                      "container", text_or_null(output->container), "frames",
-                      (json_int_t)output->frames, "dropped", (json_int_t)output->dropped,
-                      "unwatched", (json_int_t)output->unwatched, "missing",
-                      (json_int_t)output->missing, "bytes", (json_int_t)output->bytes, "files",
-                      (json_int_t)output->files, "connects", (json_int_t)output->connects, "failed",
-                      output->failed, "tee", output->tee));
+        array_add(&list,
+                  json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "name",
+                            text_or_null(output->name), "encoder", text_or_null(output->encoder),
+                            "container", text_or_null(output->container), "frames",
+                            (json_int_t)output->frames, "dropped", (json_int_t)output->dropped,
+                            "unwatched", (json_int_t)output->unwatched, "missing",
+                            (json_int_t)output->missing, "bytes", (json_int_t)output->bytes,
+                            "files", (json_int_t)output->files, "connects",
+                            (json_int_t)output->connects, "failed", output->failed, "tee",
+                            output->tee));
     }
     return list;
 }
@@ -260,24 +260,22 @@ static json_t *figures_json(const struct figures_record *record)
         const struct figures_sum *figure = &record->figure[k];
         json_t *values = json_array();
         for (int n = 0; n < figure->values; n++)
-            json_array_append_new(values, json_real(figure->sum[n] / (double)figure->frames));
-        json_object_set_new(all, figure->name ? figure->name : "", values);
+            array_add(&values, json_real(figure->sum[n] / (double)figure->frames));
+        object_add(&all, figure->name ? figure->name : "", values);
     }
     return all;
 }
 
-// NULL where no stage records.
 static json_t *records_json(const struct figures *figures)
 {
-    json_t *list = figures->records ? json_array() : NULL;
+    json_t *list = json_array();
     for (int k = 0; k < figures->records; k++) {
         const struct sluice_record *record = &figures->record[k].about;
-        json_array_append_new(
-            list,
-            json_pack("{s:o, s:o, s:I, s:I, s:I, s:o}", "stage", text_or_null(record->stage),
-                      "file", text_or_null(record->file), "frames", (json_int_t)record->frames,
-                      "dropped", (json_int_t)record->dropped, "bytes", (json_int_t)record->bytes,
-                      "figures", figures_json(&figures->record[k])));
+        array_add(&list, json_pack("{s:o, s:o, s:I, s:I, s:I, s:o}", "stage",
+                                   text_or_null(record->stage), "file", text_or_null(record->file),
+                                   "frames", (json_int_t)record->frames, "dropped",
+                                   (json_int_t)record->dropped, "bytes", (json_int_t)record->bytes,
+                                   "figures", figures_json(&figures->record[k])));
     }
     return list;
 }
@@ -341,7 +339,7 @@ static json_t *pace_json(const struct sluice_summary *summary)
 {
     json_t *busy = json_object();
     for (int part = 0; part < SLUICE_PART_COUNT; part++)
-        json_object_set_new(busy, part_names[part], json_real(summary->busy[part]));
+        object_add(&busy, part_names[part], json_real(summary->busy[part]));
     return json_pack("{s:o, s:f, s:f, s:s, s:o}", "busy", busy, "cores_busy", summary->cores_busy,
                      "ring_occupancy", summary->ring_occupancy, "bottleneck",
                      part_names[summary->bottleneck], "verdict", text_or_null(summary->verdict));
@@ -358,9 +356,9 @@ bool write_file(const struct settings *settings, const char *file, const char *t
     return !sluice_file_commit(&to);
 }
 
-bool dump_json(const json_t *root, const struct settings *settings)
+bool dump_json(json_t **root, const struct settings *settings)
 {
-    char *text = json_dumps(root, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    char *text = *root ? json_dumps(*root, JSON_INDENT(2) | JSON_PRESERVE_ORDER) : NULL;
     size_t size = text ? strlen(text) : 0;
     if (text)
         text[size++] = '\n'; // in the place of the end
@@ -368,6 +366,8 @@ bool dump_json(const json_t *root, const struct settings *settings)
         fprintf(stderr, "sluice: out of memory for %s\n", settings->json);
     bool written = text && write_file(settings, settings->json, text, size);
     free(text);
+    json_decref(*root);
+    *root = NULL;
     return written;
 }
 
@@ -382,21 +382,18 @@ bool write_json(const struct settings *settings, const struct figures *figures,
         sluice_status_name(status), "exit", exit_code, "error", text_or_null(*error ? error : NULL),
         "input", input_json(settings, summary), "output", output_json(settings, summary), "chain",
         public_chain(settings->config.chain));
-    if (root && summary) {
-        json_object_set_new(root, "outputs", outputs_json(figures));
-        json_t *records = records_json(figures);
-        if (records)
-            json_object_set_new(root, "records", records);
+    if (summary) {
+        object_add(&root, "outputs", outputs_json(figures));
+        if (figures->records)
+            object_add(&root, "records", records_json(figures));
         if (figures->parts)
-            json_object_set_new(root, "parts", parts_json(figures->parts));
-        json_object_set_new(root, "run", run_json(summary));
-        json_object_set_new(root, "frames", frames_json(summary));
+            object_add(&root, "parts", parts_json(figures->parts));
+        object_add(&root, "run", run_json(summary));
+        object_add(&root, "frames", frames_json(summary));
         if (settings->config.simulate)
-            json_object_set_new(root, "simulated", simulated_json(&summary->simulated));
-        json_object_set_new(root, "time", time_json(figures));
-        json_object_set_new(root, "pace", pace_json(summary));
+            object_add(&root, "simulated", simulated_json(&summary->simulated));
+        object_add(&root, "time", time_json(figures));
+        object_add(&root, "pace", pace_json(summary));
     }
-    bool written = root && dump_json(root, settings);
-    json_decref(root);
-    return written;
+    return dump_json(&root, settings);
 }

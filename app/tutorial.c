@@ -129,11 +129,11 @@ static json_t *row_json(const struct row *row)
                   "median", row->median, "low", row->low, "high", row->high, "over_one",
                   row->over_one, "over_all", row->over_all, "off_by", row->off_by);
     if (*row->absent)
-        json_object_set_new(json, "absent", json_string(row->absent));
-    else
-        json_object_update(json, figures);
+        object_add(&json, "absent", json_string(row->absent));
+    else if (!figures || json_object_update(json, figures))
+        object_add(&json, "", NULL); // there is no memory
     if (row->matching) {
-        json_object_set_new(json, "matching", json_true());
+        object_add(&json, "matching", json_true());
         json_object_del(json, "over_all");
         json_object_del(json, "off_by");
         if (row->over_one <= 0)
@@ -147,15 +147,13 @@ static bool write_rows(const struct table *table, const struct settings *setting
 {
     json_t *rows = json_array();
     for (int k = 0; k < table->rows; k++)
-        json_array_append_new(rows, row_json(&table->row[k]));
+        array_add(&rows, row_json(&table->row[k]));
     char processor[128];
     machine_processor(processor, sizeof processor);
     json_t *root = json_pack("{s:s, s:s, s:s, s:{s:f, s:f}, s:o}", "version", sluice_version(),
                              "processor", processor, "unit", "ms", "article", "over_one",
                              article_over_one, "over_all", article_over_all, "rows", rows);
-    bool written = root && dump_json(root, settings);
-    json_decref(root);
-    return written;
+    return dump_json(&root, settings);
 }
 
 // ---- the chart: how many times as fast, on a scale of decades ----

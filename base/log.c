@@ -34,3 +34,8 @@ enum status log_fail(const struct log *log, enum status status, const char *form
     va_end(arguments);
     return status;
 }
+
+enum status log_memory(const struct log *log, enum status status)
+{
+    return status == STATUS_MEMORY ? log_fail(log, status, "out of memory") : status;
+}

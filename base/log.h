@@ -21,3 +21,7 @@ __attribute__((format(printf, 3, 4))) void log_print(const struct log *log, enum
 __attribute__((format(printf, 3, 4))) enum status log_fail(const struct log *log,
                                                            enum status status, const char *format,
                                                            ...);
+
+// Log "out of memory" if that is what `status` says, and return it: where a call of an interface ends,
+// as those within it log nothing then.
+enum status log_memory(const struct log *log, enum status status);

@@ -320,6 +320,7 @@ static enum sluice_status report(const struct sluice_config *given, bool doctor,
         free(*text);
         *text = NULL;
     }
+    log_memory(&subject.log, status);
     subject_finish(&subject);
     return (enum sluice_status)status;
 }

@@ -24,7 +24,7 @@ enum sluice_status sluice_file_create(const struct sluice_config *given, const c
     struct sluice_config config;
     *file = calloc(1, sizeof **file);
     if (!*file)
-        return SLUICE_STATUS_MEMORY;
+        return config_memory(given);
     name = url_plain(name, true);
     struct log *log = &(*file)->log;
     enum status status = config_read(given, &config, &(*file)->log_target, log);
@@ -32,6 +32,7 @@ enum sluice_status sluice_file_create(const struct sluice_config *given, const c
         status = file_check(name, config.overwrite, log);
     if (!status)
         status = file_create(name, config.overwrite, log, NULL, &(*file)->file);
+    log_memory(log, status);
     if (status)
         free_file(file);
     return (enum sluice_status)status;

@@ -78,11 +78,15 @@ static bool read_root(struct farm *farm)
            strlen(farm->file) <= FARM_NAME;
 }
 
+// NULL without memory, and for what is no UTF-8.
 static json_t *texts_json(const char *const *text)
 {
     json_t *array = json_array();
-    for (; text && *text; text++)
-        json_array_append_new(array, json_string(*text));
+    for (; array && text && *text; text++)
+        if (json_array_append_new(array, json_string(*text))) {
+            json_decref(array);
+            array = NULL;
+        }
     return array;
 }
 

@@ -321,9 +321,10 @@ static enum status open_png(const AVFrame *picture, const struct log *log, struc
     AVDictionary *options = NULL;
     if (!codec)
         return log_fail(log, STATUS_OUTPUT, "this FFmpeg has no encoder for PNG");
-    av_dict_set(&options, "compression_level", "3", 0); // six times as fast as 6, a tenth larger
-    av_dict_set(&options, "pred", "up", 0);
-    enum status status = encoder_create(codec, &video, &options, log, encoder);
+    enum status status = STATUS_MEMORY; // level 3: six times as fast as 6, a tenth larger
+    if (av_dict_set(&options, "compression_level", "3", 0) >= 0 &&
+        av_dict_set(&options, "pred", "up", 0) >= 0)
+        status = encoder_create(codec, &video, &options, log, encoder);
     av_dict_free(&options);
     return status;
 }

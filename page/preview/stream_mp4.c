@@ -125,10 +125,12 @@ static enum status open_muxer(struct fragments *fragments, const AVCodecContext 
 static enum status write_head(struct fragments *fragments)
 {
     AVDictionary *options = NULL;
-    av_dict_set(&options, "movflags",
-                "frag_custom+empty_moov+default_base_moof+skip_trailer+skip_sidx", 0);
-    av_dict_set(&options, "use_editlist", "0", 0);
-    int error = avformat_write_header(fragments->format, &options);
+    int error = av_dict_set(&options, "movflags",
+                            "frag_custom+empty_moov+default_base_moof+skip_trailer+skip_sidx", 0);
+    if (error >= 0)
+        error = av_dict_set(&options, "use_editlist", "0", 0);
+    if (error >= 0)
+        error = avformat_write_header(fragments->format, &options);
     av_dict_free(&options);
     return error < 0 ? check_failed(fragments->log, STATUS_OUTPUT, error,
                                     "the page's stream cannot be written as MP4")

@@ -64,6 +64,15 @@ enum status config_read(const struct sluice_config *given, struct sluice_config 
     return STATUS_OK;
 }
 
+enum sluice_status config_memory(const struct sluice_config *given)
+{
+    struct sluice_config config;
+    struct config_log target;
+    struct log log;
+    enum status status = config_read(given, &config, &target, &log);
+    return (enum sluice_status)(status ? status : log_memory(&log, STATUS_MEMORY));
+}
+
 // ---- requests ----
 
 int64_t config_max_pixels(const struct sluice_config *config)

@@ -9,6 +9,9 @@
 #include "sluice/sluice.h"
 #include "stages/chain.h"
 
+// Log to the caller that there was no memory to begin with.
+enum sluice_status config_memory(const struct sluice_config *given);
+
 // Read a caller's configuration into *config, with zero in members that the caller does not know,
 // and make the log. STATUS_USAGE with a sentence if the caller's `size` is not set, or a member is
 // that this version does not know.

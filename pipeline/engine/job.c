@@ -47,7 +47,7 @@ enum sluice_status job_create(const struct sluice_config *given, const struct jo
     struct sluice_config config;
     *job = calloc(1, sizeof **job);
     if (!*job)
-        return SLUICE_STATUS_MEMORY;
+        return config_memory(given);
     monitor_init(&(*job)->threads.lock);
     monitor_init(&(*job)->sink_monitor);
     (*job)->sink_lock = &(*job)->sink_monitor;
@@ -55,8 +55,7 @@ enum sluice_status job_create(const struct sluice_config *given, const struct jo
     tell_begun(begun, *job);
     if (!status)
         status = job_open(*job, &config);
-    if (status == STATUS_MEMORY)
-        log_print(&(*job)->log, LOG_ERROR, "out of memory");
+    log_memory(&(*job)->log, status);
     if (status)
         tell_begun(begun, NULL);
     if (status)
@@ -250,8 +249,7 @@ enum sluice_status sluice_job_run(struct sluice_job *job)
         end_preroll(job);
     else
         status = run_threads(job, &left_alone);
-    if (status == STATUS_MEMORY)
-        log_print(&job->log, LOG_ERROR, "out of memory");
+    log_memory(&job->log, status);
     if (status == STATUS_AGAIN)
         log_print(
             &job->log, LOG_INFO,

@@ -138,5 +138,5 @@ enum sluice_status sluice_check_files(const struct sluice_config *given)
         status = check_changes(conflicts, &schedule, &log);
     path_conflicts_destroy(&conflicts);
     schedule_free(&schedule);
-    return (enum sluice_status)status;
+    return (enum sluice_status)log_memory(&log, status);
 }

@@ -106,13 +106,14 @@ static json_t *text_or_null(const char *text)
     return text ? json_string(text) : json_null();
 }
 
-// The output as it was asked for.
+// The output as it was asked for; NULL: no memory.
 static json_t *identity_of_output(const struct sluice_output *output)
 {
     json_t *options = json_array();
     const char *dot = strrchr(output->name, '.');
     for (const char *const *option = output->options; option && *option; option++)
-        json_array_append_new(options, json_string(*option));
+        if (json_array_append_new(options, json_string(*option)))
+            return json_decref(options), NULL;
     bool hash = !strncmp(output->name, "hash:", 5);
     const char *extension = hash ? "hash" : dot && !strchr(dot, '/') ? dot + 1 : "";
     return json_pack("{so ss so so so sf sI so si}", "container", text_or_null(output->format),
@@ -130,8 +131,10 @@ static json_t *identity_of_reports(const struct chain *chain)
     json_t *reports = json_array();
     int count = chain_files(chain, WRITES_RECORDS, file, MOST);
     for (int k = 0; k < count && k < MOST; k++)
-        json_array_append_new(reports, json_pack("{so so}", "file", text_or_null(file[k].name),
-                                                 "beside", text_or_null(file[k].option->beside)));
+        if (json_array_append_new(reports,
+                                  json_pack("{so so}", "file", text_or_null(file[k].name), "beside",
+                                            text_or_null(file[k].option->beside))))
+            return json_decref(reports), NULL;
     return reports;
 }
 

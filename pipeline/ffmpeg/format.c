@@ -8,7 +8,8 @@ static bool copy_stream(AVFormatContext *to, const AVStream *from)
 {
     AVStream *stream = avformat_new_stream(to, NULL);
     if (!stream || avcodec_parameters_copy(stream->codecpar, from->codecpar) < 0 ||
-        stream_data_copy(stream, from) < 0)
+        stream_data_copy(stream, from) < 0 ||
+        av_dict_copy(&stream->metadata, from->metadata, 0) < 0)
         return false;
     stream->id = from->id;
     stream->time_base = from->time_base;
@@ -17,7 +18,6 @@ static bool copy_stream(AVFormatContext *to, const AVStream *from)
     stream->sample_aspect_ratio = from->sample_aspect_ratio;
     stream->avg_frame_rate = from->avg_frame_rate;
     stream->r_frame_rate = from->r_frame_rate;
-    av_dict_copy(&stream->metadata, from->metadata, 0);
     return true;
 }
 
@@ -42,20 +42,16 @@ AVFormatContext *format_describe(const AVFormatContext *from)
     AVFormatContext *to = avformat_alloc_context();
     if (!to)
         return NULL;
-    for (unsigned k = 0; k < from->nb_streams; k++) {
-        if (!copy_stream(to, from->streams[k])) {
-            avformat_free_context(to);
-            return NULL;
-        }
-    }
-    if (from->nb_chapters && !copy_chapters(to, from)) {
+    bool whole = av_dict_copy(&to->metadata, from->metadata, 0) >= 0;
+    for (unsigned k = 0; k < from->nb_streams && whole; k++)
+        whole = copy_stream(to, from->streams[k]);
+    if (!whole || (from->nb_chapters && !copy_chapters(to, from))) {
         avformat_free_context(to);
         return NULL;
     }
     to->iformat = from->iformat;
     to->start_time = from->start_time;
     to->duration = from->duration;
-    av_dict_copy(&to->metadata, from->metadata, 0);
     return to;
 }
 

@@ -78,8 +78,9 @@ static void picture_file_destroy(struct picture_file **picture)
 static int open_bytes(struct picture_file *picture, char *url)
 {
     AVDictionary *options = NULL;
-    av_dict_set(&options, "protocol_whitelist", "file", 0);
-    int error = avio_open2(&picture->io, url, AVIO_FLAG_READ, NULL, &options);
+    int error = av_dict_set(&options, "protocol_whitelist", "file", 0);
+    if (error >= 0)
+        error = avio_open2(&picture->io, url, AVIO_FLAG_READ, NULL, &options);
     av_dict_free(&options);
     return error;
 }
@@ -88,16 +89,19 @@ static int open_format_of(struct picture_file *picture, const char *url)
 {
     AVDictionary *options = NULL;
     const AVInputFormat *format = NULL;
-    reach_bind(picture->reach, picture->file, &options);
+    int error = reach_bind(picture->reach, picture->file, &options);
+    if (error < 0) {
+        av_dict_free(&options);
+        return error;
+    }
     picture->file->pb = picture->io;
     picture->file->flags |= AVFMT_FLAG_CUSTOM_IO;
-    int error = reach_probe(picture->io, url, picture->file, &format);
+    error = reach_probe(picture->io, url, picture->file, &format);
     if (error < AVPROBE_SCORE_RETRY) { // some images are known by their extensions only
         format = av_find_input_format("image2");
-        av_dict_set(&options, "pattern_type", "none", 0);
-        error = 0;
+        error = av_dict_set(&options, "pattern_type", "none", 0);
     }
-    if (!reach_allows(picture->reach, format))
+    if (error >= 0 && !reach_allows(picture->reach, format))
         error = AVERROR(EACCES);
     if (error >= 0)
         error = open_format(&picture->file, url, format, &options);
@@ -346,14 +350,35 @@ static enum status decode_file(const char *name, int64_t pixels, AVFrame *frame,
     return error < 0 ? refuse_code(reason, no_picture, error) : status;
 }
 
+// A file may hold more than one header, and may have been replaced since it was measured.
+static enum status check_size(const struct pattern *pattern, const AVFrame *frame,
+                              const struct reason *reason)
+{
+    char sizes[64];
+    if (frame->width == pattern->width && frame->height == pattern->height)
+        return STATUS_OK;
+    snprintf(sizes, sizeof sizes, "%dx%d, and then %dx%d", pattern->width, pattern->height,
+             frame->width, frame->height);
+    return refuse(reason, "it has two sizes", sizes);
+}
+
+static void forget(void **file)
+{
+    struct picture_file *kept = *file;
+    picture_file_destroy(&kept);
+    *file = NULL;
+}
+
 static enum status load(const struct picture_reader *reader, struct pattern *pattern, char *why,
                         size_t size)
 {
     (void)reader;
     const struct reason reason = {why, size};
     AVFrame *frame = av_frame_alloc();
-    if (!frame)
+    if (!frame) {
+        forget(&pattern->file);
         return STATUS_MEMORY;
+    }
     int64_t pixels = (int64_t)pattern->width * pattern->height;
     int error = decode_kept(pattern, pixels, frame);
     enum status status = STATUS_OK;
@@ -362,18 +387,13 @@ static enum status load(const struct picture_reader *reader, struct pattern *pat
     else if (error < 0)
         status = refuse_code(&reason, no_picture, error);
     if (!status)
+        status = check_size(pattern, frame, &reason);
+    if (!status)
         status = make_known(frame, &reason);
     if (!status)
         status = make_gray(frame, pattern);
     av_frame_free(&frame);
     return status;
-}
-
-static void forget(void **file)
-{
-    struct picture_file *kept = *file;
-    picture_file_destroy(&kept);
-    *file = NULL;
 }
 
 const struct picture_reader picture_reader = {.measure = measure, .load = load, .forget = forget};

@@ -76,10 +76,9 @@ static enum status probe(struct source *source, const char *name, const AVInputF
     return STATUS_OK;
 }
 
-static void set_option(AVDictionary **options, const char *key, const char *value)
+static enum status set_option(AVDictionary **options, const char *key, const char *value)
 {
-    if (value)
-        av_dict_set(options, key, value, 0);
+    return !value || av_dict_set(options, key, value, 0) >= 0 ? STATUS_OK : STATUS_MEMORY;
 }
 
 static const char *option_flag(const char *key)
@@ -127,12 +126,12 @@ static struct camera_request camera_request_of(const struct source_request *requ
     return (struct camera_request){request->pixfmt, request->width, request->height, request->rate};
 }
 
-static void set_pair(AVDictionary **options, const char *key, int first, char between, int second)
+static enum status set_pair(AVDictionary **options, const char *key, int first, char between,
+                            int second)
 {
     char text[32];
     snprintf(text, sizeof text, "%d%c%d", first, between, second);
-    if (first)
-        set_option(options, key, text);
+    return set_option(options, key, first ? text : NULL);
 }
 
 // Check a device against the request, which it fulfils or fails. *pixfmt: the format to open it in.
@@ -169,10 +168,15 @@ static enum status prepare(const struct source *source, const struct source_requ
         status = check_device(source, request, opening, &pixfmt);
     if (status)
         return status;
-    set_pair(&opening->options, "video_size", request->width, 'x', request->height);
-    set_pair(&opening->options, "framerate", request->rate.num, '/', request->rate.den);
-    set_option(&opening->options, "pixel_format", pixfmt);
-    return STATUS_OK;
+    AVDictionary **options = &opening->options;
+    status = set_pair(options, "video_size", request->width, 'x', request->height);
+    if (!status)
+        status = set_pair(options, "framerate", request->rate.num, '/', request->rate.den);
+    if (!status)
+        status = set_option(options, "pixel_format", pixfmt);
+    if (status)
+        av_dict_free(options);
+    return status;
 }
 
 // Open images in their order, by number or by name.
@@ -184,12 +188,16 @@ static enum status prepare_sequence(struct source *source, const char *name,
     if (numbered ? first < 0 : !url_has_matches(name))
         return log_fail(source->log, STATUS_INPUT, "no file matches %s", source->name);
     opening->demuxer = av_find_input_format("image2");
-    set_option(&opening->options, "pattern_type", numbered ? "sequence" : "glob");
-    if (first >= 0)
-        av_dict_set_int(&opening->options, "start_number", first, 0);
-    set_option(&opening->options, "protocol_whitelist", "file");
-    set_option(&opening->options, "format_whitelist", "image2");
-    return STATUS_OK;
+    char number[16];
+    snprintf(number, sizeof number, "%d", first);
+    const char *const options[][2] = {{"pattern_type", numbered ? "sequence" : "glob"},
+                                      {"start_number", first >= 0 ? number : NULL},
+                                      {"protocol_whitelist", "file"},
+                                      {"format_whitelist", "image2"}};
+    enum status status = STATUS_OK;
+    for (size_t k = 0; k < sizeof options / sizeof *options && !status; k++)
+        status = set_option(&opening->options, options[k][0], options[k][1]);
+    return status;
 }
 
 // Open a file, of which libavformat gets nothing but its bytes. `what` has room for its name and
@@ -199,7 +207,8 @@ static enum status prepare_file(struct source *source, const char *name, char *w
 {
     snprintf(what, room, "file:%s", name);
     opening->what = what;
-    reach_bind(source->reach, source->format, &opening->options);
+    if (reach_bind(source->reach, source->format, &opening->options) < 0)
+        return STATUS_MEMORY;
     enum status status = open_io(source, name);
     if (status)
         return status;
@@ -290,7 +299,8 @@ static enum status open_container(struct source *source, const struct source_req
     if (source->is_sequence)
         status = prepare_sequence(source, name, &opening);
     else if (url_has_scheme(name))
-        reach_bind(source->reach, source->format, &opening.options);
+        status = reach_bind(source->reach, source->format, &opening.options) < 0 ? STATUS_MEMORY
+                                                                                 : STATUS_OK;
     else if (!opening.is_device)
         status = prepare_file(source, name, what, sizeof what, &opening);
     if (!status)
@@ -405,10 +415,12 @@ static enum status open_live(struct source *source, const struct source_request 
     if (status)
         goto done;
     if (url_has_scheme(opening.what) && !strncmp(opening.what, "rtsp", 4)) {
-        set_option(&opening.options, "rtsp_transport", request->rtsp_transport);
-        if (!request->rtsp_transport)
-            set_option(&opening.options, "rtsp_flags", "prefer_tcp");
+        const char *transport = request->rtsp_transport;
+        status = transport ? set_option(&opening.options, "rtsp_transport", transport)
+                           : set_option(&opening.options, "rtsp_flags", "prefer_tcp");
     }
+    if (status)
+        goto done;
     struct live_request live = {
         .url = opening.what,
         .name = source->name,

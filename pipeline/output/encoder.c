@@ -159,7 +159,8 @@ static bool is_text(const AVCodec *codec, const char *key)
     return option && option->type == AV_OPT_TYPE_STRING;
 }
 
-// Open the encoder for a picture that all of them take, with one option or none.
+// Open the encoder for a picture that all of them take, with one option or none. True without
+// memory, too: nothing is known against the option then.
 static bool opens(const AVCodec *codec, const char *key, const char *value)
 {
     AVDictionary *options = NULL;
@@ -167,16 +168,15 @@ static bool opens(const AVCodec *codec, const char *key, const char *value)
     const enum AVPixelFormat *formats = encoder_pixel_formats(codec);
     const AVRational *rates = encoder_frame_rates(codec);
     if (!trial)
-        return false;
+        return true;
     trial->width = 640;
     trial->height = 480;
     trial->pix_fmt = formats ? *formats : AV_PIX_FMT_YUV420P;
     trial->time_base = rates ? av_inv_q(*rates) : (AVRational){1, 25};
     trial->thread_count = 1;
     trial->strict_std_compliance = FF_COMPLIANCE_UNOFFICIAL;
-    if (key)
-        av_dict_set(&options, key, value, 0);
-    bool opened = avcodec_open2(trial, codec, &options) >= 0;
+    bool set = !key || av_dict_set(&options, key, value, 0) >= 0;
+    bool opened = !set || avcodec_open2(trial, codec, &options) >= 0;
     avcodec_free_context(&trial);
     av_dict_free(&options);
     return opened;

@@ -50,7 +50,8 @@ static enum status add_to_encoder(struct encoder_options *options, const char *k
     if (!status && !encoder_takes(codec, key, value))
         status = log_fail(options->log, STATUS_USAGE, "the encoder %s does not take %s=%s",
                           codec->name, key, shown_value(key, value));
-    av_dict_set(&options->encoder, key, value, 0);
+    if (!status && av_dict_set(&options->encoder, key, value, 0) < 0)
+        status = STATUS_MEMORY;
     return status;
 }
 
@@ -62,7 +63,8 @@ static enum status add_to_muxer(struct encoder_options *options, const char *key
         return STATUS_MEMORY;
     enum status status = try_option(options, trial, key, value, container->name);
     avformat_free_context(trial);
-    av_dict_set(&options->muxer, key, value, 0);
+    if (!status && av_dict_set(&options->muxer, key, value, 0) < 0)
+        status = STATUS_MEMORY;
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <libavutil/avstring.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "pipeline/ffmpeg/budget.h"
 #include "pipeline/ffmpeg/check.h"
@@ -29,15 +30,19 @@ static bool is_joined_midway(const struct encode_sink *self)
     return false;
 }
 
-static void set_defaults(const struct encode_sink *self, AVDictionary **options)
+// An AVERROR below zero.
+static int set_defaults(const struct encode_sink *self, AVDictionary **options)
 {
     const int flags = AV_DICT_DONT_OVERWRITE;
+    int error = 0;
     // Live: frames that an encoder keeps back are late, and lost when the program is killed.
     if (self->video.live && av_match_name(self->codec->name, "libx264,libx265"))
-        av_dict_set(options, "tune", "zerolatency", flags);
+        error = av_dict_set(options, "tune", "zerolatency", flags);
     double rate = self->video.frame_rate.num > 0 ? av_q2d(self->video.frame_rate) : 25;
-    if (is_joined_midway(self) && rate < 1000 && encoder_has_option(self->codec, "g"))
-        av_dict_set_int(options, "g", (int64_t)(2 * rate + 0.5), flags);
+    bool joined = is_joined_midway(self) && rate < 1000 && encoder_has_option(self->codec, "g");
+    if (joined && error >= 0)
+        error = av_dict_set_int(options, "g", (int64_t)(2 * rate + 0.5), flags);
+    return error;
 }
 
 static enum status open_encoder(struct encode_sink *self, const AVFrame *frame)
@@ -52,9 +57,9 @@ static enum status open_encoder(struct encode_sink *self, const AVFrame *frame)
         .threads = self->threads,
     };
     AVDictionary *options = NULL;
-    av_dict_copy(&options, self->encoder_options, 0);
-    set_defaults(self, &options);
-    enum status status = encoder_create(self->codec, &video, &options, self->log, &self->encoder);
+    enum status status = STATUS_MEMORY;
+    if (av_dict_copy(&options, self->encoder_options, 0) >= 0 && set_defaults(self, &options) >= 0)
+        status = encoder_create(self->codec, &video, &options, self->log, &self->encoder);
     av_dict_free(&options);
     converter_set_encoder(&self->converter, frame);
     self->base.pixel = frame->format;

@@ -168,9 +168,9 @@ enum status manifest_seal(const json_t *identity, const json_t *end, char seal[F
     json_t *both = json_array(), *bare = json_copy((json_t *)end);
     if (bare)
         json_object_del(bare, "seal");
-    json_array_append(both, (json_t *)identity);
-    json_array_append_new(both, bare);
-    char *text = bare ? json_dumps(both, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    bool whole = !json_array_append(both, (json_t *)identity);
+    whole &= !json_array_append_new(both, bare);
+    char *text = whole ? json_dumps(both, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     if (text)
         bytes_hash(text, strlen(text), seal);
     free(text);
@@ -302,6 +302,13 @@ static void print_bytes(const uint8_t *data, int size, char *to)
         snprintf(to + 2 * k, 3, "%02x", data[k]);
 }
 
+enum status manifest_add(json_t *to, json_t *more)
+{
+    bool added = more && !json_object_update(to, more);
+    json_decref(more);
+    return added ? STATUS_OK : STATUS_MEMORY;
+}
+
 json_t *manifest_of_ratio(AVRational ratio)
 {
     char text[32];
@@ -327,18 +334,14 @@ json_t *manifest_of_video(const AVCodecParameters *codec)
     print_bytes(codec->extradata, codec->extradata_size, extradata);
     const char *format = av_get_pix_fmt_name(codec->format);
     json_t *video = json_pack(
-        "{ss ss si si si si sI si si si si si si si si ss}", "codec",
+        "{ss ss si si si si sI si si si si si si si si ss sI si}", "codec",
         avcodec_get_name(codec->codec_id), "format", format ? format : "none", "width",
         codec->width, "height", codec->height, "profile", codec->profile, "level", codec->level,
         "bit_rate", (json_int_t)codec->bit_rate, "sar_num", codec->sample_aspect_ratio.num,
         "sar_den", codec->sample_aspect_ratio.den, "field_order", codec->field_order, "range",
         codec->color_range, "primaries", codec->color_primaries, "transfer", codec->color_trc,
         "matrix", codec->color_space, "chroma_location", codec->chroma_location, "extradata",
-        extradata);
-    if (video)
-        json_object_set_new(video, "tag", json_integer(codec->codec_tag));
-    if (video)
-        json_object_set_new(video, "delay", json_integer(codec->video_delay));
+        extradata, "tag", (json_int_t)codec->codec_tag, "delay", codec->video_delay);
     free(extradata);
     return video;
 }

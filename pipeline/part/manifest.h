@@ -79,6 +79,10 @@ enum status manifest_of_file(const char *file, const struct log *log, json_t **a
 // The ledger of frames, as far as parts have one. NULL without memory.
 json_t *manifest_of_ledger(const struct sluice_ledger *ledger);
 
+// Add the members of `more`, whose reference is taken. STATUS_MEMORY also where it is NULL, as
+// json_pack() without memory gives it.
+enum status manifest_add(json_t *to, json_t *more);
+
 // A ratio as JSON, and back: false, and 0/1, if `of` has none above zero of that name.
 json_t *manifest_of_ratio(AVRational ratio);
 bool manifest_ratio(const json_t *of, const char *name, AVRational *ratio);

@@ -211,8 +211,7 @@ enum sluice_status sluice_audit(const struct sluice_config *given, int64_t sampl
     audit.found.seed = seed ? seed : av_get_random_seed() | 1;
     if (!status)
         status = run(&audit, samples);
-    if (status == STATUS_MEMORY)
-        log_print(&log, LOG_ERROR, "out of memory");
+    log_memory(&log, status);
     other_streams_free(&audit.others);
     manifest_free(&audit.manifest);
     if (!sized_write(found, &audit.found, sizeof audit.found))

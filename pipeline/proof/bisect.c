@@ -300,7 +300,7 @@ enum sluice_status sluice_bisect(const struct sluice_config *given, const char *
     enum status status = config_read(given, &config, &target, &log);
     bisection.text = open_memstream(text, &size);
     if (!status)
-        status = bisection.text ? run(&bisection) : STATUS_MEMORY;
+        status = log_memory(&log, bisection.text ? run(&bisection) : STATUS_MEMORY);
     for (int k = 0; k < SIDES; k++) {
         av_frame_free(&bisection.side[k].frame);
         schedule_free(&bisection.side[k].schedule);

@@ -70,5 +70,5 @@ enum sluice_status sluice_check_part(const struct sluice_config *given, const ch
         status = check_part(folder, &manifest, &log);
     manifest_free(&manifest);
     free(name);
-    return (enum sluice_status)status;
+    return (enum sluice_status)log_memory(&log, status);
 }

@@ -247,8 +247,7 @@ static enum sluice_status join_parts(const struct sluice_config *given,
     request.log = &log;
     if (!status)
         status = run(&join, &request);
-    if (status == STATUS_MEMORY)
-        log_print(&log, LOG_ERROR, "out of memory");
+    log_memory(&log, status);
     if (joined && !sized_write(joined, &join.joined, sizeof join.joined))
         status = STATUS_USAGE;
     finish(&join);

@@ -12,13 +12,13 @@ static enum status create(const struct part_set *set, const char *name, bool ove
     json_t *identity = json_copy(set->manifest[0].identity);
     if (!identity)
         return STATUS_MEMORY;
-    json_object_set_new(identity, "part", json_integer(0));
-    json_object_set_new(identity, "parts", json_integer(1));
-    json_object_set_new(identity, "begin", json_string("begin"));
-    json_object_set_new(identity, "end", json_string("end"));
+    json_t *whole =
+        json_pack("{si si ss ss}", "part", 0, "parts", 1, "begin", "begin", "end", "end");
     struct manifest_writer_request request = {
         .name = name, .overwrite = overwrite, .identity = identity, .log = log};
-    enum status status = file_check(name, overwrite, log);
+    enum status status = manifest_add(identity, whole);
+    if (!status)
+        status = file_check(name, overwrite, log);
     if (!status)
         status = manifest_writer_create(&request, writer);
     json_decref(identity);
@@ -56,17 +56,18 @@ static enum status add_parts(const struct part_set *set, struct sluice_joined *j
         sum.frames_damaged += json_integer_value(json_object_get(ledger, "frames_damaged"));
         joined->truncated |= json_is_true(json_object_get(part, "truncated"));
         sum.packets_damaged += json_integer_value(json_object_get(ledger, "packets_damaged"));
-        json_array_append_new(
-            parts, json_pack("{sO? sO? sO? sO?}", "repeatable", json_object_get(part, "repeatable"),
-                             "frames", json_object_get(part, "frames"), "root",
-                             json_object_get(part, "root"), "made", json_object_get(part, "made")));
+        json_t *about =
+            json_pack("{sO? sO? sO? sO?}", "repeatable", json_object_get(part, "repeatable"),
+                      "frames", json_object_get(part, "frames"), "root",
+                      json_object_get(part, "root"), "made", json_object_get(part, "made"));
+        if (json_array_append_new(parts, about))
+            return json_decref(parts), STATUS_MEMORY;
     }
     joined->frames = sum.frames_out;
     joined->frames_damaged = sum.frames_damaged;
     joined->packets_damaged = sum.packets_damaged;
-    json_object_set_new(end, "truncated", json_boolean(joined->truncated));
-    json_object_set_new(end, "ledger", manifest_of_ledger(&sum));
-    return json_object_set_new(end, "parts", parts) ? STATUS_MEMORY : STATUS_OK;
+    return manifest_add(end, json_pack("{sb so so}", "truncated", joined->truncated, "ledger",
+                                       manifest_of_ledger(&sum), "parts", parts));
 }
 
 // The list of hashes itself, for audits.

@@ -226,6 +226,10 @@ enum status changes_take(struct changes *changes, int64_t pts_us, struct chain *
     status = chain_copy(&changes->wanted, &copy);
     char *text = changes->request.changed && !status ? chain_text(&copy) : NULL;
     pthread_mutex_unlock(&changes->lock);
+    if (!status && changes->request.changed && !text) { // it would be missing from a journal
+        chain_free(&copy);
+        status = STATUS_MEMORY;
+    }
     if (status)
         return status;
     chain_free(chain);

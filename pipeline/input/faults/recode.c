@@ -140,8 +140,9 @@ static void describe(const struct recode *recode, const AVCodec *codec, const AV
     encoder->thread_count = 1;
 }
 
-// Encoder options for a packet out at every frame in, and silence.
-static AVDictionary *options_of(const AVCodec *codec)
+// Set encoder options for a packet out at every frame in, and silence. Returns an AVERROR without
+// memory.
+static int set_options(const AVCodec *codec, AVDictionary **options)
 {
     static const char *const known[][3] = {
         {"libx264", "preset", "ultrafast"},
@@ -156,26 +157,32 @@ static AVDictionary *options_of(const AVCodec *codec)
         {"libaom", "cpu-used", "8"},
         {"libaom", "lag-in-frames", "0"},
     };
-    AVDictionary *options = NULL;
-    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+    int error = 0;
+    for (size_t k = 0; k < sizeof known / sizeof *known && error >= 0; k++)
         if (!strncmp(codec->name, known[k][0], strlen(known[k][0])))
-            av_dict_set(&options, known[k][1], known[k][2], 0);
-    return options;
+            error = av_dict_set(options, known[k][1], known[k][2], 0);
+    return error;
 }
 
-static bool try_encoder(struct recode *recode, const AVCodec *codec, const AVFrame *frame)
+// STATUS_FAILED: this encoder does not take such pictures.
+static enum status try_encoder(struct recode *recode, const AVCodec *codec, const AVFrame *frame)
 {
-    if (!codec || !(recode->encoder = avcodec_alloc_context3(codec)))
-        return false;
+    if (!codec)
+        return STATUS_FAILED;
+    recode->encoder = avcodec_alloc_context3(codec);
+    if (!recode->encoder)
+        return STATUS_MEMORY;
     describe(recode, codec, frame, recode->encoder);
     const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(recode->encoder->pix_fmt);
-    AVDictionary *options = options_of(codec);
-    bool opened = about && !(about->flags & AV_PIX_FMT_FLAG_HWACCEL) &&
-                  avcodec_open2(recode->encoder, codec, &options) >= 0;
+    AVDictionary *options = NULL;
+    enum status status = set_options(codec, &options) < 0 ? STATUS_MEMORY : STATUS_OK;
+    if (!status && (!about || about->flags & AV_PIX_FMT_FLAG_HWACCEL ||
+                    avcodec_open2(recode->encoder, codec, &options) < 0))
+        status = STATUS_FAILED;
     av_dict_free(&options);
-    if (!opened)
+    if (status)
         avcodec_free_context(&recode->encoder);
-    return opened;
+    return status;
 }
 
 static enum status open_encoder(struct recode *recode, const AVFrame *frame)
@@ -183,9 +190,11 @@ static enum status open_encoder(struct recode *recode, const AVFrame *frame)
     const AVCodec *same = is_wrapped(recode) ? NULL : avcodec_find_encoder(recode->about->codec_id);
     recode->first = true;
     recode->frames = 0;
-    if (try_encoder(recode, same, frame) ||
-        try_encoder(recode, avcodec_find_encoder(AV_CODEC_ID_FFV1), frame))
-        return STATUS_OK;
+    enum status status = try_encoder(recode, same, frame);
+    if (status == STATUS_FAILED)
+        status = try_encoder(recode, avcodec_find_encoder(AV_CODEC_ID_FFV1), frame);
+    if (status != STATUS_FAILED)
+        return status;
     return log_fail(recode->log, STATUS_FAILED,
                     "res-change: neither the encoder of %s nor FFV1 takes pictures of %dx%d",
                     avcodec_get_name(recode->about->codec_id), width_of(recode, frame),

@@ -48,9 +48,11 @@ int probe_streams(AVFormatContext *format, int64_t max_pixels)
     AVDictionary **options = av_calloc(count + 1, sizeof *options);
     if (!options)
         return AVERROR(ENOMEM);
-    for (unsigned k = 0; k < count; k++)
-        av_dict_set_int(&options[k], "max_pixels", coded_pixels(max_pixels), 0);
-    int error = avformat_find_stream_info(format, options);
+    int error = 0;
+    for (unsigned k = 0; k < count && error >= 0; k++)
+        error = av_dict_set_int(&options[k], "max_pixels", coded_pixels(max_pixels), 0);
+    if (error >= 0)
+        error = avformat_find_stream_info(format, options);
     for (unsigned k = 0; k < count; k++)
         av_dict_free(&options[k]);
     av_free(options);

@@ -197,12 +197,14 @@ static bool is_secure(const char *url)
     return has_scheme(url, "https,rtsps,rtmps,rtmpts,tls");
 }
 
-static void set_tls(const struct reach *reach, AVDictionary **options)
+// An AVERROR below zero.
+static int set_tls(const struct reach *reach, AVDictionary **options)
 {
     // Set either way: FFmpeg's own default changed with version 8.
-    av_dict_set(options, "tls_verify", reach->tls_verify ? "1" : "0", 0);
-    if (reach->ca_file)
-        av_dict_set(options, "ca_file", reach->ca_file, 0);
+    int error = av_dict_set(options, "tls_verify", reach->tls_verify ? "1" : "0", 0);
+    if (error >= 0 && reach->ca_file)
+        error = av_dict_set(options, "ca_file", reach->ca_file, 0);
+    return error;
 }
 
 // Check where an address led to. A redirection to where it may not go is closed.
@@ -238,21 +240,22 @@ static int open_within(AVFormatContext *format, AVIOContext **io, const char *ur
     if (why)
         return refuse(reach, url, why);
     AVDictionary *with = NULL;
-    if (options)
-        av_dict_copy(&with, *options, 0);
-    set_tls(reach, &with);
-    if (!own && !allows_any(reach))
-        av_dict_set(&with, "max_redirects", "0", 0);
+    int error = options ? av_dict_copy(&with, *options, 0) : 0;
+    if (error >= 0)
+        error = set_tls(reach, &with);
+    if (error >= 0 && !own && !allows_any(reach))
+        error = av_dict_set(&with, "max_redirects", "0", 0);
     pthread_mutex_lock(&reach->lock);
     int (*open)(AVFormatContext *, AVIOContext **, const char *, int, AVDictionary **) =
         reach->open;
     pthread_mutex_unlock(&reach->lock);
-    int error = open(format, io, url, flags, &with);
+    if (error >= 0)
+        error = open(format, io, url, flags, &with);
     av_dict_free(&with);
     return error < 0 ? error : check_location(reach, own, io);
 }
 
-void reach_bind(struct reach *reach, AVFormatContext *format, AVDictionary **options)
+int reach_bind(struct reach *reach, AVFormatContext *format, AVDictionary **options)
 {
     assert(format && options);
     const char *protocols = reach->url ? reach_protocols(reach->url) : NULL;
@@ -261,10 +264,11 @@ void reach_bind(struct reach *reach, AVFormatContext *format, AVDictionary **opt
     pthread_mutex_unlock(&reach->lock);
     format->opaque = reach;
     format->io_open = open_within;
-    av_dict_set(options, "protocol_whitelist", protocols ? protocols : "none", 0);
-    av_dict_set(options, "format_whitelist", reach->formats, 0);
-    if (reach->url && has_scheme(reach->url, "rtsps") && reach_can_verify(reach->url))
-        set_tls(reach, options);
+    int error = av_dict_set(options, "protocol_whitelist", protocols ? protocols : "none", 0);
+    if (error >= 0)
+        error = av_dict_set(options, "format_whitelist", reach->formats, 0);
+    bool verified = reach->url && has_scheme(reach->url, "rtsps") && reach_can_verify(reach->url);
+    return error >= 0 && verified ? set_tls(reach, options) : error;
 }
 
 // ---- outcome ----

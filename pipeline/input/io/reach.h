@@ -46,8 +46,9 @@ const char *reach_protocols(const char *url);
 bool reach_allows(const struct reach *reach, const AVInputFormat *format);
 
 // Hold a context to it, ahead of avformat_open_input() with these options. Takes format->opaque and
-// format->io_open; a count of the reach has to last as long as the context.
-void reach_bind(struct reach *reach, AVFormatContext *format, AVDictionary **options);
+// format->io_open; a count of the reach has to last as long as the context. An AVERROR below zero
+// without memory: it is not held to anything then.
+int reach_bind(struct reach *reach, AVFormatContext *format, AVDictionary **options);
 
 // Take the refusal since the last call, without secrets and with the reason; false: there is none.
 bool reach_take_refusal(struct reach *reach, char *why, size_t size);

@@ -110,10 +110,12 @@ static int open_connection(struct connection *connection)
     connection->format->interrupt_callback = (AVIOInterruptCB){interrupted_nap, connection};
     if (connection->is_camera) // a driver that stalls cannot be interrupted
         connection->format->flags |= AVFMT_FLAG_NONBLOCK;
-    if (connection->reach)
-        reach_bind(connection->reach, connection->format, &connection->options);
+    int error = connection->reach
+                    ? reach_bind(connection->reach, connection->format, &connection->options)
+                    : 0;
     set_deadline(connection, connection->open_ns);
-    int error = simulate_open(connection->simulate, &connection->format->interrupt_callback);
+    if (error >= 0)
+        error = simulate_open(connection->simulate, &connection->format->interrupt_callback);
     if (!error)
         error = open_format(&connection->format, connection->url, connection->demuxer,
                             &connection->options);
@@ -216,8 +218,7 @@ static enum status create(const struct connection_request *request, struct conne
     connection->reach = reach_ref(request->reach);
     connection->max_pixels = request->max_pixels;
     connection->known = request->known ? format_describe(request->known) : NULL;
-    av_dict_copy(&connection->options, request->options, 0);
-    if (!connection->url)
+    if (!connection->url || av_dict_copy(&connection->options, request->options, 0) < 0)
         return STATUS_MEMORY;
     enum status status = queue_create(MAX_PACKETS, 1, packet_drop, &connection->packets);
     if (!status)

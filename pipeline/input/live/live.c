@@ -429,8 +429,9 @@ enum status live_open(const struct live_request *request, const struct log *log,
     reach_ref(request->reach);
     made->watched = -1;
     made->seed = (unsigned)meter_now_ns();
-    av_dict_copy(&made->options, request->options, 0);
-    enum status status = made->url && made->request.name ? start(made) : STATUS_MEMORY;
+    bool whole =
+        made->url && made->request.name && av_dict_copy(&made->options, request->options, 0) >= 0;
+    enum status status = whole ? start(made) : STATUS_MEMORY;
     if (!status)
         status = await_open(made, &made->format, &error);
     log_refusal(made);

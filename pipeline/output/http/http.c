@@ -70,8 +70,9 @@ static struct MHD_Daemon *start_daemon(struct http *http, const struct http_tls 
 
 static bool start(struct http *http)
 {
-    http->epoll = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-    http->waker = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    const union MHD_DaemonInfo *about = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    http->epoll = about ? about->epoll_fd : -1;
+    http->waker = about ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
     http->started = http->waker >= 0 && !pthread_create(&http->thread, NULL, http_run, http);
     return http->started;
 }

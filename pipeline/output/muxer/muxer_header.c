@@ -34,11 +34,13 @@ static int connect_to(struct muxer *muxer)
 {
     AVFormatContext *format = muxer->format;
     AVDictionary *options = NULL;
+    int error = 0;
     if (muxer->destination->kind != DESTINATION_ADDRESS || format->oformat->flags & AVFMT_NOFILE)
         return 0;
     if (av_strstart(muxer->name, "udp:", NULL)) // whole packets of MPEG-TS in each of UDP
-        av_dict_set(&options, "pkt_size", "1316", 0);
-    int error = avio_open2(&format->pb, muxer->name, AVIO_FLAG_WRITE, &format->interrupt_callback,
+        error = av_dict_set(&options, "pkt_size", "1316", 0);
+    if (error >= 0)
+        error = avio_open2(&format->pb, muxer->name, AVIO_FLAG_WRITE, &format->interrupt_callback,
                            &options);
     av_dict_free(&options);
     return error;
@@ -63,7 +65,7 @@ static enum status check_segments(const struct muxer *muxer, const AVDictionary 
              type && !strcmp(type->value, "fmp4") ? "m4s" : "ts");
     const char *names = given ? given->value : pattern;
     int number = url_first_number(names, &count);
-    if (number < 0 || av_get_frame_filename(name, sizeof name, names, number) < 0)
+    if (number < 0 || url_numbered_name(name, sizeof name, names, number, 0) < 0)
         return STATUS_OK;
     return file_check(name, muxer->destination->overwrite, muxer->log);
 }
@@ -100,21 +102,23 @@ static bool applies(const struct muxer *muxer, enum muxer_when when)
 
 // Set the options that the user has not. Files that cannot be sought in, or may break off at any
 // time, are written in fragments.
-static void set_options(const struct muxer *muxer, AVDictionary **options)
+static enum status set_options(const struct muxer *muxer, AVDictionary **options)
 {
+    int error = 0;
     const struct muxer_quirks *quirks = muxer->destination->quirks;
     bool seekable = muxer->format->pb && muxer->format->pb->seekable;
     const int count = sizeof quirks->option / sizeof *quirks->option;
-    for (int k = 0; k < count && quirks->option[k].key; k++)
+    for (int k = 0; k < count && quirks->option[k].key && error >= 0; k++)
         if (applies(muxer, quirks->option[k].when))
-            av_dict_set(options, quirks->option[k].key, quirks->option[k].value,
-                        AV_DICT_DONT_OVERWRITE);
-    if (quirks->fragments && (!seekable || muxer->live))
-        av_dict_set(options, "movflags",
-                    muxer->live && !needs_packets(muxer)
-                        ? "+frag_keyframe+empty_moov+default_base_moof"
-                        : "+frag_keyframe+delay_moov+default_base_moof",
-                    AV_DICT_APPEND);
+            error = av_dict_set(options, quirks->option[k].key, quirks->option[k].value,
+                                AV_DICT_DONT_OVERWRITE);
+    if (quirks->fragments && (!seekable || muxer->live) && error >= 0)
+        error = av_dict_set(options, "movflags",
+                            muxer->live && !needs_packets(muxer)
+                                ? "+frag_keyframe+empty_moov+default_base_moof"
+                                : "+frag_keyframe+delay_moov+default_base_moof",
+                            AV_DICT_APPEND);
+    return error < 0 ? STATUS_MEMORY : STATUS_OK;
 }
 
 enum status muxer_begin(struct muxer *muxer, AVDictionary **options)
@@ -128,9 +132,10 @@ enum status muxer_begin(struct muxer *muxer, AVDictionary **options)
         muxer->format->flags |= AVFMT_FLAG_FLUSH_PACKETS;
     enum status status =
         destination_is_playlist(destination) ? prepare_playlist(muxer, *options) : STATUS_OK;
+    if (!status)
+        status = set_options(muxer, options);
     if (status)
         return status;
-    set_options(muxer, options);
     error = avformat_write_header(muxer->format, options);
     if (error < 0)
         return muxer_failed(muxer, error, "the header could not be written");

@@ -1,5 +1,6 @@
 // A muxer's streams: which of the source it takes, with their parameters, side data and tags.
 #include <assert.h>
+#include <errno.h>
 #include <libavcodec/bsf.h>
 #include <libavutil/avstring.h>
 #include <libavutil/mastering_display_metadata.h>
@@ -38,27 +39,29 @@ enum status muxer_streams_copy(const struct muxer_streams *streams, struct muxer
 
 // ---- choice ----
 
-// True if the container accepts a header with nothing but this stream.
-static bool header_takes(const AVOutputFormat *container, const AVStream *stream)
+// Find out whether the container accepts a header with nothing but this stream.
+static enum status header_takes(const AVOutputFormat *container, const AVStream *stream,
+                                bool *takes)
 {
     AVFormatContext *trial = NULL;
     uint8_t *bytes = NULL;
-    bool takes = false;
+    int error = AVERROR(ENOMEM);
     if (avformat_alloc_output_context2(&trial, (AVOutputFormat *)container, NULL, NULL) < 0)
-        return false;
+        return STATUS_MEMORY;
     AVStream *copy = avformat_new_stream(trial, NULL);
     if (copy && avcodec_parameters_copy(copy->codecpar, stream->codecpar) >= 0 &&
+        av_dict_copy(&copy->metadata, stream->metadata, 0) >= 0 &&
         avio_open_dyn_buf(&trial->pb) >= 0) {
         copy->codecpar->codec_tag = 0;
         copy->time_base = stream->time_base;
-        av_dict_copy(&copy->metadata, stream->metadata, 0);
-        takes = avformat_write_header(trial, NULL) >= 0;
+        error = avformat_write_header(trial, NULL);
         avio_close_dyn_buf(trial->pb, &bytes);
         trial->pb = NULL;
         av_free(bytes);
     }
     avformat_free_context(trial);
-    return takes;
+    *takes = error >= 0;
+    return error == AVERROR(ENOMEM) ? STATUS_MEMORY : STATUS_OK;
 }
 
 // Codecs with a stream type or descriptor of MPEG-TS. Its muxer takes others as well, as private
@@ -87,9 +90,9 @@ static bool has_default_codec(const AVOutputFormat *container, enum AVMediaType 
                                            : true;
 }
 
-// True if a stream goes along. Where no header can be tried, packets fail that the muxer does not
-// take.
-static bool container_takes(const struct muxer *muxer, const AVStream *stream)
+// Find out whether a stream goes along. Where no header can be tried, packets fail that the muxer
+// does not take.
+static enum status container_takes(const struct muxer *muxer, const AVStream *stream, bool *takes)
 {
     const AVOutputFormat *container = muxer->format->oformat;
     const struct muxer_quirks *quirks = muxer->destination->quirks;
@@ -97,19 +100,19 @@ static bool container_takes(const struct muxer *muxer, const AVStream *stream)
     enum AVMediaType type = stream->codecpar->codec_type;
     bool named =
         quirks->mpegts_names && (type == AVMEDIA_TYPE_AUDIO || type == AVMEDIA_TYPE_SUBTITLE);
-    if (type == AVMEDIA_TYPE_ATTACHMENT)
-        return quirks->attachments;
-    if (id == AV_CODEC_ID_NONE || quirks->one_stream)
-        return false;
+    *takes = type == AVMEDIA_TYPE_ATTACHMENT && quirks->attachments;
+    if (type == AVMEDIA_TYPE_ATTACHMENT || id == AV_CODEC_ID_NONE || quirks->one_stream)
+        return STATUS_OK;
     if (named && !mpegts_has_name(id, muxer->name))
-        return false;
-    if (container->flags & AVFMT_NOFILE)
-        return type == AVMEDIA_TYPE_AUDIO && has_default_codec(container, type);
-    if (named || (quirks->header_decides && type != AVMEDIA_TYPE_DATA))
-        return header_takes(container, stream);
+        return STATUS_OK;
+    if (container->flags & AVFMT_NOFILE) {
+        *takes = type == AVMEDIA_TYPE_AUDIO && has_default_codec(container, type);
+        return STATUS_OK;
+    }
     int known = avformat_query_codec(container, id, FF_COMPLIANCE_NORMAL);
-    return known != 0 && (known == 1 || has_default_codec(container, type)) &&
-           header_takes(container, stream);
+    bool tried = named || (quirks->header_decides && type != AVMEDIA_TYPE_DATA) || known == 1 ||
+                 (known && has_default_codec(container, type));
+    return tried ? header_takes(container, stream, takes) : STATUS_OK;
 }
 
 // ---- streams that are copied ----
@@ -211,22 +214,23 @@ static enum status copy_picture_data(AVStream *to, const AVStream *from, const A
     return STATUS_OK;
 }
 
-// Remove tags that describe the input's encoding.
-static void forget_tags(AVStream *to)
+// Remove tags that describe the input's encoding. Returns an AVERROR without memory, which
+// libavutil takes for removing, too.
+static int forget_tags(AVStream *to)
 {
     static const char *const old[] = {"encoder", "BPS", "NUMBER_OF_FRAMES", "NUMBER_OF_BYTES",
                                       "_STATISTICS_"};
     const AVDictionaryEntry *tag = NULL;
     bool alpha = av_pix_fmt_desc_get(to->codecpar->format)->flags & AV_PIX_FMT_FLAG_ALPHA;
-    if (!alpha)
-        av_dict_set(&to->metadata, "alpha_mode", NULL, 0);
-    while ((tag = av_dict_get(to->metadata, "", tag, AV_DICT_IGNORE_SUFFIX)))
+    int error = alpha ? 0 : av_dict_set(&to->metadata, "alpha_mode", NULL, 0);
+    while (error >= 0 && (tag = av_dict_get(to->metadata, "", tag, AV_DICT_IGNORE_SUFFIX)))
         for (size_t k = 0; k < sizeof old / sizeof *old; k++)
             if (!strncmp(tag->key, old[k], strlen(old[k]))) { // with a language behind, "BPS-eng"
-                av_dict_set(&to->metadata, tag->key, NULL, 0);
+                error = av_dict_set(&to->metadata, tag->key, NULL, 0);
                 tag = NULL; // begin again: the list has changed
                 break;
             }
+    return error;
 }
 
 // True if key frames repeat the codec's headers: they are in the parameters only, and the container
@@ -243,9 +247,8 @@ static enum status add_video(struct muxer *muxer, const struct muxer_streams *st
     const AVStream *from = streams->from->streams[streams->video];
     AVStream *to = avformat_new_stream(muxer->format, NULL);
     if (!to || avcodec_parameters_copy(to->codecpar, streams->codec) < 0 ||
-        av_dict_copy(&to->metadata, from->metadata, 0) < 0)
+        av_dict_copy(&to->metadata, from->metadata, 0) < 0 || forget_tags(to) < 0)
         return STATUS_MEMORY;
-    forget_tags(to);
     to->codecpar->codec_tag = fitting_tag(muxer->format->oformat, streams->codec);
     to->time_base = streams->time_base;
     to->avg_frame_rate = streams->frame_rate;
@@ -323,7 +326,8 @@ static enum status copy_metadata(struct muxer *muxer, const AVFormatContext *fro
     if (av_dict_copy(&muxer->format->metadata, from->metadata, 0) < 0)
         return STATUS_MEMORY;
     for (size_t k = 0; k < sizeof of_the_file / sizeof *of_the_file; k++)
-        av_dict_set(&muxer->format->metadata, of_the_file[k], NULL, 0);
+        if (av_dict_set(&muxer->format->metadata, of_the_file[k], NULL, 0) < 0)
+            return STATUS_MEMORY;
     return STATUS_OK;
 }
 
@@ -348,9 +352,14 @@ enum status muxer_add_streams(struct muxer *muxer, const struct muxer_streams *s
                            .time_base = stream->time_base,
                            .shift = av_rescale_q(streams->shift, AV_TIME_BASE_Q, stream->time_base),
                            .last_dts = AV_NOPTS_VALUE};
-        if ((int)k == streams->video)
+        bool video = (int)k == streams->video, takes = false;
+        if (!video && !streams->alone)
+            status = container_takes(muxer, stream, &takes);
+        if (status)
+            break;
+        if (video)
             status = add_video(muxer, streams, route);
-        else if (!streams->alone && container_takes(muxer, stream))
+        else if (takes)
             status = copy_stream(muxer, stream, route);
         else if (!is_bookkeeping(from, stream) && !streams->again && !streams->alone)
             log_dropped(muxer, stream);
