@@ -382,7 +382,7 @@ test-package:
 	sh tests/package.sh $(SUITE)
 SUITE ?= trixie
 
--include tests/fuzz/fuzz.mk # sources may come without tests
+-include tests/fuzz/fuzz.mk tests/faults/faults.mk tests/power/power.mk tests/campaigns.mk # sources may come without tests
 
 # ---- checks ----
 
@@ -451,6 +451,8 @@ help:
 	@echo "make demo         set up, build, filter a sample clip into out/"
 	@echo "make test         set up, build, run all tests"
 	@echo "make fuzz         FUZZ_SECONDS=20 FUZZ=chain  fuzzers, each so long; make fuzz-media: mutated media"
+	@echo "make faults       every call of a run fails once: FAULTS='--share 500 --seed 7'"
+	@echo "make power-cuts   what a disk may hold after power cuts: POWER='--cuts 500 --seed 7'"
 	@echo "make test-webcam  a webcam in a virtual machine, with unplugging and errors"
 	@echo "make test-package SUITE=trixie  Debian packages, built, installed and purged in new systems"
 	@echo "make setup-browser  Chromium, for the tests that look at streams with it"

@@ -241,52 +241,6 @@ static void several_gpus_are_what_suits_every_part(void **state)
 
 // ---- two CPU backends ----
 
-enum { WIDTH = 67, HEIGHT = 45, FRAMES_SENT = 11 };
-
-static struct format gray;
-
-struct shot {
-    uint8_t sample[HEIGHT][WIDTH];
-};
-
-static struct image image_of(struct shot *picture)
-{
-    return (struct image){.format = &gray,
-                          .width = WIDTH,
-                          .height = HEIGHT,
-                          .data = {picture->sample[0]},
-                          .stride = {WIDTH}};
-}
-
-static void lower(const char *text, struct program *program)
-{
-    struct chain chain;
-    struct chain_error error;
-    const struct format meaning = {.range = RANGE_FULL, .kr = 0.2126, .kb = 0.0722};
-    gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &meaning);
-    assert_int_equal(chain_parse(text, NULL, &chain, &error), STATUS_OK);
-    assert_int_equal(program_init(program, &gray), STATUS_OK);
-    assert_int_equal(chain_lower(&chain, program), STATUS_OK);
-    assert_int_equal(program_finish(program, NULL), STATUS_OK);
-    chain_free(&chain);
-}
-
-// Send frames through the ring's pattern: in turn, each slot waited for before it is used again.
-static void run_frames(struct executor *executor, int slots, struct shot *source,
-                       struct shot *target)
-{
-    for (int k = 0; k < FRAMES_SENT + slots; k++) {
-        if (k >= slots)
-            assert_int_equal(executor->wait(executor, k % slots, NULL), STATUS_OK);
-        struct work work = {0};
-        if (k >= FRAMES_SENT)
-            continue;
-        work.source = image_of(&source[k]);
-        work.target = image_of(&target[k]);
-        assert_int_equal(executor->submit_async(executor, k % slots, &work), STATUS_OK);
-    }
-}
-
 static struct backend *create_pair(void)
 {
     static const struct log silent;

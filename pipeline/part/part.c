@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "pipeline/part/part.h"
 
 #include <assert.h>
@@ -16,6 +17,7 @@
 
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/output/file/file.h"
+#include "pipeline/output/file/folder.h"
 #include "pipeline/output/sink.h"
 #include "pipeline/part/manifest.h"
 #include "pipeline/part/manifest_writer.h"
@@ -42,14 +44,6 @@ struct part {
 
 // ---- names ----
 
-// "DIR/.BASE.XXXXXX" of "DIR/BASE".
-static char *hidden_name(const char *name)
-{
-    const char *slash = strrchr(name, '/');
-    int length = slash ? (int)(slash - name) + 1 : 0;
-    return av_asprintf("%.*s.%s.XXXXXX", length, name, name + length);
-}
-
 static char *folder_name(const struct part_request *request)
 {
     const char *output = request->output;
@@ -66,33 +60,6 @@ char *part_file(const struct part *part, const char *name)
 const char *part_name(const struct part *part)
 {
     return part->name;
-}
-
-// ---- folders ----
-
-static void sync_folder(const char *name)
-{
-    int fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
-}
-
-// The folder in which a name stands; av_free().
-static char *parent_of(const char *name)
-{
-    const char *slash = strrchr(name, '/');
-    return slash ? av_asprintf("%.*s", (int)(slash - name) + (slash == name), name)
-                 : av_strdup(".");
-}
-
-static void sync_parent(const char *name)
-{
-    char *parent = parent_of(name);
-    if (parent)
-        sync_folder(parent);
-    av_free(parent);
 }
 
 // ---- a part that is there ----
@@ -131,6 +98,9 @@ static enum status check_present(const struct part *part)
         log_print(part->log, LOG_ERROR, "%s is there, and is not this part; -y replaces it",
                   part->name);
     manifest_free(&present);
+    // Whoever made it may not have come to that.
+    if (same && folder_sync_of(part->name, part->log))
+        return STATUS_OUTPUT;
     return status == STATUS_MEMORY ? status : same ? STATUS_EOF : STATUS_OUTPUT;
 }
 
@@ -140,7 +110,7 @@ static enum status check_present(const struct part *part)
 static enum status choose_hidden(struct part *part)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-    part->hidden = hidden_name(part->name);
+    part->hidden = part_folder_hidden(part->name);
     if (!part->hidden)
         return STATUS_MEMORY;
     for (char *end = part->hidden + strlen(part->hidden), *at = end - 6; at < end; at++)
@@ -157,12 +127,9 @@ static enum status refuse_folder(const struct part *part, int error)
 // Check early what can be checked without making anything.
 static enum status check_parent(const struct part *part)
 {
-    char *parent = parent_of(part->name);
-    enum status status = parent ? STATUS_OK : STATUS_MEMORY;
-    if (parent && access(parent, W_OK | X_OK))
-        status = refuse_folder(part, errno);
-    av_free(parent);
-    return status;
+    char parent[4096];
+    folder_of(part->name, parent, sizeof parent);
+    return access(parent, W_OK | X_OK) ? refuse_folder(part, errno) : STATUS_OK;
 }
 
 static enum status begin_manifest(struct part *part)
@@ -216,7 +183,7 @@ void part_destroy(struct part **part)
     if (old->hidden)
         sluice_remove_part(old->hidden);
     json_decref(old->identity);
-    av_free(old->hidden);
+    free(old->hidden);
     av_free(old->name);
     free(old);
     *part = NULL;
@@ -266,12 +233,15 @@ static enum status add_encoded(json_t *end, const struct sink_encoded *encoded)
     json_t *video = manifest_of_video(encoded->codec);
     if (!video)
         return STATUS_MEMORY;
-    json_object_set_new(video, "time_base", manifest_of_ratio(encoded->time_base));
-    json_object_set_new(video, "frame_rate", manifest_of_ratio(encoded->frame_rate));
-    json_object_set_new(video, "global_header", json_boolean(encoded->global_header));
-    json_object_set_new(video, "rotated", json_boolean(encoded->rotated));
-    json_object_set_new(end, "shift_us", json_integer(encoded->shift));
-    return json_object_set_new(end, "video", video) ? STATUS_MEMORY : STATUS_OK;
+    enum status status = manifest_add(
+        video, json_pack("{so so sb sb}", "time_base", manifest_of_ratio(encoded->time_base),
+                         "frame_rate", manifest_of_ratio(encoded->frame_rate), "global_header",
+                         encoded->global_header, "rotated", encoded->rotated));
+    if (!status)
+        status = manifest_add(
+            end, json_pack("{sI sO}", "shift_us", (json_int_t)encoded->shift, "video", video));
+    json_decref(video);
+    return status;
 }
 
 // The hash of every other file of the folder.
@@ -288,14 +258,14 @@ static enum status add_files(const struct part *part, json_t *end)
         json_t *about = NULL;
         if (file)
             status = manifest_of_file(file, part->log, &about);
-        if (about)
-            json_object_set_new(files, entry->d_name, about);
+        if (about && json_object_set_new(files, entry->d_name, about))
+            status = STATUS_MEMORY;
         free(file);
     }
     if (list)
         closedir(list);
-    json_object_set_new(end, "files", files);
-    return status;
+    bool added = !json_object_set_new(end, "files", files);
+    return status || added ? status : STATUS_MEMORY;
 }
 
 static enum status make_end(const struct part *part, const struct part_outcome *outcome,
@@ -308,12 +278,13 @@ static enum status make_end(const struct part *part, const struct part_outcome *
                      "ledger", manifest_of_ledger(outcome->ledger), "made", outcome->made);
     if (!*end)
         return STATUS_MEMORY;
-    if (outcome->first) {
-        json_object_set_new(*end, "pixel",
-                            json_string(av_get_pix_fmt_name(outcome->first->format)));
-        json_object_set_new(*end, "range", json_integer(outcome->first->color_range));
-    }
-    enum status status = add_files(part, *end);
+    enum status status = STATUS_OK;
+    if (outcome->first)
+        status = manifest_add(*end, json_pack("{ss si}", "pixel",
+                                              av_get_pix_fmt_name(outcome->first->format), "range",
+                                              (int)outcome->first->color_range));
+    if (!status)
+        status = add_files(part, *end);
     bool encoded = outcome->sink && outcome->sink->encoded.codec;
     return !status && encoded ? add_encoded(*end, &outcome->sink->encoded) : status;
 }
@@ -357,18 +328,23 @@ static enum status yield_to_present(struct part *part)
         log_print(part->log, LOG_ERROR, "%s was made by another meanwhile, and is not the same",
                   part->name);
     manifest_free(&present);
+    if (same && folder_sync_of(part->name, part->log))
+        return STATUS_OUTPUT;
     return same ? STATUS_EOF : status ? status : STATUS_OUTPUT;
 }
 
-// Move what stands under the name out of the way; it is removed.
-static void replace_present(const struct part *part)
+// Take the place of a part that is there, which is removed once that is safe. False: there was none,
+// or the file system cannot exchange names.
+static bool exchange(struct part *part, enum status *status)
 {
-    char *old = hidden_name(part->name);
-    if (old && mkdtemp(old) && !rename(part->name, old))
-        sluice_remove_part(old);
-    else if (old)
-        rmdir(old);
-    av_free(old);
+    if (renameat2(AT_FDCWD, part->hidden, AT_FDCWD, part->name, RENAME_EXCHANGE))
+        return false;
+    *status = folder_sync_of(part->name, part->log);
+    if (!*status)
+        sluice_remove_part(part->hidden);
+    free(part->hidden);
+    part->hidden = NULL;
+    return true;
 }
 
 enum status part_commit(struct part *part, const struct part_outcome *outcome)
@@ -376,16 +352,18 @@ enum status part_commit(struct part *part, const struct part_outcome *outcome)
     enum status status = finish_manifest(part, outcome);
     if (status)
         return status;
-    sync_folder(part->hidden);
+    status = folder_sync(part->hidden, part->log);
+    if (status || (part->overwrite && exchange(part, &status)))
+        return status;
     if (part->overwrite)
-        replace_present(part);
+        sluice_remove_part(part->name);
     if (rename(part->hidden, part->name)) {
         if (errno == EEXIST || errno == ENOTEMPTY)
             return yield_to_present(part);
         return log_fail(part->log, STATUS_OUTPUT, "%s cannot be named: %s", part->name,
                         strerror(errno));
     }
-    av_freep(&part->hidden);
-    sync_parent(part->name);
-    return STATUS_OK;
+    free(part->hidden);
+    part->hidden = NULL;
+    return folder_sync_of(part->name, part->log);
 }

@@ -13,5 +13,8 @@ extern const char part_file_manifest[], part_file_video[], part_file_frames[];
 enum { PART_FILE_NAME = 64 };
 void part_file_report(size_t record, const char *suffix, char name[PART_FILE_NAME]);
 
+// "DIR/.BASE.XXXXXX" of "DIR/BASE", whose end is to be filled in. The caller frees it; NULL without memory.
+char *part_folder_hidden(const char *folder);
+
 // "FOLDER/NAME". The caller frees it; NULL without memory.
 char *part_folder_file(const char *folder, const char *name);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "pipeline/output/file/file.h"
+#include "pipeline/output/file/folder.h"
 
 enum status publication_add(struct publication *publication, struct file **file)
 {
@@ -41,16 +42,15 @@ static enum status withdraw(const struct publication *publication, const char *n
     if (unlink(name))
         return log_fail(publication->log, STATUS_OUTPUT, "%s cannot be replaced: %s", name,
                         strerror(errno));
-    file_sync_folder(name);
-    return STATUS_OK;
+    return folder_sync_of(name, publication->log);
 }
 
-static enum status name_file(struct file **file)
+static enum status name_file(struct file **file, const struct log *log)
 {
     char *name = strdup(file_name(*file));
     enum status status = name ? file_commit(file) : STATUS_MEMORY;
     if (!status)
-        file_sync_folder(name);
+        status = folder_sync_of(name, log);
     free(name);
     return status;
 }
@@ -62,7 +62,7 @@ enum status publication_commit(struct publication *publication)
     if (!status)
         status = withdraw(publication, file_name(publication->file[last]));
     while (!status && named <= last) {
-        status = name_file(&publication->file[named]);
+        status = name_file(&publication->file[named], publication->log);
         named += !status;
     }
     if (status && named)

@@ -288,6 +288,7 @@ static enum status write_block(struct async_file *async, const struct block *blo
         write_buffer(&block->buffer[k], file_io(async->part[k].file));
         if (async->skips || async->part[1].io) // the second describes the first
             avio_flush(file_io(async->part[k].file));
+        file_sync_due(async->part[k].file);
         status = check_part(async, k);
     }
     if (!status)

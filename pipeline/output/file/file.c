@@ -23,9 +23,10 @@
 #include "base/meter.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/url.h"
+#include "pipeline/output/file/folder.h"
 
 enum { IO_BUFFER = 1 << 18, POLL_MS = 100, GRACE_MS = 300 };
-static const int64_t sync_ns = 900 * INT64_C(1000000);
+static const int64_t sync_ns = 500 * INT64_C(1000000);
 
 struct file {
     const struct log *log;
@@ -37,7 +38,8 @@ struct file {
     bool overwrite;
     bool published;    // it has its name already
     bool held;         // complete and safe, without its name
-    int64_t synced_ns; // when it was last synced, once published
+    bool dirty;        // written to since it was last synced
+    int64_t synced_ns; // when that was, once published
     bool waits;        // a pipe or the like, whose reader may block writes
     bool stubborn;     // ... and RWF_NOWAIT does not work on it
     atomic_bool cancelled;
@@ -109,24 +111,36 @@ static int io_write(void *opaque, uint8_t *data, int size)
         data += written;
         left -= (int)written;
     }
-    if (file->published && meter_now_ns() - file->synced_ns > sync_ns) {
-        // fdatasync() reports a failure once: a later call would succeed.
-        if (fdatasync(file->fd) && errno != EINVAL && errno != EINTR)
-            return note_error(file);
-        file->synced_ns = meter_now_ns();
-    }
+    file->dirty = true;
     off_t at = file->temporary ? lseek(file->fd, 0, SEEK_CUR) : -1;
+    if (file->temporary && at < 0)
+        return note_error(file);
     file->end = at < 0 ? file->end + size : at > file->end ? at : file->end;
     return size;
 }
 
+int file_sync_due(struct file *file)
+{
+    if (!file->published || !file->dirty || meter_now_ns() - file->synced_ns < sync_ns)
+        return 0;
+    // fdatasync() reports a failure once: a later call would succeed.
+    if (fdatasync(file->fd) && errno != EINVAL && errno != EINTR) {
+        note_error(file);
+        return file->error;
+    }
+    file->dirty = false;
+    file->synced_ns = meter_now_ns();
+    return 0;
+}
+
 static int64_t io_seek(void *opaque, int64_t offset, int whence)
 {
-    const struct file *file = opaque;
+    struct file *file = opaque;
     if (whence == AVSEEK_SIZE)
         return file->end;
     off_t at = lseek(file->fd, offset, whence & ~AVSEEK_FORCE);
-    return at < 0 ? AVERROR(errno) : at;
+    return at < 0 ? note_error(file)
+                  : at; // not every muxer looks, and writes on in the wrong place
 }
 
 // The descriptor that a name stands for; -1: it names a file. Others may have written to the
@@ -158,13 +172,6 @@ static bool is_fifo(const char *name)
 {
     struct stat about;
     return !stat(name, &about) && S_ISFIFO(about.st_mode);
-}
-
-static void folder_of(const char *name, char *folder, size_t size)
-{
-    char copy[4096];
-    snprintf(copy, sizeof copy, "%s", name);
-    snprintf(folder, size, "%s", dirname(copy));
 }
 
 // Check that the folder of a file takes another one. `name` is for messages, `place` where it
@@ -459,31 +466,25 @@ static int rename_named(const struct file *file)
     return 0;
 }
 
-void file_sync_folder(const char *name)
-{
-    char folder[4096];
-    folder_of(name, folder, sizeof folder);
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    fsync(fd); // some file systems cannot; the file itself is safe
-    close(fd);
-}
-
 enum status file_publish(struct file *file)
 {
     avio_flush(file->io);
-    if (!file->temporary || file->published)
+    int error = file->temporary ? file->error : 0;
+    if (file->published)
+        error = file_sync_due(file);
+    if (!file->temporary || (file->published && !error))
         return STATUS_OK;
-    int error = file->error;
+    // A name before the bytes would be that of an empty file after a power cut.
+    if (!error && file->dirty && fsync(file->fd))
+        error = errno;
     if (!error)
         error = file->nameless ? name_nameless(file) : rename_named(file);
     if (error)
         return log_fail(file->log, STATUS_OUTPUT, "%s could not be written: %s", file->name,
                         strerror(error));
-    file_sync_folder(file->name);
+    file->dirty = false;
     file->published = true;
-    return STATUS_OK;
+    return folder_sync_of(file->name, file->log);
 }
 
 // True if descriptors run short, and a held file should not keep one.
@@ -587,7 +588,7 @@ enum status file_commit(struct file **file)
         return status;
     }
     if (whole->temporary && !whole->held)
-        file_sync_folder(whole->name);
+        status = folder_sync_of(whole->name, whole->log);
     free_all(file);
-    return STATUS_OK;
+    return status;
 }

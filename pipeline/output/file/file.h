@@ -42,12 +42,18 @@ AVIOContext *file_io(const struct file *file);
 const char *file_temporary(const struct file *file);
 
 // Publish: give the file its name now, for readers that do not wait, and in case the process is
-// killed. It grows in place from here on, synced every second. file_commit() then only syncs the
-// rest, and file_discard() leaves the file.
+// killed. What is written by then is safe first. It grows in place from here on: file_sync_due() is
+// called then, as another file_publish() does. file_commit() then only syncs the rest, and
+// file_discard() leaves the file.
 enum status file_publish(struct file *file);
 
+// Sync what a published file was given, unless that was done within half a second. Called whenever
+// what was written can be read by itself, so that at most a second is lost to a power cut where there
+// is such an end every second. Returns an errno, which is file_error() then.
+int file_sync_due(struct file *file);
+
 // Hold a finished file, synced but without its name, until file_commit(); the caller calls
-// file_sync_folder() then. Nothing more can be written. When descriptors run short it has a hidden
+// folder_sync_of() then (folder.h). Nothing more can be written. When descriptors run short it has a hidden
 // name meanwhile.
 enum status file_hold(struct file *file);
 
@@ -58,11 +64,9 @@ enum status file_stage(struct file *file);
 // The file's name in the end.
 const char *file_name(const struct file *file);
 
-// Sync the folder of a file.
-void file_sync_folder(const char *name);
-
-// Finish: STATUS_OUTPUT and nothing under the name unless every byte is safely stored. Frees *file
-// either way.
+// Finish: STATUS_OUTPUT and nothing under the name unless every byte is safely stored. Where all is
+// but the name, whose folder could not be synced, STATUS_OUTPUT, and the file stays. Frees *file either
+// way.
 enum status file_commit(struct file **file);
 
 // Cancel: do not wait for a reader any more. Any thread, before the file is freed.

@@ -12,6 +12,7 @@
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/url.h"
 #include "pipeline/output/file/file.h"
+#include "pipeline/output/file/folder.h"
 #include "pipeline/output/file/path_conflicts.h"
 
 static const int64_t segment_least_us = 100000;
@@ -25,6 +26,10 @@ static enum status find_container(struct destination *destination, const char *f
         return log_fail(log, STATUS_USAGE,
                         "standard output needs a format: -F y4m, -F matroska, ...");
     format = url_format(format);
+    if (url_has_long_numbers(file))
+        return log_fail(log, STATUS_USAGE,
+                        "%s asks for numbers of more digits than a file's name has letters",
+                        destination->shown);
     destination->container = av_guess_format(format, format ? NULL : file, NULL);
     if (destination->container) {
         destination->quirks = muxer_quirks_of(destination->container);
@@ -104,8 +109,8 @@ static enum status check_file(const struct destination *destination, const struc
         return file_check(destination->name, destination->overwrite, log);
     // The first image: one that exists already would be in the way once its number comes.
     int number = url_first_number(destination->name, &count);
-    av_get_frame_filename2(first, sizeof first, destination->name, number < 0 ? 1 : number,
-                           AV_FRAME_FILENAME_FLAGS_MULTIPLE);
+    url_numbered_name(first, sizeof first, destination->name, number < 0 ? 1 : number,
+                      AV_FRAME_FILENAME_FLAGS_MULTIPLE);
     return file_check(first, destination->overwrite, log);
 }
 
@@ -132,23 +137,23 @@ static enum status check_segments(const struct destination *destination, const s
 }
 
 // Make the folder of a playlist, which its segments fill: the last part of the path only.
-static void make_folder(const char *name)
+static enum status make_folder(const char *name, const struct log *log)
 {
     char folder[4096];
     snprintf(folder, sizeof folder, "%s", name);
     char *slash = strrchr(folder, '/');
     if (!slash || slash == folder)
-        return;
+        return STATUS_OK;
     *slash = 0;
-    mkdir(folder, 0777);
+    return folder_make(folder, log);
 }
 
 static enum status check_segment(const struct destination *destination, const struct log *log)
 {
     char *name = destination_segment_name(destination, (int64_t)time(NULL), 0, 0);
-    if (name)
-        destination_make_folders(destination, name);
-    enum status status = name ? file_check(name, true, log) : STATUS_MEMORY;
+    enum status status = name ? destination_make_folders(destination, name, log) : STATUS_MEMORY;
+    if (!status)
+        status = file_check(name, true, log);
     free(name);
     return status;
 }
@@ -160,9 +165,10 @@ enum status destination_check(const struct destination *destination, const struc
         return check_segment(destination, log);
     if (destination->kind != DESTINATION_FILE)
         return STATUS_OK;
+    enum status status = STATUS_OK;
     if (destination_is_playlist(destination))
-        make_folder(destination->name);
-    return check_file(destination, log);
+        status = make_folder(destination->name, log);
+    return status ? status : check_file(destination, log);
 }
 
 static enum status find_file(struct destination *destination,
@@ -222,8 +228,7 @@ enum status destination_check_conflicts(const struct destination *destination, c
 bool name_is_sequence(const char *name)
 {
     char first[4096];
-    return av_get_frame_filename2(first, sizeof first, name, 1, AV_FRAME_FILENAME_FLAGS_MULTIPLE) >=
-           0;
+    return url_numbered_name(first, sizeof first, name, 1, AV_FRAME_FILENAME_FLAGS_MULTIPLE) >= 0;
 }
 
 // ---- segments ----
@@ -258,14 +263,17 @@ char *destination_segment_name(const struct destination *destination, int64_t wa
     return failed ? NULL : made;
 }
 
-void destination_make_folders(const struct destination *destination, const char *name)
+enum status destination_make_folders(const struct destination *destination, const char *name,
+                                     const struct log *log)
 {
+    enum status status = STATUS_OK;
     char folder[4096];
     snprintf(folder, sizeof folder, "%s", name);
     char *slash = strchr(destination->name, '%') && *folder ? strchr(folder + 1, '/') : NULL;
-    for (; slash; slash = strchr(slash + 1, '/')) {
+    for (; slash && !status; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        mkdir(folder, 0777);
+        status = folder_make(folder, log);
         *slash = '/';
     }
+    return status;
 }

@@ -90,6 +90,7 @@ enum status destination_check_conflicts(const struct destination *destination, c
 char *destination_segment_name(const struct destination *destination, int64_t wall_s,
                                int64_t media_us, int number);
 
-// Make the folders of a segment's name, where the time is part of them. A failure is reported where
-// the file is made.
-void destination_make_folders(const struct destination *destination, const char *name);
+// Make the folders of a segment's name, where the time is part of them. One that cannot be made is
+// reported where the file is made, one whose name is not safe here: STATUS_OUTPUT with a sentence.
+enum status destination_make_folders(const struct destination *destination, const char *name,
+                                     const struct log *log);

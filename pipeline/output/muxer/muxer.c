@@ -120,6 +120,10 @@ void muxer_destroy(struct muxer **muxer)
         destination_is_live(old->destination)) { // muxers close their own connections there
         old->guard->deadline_ns = meter_now_ns() + disconnect_ns;
         av_write_trailer(old->format);
+    } else if (old->begun && destination_is_playlist(old->destination)) {
+        // hls_deinit() of libavformat forgets the segment that it keeps in memory (5.1); the trailer
+        // does not, and writes nothing, as no file opens any more.
+        av_write_trailer(old->format);
     }
     if (old->format && old->destination->kind == DESTINATION_ADDRESS)
         avio_closep(&old->format->pb);
@@ -229,6 +233,9 @@ enum status muxer_write(struct muxer *muxer, AVPacket *packet)
     if (error >= 0 && destination_is_live(muxer->destination) && interrupted(muxer->guard))
         error = AVERROR_EXIT; // RTSP's muxer does not say so
     muxer_files_note_size(&muxer->files);
+    int unsafe = muxer_files_sync(&muxer->files);
+    if (error >= 0 && unsafe)
+        error = AVERROR(unsafe);
     if (muxer->destination->kind == DESTINATION_ADDRESS)
         muxer->sent_bytes = muxer->format->pb ? muxer->format->pb->bytes_written
                                               : muxer->sent_bytes + size; // RTSP keeps its own
@@ -246,6 +253,9 @@ static enum status write_end(struct muxer *muxer)
     assert(muxer->begun);
     int error = av_write_trailer(muxer->format);
     muxer->begun = false;
+    int unsafe = muxer_files_sync(&muxer->files);
+    if (error >= 0 && unsafe)
+        error = AVERROR(unsafe);
     if (error >= 0 && muxer->format->pb && muxer->format->pb->error < 0)
         error = muxer->format->pb->error;
     if (error < 0)

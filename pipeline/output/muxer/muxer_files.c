@@ -1,5 +1,6 @@
 #include "pipeline/output/muxer/muxer_files.h"
 
+#include <errno.h>
 #include <libavutil/avstring.h>
 #include <libavutil/error.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 
 #include "pipeline/ffmpeg/check.h"
+#include "pipeline/output/file/folder.h"
 
 static const char whole_scheme[] = "whole:";
 
@@ -49,11 +51,23 @@ static bool is_own(const struct muxer_files *files, const char *name)
     return false;
 }
 
-static void note_own(struct muxer_files *files, const char *name)
+static enum status note_own(struct muxer_files *files, const char *name)
 {
-    if (!is_own(files, name) && files->owns < OWN_NAMES_MAX &&
-        (files->own[files->owns] = strdup(name)))
-        files->owns++;
+    if (is_own(files, name) || files->owns >= OWN_NAMES_MAX)
+        return STATUS_OK;
+    files->own[files->owns] = strdup(name);
+    if (!files->own[files->owns])
+        return STATUS_MEMORY;
+    files->owns++;
+    return STATUS_OK;
+}
+
+// True of a file that the muxer renames by itself.
+static bool is_renamed(const struct muxer_files *files, const char *name)
+{
+    size_t length = strlen(name);
+    return destination_is_playlist(files->destination) && length > 4 &&
+           !strcmp(name + length - 4, ".tmp");
 }
 
 // The name that a file of a playlist has in the end: without the ".tmp" of a muxer that expects to
@@ -61,9 +75,7 @@ static void note_own(struct muxer_files *files, const char *name)
 static char *final_name(const struct muxer_files *files, const char *name)
 {
     size_t length = strlen(name);
-    bool temporary = destination_is_playlist(files->destination) && length > 4 &&
-                     !strcmp(name + length - 4, ".tmp");
-    return strndup(name, temporary ? length - 4 : length);
+    return strndup(name, is_renamed(files, name) ? length - 4 : length);
 }
 
 // ---- opening ----
@@ -81,6 +93,15 @@ static enum status check_name(const struct muxer_files *files, const char *name)
     return status ? status : destination_check_conflicts(destination, name, files->log);
 }
 
+// Log that there was no memory, as the muxer knows errors of files only.
+static enum status note_memory(const struct muxer_files *files, const char *name,
+                               enum status status)
+{
+    return status == STATUS_MEMORY
+               ? log_fail(files->log, status, "%s could not be written: out of memory", name)
+               : status;
+}
+
 static enum status open_in(struct muxer_files *files, const char *name, struct file **file)
 {
     char *final = final_name(files, name);
@@ -91,10 +112,10 @@ static enum status open_in(struct muxer_files *files, const char *name, struct f
     bool playlist = destination_is_playlist(files->destination);
     bool overwrite = files->destination->overwrite ||
                      (playlist && (strcmp(name, final) != 0 || is_own(files, final)));
+    if (!status && playlist)
+        status = note_own(files, final);
     if (!status)
         status = file_create(files->whole ? final : name, overwrite, files->log, files->stop, file);
-    if (!status && playlist)
-        note_own(files, final);
     free(final);
     return status;
 }
@@ -108,7 +129,7 @@ int muxer_files_open(struct muxer_files *files, const char *name, AVIOContext **
         return AVERROR(EIO);
     if (free_one == OPEN_FILES_MAX)
         return AVERROR(EMFILE);
-    files->failed = open_in(files, name, &files->open[free_one]);
+    files->failed = note_memory(files, name, open_in(files, name, &files->open[free_one]));
     if (files->failed)
         return AVERROR(EIO);
     *io = file_io(files->open[free_one]);
@@ -151,7 +172,7 @@ static bool is_idle_twin(const struct muxer_files *files, const struct file *fil
         !files->whole && is_own(files, file_name(file)) && !access(file_name(file), F_OK);
     for (int k = 0; k < files->helds && !written; k++)
         written = !strcmp(files->held[k].name, file_name(file));
-    return written && !file_size(file);
+    return written && !file_size(file) && !file_error(file);
 }
 
 bool muxer_files_close(struct muxer_files *files, AVIOContext *io, int *error)
@@ -165,9 +186,11 @@ bool muxer_files_close(struct muxer_files *files, AVIOContext *io, int *error)
     avio_flush(io);
     files->closed_bytes += file_size(*file);
     files->open_bytes = 0;
+    files->renames |= is_renamed(files, file_name(*file));
     if (files->failed || is_idle_twin(files, *file))
         file_discard(file);
-    else if (files->whole ? hold(files, file) : file_commit(file))
+    else if (note_memory(files, files->destination->shown,
+                         files->whole ? hold(files, file) : file_commit(file)))
         files->failed = files->blocked = true; // not every muxer passes the error on
     *error = files->failed ? AVERROR(EIO) : 0;
     return true;
@@ -193,16 +216,33 @@ enum status muxer_files_publish(struct muxer_files *files)
     return status;
 }
 
-// Name the files that are held: lists, or all others.
+int muxer_files_sync(struct muxer_files *files)
+{
+    int error = 0;
+    for (int k = 0; k < OPEN_FILES_MAX && !error; k++)
+        if (files->open[k])
+            error = file_sync_due(files->open[k]);
+    bool renamed = files->renames && !files->failed;
+    files->renames = false;
+    if (!error && renamed && folder_sync_of(files->destination->name, files->log)) {
+        files->failed = files->blocked = true;
+        error = EIO;
+    }
+    return error;
+}
+
+// Name the files that are held: lists, or all others. All are in the folder of the playlist.
 static enum status name_held(struct muxer_files *files, bool lists)
 {
     enum status status = STATUS_OK;
+    bool named = false;
     for (int k = 0; k < files->helds && !status; k++)
         if (is_list(files->held[k].name) == lists) {
             status = file_commit(&files->held[k].file);
             files->held[k].named = !status;
+            named = true;
         }
-    return status;
+    return !status && named ? folder_sync_of(files->destination->name, files->log) : status;
 }
 
 // Remove what has its name already: without the rest it is of no use.
@@ -232,8 +272,6 @@ static enum status finish_held(struct muxer_files *files)
         status = name_held(files, true);
     if (status)
         unname_held(files);
-    else if (files->helds)
-        file_sync_folder(files->held[0].name);
     return status;
 }
 

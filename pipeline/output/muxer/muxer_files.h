@@ -35,6 +35,7 @@ struct muxer_files {
     bool whole;   // all get their names at the end; set before the first is opened
     bool failed;  // one could not be written or named; the log has the sentence
     bool blocked; // ... by the disk, which may change
+    bool renames; // the muxer was to rename a list, which was not synced since
     struct file *open[OPEN_FILES_MAX]; // one, but a sequence may be about to open the next
     struct held_file *held;            // closed, without names yet
     int helds;
@@ -60,6 +61,10 @@ int muxer_files_error(const struct muxer_files *files);
 
 // Give the open files their names, as file_publish().
 enum status muxer_files_publish(struct muxer_files *files);
+
+// Sync what was written, as file_sync_due(), and the names that a live list has got: after each call of
+// the muxer that may have written. Returns an errno; a sentence is logged where `failed` is set.
+int muxer_files_sync(struct muxer_files *files);
 
 // Finish all files after the trailer: they are whole, and have their names.
 enum status muxer_files_finish(struct muxer_files *files);

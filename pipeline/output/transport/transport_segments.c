@@ -35,6 +35,7 @@ struct segments {
     bool next_due;    // a new segment begins at the next key frame, whatever the time
     char *name;       // of the last segment, without a number; NULL: there was none
     int number;
+    int64_t latest_s; // local time of the latest name, as if it were UTC
 
     // ---- after a segment that could not be written ----
     bool awaits_key;  // the next segment begins at a key frame
@@ -48,10 +49,23 @@ static struct segments *segments_of(struct transport *transport)
     return (struct segments *)transport;
 }
 
-static bool is_taken(const struct destination *destination, const char *name)
+// True if the local time of a segment is not behind those of all before it: the clock was set back, or
+// summer time has ended, and segments of this run may have its name.
+static bool has_gone_back(struct segments *self, int64_t wall_s)
+{
+    time_t at = (time_t)wall_s;
+    struct tm local = {0};
+    localtime_r(&at, &local);
+    int64_t local_s = wall_s + local.tm_gmtoff;
+    bool back = local_s <= self->latest_s;
+    self->latest_s = back ? self->latest_s : local_s;
+    return wall_s >= 0 && back;
+}
+
+static bool is_taken(const struct destination *destination, const char *name, bool kept)
 {
     static const struct log silent = {0};
-    return file_check(name, destination->overwrite, &silent) ||
+    return file_check(name, destination->overwrite && !kept, &silent) ||
            destination_check_conflicts(destination, name, &silent);
 }
 
@@ -61,19 +75,23 @@ static enum status name_segment(struct segments *self, int64_t wall_s, int64_t m
 {
     const struct destination *destination = self->base.request.destination;
     char *plain = destination_segment_name(destination, wall_s, media_us, 0);
+    bool kept = has_gone_back(self, wall_s);
     bool again = plain && self->name && !strcmp(plain, self->name);
     int number = again ? self->number + 1 : 0, last = number + NAMES_TRIED;
     free(self->name);
     self->name = plain;
     *name = NULL;
-    if (plain)
-        destination_make_folders(destination, plain);
+    if (!plain)
+        return STATUS_MEMORY;
+    enum status status = destination_make_folders(destination, plain, self->base.request.log);
+    if (status)
+        return status;
     do {
         free(*name);
         *name = destination_segment_name(destination, wall_s, media_us, number);
-    } while (*name && is_taken(destination, *name) && ++number < last);
+    } while (*name && is_taken(destination, *name, kept) && ++number < last);
     self->number = number;
-    return *name && plain ? STATUS_OK : STATUS_MEMORY;
+    return *name ? STATUS_OK : STATUS_MEMORY;
 }
 
 static enum status begin_segment(struct segments *self, int64_t pts_us)

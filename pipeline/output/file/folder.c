@@ -1,0 +1,46 @@
+#include "pipeline/output/file/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void folder_of(const char *name, char *folder, size_t size)
+{
+    char copy[4096];
+    snprintf(copy, sizeof copy, "%s", name);
+    snprintf(folder, size, "%s", dirname(copy));
+}
+
+// Of the errors of open() and fsync().
+static bool is_failure(int error)
+{
+    return error != EINVAL && error != ENOTSUP && error != ENOSYS && error != EROFS &&
+           error != EACCES && error != EPERM;
+}
+
+enum status folder_sync(const char *folder, const struct log *log)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = fd < 0 || fsync(fd) ? errno : 0;
+    if (fd >= 0)
+        close(fd);
+    return error && is_failure(error)
+               ? log_fail(log, STATUS_OUTPUT, "%s could not be synced: %s", folder, strerror(error))
+               : STATUS_OK;
+}
+
+enum status folder_sync_of(const char *name, const struct log *log)
+{
+    char folder[4096];
+    folder_of(name, folder, sizeof folder);
+    return folder_sync(folder, log);
+}
+
+enum status folder_make(const char *folder, const struct log *log)
+{
+    return mkdir(folder, 0777) ? STATUS_OK : folder_sync_of(folder, log);
+}
