@@ -157,13 +157,18 @@ TIMED = $(shell sed -n 's/^ *CALL.int, *\([A-Za-z_0-9]*\),.*/\1/p' tests/cuda_ca
 $(BUILD)/sluice-calls: $(BUILD)/tests/cuda_calls.o $(APP_O) $(BUILD)/internal.a
 	$(LINK) -pie $(TIMED:%=-Wl,--wrap=%) -o $@ $^ $(FFMPEG_LIBS) $(SYSTEM_LIBS)
 
+# The program with a GPU that dies, for tests/cuda_faults.py.
+FRAGILE = $(shell sed -n 's/^ *CALL.\([A-Za-z_0-9]*\),.*/\1/p' tests/cuda_faults.c) _exit
+$(BUILD)/sluice-faults: $(BUILD)/tests/cuda_faults.o $(APP_O) $(BUILD)/internal.a
+	$(LINK) -pie $(FRAGILE:%=-Wl,--wrap=%) -o $@ $^ $(FFMPEG_LIBS) $(SYSTEM_LIBS)
+
 $(BUILD)/unit_%: $(BUILD)/tests/unit_%.o $(BUILD)/internal.a
 	$(LINK) -pie -o $@ $(filter %.o,$^) $(filter %.a,$^) $(FFMPEG_LIBS) -lcmocka $(SYSTEM_LIBS)
 
 # Of the control page, which is not in the library.
 KEPT = keep reel_keep
 PREVIEW = compare compose filters preview record render render_lane render_parts stream stream_encode stream_mp4
-$(BUILD)/unit_keep $(BUILD)/unit_cursor: $(KEPT:%=$(BUILD)/page/player/%.o)
+$(BUILD)/unit_keep $(BUILD)/unit_cursor $(BUILD)/unit_rescue: $(KEPT:%=$(BUILD)/page/player/%.o)
 $(BUILD)/unit_player: $(patsubst %,$(BUILD)/page/player/%.o,$(KEPT) player player_thread)
 $(BUILD)/unit_preview $(BUILD)/unit_preview_streams: $(PREVIEW:%=$(BUILD)/page/preview/%.o)
 $(BUILD)/unit_preview_turns: $(PREVIEW:%=$(BUILD)/page/preview/%.o)

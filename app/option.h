@@ -122,11 +122,13 @@ int set_bitrate(struct settings *settings, const struct option_row *row, const c
 int set_bytes(struct settings *settings, const struct option_row *row, const char *text);
 int set_crf(struct settings *settings, const struct option_row *row, const char *text);
 int set_jobs(struct settings *settings, const struct option_row *row, const char *text);
+int set_memory(struct settings *settings, const struct option_row *row, const char *text);
 int set_reconnect(struct settings *settings, const struct option_row *row, const char *text);
 int set_shard(struct settings *settings, const struct option_row *row, const char *text);
 int set_size(struct settings *settings, const struct option_row *row, const char *text);
 int set_stream(struct settings *settings, const struct option_row *row, const char *text);
 int set_token(struct settings *settings, const struct option_row *row, const char *text);
+int add_allowed(struct settings *settings, const struct option_row *row, const char *text);
 int add_output(struct settings *settings, const struct option_row *row, const char *text);
 int add_output_option(struct settings *settings, const struct option_row *row, const char *text);
 int show_devices(struct settings *settings, const struct option_row *row, const char *text);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "app/app.h"
 #include "app/hints.h"
@@ -176,6 +177,30 @@ int set_bytes(struct settings *settings, const struct option_row *row, const cha
 {
     int64_t *bytes = member_of(row, settings);
     return sluice_parse_bitrate(text, bytes) || *bytes <= 0 ? refuse_value(row, text, NULL) : -1;
+}
+
+// Bytes of a unit of memory, as K, GB or MiB: letters count by 1024, as memory is sold.
+static double memory_unit(const char *unit)
+{
+    static const char letters[] = "KMGT";
+    double bytes = 1;
+    const char *letter = *unit ? strchr(letters, toupper((unsigned char)*unit)) : NULL;
+    bool ends = letter && (!unit[1] || !strcmp(unit + 1, "iB") || !strcmp(unit + 1, "B"));
+    if (!*unit || !strcmp(unit, "B"))
+        return 1;
+    for (const char *at = letters; ends && at <= letter; at++)
+        bytes *= 1024;
+    return ends ? bytes : 0;
+}
+
+int set_memory(struct settings *settings, const struct option_row *row, const char *text)
+{
+    char *end;
+    double value = strtod(text, &end), unit = memory_unit(end), bytes = value * unit;
+    if (end == text || !isdigit((unsigned char)*text) || !(bytes >= 1 && bytes <= 1e15))
+        return refuse_value(row, text, NULL);
+    *(int64_t *)member_of(row, settings) = (int64_t)bytes;
+    return -1;
 }
 
 int set_crf(struct settings *settings, const struct option_row *row, const char *text)

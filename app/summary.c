@@ -137,6 +137,18 @@ static void print_ledger(const struct sluice_summary *summary, FILE *to)
     fputc('\n', to);
 }
 
+static void print_memory(const struct sluice_summary *summary, FILE *to)
+{
+    if (!summary->need_mem)
+        return;
+    fprintf(to, "memory    %lld MiB planned for, of %lld MiB", (long long)(summary->need_mem >> 20),
+            (long long)(summary->mem >> 20));
+    if (summary->need_vram)
+        fprintf(to, "; of the GPU's %lld MiB, of %lld MiB", (long long)(summary->need_vram >> 20),
+                (long long)(summary->vram >> 20));
+    fputc('\n', to);
+}
+
 void print_summary(const struct figures *figures, FILE *to)
 {
     assert(figures && to);
@@ -163,6 +175,7 @@ void print_summary(const struct figures *figures, FILE *to)
     fprintf(to, "%s", busy ? "" : " no part for 1 %");
     fprintf(to, "; processor %.0f %%; %.1f of up to %d frames in flight\n",
             100 * summary->cores_busy, summary->ring * summary->ring_occupancy, summary->ring);
+    print_memory(summary, to);
     if (summary->seconds >= 1) // shorter runs have no meaningful pace
         fprintf(to, "verdict   %s\n", summary->verdict);
     if (summary->stopped)
@@ -291,10 +304,12 @@ static json_t *parts_json(const struct figures_parts *parts)
 
 static json_t *run_json(const struct sluice_summary *summary)
 {
-    return json_pack("{s:o, s:o, s:o, s:i, s:I}", "backend", text_or_null(summary->backend),
-                     "device", text_or_null(summary->device), "decoder",
-                     text_or_null(summary->decoder), "ring", summary->ring, "max_memory",
-                     (json_int_t)summary->max_memory);
+    return json_pack("{s:o, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:I}", "backend",
+                     text_or_null(summary->backend), "device", text_or_null(summary->device),
+                     "decoder", text_or_null(summary->decoder), "ring", summary->ring, "max_memory",
+                     (json_int_t)summary->max_memory, "need_mem", (json_int_t)summary->need_mem,
+                     "mem", (json_int_t)summary->mem, "need_vram", (json_int_t)summary->need_vram,
+                     "vram", (json_int_t)summary->vram);
 }
 
 static json_t *frames_json(const struct sluice_summary *summary)

@@ -375,7 +375,8 @@ static enum status list_phases(struct cpu_executor *self)
     return STATUS_OK;
 }
 
-static enum status start_worker(struct cpu_executor *self, struct worker *worker, int width)
+// Make the row pipelines of a worker, and what they work in.
+static enum status init_worker(struct cpu_executor *self, struct worker *worker, int width)
 {
     worker->executor = self;
     worker->pipeline = calloc((size_t)self->plan->passes + 1, sizeof(struct row_pipeline *));
@@ -390,8 +391,14 @@ static enum status start_worker(struct cpu_executor *self, struct worker *worker
             return status;
         self->base.memory += row_pipeline_bytes(worker->pipeline[p]);
     }
-    if (self->works_here)
-        return STATUS_OK;
+    return STATUS_OK;
+}
+
+static enum status start_worker(struct cpu_executor *self, struct worker *worker, int width)
+{
+    enum status status = init_worker(self, worker, width);
+    if (status || self->works_here)
+        return status;
     if (pthread_create(&worker->thread, NULL, worker_run, worker)) {
         log_print(self->backend->log, LOG_ERROR, "a CPU worker thread could not be started");
         return STATUS_FAILED;
@@ -456,18 +463,25 @@ static enum status executor_create(struct backend *backend, const struct plan *p
     return status;
 }
 
-// All slots take as much as one. The system hands its memory out only when it is written to.
+// All slots take as much as one, and all workers. The system hands memory out only when it is
+// written to.
 static enum status executor_measure(struct backend *backend, const struct plan *plan, int width,
-                                    int height, int slots, bool frames_in_flight, size_t *bytes)
+                                    int height, int slots, bool frames_in_flight,
+                                    struct executor_need *need)
 {
     struct executor *executor;
+    *need = (struct executor_need){0};
     enum status status =
         create_empty((const struct cpu_backend *)backend, plan, slots, frames_in_flight, &executor);
     if (status)
         return status;
     struct cpu_executor *self = (struct cpu_executor *)executor;
     status = init_slot(self, &self->slot[0], width, height);
-    *bytes = executor->memory * (size_t)slots;
+    size_t slot_bytes = executor->memory;
+    if (!status)
+        status = init_worker(self, &self->worker[0], width);
+    need->host =
+        slot_bytes * (size_t)slots + (executor->memory - slot_bytes) * (size_t)self->workers;
     destroy(&executor);
     return status;
 }

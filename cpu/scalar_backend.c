@@ -55,6 +55,34 @@ static enum status executor_create(struct backend *backend, const struct plan *p
     return STATUS_OK;
 }
 
+// Bytes that the reference keeps of each sample beside its planes, while it makes an operation: the planes
+// of reals of a wavelet, the sums of a separable filter, the scores of a match.
+static size_t bytes_beside(enum op_kind kind)
+{
+    return kind == OP_WAVELET ? 8 * sizeof(float) : kind == OP_SEPARABLE ? sizeof(int64_t) : 4;
+}
+
+// All planes of a frame are there at once, and what its largest operation keeps; one frame is made
+// at a time.
+static enum status executor_measure(struct backend *backend, const struct plan *plan, int width,
+                                    int height, int slots, bool frames_in_flight,
+                                    struct executor_need *need)
+{
+    (void)backend, (void)slots, (void)frames_in_flight;
+    const struct program *program = plan->program;
+    size_t samples = (size_t)width * (size_t)height, most = 0;
+    *need = (struct executor_need){0};
+    for (int p = 0; p < program->planes; p++)
+        need->host += (size_t)subsampled(width, program->plane[p].shift_x) *
+                      (size_t)subsampled(height, program->plane[p].shift_y) * sizeof(uint16_t);
+    for (int k = 0; k < program->ops; k++) {
+        size_t beside = bytes_beside(program->op[k].kind) * samples;
+        most = beside > most ? beside : most;
+    }
+    need->host += most;
+    return STATUS_OK;
+}
+
 static void backend_free(struct backend **backend)
 {
     free(*backend);
@@ -72,6 +100,7 @@ enum status backend_scalar_create(const struct log *log, struct backend **backen
                                  .reads_first = true,
                                  .parallel = 1,
                                  .executor_create = executor_create,
+                                 .executor_measure = executor_measure,
                                  .alloc = host_alloc,
                                  .free = host_free,
                                  .destroy = backend_free};

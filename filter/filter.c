@@ -142,7 +142,7 @@ static enum status build(struct sluice_filter *filter, const struct sluice_filte
         status = parse(filter, config->chain, &chain);
     if (status)
         return status;
-    filter->backend->memory_limit = (size_t)(budget_memory() / 2);
+    filter->backend->memory_limit = (size_t)budget_memory();
     snprintf(filter->about, sizeof filter->about, "%s, %s", filter->backend->name,
              filter->backend->description);
     filter->slots = choose_slots(config, filter->backend);

@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/host_memory.h"
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/filter/filter.h"
+#include "pipeline/engine/job_memory.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/pixel.h"
 #include "pipeline/ffmpeg/scaler.h"
@@ -71,28 +73,15 @@ static enum status subject_init(struct subject *subject, const struct sluice_con
 // A frame without samples, shaped like those of the input, or 4:2:0 of 1920x1080.
 static enum status shape_frame(const struct subject *subject, AVFrame *frame)
 {
-    frame->format = AV_PIX_FMT_YUV420P;
-    frame->width = 1920;
-    frame->height = 1080;
-    if (!subject->source)
-        return STATUS_OK;
-    const AVCodecParameters *about = source_video(subject->source)->codecpar;
-    frame->format = about->format;
-    frame->width = about->width;
-    frame->height = about->height;
-    frame->color_range = about->color_range;
-    frame->colorspace = about->color_space;
-    frame->color_primaries = about->color_primaries;
-    frame->color_trc = about->color_trc;
-    frame->chroma_location = about->chroma_location;
+    bool known = memory_shape(subject->source, frame);
     struct color_tags tags = color_tags_of(frame);
     struct format format;
-    if (about->format == AV_PIX_FMT_NONE)
+    if (!known && frame->format == AV_PIX_FMT_NONE)
         return log_fail(&subject->log, STATUS_INPUT,
                         "the pixel format of %s is not known before decoding",
                         subject->source->name);
-    if (!pixel_describe(about->format, &tags, 1, 1, &format))
-        frame->format = pixel_nearest(about->format);
+    if (!pixel_describe(frame->format, &tags, 1, 1, &format))
+        frame->format = pixel_nearest(frame->format);
     return STATUS_OK;
 }
 
@@ -125,23 +114,33 @@ static void print_tees(const struct subject *subject, const struct program *prog
     }
 }
 
-// Whether a job would filter the input so. Without one there is no size that anything must fit.
+// Check that a job would filter the input so, and work out its memory. Without an input there is no
+// size that anything must fit.
 static enum status check_plan(const struct subject *subject, const struct sluice_config *config,
-                              const struct sink_formats *formats, const AVFrame *frame)
+                              const struct sink_formats *formats, const AVFrame *frame,
+                              struct ceiling *ceiling, struct need *need)
 {
     const struct source *source = subject->source;
-    const struct filter_request request = {
+    struct need_job job;
+    memory_of_job(config, source, subject->backend, subject->sink, ceiling, &job);
+    struct filter_request request = {
         .chain = subject->schedule.chain,
         .formats = formats,
         .backend = subject->backend,
         .slots = config_slots(config, subject->backend, source),
-        .frames_in_flight = source && !source->is_still,
+        .frames_in_flight = !source || !source->is_still,
         .max_pixels = config_max_pixels(config),
-        .strict = true,
+        .strict = source,
         .software_pixel = frame->format,
+        .job = &job,
         .log = &subject->log,
     };
-    return source ? filter_check(&request, frame) : STATUS_OK;
+    enum status status = STATUS_OK;
+    if (source)
+        status = need_fit(&request, frame, &request.slots);
+    if (!status && source)
+        status = filter_check(&request, frame);
+    return status ? status : filter_need(&request, frame, need);
 }
 
 static enum status print_plan(const struct subject *subject, const struct sluice_config *config,
@@ -151,11 +150,14 @@ static enum status print_plan(const struct subject *subject, const struct sluice
     AVFrame *frame = av_frame_alloc();
     struct program program = {0};
     struct plan *plan = NULL;
+    struct ceiling ceiling;
+    struct need need;
     enum AVPixelFormat output[MAX_PICTURES];
     list_formats(subject, formats);
+    ceiling_open(config->mem, config->vram, subject->backend, &subject->log, &ceiling);
     enum status status = frame ? shape_frame(subject, frame) : STATUS_MEMORY;
     if (!status)
-        status = check_plan(subject, config, formats, frame);
+        status = check_plan(subject, config, formats, frame, &ceiling, &need);
     if (!status)
         status = chain_load(subject->schedule.chain, config_max_pixels(config), &subject->log);
     if (!status)
@@ -180,7 +182,9 @@ static enum status print_plan(const struct subject *subject, const struct sluice
         plan_print(plan, frame->width, frame->height, to);
         if (subject->sink && subject->sink->print_steps)
             subject->sink->print_steps(subject->sink, output, to);
+        need_print(&need, &ceiling, to);
     }
+    ceiling_close(&ceiling);
     plan_destroy(&plan);
     program_free(&program);
     av_frame_free(&frame);
@@ -356,4 +360,9 @@ const char *sluice_version(void)
 int sluice_gpus(void)
 {
     return backend_cuda_describe(0, NULL, 0);
+}
+
+int64_t sluice_memory_available(void)
+{
+    return host_memory_available();
 }

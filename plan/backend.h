@@ -45,6 +45,7 @@ struct work {
     bool source_on_device, source_abroad, target_on_device;
     bool source_stream_serves;
     void *source_stream; // NULL: the device's default stream
+    int64_t source_pts;  // names the source to whoever finds it again; no backend looks at it
     bool fields;         // filter each field by itself; has image_has_fields()
     void *const *analysis;
 };
@@ -103,6 +104,13 @@ enum memory_kind {
     MEMORY_PEER,    // another device's
 };
 
+// Memory that an executor takes, about: most of it is exact, and what is only some rows or some
+// numbers is left out. Frames on the host and analyses are not its own.
+struct executor_need {
+    size_t host;   // that its stages work in
+    size_t device; // of the device's, all of it; of several devices on the one that has the most
+};
+
 enum link_way { LINK_UP, LINK_DOWN, LINK_BOTH, LINK_WAYS };
 
 struct backend {
@@ -124,10 +132,19 @@ struct backend {
                                    int height, int slots, bool frames_in_flight,
                                    struct executor **executor);
 
-    // (optional) How many bytes of the host's memory the stages of such an executor would work in,
-    // about, as most of it is. Thread-safe.
+    // (optional; NULL: next to none) Work out how much memory such an executor would take; the
+    // estimate itself takes less than a slot. STATUS_MEMORY, or STATUS_DEVICE of a device that does not work. Thread-safe.
     enum status (*executor_measure)(struct backend *backend, const struct plan *plan, int width,
-                                    int height, int slots, bool frames_in_flight, size_t *bytes);
+                                    int height, int slots, bool frames_in_flight,
+                                    struct executor_need *need);
+
+    // (optional; NULL: never) True if the device works no more, whatever it is asked. Some
+    // microseconds. Thread-safe.
+    bool (*is_lost)(struct backend *backend);
+
+    // (optional; NULL: it has no memory of its own) Bytes of the device's memory that are free now,
+    // of several devices the least. Thread-safe.
+    size_t (*device_room)(struct backend *backend);
 
     // Host memory from which and into which this backend copies fastest, aligned to at least 64
     // bytes; NULL when there is none left. Thread-safe.

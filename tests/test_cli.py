@@ -262,6 +262,10 @@ WRONG_OPTIONS = [
     (["--verify=0"], ["--verify"]),
     (["--verify=x"], ["--verify"]),
     (["--max-pixels", "0"], ["--max-pixels"]),
+    (["--mem", "0"], ["--mem is '0'", "512M"]),
+    (["--mem", "much"], ["--mem is 'much'", "1.5GiB"]),
+    (["--mem", "2GBit"], ["--mem is '2GBit'"]),
+    (["--vram", "-1G"], ["--vram is '-1G'", "512M"]),
     (["--start", "-1"], ["--start"]),
     (["--start", "1:2:3:4"], ["--start", "HH:MM:SS"]),
     (["--start", "10:99"], ["--start", "'10:99'", "MM:SS"]),
@@ -1552,10 +1556,14 @@ def test_ctl_asks_from_the_command_line(run, tmp_path, playing):
 
 
 def test_journal_that_is_none_is_refused(run, tmp_path, clips):
-    for text in ("", "{", '{"pts_us": 1}', '[1]', '{"pts_us":0,"chain":"gray"}\nx'):
+    for text in ("", "{", '{"pts_us": 1}', '[1]', '{"pts_us":0,"chain":"gray"}\nx\n'):
         (tmp_path / "j").write_text(text)
         result = run("-q", clips["plain.mp4"], "null:", "--replay", "j")
         assert result.code == 2 and "no journal" in result.stderr, text
+    result = run("-q", clips["plain.mp4"], "null:", "--replay", "/dev/zero")
+    assert result.code == 2 and "line 1 is longer than 64 MiB" in result.stderr
+    (tmp_path / "j").write_text('{"pts_us":0,"chain":"gray"}\n' * 1000001)
+    assert "line 1000001 is one more" in run("-q", clips["plain.mp4"], "null:", "--replay", "j").stderr
     assert run("-q", clips["plain.mp4"], "null:", "--replay", "nosuch").code == 2
     (tmp_path / "j").write_text('{"pts_us":0,"chain":"gray"}')
     result = run("-q", clips["plain.mp4"], "null:", "--replay", "j", "--journal", "./j")

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/reference/scalar.h"
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/filter/multi_gpu.h"
-#include "stages/chain.h"
+#include "tests/shots.h"
 
 // ---- parts that only take notes ----
 
@@ -260,14 +259,7 @@ static void frames_are_those_of_the_reference(void **state)
     struct backend *several = create_pair();
     lower("gaussian=2,sobel,threshold=20:240", &program);
     assert_int_equal(plan_create(&program, several->limits, &plan), STATUS_OK);
-    for (int k = 0; k < FRAMES_SENT; k++) {
-        for (int i = 0; i < WIDTH * HEIGHT; i++)
-            source[k].sample[i / WIDTH][i % WIDTH] = (uint8_t)(i * (k + 3) + i / 7 * k);
-        struct image from = image_of(&source[k]), to = image_of(&expected[k]);
-        assert_int_equal(scalar_run(&program, &(struct work){.source = from, .target = to}),
-                         STATUS_OK);
-        assert_true(k == 0 || memcmp(&expected[k], &expected[k - 1], sizeof *expected));
-    }
+    make_shots(&program, source, expected);
     const int rings[] = {1, 2, 3, 4, 7};
     for (size_t n = 0; n < sizeof rings / sizeof *rings; n++) {
         struct executor *executor;

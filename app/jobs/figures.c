@@ -70,6 +70,11 @@ static double mean(double before, double weight, double value, double seconds)
     return weight + seconds > 0 ? (before * weight + value * seconds) / (weight + seconds) : value;
 }
 
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static void add_summary(struct figures *figures, const struct sluice_summary *more)
 {
     struct sluice_summary *to = &figures->summary;
@@ -87,6 +92,10 @@ static void add_summary(struct figures *figures, const struct sluice_summary *mo
     figures->job_seconds += seconds;
     if (more->max_memory && (!to->max_memory || more->max_memory < to->max_memory))
         to->max_memory = more->max_memory;
+    to->need_mem = larger(to->need_mem, more->need_mem);
+    to->need_vram = larger(to->need_vram, more->need_vram);
+    to->mem = larger(to->mem, more->mem);
+    to->vram = larger(to->vram, more->vram);
     if (!to->width) // of a part without frames little is known
         take_names(figures, more);
 }

@@ -34,20 +34,6 @@ static double resident_bytes(void)
     return known ? (double)pages * (double)sysconf(_SC_PAGESIZE) : 0;
 }
 
-// Memory that nobody uses; 0: unknown.
-static double free_bytes(void)
-{
-    char line[128];
-    long long kib = 0;
-    FILE *from = fopen("/proc/meminfo", "re");
-    while (from && !kib && fgets(line, sizeof line, from))
-        if (sscanf(line, "MemAvailable: %lld", &kib) != 1)
-            kib = 0;
-    if (from)
-        fclose(from);
-    return (double)kib * 1024;
-}
-
 int jobs_parts(int jobs, double seconds)
 {
     const double least_seconds = 4;
@@ -96,13 +82,15 @@ static int64_t count_written_locked(struct jobs *jobs, bool *all_write)
 }
 
 // A further job may take as much memory as the others did so far: half of what is free is there for
-// them.
+// them, and of what --mem allows all.
 static bool has_room_for(const struct jobs *jobs, int more)
 {
-    double resident = resident_bytes(), spare = free_bytes();
+    double resident = resident_bytes(), spare = (double)sluice_memory_available();
+    double most = (double)jobs->request.config->mem;
     if (!resident || !spare || more <= 0)
         return true;
-    return (resident - jobs->base_memory) / jobs->wanted * more <= spare / 2;
+    double one = (resident - jobs->base_memory) / jobs->wanted;
+    return one * more <= spare / 2 && (most <= 0 || one * (jobs->wanted + more) <= most);
 }
 
 static void end_climb_locked(struct jobs *jobs)
@@ -239,6 +227,7 @@ static void sum_up(struct jobs *jobs)
     summary->cores_busy = cpu / made / cores < 1 ? cpu / made / cores : 1;
     summary->max_memory = memory_bound(jobs);
     summary->ring *= jobs->parts.jobs;
+    summary->need_mem *= jobs->parts.jobs;
     verdict_of_jobs(&jobs->figures, jobs->parts.jobs,
                     jobs->request.jobs == JOBS_AUTO ? 0 : jobs->parts.idle, jobs->verdict,
                     sizeof jobs->verdict);

@@ -228,6 +228,15 @@ struct sluice_config {
     // takes, which is about one per usable core. Jobs at once that each start so many hold each
     // other up. An encoder may make other packets with another number, of the same frames.
     int codec_threads;
+
+    // (optional) Bytes of memory that the jobs of this process may take together, and bytes of the
+    // GPU's that this one may, beside the program itself. 0: what is available when the job is
+    // created, also by the limits of control groups, less a reserve. What a job will take is worked
+    // out before it takes it: the frames in flight become fewer until it fits, and where one alone
+    // does not, sluice_job_create() or sluice_job_run() returns SLUICE_STATUS_USAGE, of the GPU's
+    // memory SLUICE_STATUS_DEVICE, before anything is written. A request to a running job that would
+    // take more is refused alike.
+    int64_t mem, vram;
 };
 
 struct sluice_job;
@@ -502,6 +511,11 @@ struct sluice_summary {
     int ring;                      // slots
     enum sluice_part bottleneck;
     const char *verdict; // one or two sentences: what set the pace, and what would change it
+
+    // ---- since 1.1 ----
+    // Bytes of memory, the host's and the GPU's, that the job was found to need, and that it might
+    // take; 0: it was not found out.
+    int64_t need_mem, need_vram, mem, vram;
 };
 
 SLUICE_API enum sluice_status sluice_job_summary(const struct sluice_job *job,
@@ -660,6 +674,11 @@ SLUICE_API enum sluice_status sluice_doctor(const struct sluice_config *config, 
 // The number of GPUs that CUDA shows this process, numbered from 0 on as in config->device; 0
 // without a driver. Since 1.1.
 SLUICE_API int sluice_gpus(void);
+
+// Bytes of the host's memory that can be taken now without ending somebody: what the system says is
+// available, or what the limits of this process's control groups leave, whichever is less. 0: nobody
+// says. Since 1.1.
+SLUICE_API int64_t sluice_memory_available(void);
 
 // ---- texts ----
 

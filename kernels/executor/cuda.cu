@@ -31,9 +31,12 @@ enum status cuda_check(struct cuda_backend *backend, cudaError_t error, const ch
 {
     if (error == cudaSuccess)
         return STATUS_OK;
-    if (!__atomic_exchange_n(&backend->failed, true, __ATOMIC_RELAXED))
+    pthread_mutex_lock(&backend->failing);
+    if (!backend->failed)
         log_print(backend->log, LOG_ERROR, "GPU %d failed in %.*s: %s", backend->device,
                   (int)strcspn(call, "("), call, cudaGetErrorString(error));
+    backend->failed = true;
+    pthread_mutex_unlock(&backend->failing);
     cudaGetLastError();
     return STATUS_DEVICE;
 }
@@ -79,6 +82,27 @@ static void host_free(struct backend *backend, void *memory, size_t bytes)
     const struct callers_device callers(self_of(backend));
     cudaSetDevice(self_of(backend)->device);
     cudaFreeHost(memory);
+}
+
+static size_t device_room(struct backend *backend)
+{
+    size_t available = 0, total = 0;
+    const struct callers_device callers(self_of(backend));
+    cudaSetDevice(self_of(backend)->device);
+    if (cudaMemGetInfo(&available, &total))
+        cudaGetLastError();
+    return available;
+}
+
+// An error that ends a context is the answer of every later call.
+static bool is_lost(struct backend *backend)
+{
+    const struct callers_device callers(self_of(backend));
+    cudaError_t error = cudaSetDevice(self_of(backend)->device);
+    if (!error)
+        error = cudaStreamQuery(cudaStreamPerThread);
+    cudaGetLastError();
+    return error != cudaSuccess && error != cudaErrorNotReady;
 }
 
 static enum memory_kind memory_kind(struct backend *backend, const void *address)
@@ -231,6 +255,7 @@ static enum status create(int device, const struct log *log, struct backend **ba
     if (!self)
         return STATUS_MEMORY;
     *self = made;
+    pthread_mutex_init(&self->failing, NULL);
     self->base = {
         .name = "cuda",
         .limits = {.stencils = 2,
@@ -243,6 +268,9 @@ static enum status create(int device, const struct log *log, struct backend **ba
         .parallel = 3,  // one uploaded, one computed, one downloaded
         .in_flight = 8, // fewer leave the link idle: 31 against 39 Gpx/s of 1080p on an H200
         .executor_create = cuda_executor_create,
+        .executor_measure = cuda_executor_measure,
+        .is_lost = is_lost,
+        .device_room = device_room,
         .alloc = host_alloc,
         .free = host_free,
         .memory_kind = memory_kind,

@@ -2,6 +2,7 @@
 // the limits that filters are measured against (measure.cu).
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +20,8 @@ struct cuda_backend {
     struct backend base;
     const struct log *log;
     int device;
-    bool failed;  // atomic; a failure was logged
+    pthread_mutex_t failing;
+    bool failed;  // guarded by `failing`: a failure was logged
     bool reaches; // the submitting thread's; the way to another GPU's memory was asked for
     CUresult (*get_current)(CUcontext *context); // the driver's; NULL: it has none
 };
@@ -45,8 +47,9 @@ struct callers_device {
     }
 };
 
-// Turn a CUDA error into a status. The first is logged with the name of the call that met it; a GPU
-// that failed once fails in every later call, and those stay silent.
+// Turn a CUDA error into a status. The first is logged with the name of the call that met it, before
+// any thread returns with one; a GPU that failed once fails in every later call, and those stay
+// silent.
 #define CUDA_CHECK(backend, call) cuda_check(backend, call, #call)
 enum status cuda_check(struct cuda_backend *backend, cudaError_t error, const char *call);
 
@@ -54,6 +57,11 @@ enum status cuda_check(struct cuda_backend *backend, cudaError_t error, const ch
 enum status cuda_executor_create(struct backend *backend, const struct plan *plan, int width,
                                  int height, int slots, bool frames_in_flight,
                                  struct executor **executor);
+
+// backend->executor_measure.
+enum status cuda_executor_measure(struct backend *backend, const struct plan *plan, int width,
+                                  int height, int slots, bool frames_in_flight,
+                                  struct executor_need *need);
 
 // backend->measure_copy, backend->measure_link.
 enum status cuda_measure_copy(struct backend *backend, size_t bytes, double seconds, double *rate);

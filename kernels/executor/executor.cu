@@ -447,3 +447,30 @@ fail:
     destroy(executor);
     return status;
 }
+
+// Count what cuda_executor_create() would ask the device for in one piece; what its transforms keep
+// beside is less by far.
+enum status cuda_executor_measure(struct backend *backend, const struct plan *plan, int width,
+                                  int height, int slots, bool frames_in_flight,
+                                  struct executor_need *need)
+{
+    (void)frames_in_flight;
+    const struct log silent = {};
+    struct cuda_backend *self = (struct cuda_backend *)backend;
+    const struct callers_device callers(self);
+    struct pass_constants *constants = NULL;
+    struct slot_layout layout = {};
+    assert(width > 0 && height > 0 && slots > 0);
+    *need = {};
+    enum status status = CUDA_CHECK(self, cudaSetDevice(self->device));
+    if (!status)
+        status = pass_constants_create(plan, width, height, &silent, &constants);
+    if (!status)
+        status = layout_init(&layout, plan, constants, width, height);
+    if (!status)
+        need->device =
+            pass_constants_put(constants, plan, width, height, {}) + (size_t)slots * layout.bytes;
+    layout_finish(&layout);
+    pass_constants_destroy(plan, &constants);
+    return status;
+}

@@ -234,6 +234,13 @@ static enum status create_gpus(const struct devices *devices, const struct log *
     return status;
 }
 
+bool config_wants_gpu(const struct sluice_config *config)
+{
+    bool named = config->backend == SLUICE_BACKEND_CPU || config->backend == SLUICE_BACKEND_SCALAR;
+    return config->backend == SLUICE_BACKEND_CUDA ||
+           (!named && (config->hwdec == SLUICE_HWDEC_REQUIRE || config->device));
+}
+
 // Either kind; see config_backend().
 static enum status create_one(const struct sluice_config *config, bool still, const struct log *log,
                               struct backend **backend, char *reason, size_t reason_size)
@@ -244,8 +251,7 @@ static enum status create_one(const struct sluice_config *config, bool still, co
     if (status)
         return status;
     bool named = config->backend == SLUICE_BACKEND_CPU || config->backend == SLUICE_BACKEND_SCALAR;
-    bool wants_gpu = config->backend == SLUICE_BACKEND_CUDA ||
-                     (!named && (config->hwdec == SLUICE_HWDEC_REQUIRE || config->device));
+    bool wants_gpu = config_wants_gpu(config);
     snprintf(reason, reason_size, "%s",
              named ? "it was asked for" : "a single picture is done before a GPU is ready");
     if (named || (still && !wants_gpu))
@@ -266,7 +272,7 @@ enum status config_backend(const struct sluice_config *config, bool still, const
 {
     enum status status = create_one(config, still, log, backend, reason, reason_size);
     if (!status)
-        (*backend)->memory_limit = (size_t)(budget_memory() / 2);
+        (*backend)->memory_limit = (size_t)(config->mem ? config->mem : budget_memory());
     return status;
 }
 

@@ -46,11 +46,14 @@ struct devices {
 // Read such a text. STATUS_USAGE with a sentence if it is none.
 enum status config_devices(const char *text, const struct log *log, struct devices *devices);
 
+// Whether config asks for the GPU, rather than for whatever is there: who names a device does.
+bool config_wants_gpu(const struct sluice_config *config);
+
 // Create the backend that config asks for. With SLUICE_BACKEND_AUTO that is the GPU where there is
 // one, or several as one, unless `still` says that the job is a single picture: a context on the
-// GPU takes longer than a picture, and single pictures are what the CPU is quick at. Who names a
-// device asks for the GPU. `reason` gets a sentence on why the CPU was taken, or "". A GPU that was
-// asked for and is not there is STATUS_DEVICE. Filters may take half of the machine's memory.
+// GPU takes longer than a picture, and single pictures are what the CPU is quick at. `reason` gets a
+// sentence on why the CPU was taken, or "". A GPU that was asked for and is not there is
+// STATUS_DEVICE. Filters that are no job's may take what a job might.
 enum status config_backend(const struct sluice_config *config, bool still, const struct log *log,
                            struct backend **backend, char *reason, size_t reason_size);
 

@@ -9,6 +9,7 @@
 #include "base/queue.h"
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/filter/change.h"
+#include "pipeline/engine/filter/spare.h"
 #include "pipeline/engine/job_part.h"
 #include "pipeline/engine/metrics.h"
 #include "pipeline/engine/tap.h"
@@ -94,7 +95,9 @@ void sluice_job_destroy(struct sluice_job **job)
     demux_destroy(&old->demux);
     decoder_destroy(&old->decoder);
     source_close(&old->source);
+    ceiling_close(&old->ceiling);
     backend_destroy(&old->backend);
+    spare_destroy(&old->spare);
     changes_destroy(&old->changes);
     chain_free(&old->chain);
     schedule_free(&old->schedule);

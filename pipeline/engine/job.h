@@ -40,6 +40,7 @@
 #include "base/meter.h"
 #include "base/monitor.h"
 #include "base/stop.h"
+#include "pipeline/engine/filter/need.h"
 #include "pipeline/engine/config_log.h"
 #include "pipeline/engine/filter/schedule.h"
 #include "pipeline/engine/threads/decode.h"
@@ -59,11 +60,7 @@ struct ring;
 struct snapshot;
 struct submit;
 
-enum {
-    JOB_THREADS = 4,
-    PACKETS_QUEUED = 32,
-    FRAMES_QUEUED = 2,
-};
+enum { JOB_THREADS = 4 };
 
 // One of the job's threads.
 struct job_thread {
@@ -100,6 +97,7 @@ struct sluice_job {
     struct log log;
     struct config_log log_target;
     struct source *source;
+    struct spare *spare; // for a GPU that fails
     struct backend *backend;
     struct decoder *decoder;
     struct report_writer *report_writer;
@@ -112,6 +110,8 @@ struct sluice_job {
     int pictures;                              // of the chain: its result, and its tees
     struct sink_formats formats[MAX_PICTURES]; // of each
     int slots;
+    struct ceiling ceiling;        // what it may take of memory
+    struct need_job need;          // ... beside its stages
     int codec_threads;             // 0: as many as codecs take
     bool overwrite;                // what snapshots may do
     bool is_part;                  // ... of the output: the frames of `span`

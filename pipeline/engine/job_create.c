@@ -10,8 +10,11 @@
 #include "base/queue.h"
 #include "pipeline/engine/config.h"
 #include "pipeline/engine/filter/change.h"
+#include "pipeline/engine/filter/spare.h"
 #include "pipeline/engine/job_files.h"
+#include "pipeline/engine/job_memory.h"
 #include "pipeline/engine/job_part.h"
+#include "pipeline/engine/lost_frames.h"
 #include "pipeline/engine/metrics.h"
 #include "pipeline/engine/threads/demux.h"
 #include "pipeline/engine/threads/encode.h"
@@ -48,6 +51,8 @@ static enum status check_numbers(const struct sluice_job *job, const struct slui
         {"open_timeout", config->open_timeout, 1e6},
         {"stall_timeout", config->stall_timeout, 1e6},
         {"max_latency", config->max_latency, 1e6},
+        {"mem", (double)config->mem, 1e18},
+        {"vram", (double)config->vram, 1e18},
         {"stream", config->stream, 1e6},
         {"input_width", config->input_width, 1e6},
         {"input_height", config->input_height, 1e6},
@@ -165,7 +170,9 @@ static enum status create_latency(struct sluice_job *job, const struct sluice_co
 static enum status open_decoder(struct sluice_job *job, const struct sluice_config *config)
 {
     int64_t begin_ns = meter_now_ns();
-    job->slots = config_slots(config, job->backend, job->source);
+    enum status status = job_memory_fit(job, config);
+    if (status)
+        return status;
     assert(job->slots > 0 && job->slots <= MAX_SLOTS);
     trace_slots(job->trace, job->slots);
     job->codec_threads = config->codec_threads;
@@ -175,13 +182,19 @@ static enum status open_decoder(struct sluice_job *job, const struct sluice_conf
         .max_pixels = config_max_pixels(config),
         .threads = config->codec_threads,
         .frames_held = job->slots + FRAMES_QUEUED + 2,
+        .rescues = !config_wants_gpu(config),
         .max_latency = latency_limit(job->source, config),
         .part = job->is_part ? &job->span : NULL,
     };
     select_range(job, config);
-    enum status status = create_latency(job, config);
+    status = create_latency(job, config);
     if (!status)
         status = decoder_create(&request, job->source, job->backend, &job->decoder);
+    if (!status) {
+        const struct spare_finder finder = lost_frames_of(job->decoder);
+        spare_set_finder(job->spare, &finder);
+        job->need.on_device = decoder_stream(job->decoder) != NULL;
+    }
     job_start_span(job, "open the decoder", begin_ns);
     return status;
 }
@@ -253,8 +266,14 @@ static enum status open_backend(struct sluice_job *job, const struct sluice_conf
 {
     char reason[256];
     int64_t begin_ns = meter_now_ns();
-    enum status status = config_backend(config, job->source->is_still, &job->log, &job->backend,
-                                        reason, sizeof reason);
+    const struct spare_request request = {
+        .goes_on = !config_wants_gpu(config), .threads = config->threads, .log = &job->log};
+    enum status status = spare_create(&request, &job->spare);
+    if (!status)
+        status = config_backend(config, job->source->is_still, spare_log(job->spare), &job->backend,
+                                reason, sizeof reason);
+    if (!status)
+        status = spare_guard(job->spare, &job->backend);
     if (status)
         return status;
     job_start_span(job, "open the device", begin_ns);
@@ -326,6 +345,7 @@ static enum status create_submit(struct sluice_job *job, const struct sluice_con
                                           .slots = job->slots,
                                           .frames_in_flight = !job->source->is_still,
                                           .max_pixels = config_max_pixels(config),
+                                          .job = &job->need,
                                           .log = &job->log},
                                .report_writer = job->report_writer,
                                .kind = &job->decoded,

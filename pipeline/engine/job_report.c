@@ -363,6 +363,9 @@ enum sluice_status sluice_job_summary(const struct sluice_job *job, struct sluic
         .verdict = job->verdict,
     };
     report_ledger(job, &live, &now.ledger);
+    ceiling_figures(&job->ceiling, &now.need_mem, &now.need_vram);
+    now.mem = job->ceiling.host;
+    now.vram = job->ceiling.device;
     if (job->latency)
         latency_figures(job->latency, &now.latency);
     now.bytes_out = bytes_out(job);

@@ -2,12 +2,12 @@
 #include "pipeline/engine/job.h"
 
 #include <libavutil/avutil.h>
-#include <libavutil/cpu.h>
 #include <libavutil/mathematics.h>
 #include <libavutil/pixdesc.h>
 #include <stdio.h>
 
 #include "pipeline/engine/filter/filter.h"
+#include "pipeline/engine/job_memory.h"
 #include "pipeline/engine/threads/demux.h"
 #include "pipeline/engine/threads/encode.h"
 #include "pipeline/engine/threads/latency.h"
@@ -185,29 +185,6 @@ static enum status open_output(struct sluice_job *job, const struct slot *slot)
     return status;
 }
 
-// Work out what the job may take, now that all is open. It is said of live sources: files end.
-static void report_memory(struct sluice_job *job, int64_t frame_bytes)
-{
-    const struct filter *filter = submit_filter(job->submit);
-    int64_t out_bytes = 0, most_bytes = 0;
-    for (int n = 0; n < job->pictures; n++) {
-        int64_t bytes = budget_of_frame(job->first_props[n]);
-        out_bytes += bytes;
-        most_bytes = bytes > most_bytes ? bytes : most_bytes;
-    }
-    int64_t slots = (job->slots + FRAMES_QUEUED + 4) * (frame_bytes + out_bytes) +
-                    filter_analysis_bytes(filter);
-    int64_t analysis_bytes = filter_analysis_bytes(filter) / job->slots;
-    int64_t records = report_writer_memory(job->report_writer, analysis_bytes);
-    int threads = job->codec_threads ? job->codec_threads : av_cpu_count();
-    job->max_memory = budget_resident() + slots + 3 * budget_packets +
-                      budget_of_decoder(threads, frame_bytes) + filter_memory(filter) +
-                      sink_memory(job->sink, most_bytes) + records + job->tap.memory;
-    if (source_is_live(job->source))
-        log_print(&job->log, LOG_INFO, "memory stays below %lld MiB",
-                  (long long)(job->max_memory >> 20) + 1);
-}
-
 // ---- all of it ----
 
 // Submit the first frame, and open the output while it is filtered.
@@ -233,9 +210,11 @@ enum status job_preroll(struct sluice_job *job)
     const char *pixel = av_get_pix_fmt_name(decoder_pixel(job->decoder));
     snprintf(job->input_format, sizeof job->input_format, "%s", pixel ? pixel : "unknown");
     int64_t frame_bytes = budget_of_frame(first);
+    job->need.page = job->tap.memory;
+    job->need.claims = true;
     status = submit_first(job, &first);
     if (!status)
-        report_memory(job, frame_bytes);
+        job_memory_report(job, frame_bytes);
 done:
     av_frame_free(&first);
     return status;

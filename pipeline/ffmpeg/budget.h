@@ -13,6 +13,12 @@
 static const int64_t budget_packets = 32 << 20, budget_frames = 128 << 20,
                      budget_records = 32 << 20;
 
+// The most that a decoder on the GPU keeps of packets, to decode them again.
+static const int64_t budget_history = 64 << 20;
+
+// Tables and stacks of a codec and its threads, beside its pictures, about.
+static const int64_t budget_codec = 8 << 20;
+
 // The weight of a frame in a queue: its samples. `item` is the pointer to it.
 int64_t budget_of_frame(const void *item);
 
@@ -23,5 +29,15 @@ int64_t budget_of_frame(const void *item);
 int64_t budget_of_encoder(const AVCodecContext *codec, int64_t frame_bytes);
 int64_t budget_of_decoder(int threads, int64_t frame_bytes);
 
-// The process's memory now; 0 where the system does not say.
-int64_t budget_resident(void);
+// How far an encoder looks ahead: not at all, as it usually does, as its slow presets do.
+enum pace { PACE_HURRIED, PACE_USUAL, PACE_SLOW };
+
+// The same, about, known before they are opened: what they took of pictures of 1080p when that was
+// measured, or somewhat more. `threads` 0: as many as libavcodec takes. Packets are not in it.
+int64_t budget_estimate_encoder(const AVCodec *codec, int threads, enum pace pace,
+                                int64_t frame_bytes);
+int64_t budget_estimate_decoder(enum AVCodecID codec, int threads, int64_t frame_bytes);
+
+// Bytes that a queue of so many items, limited to `limit` bytes, may hold of items of `item_bytes`:
+// one may go beyond the limit.
+int64_t budget_of_queue(int items, int64_t limit, int64_t item_bytes);

@@ -10,8 +10,9 @@
 #include "pipeline/input/io/probe.h"
 #include "pipeline/input/part_span.h"
 
-enum status decoder_create(const struct decoder_request *request, const struct source *source,
-                           struct backend *backend, struct decoder **decoder)
+enum status decoder_create_for(const struct decoder_request *request, const struct source *source,
+                               const AVCodecParameters *about, struct backend *backend,
+                               struct decoder **decoder)
 {
     assert(request->hwdec != HWDEC_REQUIRE || !request->repeatable);
     *decoder = calloc(1, sizeof **decoder);
@@ -22,27 +23,29 @@ enum status decoder_create(const struct decoder_request *request, const struct s
     made->log = source->log;
     made->backend = backend;
     made->request = *request;
+    made->given_pts = made->resume_pts = AV_NOPTS_VALUE;
     pthread_mutex_init(&made->pool_lock, NULL);
     made->about = avcodec_parameters_alloc();
     enum status status = STATUS_MEMORY;
-    if (made->about && avcodec_parameters_copy(made->about, source_video(source)->codecpar) >= 0)
+    if (made->about && avcodec_parameters_copy(made->about, about) >= 0)
         status = decoder_check_stream(made);
     if (!status)
         status = decoder_choose_hardware(made);
     if (!status)
         status = decoder_open_codec(made);
+    if (!status && made->hardware)
+        status = history_create(made->about, request->frames_held, &made->history);
+    if (!status && made->hardware && request->rescues)
+        status = rescue_create(&made->rescue);
     if (status)
         decoder_destroy(decoder);
     return status;
 }
 
-static void drop_preroll(struct decoder *decoder)
+enum status decoder_create(const struct decoder_request *request, const struct source *source,
+                           struct backend *backend, struct decoder **decoder)
 {
-    for (int k = 0; k < decoder->prerolled; k++)
-        av_packet_free(&decoder->preroll[k]);
-    free(decoder->preroll);
-    decoder->preroll = NULL;
-    decoder->prerolled = decoder->replayed = 0;
+    return decoder_create_for(request, source, source_video(source)->codecpar, backend, decoder);
 }
 
 void decoder_destroy(struct decoder **decoder)
@@ -50,12 +53,13 @@ void decoder_destroy(struct decoder **decoder)
     if (!*decoder)
         return;
     struct decoder *old = *decoder;
+    rescue_destroy(&old->rescue);
     avcodec_free_context(&old->codec);
     av_buffer_unref(&old->hardware);
     if (old->stream)
         old->backend->stream_destroy(old->backend, &old->stream);
     av_buffer_pool_uninit(&old->pool);
-    drop_preroll(old);
+    history_destroy(&old->history);
     packet_destroy(&old->pending);
     avcodec_parameters_free(&old->about);
     pthread_mutex_destroy(&old->pool_lock);
@@ -65,17 +69,19 @@ void decoder_destroy(struct decoder **decoder)
 
 // ---- decoding ----
 
-static enum status keep_preroll(struct decoder *decoder, const AVPacket *packet)
+// True if the job has lost the GPU: what was decoded there and is not filtered is decoded again.
+static bool is_lost(const struct decoder *decoder)
 {
-    if (decoder->began || !decoder->hardware || !packet)
-        return STATUS_OK;
-    AVPacket **list =
-        realloc(decoder->preroll, (size_t)(decoder->prerolled + 1) * sizeof *decoder->preroll);
-    if (!list)
-        return STATUS_MEMORY;
-    decoder->preroll = list;
-    list[decoder->prerolled] = av_packet_clone(packet);
-    return list[decoder->prerolled++] ? STATUS_OK : STATUS_MEMORY;
+    return decoder->rescue && decoder->hardware && history_is_frozen(decoder->history);
+}
+
+// Look whether an error of the GPU's decoder is the stream's, or whether the GPU works no more.
+static bool notice_loss(struct decoder *decoder)
+{
+    struct backend *backend = decoder->backend;
+    if (decoder->rescue && decoder->hardware && backend->is_lost && backend->is_lost(backend))
+        history_freeze(decoder->history);
+    return is_lost(decoder);
 }
 
 // True if damage at this pts counts.
@@ -101,7 +107,8 @@ static void count_refused(struct decoder *decoder, int error)
     if (decoder->marked)
         decoder->marked--;
     else
-        decoder->damaged_packets += is_counted(decoder, decoder->last_pts);
+        decoder->damaged_packets +=
+            decoder->resume_pts == AV_NOPTS_VALUE && is_counted(decoder, decoder->last_pts);
 }
 
 // libavcodec's error, less "no memory" where some pictures of the stream's size find room: decoders
@@ -127,11 +134,13 @@ static enum status send(struct decoder *decoder, const AVPacket *packet)
         return STATUS_OK;
     if (packet)
         decoder->last_pts = packet->pts;
+    if (is_lost(decoder)) // it is in the history
+        return STATUS_OK;
     int error = decoder_error(decoder, avcodec_send_packet(decoder->codec, packet));
     decoder->packets += packet && packet->size;
     if (error == AVERROR(ENOMEM))
         return STATUS_MEMORY;
-    if (error < 0 && error != AVERROR_EOF)
+    if (error < 0 && error != AVERROR_EOF && !notice_loss(decoder))
         count_refused(decoder, error);
     return STATUS_OK;
 }
@@ -166,8 +175,8 @@ static enum status send_packet(struct decoder *decoder, const AVPacket *packet)
     enum status status = check_encryption(decoder, packet);
     if (!status)
         status = check_unknown_size(decoder, packet);
-    if (!status)
-        status = keep_preroll(decoder, packet);
+    if (!status && packet && decoder->hardware && decoder->history)
+        status = history_add(decoder->history, packet);
     if (status)
         return status;
     count_marked(decoder, packet);
@@ -193,7 +202,8 @@ static enum status restart(struct decoder *decoder)
     struct packet *packet = decoder->pending;
     assert(packet && packet->restart);
     decoder->pending = NULL;
-    drop_preroll(decoder);
+    decoder->replayed = 0;
+    decoder->given_pts = decoder->resume_pts = AV_NOPTS_VALUE;
     if (packet->codec) {
         avcodec_parameters_free(&decoder->about);
         decoder->about = packet->codec;
@@ -207,6 +217,10 @@ static enum status restart(struct decoder *decoder)
     } else {
         avcodec_flush_buffers(decoder->codec);
     }
+    if (!status && decoder->hardware && !decoder->history)
+        status = history_create(decoder->about, decoder->request.frames_held, &decoder->history);
+    else if (!status && decoder->history)
+        status = history_restart(decoder->history, decoder->about);
     if (!status && packet->av->size)
         status = send_packet(decoder, packet->av);
     packet_destroy(&packet);
@@ -227,6 +241,12 @@ static enum status fall_back(struct decoder *decoder)
     return decoder_open_codec(decoder);
 }
 
+// True if the frame was given out before the GPU was lost.
+static bool is_given_again(const struct decoder *decoder, const AVFrame *frame)
+{
+    return decoder->resume_pts != AV_NOPTS_VALUE && frame->pts <= decoder->resume_pts;
+}
+
 static void finish_frame(struct decoder *decoder, AVFrame *frame)
 {
     bool damaged = frame->decode_error_flags || frame->flags & AV_FRAME_FLAG_CORRUPT;
@@ -239,40 +259,79 @@ static void finish_frame(struct decoder *decoder, AVFrame *frame)
     frame->sample_aspect_ratio =
         av_guess_sample_aspect_ratio(decoder->source->format, video, frame);
     frame->pts = frame->best_effort_timestamp;
-    if (frame->pts == AV_NOPTS_VALUE)
+    bool is_guessed = frame->pts == AV_NOPTS_VALUE;
+    if (is_guessed)
         frame->pts = decoder->next_pts;
     decoder->next_pts = frame->pts + (duration > 0 ? duration : 1);
-    decoder->damaged_frames += damaged && is_counted(decoder, frame->pts);
+    decoder->damaged_frames +=
+        damaged && !is_given_again(decoder, frame) && is_counted(decoder, frame->pts);
+    if (decoder->rescue && decoder->hardware)
+        history_note_frame(decoder->history, frame->pts, is_guessed);
+}
+
+// Begin again in software behind the frame that was given out last: the GPU is lost.
+static enum status leave_gpu(struct decoder *decoder)
+{
+    if (!history_reaches(decoder->history, decoder->given_pts))
+        return log_fail(
+            decoder->log, STATUS_DEVICE,
+            "the GPU decodes no more, and the packets from the last key frame on, which "
+            "the CPU would need, were too many to keep, or without times");
+    av_buffer_unref(&decoder->hardware);
+    decoder->resume_pts = decoder->given_pts;
+    decoder->replayed = 0;
+    decoder->replaying = true;
+    return decoder_open_codec(decoder);
 }
 
 // Send the next of the packets that the GPU had first, then the end if it had come. Returns whether
 // there was anything to send.
 static bool replay(struct decoder *decoder, enum status *status)
 {
+    AVPacket *packet;
     if (decoder->hardware || !decoder->replaying)
         return false;
-    if (decoder->replayed < decoder->prerolled) {
-        *status = send(decoder, decoder->preroll[decoder->replayed++]);
+    *status = history_packet(decoder->history, decoder->replayed, &packet);
+    if (packet) {
+        decoder->replayed++;
+        *status = send(decoder, packet);
+        av_packet_free(&packet);
         return true;
     }
+    bool ends = decoder->draining || decoder->pending;
     decoder->replaying = false;
-    if (decoder->draining)
+    if (!decoder->rescue)
+        history_destroy(&decoder->history);
+    if (!*status && ends)
         *status = send(decoder, NULL);
-    return decoder->draining;
+    return ends;
 }
 
-// Take a frame of the codec's, which shows that it works: nothing will be sent again.
-static enum status accept_frame(struct decoder *decoder, AVFrame *frame)
+// Take a frame of the codec's, which shows that it works. *again: it was given out before.
+static enum status accept_frame(struct decoder *decoder, AVFrame *frame, bool *again)
 {
     decoder->began = true;
-    if (!decoder->replaying)
-        drop_preroll(decoder);
+    if (!decoder->replaying && !decoder->rescue)
+        history_destroy(&decoder->history);
     enum status status = decoder_check_pixels(decoder, frame->width, frame->height);
-    if (status)
-        av_frame_unref(frame);
-    else
+    if (!status)
         finish_frame(decoder, frame);
-    return status;
+    *again = !status && is_given_again(decoder, frame);
+    if (status || *again) {
+        av_frame_unref(frame);
+        return status;
+    }
+    decoder->given_pts = frame->pts;
+    decoder->resume_pts = AV_NOPTS_VALUE;
+    return STATUS_OK;
+}
+
+// Make the decoder what it has to be before it is asked for a frame.
+static enum status prepare(struct decoder *decoder)
+{
+    return is_lost(decoder)                          ? leave_gpu(decoder)
+           : decoder->pending && is_untried(decoder) ? restart(decoder)
+                                                     : STATUS_OK;
 }
 
 enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
@@ -280,29 +339,31 @@ enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
     enum status status = STATUS_OK;
     *got = false;
     while (!status) {
-        if (decoder->pending && is_untried(decoder))
-            status = restart(decoder);
+        status = prepare(decoder);
         if (status)
             return status;
         int error = decoder_error(decoder, avcodec_receive_frame(decoder->codec, frame));
         bool ended = error == AVERROR_EOF, on_cpu = error >= 0 && frame->format != AV_PIX_FMT_CUDA;
+        bool again = false;
         if (ended && decoder->pending) {
             status = restart(decoder);
         } else if (is_untried(decoder) && (ended || on_cpu)) {
             av_frame_unref(frame);
             status = fall_back(decoder);
         } else if (error >= 0) {
-            status = accept_frame(decoder, frame);
-            *got = !status;
-            return status;
+            status = accept_frame(decoder, frame, &again);
+            *got = !status && !again;
+            if (!again)
+                return status;
         } else if (ended) {
             return STATUS_EOF;
         } else if (error == AVERROR(ENOMEM)) {
             return STATUS_MEMORY;
         } else if (error != AVERROR(EAGAIN)) {
-            count_refused(decoder, error);
+            if (!notice_loss(decoder))
+                count_refused(decoder, error);
         } else if (!replay(decoder, &status)) {
-            return STATUS_OK;
+            return status;
         }
     }
     return status;

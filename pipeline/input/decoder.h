@@ -20,6 +20,7 @@ struct decoder_request {
     const struct part_span *part; // (optional) damage of other packets and frames does not count;
                                   // outlives the decoder
     int frames_held;              // how many decoded frames the rest of the pipeline keeps at once
+    bool rescues;                 // the job goes on without the GPU, should that fail
 };
 
 struct decoder;
@@ -42,6 +43,14 @@ enum status decoder_send(struct decoder *decoder, const struct packet *packet);
 // Take the next frame if there is one: *got says so. Its pts is set, in the stream's time base,
 // never AV_NOPTS_VALUE. STATUS_EOF after the last frame.
 enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got);
+
+// Decode a frame of the GPU's again, in software, as the GPU is lost and the frame with it: `pts` is the
+// frame's time, `frame` (empty) becomes it, in the host's memory. The decoder itself goes on in software
+// from its next frame on. Frames may be asked for in any order, as long as they are among the last
+// `frames_held`, each once or more. STATUS_DEVICE, without a sentence: it cannot be had, since
+// `rescues` was not asked for, or its packets were too many to keep, or the stream has no times. Any
+// thread, while the decoder lives.
+enum status decoder_rescue(struct decoder *decoder, int64_t pts, AVFrame *frame);
 
 // A sentence, of at most `size` bytes, on why there was no frame.
 void decoder_explain(const struct decoder *decoder, char *text, size_t size);

@@ -7,6 +7,7 @@
 
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/input/decoder.h"
+#include "pipeline/input/history.h"
 
 // The decode thread's, but for what is guarded and the counts.
 struct decoder {
@@ -21,11 +22,14 @@ struct decoder {
     char name[64];
     int64_t next_pts; // for frames without a timestamp
 
-    // Packets sent before the first frame: should the GPU turn out unable, software gets them
-    // again.
-    AVPacket **preroll;
-    int prerolled, replayed;
+    // Packets that the GPU was given, for software to get again: all until the first frame shows that
+    // it can decode them, and then those that rescues need. NULL: they are nobody's.
+    struct history *history;
+    int replayed; // of them
     bool began, draining, replaying;
+    int64_t given_pts;  // of the frame that was given out last; AV_NOPTS_VALUE: none
+    int64_t resume_pts; // frames up to this time were given out before; AV_NOPTS_VALUE: none were
+    struct rescue *rescue;
 
     struct packet *pending; // a restart: what is in the decoder comes out before; NULL: none
 
@@ -41,6 +45,11 @@ struct decoder {
     AVBufferPool *pool;
     size_t pool_size;
 };
+
+// decoder_create() for a stream that is not as its header says any more.
+enum status decoder_create_for(const struct decoder_request *request, const struct source *source,
+                               const AVCodecParameters *about, struct backend *backend,
+                               struct decoder **decoder);
 
 // ---- decoder_open.c ----
 
@@ -68,3 +77,8 @@ int decoder_get_buffer(AVCodecContext *codec, AVFrame *frame, int flags);
 // The same with zeros: some decoders leave what they cannot decode of a picture as memory had it,
 // and which earlier picture that was depends on the pace of the rest.
 int decoder_get_clear_buffer(AVCodecContext *codec, AVFrame *frame, int flags);
+
+// ---- decoder_rescue.c ----
+
+enum status rescue_create(struct rescue **rescue);
+void rescue_destroy(struct rescue **rescue);

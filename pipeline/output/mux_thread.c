@@ -13,7 +13,7 @@
 #include "pipeline/output/hold.h"
 #include "pipeline/output/transport/transport.h"
 
-enum { MAX_WAITING = 64, MAX_SKIPPING = 1024 };
+enum { MAX_WAITING = MUX_PACKETS_WAITING, MAX_SKIPPING = 1024 };
 static const int64_t second_ns = 1000 * INT64_C(1000000);
 
 // A change of the video's streams, from packet number `at` of the video on, counted from 0.

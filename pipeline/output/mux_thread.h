@@ -22,6 +22,8 @@
 #include "pipeline/output/muxer/muxer.h"
 #include "pipeline/output/muxer/passthrough.h"
 
+enum { MUX_PACKETS_WAITING = 64 }; // the most that hold up no encoder yet
+
 struct mux_thread_request {
     struct destination_request destination;
     double open_timeout;  // seconds that connecting may take

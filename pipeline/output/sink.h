@@ -147,6 +147,10 @@ struct sink {
     // NULL: none.
     int64_t (*memory)(const struct sink *sink, int64_t frame_bytes);
 
+    // The memory that it will take, about, for frames of so many bytes, by picture; `live` as of
+    // struct sink_video. At any time, any thread. NULL: none to speak of.
+    int64_t (*estimate)(const struct sink *sink, const int64_t *frame_bytes, bool live);
+
     // Free everything; what was not finished leaves no trace. Leaves NULL.
     void (*destroy)(struct sink **sink);
 };
@@ -239,6 +243,11 @@ static inline enum status sink_check(const struct sink *sink)
 static inline int64_t sink_memory(const struct sink *sink, int64_t frame_bytes)
 {
     return sink->memory ? sink->memory(sink, frame_bytes) : 0;
+}
+
+static inline int64_t sink_estimate(const struct sink *sink, const int64_t *frame_bytes, bool live)
+{
+    return sink->estimate ? sink->estimate(sink, frame_bytes, live) : 0;
 }
 
 static inline void sink_destroy(struct sink **sink)

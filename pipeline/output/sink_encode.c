@@ -409,6 +409,26 @@ static int64_t memory(const struct sink *sink, int64_t frame_bytes)
            self->muxes * 2 * budget_packets;
 }
 
+static enum pace pace_of(const struct encode_sink *self, bool live)
+{
+    const AVDictionaryEntry *tune = av_dict_get(self->encoder_options, "tune", NULL, 0);
+    const AVDictionaryEntry *preset = av_dict_get(self->encoder_options, "preset", NULL, 0);
+    bool is_slow = preset && (strstr(preset->value, "slow") || !strcmp(preset->value, "placebo"));
+    bool hurries = live || (tune && strstr(tune->value, "zerolatency")) ||
+                   (preset && !strcmp(preset->value, "ultrafast"));
+    return hurries ? PACE_HURRIED : is_slow ? PACE_SLOW : PACE_USUAL;
+}
+
+// The encoder, a frame that is converted for it, and the packets on their way.
+static int64_t estimate(const struct sink *sink, const int64_t *frame_bytes, bool live)
+{
+    const struct encode_sink *self = (const struct encode_sink *)sink;
+    int threads = self->base.one_frame ? 1 : self->threads;
+    return budget_estimate_encoder(self->codec, threads, pace_of(self, live), *frame_bytes) +
+           *frame_bytes +
+           self->muxes * budget_of_queue(MUX_PACKETS_WAITING, budget_packets, *frame_bytes);
+}
+
 static enum status check(const struct sink *sink)
 {
     const struct encode_sink *self = (const struct encode_sink *)sink;
@@ -453,6 +473,7 @@ enum status sink_encode_create(const struct sink_request *request, const struct 
         .pending = pending,
         .outputs = outputs,
         .memory = memory,
+        .estimate = estimate,
         .destroy = destroy,
     };
     self->log = log;

@@ -79,7 +79,8 @@ static void *run(void *branch_)
     }
     if (!status)
         status = write_metered(branch, NULL);
-    branch->status = (int)status;
+    int none = STATUS_OK; // give() may have failed first
+    atomic_compare_exchange_strong(&branch->status, &none, (int)status);
     branch->dropped += queue_cancel(branch->frames);
     monitor_lock(&branch->lock);
     branch->ended = true;
@@ -118,8 +119,11 @@ static enum status give(struct branch *branch, const AVFrame *frame)
     if (branch->status)
         return (enum status)branch->status;
     AVFrame *copy = av_frame_clone(frame);
-    if (!copy)
+    if (!copy) { // the other branches go on, but this one is not whole
+        branch->status = STATUS_MEMORY;
+        queue_close(branch->frames);
         return STATUS_MEMORY;
+    }
     enum status status = branch->skips ? queue_offer(branch->frames, &copy, &taken)
                                        : queue_push(branch->frames, &copy);
     branch->dropped += !taken;
@@ -297,6 +301,19 @@ static int64_t memory(const struct sink *sink, int64_t frame_bytes)
     return bytes;
 }
 
+static int64_t estimate(const struct sink *sink, const int64_t *frame_bytes, bool live)
+{
+    const struct tee_sink *self = (const struct tee_sink *)sink;
+    int64_t bytes = 0;
+    for (int k = 0; k < self->branches; k++) {
+        const struct branch *branch = &self->branch[k];
+        const int64_t *its = &frame_bytes[branch->picture];
+        bytes += budget_of_queue(live ? FRAMES_SKIPPING : FRAMES_WAITING, budget_frames, *its) +
+                 sink_estimate(branch->sink, its, live);
+    }
+    return bytes;
+}
+
 static enum status check(const struct sink *sink)
 {
     const struct tee_sink *self = (const struct tee_sink *)sink;
@@ -417,6 +434,7 @@ enum status sink_tee_create(struct sink **sinks, const int *picture, int count,
         .pending = pending,
         .outputs = outputs,
         .memory = memory,
+        .estimate = estimate,
         .destroy = destroy,
     };
     combine(self);

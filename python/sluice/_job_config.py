@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from ctypes import c_char_p
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -14,6 +15,7 @@ from .errors import UsageError
 
 Name = Union[str, "os.PathLike[str]"]
 Number = Union[int, float, str, Fraction]
+Size = Union[int, str, None]
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class Options:
     device: Optional[str] = None  # "0", "0,1", "all"
     threads: int = 0
     ring: int = 0
+    mem: Size = None  # what this process's jobs may take: bytes, "512M", "2G"; None: what is available
+    vram: Size = None  # the same of the GPU's memory
     trace: Optional[Name] = None  # a file for a timeline
     verify: int = 0  # recompute every Nth frame
     metrics: Optional[str] = None  # where to serve Prometheus metrics
@@ -122,11 +126,26 @@ def _rate(value: Optional[Number]) -> Rate:
     return Rate(rate.numerator, rate.denominator)
 
 
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def _bytes(value: Size) -> int:
+    """As --mem takes it: letters count by 1024."""
+    if value is None:
+        return 0
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", str(value), re.IGNORECASE)
+    size = int(float(found[1]) * (1 << _UNITS[found[2].upper()])) if found else 0
+    if size <= 0:
+        raise UsageError(f"{value!r} is no size of memory: 1073741824, '512M', '1.5GiB'")
+    return size
+
+
 _CONVERTED: Dict[str, Callable[[Any], Any]] = {
     **{name: _text for name in ("input_format", "input_pixfmt", "rtsp_transport", "playlist_hosts",
                                 "simulate", "device", "metrics")},
     **{name: _path for name in ("ca_file", "trace")},
     "input_rate": _rate,
+    **{name: _bytes for name in ("mem", "vram")},
     "stream": lambda value: 0 if value is None else value + 1,
     "reconnects": lambda value: 0 if value is None else value or -1,
     "gap": lambda value: choice(GAPS, value, "gap"),

@@ -48,7 +48,9 @@ class Config(Sized):
         ("hwdec", c_int), ("repeatable", c_bool), ("device", c_char_p), ("threads", c_int),
         ("ring", c_int), ("trace", c_char_p), ("verify", c_int), ("metrics", c_char_p),
         ("changes", POINTER(ChangeConfig)), ("changed", CHANGED), ("log", LOG),
-        ("opaque", c_void_p), ("take", TAKE), ("push", c_void_p), ("push_clock", Rate)]
+        ("opaque", c_void_p), ("take", TAKE), ("push", c_void_p), ("push_clock", Rate),
+        ("part", c_int), ("parts", c_int), ("codec_threads", c_int), ("mem", c_int64),
+        ("vram", c_int64)]
 
 
 class LatencyFigures(Structure):
@@ -101,7 +103,8 @@ class SummaryFigures(Sized):
                 ("decoder", c_char_p), ("width", c_int), ("height", c_int),
                 ("busy", c_double * MAX_PARTS), ("max_memory", c_int64),
                 ("cores_busy", c_double), ("ring_occupancy", c_double), ("ring", c_int),
-                ("bottleneck", c_int), ("verdict", c_char_p)]
+                ("bottleneck", c_int), ("verdict", c_char_p), ("need_mem", c_int64),
+                ("need_vram", c_int64), ("mem", c_int64), ("vram", c_int64)]
 
 
 _JOBS: Dict[str, Tuple[Any, List[Any]]] = {

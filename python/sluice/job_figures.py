@@ -140,6 +140,10 @@ class Summary:
     verdict: str  # what set the pace, and what would change it
     outputs: Tuple[Output, ...]
     changes: Tuple[Change, ...]
+    need_mem: int = 0  # bytes of memory, the host's and the GPU's, that it was found to need
+    need_vram: int = 0
+    mem: int = 0  # and that it might take; 0: it was not found out
+    vram: int = 0
 
     @property
     def frames(self) -> int:

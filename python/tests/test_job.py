@@ -58,6 +58,17 @@ def test_options(tmp_path, clip):
     assert len((tmp_path / "a.hash").read_text().splitlines()) >= 2
 
 
+def test_memory(tmp_path, clip):
+    summary = sluice.run(clip, "null:", chain="gray", mem="1.5G", vram=1 << 30, backend="cpu")
+    assert summary.mem == 3 << 29 and 0 < summary.need_mem < summary.mem and summary.need_vram == 0
+    assert sluice.run(clip, "null:", chain="gray", backend="cpu").mem > 0
+    with pytest.raises(sluice.UsageError, match="memory"):
+        sluice.run(clip, "null:", chain="gray", mem="100K", backend="cpu")
+    for wrong in ("much", "0", -1):
+        with pytest.raises(sluice.UsageError, match="is no size of memory"):
+            sluice.run(clip, "null:", vram=wrong)
+
+
 def test_changes_in_time(tmp_path, clip):
     summary = sluice.run(clip, "null:", chain="gray", changes={1.0: "gray,invert"})
     assert [(c.pts, c.chain) for c in summary.changes] == [(0.0, "gray"), (1.0, "gray,invert")]

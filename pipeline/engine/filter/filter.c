@@ -5,7 +5,7 @@
 #include <libavutil/pixdesc.h>
 #include <stdlib.h>
 
-#include "pipeline/ffmpeg/budget.h"
+#include "pipeline/engine/filter/need.h"
 #include "pipeline/ffmpeg/check.h"
 #include "pipeline/ffmpeg/compat.h"
 
@@ -106,16 +106,14 @@ static enum status check_patterns(const struct filter *filter)
 }
 
 // Check that the memory of the plan may be taken.
-static enum status check_budget(const struct filter *filter)
+static enum status check_memory(const struct filter *filter)
 {
     const struct filter_request *request = &filter->request;
-    return budget_check(&(struct budget_request){.backend = request->backend,
-                                                 .plan = filter->plan,
-                                                 .width = filter->input.width,
-                                                 .height = filter->input.height,
-                                                 .slots = request->slots,
-                                                 .frames_in_flight = request->frames_in_flight,
-                                                 .log = request->log});
+    struct need need;
+    if (!request->job)
+        return filter->bypass ? STATUS_OK : filter_check_budget(filter);
+    enum status status = filter_measure(filter, &need);
+    return status ? status : need_check(&need, request->job, request->log);
 }
 
 // Plan the filter: refuse all that can be refused, allocate nothing of a frame's size.
@@ -139,7 +137,7 @@ static enum status plan_filter(struct filter *filter, const AVFrame *view, bool 
         status = plan_create(&filter->program, request->backend->limits, &filter->plan);
     for (int n = 0; n < program_pictures(&filter->program) && !status; n++)
         filter->picture[n].pixel = output[n];
-    return status ? status : check_budget(filter);
+    return status;
 }
 
 // Allocate what a planned filter runs with.
@@ -156,21 +154,18 @@ static enum status equip_filter(struct filter *filter, const AVFrame *view)
     return status;
 }
 
-static enum status make_filter(const struct filter_request *request, const AVFrame *frame,
-                               bool equipped, struct filter **filter)
+enum status filter_begin(const struct filter_request *request, AVFrame *view, bool reports,
+                         struct filter **filter)
 {
     assert(request->chain && request->formats && request->backend && request->slots > 0);
     struct filter *made = *filter = calloc(1, sizeof *made);
     if (!made)
         return STATUS_MEMORY;
     made->request = *request;
-    made->input = kind_of(frame);
-    AVFrame view = *frame; // looked at, never kept
-    enum status status = accept_input(made, &view);
+    made->input = kind_of(view);
+    enum status status = accept_input(made, view);
     if (!status && !made->bypass)
-        status = plan_filter(made, &view, equipped && request->strict);
-    if (!status && !made->bypass && equipped)
-        status = equip_filter(made, &view);
+        status = plan_filter(made, view, reports);
     if (status)
         filter_destroy(filter);
     return status;
@@ -179,13 +174,25 @@ static enum status make_filter(const struct filter_request *request, const AVFra
 enum status filter_create(const struct filter_request *request, const AVFrame *frame,
                           struct filter **filter)
 {
-    return make_filter(request, frame, true, filter);
+    AVFrame view = *frame; // looked at, never kept
+    enum status status = filter_begin(request, &view, request->strict, filter);
+    if (status)
+        return status;
+    status = check_memory(*filter);
+    if (!status && !(*filter)->bypass)
+        status = equip_filter(*filter, &view);
+    if (status)
+        filter_destroy(filter);
+    return status;
 }
 
 enum status filter_check(const struct filter_request *request, const AVFrame *frame)
 {
+    AVFrame view = *frame;
     struct filter *filter;
-    enum status status = make_filter(request, frame, false, &filter);
+    enum status status = filter_begin(request, &view, false, &filter);
+    if (!status)
+        status = check_memory(filter);
     filter_destroy(&filter);
     return status;
 }
@@ -270,6 +277,7 @@ static struct work describe_work(const struct filter *filter, int slot, const AV
         .tee = tee,
         .source_on_device = filter->input.on_device,
         .source_stream = filter->input.on_device ? filter->request.device_stream : NULL,
+        .source_pts = in->pts,
         .fields = filter_uses_fields(filter, in, out),
         .analysis = filter_analysis(filter, slot),
     };

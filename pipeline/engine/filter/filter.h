@@ -7,6 +7,8 @@
 #include "plan/backend.h"
 #include "stages/chain.h"
 
+struct need_job;
+
 struct filter_request {
     const struct chain *chain;
     const struct sink_formats *formats; // of each picture: the chain's result, and its tees
@@ -15,6 +17,9 @@ struct filter_request {
     bool frames_in_flight;
     int64_t max_pixels; // of a template; 0: any
     bool strict;        // what can do nothing on such frames is refused, not only logged
+    // (optional) What it is a part of: all that this takes of memory has to stay within its ceiling
+    // (need.h). NULL: the stages alone within the backend's memory_limit.
+    const struct need_job *job;
     // Frames on the GPU: the stream on which they become valid, and the software format of the
     // same video.
     void *device_stream;

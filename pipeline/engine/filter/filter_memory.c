@@ -11,6 +11,28 @@ static size_t aligned(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
+// Bytes of a row of plane `p` of picture `n`.
+static size_t plane_row(const struct filter *filter, int n, int p)
+{
+    return aligned(format_row_bytes(program_format(&filter->program, n), p, filter->input.width) +
+                   32);
+}
+
+static size_t plane_bytes(const struct filter *filter, int n, int p)
+{
+    const struct format *format = program_format(&filter->program, n);
+    return plane_row(filter, n, p) * (size_t)format_rows(format, p, filter->input.height) + 64;
+}
+
+int64_t filter_picture_bytes(const struct filter *filter, int n)
+{
+    int64_t bytes = 0;
+    for (int p = 0; p < program_format(&filter->program, n)->planes; p++)
+        if (plan_writes(filter->plan, n, p, filter->input.on_device))
+            bytes += (int64_t)aligned(plane_bytes(filter, n, p));
+    return bytes;
+}
+
 // A plane that has one value for each component, in memory that all frames share.
 static enum status fill_constant(const struct filter *filter, int n, int p, size_t bytes,
                                  struct picture_memory *memory)
@@ -38,10 +60,9 @@ static enum status lay_out(struct filter *filter, int n)
     struct picture_memory *memory = &filter->picture[n];
     size_t total = 0;
     for (int p = 0; p < format->planes; p++) {
-        size_t row = aligned(format_row_bytes(format, p, filter->input.width) + 32);
-        size_t bytes = row * (size_t)format_rows(format, p, filter->input.height) + 64;
+        size_t bytes = plane_bytes(filter, n, p);
         enum status status = STATUS_OK;
-        memory->linesize[p] = (int)row;
+        memory->linesize[p] = (int)plane_row(filter, n, p);
         if (plan_writes(filter->plan, n, p, filter->input.on_device)) {
             memory->plane_offset[p] = total;
             total += aligned(bytes);

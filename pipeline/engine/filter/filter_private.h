@@ -59,6 +59,23 @@ enum AVPixelFormat filter_memory_format(const AVFrame *frame);
 // True if `in` is filtered field by field into `out`.
 bool filter_uses_fields(const struct filter *filter, const AVFrame *in, AVFrame *const *out);
 
+// ---- filter.c ----
+
+// Make a filter that is planned and has no memory to run in. `view` is a frame that it is for, and
+// becomes one like those that will be loaded. `reports`: what is lost is logged. On failure *filter
+// is NULL.
+enum status filter_begin(const struct filter_request *request, AVFrame *view, bool reports,
+                         struct filter **filter);
+
+// ---- filter_need.c ----
+
+// Work out what the job of a planned filter takes. STATUS_MEMORY is the only failure.
+struct need;
+enum status filter_measure(const struct filter *filter, struct need *need);
+
+// Check that the stages of a planned filter that is no job's keep within the backend's limit.
+enum status filter_check_budget(const struct filter *filter);
+
 // ---- filter_format.c ----
 
 // STATUS_USAGE with a sentence where a format was asked for that the picture cannot have: colours
@@ -76,6 +93,9 @@ void filter_report_loss(const struct filter *filter, const struct sink_formats *
 // frame like those that are loaded.
 enum status filter_memory_create(struct filter *filter, const AVFrame *view);
 void filter_memory_destroy(struct filter *filter);
+
+// The bytes of the planes that are made of picture `n` of a planned filter, for one frame.
+int64_t filter_picture_bytes(const struct filter *filter, int n);
 
 // Make `out`, an empty frame, picture `n` of `in`: its properties, and for its planes new memory,
 // the input's, or the shared constants.

@@ -76,7 +76,34 @@ static enum status executor_create(struct backend *backend, const struct plan *p
     return status;
 }
 
+// Frames in turn: the first part has the most of them.
+static enum status executor_measure(struct backend *backend, const struct plan *plan, int width,
+                                    int height, int slots, bool frames_in_flight,
+                                    struct executor_need *need)
+{
+    const struct multi_gpu *gpus = (const struct multi_gpu *)backend;
+    struct backend *first = gpus->part[0];
+    *need = (struct executor_need){0};
+    return !first->executor_measure
+               ? STATUS_OK
+               : first->executor_measure(first, plan, width, height,
+                                         (slots + gpus->parts - 1) / gpus->parts, frames_in_flight,
+                                         need);
+}
+
 // ---- the backend ----
+
+static size_t device_room(struct backend *backend)
+{
+    const struct multi_gpu *gpus = (const struct multi_gpu *)backend;
+    size_t least = SIZE_MAX;
+    for (int k = 0; k < gpus->parts; k++) {
+        struct backend *part = gpus->part[k];
+        size_t room = part->device_room ? part->device_room(part) : 0;
+        least = room < least ? room : least;
+    }
+    return least;
+}
 
 static void *alloc(struct backend *backend, size_t bytes)
 {
@@ -94,6 +121,15 @@ static void *device_context(struct backend *backend)
 {
     struct backend *first = ((struct multi_gpu *)backend)->part[0];
     return first->device_context(first);
+}
+
+static bool is_lost(struct backend *backend)
+{
+    const struct multi_gpu *self = (const struct multi_gpu *)backend;
+    bool lost = false;
+    for (int k = 0; k < self->parts && !lost; k++)
+        lost = self->part[k]->is_lost && self->part[k]->is_lost(self->part[k]);
+    return lost;
 }
 
 static enum status stream_create(struct backend *backend, void **stream)
@@ -165,9 +201,12 @@ enum status multi_gpu_create(struct backend **parts, int count, struct backend *
                                   .limits = parts[0]->limits,
                                   .has_device_memory = parts[0]->has_device_memory,
                                   .executor_create = executor_create,
+                                  .executor_measure = executor_measure,
+                                  .device_room = device_room,
                                   .alloc = alloc,
                                   .free = free_memory,
                                   .device_context = device_context,
+                                  .is_lost = is_lost,
                                   .stream_create = stream_create,
                                   .stream_destroy = stream_destroy,
                                   .destroy = destroy_backend};

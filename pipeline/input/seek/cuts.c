@@ -6,7 +6,7 @@
 #include "pipeline/ffmpeg/frame_hash.h"
 #include "pipeline/ffmpeg/packet.h"
 #include "pipeline/input/decoder.h"
-#include "pipeline/input/seek/key_frame.h"
+#include "pipeline/input/key_frame.h"
 #include "pipeline/input/seek/reel.h"
 #include "pipeline/input/source.h"
 

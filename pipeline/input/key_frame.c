@@ -1,4 +1,4 @@
-#include "pipeline/input/seek/key_frame.h"
+#include "pipeline/input/key_frame.h"
 
 // True if the packet has a slice of an IDR picture of H.264: behind it nothing refers to what was
 // before. Units begin with their length, as in MP4, or with a start code.

@@ -1,0 +1,381 @@
+// Frames that a GPU has decoded and lost: which packets are kept for them, and that software decodes
+// the same ones again. The GPU's decoder is a software one that passes for it.
+#include "tests/film.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "pipeline/engine/lost_frames.h"
+#include "pipeline/ffmpeg/budget.h"
+#include "pipeline/ffmpeg/pixel.h"
+#include "pipeline/input/decoder_internal.h"
+
+enum { HELD = 9 };
+
+static const char *const films[][2] = {
+    {"b.mp4", SOURCE X264 "-g 12 -bf 3 b.mp4"},
+    {"one.mp4", SOURCE X264 "-g 1000 -bf 2 one.mp4"},
+    {"open.mkv", SOURCE X264 "-x264-params keyint=12:open-gop=1:bframes=3:b-adapt=0 open.mkv"},
+    {"open.mp4", SOURCE "-c:v libx265 -preset ultrafast -x265-params "
+                        "keyint=15:open-gop=1:bframes=3:b-adapt=0:log-level=none open.mp4"},
+    {"vp9.webm", SOURCE "-c:v libvpx-vp9 -deadline realtime -cpu-used 8 -g 20 vp9.webm"},
+    {"deep.mkv", SOURCE "-pix_fmt yuv420p10le -c:v libx265 -preset ultrafast -x265-params "
+                        "keyint=10:log-level=none deep.mkv"},
+};
+enum { FILMS = sizeof films / sizeof *films };
+
+// ---- a decoder that passes for the GPU's ----
+
+struct run {
+    struct source *source;
+    struct backend *backend;
+    struct decoder *decoder;
+    struct film whole, given; // `given` by the decoder so far
+    int64_t pts[MAX_FRAMES];  // of `given`, in the stream's time base
+    bool ended;               // all packets were sent
+};
+
+static void begin(struct run *run, const char *name)
+{
+    struct source_request request = request_of(name, NULL);
+    struct decoder_request codec = {.max_pixels = MAX_PIXELS, .frames_held = HELD};
+    memset(run, 0, sizeof *run);
+    watch_file(name, NULL, 0, &run->whole, NULL, NULL);
+    assert_int_equal(source_open(&request, &silence, &never, &run->source), STATUS_OK);
+    assert_int_equal(backend_scalar_create(&silence, &run->backend), STATUS_OK);
+    assert_int_equal(decoder_create(&codec, run->source, run->backend, &run->decoder), STATUS_OK);
+    struct decoder *decoder = run->decoder;
+    decoder->hardware = av_buffer_alloc(1);
+    decoder->began = true; // a first frame in the host's memory would show what it is
+    assert_int_equal(history_create(decoder->about, HELD, &decoder->history), STATUS_OK);
+    assert_int_equal(rescue_create(&decoder->rescue), STATUS_OK);
+}
+
+static void end(struct run *run)
+{
+    decoder_destroy(&run->decoder);
+    backend_destroy(&run->backend);
+    source_close(&run->source);
+}
+
+static void take(struct run *run, const AVFrame *frame)
+{
+    run->pts[run->given.count] = frame->pts;
+    watch(&run->given, frame, source_video(run->source)->time_base);
+}
+
+// Send the next packet of the video, or the end.
+static void send_next(struct run *run)
+{
+    struct packet *packet = NULL;
+    enum status status;
+    assert_false(run->ended);
+    while (!(status = source_read(run->source, &packet)) &&
+           packet->av->stream_index != run->source->video)
+        packet_destroy(&packet);
+    run->ended = status == STATUS_EOF;
+    assert_int_equal(decoder_send(run->decoder, packet), STATUS_OK);
+    packet_destroy(&packet);
+}
+
+// Go on until so many frames were given out, or the last.
+static void go_on(struct run *run, int frames)
+{
+    AVFrame *frame = av_frame_alloc();
+    while (run->given.count < frames) {
+        bool got;
+        enum status status = decoder_receive(run->decoder, frame, &got);
+        if (status == STATUS_EOF)
+            break;
+        assert_int_equal(status, STATUS_OK);
+        if (got)
+            take(run, frame);
+        else
+            send_next(run);
+        av_frame_unref(frame);
+    }
+    av_frame_free(&frame);
+}
+
+static void is_whole(const struct run *run)
+{
+    assert_int_equal(run->given.count, run->whole.count);
+    assert_memory_equal(run->given.us, run->whole.us, sizeof run->whole.us);
+    assert_memory_equal(run->given.hash, run->whole.hash, sizeof run->whole.hash);
+    assert_null(run->decoder->hardware);
+    assert_int_equal(decoder_damaged_frames(run->decoder), 0);
+    assert_int_equal(decoder_damaged_packets(run->decoder), 0);
+}
+
+static void rescue_one(struct run *run, int n)
+{
+    AVFrame *frame = av_frame_alloc();
+    assert_int_equal(decoder_rescue(run->decoder, run->pts[n], frame), STATUS_OK);
+    assert_int_equal(hash_of(frame), run->whole.hash[n]);
+    av_frame_free(&frame);
+}
+
+// ---- frames ----
+
+// The frames that are held are asked for in an order that two threads may have, and some twice.
+static void rescue_held(struct run *run)
+{
+    int count = run->given.count < HELD ? run->given.count : HELD;
+    for (int k = 0; k < 2 * count; k++)
+        rescue_one(run, run->given.count - 1 - k * 5 % count);
+}
+
+static void all_frames_are_had_wherever_the_gpu_is_lost(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FILMS; f++)
+        for (int at = 0; at <= 100; at += at < 4 || at > 94 ? 1 : 7) {
+            struct run run;
+            begin(&run, films[f][0]);
+            go_on(&run, at);
+            rescue_held(&run);
+            history_freeze(run.decoder->history); // where none was asked for
+            go_on(&run, MAX_FRAMES);
+            is_whole(&run);
+            end(&run);
+        }
+}
+
+// The decode thread gives some frames more before it notices, and others are asked for meanwhile.
+static void frames_that_come_behind_the_loss_are_had(void **state)
+{
+    (void)state;
+    for (int at = 20; at < 40; at += 3) {
+        struct run run;
+        begin(&run, "b.mp4");
+        go_on(&run, at);
+        rescue_one(&run, at - 1);
+        send_next(&run);
+        send_next(&run);
+        rescue_one(&run, at - HELD + 1);
+        go_on(&run, at + 3);
+        rescue_one(&run, at - 2);
+        go_on(&run, MAX_FRAMES);
+        is_whole(&run);
+        end(&run);
+    }
+}
+
+static bool gone;
+
+static bool is_lost(struct backend *backend)
+{
+    (void)backend;
+    return gone;
+}
+
+// A packet that nothing can be made of passes for a call that failed.
+static void send_junk(struct run *run)
+{
+    struct packet *packet = packet_create();
+    assert_int_equal(av_new_packet(packet->av, 40), 0);
+    memset(packet->av->data, 0xff, 40);
+    assert_int_equal(decoder_send(run->decoder, packet), STATUS_OK);
+    packet_destroy(&packet);
+}
+
+static void the_decoder_notices_a_loss_by_itself(void **state)
+{
+    (void)state;
+    for (int dead = 0; dead < 2; dead++) {
+        struct run run;
+        begin(&run, "b.mp4");
+        run.backend->is_lost = is_lost;
+        gone = dead;
+        go_on(&run, 30);
+        assert_non_null(run.decoder->hardware);
+        send_junk(&run);
+        go_on(&run, MAX_FRAMES);
+        assert_int_equal(run.given.count, run.whole.count);
+        assert_memory_equal(run.given.hash, run.whole.hash, sizeof run.whole.hash);
+        assert_int_equal(run.decoder->hardware == NULL, dead);
+        end(&run);
+    }
+}
+
+static void frames_too_old_are_not_had(void **state)
+{
+    (void)state;
+    struct run run;
+    AVFrame *frame = av_frame_alloc();
+    begin(&run, "b.mp4");
+    go_on(&run, 90);
+    assert_int_equal(decoder_rescue(run.decoder, run.pts[10], frame), STATUS_DEVICE);
+    assert_int_equal(decoder_rescue(run.decoder, run.pts[89] + 1, frame), STATUS_DEVICE);
+    rescue_one(&run, 89);
+    av_frame_free(&frame);
+    end(&run);
+}
+
+// ---- what is kept ----
+
+static int count_kept(struct history *history)
+{
+    for (int count = 0;; count++) {
+        AVPacket *packet;
+        assert_int_equal(history_packet(history, count, &packet), STATUS_OK);
+        if (!packet)
+            return count;
+        av_packet_free(&packet);
+    }
+}
+
+static void little_is_kept(void **state)
+{
+    (void)state;
+    struct run run;
+    begin(&run, "b.mp4");
+    for (int frames = 1; frames <= 100; frames++) {
+        go_on(&run, frames);
+        assert_in_range(count_kept(run.decoder->history), 1, HELD + 3 * 12);
+    }
+    end(&run);
+}
+
+static void add(struct history *history, int64_t pts, bool key, int size)
+{
+    AVPacket *packet = av_packet_alloc();
+    assert_int_equal(av_new_packet(packet, size), 0);
+    memset(packet->data, 0, (size_t)size);
+    packet->pts = pts;
+    packet->flags = key ? AV_PKT_FLAG_KEY : 0;
+    assert_int_equal(history_add(history, packet), STATUS_OK);
+    av_packet_free(&packet);
+}
+
+static struct history *create_history(void)
+{
+    struct history *history;
+    AVCodecParameters *about = avcodec_parameters_alloc();
+    about->codec_id = AV_CODEC_ID_VP9;
+    assert_int_equal(history_create(about, 2, &history), STATUS_OK);
+    avcodec_parameters_free(&about);
+    return history;
+}
+
+// Groups that are too large are not kept, until the next one begins.
+static void what_is_kept_is_limited(void **state)
+{
+    (void)state;
+    struct history *history = create_history();
+    const int size = 1 << 20, most = (int)(budget_history / size);
+    for (int k = 0; k <= most; k++) {
+        add(history, k, k == 0, size);
+        assert_int_equal(history_reaches(history, k), k < most);
+        history_note_frame(history, k, false);
+    }
+    assert_int_equal(count_kept(history), 0);
+    add(history, 1000, false, size);
+    assert_int_equal(count_kept(history), 0);
+    add(history, 1001, true, size);
+    assert_int_equal(count_kept(history), 1);
+    assert_false(history_reaches(history, 1000));
+    assert_true(history_reaches(history, 1001));
+    history_destroy(&history);
+}
+
+static void times_that_are_no_names_are_not_kept(void **state)
+{
+    (void)state;
+    for (int guessed = 0; guessed < 2; guessed++) {
+        struct history *history = create_history();
+        add(history, 5, true, 10);
+        history_note_frame(history, 5, false);
+        add(history, 6, false, 10);
+        assert_true(history_reaches(history, 6));
+        history_note_frame(history, guessed ? 6 : 5, guessed);
+        assert_false(history_reaches(history, 6));
+        assert_int_equal(count_kept(history), 0);
+        history_destroy(&history);
+    }
+}
+
+// ---- as the GPU laid them out ----
+
+static int sample_at(const struct image *image, int c, int x, int y)
+{
+    const struct component *at = &image->format->component[c];
+    const uint8_t *row = image->data[at->plane] + y * image->stride[at->plane];
+    const uint8_t *unit = row + at->offset + (ptrdiff_t)x * at->step;
+    return (at->bytes == 1 ? unit[0] : unit[0] | unit[1] << 8) >> at->shift;
+}
+
+static void check_layout(const char *name, enum AVPixelFormat pixel)
+{
+    struct run run;
+    struct format on_gpu, plain;
+    struct image found;
+    void *memory = NULL;
+    const struct color_tags none = {0};
+    begin(&run, name);
+    go_on(&run, 40);
+    assert_true(pixel_describe(pixel, &none, 64, 48, &on_gpu));
+    struct work work = {.source = {.format = &on_gpu, .width = 64, .height = 48},
+                        .source_pts = run.pts[37]};
+    struct spare_finder finder = lost_frames_of(run.decoder);
+    assert_int_equal(finder.find(finder.opaque, &work, &found, &memory), STATUS_OK);
+    AVFrame *frame = av_frame_alloc();
+    assert_int_equal(decoder_rescue(run.decoder, run.pts[37], frame), STATUS_OK);
+    assert_true(pixel_describe(frame->format, &none, 64, 48, &plain));
+    const struct image from = pixel_image(frame, &plain);
+    for (int c = 0; c < 3; c++)
+        for (int y = 0; y < (c ? 24 : 48); y++)
+            for (int x = 0; x < (c ? 32 : 64); x++)
+                assert_int_equal(sample_at(&found, c, x, y), sample_at(&from, c, x, y));
+    finder.forget(finder.opaque, &memory);
+    assert_null(memory);
+    work.source.width = 62;
+    assert_int_equal(finder.find(finder.opaque, &work, &found, &memory), STATUS_DEVICE);
+    work.source_pts = -12345;
+    assert_int_equal(finder.find(finder.opaque, &work, &found, &memory), STATUS_DEVICE);
+    av_frame_free(&frame);
+    end(&run);
+}
+
+static void frames_lie_as_the_gpu_laid_them_out(void **state)
+{
+    (void)state;
+    check_layout("b.mp4", AV_PIX_FMT_NV12);
+    check_layout("b.mp4", AV_PIX_FMT_YUV420P);
+    check_layout("deep.mkv", AV_PIX_FMT_P010LE);
+}
+
+static int make_films(void **state)
+{
+    static char folder[] = "/tmp/unit_rescue.XXXXXX";
+    *state = folder;
+    av_log_set_level(AV_LOG_QUIET);
+    if (!mkdtemp(folder) || chdir(folder))
+        return 1;
+    for (int f = 0; f < FILMS; f++)
+        if (system(films[f][1]))
+            return 1;
+    return 0;
+}
+
+static int remove_films(void **state)
+{
+    for (int f = 0; f < FILMS; f++)
+        unlink(films[f][0]);
+    return chdir("/") || rmdir(*state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_frames_are_had_wherever_the_gpu_is_lost),
+        cmocka_unit_test(frames_that_come_behind_the_loss_are_had),
+        cmocka_unit_test(the_decoder_notices_a_loss_by_itself),
+        cmocka_unit_test(frames_too_old_are_not_had),
+        cmocka_unit_test(little_is_kept),
+        cmocka_unit_test(what_is_kept_is_limited),
+        cmocka_unit_test(times_that_are_no_names_are_not_kept),
+        cmocka_unit_test(frames_lie_as_the_gpu_laid_them_out),
+    };
+    return cmocka_run_group_tests(tests, make_films, remove_films);
+}
