@@ -97,7 +97,7 @@ FILTER_O = $(FILTER_C:%.c=$(BUILD)/%.o) $(ISA:%=$(BUILD)/cpu/rows/rows_%.o) \
            $(if $(NVCC),$(patsubst %.cu,$(BUILD)/%.o,$(wildcard $(KERNELS:%=%/*.cu))))
 LIBRARY_O = $(filter-out $(BUILD)/filter/version.o,$(FILTER_O)) \
             $(patsubst %.c,$(BUILD)/%.o,$(wildcard pipeline/*.c $(PIPELINE:%=%/*.c)))
-APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c app/farm/*.c app/jobs/*.c app/service/*.c bench/*.c control/*.c page/*.c page/player/*.c page/preview/*.c)) \
+APP_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard app/*.c app/farm/*.c app/jobs/*.c app/sandbox/*.c app/service/*.c bench/*.c control/*.c page/*.c page/player/*.c page/preview/*.c)) \
         $(BUILD)/page/web_files.o
 UNITS = $(patsubst tests/%.c,$(BUILD)/%,$(wildcard tests/unit_*.c))
 
@@ -391,7 +391,7 @@ SUITE ?= trixie
 
 # ---- checks ----
 
-EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/farm app/generate app/jobs app/service bench control page page/embed page/player page/preview examples $(HOST_ROOMS) tests tests/conformance tests/fuzz tests/library
+EVERYWHERE = $(ROOMS) $(KERNELS) include/sluice app app/farm app/generate app/jobs app/sandbox app/service bench control page page/embed page/player page/preview examples $(HOST_ROOMS) tests tests/conformance tests/faults tests/fuzz tests/library tests/power
 HOST_ROOMS = $(patsubst $(BUILD)/%/,%,$(dir $(HOSTS)))
 C_FILES = $(filter-out $(if $(GSTREAMER_CUDA),,hosts/gstreamer/cuda.c),$(wildcard $(EVERYWHERE:%=%/*.c)))
 H_FILES = $(filter-out tests/%,$(wildcard $(EVERYWHERE:%=%/*.h)))

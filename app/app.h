@@ -12,6 +12,13 @@
 #include "page/page.h"
 #include "sluice/sluice.h"
 
+// Modes of the sandbox: what becomes of the run where the kernel lacks a part of it.
+enum sandbox_mode {
+    SANDBOX_AUTO, // it goes on without that part
+    SANDBOX_ON,   // it ends
+    SANDBOX_OFF,  // there is no sandbox
+};
+
 // Settings: everything that the command line asks for.
 struct settings {
     struct sluice_config config;
@@ -27,10 +34,14 @@ struct settings {
     int words;
     int64_t samples, seed;                  // `sluice audit`, farm: frames, 0 all; 0 any
     const char *control, *journal, *replay; // NULL: none
-    const char *page_address, *listen;      // addresses: --page's, `sluice serve`'s; NULL: none
+    enum sandbox_mode sandbox;
+    const char **allowed; // --allow: folders
+    int allowed_count;
+    const char *page_address, *listen; // addresses: --page's, `sluice serve`'s; NULL: none
     const char *media, *token, *tls_cert, *tls_key; // the page's; NULL: none
     double keep;                                    // likewise; 0: the page's own
     int64_t upload_max;
+    char *uploads; // an empty folder for the page, which removes it; NULL: none was made
     const char *reserved_outputs[4]; // the files that a run writes besides, ended by NULL
     const char *reserved_inputs[2];  // likewise that it reads
     struct sluice_file *journal_file;
@@ -109,6 +120,17 @@ char **arguments_take(int argc, char **argv);
 // environment ("env:NAME"), unless there is a file of that very name; any other is itself. NULL,
 // with a sentence, if there is no such text. Lives as long as the settings.
 const char *argument_text(struct settings *settings, const char *argument);
+
+// Enter the sandbox, where the command has one (app/sandbox_rules.c). Ahead of every other thread, and
+// of all that opens what the command line names. -1: go on; else the exit code, after a sentence.
+int sandbox_begin(struct settings *settings, enum command command);
+
+// Explain a sentence about a file that cannot be opened, where the sandbox is the reason: a sentence to
+// follow it; NULL: it is not.
+const char *sandbox_explain(const char *sentence);
+
+// Print what the kernel has for the sandbox, a line.
+void sandbox_print(FILE *to);
 
 // Print the capture devices. Returns the exit code.
 int list_devices(void);

@@ -28,7 +28,7 @@ static bool is_of_parts(const struct option_row *row)
     static const char *const others[] = {"start",     "duration",     "frames",
                                          "simulate",  "output",       "segment",
                                          "overwrite", "no-overwrite", NULL};
-    static const char *const more[] = {"quiet", "verbose", NULL};
+    static const char *const more[] = {"sandbox", "allow", "quiet", "verbose", NULL};
     bool is_usual =
         is_of(&section_filtering, row) || is_of(&section_input, row) || is_of(&section_output, row);
     return is_named(row, more) || (is_usual && !is_named(row, others));
@@ -44,15 +44,30 @@ static bool is_of_farm(const struct settings *settings, const struct option_row 
            (status && !strcmp(row->name, "json"));
 }
 
+// One argument may be many options, "-qqq": the list grows with its words.
+static bool append(struct settings *settings, char *word)
+{
+    size_t count = (size_t)settings->farm.count;
+    char **list = realloc(settings->farm.typed, (count + 2) * sizeof *list);
+    if (!list)
+        return false;
+    settings->farm.typed = list;
+    list[count] = word;
+    list[count + 1] = NULL;
+    settings->farm.count++;
+    return true;
+}
+
 static int note(struct settings *settings, const char *before, const char *name,
                 const char *between, const char *text)
 {
     size_t size = strlen(before) + strlen(name) + strlen(between) + strlen(text) + 1;
     char *word = malloc(size);
-    if (!word)
-        return EXIT_OTHER;
+    if (!word || !append(settings, word)) {
+        free(word);
+        return fprintf(stderr, "sluice: out of memory\n"), EXIT_OTHER;
+    }
     snprintf(word, size, "%s%s%s%s", before, name, between, text);
-    settings->farm.typed[settings->farm.count++] = word;
     return -1;
 }
 

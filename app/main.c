@@ -22,8 +22,10 @@ int main(int argc, char **argv)
     if (code < 0) {
         if (settings.verbose)
             sluice_ffmpeg_log(16);
-        code = commands[command].run(&settings);
+        code = sandbox_begin(&settings, command);
     }
+    if (code < 0)
+        code = commands[command].run(&settings);
     settings_finish(&settings);
     free(arguments);
     return finish_output(code);

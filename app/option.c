@@ -14,12 +14,17 @@ const struct option_section *const option_sections[] = {
 
 const struct option_row *option_at(int index)
 {
+    static const struct option_row *all[MAX_OPTIONS]; // by the first call: there are no threads yet
+    static bool filled;
+    int count = 0;
     assert(index >= 0);
-    for (int s = 0; option_sections[s]; s++)
-        for (const struct option_row *row = option_sections[s]->rows; row->name; row++)
-            if (!index--)
-                return row;
-    return NULL;
+    for (int s = 0; !filled && option_sections[s]; s++)
+        for (const struct option_row *row = option_sections[s]->rows; row->name; row++) {
+            assert(count < MAX_OPTIONS);
+            all[count++] = row;
+        }
+    filled = true;
+    return index < MAX_OPTIONS ? all[index] : NULL;
 }
 
 const struct option_row *option_find(const char *name)

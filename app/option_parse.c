@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/app.h"
 #include "app/hints.h"
@@ -247,15 +248,17 @@ int settings_parse(int argc, char **argv, enum command *command, struct settings
                                   .samples = 100,
                                   .outputs = calloc((size_t)argc + 1, sizeof *settings->outputs),
                                   .options = calloc(2 * (size_t)argc + 1, sizeof(char *)),
+                                  .allowed = calloc((size_t)argc + 1, sizeof(char *)),
                                   .word = calloc((size_t)argc + 1, sizeof(char *)),
-                                  .farm.typed = calloc(2 * (size_t)argc + 1, sizeof(char *))};
+                                  .farm.typed = calloc(1, sizeof(char *))};
     settings->config.more_outputs = settings->outputs;
     settings->config.log = show_log;
     settings->config.opaque = settings;
     *command = find_command(&argc, &argv);
     settings->config.changed = show_changed;
-    if (!settings->outputs || !settings->options || !settings->word || !settings->farm.typed)
-        return EXIT_OTHER;
+    if (!settings->outputs || !settings->options || !settings->allowed || !settings->word ||
+        !settings->farm.typed)
+        return fprintf(stderr, "sluice: out of memory\n"), EXIT_OTHER;
     int code = parse_arguments(settings, *command, argc, argv);
     settings->config.overwrite &= !settings->never;
     if (code < 0)
@@ -274,6 +277,7 @@ void settings_finish(struct settings *settings)
     sluice_chain_destroy(&settings->parsed);
     free(settings->outputs);
     free(settings->options);
+    free(settings->allowed);
     free(settings->word);
     for (int k = 0; k < settings->text_count; k++)
         free(settings->texts[k]);
@@ -281,6 +285,9 @@ void settings_finish(struct settings *settings)
     for (int k = 0; k < settings->farm.count; k++)
         free(settings->farm.typed[k]);
     free(settings->farm.typed);
+    if (settings->uploads) // there still where there was no page
+        rmdir(settings->uploads);
+    free(settings->uploads);
     free(settings->typed);
     free(settings->typed_input);
     free(settings->typed_output);

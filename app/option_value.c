@@ -274,6 +274,16 @@ int set_token(struct settings *settings, const struct option_row *row, const cha
     return EXIT_USAGE;
 }
 
+int add_allowed(struct settings *settings, const struct option_row *row, const char *text)
+{
+    struct stat about;
+    settings->allowed[settings->allowed_count++] = text;
+    if (!stat(text, &about) && S_ISDIR(about.st_mode))
+        return -1;
+    fprintf(stderr, "sluice: --%s: %s is no folder\n", row->name, text);
+    return EXIT_USAGE;
+}
+
 int add_output(struct settings *settings, const struct option_row *row, const char *text)
 {
     (void)row;

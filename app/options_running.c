@@ -46,6 +46,60 @@ static const struct option_row rows[] = {
         .help = "write a timeline of threads, queues and GPU streams for ui.perfetto.dev",
     },
     {
+        .name = "sandbox",
+        OF_RUN(sandbox),
+        .argument = "WHEN",
+        .choices = {{"auto", SANDBOX_AUTO, "with what the kernel has, unless a GPU may work"},
+                    {"on", SANDBOX_ON, "with all of it, or the run fails"},
+                    {"off", SANDBOX_OFF, "never"}},
+        .initial = "auto",
+        .help = "open nothing but what the command line names: auto, on or off",
+        .details =
+            "Before anything is decoded the kernel is told what the run may open: its inputs, the "
+            "folders of its outputs with all below them, what the system has for everyone. "
+            "Programs are not started, other processes not reached, and without an address no "
+            "socket is made. 'sluice doctor' says what the kernel has; SECURITY.md what holds.",
+    },
+    {
+        .name = "allow",
+        .set = add_allowed,
+        .argument = "FOLDER",
+        .completes = COMPLETE_FILES,
+        .wanted = "a folder",
+        .help = "in the sandbox: a folder to read and write, too, for files that are named later",
+        .details = "As templates that 'sluice ctl' sets are, and files that encoder options name.",
+        .repeats = true,
+    },
+    {
+        .name = "mem",
+        OF_RUN(config.mem),
+        .set = set_memory,
+        .argument = "SIZE",
+        .wanted = "an amount of memory, as in 512M, 2G or 1.5GiB",
+        .initial = "what is available at the start, less a sixteenth",
+        .help = "refuse what would take more memory",
+        .details =
+            "What a run will take is worked out before it takes it: 'sluice plan' shows it by "
+            "part. Frames in flight become fewer until it fits; where one alone does not, the run "
+            "is "
+            "refused before it writes anything, and so is a change of a running one. All jobs of "
+            "--jobs count together. Available is what the system says, and what limits of control "
+            "groups leave. The program itself has about 40 MiB beside.",
+        .suggested = "512M 1G 2G 4G 8G 16G",
+    },
+    {
+        .name = "vram",
+        OF_RUN(config.vram),
+        .set = set_memory,
+        .argument = "SIZE",
+        .wanted = "an amount of memory, as in 512M, 2G or 1.5GiB",
+        .initial = "what is free on the GPU at the start, less a sixteenth",
+        .help = "refuse what would take more of the GPU's memory",
+        .details = "Of several GPUs it holds for each. It counts for frames and stages there, and "
+                   "for what its decoder has.",
+        .suggested = "512M 1G 2G 4G 8G 16G",
+    },
+    {
         .name = "quiet",
         .letter = 'q',
         OF_RUN(quiet),
@@ -75,6 +129,6 @@ static const struct option_row rows[] = {
 
 const struct option_section section_running = {
     .name = "running",
-    .title = "Control, reports and messages",
+    .title = "Control, limits, reports and messages",
     .rows = rows,
 };

@@ -21,5 +21,8 @@ int plan_command(struct settings *settings)
 
 int doctor_command(struct settings *settings)
 {
-    return print_report(settings, sluice_doctor);
+    int code = print_report(settings, sluice_doctor);
+    if (!code)
+        sandbox_print(stdout);
+    return code;
 }

@@ -23,6 +23,7 @@ int show_start(struct settings *settings, const char *address, FILE *to)
         .media = settings->media,
         .keep = settings->keep,
         .upload_max = settings->upload_max,
+        .uploads = settings->uploads,
         .chooses = !settings->page_address,
         .config = &settings->config,
         .options = settings->typed,

@@ -49,8 +49,12 @@ void terminal_log(void *opaque, enum sluice_log_level level, const char *sentenc
     flockfile(stderr); // one thread at a time
     if (level == SLUICE_LOG_ERROR && !*settings->error)
         snprintf(settings->error, sizeof settings->error, "%s", sentence);
-    if (!quiet && (settings->verbose || level <= SLUICE_LOG_INFO))
+    if (!quiet && (settings->verbose || level <= SLUICE_LOG_INFO)) {
+        const char *why = sandbox_explain(sentence);
         print_sentence(level, sentence);
+        if (why)
+            print_sentence(level, why);
+    }
     funlockfile(stderr);
 }
 
@@ -212,9 +216,9 @@ static void *progress_run(void *argument)
 {
     struct progress *progress = argument;
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
     pthread_mutex_lock(&progress->lock);
     while (!progress->done) {
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += progress->in_place ? 500000000 : 1000000000;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
@@ -241,7 +245,11 @@ struct progress *progress_start(figures_read *read, const void *run,
     progress->run = run;
     progress->in_place = takes_escapes();
     pthread_mutex_init(&progress->lock, NULL);
-    pthread_cond_init(&progress->changed, NULL);
+    pthread_condattr_t monotonic; // whoever sets the clock of the day changes nothing
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&progress->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     if (pthread_create(&progress->thread, NULL, progress_run, progress)) {
         free(progress); // no progress line, no harm
         return NULL;

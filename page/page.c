@@ -150,6 +150,7 @@ enum status page_create(const struct page_request *request, const struct log *lo
     made->input_options = copy_of(request->input_options);
     made->output_options = copy_of(request->output_options);
     made->uploads = (struct uploads){.media = made->media,
+                                     .folder = copy_of(request->uploads),
                                      .max = request->upload_max ? request->upload_max : upload_max};
     made->chooses = request->chooses;
     made->input.since_s = time(NULL);

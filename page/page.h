@@ -36,6 +36,8 @@ struct page_request {
     double keep;                        // seconds of packets that the player keeps; 0: 30
     int64_t keep_bytes;                 // ... and their bytes at most; 0: 256 MB
     int64_t upload_max;                 // bytes of an upload; 0: 4 GB
+    const char *uploads;                // (optional) an empty folder for uploads where there is no
+                                        // `media`, which goes with the page; NULL: it is made
     bool chooses;                       // visitors may choose the input: `sluice serve`; the page
                                         // serves config->metrics, too, for one job after another
     const struct sluice_config *config; // backend, limits and input rules of the jobs to come

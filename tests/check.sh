@@ -83,8 +83,9 @@ layer page/preview "(page/preview|pipeline/($rooms)|$below)"
 layer page "(page|page/player|page/preview|control|pipeline/($rooms)|$below)"
 layer app/service '(app/service|control|sluice)'
 layer app/jobs '(app/jobs|sluice)'
+layer app/sandbox 'app/sandbox'
 layer app/farm '(app/farm|control|sluice)'
-layer app '(app|app/farm|app/jobs|app/service|bench|page|control|sluice)'
+layer app '(app|app/farm|app/jobs|app/sandbox|app/service|bench|page|control|sluice)'
 layer hosts/frei0r 'sluice'
 layer hosts/gstreamer '(hosts/gstreamer|sluice)'
 layer app/generate '(app|app/generate|control|sluice)'

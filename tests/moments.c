@@ -3,7 +3,7 @@
 //   KILL_AT=N   ends it when it is about to give, change or remove a file's name for the N-th time,
 //               as kill -9 or a power cut would
 //   HANG_AT=N   lets the N-th opening of the file HANG_FILE take four seconds, and makes the file
-//               HANG_MARK then
+//               HANG_MARK then; O_PATH opens nothing
 //   LINGER      lets each renaming take a second longer, when it is done
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -68,7 +68,7 @@ static int slow_open(const char *symbol, const char *name, int flags, mode_t mod
     int (*real)(const char *, int, ...);
     *(void **)&real = dlsym(RTLD_NEXT, symbol);
     const char *file = getenv("HANG_FILE"), *mark = getenv("HANG_MARK");
-    if (file && !strcmp(name, file) && count(&calls, "HANG_AT")) {
+    if (!(flags & O_PATH) && file && !strcmp(name, file) && count(&calls, "HANG_AT")) {
         close(real(mark ? mark : "/dev/null", O_WRONLY | O_CREAT, 0666));
         sleep(4);
     }

@@ -42,7 +42,8 @@ BELOW["page"] = ["page/player", "page/preview", "control"] + BELOW["bench"]
 BELOW["app/service"] = ["control"]
 BELOW["app/jobs"] = []
 BELOW["app/farm"] = ["control"]
-BELOW["app"] = ["app/farm", "app/jobs", "app/service", "bench", "page", "control"]
+BELOW["app/sandbox"] = []
+BELOW["app"] = ["app/farm", "app/jobs", "app/sandbox", "app/service", "bench", "page", "control"]
 BELOW["app/generate"] = ["app", "control"]
 INTERFACE = "sluice_"  # what sluice.h declares is for everyone, whichever room defines it
 

@@ -30,7 +30,8 @@ def test_its_commands_run(tree, clips):
 @pytest.mark.parametrize("level", LEVELS)
 def test_conformance_on_every_level(tree, level):
     if "SLUICE_CPU is" in walkthrough.execute(
-            f"SLUICE_CPU={level} build/sluice -q missing.mp4 hash:- --backend cpu 2>&1 || true", tree):
+            f"SLUICE_CPU={level} build/sluice -q -F rawvideo --size 16x16 --pix-fmt gray --frames 1 /dev/zero hash:- "
+            "--backend cpu 2>&1 || true", tree):
         pytest.skip(f"this processor has no {level}")
     said = walkthrough.execute(f"SLUICE_CPU={level} build/conformance --backend cpu --only 'dilate*'", tree)
     passed, failed = map(int, re.search(r"(\d+) passed, (\d+) failed", said).groups())

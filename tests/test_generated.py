@@ -46,7 +46,7 @@ def generated(name):
 
 def test_the_tables_are_read():
     assert len(OPTIONS) > 50 and "-c:v" in OPTIONS and set(LETTERS) > {"-f", "-o", "-y"}
-    assert CHOICES["backend"] == ["auto", "cuda", "cpu", "scalar"] and len(CHOICES) == 8
+    assert CHOICES["backend"] == ["auto", "cuda", "cpu", "scalar"] and len(CHOICES) == 9
 
 
 # ---- documents ----

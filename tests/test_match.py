@@ -315,7 +315,7 @@ def test_files_of_a_chain_are_opened_once(tmp_path, clips, more):
                                "convolve=k.txt,match=t.png:t.pam", *more)
     assert result.code == 0, result.stderr
     for name in ("t.png", "t.pam", "k.txt"):
-        assert len(re.findall(rf'open(?:at)?\([^\n]*{re.escape(name)}"', opened)) == 1, opened
+        assert len(re.findall(rf'open(?:at)?\([^\n]*{re.escape(name)}", (?![^\n]*O_PATH)', opened)) == 1, opened
 
 
 @needs_strace
@@ -332,7 +332,7 @@ def test_files_of_planned_changes_are_opened_once(tmp_path, clips, given):
     assert result.code == 0, result.stderr
     assert len((tmp_path / "k").read_text().splitlines()) == len(chains)
     for name in ("t.png", "u.png"):
-        assert len(re.findall(rf'open(?:at)?\([^\n]*{re.escape(name)}"', opened)) == 1, opened
+        assert len(re.findall(rf'open(?:at)?\([^\n]*{re.escape(name)}", (?![^\n]*O_PATH)', opened)) == 1, opened
 
 
 @pytest.mark.parametrize("kind", ["png", "jpg", "bmp", "webp", "gif", "tiff", "pgm", "mkv"])

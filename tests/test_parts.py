@@ -579,8 +579,8 @@ def test_a_part_that_is_stopped_while_it_is_opened(tmp_path, film, moments, name
     folder.mkdir()
     for opening in range(1, 20):
         env = {"LD_PRELOAD": moments, "HANG_AT": str(opening), "HANG_FILE": str(film(name)), "HANG_MARK": str(mark)}
-        running = subprocess.Popen([tools.SLUICE, film(name), "out.mp4", "--shard", shard], cwd=folder,
-                                   stderr=subprocess.PIPE, env=tools.environment() | env)
+        running = subprocess.Popen([tools.SLUICE, film(name), "out.mp4", "--shard", shard, "--allow", tmp_path],
+                                   cwd=folder, stderr=subprocess.PIPE, env=tools.environment() | env)
         while not mark.exists() and running.poll() is None:
             time.sleep(0.02)
         if not mark.exists():

@@ -564,6 +564,56 @@ def test_unit_is_understood(tmp_path):
     assert "sluice@.service" in tools.execute(["systemd-analyze", "verify", unit]).stderr
 
 
+def version_of_systemd():
+    return int(re.search(r"systemd (\d+)", tools.execute(["systemd-analyze", "--version"]).text)[1])
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze") or version_of_systemd() < 250,
+                    reason="no systemd-analyze that rates files")
+def test_unit_exposes_little(tmp_path):
+    """At most 2 of 10, which is root with everything; it was 1.8 by systemd 252."""
+    unit = tmp_path / "sluice@.service"
+    rate = ["systemd-analyze", "security", "--offline=yes", "--no-pager", "--threshold=20", unit]
+    unit.write_text(UNIT.read_text().replace("@BINDIR@", "/usr/bin"))
+    assert tools.execute(rate).code == 0, tools.execute(rate).text
+    unit.write_text(unit.read_text().replace("ProtectSystem=strict", "").replace("CapabilityBoundingSet=", ""))
+    assert tools.execute(rate).code != 0
+
+
+def names_of(words, groups):
+    """The system calls that words of SystemCallFilter= stand for."""
+    found = set()
+    for word in words:
+        found |= names_of(groups[word], groups) if word.startswith("@") else {word}
+    return found
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze") or not shutil.which("strace"),
+                    reason="no systemd-analyze, or no strace")
+def test_unit_lets_the_program_call_what_it_calls(tmp_path, clips):
+    """All that a live run calls, its sandbox included, is in the unit's filter."""
+    groups, group = {}, None
+    for line in tools.execute(["systemd-analyze", "syscall-filter"]).text.split("\n"):
+        if line.startswith("@"):
+            group = groups.setdefault(line.strip(), [])
+        elif line.startswith("    ") and group is not None:
+            group += [line.strip()] if not line.strip().startswith("#") else []
+    allowed = {"execve", "exit", "exit_group", "rt_sigreturn"}
+    for words in re.findall(r"^SystemCallFilter=(.*)$", UNIT.read_text(), re.M):
+        named = names_of(words.lstrip("~").split(), groups)
+        allowed = allowed - named if words.startswith("~") else allowed | named
+    told = tools.execute(["strace", "-f", "-qq", "-o", tmp_path / "calls", tools.SLUICE, clips["film.mkv"],
+                          "out.mkv", "--live", "--segment", "1s", "--metrics", "0", "--control", "socket",
+                          "-f", "invert"], cwd=tmp_path)
+    assert told.code == 0, told.stderr
+    lines = (tmp_path / "calls").read_text().split("\n")
+    calls = {call[1]: line for line in lines if (call := re.match(r"\d+ +(\w+)\(", line))}
+    denied = {name: calls[name] for name in set(calls) - allowed}
+    # Given up by root, who the unit's user is not.
+    assert set(denied) <= {"capset"}, denied
+    assert {"seccomp", "landlock_restrict_self"} <= set(calls) or "no Landlock" in tools.sluice("doctor").text
+
+
 @pytest.mark.parametrize("output", [None, "mine.mkv"])
 def test_command_of_the_unit_starts_what_is_asked_for(tmp_path, clips, output):
     (tmp_path / "bin").mkdir()

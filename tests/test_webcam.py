@@ -114,7 +114,7 @@ def fake(tmp_path_factory):
                    1, "-pix_fmt", "yuvj422p", folder / "picture.jpg"])
 
     def run(*args, kind="", **more):
-        return tools.sluice(*args, cwd=folder, env={
+        return tools.sluice(*args, "--allow", folder, cwd=folder, env={
             "LD_PRELOAD": str(folder / "fake.so"), "FAKE_CAMERA": kind,
             "FAKE_CAMERA_JPEG": str(folder / "picture.jpg")}, **more)
     return run

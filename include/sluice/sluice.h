@@ -263,6 +263,13 @@ SLUICE_API enum sluice_status sluice_chain_parse(const struct sluice_config *con
 // Leaves NULL, accepts NULL behind it.
 SLUICE_API void sluice_chain_destroy(struct sluice_chain **chain);
 
+// Call `note` with the files that the chains name, each as it is written there: pictures and kernels
+// that are read, and what is written, outputs (tees) included, which may be addresses. For callers
+// that say beforehand what a job may open, as `sluice --sandbox` does.
+SLUICE_API void sluice_chain_files(const struct sluice_chain *chain,
+                                   void (*note)(void *opaque, const char *name, bool is_written),
+                                   void *opaque);
+
 // Whether sluice_job_create() would refuse the chains or the names of the files, so that reserved
 // files may be opened before: SLUICE_STATUS_USAGE if one that is written is written twice, or read;
 // SLUICE_STATUS_OUTPUT if one of `reserved_outputs`, or the trace, exists and must not be replaced,
