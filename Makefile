@@ -426,7 +426,8 @@ install: all install-generated install-hosts
 	for file in $(DOCUMENTS); do install -m 644 $$file $(TO)$(DOCDIR)/$$file || exit 1; done
 
 fill_pc = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-    -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(strip $1)|'
+    -e 's|@VERSION@|$(VERSION)|' -e 's|@LIBS@|$(strip $(if $(CUDA_LIBS),$(subst -L$(CUDA_ROOT)/,-L$${cudaroot}/,$1),$1))|' \
+    -e '$(if $(CUDA_LIBS),s|@CUDAROOT@|$(CUDA_ROOT)|,/@CUDAROOT@/d)'
 
 # What is linked into what was built.
 sbom: all
