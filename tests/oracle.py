@@ -317,3 +317,62 @@ def match(f, templates, least=0.9, most=100):
             if (top + first[0], left + first[1]) == (y, x):
                 found.append((-scores[y, x], number, y, x, *match_refine(scores, y, x)))
     return [(-score, number, x, y) for score, number, _, _, x, y in sorted(found)[:most]]
+
+
+# ---- reports ----
+
+
+def statistics(x):
+    """Of a component, and how many samples there are of each of 256 values."""
+    return {"min": x.min(), "max": x.max(), "mean": x.mean(),
+            "deviation": np.sqrt(((x - x.mean())**2).mean()),
+            "histogram": [int((np.floor(x) == value).sum()) for value in range(256)]}
+
+
+# ---- all stages ----
+
+
+def wavelet_shown(x, scale):
+    """As a picture: an upright edge from black to white is white."""
+    return limit(255 * abs(wavelet(x, scale)) / wavelet_edge(scale))
+
+
+BINOMIAL = [[1, 2, 1], [2, 4, 2], [1, 2, 1]]
+
+# Of each stage that is no point(): a chain, what it makes of a gray picture, and the tolerance.
+STAGES = {
+    "gray": ("gray", lambda x: luma_of_rgb(x, x, x), 0),
+    "gaussian": ("gaussian=1.4", lambda x: gaussian(x, 1.4), 1),
+    "box": ("box=2", lambda x: box(x, 2), 0.5),
+    "sharpen": ("sharpen=1.5:2", lambda x: sharpen(x, 1.5, 2), 1),
+    "sobel": ("sobel", lambda x: edges(x, "sobel"), 1),
+    "prewitt": ("prewitt", lambda x: edges(x, "prewitt"), 1),
+    "scharr": ("scharr", lambda x: edges(x, "scharr"), 1),
+    "laplacian": ("laplacian", laplacian, 1),
+    "emboss": ("emboss", emboss, 1),
+    "dog": ("dog=1.5:4", lambda x: dog(x, 1.5, 4), 1),
+    "log": ("log=2", lambda x: log(x, 2), 1),
+    "convolve": ("convolve=1 2 1/2 4 2/1 2 1", lambda x: convolve(x, BINOMIAL), 1),
+    "sepconvolve": ("sepconvolve=1 2 1:1 2 1", lambda x: convolve(x, np.outer([1, 2, 1], [1, 2, 1])), 1),
+    "wavelet": ("wavelet=2", lambda x: wavelet_shown(x, 2), 0.6),
+    "stats": ("stats=report.jsonl", lambda x: x, 0),
+    "match": ("match=template.pam:report=report.jsonl:draw=none", lambda x: x, 0),
+    "tee": ("tee=tee.y4m", lambda x: x, 0),
+    "null": ("null", lambda x: x, 0),
+}
+
+# What stages tell beside the picture: of a gray picture, and of the templates.
+REPORTS = {
+    "stats": lambda x, _: statistics(x),
+    "match": match,
+}
+
+
+def stages():
+    """The same of all. test_oracles.py asks the program for its stages, and fails for one that is missing."""
+    points = {}
+    for chain, tolerance, formula, *values in POINTS:
+        row = (chain, functools.partial(lambda x, formula, values: formula(x, *values), formula=formula,
+                                        values=values), tolerance)
+        points.setdefault(chain.partition("=")[0], []).append(row)
+    return {**{name: rows[len(rows) // 2] for name, rows in points.items()}, **STAGES}
