@@ -43,9 +43,19 @@ const char *fuzz_file(const uint8_t *data, size_t size)
         FUZZ_REQUIRE(fd >= 0);
         snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     }
-    FUZZ_REQUIRE(!ftruncate(fd, 0));
     FUZZ_REQUIRE(pwrite(fd, data, size, 0) == (ssize_t)size);
+    FUZZ_REQUIRE(!ftruncate(fd, (off_t)size)); // behind it: memory that is there stays
     return name;
+}
+
+bool fuzz_replays;
+
+size_t fuzz_share(const uint8_t *data, size_t size, size_t count)
+{
+    uint32_t hash = 2166136261U; // FNV-1a
+    for (size_t k = 0; k < size; k++)
+        hash = (hash ^ data[k]) * 16777619U;
+    return (hash ^ hash >> 16) % count;
 }
 
 int fuzz_next_descriptor(void)

@@ -26,6 +26,11 @@ char *fuzz_line(char **text);
 // of files.
 const char *fuzz_file(const uint8_t *data, size_t size);
 
+// True when inputs are replayed: everything is tried on each then, while a fuzzer shares costly
+// trials among its inputs: number fuzz_share() of so many is this input's, from its bytes.
+extern bool fuzz_replays;
+size_t fuzz_share(const uint8_t *data, size_t size, size_t count);
+
 // The number that the next descriptor would have: the same before and after what closes its own.
 int fuzz_next_descriptor(void);
 

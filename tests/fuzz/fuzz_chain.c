@@ -44,34 +44,41 @@ static void check_text(const struct chain *chain)
     free(third);
 }
 
-static void check_plan(const struct program *program)
+static FILE *nowhere;
+
+static void check_plan(const struct program *program, struct plan_limits limits)
 {
-    static const struct plan_limits limits[] = {{.stencils = 1}, {.stencils = 3, .radius = 16}};
-    FILE *nowhere = fopen("/dev/null", "w");
-    for (size_t k = 0; k < sizeof limits / sizeof *limits; k++) {
-        struct plan *plan;
-        FUZZ_REQUIRE(!plan_create(program, limits[k], &plan));
-        if (nowhere)
-            plan_print(plan, 33, 17, nowhere);
-        plan_destroy(&plan);
-    }
-    if (nowhere)
-        fclose(nowhere);
+    struct plan *plan;
+    FUZZ_REQUIRE(!plan_create(program, limits, &plan));
+    plan_print(plan, 33, 17, nowhere);
+    plan_destroy(&plan);
 }
 
-static void check_program(const struct chain *chain)
+static void check_program(const struct chain *chain, int number, struct plan_limits limits)
 {
+    struct program program;
+    struct format format = test_format(number).format;
+    FUZZ_REQUIRE(!program_init(&program, &format));
+    if (!chain_lower(chain, &program) && !program_finish(&program, NULL))
+        check_plan(&program, limits);
+    program_free(&program);
+}
+
+// One format and backend an input, and all where inputs are replayed.
+static void check_programs(const struct chain *chain, const uint8_t *data, size_t size)
+{
+    static const struct plan_limits limits[] = {{.stencils = 1}, {.stencils = 3, .radius = 16}};
     static const int formats[] = {0, 4, 9, 14, 18};
+    enum {
+        LIMITS = sizeof limits / sizeof *limits,
+        FORMATS_HERE = sizeof formats / sizeof *formats
+    };
+    size_t share = fuzz_share(data, size, LIMITS * FORMATS_HERE);
     if (chain_load(chain, 1 << 16, &(struct log){0}))
         return;
-    for (size_t k = 0; k < sizeof formats / sizeof *formats; k++) {
-        struct program program;
-        struct format format = test_format(formats[k]).format;
-        FUZZ_REQUIRE(!program_init(&program, &format));
-        if (!chain_lower(chain, &program) && !program_finish(&program, NULL))
-            check_plan(&program);
-        program_free(&program);
-    }
+    for (size_t k = 0; k < LIMITS * FORMATS_HERE; k++)
+        if (k == share || fuzz_replays)
+            check_program(chain, formats[k / LIMITS], limits[k % LIMITS]);
 }
 
 static void check_set(struct chain *chain, const char *options)
@@ -94,13 +101,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct chain chain;
     struct chain_error error = {.message = ""};
+    if (!nowhere)
+        nowhere = fopen("/dev/null", "w");
+    FUZZ_REQUIRE(nowhere);
     int descriptor = fuzz_next_descriptor();
     char *text = fuzz_text(data, size), *rest = text, *line = fuzz_line(&rest);
     if (chain_parse(line, &fuzz_reader, &chain, &error)) {
         check_error(&error, line);
     } else {
         check_text(&chain);
-        check_program(&chain);
+        check_programs(&chain, data, size);
         if (*rest)
             check_set(&chain, fuzz_line(&rest));
         chain_free(&chain);

@@ -1,6 +1,6 @@
 // Attacked: the fast CPU backend. The bytes are a format, a size of 1 to 80 samples a side, a chain
 // of one to four stages with their options, strides, and the bytes of the picture: samples above
-// their depth among them.
+// their depth among them. Of most inputs the size is taken for one of up to 20: the reference is slow.
 //
 // Must hold: every byte of each picture, of the memory around them and of the analysis is the same
 // as the scalar backend's; time stays within some seconds.
@@ -16,7 +16,7 @@
 #include "tests/fuzz/draw.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { MAX_SIDE = 80, MAX_ANALYSES = 64, MAX_CHAIN = 1 << 14 };
+enum { MAX_SIDE = 80, SMALL_SIDE = 20, LARGE = 16, MAX_ANALYSES = 64, MAX_CHAIN = 1 << 14 };
 
 static const struct log silent;
 
@@ -55,16 +55,16 @@ static void fill_source(struct trial *trial, struct fuzz_bytes *bytes, uint64_t 
                 image->data[p][y * image->stride[p] + (ptrdiff_t)x] = bytes->at[n++ % bytes->left];
 }
 
-// False: the bytes stand for no program.
-static bool draw_program(struct trial *trial, struct fuzz_bytes *bytes)
+// False: the bytes stand for no program. Pictures have `most` samples a side.
+static bool draw_program(struct trial *trial, struct fuzz_bytes *bytes, int most)
 {
     struct chain chain;
     struct chain_error error;
     trial->format = test_format(fuzz_below(bytes, FORMATS));
     trial->wanted = test_format(fuzz_below(bytes, FORMATS));
     trial->converts = fuzz_below(bytes, 4) == 3;
-    trial->width = 1 + fuzz_below(bytes, MAX_SIDE);
-    trial->height = 1 + fuzz_below(bytes, MAX_SIDE);
+    trial->width = 1 + fuzz_below(bytes, MAX_SIDE) % most;
+    trial->height = 1 + fuzz_below(bytes, MAX_SIDE) % most;
     trial->layout = (uint64_t)fuzz_below(bytes, 65536);
     FILE *to = fmemopen(trial->chain, sizeof trial->chain, "w");
     FUZZ_REQUIRE(to);
@@ -198,20 +198,29 @@ static void try_program(struct trial *trial, struct fuzz_bytes *bytes, struct ba
     picture_free(&trial->source, cpu);
 }
 
+static void try_bytes(struct fuzz_bytes bytes, int most, struct backend *scalar,
+                      struct backend *const cpu[2])
+{
+    static struct trial trial;
+    memset(&trial, 0, sizeof trial);
+    int threads = fuzz_below(&bytes, 2);
+    if (draw_program(&trial, &bytes, most))
+        try_program(&trial, &bytes, scalar, cpu[threads]);
+    program_free(&trial.program);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct backend *scalar, *cpu[2];
-    static struct trial trial;
+    bool large = !fuzz_share(data, size, LARGE);
     if (!scalar) {
         FUZZ_REQUIRE(!backend_scalar_create(&silent, &scalar));
         FUZZ_REQUIRE(!backend_cpu_create(1, &silent, &cpu[0]));
         FUZZ_REQUIRE(!backend_cpu_create(3, &silent, &cpu[1]));
     }
-    struct fuzz_bytes bytes = {data, size};
-    trial = (struct trial){0};
-    int threads = fuzz_below(&bytes, 2);
-    if (draw_program(&trial, &bytes))
-        try_program(&trial, &bytes, scalar, cpu[threads]);
-    program_free(&trial.program);
+    if (large || fuzz_replays)
+        try_bytes((struct fuzz_bytes){data, size}, MAX_SIDE, scalar, cpu);
+    if (!large || fuzz_replays)
+        try_bytes((struct fuzz_bytes){data, size}, SMALL_SIDE, scalar, cpu);
     return 0;
 }

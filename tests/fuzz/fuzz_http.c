@@ -14,7 +14,7 @@
 #include "page/page.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { ANSWER_MS = 2000, IDLE_MS = 4, OFTEN = 64 };
+enum { ANSWER_MS = 2000, IDLE_MS = 1, OFTEN = 64, UNFINISHED = 8 };
 
 static struct page *page;
 static uint16_t port;
@@ -50,14 +50,14 @@ static int dial(void)
     return fd;
 }
 
-// What comes until the other side closes or has been silent for so long. Returns its first bytes'
-// number.
+// What comes until the other side closes or has been silent for so long; of an answer that has begun
+// what is there. Returns its first bytes' number.
 static size_t hear(int fd, char *to, size_t size, int wait_ms)
 {
     char rest[4096] = "";
     size_t got = 0;
     struct pollfd wait = {.fd = fd, .events = POLLIN};
-    for (int more = 256; more > 0 && poll(&wait, 1, wait_ms) > 0; more--) {
+    for (int more = 256; more > 0 && poll(&wait, 1, got < size ? wait_ms : 0) > 0; more--) {
         bool room = got < size;
         ssize_t count = recv(fd, room ? to + got : rest, room ? size - got : sizeof rest, 0);
         if (count <= 0)
@@ -79,20 +79,31 @@ static void check_page(void)
     close(fd);
 }
 
+static void ask(const uint8_t *data, size_t size, bool ends)
+{
+    static const char end[] = "\r\n\r\n";
+    char answer[16];
+    int fd = dial();
+    (void)!send(fd, data, size, MSG_NOSIGNAL | (ends ? MSG_MORE : 0));
+    if (ends)
+        (void)!send(fd, end, strlen(end), MSG_NOSIGNAL);
+    size_t got = hear(fd, answer, sizeof answer, IDLE_MS);
+    FUZZ_REQUIRE(got < 7 || !memcmp(answer, "HTTP/1.", 7));
+    close(fd);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static int count;
-    char answer[16];
     if (!page)
         start();
     char *text = fuzz_text(data, size);
-    if (!strstr(text, "upload")) {
-        int fd = dial();
-        (void)!send(fd, data, size, MSG_NOSIGNAL);
-        size_t got = hear(fd, answer, sizeof answer, IDLE_MS);
-        FUZZ_REQUIRE(got < 7 || !memcmp(answer, "HTTP/1.", 7));
-        close(fd);
-    }
+    bool whole = strstr(text, "\r\n\r\n"), uploads = strstr(text, "upload");
+    bool leaves = !fuzz_share(data, size, UNFINISHED);
+    if (!uploads && (whole || leaves || fuzz_replays))
+        ask(data, size, false);
+    if (!uploads && !whole && (!leaves || fuzz_replays)) // nothing comes of a head without an end
+        ask(data, size, true);
     free(text);
     if (count++ % OFTEN == 0)
         check_page();

@@ -1,4 +1,4 @@
-"""The whole program on media with mutations: media.py [--sluice FILE] [--count N] [--seed N]
+"""The whole program on media with mutations: media.py [--sluice FILE] [--count N] [--seed N] [-j N]
 
 Small files of several containers and codecs, 8 to 16 bits deep, are made by ffmpeg; bits of them are
 flipped, or pieces cut, moved or replaced by those of another file. The program may take or refuse what
@@ -10,6 +10,8 @@ code is 1 where anything was found.
 
 import argparse
 import collections
+import concurrent.futures
+import itertools
 import os
 import pathlib
 import random
@@ -19,8 +21,10 @@ import struct
 import subprocess
 import sys
 import tempfile
+from typing import NamedTuple, Optional
 
 SECONDS, BYTES, HEADER = 20, 2 << 30, 700
+BATCH = 16  # outputs that one ffmpeg decodes
 TAKEN, REFUSED = (0, 3), (1, 4, 5)  # docs/service.md, exit codes
 CHAINS = ["gray,gaussian=1.4,sobel,threshold=20:240", "invert", "box=3,stats", "sharpen,gamma=1.2"]
 SOUND = ["-f", "lavfi", "-i", "sine=440:sample_rate=8000", "-shortest"]
@@ -47,7 +51,7 @@ SOURCES = {
     "ffv1-16.mkv": ["-c:v", "ffv1", "-pix_fmt", "gray16le"],
     "ffv1-12.nut": ["-c:v", "ffv1", "-pix_fmt", "yuv420p12le"],
     "raw-48.nut": ["-c:v", "rawvideo", "-pix_fmt", "rgb48be"],
-    "dnxhd.mxf": ["-c:v", "dnxhd", "-profile:v", "dnxhr_hq", "-s", "256x128"],
+    "dnxhd.mxf": ["-c:v", "dnxhd", "-profile:v", "dnxhr_hq", "-s", "256x128", "-r", "25"],
     "deep.y4m": ["-pix_fmt", "yuv422p10le", "-strict", "-1"],
     "gif.gif": [],
     "apng.apng": ["-f", "apng"],
@@ -59,9 +63,11 @@ SOURCES = {
 def make_sources(folder):
     """Their bytes by name; codecs that this ffmpeg lacks are left out."""
     data = {}
-    for name, options in SOURCES.items():
+    for name, options in itertools.chain(SOURCES.items(), SOURCES.items()):  # libx265 may crash at this size
+        if name in data:
+            continue
         made = subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-y", "-f", "lavfi", "-i",
-                               "testsrc2=size=48x32:rate=10:duration=0.8", *options, folder / name],
+                               "testsrc2=size=48x32:rate=10:duration=0.5", *options, folder / name],
                               stderr=subprocess.PIPE, check=False)
         if made.returncode == 0:
             data[name] = (folder / name).read_bytes()
@@ -138,6 +144,7 @@ class Program:
         # A sanitizer's shadow takes terabytes of addresses: its own limit is of what is used.
         self.sanitizes = b"__asan_init" in pathlib.Path(sluice).read_bytes()
         self.env = {**os.environ, "LC_ALL": "C.UTF-8",
+                    "SLUICE_SANDBOX": "off",  # leaks are looked for by ptrace()
                     "ASAN_OPTIONS": f"exitcode=99:hard_rss_limit_mb={BYTES >> 20}:allocator_may_return_null=1",
                     "UBSAN_OPTIONS": "print_stacktrace=1:exitcode=99"}
 
@@ -154,16 +161,18 @@ class Program:
         return done.returncode, done.stderr
 
 
-def is_whole(file):
+def are_whole(files):
     """Frames of one time in the input are such in the output, which ffmpeg's own muxer minds."""
-    decoded = subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-i", file, "-map", "0:v", "-f", "null",
-                              "-"], stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+    inputs = [word for file in files for word in ("-i", file)]
+    maps = [word for k in range(len(files)) for word in ("-map", f"{k}:v:0")]  # others may be empty
+    decoded = subprocess.run(["ffmpeg", "-v", "error", "-nostdin", *inputs, *maps, "-f", "null", "-"],
+                             stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     said = [line for line in decoded.stderr.splitlines() if "non monotonically" not in line]
     return decoded.returncode == 0 and not said
 
 
 def fault(folder, name, code, said):
-    """What does not hold, in a few words; None: all does."""
+    """What does not hold, in a few words, but for what are_whole() says of the output; None: all does."""
     out = folder / "out.mkv"
     left = sorted(file.name for file in folder.iterdir() if file.name not in (name, "out.mkv"))
     if code is None:
@@ -176,9 +185,47 @@ def fault(folder, name, code, said):
         return f"{left[0]} is left behind"
     if code in REFUSED and (out.exists() or not said.strip()):
         return "it is refused, but there is an output or no sentence"
-    if code in TAKEN and not (out.exists() and is_whole(out)):
-        return "the output is not whole"
+    if code in TAKEN and not out.exists():
+        return "there is no output"
     return None
+
+
+class Run(NamedTuple):
+    """One file, and what came of it. Its folder is there until it is looked at."""
+    number: int
+    folder: pathlib.Path
+    name: str
+    how: str
+    chain: str
+    code: Optional[int]
+    said: str
+    wrong: Optional[str]
+
+    @property
+    def output(self):
+        return self.folder / "out.mkv"
+
+
+def run_one(program, sources, place, seed, number):
+    draw = random.Random(f"{seed}-{number}")
+    name, how, data = mutated(draw, sources)
+    folder = place / f"run-{number}"
+    folder.mkdir()
+    (folder / name).write_bytes(data)
+    chain = draw.choice(CHAINS)
+    code, said = program.run(folder, name, chain)
+    return Run(number, folder, name, how, chain, code, said, fault(folder, name, code, said))
+
+
+def look_at(runs):
+    """The runs, with what is wrong with their outputs: all are decoded at once, and one by one if any is wrong."""
+    taken = [run for run in runs if not run.wrong and run.code in TAKEN]
+    fine = not taken or are_whole([run.output for run in taken])
+    for run in runs:
+        if not fine and run in taken and not are_whole([run.output]):
+            run = run._replace(wrong="the output is not whole")
+        yield run
+        shutil.rmtree(run.folder)
 
 
 def mutated(draw, sources):
@@ -192,33 +239,31 @@ def mutated(draw, sources):
     return name, "+".join(done), bytes(data)
 
 
+def keep(run, folder, seed):
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / f"{seed}-{run.number}-{run.name}"
+    kept.write_bytes((run.folder / run.name).read_bytes())
+    print(f"{kept}, {run.how}, -f {run.chain}: {run.wrong}\n{run.said[-3000:]}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sluice", default="build/sluice")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--found", type=pathlib.Path, default=pathlib.Path("build-fuzz/found/files"))
     arguments = parser.parse_args()
     program, codes, found = Program(arguments.sluice), collections.Counter(), 0
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         sources = make_sources(pathlib.Path(place))
-        for k in range(arguments.count):
-            draw = random.Random(f"{arguments.seed}-{k}")
-            name, how, data = mutated(draw, sources)
-            folder = pathlib.Path(place) / "run"
-            folder.mkdir()
-            (folder / name).write_bytes(data)
-            chain = draw.choice(CHAINS)
-            code, said = program.run(folder, name, chain)
-            wrong = fault(folder, name, code, said)
-            codes["too long" if code is None else code] += 1
-            if wrong:
+        runs = pool.map(lambda number: run_one(program, sources, pathlib.Path(place), arguments.seed, number),
+                        range(arguments.count))
+        for run in itertools.chain.from_iterable(map(look_at, iter(lambda: list(itertools.islice(runs, BATCH)), []))):
+            codes["too long" if run.code is None else run.code] += 1
+            if run.wrong:
                 found += 1
-                arguments.found.mkdir(parents=True, exist_ok=True)
-                kept = arguments.found / f"{arguments.seed}-{k}-{name}"
-                kept.write_bytes(data)
-                print(f"{kept}, {how}, -f {chain}: {wrong}\n{said[-3000:]}", flush=True)
-            shutil.rmtree(folder)
+                keep(run, arguments.found, arguments.seed)
     print(f"{arguments.count} files of {len(sources)} kinds"
           f"{', with sanitizers' if program.sanitizes else ''}: "
           f"{', '.join(f'exit code {code}: {n}' for code, n in sorted(codes.items(), key=str))}; {found} found")

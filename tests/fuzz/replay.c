@@ -10,6 +10,7 @@ int main(int argc, char **argv)
 {
     uint8_t *data = calloc(MAX_INPUT, 1);
     FUZZ_REQUIRE(data);
+    fuzz_replays = true;
     for (int k = 1; k < argc; k++) {
         FILE *file = fopen(argv[k], "rb");
         if (!file) {
