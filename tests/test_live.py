@@ -154,7 +154,8 @@ def test_sender_of_udp_that_pauses(tmp_path):
         told = job.stop()
     times = check_times(tmp_path / "out.mkv")
     assert told["frames"]["reconnects"] == 1
-    assert times[0] == 0 and max(b - a for a, b in zip(times, times[1:])) > 1
+    # Where its first picture came ahead of sluice, the first that can be decoded is up to ten frames on.
+    assert 0 <= times[0] < 0.4 and max(b - a for a, b in zip(times, times[1:])) > 1
 
 
 def check_return(folder, sending, url):

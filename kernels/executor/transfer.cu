@@ -98,8 +98,9 @@ static enum status upload(struct cuda_executor *self, const struct cuda_slot *sl
     return status;
 }
 
-// True if nothing is under way on a caller's stream, which costs the GPU nothing. A stream that waits for others of itself, as
-// the default stream does, may say so while they are busy: an event waits for them.
+// True if nothing is under way on a caller's stream, which costs the GPU nothing. A stream that waits
+// for others of itself, as the default stream does, may say so while they are busy: an event waits for
+// them.
 static bool is_idle(cudaStream_t stream)
 {
     unsigned flags = cudaStreamDefault;

@@ -1,0 +1,39 @@
+# Campaigns: the suite in builds that see more than the usual one. Each takes the suite's time or several of it.
+
+NEED_COVERAGE = 'command -v gcovr|gcovr'
+COVERED = $(sort $(foreach room,$(ROOMS) app control page hosts,$(firstword $(subst /, ,$(room)))))
+CAMPAIGN = @$(MAKE) --no-print-directory $(PARALLEL) CUDA=no HARDEN=
+
+# Which lines and branches of the product the suite runs; build-coverage/coverage.txt has those that it does not. Tests
+# that fail in this build (processes that are killed write no counts) do not end it. Branches of assertions, which
+# nobody takes, do not count.
+coverage: setup-test
+	$(setup) $(NEED_COVERAGE)
+	-$(CAMPAIGN) BUILD=build-coverage CFLAGS="-O1 -g --coverage -fprofile-update=atomic" LDFLAGS=--coverage test-run
+	@$(MAKE) --no-print-directory coverage-report
+coverage-report:
+	@gcovr -r . --object-directory build-coverage --print-summary $(COVERED:%=--filter '%/') \
+	    --exclude-branches-by-pattern '.*\bassert\(.*' --exclude-lines-by-pattern '.*\bassert\(.*' \
+	    --txt build-coverage/coverage.txt --json-summary build-coverage/coverage.json
+
+# Errors of memory and of the language: the whole suite in a build with AddressSanitizer, LeakSanitizer and
+# UndefinedBehaviorSanitizer. Python programs that load the library need the sanitizer first.
+test-asan: setup-test
+	$(CAMPAIGN) BUILD=build-asan CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" \
+	    LDFLAGS=-fsanitize=address,undefined test-run
+.PHONY: coverage coverage-report test-asan
+
+# Races: units and the tests of threads, in a build with ThreadSanitizer over an FFmpeg with it (tests/tsan/ffmpeg.sh,
+# a quarter of an hour once). What it finds is in build-tsan/races and fails the run. unit_allocations has
+# an allocator of its own.
+TSAN = build-tsan/ffmpeg
+TSAN_UNITS = $(filter-out $(BUILD)/unit_allocations $(BUILD)/unit_filter_gpu,$(UNITS))
+TSAN_TESTS ?= test_live.py test_outputs.py test_jobs.py test_library.py test_tees.py
+test-tsan: setup-test
+	sh tests/tsan/ffmpeg.sh $(TSAN)
+	+PKG_CONFIG_PATH=$(CURDIR)/$(TSAN)/lib/pkgconfig $(MAKE) --no-print-directory $(PARALLEL) CUDA=no HARDEN= BUILD=build-tsan \
+	    CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=thread" \
+	    LDFLAGS="-fsanitize=thread -Wl,-rpath,$(CURDIR)/$(TSAN)/lib" test-tsan-run
+test-tsan-run: all $(TSAN_UNITS)
+	@PYTHON=$(PYTHON) BUILD=$(BUILD) sh tests/tsan/run.sh "$(TSAN_UNITS)" "$(TSAN_TESTS)"
+.PHONY: test-tsan test-tsan-run
