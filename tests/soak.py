@@ -11,6 +11,7 @@ import json
 import os
 import re
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -92,8 +93,21 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def latency_of(text):
+    """Of /metrics: each limit in seconds, and how many frames were within it."""
+    return [(float(limit), int(float(count))) for limit, count in
+            re.findall(r'^sluice_latency_seconds_bucket\{le="([^"]+)"\} (\S+)', text, re.M)]
+
+
+def quantile(before, now, share):
+    """The first limit that so many of the frames between two moments were within."""
+    passed = [(limit, count - earlier[1]) for (limit, count), earlier in zip(now, before or [(0, 0)] * len(now))]
+    return next(limit for limit, count in passed if count >= share * passed[-1][1])
+
+
 def bother(job, folder, metrics, page, seconds):
-    """Ask and change for so long. Returns how much the process used, once a second."""
+    """Ask and change for so long. Returns how much the process used, once a second, and its latencies
+    until then."""
     used, begin, turn = [], time.monotonic(), 0
     while time.monotonic() - begin < seconds and job.poll() is None:
         turn += 1
@@ -102,14 +116,25 @@ def bother(job, folder, metrics, page, seconds):
         if turn % 10 == 0:
             change(folder, f"chain {CHAINS[turn // 10 % 2]}")
             ask(folder / "ctl", f"snapshot -y {folder / 'now.jpg'}")
-        fetch(metrics, "/metrics")
+        latency = latency_of(fetch(metrics, "/metrics").decode())
         fetch(page, "/stream")
-        used.append(usage_of(job.pid))
+        used.append(usage_of(job.pid) | {"latency": latency})
         time.sleep(1)
     return used
 
 
-def check(told, used, camera, rate, seconds):
+def quarters(used):
+    """Medians of each quarter of the time, and quantiles of its latencies."""
+    part, rows = len(used) // 4, []
+    for k in range(4):
+        of, before = used[k * part:(k + 1) * part], used[k * part - 1]["latency"] if k else None
+        rows.append({key: statistics.median(u[key] for u in of) for key in ("rss_kb", "threads", "fds")} |
+                    {f"p{100 * share:g}_s": quantile(before, of[-1]["latency"], share) for share in (0.5, 0.95, 0.99)})
+    return rows
+
+
+def check(told, used, rate, seconds):
+    _, second, _, last = quarters(used)
     frames = told["frames"]
     drops = sum(frames[k] for k in ("dropped_range", "dropped_stop", "dropped_clock", "dropped_late", "dropped_disk"))
     late = used[len(used) // 4:]
@@ -123,6 +148,9 @@ def check(told, used, camera, rate, seconds):
                              or "SOAK_SANITIZED" in os.environ,
         "threads constant": max(u["threads"] for u in late) - min(u["threads"] for u in late) <= 2,
         "descriptors constant": max(u["fds"] for u in late) - min(u["fds"] for u in late) <= 8,
+        # Buckets are a factor of 2 to 2.5 wide.
+        "memory is flat": last["rss_kb"] <= 1.03 * second["rss_kb"] or "SOAK_SANITIZED" in os.environ,
+        "latencies are flat": all(last[key] <= 2.5 * second[key] for key in ("p50_s", "p95_s")),
     }
     return facts
 
@@ -157,10 +185,10 @@ def main():
         if code not in (0, 3) or not (folder / "run.json").exists():
             sys.exit(f"exit {code}\n{said[-6000:]}")
         told = json.loads((folder / "run.json").read_text())
-        facts = check(told, used, camera, options.rate, options.seconds)
+        facts = check(told, used, options.rate, options.seconds)
         print(json.dumps({"frames": told["frames"], "outputs": told["outputs"],
-                          "latency_s": told["time"]["latency_s"], "first": used[len(used) // 4],
-                          "last": used[-1], "reports": reports[:40], "facts": facts}, indent=1))
+                          "latency_s": told["time"]["latency_s"], "quarters": quarters(used),
+                          "reports": reports[:40], "facts": facts}, indent=1))
         if reports:
             print(said[-20000:])
         sys.exit(0 if all(facts.values()) and not reports else 1)
