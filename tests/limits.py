@@ -46,8 +46,9 @@ LIMITS = {
 
 class Limits:
     def __init__(self, sluice, place):
-        self.sluice, self.place = os.path.abspath(sluice), Path(place)
+        self.place = Path(place)
         os.chmod(self.place, 0o755)
+        self.sluice = shutil.copy(sluice, self.place / "sluice")  # where every user may reach it
         subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-y", *faults.CLIP, self.place / "clip.mkv"], check=True)
         self.codes = collections.Counter()
         self.nobody = 100000 + os.getpid() % 1000 * 100  # a user of each run's own, of whom nothing else runs

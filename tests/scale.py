@@ -110,6 +110,14 @@ def output_of(command):
                           text=True).stdout.strip()
 
 
+def commit():
+    """None where there is no git, or no history."""
+    try:
+        return output_of("git rev-parse --short HEAD 2>/dev/null")
+    except subprocess.CalledProcessError:
+        return None
+
+
 def measure(args, folder):
     bench = Bench(args.sluice, folder, PARTS)
     rows, tasks, clips = [{"what": "start-up"}], [], {}
@@ -139,7 +147,7 @@ def measure(args, folder):
             "machine": "{} cores, which others used, too: {}".format(
                 os.cpu_count(), output_of("sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1")),
             "version": output_of(f"'{args.sluice}' --version"),
-            "commit": output_of("git rev-parse --short HEAD"),
+            "commit": commit(),
             "options": " ".join(X264), "clips": clips, "rows": rows}
 
 

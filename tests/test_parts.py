@@ -81,9 +81,12 @@ def packets(file, select):
 
 
 def frames(file):
+    """Times, sizes and hashes. A frame lasts until the next one: how long a packet says is the container's guess, and
+    FFmpeg 7 writes what the source guessed."""
     result = tools.execute(["ffmpeg", "-v", "error", "-i", f"file:{file}", "-map", "0:v:0", tools.SYNC, "passthrough",
                             "-copyts", "-f", "framemd5", "-"])
-    return [line for line in result.text.splitlines() if not line.startswith("#")]
+    rows = [line.split(",") for line in result.text.splitlines() if not line.startswith("#")]
+    return [(pts, size, digest) for _, _, pts, _, size, digest in rows]
 
 
 def manifest(file):
