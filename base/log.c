@@ -13,8 +13,10 @@ __attribute__((format(printf, 3, 0))) static void print(const struct log *log, e
     if (!log || !log->print)
         return;
     char sentence[1024], shown[1024];
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    secrets_copy(sentence, SECRETS_IN_SENTENCE, shown, sizeof shown);
+    if (vsnprintf(sentence, sizeof sentence, format, arguments) < (int)sizeof sentence)
+        secrets_copy(sentence, SECRETS_IN_SENTENCE, shown, sizeof shown);
+    else
+        secrets_copy_cut(sentence, shown, sizeof shown);
     log->print(log->opaque, level, shown);
 }
 

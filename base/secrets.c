@@ -13,12 +13,14 @@ enum { RTMP_KEY = 16 };
 struct visitor {
     void (*secret)(void *opaque, const char *begin, const char *end);
     void *opaque;
+    bool cut; // the text goes on, nobody knows how
 };
 
-// An address in a text.
+// An address in a text. Another one may begin in it, as in the value of a parameter.
 struct address {
-    const char *scheme, *authority, *end;
-    bool comma; // ends what follows the host
+    const char *scheme, *authority, *end; // the end, or where another begins
+    const char *last;                     // the end in any case
+    bool comma;                           // ends what follows the host
 };
 
 static bool is_scheme_letter(char c)
@@ -60,6 +62,37 @@ static const char *find_any(const char *begin, const char *end, const char *lett
 {
     while (begin < end && !strchr(letters, *begin))
         begin++;
+    return begin;
+}
+
+// ---- quotes ----
+
+static bool is_quote(char c)
+{
+    return c == '\'' || c == '"';
+}
+
+// The quote of a chain that a letter leaves open: `open` before it, 0 for none.
+static char quote_after(char open, char c)
+{
+    if (open)
+        return c == open ? 0 : open;
+    return is_quote(c) ? c : 0;
+}
+
+static char quote_behind(char open, const char *begin, const char *end)
+{
+    for (; begin < end; begin++)
+        open = quote_after(open, *begin);
+    return open;
+}
+
+// The first of `letters` outside of quotes.
+static const char *find_unquoted(const char *begin, const char *end, const char *letters)
+{
+    char open = 0;
+    for (; begin < end && (open || !strchr(letters, *begin)); begin++)
+        open = quote_after(open, *begin);
     return begin;
 }
 
@@ -119,9 +152,8 @@ static const char *visit_user(const struct address *address, const struct visito
     const char *at = find_at(address), *begin = address->authority;
     if (!at)
         return begin;
-    const char *colon = find_any(begin, at, ":");
-    const char *slash = find_any(begin, at, "/?#");
-    if (colon < slash)
+    const char *colon = find_any(begin, at, ":@/?#"); // behind another '@' it is a port's
+    if (*colon == ':')
         begin = colon + 1;
     report(visitor, begin, at);
     return at + 1;
@@ -141,68 +173,46 @@ static const char *visit_key(const struct address *address, const char *path,
     return end;
 }
 
-// SRT's stream may be "publish:NAME:USER:PASSWORD", or a list of its own.
-static void visit_streamid(const char *begin, const char *end, const struct visitor *visitor)
+// The password in SRT's stream, which may be "publish:NAME:USER:PASSWORD", or a list of its own; `end`
+// where there is none.
+static const char *find_password(const char *begin, const char *end)
 {
     const char *colon = find_any(begin, end, ":");
     const char *second = colon < end ? find_any(colon + 1, end, ":") : end;
-    if (second < end && *begin != '#')
-        begin = second + 1;
-    if (second < end)
-        report(visitor, begin, end);
+    return second == end ? end : *begin == '#' ? begin : second + 1;
 }
 
-static void visit_parameters(const struct address *address, const char *at,
-                             const struct visitor *visitor)
+// Where a secret value ends. With what looks like another address in it nobody knows: at the very end.
+static const char *end_of_secret(const struct address *address, const char *value)
+{
+    const char *end = address->comma ? find_unquoted(value, address->last, "&,")
+                                     : find_any(value, address->last, "&");
+    return end > address->end ? address->last : end;
+}
+
+// Returns where it came to, the address's end or behind it.
+static const char *visit_parameters(const struct address *address, const char *at,
+                                    const struct visitor *visitor)
 {
     while (at < address->end) {
         const char *end = find_any(at, address->end, "=&?#");
         if (end < address->end && *end == '=') {
+            const char *value = end + 1, *value_end = end_of_secret(address, value);
             bool id = end - at >= 8 && !strncmp(end - 8, "streamid", 8);
-            const char *value = end + 1;
-            bool secret = secrets_has_name(at, (size_t)(end - at));
-            const char *value_end = find_any(value, address->end, "&");
-            if (id)
-                visit_streamid(value, value_end, visitor);
-            else if (secret)
+            bool runs_on = value_end > address->end;
+            if (id && !runs_on)
+                value = find_password(value, value_end);
+            if (id || secrets_has_name(at, (size_t)(end - at))) {
                 report(visitor, value, value_end);
-            end = id || secret ? value_end : end;
+                end = value_end;
+            }
         }
         at = end + (end < address->end);
     }
+    return at;
 }
 
 // ---- finding addresses ----
-
-static bool is_quote(char c)
-{
-    return c == '\'' || c == '"';
-}
-
-// The quote of a chain that a letter leaves open: `open` before it, 0 for none.
-static char quote_after(char open, char c)
-{
-    if (open)
-        return c == open ? 0 : open;
-    return is_quote(c) ? c : 0;
-}
-
-static char quote_at(const char *text, const char *at)
-{
-    char open = 0;
-    for (; text < at; text++)
-        open = quote_after(open, *text);
-    return open;
-}
-
-// The first of `letters` outside of quotes.
-static const char *find_unquoted(const char *begin, const char *end, const char *letters)
-{
-    char open = 0;
-    for (; begin < end && (open || !strchr(letters, *begin)); begin++)
-        open = quote_after(open, *begin);
-    return begin;
-}
 
 // Where the quoted text that holds `at` ends: at a quote that no other one follows at once, as
 // 'one'"'"'s text' has them.
@@ -218,9 +228,22 @@ static const char *end_of_quoted(const char *at, const char *end, char quote)
     }
 }
 
-// Find the next address from `from` on. It ends where another begins, too.
-static bool find_address(const char *text, const char *from, enum secrets_in in,
-                         struct address *address)
+// Where the first address with a scheme begins behind `begin`, as "//" at the beginning of a password
+// makes none of the user; NULL: there is none.
+static const char *find_scheme(const char *begin)
+{
+    for (const char *mark = begin; (mark = strstr(mark, "://")); mark++) {
+        const char *scheme = mark;
+        while (scheme > begin && is_scheme_letter(scheme[-1]))
+            scheme--;
+        if (scheme < mark && scheme > begin)
+            return scheme;
+    }
+    return NULL;
+}
+
+// Find the next address from `from` on, where a quote may be open.
+static bool find_address(const char *from, char open, enum secrets_in in, struct address *address)
 {
     const char *mark = strstr(from, "://");
     if (!mark)
@@ -228,11 +251,9 @@ static bool find_address(const char *text, const char *from, enum secrets_in in,
     *address = (struct address){.scheme = mark, .authority = mark + 3};
     while (address->scheme > from && is_scheme_letter(address->scheme[-1]))
         address->scheme--;
-    const char *next = strstr(address->authority, "://");
-    const char *end = next ? next : address->authority + strlen(address->authority);
-    while (next && end > address->authority && is_scheme_letter(end[-1]))
-        end--;
-    char quote = in == SECRETS_IN_CHAIN ? quote_at(text, mark) : 0;
+    const char *next = find_scheme(address->authority);
+    const char *end = address->authority + strlen(address->authority);
+    char quote = in == SECRETS_IN_CHAIN ? quote_behind(open, from, mark) : 0;
     address->comma = in == SECRETS_IN_CHAIN && !quote;
     if (quote)
         end = end_of_quoted(address->authority, end, quote);
@@ -240,19 +261,39 @@ static bool find_address(const char *text, const char *from, enum secrets_in in,
         end = find_unquoted(address->authority, end, " \t\r\n");
     else if (in == SECRETS_IN_SENTENCE)
         end = find_any(address->authority, end, " \t\r\n'\"<>");
-    address->end = end;
+    address->last = end;
+    address->end = next && next < end ? next : end;
     return true;
+}
+
+// Returns where it came to, the address's end or behind it.
+static const char *visit_address(struct address address, const struct visitor *visitor)
+{
+    if (visitor->cut && !*address.last) {
+        report(visitor, address.authority, address.last);
+        return address.last;
+    }
+    const char *host = visit_user(&address, visitor);
+    if (address.comma)
+        address.end = find_unquoted(host, address.end, ",");
+    const char *path = find_any(host, address.end, "/?#");
+    return visit_parameters(&address, visit_key(&address, path, visitor), visitor);
+}
+
+static void pass(void *opaque, const char *begin, const char *end)
+{
+    (void)opaque, (void)begin, (void)end;
 }
 
 static void visit(const char *text, enum secrets_in in, const struct visitor *visitor)
 {
+    const struct visitor silent = {.secret = pass, .cut = visitor->cut};
     struct address address;
-    for (const char *from = text; find_address(text, from, in, &address); from = address.end) {
-        const char *host = visit_user(&address, visitor);
-        if (address.comma)
-            address.end = find_unquoted(host, address.end, ",");
-        const char *path = find_any(host, address.end, "/?#");
-        visit_parameters(&address, visit_key(&address, path, visitor), visitor);
+    const char *from = text, *next;
+    for (char open = 0; find_address(from, open, in, &address); from = next) {
+        next = visit_address(address, &silent); // a quote in it may not be there afterwards
+        open = quote_behind(open, from, next);
+        visit_address(address, visitor);
     }
 }
 
@@ -280,14 +321,24 @@ static void append_hidden(void *copy_, const char *begin, const char *end)
     copy->from = end;
 }
 
-void secrets_copy(const char *text, enum secrets_in in, char *to, size_t size)
+static void copy_text(const char *text, enum secrets_in in, bool cut, char *to, size_t size)
 {
     struct copy copy = {text, to, size - 1};
     assert(text && to && size > 0);
-    const struct visitor visitor = {append_hidden, &copy};
+    const struct visitor visitor = {append_hidden, &copy, cut};
     visit(text, in, &visitor);
     append(&copy, copy.from, strlen(copy.from));
     *copy.to = 0;
+}
+
+void secrets_copy(const char *text, enum secrets_in in, char *to, size_t size)
+{
+    copy_text(text, in, false, to, size);
+}
+
+void secrets_copy_cut(const char *sentence, char *to, size_t size)
+{
+    copy_text(sentence, SECRETS_IN_SENTENCE, true, to, size);
 }
 
 char *secrets_dup(const char *text, enum secrets_in in)
@@ -307,6 +358,6 @@ static void blank(void *opaque, const char *begin, const char *end)
 
 void secrets_blank(char *text, enum secrets_in in)
 {
-    const struct visitor visitor = {blank, NULL};
+    const struct visitor visitor = {.secret = blank};
     visit(text, in, &visitor);
 }

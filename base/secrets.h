@@ -16,7 +16,11 @@ enum secrets_in {
 // Copy the text with "***" in place of each secret, cut to `size` bytes, 1 or more.
 void secrets_copy(const char *text, enum secrets_in in, char *to, size_t size);
 
-// The same, in memory of malloc(); NULL without memory.
+// The same of a sentence whose end was cut off: an address that the cut may have met is hidden from its
+// host on, as the sign that tells its password may be missing.
+void secrets_copy_cut(const char *sentence, char *to, size_t size);
+
+// The same as secrets_copy(), in memory of malloc(); NULL without memory.
 char *secrets_dup(const char *text, enum secrets_in in);
 
 // Overwrite the letters of each secret with asterisks: nothing moves.

@@ -292,6 +292,13 @@ static void secrets_leave_texts(void **state)
          "no grai in tee=srt://h?passphrase=**,grai", "no grai in tee=srt://h?passphrase=**,grai"},
         {SECRETS_IN_SENTENCE, "no address: a@b, http://h/@u", "no address: a@b, http://h/@u",
          "no address: a@b, http://h/@u"},
+        // What looks like another address within a secret, and is the rest of it.
+        {SECRETS_IN_NAME, "srt://h?passphrase=a://b&x=1", "srt://h?passphrase=***",
+         "srt://h?passphrase=*********"},
+        {SECRETS_IN_NAME, "srt://h?streamid=publish:cam:user://p&x=1", "srt://h?streamid=***",
+         "srt://h?streamid=************************"},
+        {SECRETS_IN_NAME, "rtsp://user://p@h", "rtsp://user:***@h", "rtsp://user:***@h"},
+        {SECRETS_IN_CHAIN, "tee=srt://t@h:9,@a", "tee=srt://***@a", "tee=srt://******@a"},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         char *copy = secrets_dup(rows[k].text, rows[k].in), *again = secrets_dup(copy, rows[k].in);
@@ -302,12 +309,38 @@ static void secrets_leave_texts(void **state)
         assert_string_equal(blank, rows[k].blank);
         free(copy), free(again), free(blank);
     }
+    // A quote in a secret still encloses what follows, when it is an asterisk.
+    char quoted[] = "a=rtmp://h/0123456789abcdef'srt://h?passphrase=a,b'";
+    secrets_blank(quoted, SECRETS_IN_CHAIN);
+    assert_string_equal(quoted, "a=rtmp://h/*****************srt://h?passphrase=***'");
+}
+
+static void keep_sentence(void *said, enum log_level level, const char *sentence)
+{
+    (void)level;
+    snprintf(said, 2048, "%s", sentence);
+}
+
+static void secrets_leave_sentences_that_are_cut(void **state)
+{
+    (void)state;
+    char said[2048] = "", password[1000];
+    const struct log log = {keep_sentence, said};
+    memset(password, 'p', sizeof password - 1);
+    password[sizeof password - 1] = 0;
+    for (int before = 0; before < 60; before++) { // the '@' is there, or is cut off
+        log_print(&log, LOG_ERROR, "%*s rtsp://u:%s@h does not answer", before, "", password);
+        assert_non_null(strstr(said, " rtsp://"));
+        assert_null(strstr(said, "pp"));
+    }
+    assert_null(strstr(said, "answer"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(secrets_leave_texts),
+        cmocka_unit_test(secrets_leave_sentences_that_are_cut),
         cmocka_unit_test(chains_change_and_read_back),
         cmocka_unit_test(chains_that_are_none),
         cmocka_unit_test(chains_that_are),
