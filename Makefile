@@ -459,6 +459,7 @@ help:
 	@echo "make fuzz         FUZZ_SECONDS=20 FUZZ=chain  fuzzers, each so long; make fuzz-media: mutated media"
 	@echo "make faults       every call of a run fails once: FAULTS='--share 500 --seed 7'"
 	@echo "make power-cuts   what a disk may hold after power cuts: POWER='--cuts 500 --seed 7'"
+	@echo "make soak         three hours of a live source, 20,000 jobs in one process: SOAK_SECONDS=540 SOAK_JOBS=500"
 	@echo "make test-webcam  a webcam in a virtual machine, with unplugging and errors"
 	@echo "make test-package SUITE=trixie  Debian packages, built, installed and purged in new systems"
 	@echo "make setup-browser  Chromium, for the tests that look at streams with it"

@@ -1,10 +1,11 @@
-"""A run as long as weeks are short: soak.py [--seconds N] [--rate FPS], with SLUICE naming the program.
+"""A run as long as weeks are short: soak.py [--seconds N] [--rate FPS] [--jobs N], with SLUICE naming the program.
 
 A camera of small pictures, many a second, that hangs up every twenty seconds; packets are lost and
 corrupted on the way; the pictures go into segments, a playlist, a port that nobody listens on, and
 to a browser; meanwhile parameters change, figures are asked for and snapshots taken. 540 s of 500
 pictures a second are as many as three hours of 25. Meant for builds with sanitizers; without, its
-figures of memory, threads and descriptors count, too. Exits with 1 if anything is wrong."""
+figures of memory, threads and descriptors count, too. Before it, --jobs: so many jobs of all kinds in
+one process (soak_jobs.c, beside the program). Exits with 1 if anything is wrong."""
 import argparse
 import http.client
 import json
@@ -155,18 +156,37 @@ def check(told, used, rate, seconds):
     return facts
 
 
+def run_jobs(sluice, jobs, folder):
+    """A short film with sound, filtered again and again."""
+    film = folder / "film.mkv"
+    subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-f", "lavfi", "-i", "testsrc2=size=96x64:rate=25:duration=0.8",
+                    "-f", "lavfi", "-i", "sine=duration=0.8", "-c:v", "libx264", "-preset", "ultrafast", "-g", "7",
+                    "-c:a", "aac", film], check=True)
+    work = folder / "jobs"
+    work.mkdir()
+    code = subprocess.run([sluice.parent / "soak_jobs", film, str(jobs)], cwd=work, check=False).returncode
+    if code:
+        sys.exit(code)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=540)
     parser.add_argument("--rate", type=int, default=500)
+    parser.add_argument("--jobs", type=int, default=0)
     options = parser.parse_args()
+    sluice = Path(os.environ.get("SLUICE", "build/sluice")).absolute()
     with tempfile.TemporaryDirectory() as folder_:
         folder = Path(folder_)
+        if options.jobs:
+            run_jobs(sluice, options.jobs, folder)
+        if not options.seconds:
+            return
         make_clip(folder / "clip.ts", options.rate)
         camera = Camera(folder / "clip.ts")
         metrics, page = free_port(), free_port()
         job = subprocess.Popen(
-            [os.environ.get("SLUICE", "build/sluice"), f"tcp://127.0.0.1:{camera.port}", "rec.mkv",
+            [sluice, f"tcp://127.0.0.1:{camera.port}", "rec.mkv",
              "-y", "-F", "matroska", "--preset", "ultrafast", "--segment", "60", "-o", "live.m3u8",
              "-o", f"udp://127.0.0.1:{free_port()}", "-o", f"mjpeg:{page}", "--metrics", str(metrics),
              "-f", CHAINS[0], "--control", "ctl", "--journal", "journal", "--simulate",

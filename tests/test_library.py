@@ -270,3 +270,9 @@ def test_what_is_installed_is_uninstalled(tmp_path):
     assert "/bin/sluice" in next(tmp_path.rglob("sluice@.service")).read_text()
     output_of("make", "-C", ROOT, *CUDA, f"BUILD={BUILD}", "uninstall", *places)
     assert not [file for file in tmp_path.rglob("*") if not file.is_dir()]
+
+
+def test_jobs_one_after_another_leave_nothing_behind(tmp_path, clips):
+    """`make soak` runs 20,000: thirteen kinds, some of which fail, are stopped or changed."""
+    ran = tools.execute([Path(tools.SLUICE).parent / "soak_jobs", clips["film.mkv"], "156"], cwd=tmp_path)
+    assert ran.code == 0 and "156 jobs, 0 failed, it did not grow" in ran.text, ran.text
