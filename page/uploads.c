@@ -13,6 +13,10 @@
 
 #include "page/inputs.h"
 #include "page/later.h"
+#include "pipeline/output/file/folder.h"
+
+// Bytes after which the disk is told to begin, so that it has little left to do at the end.
+enum { AHEAD = 8 << 20 };
 
 struct upload {
     struct uploads *of;
@@ -36,7 +40,7 @@ __attribute__((format(printf, 3, 4))) static void refuse(struct upload *upload, 
 }
 
 // The folder that files go to; NULL where it cannot be made.
-static const char *folder_of(struct uploads *uploads)
+static const char *find_place(struct uploads *uploads)
 {
     if (uploads->media)
         return uploads->media;
@@ -75,16 +79,24 @@ struct upload *upload_begin(struct uploads *uploads, const char *name)
                name ? name : "");
     else if (uploads->running >= UPLOADS)
         refuse(upload, 503, "other uploads are running; try again when they are through");
-    else if (folder_of(uploads))
-        open_file(upload, folder_of(uploads));
+    else if (find_place(uploads))
+        open_file(upload, find_place(uploads));
     else
         refuse(upload, 500, "there is no folder for uploads: %s", strerror(errno));
     uploads->running++;
     return upload;
 }
 
+// The private folder does not outlive the program, nor a power cut.
+static void write_ahead(const struct upload *upload, int64_t before)
+{
+    if (upload->of->media && upload->size / AHEAD > before / AHEAD)
+        sync_file_range(upload->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
 bool upload_take(struct upload *upload, const char *data, size_t size)
 {
+    int64_t before = upload->size;
     upload->size += (int64_t)size;
     if (upload->size > upload->of->max)
         refuse(upload, 413, "the upload is larger than %lld bytes; see --upload-max",
@@ -97,6 +109,8 @@ bool upload_take(struct upload *upload, const char *data, size_t size)
         data += written > 0 ? written : 0;
         size -= written > 0 ? (size_t)written : 0;
     }
+    if (!upload->code)
+        write_ahead(upload, before);
     return !upload->code;
 }
 
@@ -168,17 +182,27 @@ static void publish_mode(int fd)
     fchmod(fd, 0666 & ~mask);
 }
 
-// Give the file its name: nothing in the folder of media is replaced.
+// Give the file its name: nothing in the folder of media is replaced, and what the visitor is told to be
+// there is there after a power cut.
 static void give_name(struct upload *upload)
 {
-    bool media = upload->of->media;
-    if (media)
+    const struct log silence = {0};
+    bool media = upload->of->media, synced = true;
+    if (media) {
         publish_mode(upload->fd);
-    else
+        synced = !fsync(upload->fd);
+    } else {
         empty_folder(upload->of, upload->of->in_use);
-    if (!renameat2(AT_FDCWD, upload->hidden, AT_FDCWD, upload->path, media ? RENAME_NOREPLACE : 0))
+    }
+    if (synced && !renameat2(AT_FDCWD, upload->hidden, AT_FDCWD, upload->path,
+                             media ? RENAME_NOREPLACE : 0)) {
+        if (media && folder_sync_of(upload->path, &silence)) {
+            refuse(upload, 500, "the upload cannot be written: %s", strerror(errno));
+            unlink(upload->path);
+        }
         return;
-    if (errno == EEXIST)
+    }
+    if (synced && errno == EEXIST)
         refuse(upload, 409, "there is a file %s already", upload->name);
     else
         refuse(upload, 500, "the upload cannot be written: %s", strerror(errno));

@@ -8,6 +8,7 @@ import pytest
 
 import power
 import tools
+from test_serve import serve
 
 FILMS = ["mp4", "mkv", "hash", "images", "hls", "segments", "reports", "wavelet", "shard", "join", "jobs", "resume"]
 
@@ -79,6 +80,21 @@ def test_a_recording_is_synced_at_the_ends_of_fragments(recorded):
             and events[k + 1].words[0] == "data" and events[k + 1].ns - event.ns < 5e6]
     pieces = [event for event in events if event.words[0] == "data" and len(event.data) == 1 << 18]
     assert len(pieces) > 2 and not late
+
+
+def test_an_upload_that_was_answered_is_there(cuts, tmp_path, clips):
+    folder, log = tmp_path / "page", tmp_path / "upload.log"
+    (folder / "media").mkdir(parents=True)
+    disk, data = power.Disk(folder), clips["plain.mp4"].read_bytes()
+    with serve(folder, "--media", "media", env={"LD_PRELOAD": str(cuts.recorder), "POWER_LOG": str(log)}) as shown:
+        sent = shown.ask("/api/upload?name=x.mp4", data, Content_Type="application/octet-stream")
+        assert sent[0] == 201
+        events = power.read_events(log)
+    disk.foresee(events)
+    for event in events:
+        disk.apply(event)
+    draw = power.random.Random(1)
+    assert all(state["media/x.mp4"][1] == data for state in disk.states(draw, 20))
 
 
 @pytest.mark.parametrize("torn", [b'{"pts_us":18', bytes(40)])

@@ -170,6 +170,20 @@ OPEN(open64, "openat64")
 OPENAT(openat)
 OPENAT(openat64)
 
+int mkostemp(char *path, int flags)
+{
+    REAL(int, "mkostemp", char *, int);
+    bool recorded = step();
+    int fd = real(path, flags);
+    struct place made = place_of(AT_FDCWD, path);
+    if (recorded && fd >= 0) {
+        note(NULL, 0, "make %lu file", made.inode);
+        note(made.name, strlen(made.name), "name %lu %lu", made.folder, made.inode);
+    }
+    end(recorded);
+    return fd;
+}
+
 FILE *fopen(const char *path, const char *mode)
 {
     REAL(FILE *, "fopen", const char *, const char *);
