@@ -1,6 +1,7 @@
 #include "cpu/row_pipeline.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "base/minmax.h"
@@ -108,6 +109,28 @@ static void store_row(struct row_pipeline *pipeline, const void *row, int y)
     }
 }
 
+// True if `operand` has rows of `width` samples without a gap between them.
+static bool is_seamless(const struct row_pipeline *pipeline, struct operand operand, int bytes)
+{
+    const struct component *at;
+    return row_operand(pipeline, operand, 1, &at) - row_operand(pipeline, operand, 0, &at) ==
+           (ptrdiff_t)pipeline->width * bytes;
+}
+
+// A pointwise step from memory to memory, where rows follow each other: `rows` of them are made as
+// one. What comes with a row takes a quarter of the time at 1920 columns, half of it at 480.
+static bool makes_long_rows(const struct row_pipeline *pipeline, int rows)
+{
+    const struct plan_pass *pass = pipeline->pass;
+    const struct component *at;
+    return pipeline->levels == 2 && pipeline->direct && !pipeline->level[1].step->stencil &&
+           is_seamless(pipeline, pass->source[0], pipeline->level[0].bytes) &&
+           is_seamless(pipeline, pass->target[0], pipeline->level[1].bytes) &&
+           (int64_t)pipeline->width * rows <= INT_MAX / 4 &&
+           row_operand(pipeline, pass->source[0], 0, &at) !=
+               row_operand(pipeline, pass->target[0], 0, &at);
+}
+
 void row_pipeline_run(struct row_pipeline *pipeline, const struct row_memory *memory, int first,
                       int last)
 {
@@ -124,6 +147,13 @@ void row_pipeline_run(struct row_pipeline *pipeline, const struct row_memory *me
     }
     bool in_place =
         pass->targets == 1 && plan_is_plain(pipeline->plan, pass->target[0], pass->grid.depth);
+    if (in_place && makes_long_rows(pipeline, last - first)) {
+        const struct component *at;
+        void *row = (void *)row_operand(pipeline, pass->target[0], first, &at);
+        pipeline->width *= last - first;
+        row_level_make(pipeline, 1, first, 1, &row);
+        return;
+    }
     // Without a stencil rows cost so little that they are best written one by one.
     int most = pass->halo_y > 0 ? pipeline->rows->rows_at_once : 1;
     for (int y = first; y < last; y += most) {
