@@ -43,6 +43,7 @@ typedef uint8_t lanes8x2 __attribute__((vector_size(2 * SIMD_LANES))); // of a w
 typedef int16_t lanes16s __attribute__((vector_size(2 * SIMD_LANES)));
 typedef uint32_t lanes32 __attribute__((vector_size(2 * SIMD_LANES)));
 typedef int32_t lanes32s __attribute__((vector_size(2 * SIMD_LANES)));
+typedef float lanes_float __attribute__((vector_size(2 * SIMD_LANES)));
 
 // sum + (a's even lane times b's) + (a's odd lane times b's), of signed 16-bit lanes.
 static inline lanes32 lanes_madd(lanes32 sum, lanes16 a, lanes16 b)
@@ -110,6 +111,30 @@ static inline lanes16 lanes_magnitude(lanes16 a)
 static inline lanes16 lanes_max(lanes16 a, lanes16 b)
 {
     return (lanes16)LANES_CALL(max_epi16, a, b);
+}
+
+// The even lanes of one and those of the other after each of them.
+static inline lanes16 lanes_turn(lanes16 even, lanes16 odd)
+{
+    lanes16 later = (lanes16)((lanes32)odd << 16);
+#if SIMD_LANES == 32
+    return (lanes16)_mm512_mask_mov_epi16((__m512i)even, 0xaaaaaaaa, (__m512i)later);
+#elif SIMD_LANES == 16
+    return (lanes16)_mm256_blend_epi16((__m256i)even, (__m256i)later, 0xaa);
+#else
+    return (lanes16)(((lanes32)even & 0xffff) | (lanes32)later);
+#endif
+}
+
+static inline lanes_float lanes_to_float(lanes32 whole)
+{
+#if SIMD_LANES == 32
+    return (lanes_float)_mm512_cvtepi32_ps((__m512i)whole);
+#elif SIMD_LANES == 16
+    return (lanes_float)_mm256_cvtepi32_ps((__m256i)whole);
+#else
+    return (lanes_float)_mm_cvtepi32_ps((__m128i)whole);
+#endif
 }
 
 static inline lanes16 lanes_load(const void *from)

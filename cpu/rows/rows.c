@@ -299,6 +299,9 @@ static void narrow(const void *from_, const uint16_t *table, void *to_, int widt
 }
 
 #include "cpu/rows/match.inc"
+#ifdef SIMD_LANES
+#include "cpu/rows/box.inc"
+#endif
 
 #define BOTH(name)          \
     {                       \
@@ -335,6 +338,10 @@ const struct row_kernels ROWS_TABLE = {
     .interpolate = BOTH(interpolate),
     .box_slide = BOTH(box_slide),
     .box_finish = BOTH(box_finish),
+#ifdef SIMD_LANES
+    .box_slide_narrow = box_slide_narrow,
+    .box_finish_narrow = box_finish_narrow,
+#endif
     .convolve = BOTH(convolve),
     .convolve_real = BOTH_SUMS(convolve_real),
     .line_y = BOTH_SUMS(line_y),

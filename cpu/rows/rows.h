@@ -30,6 +30,9 @@ struct convolve_tap {
 
 enum { MAX_ROWS_AT_ONCE = 4, MAX_VERTICAL_ROWS = 8, ROW_TAPS_MARGIN = MAX_ROWS_AT_ONCE };
 
+// What narrow sums of boxes are less by, and the most samples whose mean is made of those.
+enum { BOX_BIAS = 32768, BOX_NARROW = 43690 };
+
 // Rows that match_products makes at once, and the samples that it may read, and results that it may
 // write, behind the last.
 enum { MATCH_ROWS = 4, MATCH_MARGIN = 128 };
@@ -97,6 +100,12 @@ struct row_kernels {
     // Means of (2 radius + 1) columns of sums, which have `radius` on both sides, over `count`
     // samples in all.
     void (*box_finish[2])(const uint32_t *sum, int radius, int64_t count, void *to, int width);
+
+    // (optional) The same of bytes, whose sums are less BOX_BIAS and modulo 2^16; both rows are
+    // there. `count` is at most BOX_NARROW, and sums have `radius` + 1 on the left.
+    void (*box_slide_narrow)(const uint8_t *entering, const uint8_t *leaving, int16_t *sum,
+                             int width);
+    void (*box_finish_narrow)(const int16_t *sum, int radius, int count, uint8_t *to, int width);
 
     // Rows have as much on both sides as the kernel reaches. `taps` is room for one more than there
     // are weights. Sums fit 32 bits.
