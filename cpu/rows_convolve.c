@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
+#include "cpu/convolve_bytes.h"
 #include "cpu/fft.h"
 #include "cpu/row_level.h"
 
@@ -11,9 +12,10 @@ struct convolve_state {
     struct op_convolve op; // the stencil with weights as small as they can be
     int32_t *weights;
     struct convolve_tap *taps;
-    const void **pointers; // to the rows of the window
-    int sums;              // 0: 32 bits, else of real[sums - 1]
-    void *columns[2];      // sums of lines
+    struct convolve_bytes *form; // (optional) what it is by products of bytes
+    const void **pointers;       // to the rows of the window
+    int sums;                    // 0: 32 bits, else of real[sums - 1]
+    void *columns[2];            // sums of lines
     // By transforms: the results of a band of rows, as many as a tile makes.
     struct fft *fft; // NULL: not by these
     uint8_t *band;
@@ -34,7 +36,9 @@ static void make_convolve_row(struct row_pipeline *pipeline, const struct row_le
     const struct row_kernels *rows = pipeline->rows;
     const struct op_convolve *f = &state->op;
     int b = here->bytes - 1, real = state->sums - 1, width = pipeline->width;
-    if (!state->sums)
+    if (state->form && width >= rows->convolve_bytes_width)
+        rows->convolve_bytes(row, state->form, to, width);
+    else if (!state->sums)
         rows->convolve[b](row, f, state->taps, to, width);
     else if (!f->rank)
         rows->convolve_real[real][b](row, f, to, width);
@@ -156,6 +160,18 @@ static enum status init_weights(struct convolve_state *state, const struct op_co
     return STATUS_OK;
 }
 
+static enum status init_form(struct convolve_state *state)
+{
+    state->form = malloc(sizeof *state->form);
+    if (!state->form)
+        return STATUS_MEMORY;
+    if (!convolve_bytes_find(&state->op, state->form)) {
+        free(state->form);
+        state->form = NULL;
+    }
+    return STATUS_OK;
+}
+
 static enum status init_transform(struct row_pipeline *pipeline, struct convolve_state *state)
 {
     enum status status = fft_create(&state->op, pipeline->columns, &state->fft);
@@ -189,6 +205,8 @@ static enum status init(struct row_pipeline *pipeline, int level)
         state->sums = 1;
     else if (!in_words)
         state->sums = 2;
+    if (!state->sums && here->bytes == 1 && pipeline->rows->convolve_bytes && init_form(state))
+        return STATUS_MEMORY;
     for (int r = 0; r < f->rank; r++) {
         state->columns[r] = row_alloc((size_t)(pipeline->columns + f->width) * sizeof(double));
         if (!state->columns[r])
@@ -209,6 +227,7 @@ static void finish(void *state_)
     free(state->band);
     free(state->weights);
     free(state->taps);
+    free(state->form);
     free(state->pointers);
     for (int r = 0; r < 2; r++)
         free(state->columns[r]);

@@ -188,6 +188,34 @@ static inline void lanes_store_8_both(uint8_t *to, lanes16 first, lanes16 second
     lanes_store(to, bytes);
 }
 
+#ifdef __SSSE3__
+#define LANES_BYTES
+
+// Bytes of a and b in turn, from the low (high) half of each 128 bits.
+static inline lanes16 lanes_low_8(lanes16 a, lanes16 b)
+{
+    return (lanes16)LANES_CALL(unpacklo_epi8, a, b);
+}
+
+static inline lanes16 lanes_high_8(lanes16 a, lanes16 b)
+{
+    return (lanes16)LANES_CALL(unpackhi_epi8, a, b);
+}
+
+// a's even byte times b's, which is signed, and the odd ones: sums that fit 16 bits.
+static inline lanes16 lanes_madd_8(lanes16 a, lanes16 b)
+{
+    return (lanes16)LANES_CALL(maddubs_epi16, a, b);
+}
+
+// Signed lanes as bytes, limited to what these hold, in the order of lanes_low_8() and
+// lanes_high_8().
+static inline lanes16 lanes_pack_8(lanes16 low, lanes16 high)
+{
+    return (lanes16)LANES_CALL(packus_epi16, low, high);
+}
+#endif
+
 // Twice the sums of bytes 0 and 1, 2 and 3, ...
 static inline lanes16 lanes_pair_sums_twice(const uint8_t *from)
 {

@@ -302,6 +302,9 @@ static void narrow(const void *from_, const uint16_t *table, void *to_, int widt
 #ifdef SIMD_LANES
 #include "cpu/rows/box.inc"
 #endif
+#ifdef LANES_BYTES
+#include "cpu/rows/convolve_bytes.inc"
+#endif
 
 #define BOTH(name)          \
     {                       \
@@ -343,6 +346,10 @@ const struct row_kernels ROWS_TABLE = {
     .box_finish_narrow = box_finish_narrow,
 #endif
     .convolve = BOTH(convolve),
+#ifdef LANES_BYTES
+    .convolve_bytes_width = 2 * SIMD_LANES,
+    .convolve_bytes = convolve_bytes,
+#endif
     .convolve_real = BOTH_SUMS(convolve_real),
     .line_y = BOTH_SUMS(line_y),
     .line_x = BOTH_SUMS(line_x),

@@ -28,6 +28,27 @@ struct convolve_tap {
     int16_t low, high;
 };
 
+// Two taps of a convolution of bytes: the row of the window and the column from the result's that
+// each is of.
+struct convolve_pair {
+    int row[2], column[2];
+    int8_t weight[2];
+};
+
+enum { CONVOLVE_PAIRS = 128, CONVOLVE_BYTES_SIDE = 15 };
+
+// y = clamp(base + r + w, low, high), w the sum of the pairs from `scaled` on; r is (scale * s +
+// offset) >> bits, s the sum of those before. Without these r = 0, w is (w or |w| if absolute, plus
+// offset) >> bits. Sums and r + w fit 16 bits, as s << step does, scale * s + offset 32 bits.
+struct convolve_bytes {
+    struct convolve_pair pair[CONVOLVE_PAIRS];
+    int scaled, pairs;
+    int scale, step; // scale is below 2^(15 + step)
+    int bits, offset;
+    bool absolute;
+    int base, low, high;
+};
+
 enum { MAX_ROWS_AT_ONCE = 4, MAX_VERTICAL_ROWS = 8, ROW_TAPS_MARGIN = MAX_ROWS_AT_ONCE };
 
 // What narrow sums of boxes are less by, and the most samples whose mean is made of those.
@@ -111,6 +132,11 @@ struct row_kernels {
     // are weights. Sums fit 32 bits.
     void (*convolve[2])(const void *const *row, const struct op_convolve *f,
                         struct convolve_tap *taps, void *to, int width);
+
+    // (optional) The same of bytes, of rows of at least `convolve_bytes_width`.
+    int convolve_bytes_width;
+    void (*convolve_bytes)(const void *const *row, const struct convolve_bytes *f, uint8_t *to,
+                           int width);
 
     // The same, first index, in sums that float [0] or double [1] hold; and in two steps of lines:
     // sums down the columns from `first` on, then samples from those of every pair, whose first
