@@ -36,6 +36,7 @@ CHAINS = {
     "gaussian, tee, sobel": "gaussian=0.8:2,tee=a,sobel",
     "statistics": "stats",
     "laplacian": "laplacian",
+    "emboss": "emboss",
     "convolve, direct": "convolve=1 2 3 4 5/6 7 8 9 8/7 6 5 4 3/2 1 2 3 4/5 6 7 8 9",
     "convolve, lines": "dog=3",
     "pointwise, ranges": "brightness=20,threshold=20:240",
