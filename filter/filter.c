@@ -158,6 +158,25 @@ static enum status build(struct sluice_filter *filter, const struct sluice_filte
     return STATUS_OK;
 }
 
+// Every caller has a log: `opaque` is the last member of interface 1.0.
+static enum sluice_status refuse_size(const struct sluice_filter_config *config, size_t least)
+{
+    char sentence[200];
+    if (config->size < least)
+        snprintf(sentence, sizeof sentence,
+                 "sluice_filter_config.size is %zu; it has to be sizeof(struct "
+                 "sluice_filter_config), %zu or more",
+                 config->size, least);
+    else
+        snprintf(sentence, sizeof sentence,
+                 "the configuration has members that libsluice-filter %d.%d does not know: the "
+                 "program was built for a newer one",
+                 SLUICE_API_MAJOR, SLUICE_API_MINOR);
+    if (config->log)
+        config->log(config->opaque, SLUICE_LOG_ERROR, sentence);
+    return SLUICE_STATUS_USAGE;
+}
+
 enum sluice_status sluice_filter_create(const struct sluice_filter_config *config,
                                         struct sluice_filter **filter)
 {
@@ -166,7 +185,7 @@ enum sluice_status sluice_filter_create(const struct sluice_filter_config *confi
     *filter = NULL;
     const size_t least = offsetof(struct sluice_filter_config, opaque) + sizeof config->opaque;
     if (!sized_read(&read, sizeof read, config, least))
-        return SLUICE_STATUS_USAGE;
+        return refuse_size(config, least);
     struct sluice_filter *made = calloc(1, sizeof *made);
     if (!made)
         return SLUICE_STATUS_MEMORY;

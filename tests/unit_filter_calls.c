@@ -159,6 +159,12 @@ struct later_frame {
     int64_t more;
 };
 
+static void keep_sentence(void *said, enum sluice_log_level level, const char *sentence)
+{
+    (void)level;
+    snprintf(said, 256, "%s", sentence);
+}
+
 static void callers_have_other_versions(void **state)
 {
     (void)state;
@@ -185,9 +191,13 @@ static void callers_have_other_versions(void **state)
     test_picture_free(b);
     test_picture_free(want);
     sluice_filter_destroy(&filter);
+    char said[256] = "";
     config.size = 0;
+    config.log = keep_sentence;
+    config.opaque = said;
     assert_int_equal(sluice_filter_create(&config, &filter), SLUICE_STATUS_USAGE);
     assert_null(filter);
+    assert_non_null(strstr(said, "sluice_filter_config.size is 0"));
 }
 
 // ---- changes ----

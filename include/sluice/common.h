@@ -5,6 +5,9 @@
 // in later versions: the caller sets it to sizeof, and the library reads and writes no further. A
 // struct inside another keeps its size; `reserved` is room for members to come, and stays zero.
 //
+// Pointers. None may be NULL unless a comment says so: what is no mistake of data ends the program at
+// an assertion.
+//
 // Strings. The library copies what it is given before the call returns, unless a comment says
 // otherwise. What it returns lives as long as the object it came from. Text is UTF-8.
 #pragma once

@@ -85,8 +85,9 @@ struct sluice_filter_config {
     // the call that parses the chain returns.
     enum sluice_status (*picture)(void *opaque, const char *name, struct sluice_picture *picture);
 
-    // Called with one sentence at a time, without a newline, which lives until the callback
-    // returns; from any thread. NULL: silence.
+    // Called with one sentence at a time, which lives until the callback returns; from any thread.
+    // No newline ends it. Behind what is wrong with a chain stand two lines more: the chain, and a
+    // mark below the place. NULL: silence.
     void (*log)(void *opaque, enum sluice_log_level level, const char *sentence);
     void *opaque; // for both
 };

@@ -98,7 +98,7 @@ _SIZES = {"|u1": 1, "<u1": 1, "<u2": 2}
 
 
 def _from_interface(array: Any, interface: Dict[str, Any], device: Optional[int]) -> View:
-    data, shape = interface["data"], interface["shape"]
+    data, shape = interface.get("data"), interface["shape"]
     size = _SIZES.get(interface["typestr"])
     if size is None:
         raise UsageError(f"{name_of(array)} has samples of type {interface['typestr']}: sluice filters uint8 "

@@ -8,7 +8,7 @@ from typing import Any, Callable, List, NamedTuple, Optional, Tuple
 
 from ._arrays import view_of
 from ._formats import Plane, planes_of
-from ._library import (AGAIN, OK, PICTURE, PROTOTYPES, FilterConfig, Format, Frame, Notes, filter_library,
+from ._library import (AGAIN, OK, PICTURE, PROTOTYPES, FilterConfig, Format, Frame, Notes, bytes_of, filter_library,
                        taken_text, text_of)
 from .errors import UsageError, error_of
 
@@ -120,15 +120,15 @@ class Engine:
 
     def _config(self, key: Key, chain: Optional[str], settings: Settings) -> FilterConfig:
         on_gpu = key.device is not None
-        config = FilterConfig(chain=None if chain is None else chain.encode(), output_range=settings.output_range,
+        config = FilterConfig(chain=None if chain is None else bytes_of(chain, "chain"), output_range=settings.output_range,
                               backend=1 if on_gpu and settings.backend == 0 else settings.backend,
                               device=key.device if on_gpu else settings.device, threads=settings.threads,
                               frames_in_flight=1 if key.alone else settings.frames_in_flight,
                               log=self._notes.callback,
                               wavelet_planes=settings.wavelet_planes, picture=self._pictures.callback)
         if settings.output_pixfmt:
-            config.output_pixfmt = settings.output_pixfmt.encode()
-        config.input = Format(pixfmt=key.pixfmt.encode(), width=key.width, height=key.height, range=key.range,
+            config.output_pixfmt = bytes_of(settings.output_pixfmt, "output_pixfmt")
+        config.input = Format(pixfmt=bytes_of(key.pixfmt, "pixfmt"), width=key.width, height=key.height, range=key.range,
                               matrix=key.matrix, siting=key.siting)
         return config
 
@@ -165,7 +165,7 @@ class Engine:
     def _ask(self, function: Callable[..., int], text: str) -> None:
         """A change of the chain, which tells its own reason."""
         why = ctypes.create_string_buffer(2048)
-        status = function(self.handle, text.encode(), why, len(why))
+        status = function(self.handle, bytes_of(text, "chain"), why, len(why))
         self._pictures.check()
         if status != OK:
             self._notes.forget()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from ctypes import c_char_p
+from ctypes import c_char_p, c_int, c_int64
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 from ._job_library import GAPS, HWDEC, ChangeConfig, Config, OutputConfig, Rate
-from ._library import BACKENDS, RANGES, choice
+from ._library import BACKENDS, RANGES, bytes_of, choice, whole_of
 from .errors import UsageError
 
 Name = Union[str, "os.PathLike[str]"]
@@ -43,7 +43,7 @@ class Target:
         pairs = self.options
         words = [f"{k}={v}" for k, v in pairs.items()] if isinstance(pairs, dict) else list(pairs)
         if words:
-            to.options = (c_char_p * (len(words) + 1))(*(word.encode() for word in words), None)
+            to.options = (c_char_p * (len(words) + 1))(*(bytes_of(word, "options") for word in words), None)
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,18 @@ class Options:
     def fill(self, to: Config) -> None:
         for name, convert in _CONVERTED.items():
             setattr(to, name, convert(getattr(self, name)))
+        kinds = dict(Config._fields_)
         for field in fields(self):
             if field.name not in (*_CONVERTED, "input_size"):
-                setattr(to, field.name, getattr(self, field.name))
+                value = getattr(self, field.name)
+                if kinds[field.name] in (c_int, c_int64):
+                    value = whole_of(value, field.name, 64 if kinds[field.name] is c_int64 else 32)
+                setattr(to, field.name, value)
         to.input_width, to.input_height = _size(self.input_size)
 
 
-def _text(value: Optional[str]) -> Optional[bytes]:
-    return None if value is None else value.encode()
+def _text(value: Optional[str], what: str = "a text") -> Optional[bytes]:
+    return None if value is None else bytes_of(value, what)
 
 
 def _path(value: Optional[Name]) -> Optional[bytes]:
@@ -157,7 +161,7 @@ _CONVERTED: Dict[str, Callable[[Any], Any]] = {
 def config_of(input: Name, targets: Sequence[Target], chain: Optional[str], options: Options,
               changes: Dict[float, str]) -> Config:
     """A configuration, whose strings live as long as it does."""
-    config = Config(input=_path(input), chain=_text(chain))
+    config = Config(input=_path(input), chain=_text(chain, "chain"))
     options.fill(config)
     targets[0].fill(config.output)
     if len(targets) > 1:
@@ -168,6 +172,6 @@ def config_of(input: Name, targets: Sequence[Target], chain: Optional[str], opti
     if changes:
         rows = (ChangeConfig * (len(changes) + 1))()
         for row, (time, text) in zip(rows, sorted(changes.items())):
-            row.pts_us, row.chain = round(time * 1e6), text.encode()
+            row.pts_us, row.chain = round(time * 1e6), bytes_of(text, "changes")
         config.changes = rows
     return config

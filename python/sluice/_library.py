@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import operator
 import os
 import threading
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char_p, c_double, c_float, c_int,
@@ -215,6 +216,30 @@ def taken_text(pointer: Optional[int]) -> str:
     free.argtypes = [c_void_p]
     free(pointer)
     return text
+
+
+def bytes_of(value: Any, what: str) -> bytes:
+    """A text as the library takes it: it would end at a zero."""
+    if not isinstance(value, str):
+        raise error_of(5, f"{what} is {type(value).__name__}; wanted is a text")
+    if "\0" in value:
+        raise error_of(5, f"{what}={value!r} has a zero character")
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise error_of(5, f"{what}={value!r} is no text of Unicode") from None
+
+
+def whole_of(value: Any, what: str, bits: int = 32) -> int:
+    """A number as the library takes it: ctypes would keep its last bits."""
+    most = (1 << bits - 1) - 1
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise error_of(5, f"{what}={value!r} is no whole number") from None
+    if not -most - 1 <= number <= most:
+        raise error_of(5, f"{what}={number} is beyond the {bits} bits of the library's numbers")
+    return number
 
 
 def choice(choices: Dict[Any, int], value: Any, what: str) -> int:

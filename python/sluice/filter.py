@@ -12,7 +12,7 @@ from ._arrays import as_array, maker
 from ._engine import Engine, Key, Pictures, Settings
 from ._known import Places, places_of
 from ._library import (BACKENDS, DEVICE, HOST, MATRICES, OK, RANGES, SITINGS, Frame, choice,
-                       filter_library)
+                       filter_library, whole_of)
 from ._pictures import Arrays, Picture, caller_stream, picture_of
 from ._ways import Way, Ways, lies_at
 from .errors import Error, Full, UsageError
@@ -97,8 +97,9 @@ class Filter:
         self._interlaced = interlaced
         self._sizes = max(sizes, 1)
         self._settings = Settings(output_pixfmt, choice(RANGES, output_range, "output_range"),
-                                  choice(BACKENDS, backend, "backend"), device, threads,
-                                  frames_in_flight, wavelet_planes, Pictures(picture or {}))
+                                  choice(BACKENDS, backend, "backend"), whole_of(device, "device"),
+                                  whole_of(threads, "threads"),
+                                  whole_of(frames_in_flight, "frames_in_flight"), wavelet_planes, Pictures(picture or {}))
         self._submitting, self._receiving = threading.RLock(), threading.RLock()
         self._engines: OrderedDict[Key, Engine] = OrderedDict()
         self._ways = Ways()
@@ -156,7 +157,7 @@ class Filter:
         The frame and `out` stay as they are until then. Full: receive() one first.
         """
         with self._submitting:
-            self._begin([self._prepare(frame, out, stream, pts, opaque)])
+            self._begin([self._prepare(frame, out, stream, whole_of(pts, "pts", 64), opaque)])
 
     def receive(self) -> Received:
         """The oldest frame under way. Waits for a result in host memory. IndexError: none is under way."""

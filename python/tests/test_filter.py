@@ -573,3 +573,27 @@ def test_frames_of_pyav():
         sluice.Filter(CHAIN)(frame, out=av.VideoFrame(64, 48, "yuv420p"))
     sluice.Filter("gaussian=2")(frame, out=frame)
     assert np.array_equal(frame.to_ndarray(), found.to_ndarray())
+
+
+@pytest.mark.parametrize("options, word", [
+    ({"threads": 2**32 + 1}, "threads"), ({"device": 2**32}, "device"), ({"frames_in_flight": 2**31}, "frames_in_flight"),
+    ({"threads": 1.5}, "threads"), ({"pixfmt": "gray\0x"}, "pixfmt"), ({"pixfmt": 3}, "pixfmt"),
+    ({"chain": "gray\0,zzz"}, "chain"), ({"chain": b"invert"}, "chain"), ({"chain": 3}, "chain"),
+    ({"chain": "inv\udc80"}, "Unicode")])
+def test_what_c_would_cut_is_refused(options, word):
+    with pytest.raises(sluice.UsageError, match=word):
+        sluice.Filter(**{"backend": "cpu", **options})
+
+
+def test_changes_that_c_would_cut_are_refused():
+    gray = sluice.Filter("gaussian=1", backend="cpu")
+    frame, before = np.zeros((8, 8), np.uint8), gray.chain
+    with pytest.raises(sluice.UsageError, match="zero"):
+        gray.set("gaussian.sigma=2\0foo")
+    with pytest.raises(sluice.UsageError, match="text"):
+        gray.chain = 3
+    with pytest.raises(sluice.UsageError, match="64 bits"):
+        gray.submit(frame, pts=2**70 + 5)
+    with pytest.raises(sluice.UsageError, match="codec_threads"):
+        sluice.run("in.mp4", "null:", codec_threads=2**32 + 1)
+    assert gray.chain == before and gray(frame).shape == frame.shape
