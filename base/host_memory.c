@@ -117,7 +117,7 @@ int64_t host_memory_available_in(const char *root)
     snprintf(file, sizeof file, "%s/proc/meminfo", root);
     int64_t kib = number_of(file, "MemAvailable:");
     int64_t left = least(kib < 0 ? -1 : kib * 1024, left_by_groups(root));
-    return left < 0 ? 0 : left;
+    return left < 0 ? 0 : left ? left : 1;
 }
 
 int64_t host_memory_available(void)
@@ -129,7 +129,7 @@ int64_t host_memory_ceiling(int64_t available)
 {
     const int64_t least_reserve = 64 << 20;
     int64_t share = available / 16, reserve = share > least_reserve ? share : least_reserve;
-    return available > 2 * reserve ? available - reserve : available / 2;
+    return available > 2 * reserve ? available - reserve : (available + 1) / 2;
 }
 
 int64_t host_memory_resident(void)

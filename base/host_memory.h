@@ -6,7 +6,7 @@
 // Bytes that can be taken without ending somebody: what the system says is available, or what the
 // control groups of this process (version 1 or 2, each with those above it) leave of their limits,
 // whichever is less. Files that the kernel keeps in memory count as free, as it gives them up first.
-// 0: nobody says.
+// 0: nobody says; 1: nothing is left.
 int64_t host_memory_available(void);
 
 // The same of a system whose /proc and /sys are below `root`.

@@ -228,6 +228,18 @@ static const char *end_of_quoted(const char *at, const char *end, char quote)
     }
 }
 
+// Where an address ends in a sentence. A quote within it, as passwords have, is followed by more of it.
+static const char *find_end_in_sentence(const char *begin, const char *end)
+{
+    while (begin < end) {
+        begin = find_any(begin, end, " \t\r\n'\"<>");
+        if (begin == end || !is_quote(*begin) || !isalnum((unsigned char)begin[1]))
+            break;
+        begin++;
+    }
+    return begin;
+}
+
 // Where the first address with a scheme begins behind `begin`, as "//" at the beginning of a password
 // makes none of the user; NULL: there is none.
 static const char *find_scheme(const char *begin)
@@ -260,7 +272,7 @@ static bool find_address(const char *from, char open, enum secrets_in in, struct
     else if (in == SECRETS_IN_CHAIN)
         end = find_unquoted(address->authority, end, " \t\r\n");
     else if (in == SECRETS_IN_SENTENCE)
-        end = find_any(address->authority, end, " \t\r\n'\"<>");
+        end = find_end_in_sentence(address->authority, end);
     address->last = end;
     address->end = next && next < end ? next : end;
     return true;

@@ -152,6 +152,7 @@ enum status page_create(const struct page_request *request, const struct log *lo
     made->uploads = (struct uploads){.media = made->media,
                                      .folder = copy_of(request->uploads),
                                      .max = request->upload_max ? request->upload_max : upload_max};
+    uploads_read_mask(&made->uploads);
     made->chooses = request->chooses;
     made->input.since_s = time(NULL);
     monitor_init(&made->lock);

@@ -67,6 +67,12 @@ static void open_file(struct upload *upload, const char *folder)
         refuse(upload, 500, "the upload cannot be written: %s", strerror(errno));
 }
 
+void uploads_read_mask(struct uploads *uploads)
+{
+    uploads->mask = umask(077);
+    umask(uploads->mask);
+}
+
 struct upload *upload_begin(struct uploads *uploads, const char *name)
 {
     struct upload *upload = calloc(1, sizeof *upload);
@@ -174,38 +180,32 @@ static void empty_folder(const struct uploads *uploads, const char *but)
         closedir(list);
 }
 
-// Let others read a file of the media as those that a program makes.
-static void publish_mode(int fd)
-{
-    mode_t mask = umask(077);
-    umask(mask);
-    fchmod(fd, 0666 & ~mask);
-}
-
-// Give the file its name: nothing in the folder of media is replaced, and what the visitor is told to be
-// there is there after a power cut.
-static void give_name(struct upload *upload)
+// Name a file of the media, which others may read as those that a program makes. Nothing is replaced, and
+// what the visitor is told to be there is there after a power cut. Returns an errno.
+static int name_medium(const struct upload *upload)
 {
     const struct log silence = {0};
-    bool media = upload->of->media, synced = true;
-    if (media) {
-        publish_mode(upload->fd);
-        synced = !fsync(upload->fd);
+    fchmod(upload->fd, 0666 & ~upload->of->mask);
+    int error = fsync(upload->fd) ? errno : folder_rename_new(upload->hidden, upload->path);
+    if (error || !folder_sync_of(upload->path, &silence))
+        return error;
+    unlink(upload->path);
+    return EIO;
+}
+
+static void give_name(struct upload *upload)
+{
+    int error;
+    if (upload->of->media) {
+        error = name_medium(upload);
     } else {
         empty_folder(upload->of, upload->of->in_use);
+        error = rename(upload->hidden, upload->path) ? errno : 0;
     }
-    if (synced && !renameat2(AT_FDCWD, upload->hidden, AT_FDCWD, upload->path,
-                             media ? RENAME_NOREPLACE : 0)) {
-        if (media && folder_sync_of(upload->path, &silence)) {
-            refuse(upload, 500, "the upload cannot be written: %s", strerror(errno));
-            unlink(upload->path);
-        }
-        return;
-    }
-    if (synced && errno == EEXIST)
+    if (error == EEXIST)
         refuse(upload, 409, "there is a file %s already", upload->name);
-    else
-        refuse(upload, 500, "the upload cannot be written: %s", strerror(errno));
+    else if (error)
+        refuse(upload, 500, "the upload cannot be written: %s", strerror(error));
 }
 
 unsigned upload_finish(struct upload **upload, char *why, size_t size)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { UPLOADS = 2 }; // so many at a time
 
@@ -20,7 +21,11 @@ struct uploads {
     char *folder;       // a private one; NULL: there is none yet
     const char *in_use; // (optional) a file of it that is the input
     int running;
+    mode_t mask; // of the files that the process makes
 };
+
+// Read the process's mask, which changes it for a moment: before other threads make files.
+void uploads_read_mask(struct uploads *uploads);
 
 // One that is under way.
 struct upload;

@@ -98,7 +98,10 @@ static void a_group_beyond_its_limit_leaves_nothing(void **state)
     put("proc/self/cgroup", "0::/\n");
     put("sys/fs/cgroup/memory.max", "100\n");
     put("sys/fs/cgroup/memory.current", "200\n");
-    assert_true(host_memory_available_in(root) == 0);
+    assert_true(host_memory_available_in(root) == 1); // 0 would be that nobody says
+    put("sys/fs/cgroup/memory.current", "100\n");
+    assert_true(host_memory_available_in(root) == 1);
+    assert_true(host_memory_ceiling(1) == 1);
 }
 
 static void a_reserve_stays(void **state)

@@ -259,24 +259,31 @@ static struct history *create_history(void)
 }
 
 // Groups that are too large are not kept, until the next one begins.
-static void what_is_kept_is_limited(void **state)
+static void check_limit(int weight)
 {
-    (void)state;
     struct history *history = create_history();
-    const int size = 1 << 20, most = (int)(budget_history / size);
+    const int size = weight - HISTORY_BESIDE, most = (int)(budget_history / weight);
     for (int k = 0; k <= most; k++) {
         add(history, k, k == 0, size);
         assert_int_equal(history_reaches(history, k), k < most);
         history_note_frame(history, k, false);
     }
     assert_int_equal(count_kept(history), 0);
-    add(history, 1000, false, size);
+    add(history, most + 1000, false, size);
     assert_int_equal(count_kept(history), 0);
-    add(history, 1001, true, size);
+    add(history, most + 1001, true, size);
     assert_int_equal(count_kept(history), 1);
-    assert_false(history_reaches(history, 1000));
-    assert_true(history_reaches(history, 1001));
+    assert_false(history_reaches(history, most + 1000));
+    assert_true(history_reaches(history, most + 1001));
     history_destroy(&history);
+}
+
+// Many small packets take memory beside their samples.
+static void what_is_kept_is_limited(void **state)
+{
+    (void)state;
+    check_limit(1 << 20);
+    check_limit(4096);
 }
 
 static void times_that_are_no_names_are_not_kept(void **state)

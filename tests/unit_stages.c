@@ -292,6 +292,9 @@ static void secrets_leave_texts(void **state)
          "no grai in tee=srt://h?passphrase=**,grai", "no grai in tee=srt://h?passphrase=**,grai"},
         {SECRETS_IN_SENTENCE, "no address: a@b, http://h/@u", "no address: a@b, http://h/@u",
          "no address: a@b, http://h/@u"},
+        {SECRETS_IN_SENTENCE, "rtsp://user:p'w@h/x is not 'rtsp://u:p\"w@h': rtsp://a'b@h",
+         "rtsp://user:***@h/x is not 'rtsp://u:***@h': rtsp://***@h",
+         "rtsp://user:***@h/x is not 'rtsp://u:***@h': rtsp://***@h"},
         // What looks like another address within a secret, and is the rest of it.
         {SECRETS_IN_NAME, "srt://h?passphrase=a://b&x=1", "srt://h?passphrase=***",
          "srt://h?passphrase=*********"},

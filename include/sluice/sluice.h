@@ -177,8 +177,9 @@ struct sluice_config {
     // addresses. Both texts live until the callback returns. NULL: not called.
     void (*changed)(void *opaque, int64_t pts_us, const char *chain);
 
-    // Called with one sentence at a time, without a newline and without secrets, which lives until
-    // the callback returns. NULL: silence.
+    // Called with one sentence at a time, without secrets, which lives until the callback returns. No
+    // newline ends it. Behind what is wrong with a chain stand two lines more: the chain, and a mark
+    // below the place. NULL: silence.
     void (*log)(void *opaque, enum sluice_log_level level, const char *sentence);
     void *opaque; // for all callbacks
 
@@ -684,7 +685,7 @@ SLUICE_API int sluice_gpus(void);
 
 // Bytes of the host's memory that can be taken now without ending somebody: what the system says is
 // available, or what the limits of this process's control groups leave, whichever is less. 0: nobody
-// says. Since 1.1.
+// says; 1: nothing is left. Since 1.1.
 SLUICE_API int64_t sluice_memory_available(void);
 
 // ---- texts ----

@@ -165,6 +165,7 @@ static void stream_destroy(struct backend *backend, void **stream)
 
 static void destroy(struct backend **backend)
 {
+    pthread_mutex_destroy(&self_of(*backend)->failing);
     free(*backend);
     *backend = NULL;
 }

@@ -90,7 +90,8 @@ static enum status find(void *decoder, const struct work *lost, struct image *fo
     if (!status)
         status = convert(frame, &lost->source, found, memory);
     av_frame_free(&frame);
-    return status;
+    return status && status != STATUS_MEMORY ? STATUS_DEVICE
+                                             : status; // the GPU's failure, not the input's
 }
 
 static void forget(void *decoder, void **memory)

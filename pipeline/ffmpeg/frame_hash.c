@@ -104,8 +104,9 @@ static enum status hash(const AVFrame *frame, add_samples *add, char text[FRAME_
     if (!frame->hw_frames_ctx)
         return hash_on_host(frame, add, text);
     AVFrame *copy = av_frame_alloc();
-    enum status status = STATUS_MEMORY;
-    if (copy && av_hwframe_transfer_data(copy, frame, 0) >= 0)
+    int error = copy ? av_hwframe_transfer_data(copy, frame, 0) : AVERROR(ENOMEM);
+    enum status status = error == AVERROR(ENOMEM) ? STATUS_MEMORY : STATUS_DEVICE;
+    if (error >= 0)
         status = hash_on_host(copy, add, text);
     av_frame_free(&copy);
     return status;

@@ -52,15 +52,18 @@ static enum status begin(struct rescue *rescue, const struct decoder *decoder)
     request.rescues = false;
     rescue->room = request.frames_held + 1; // one is in the hands of who delivers
     rescue->frame = calloc((size_t)rescue->room, sizeof *rescue->frame);
-    return rescue->frame
-               ? decoder_create_for(&request, decoder->source, history_about(decoder->history),
-                                    decoder->backend, &rescue->software)
-               : STATUS_MEMORY;
+    enum status status = STATUS_MEMORY;
+    if (rescue->frame)
+        status = decoder_create_for(&request, decoder->source, history_about(decoder->history),
+                                    decoder->backend, &rescue->software);
+    if (status)
+        end(rescue);
+    return status;
 }
 
 static const AVFrame *find(const struct rescue *rescue, int64_t pts)
 {
-    for (int k = 0; k < rescue->room; k++)
+    for (int k = 0; rescue->frame && k < rescue->room; k++)
         if (rescue->frame[k] && rescue->frame[k]->pts == pts)
             return rescue->frame[k];
     return NULL;

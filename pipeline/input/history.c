@@ -45,11 +45,16 @@ enum status history_create(const AVCodecParameters *about, int frames, struct hi
     return status;
 }
 
+static int64_t weight_of(const AVPacket *packet)
+{
+    return packet->size + HISTORY_BESIDE;
+}
+
 // Forget the first packets.
 static void forget(struct history *history, int count)
 {
     for (int k = 0; k < count; k++) {
-        history->bytes -= history->entry[k].packet->size;
+        history->bytes -= weight_of(history->entry[k].packet);
         av_packet_free(&history->entry[k].packet);
     }
     history->count -= count;
@@ -113,7 +118,7 @@ static enum status append(struct history *history, const AVPacket *packet)
     if (begins && history->count && !history->second_group)
         history->second_group = history->count;
     history->entry[history->count++] = (struct entry){copy, begins};
-    history->bytes += packet->size;
+    history->bytes += weight_of(packet);
     return STATUS_OK;
 }
 
@@ -122,7 +127,7 @@ enum status history_add(struct history *history, const AVPacket *packet)
     enum status status = STATUS_OK;
     pthread_mutex_lock(&history->lock);
     bool trims = history->began && !history->frozen;
-    if (trims && history->bytes + packet->size > budget_history)
+    if (trims && history->bytes + weight_of(packet) > budget_history)
         lose(history);
     if (!history->whole && may_begin(history, packet))
         history->whole = true;

@@ -1,9 +1,10 @@
 // Packets of a stream, kept so that frames can be decoded again: should the GPU turn out unable to
 // decode it, or be lost with the frames that it has decoded, software begins again at a key frame.
 //
-// It is limited to budget_history: of larger groups nothing is kept. It reaches back to the last key frame from which all frames that the rest of the pipeline may still
-// want can be had. A key frame counts from where it is shown: leading pictures of an open group of HEVC
-// come before that, and belong to the group before.
+// It is limited to budget_history: of larger groups nothing is kept. It reaches back to the last key
+// frame from which all frames that the rest of the pipeline may still want can be had. A key frame
+// counts from where it is shown: leading pictures of an open group of HEVC come before that, and belong
+// to the group before.
 //
 // The decode thread adds; any thread reads once it is frozen: nothing goes then, and what is added
 // stands behind the rest.
@@ -14,6 +15,9 @@
 #include <stdint.h>
 
 #include "base/status.h"
+
+// Bytes that a packet takes beside its samples, about: itself, its buffer and its place in the list.
+enum { HISTORY_BESIDE = 512 };
 
 struct history;
 

@@ -56,14 +56,17 @@ static bool empty_and_remove(const char *folder)
     return !rmdir(folder);
 }
 
-// Hide a folder; its new name, which the caller frees. NULL: it has its old one.
+// Hide a folder; its new name, which the caller frees. NULL: it has its old one. Where the folder around it
+// cannot be synced it is hidden all the same.
 static char *hide(const char *folder)
 {
     const struct log silence = {0};
     char *hidden = part_folder_hidden(folder);
     bool made = hidden && mkdtemp(hidden);
-    if (made && !rename(folder, hidden) && !folder_sync_of(folder, &silence))
+    if (made && !rename(folder, hidden)) {
+        (void)folder_sync_of(folder, &silence);
         return hidden;
+    }
     if (made)
         rmdir(hidden);
     free(hidden);
@@ -75,6 +78,8 @@ bool sluice_remove_part(const char *folder)
     // After a power cut files may be gone before their folder: it has no visible name by then.
     char *hidden = *base_of(folder) == '.' ? NULL : hide(folder);
     bool gone = empty_and_remove(hidden ? hidden : folder);
+    if (!gone && hidden)
+        rename(hidden, folder); // what is left can be found
     free(hidden);
     return gone;
 }

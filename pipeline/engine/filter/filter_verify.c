@@ -77,7 +77,7 @@ static enum status fetch(const struct filter *filter, const AVFrame *in, AVFrame
 {
     int error =
         filter->input.on_device ? av_hwframe_transfer_data(host, in, 0) : av_frame_ref(host, in);
-    return error < 0 ? STATUS_MEMORY : STATUS_OK;
+    return error == AVERROR(ENOMEM) ? STATUS_MEMORY : error < 0 ? STATUS_DEVICE : STATUS_OK;
 }
 
 enum status filter_verify(struct filter *filter, const AVFrame *in, AVFrame *const *out,

@@ -2,7 +2,7 @@
 //
 // Frames, stages and analyses, which are made here, are known to some rows of a picture. Pictures of
 // decoders and encoders are estimated from what they took when it was measured. The
-// program itself, its code and FFmpeg's, has some 50 MiB beside that nobody counts.
+// program itself, its code and FFmpeg's, has some 40 MiB beside that nobody counts.
 //
 // The ceiling is one for all jobs of a process: what one of them has claimed another cannot have.
 #pragma once

@@ -105,18 +105,20 @@ enum outcome { GOES_ON, GOES_ON_DECODED, LOST, ASKED_FOR };
 // Tell once what becomes of the job whose GPU has failed at frame `frame`.
 static void tell(struct spare *spare, enum outcome outcome, long long frame)
 {
+    char why[sizeof spare->why];
     pthread_mutex_lock(&spare->lock);
     bool first = !spare->told;
     spare->failed = spare->told = true;
+    memcpy(why, spare->why, sizeof why);
     pthread_mutex_unlock(&spare->lock);
     if (!first)
         return;
     if (outcome == GOES_ON || outcome == GOES_ON_DECODED)
         log_print(spare->request.log, LOG_WARNING,
-                  "%s: the CPU %sfilters from frame %lld on, with the same result", spare->why,
+                  "%s: the CPU %sfilters from frame %lld on, with the same result", why,
                   outcome == GOES_ON ? "" : "decodes and ", frame);
     else
-        log_print(spare->request.log, LOG_ERROR, "frame %lld: %s%s", frame, spare->why,
+        log_print(spare->request.log, LOG_ERROR, "frame %lld: %s%s", frame, why,
                   outcome == ASKED_FOR ? ""
                                        : "; what the GPU has decoded is lost with it: --hwdec off "
                                          "decodes on the CPU, which can go on");

@@ -123,9 +123,10 @@ int file_sync_due(struct file *file)
 {
     if (!file->published || !file->dirty || meter_now_ns() - file->synced_ns < sync_ns)
         return 0;
-    // fdatasync() reports a failure once: a later call would succeed.
-    if (fdatasync(file->fd) && errno != EINVAL && errno != EINTR) {
-        note_error(file);
+    if (fdatasync(file->fd) && errno != EINVAL) {
+        if (errno == EINTR) // it is still due
+            return 0;
+        note_error(file); // reported once: a later call would succeed
         return file->error;
     }
     file->dirty = false;
@@ -455,15 +456,7 @@ static int rename_named(const struct file *file)
 {
     if (file->overwrite)
         return rename(file->temporary, file->name) ? errno : 0;
-    if (!renameat2(AT_FDCWD, file->temporary, AT_FDCWD, file->name, RENAME_NOREPLACE))
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return errno;
-    // Some file systems do not know the flag.
-    if (link(file->temporary, file->name))
-        return errno;
-    unlink(file->temporary);
-    return 0;
+    return folder_rename_new(file->temporary, file->name);
 }
 
 enum status file_publish(struct file *file)

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "pipeline/output/file/folder.h"
 
 #include <errno.h>
@@ -43,4 +44,17 @@ enum status folder_sync_of(const char *name, const struct log *log)
 enum status folder_make(const char *folder, const struct log *log)
 {
     return mkdir(folder, 0777) ? STATUS_OK : folder_sync_of(folder, log);
+}
+
+int folder_rename_new(const char *from, const char *to)
+{
+    if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    // Some file systems do not know the flag.
+    if (link(from, to))
+        return errno;
+    unlink(from);
+    return 0;
 }

@@ -16,5 +16,8 @@ void folder_of(const char *name, char *folder, size_t size);
 enum status folder_sync(const char *folder, const struct log *log);
 enum status folder_sync_of(const char *name, const struct log *log);
 
+// Rename a file without replacing another, also where the file system cannot do it at once. Returns an errno.
+int folder_rename_new(const char *from, const char *to);
+
 // Make a folder, if it is not there, whose name is safe then. Whether it is there shows when it is used.
 enum status folder_make(const char *folder, const struct log *log);

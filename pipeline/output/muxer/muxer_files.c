@@ -245,10 +245,14 @@ static enum status name_held(struct muxer_files *files, bool lists)
     return !status && named ? folder_sync_of(files->destination->name, files->log) : status;
 }
 
-// Remove what has its name already: without the rest it is of no use.
+// Remove what has its name already: without the rest it is of no use. With all of them named, and a folder
+// that could not be synced, they stay, as a single file does.
 static void unname_held(struct muxer_files *files)
 {
+    bool all = true;
     for (int k = 0; k < files->helds; k++)
+        all &= files->held[k].named;
+    for (int k = 0; k < files->helds && !all; k++)
         if (files->held[k].named)
             unlink(files->held[k].name);
 }
