@@ -124,6 +124,18 @@ def test_options_are_not_lost_without_a_word(program, name, functions):
             assert outcome.code and not wrong, f"{which} in {function}: {wrong}\n{outcome.said}"
 
 
+@pytest.mark.parametrize("name", ["join", "jobs", "audit"])
+def test_a_source_that_breaks_off_is_told(program, name):
+    """While the parts are joined its sound was left out, exit code 0; an audit read from a source that was closed."""
+    campaign = faults.Campaign(program, [name], every=True, share=None, seed=1, workers=2)
+    places = faults.places_in_code(program.sluice, campaign.count(name, "libav").log)
+    numbers = [n for n, place in enumerate(places, 1) if place == "read_past_holes"]
+    assert len(numbers) > 20
+    for n in numbers[len(numbers) // 3::len(numbers) // 9]:
+        which, outcome, wrong = campaign.one((name, "libav", n))
+        assert not wrong, f"{which}: {wrong}\n{outcome.said}"
+
+
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EACCES])
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_cannot_grow_is_a_failure(borne, undisturbed, name, error):

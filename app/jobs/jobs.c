@@ -238,6 +238,7 @@ static void sum_up(struct jobs *jobs)
 static void await_joiner_locked(struct jobs *jobs)
 {
     await_locked(jobs, joiner_ended_locked);
+    jobs->figures.summary.truncated |= jobs->truncated; // all parts may be whole, and the sound not
     if (!jobs->all_whole)
         return;
     jobs->parts.join_seconds = jobs_now() - jobs->all_whole;

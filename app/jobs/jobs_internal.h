@@ -55,6 +55,7 @@ struct jobs {
     double all_whole; // since when all are, by jobs_now(); 0: they are not
     double stopped;   // when a stop was seen, likewise
     bool joined, joiner_ended;
+    bool truncated;            // the source breaks off, as the joiner found
     enum sluice_status status; // the first failure
     struct figures figures;
     struct sluice_progress made; // of parts that are whole

@@ -23,7 +23,7 @@ static bool await_part(void *jobs_, int part)
     return goes_on;
 }
 
-static enum sluice_status join(struct jobs *jobs)
+static enum sluice_status join(struct jobs *jobs, struct sluice_joined *joined)
 {
     struct sluice_config config = *jobs->request.config;
     char **list = part_folder_names(config.output.name, jobs->request.parts);
@@ -32,7 +32,7 @@ static enum sluice_status join(struct jobs *jobs)
     config.log = joiner_log;
     config.opaque = jobs;
     enum sluice_status status =
-        sluice_join_following(&config, (const char *const *)list, await_part, jobs, NULL);
+        sluice_join_following(&config, (const char *const *)list, await_part, jobs, joined);
     part_folder_names_free(&list);
     return status;
 }
@@ -40,8 +40,10 @@ static enum sluice_status join(struct jobs *jobs)
 void *jobs_joiner_run(void *jobs_)
 {
     struct jobs *jobs = jobs_;
-    enum sluice_status status = join(jobs);
+    struct sluice_joined joined = {.size = sizeof joined};
+    enum sluice_status status = join(jobs, &joined);
     pthread_mutex_lock(&jobs->lock);
+    jobs->truncated = joined.truncated;
     jobs_end_locked(jobs, status);
     jobs->joined = !status;
     jobs->joiner_ended = true;

@@ -69,7 +69,7 @@ static enum status write_video(struct joining *join, const struct destination *t
     if (!status)
         status = begin_manifest(join);
     request.manifest = join->manifest;
-    return status ? status : join_video(&request, file, &join->others);
+    return status ? status : join_video(&request, file, &join->others, &join->joined.truncated);
 }
 
 static enum status join_file(struct joining *join, struct file **file)

@@ -30,6 +30,7 @@ struct joining {
     AVRational frame_rate;
     AVFrame *first;                    // of the source: light and rotation
     struct other_streams theirs, ours; // of the source, that go along; of what was written
+    bool truncated;                    // the source
 };
 
 static const atomic_bool never;
@@ -91,6 +92,7 @@ static enum status read_other(struct joining *join, struct packet **packet)
                                      join->source->format->streams[stream]);
         packet_destroy(packet);
     }
+    join->truncated |= status == STATUS_EOF && source_is_truncated(join->source);
     return status == STATUS_EOF ? STATUS_OK : status;
 }
 
@@ -265,7 +267,7 @@ static void finish(struct joining *join)
 }
 
 enum status join_video(const struct join_video_request *request, struct file **file,
-                       json_t **others)
+                       json_t **others, bool *truncated)
 {
     struct joining *join = calloc(1, sizeof *join);
     *file = NULL;
@@ -277,6 +279,7 @@ enum status join_video(const struct join_video_request *request, struct file **f
     enum status status = write_video(join, file);
     if (!status)
         status = note_packets(join, *file, others);
+    *truncated |= join->truncated;
     if (status)
         file_discard(file);
     finish(join);

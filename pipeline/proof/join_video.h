@@ -22,9 +22,10 @@ struct join_video_request {
     const struct log *log;
 };
 
-// Write it, when the parts are found to be the whole. The file is the caller's, held without its name, and so is *others, what the manifest is
-// to say of the other streams (other_streams.h). STATUS_INPUT, with a sentence that
-// names the part, where one is not what its manifest says; STATUS_AGAIN as part_video_read(); as source_open() and
+// Write it, when the parts are found to be the whole. The file is the caller's, held without its name, and
+// so is *others, what the manifest is to say of the other streams (other_streams.h). *truncated becomes
+// true if the source, read to its end for them, breaks off. STATUS_INPUT, with a sentence that names the
+// part, where one is not what its manifest says; STATUS_AGAIN as part_video_read(); as source_open() and
 // muxer_begin().
 enum status join_video(const struct join_video_request *request, struct file **file,
-                       json_t **others);
+                       json_t **others, bool *truncated);

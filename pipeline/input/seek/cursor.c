@@ -217,7 +217,10 @@ static enum status look_ahead(struct cursor *cursor)
 static enum status rewind_to(struct cursor *cursor, int64_t at_us, bool earlier)
 {
     struct reel *reel = cursor->request.reel;
+    int opened = reel->opened;
     enum status status = reel->rewind(reel, at_us, earlier);
+    if (status && reel->opened != opened)
+        cursor_clear(cursor); // the decoder's source is closed
     if (status)
         return status;
     cursor_clear(cursor);

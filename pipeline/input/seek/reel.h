@@ -23,6 +23,7 @@ struct reel {
     // The stream of the packets, for the making of a decoder: its parameters are those of the place
     // that rewind() went to. It may be another one after each call.
     const struct source *source;
+    int opened; // times that it became another: what was made for the one before is of no use
     // The time that rewind() went to: frames before are none of those that were asked for, and may
     // be damaged, as those in front of a key frame that refer to the group before it. INT64_MIN:
     // all frames count.

@@ -27,6 +27,8 @@ struct file_reel {
 static enum status open_source(struct file_reel *reel)
 {
     source_close(&reel->source);
+    reel->base.source = NULL;
+    reel->base.opened++;
     enum status status = source_open(&reel->request, reel->log, reel->stop, &reel->source);
     if (status)
         return status;
@@ -157,7 +159,9 @@ static enum status rewind_file(struct reel *base, int64_t at_us, bool earlier)
     struct file_reel *reel = (struct file_reel *)base;
     if (earlier && reel->at_begin)
         return STATUS_EOF;
-    enum status status = find_key_frame(reel, earlier ? reel->first_us - 1 : at_us);
+    enum status status = reel->source ? STATUS_OK : open_source(reel); // it failed the last time
+    if (!status)
+        status = find_key_frame(reel, earlier ? reel->first_us - 1 : at_us);
     reel->ended = status == STATUS_EOF;
     base->from_us = INT64_MIN;
     if (status)
