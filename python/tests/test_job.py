@@ -282,3 +282,10 @@ def test_without_libsluice():
     done = tools.execute([sys.executable, "-c", "import sluice\ntry: sluice.run('a', 'b')\n"
                           "except sluice.LibraryMissing as e: print(e)"], env={"SLUICE_LIBRARY": str(alone)})
     assert "libsluice1" in done.text and "SLUICE_LIBRARY" in done.text, done.stderr
+
+
+@pytest.mark.parametrize("options, word", [({"codec_threads": 2**32 + 1}, "codec_threads"), ({"threads": "2"}, "threads"),
+                                           ({"chain": "gray\0,x"}, "zero"), ({"device": "0\0"}, "zero")])
+def test_what_c_would_cut_is_refused(options, word):
+    with pytest.raises(sluice.UsageError, match=word):
+        sluice.run("in.mp4", "null:", **options)
