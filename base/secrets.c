@@ -240,8 +240,8 @@ static const char *find_end_in_sentence(const char *begin, const char *end)
     return begin;
 }
 
-// Where the first address with a scheme begins behind `begin`, as "//" at the beginning of a password
-// makes none of the user; NULL: there is none.
+// Find where an address begins within another one, whose authority is at `begin`: not there, as a
+// password that begins with "//" makes no scheme of the user. NULL: nowhere.
 static const char *find_scheme(const char *begin)
 {
     for (const char *mark = begin; (mark = strstr(mark, "://")); mark++) {

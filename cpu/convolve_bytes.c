@@ -44,7 +44,7 @@ static bool find_plain(const struct op_convolve *f, const int *weight, struct co
            add_pairs(f, weight, form);
 }
 
-// What sums of multiples of `unit` can be, and what the weights differ from those multiples.
+// Sums of multiples of `unit`, from the least to the most, and how far the weights' own lie beside them.
 struct multiples {
     int64_t unit;
     int least, most;

@@ -51,7 +51,7 @@ struct convolve_bytes {
 
 enum { MAX_ROWS_AT_ONCE = 4, MAX_VERTICAL_ROWS = 8, ROW_TAPS_MARGIN = MAX_ROWS_AT_ONCE };
 
-// What narrow sums of boxes are less by, and the most samples whose mean is made of those.
+// Narrow sums of boxes are less by BOX_BIAS, and means of BOX_NARROW samples at most are made of them.
 enum { BOX_BIAS = 32768, BOX_NARROW = 43690 };
 
 // Rows that match_products makes at once, and the samples that it may read, and results that it may
