@@ -7,7 +7,8 @@
 //   plan                                reads anything, since its chain is not read yet
 //   join, audit, bisect                 read anything, since manifests name their sources; change
 //                                       the output's folder; no sockets
-//   the first two where a GPU may work  none, unless it was asked for: what drivers do is not tried yet
+//   the first two where a Jetson's or   none, unless it was asked for: what their drivers do is not
+//   WSL's GPU may work                  tried yet
 //   others                              none: they decode nothing (stages, help, ctl), start
 //                                       programs (farm), or look at the machine (doctor, bench)
 //
@@ -26,6 +27,7 @@
 #define _GNU_SOURCE
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +87,7 @@ struct reach {
     struct sandbox sandbox;
     bool later; // files are named later, too
     bool devices, gpu, display;
+    bool untried; // the GPU's driver
 };
 
 static void allow_all(struct reach *reach, const char *const *path, unsigned access)
@@ -267,15 +270,35 @@ static void allow_libraries(struct reach *reach)
     free(copy);
 }
 
-static bool may_use_gpu(const struct settings *settings)
+static bool is_one_there(const char *const *path)
 {
-    static const char *const signs[] = {"/proc/driver/nvidia/version", "/dev/nvidiactl",
-                                        "/dev/nvmap", "/dev/dxg", NULL};
-    enum sluice_backend backend = settings->config.backend;
-    bool found = false;
-    for (int k = 0; signs[k]; k++)
-        found |= !access(signs[k], F_OK);
-    return found && backend != SLUICE_BACKEND_CPU && backend != SLUICE_BACKEND_SCALAR;
+    while (*path && access(*path, F_OK))
+        path++;
+    return *path;
+}
+
+// Find whether the run may use a GPU, and whether its driver was seen to work in the sandbox: that of
+// graphics cards was, those of Jetsons and of WSL were not.
+static void look_for_gpu(struct reach *reach)
+{
+    static const char *const cards[] = {"/proc/driver/nvidia/version", "/dev/nvidiactl", NULL};
+    static const char *const others[] = {"/dev/nvmap", "/dev/dxg", NULL};
+    enum sluice_backend backend = reach->settings->config.backend;
+    if (backend == SLUICE_BACKEND_CPU || backend == SLUICE_BACKEND_SCALAR)
+        return;
+    reach->untried = is_one_there(others);
+    reach->gpu = reach->untried || is_one_there(cards);
+}
+
+// The driver names its threads by writing to /proc/self/task/NUMBER/comm, and works without it in no
+// way. A rule is of an inode, and that of a folder of /proc goes when nobody has it open: this one
+// stays open.
+static void allow_thread_names(struct reach *reach)
+{
+    static int held = -1;
+    if (held < 0)
+        held = open("/proc/self/task", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    sandbox_allow(&reach->sandbox, "/proc/self/task", SANDBOX_CHANGE);
 }
 
 // A driver makes its nodes by a program of its own when it is first asked, which the sandbox
@@ -286,6 +309,7 @@ static void allow_gpu(struct reach *reach)
         sluice_gpus();
     reach->devices = true;
     reach->sandbox.sockets |= SANDBOX_LOCAL;
+    allow_thread_names(reach);
     allow_all(reach, gpu_read, SANDBOX_READ);
     allow_home(reach, ".nv", SANDBOX_CHANGE);
     allow_variable(reach, "CUDA_CACHE_PATH", SANDBOX_CHANGE);
@@ -352,7 +376,7 @@ static void allow_run(struct reach *reach, enum command command)
     bool serves = command == COMMAND_SERVE;
     reach->later = settings->control;
     reach->devices = serves;
-    reach->gpu = may_use_gpu(settings);
+    look_for_gpu(reach);
     allow_inputs(reach);
     allow_outputs(reach);
     if (settings->media)
@@ -390,10 +414,14 @@ static bool is_confined(enum command command)
 
 // ---- entering ----
 
-// A word of the sentence is a file, or in a folder, that the sandbox keeps from us.
+// A word of the sentence is a file, or in a folder, that the sandbox keeps from us. Drivers do not say
+// what they could not do.
 const char *sandbox_explain(const char *sentence)
 {
     char copy[4300], *rest = copy, folder[PATH_MAX];
+    if (strstr(sentence, "the NVIDIA driver does not work") && sandbox_is_entered())
+        return "the sandbox may be the reason, if this driver wants more than it allows: --sandbox "
+               "off goes without";
     if (!strstr(sentence, strerror(EACCES)))
         return NULL;
     snprintf(copy, sizeof copy, "%s", sentence);
@@ -469,7 +497,7 @@ int sandbox_begin(struct settings *settings, enum command command)
     for (int k = 0; k < settings->allowed_count; k++)
         sandbox_allow(&reach.sandbox, settings->allowed[k], SANDBOX_CHANGE);
     allow_system(&reach);
-    bool entered = settings->sandbox == SANDBOX_ON || !reach.gpu;
+    bool entered = settings->sandbox == SANDBOX_ON || !reach.untried;
     int code = entered ? enter(settings, &reach) : -1;
     sandbox_finish(&reach.sandbox);
     return code;

@@ -20,6 +20,11 @@ int backend_cuda_describe(int device, char *line, size_t size)
     return 0;
 }
 
+bool backend_cuda_is_absent(void)
+{
+    return true;
+}
+
 const char *backend_cuda_version(void)
 {
     return "built without CUDA";

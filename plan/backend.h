@@ -218,5 +218,9 @@ enum status backend_cuda_create(int device, const struct log *log, struct backen
 // `device`. 0 with the reason in `line` when there is no driver.
 int backend_cuda_describe(int device, char *line, size_t size);
 
+// True if there is no GPU, or no driver, or this build has no CUDA; false of what is there and works,
+// and of what is there and does not. Where nothing works this takes as long as the attempt did.
+bool backend_cuda_is_absent(void);
+
 // "CUDA 13.0", "no CUDA". Static.
 const char *backend_cuda_version(void);

@@ -114,6 +114,14 @@ def test_sockets_are_for_those_that_ask(attack, clips, option, allowed):
     assert all(found[name] == 0 for name in allowed), found
 
 
+def test_run_on_a_gpu_is_confined(attack, clips, cuda):
+    if not cuda:
+        pytest.skip("no GPU")
+    found = attack(clips["film.mkv"], "output/x.mkv", *CHAIN, "-y", "--backend", "cuda", "--hwdec", "off")
+    wanted = expected(allowed={"make_local"})
+    assert {name: found[name] for name in wanted} == wanted
+
+
 def test_page_is_confined(attack, clips, tmp_path):
     """The intruder asks the program to end, which serve does not by itself."""
     found = attack("serve", clips["film.mkv"], "--listen", "127.0.0.1:0", *CHAIN, INTRUDER_ENDS="1",

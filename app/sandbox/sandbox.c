@@ -46,9 +46,14 @@ int sandbox_enter(const struct sandbox *sandbox)
     return error;
 }
 
+bool sandbox_is_entered(void)
+{
+    return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
+}
+
 bool sandbox_refuses(const char *path)
 {
-    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 || access(path, R_OK))
+    if (!sandbox_is_entered() || access(path, R_OK))
         return false;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd >= 0)

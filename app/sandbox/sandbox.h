@@ -72,6 +72,9 @@ void sandbox_allow(struct sandbox *sandbox, const char *path, unsigned access);
 // it may hold already.
 int sandbox_enter(const struct sandbox *sandbox);
 
+// True if the process is in one, or in somebody else's that gains no rights either.
+bool sandbox_is_entered(void);
+
 // True if the process is in one and opening `path`, which the user might, is refused by it.
 bool sandbox_refuses(const char *path);
 

@@ -319,6 +319,17 @@ int backend_cuda_describe(int device, char *line, size_t size)
     return count;
 }
 
+bool backend_cuda_is_absent(void)
+{
+    int count = 0, driver = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    cudaDriverGetVersion(&driver);
+    cudaGetLastError();
+    return error == cudaErrorInsufficientDriver ? !driver
+           : error                              ? error == cudaErrorNoDevice
+                                                : !count;
+}
+
 #define TEXT_(number) #number
 #define TEXT(number) TEXT_(number)
 

@@ -264,6 +264,8 @@ static enum status create_one(const struct sluice_config *config, bool still, co
     }
     if (wants_gpu)
         return log_fail(log, STATUS_DEVICE, "the GPU was asked for and cannot be used: %s", reason);
+    if (!backend_cuda_is_absent())
+        log_print(log, LOG_WARNING, "the CPU filters: %s", reason);
     return create_cpu(config, log, backend);
 }
 
