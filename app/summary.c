@@ -28,6 +28,10 @@ static void print_damage(const struct sluice_summary *summary, FILE *to)
     if (summary->ledger.packets_skipped)
         fprintf(to, "skipped   %lld packets, because decoding was too slow\n",
                 (long long)summary->ledger.packets_skipped);
+    if (summary->ledger.frames_taken_over)
+        fprintf(to, "GPU       failed; %lld frame%s filtered by the CPU\n",
+                (long long)summary->ledger.frames_taken_over,
+                summary->ledger.frames_taken_over == 1 ? " was" : "s were");
     if (summary->latency.quantile[0] > 0)
         fprintf(to, "latency   %.1f ms for half of the frames, %.1f for 95 %%, %.1f for 99 %%\n",
                 1e3 * summary->latency.quantile[0], 1e3 * summary->latency.quantile[1],
@@ -315,7 +319,7 @@ static json_t *run_json(const struct sluice_summary *summary)
 static json_t *frames_json(const struct sluice_summary *summary)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:f}",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:f, s:I}",
         "filled", (json_int_t)summary->ledger.frames_filled, "in",
         (json_int_t)summary->ledger.frames_in, "out", (json_int_t)summary->ledger.frames_out,
         "dropped_range", (json_int_t)summary->ledger.dropped_range, "dropped_stop",
@@ -328,7 +332,7 @@ static json_t *frames_json(const struct sluice_summary *summary)
         (json_int_t)summary->ledger.packets_skipped, "truncated", summary->truncated, "verified",
         (json_int_t)summary->ledger.verified, "losses", (json_int_t)summary->ledger.losses,
         "reconnects", (json_int_t)summary->ledger.reconnects, "lost_s",
-        summary->ledger.lost_seconds);
+        summary->ledger.lost_seconds, "taken_over", (json_int_t)summary->ledger.frames_taken_over);
 }
 
 static json_t *simulated_json(const struct sluice_simulated *simulated)

@@ -191,6 +191,22 @@ static enum status print_plan(const struct subject *subject, const struct sluice
     return status;
 }
 
+// As a job, whose GPU has no room, goes to the CPU.
+static enum status print_plan_with_room(struct subject *subject, const struct sluice_config *config,
+                                        FILE *to)
+{
+    enum status status = print_plan(subject, config, to);
+    if (status != STATUS_DEVICE || !subject->backend->gpus || config_wants_gpu(config))
+        return status;
+    struct sluice_config on_cpu = *config;
+    on_cpu.backend = SLUICE_BACKEND_CPU;
+    on_cpu.vram = 0;
+    backend_destroy(&subject->backend);
+    status = config_backend(&on_cpu, false, &subject->log, &subject->backend, subject->reason,
+                            sizeof subject->reason);
+    return status ? status : print_plan(subject, &on_cpu, to);
+}
+
 // ---- doctor ----
 
 static void print_gpus(FILE *to)
@@ -285,7 +301,7 @@ static void print_output(const struct subject *subject, FILE *to)
                 outputs[k].encoder ? outputs[k].encoder : "");
 }
 
-static enum status print_doctor(const struct subject *subject, const struct sluice_config *config,
+static enum status print_doctor(struct subject *subject, const struct sluice_config *config,
                                 FILE *to)
 {
     fprintf(to, "%s\n", sluice_version());
@@ -298,7 +314,7 @@ static enum status print_doctor(const struct subject *subject, const struct slui
         print_output(subject, to);
     return subject->source &&
                    avcodec_find_decoder(source_video(subject->source)->codecpar->codec_id)
-               ? print_plan(subject, config, to)
+               ? print_plan_with_room(subject, config, to)
                : STATUS_OK;
 }
 
@@ -317,7 +333,8 @@ static enum sluice_status report(const struct sluice_config *given, bool doctor,
     if (!status && !to)
         status = STATUS_MEMORY;
     if (!status)
-        status = doctor ? print_doctor(&subject, &config, to) : print_plan(&subject, &config, to);
+        status = doctor ? print_doctor(&subject, &config, to)
+                        : print_plan_with_room(&subject, &config, to);
     if (to)
         fclose(to);
     if (status) {

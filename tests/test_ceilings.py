@@ -206,6 +206,21 @@ def test_without_a_gpu_its_limit_is_said_to_limit_nothing(run, tmp_path):
     assert result.code == 0 and "--vram limits nothing: cpu filters" in result.stderr
 
 
+def test_where_a_gpu_has_no_room_the_cpu_filters_unless_the_gpu_was_asked_for(run, tmp_path, clips, cuda):
+    if not cuda:
+        pytest.skip("no GPU")
+    film = clips["film.mkv"]
+    lines = lambda name: [line for line in (tmp_path / name).read_text().splitlines() if line[0] != "#"]
+    assert run(film, "hash:cpu", "--backend", "cpu", "-f", "gaussian=2").code == 0
+    for hwdec in "auto", "off":
+        found = run(film, "hash:auto", "-y", "--vram", "64K", "--hwdec", hwdec, "-f", "gaussian=2")
+        assert found.code == 0 and lines("cpu") == lines("auto"), found.stderr
+        assert re.search("the CPU filters: 1 frame of .* are what --vram allows", found.stderr), found.stderr
+    assert "on cpu" in run("plan", film, "--vram", "64K", "-f", "gaussian=2").text
+    asked = run(film, "hash:none", "--backend", "cuda", "--vram", "64K", "-f", "gaussian=2")
+    assert asked.code == 6 and "by --backend cpu" in asked.stderr
+
+
 GROUPS = [(Path("/sys/fs/cgroup"), "memory.max"), (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes")]
 
 

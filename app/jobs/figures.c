@@ -62,6 +62,7 @@ void figures_add_ledger(struct sluice_ledger *to, const struct sluice_ledger *fr
     to->losses += from->losses;
     to->reconnects += from->reconnects;
     to->lost_seconds += from->lost_seconds;
+    to->frames_taken_over += from->frames_taken_over;
 }
 
 // A mean, into which a value of weight `seconds` comes.

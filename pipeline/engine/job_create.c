@@ -170,9 +170,6 @@ static enum status create_latency(struct sluice_job *job, const struct sluice_co
 static enum status open_decoder(struct sluice_job *job, const struct sluice_config *config)
 {
     int64_t begin_ns = meter_now_ns();
-    enum status status = job_memory_fit(job, config);
-    if (status)
-        return status;
     assert(job->slots > 0 && job->slots <= MAX_SLOTS);
     trace_slots(job->trace, job->slots);
     job->codec_threads = config->codec_threads;
@@ -187,7 +184,7 @@ static enum status open_decoder(struct sluice_job *job, const struct sluice_conf
         .part = job->is_part ? &job->span : NULL,
     };
     select_range(job, config);
-    status = create_latency(job, config);
+    enum status status = create_latency(job, config);
     if (!status)
         status = decoder_create(&request, job->source, job->backend, &job->decoder);
     if (!status) {
@@ -277,11 +274,27 @@ static enum status open_backend(struct sluice_job *job, const struct sluice_conf
     if (status)
         return status;
     job_start_span(job, "open the device", begin_ns);
-    if (job->source->pushed)
-        status = pushed_bind(job->source->pushed, job->backend);
     if (*reason)
         log_print(&job->log, LOG_DEBUG, "the CPU filters: %s", reason);
-    return status;
+    return STATUS_OK;
+}
+
+// Open the device, and find out how many frames in flight there is room for. Where a GPU that nobody
+// asked for has room for none the CPU is taken.
+static enum status open_with_room(struct sluice_job *job, const struct sluice_config *config)
+{
+    enum status status = open_backend(job, config);
+    if (!status)
+        status = job_memory_fit(job, config);
+    if (status != STATUS_DEVICE || !job->backend || config_wants_gpu(config))
+        return status;
+    struct sluice_config on_cpu = *config;
+    on_cpu.backend = SLUICE_BACKEND_CPU;
+    on_cpu.vram = 0;
+    backend_destroy(&job->backend);
+    spare_destroy(&job->spare);
+    status = open_backend(job, &on_cpu);
+    return status ? status : job_memory_fit(job, &on_cpu);
 }
 
 // ---- wiring ----
@@ -472,10 +485,13 @@ enum status job_open(struct sluice_job *job, const struct sluice_config *config)
     status = open_source(job, config);
     if (status)
         return status;
-    status = open_backend(job, config);
+    status = open_with_room(job, config);
     if (status)
         return status;
-    status = open_decoder(job, config);
+    if (job->source->pushed)
+        status = pushed_bind(job->source->pushed, job->backend);
+    if (!status)
+        status = open_decoder(job, config);
     if (status)
         return status;
     status = job_part_open(job);

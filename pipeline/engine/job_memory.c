@@ -35,6 +35,7 @@ void memory_of_job(const struct sluice_config *config, const struct source *sour
         .sink = sink,
         .live = source && source_is_live(source),
         .verifies = config->verify,
+        .leaves_gpu = backend->gpus && !config_wants_gpu(config),
     };
 }
 
@@ -79,6 +80,7 @@ enum status job_memory_fit(struct sluice_job *job, const struct sluice_config *c
     if (!status && memory_shape(job->source, frame))
         status = need_fit(&request, frame, &job->slots);
     av_frame_free(&frame);
+    job->need.leaves_gpu = false; // once it is there
     if (!status && job->slots < wanted)
         log_print(&job->log, LOG_WARNING,
                   "%d frame%s in flight instead of %d: more do not fit into the %lld MiB of memory "

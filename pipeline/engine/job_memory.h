@@ -23,7 +23,8 @@ bool memory_shape(const struct source *source, AVFrame *frame);
 
 // Choose how many frames are in flight, job->slots: those that the configuration says, or less where
 // they would not stay within the ceiling, which is set here. STATUS_USAGE or STATUS_DEVICE with a
-// sentence where one does not, before anything is taken.
+// sentence where one does not, before anything is taken. STATUS_DEVICE of a job that asked for no GPU
+// (config_wants_gpu()): it has to be done on the CPU.
 enum status job_memory_fit(struct sluice_job *job, const struct sluice_config *config);
 
 // Work out what the job may take at most, job->max_memory, once all is open; it is said of live

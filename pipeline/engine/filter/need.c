@@ -148,18 +148,27 @@ static enum status refuse_host(const struct need *need, const struct ceiling *ce
         ceiling->host_asked ? "or allow more by --mem" : "--mem SIZE allows more all the same");
 }
 
-static enum status refuse_device(const struct need *need, const struct ceiling *ceiling,
+static enum status refuse_device(const struct need *need, const struct need_job *job,
                                  const struct log *log)
 {
+    const struct ceiling *ceiling = job->ceiling;
     enum need_part most = largest(need->device);
-    return log_fail(
-        log, STATUS_DEVICE,
-        "%d frame%s of %dx%d in flight need%s %lld MiB of the GPU's memory, and %lld MiB %s; %lld "
-        "MiB of the need are for %s: %s. Less takes %s%s; the CPU may do it, by --backend cpu%s",
+    char lack[200];
+    snprintf(
+        lack, sizeof lack,
+        "%d frame%s of %dx%d in flight need%s %lld MiB of the GPU's memory, and %lld MiB %s",
         need->slots, need->slots == 1 ? "" : "s", need->width, need->height,
         need->slots == 1 ? "s" : "", mib(need_device(need)), (long long)(ceiling->device >> 20),
-        ceiling->device_asked ? "are what --vram allows" : "may be taken of what is free on it",
-        mib(need->device[most]), parts[most].name, parts[most].is, parts[most].less,
+        ceiling->device_asked ? "are what --vram allows" : "may be taken of what is free on it");
+    if (job->leaves_gpu) {
+        log_print(log, LOG_WARNING, "the CPU filters: %s", lack);
+        return STATUS_DEVICE;
+    }
+    return log_fail(
+        log, STATUS_DEVICE,
+        "%s; %lld MiB of the need are for %s: %s. Less takes %s%s; the CPU may do it, by --backend "
+        "cpu%s",
+        lack, mib(need->device[most]), parts[most].name, parts[most].is, parts[most].less,
         need->slots > 1 ? ", or --ring 1" : "",
         most == NEED_DECODER ? ", and --hwdec off decodes there" : "");
 }
@@ -168,7 +177,7 @@ enum status need_check(const struct need *need, const struct need_job *job, cons
 {
     int64_t others;
     if (!device_fits(need, job->ceiling))
-        return refuse_device(need, job->ceiling, log);
+        return refuse_device(need, job, log);
     return host_fits(need, job, &others) ? STATUS_OK : refuse_host(need, job->ceiling, others, log);
 }
 

@@ -49,6 +49,7 @@ struct need_job {
     const struct sink *sink; // (optional)
     bool live, verifies;
     bool claims; // it runs, or will at once; else it is only looked at, and other jobs may have all
+    bool leaves_gpu; // the CPU does it if the GPU has no room for it: that is no error
     int64_t page; // bytes
 };
 
@@ -76,7 +77,7 @@ int64_t need_device(const struct need *need);
 
 // Check that it is within the ceiling; then as much of it is claimed as was not before, where the job
 // claims. STATUS_USAGE, of the device's memory STATUS_DEVICE, with a sentence that says the need, the
-// ceiling and what takes less, where it is not.
+// ceiling and what takes less, where it is not; or, of a job that leaves the GPU, that the CPU filters.
 enum status need_check(const struct need *need, const struct need_job *job, const struct log *log);
 
 // Find the most frames in flight, from request->slots down to 1, with which the job stays within
