@@ -4,14 +4,15 @@
 static json_t *ledger_json(const struct sluice_progress *now)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "in",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "in",
         (json_int_t)now->ledger.frames_in, "filled", (json_int_t)now->ledger.frames_filled, "out",
         (json_int_t)now->ledger.frames_out, "dropped_range", (json_int_t)now->ledger.dropped_range,
         "dropped_stop", (json_int_t)now->ledger.dropped_stop, "dropped_clock",
         (json_int_t)now->ledger.dropped_clock, "dropped_late", (json_int_t)now->ledger.dropped_late,
         "dropped_disk", (json_int_t)now->ledger.dropped_disk, "damaged_frames",
         (json_int_t)now->ledger.frames_damaged, "damaged_packets",
-        (json_int_t)now->ledger.packets_damaged);
+        (json_int_t)now->ledger.packets_damaged, "taken_over",
+        (json_int_t)now->ledger.frames_taken_over);
 }
 
 static json_t *live_json(const struct sluice_progress *now)

@@ -84,6 +84,7 @@ class Metrics:
                 "out": self["frames_out_total"], **drops,
                 "damaged_frames": self["frames_damaged_total"],
                 "damaged_packets": self["packets_damaged_total"],
+                "taken_over": self["frames_taken_over_total"],
                 "losses": self["source_losses_total"],
                 "reconnects": self["source_reconnects_total"]}
 
@@ -281,7 +282,7 @@ def test_stats_of_the_control_socket_are_those_of_the_summary(tmp_path):
         told = job.stop()
     shared = set(told["frames"]) & set(stats)
     assert {"in", "filled", "out", "dropped_late", "dropped_clock", "dropped_range", "dropped_stop",
-            "damaged_frames", "losses", "reconnects", "lost_s"} <= shared
+            "damaged_frames", "losses", "reconnects", "lost_s", "taken_over"} <= shared
     assert all(0 <= stats[name] <= told["frames"][name] for name in shared)
     assert 30 <= stats["out"] <= stats["in"] and stats["lost"] is False
     assert 0 < stats["latency_s"]["p50"] <= stats["latency_s"]["p99"] and stats["bytes"] > 0

@@ -106,6 +106,16 @@ static void fragile_free(struct backend *backend, void *memory, size_t bytes)
     free(memory);
 }
 
+static enum status fragile_measure(struct backend *backend, const struct plan *plan, int width,
+                                   int height, int slots, bool frames_in_flight,
+                                   struct executor_need *need)
+{
+    struct fragile *gpu = (struct fragile *)backend;
+    (void)plan, (void)width, (void)height, (void)slots, (void)frames_in_flight;
+    *need = (struct executor_need){.host = 1, .device = 2};
+    return gpu->gone ? STATUS_DEVICE : STATUS_OK;
+}
+
 static void fragile_end(struct backend **backend)
 {
     backend_destroy(&((struct fragile *)*backend)->cpu);
@@ -128,6 +138,7 @@ static struct backend *create_fragile(const struct log *log, struct fragile how)
                                  .gpus = 1,
                                  .parallel = 1,
                                  .executor_create = fragile_create,
+                                 .executor_measure = fragile_measure,
                                  .alloc = fragile_alloc,
                                  .free = fragile_free,
                                  .destroy = fragile_end};
@@ -212,6 +223,7 @@ static void frames_are_the_same_wherever_it_fails(void **state)
         assert_non_null(strstr(told.text, words));
         assert_int_equal(told.lines, 1);
         assert_int_equal(told.level, LOG_WARNING);
+        assert_in_range(spare_frames(run.spare), FRAMES_SENT - at % FRAMES_SENT, FRAMES_SENT);
         end();
     }
 }
@@ -226,6 +238,32 @@ static void a_gpu_that_works_is_left_alone(void **state)
     run_frames(run.executor, SLOTS, source, target);
     assert_memory_equal(target, expected, sizeof target);
     assert_int_equal(told.lines, 0);
+    assert_int_equal(spare_frames(run.spare), 0);
+    end();
+}
+
+static struct executor_need measure(struct backend *backend)
+{
+    struct executor_need need;
+    assert_int_equal(
+        backend->executor_measure(backend, run.plan, WIDTH, HEIGHT, SLOTS, true, &need), STATUS_OK);
+    return need;
+}
+
+static void memory_is_that_of_who_filters(void **state)
+{
+    (void)state;
+    const struct fragile how = {.submit_fails = 0, .wait_fails = NEVER};
+    assert_int_equal(begin("gaussian=2,sobel", true, how), STATUS_OK);
+    struct executor_need before = measure(run.backend), on_cpu = measure(fragile->cpu);
+    assert_int_equal(before.host, 1);
+    assert_int_equal(before.device, 2);
+    make_shots(&run.program, source, expected);
+    run_frames(run.executor, SLOTS, source, target);
+    struct executor_need after = measure(run.backend);
+    assert_true(after.host > 1);
+    assert_int_equal(after.host, on_cpu.host);
+    assert_int_equal(after.device, 0);
     end();
 }
 
@@ -482,6 +520,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_are_the_same_wherever_it_fails),
         cmocka_unit_test(a_gpu_that_works_is_left_alone),
+        cmocka_unit_test(memory_is_that_of_who_filters),
         cmocka_unit_test(a_gpu_that_was_asked_for_ends_the_job),
         cmocka_unit_test(frames_in_its_own_memory_are_lost),
         cmocka_unit_test(frames_in_its_own_memory_are_found_again),

@@ -409,7 +409,9 @@ struct sluice_ledger {
     int64_t verified;           // frames recomputed and found equal
     int64_t losses, reconnects; // times that a live source went away, and came back
     double lost_seconds;        // time without it
-    int64_t reserved[8];
+    // ---- since 1.1 ----
+    int64_t frames_taken_over; // of frames_in: filtered by the CPU, since the GPU failed before
+    int64_t reserved[7];
 };
 
 // A snapshot. Bytes and seconds never fall, either.

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/sized.h"
+#include "pipeline/engine/filter/spare.h"
 #include "pipeline/engine/threads/demux.h"
 #include "pipeline/engine/threads/encode.h"
 #include "pipeline/engine/threads/latency.h"
@@ -102,6 +103,7 @@ static void report_ledger(const struct sluice_job *job, const struct live_figure
     to->losses = live->losses;
     to->reconnects = live->reconnects;
     to->lost_seconds = (double)live->lost_us * 1e-6;
+    to->frames_taken_over = spare_frames(job->spare);
 }
 
 static int64_t busy_ns(const struct sluice_job *job, enum sluice_part part)

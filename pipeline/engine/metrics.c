@@ -84,6 +84,8 @@ static void write_plain(FILE *to, const struct sluice_progress *now)
          (double)now->ledger.frames_damaged},
         {"sluice_frames_verified_total", "counter", "Frames recomputed and found equal.",
          (double)now->ledger.verified},
+        {"sluice_frames_taken_over_total", "counter",
+         "Frames filtered by the CPU since the GPU failed.", (double)now->ledger.frames_taken_over},
         {"sluice_packets_damaged_total", "counter",
          "Packets that came damaged or could not be decoded.", (double)now->ledger.packets_damaged},
         {"sluice_source_losses_total", "counter", "Times that the live source went away.",

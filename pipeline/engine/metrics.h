@@ -5,6 +5,7 @@
 // _total, times are seconds, shares are left to rate().
 //
 //   sluice_frames_{in,out,filled,damaged,verified}_total   the ledger
+//   sluice_frames_taken_over_total
 //   sluice_frames_dropped_total{reason}                    range, stop, late, clock
 //   sluice_packets_damaged_total
 //   sluice_source_{losses,reconnects,lost_seconds}_total, sluice_source_lost

@@ -66,7 +66,7 @@ LEDGER = ("frames_in", "frames_filled", "frames_out", "dropped_range", "dropped_
 
 class LedgerFigures(Structure):
     _fields_ = [*((name, c_int64) for name in LEDGER), ("lost_seconds", c_double),
-                ("reserved", c_int64 * 8)]
+                ("frames_taken_over", c_int64), ("reserved", c_int64 * 7)]
 
 
 class ProgressFigures(Sized):

@@ -29,6 +29,7 @@ class Ledger:
     losses: int  # times that a live source went away
     reconnects: int  # and came back
     lost_seconds: float  # time without it
+    frames_taken_over: int  # of frames_in: filtered by the CPU, since the GPU failed before
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def _parts(values: Any) -> Dict[str, float]:
 
 
 def ledger_of(of: LedgerFigures) -> Ledger:
-    return Ledger(**{name: getattr(of, name) for name in (*LEDGER, "lost_seconds")})
+    return Ledger(**{name: getattr(of, name) for name in (*LEDGER, "lost_seconds", "frames_taken_over")})
 
 
 def latency_of(of: LatencyFigures) -> Latency:

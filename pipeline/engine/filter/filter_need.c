@@ -63,6 +63,14 @@ static enum status measure_stages(const struct filter *filter, struct need *need
     return job->verifies ? measure_reference(filter, need) : STATUS_OK;
 }
 
+// True if frames come decoded on the GPU: those that it was made for, or will be, until the GPU is lost.
+static bool comes_on_device(const struct filter *filter)
+{
+    struct backend *backend = filter->request.backend;
+    return filter->input.on_device ||
+           (filter->request.job->on_device && !(backend->is_lost && backend->is_lost(backend)));
+}
+
 // Frames: those in slots and those on their way to one, and one in the hands of each thread.
 static void measure_frames(const struct filter *filter, struct need *need)
 {
@@ -70,7 +78,7 @@ static void measure_frames(const struct filter *filter, struct need *need)
     const struct need_job *job = filter->request.job;
     int64_t decoded = frame_bytes(filter, filter->input.pixel), made = 0;
     int held = filter->request.slots + job->frames_queued + IN_HANDS;
-    bool on_device = filter->input.on_device || job->on_device;
+    bool on_device = comes_on_device(filter);
     for (int n = 0; n < program_pictures(&filter->program) && !filter->bypass; n++)
         made += filter_picture_bytes(filter, n);
     need->host[NEED_RING] = (filter->request.slots + 1) * made + (on_device ? 0 : held * decoded);
@@ -85,7 +93,7 @@ static void measure_decoder(const struct filter *filter, struct need *need)
     enum { SURFACES = 20 };
     const struct need_job *job = filter->request.job;
     int64_t bytes = frame_bytes(filter, filter->input.pixel);
-    if (filter->input.on_device || job->on_device) {
+    if (comes_on_device(filter)) {
         need->device[NEED_DECODER] = SURFACES * bytes;
         need->host[NEED_DECODER] = budget_history;
     } else {

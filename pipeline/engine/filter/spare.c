@@ -23,6 +23,7 @@ struct spare {
     bool keeps;          // errors: those of a GPU at work
     bool failed, told;
     long long submitted, done; // frames
+    long long taken_over;      // of them: given to the CPU
     struct block *blocks;
 };
 
@@ -88,6 +89,16 @@ void spare_destroy(struct spare **spare)
     *spare = NULL;
 }
 
+long long spare_frames(struct spare *spare)
+{
+    if (!spare)
+        return 0;
+    pthread_mutex_lock(&spare->lock);
+    long long frames = spare->taken_over;
+    pthread_mutex_unlock(&spare->lock);
+    return frames;
+}
+
 const struct log *spare_log(struct spare *spare)
 {
     return &spare->log;
@@ -132,13 +143,18 @@ static bool has_failed(struct spare *spare)
     return failed;
 }
 
+// Make the CPU's backend. The lock is held.
+static enum status make_cpu(struct spare *spare)
+{
+    return spare->cpu ? STATUS_OK
+                      : backend_cpu_create(spare->request.threads, spare->request.log, &spare->cpu);
+}
+
 // Make the CPU's executor. The lock is held.
 static enum status make_cpu_executor(struct guarded_executor *self)
 {
     struct spare *spare = self->spare;
-    enum status status = STATUS_OK;
-    if (!spare->cpu)
-        status = backend_cpu_create(spare->request.threads, spare->request.log, &spare->cpu);
+    enum status status = make_cpu(spare);
     if (!status)
         status = plan_create(self->plan->program, spare->cpu->limits, &self->cpu_plan);
     if (!status)
@@ -199,6 +215,7 @@ static enum status submit_to_cpu(struct guarded_executor *self, int slot)
     if (!status)
         status = self->cpu->submit_async(self->cpu, slot, &self->seat[slot].work);
     self->seat[slot].on_cpu = !status;
+    self->spare->taken_over += !status;
     pthread_mutex_unlock(&self->spare->lock);
     return status;
 }
@@ -389,8 +406,26 @@ static void stream_destroy(struct backend *backend, void **stream)
     gpu->stream_destroy(gpu, stream);
 }
 
-// A GPU that has failed takes nothing; one that fails now does so in executor_create() as well, where
-// it is dealt with.
+// Measure what the CPU takes, whose plan is another one.
+static enum status measure_cpu(struct spare *spare, const struct plan *of_gpu, int width,
+                               int height, int slots, bool frames_in_flight,
+                               struct executor_need *need)
+{
+    struct plan *plan = NULL;
+    pthread_mutex_lock(&spare->lock);
+    enum status status = make_cpu(spare);
+    if (!status)
+        status = plan_create(of_gpu->program, spare->cpu->limits, &plan);
+    if (!status)
+        status = spare->cpu->executor_measure(spare->cpu, plan, width, height, slots,
+                                              frames_in_flight, need);
+    plan_destroy(&plan);
+    pthread_mutex_unlock(&spare->lock);
+    return status;
+}
+
+// A GPU that has failed takes nothing, and the CPU does its work; one that fails now does so in
+// executor_create() as well, where it is dealt with.
 static enum status executor_measure(struct backend *backend, const struct plan *plan, int width,
                                     int height, int slots, bool frames_in_flight,
                                     struct executor_need *need)
@@ -398,10 +433,13 @@ static enum status executor_measure(struct backend *backend, const struct plan *
     struct spare *spare = ((struct guarded *)backend)->spare;
     struct backend *gpu = gpu_of(backend);
     *need = (struct executor_need){0};
-    enum status status = has_failed(spare) ? STATUS_OK
+    enum status status = has_failed(spare) ? STATUS_DEVICE
                                            : gpu->executor_measure(gpu, plan, width, height, slots,
                                                                    frames_in_flight, need);
-    return status == STATUS_DEVICE ? STATUS_OK : status;
+    if (status != STATUS_DEVICE)
+        return status;
+    *need = (struct executor_need){0};
+    return measure_cpu(spare, plan, width, height, slots, frames_in_flight, need);
 }
 
 static size_t device_room(struct backend *backend)
