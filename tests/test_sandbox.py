@@ -73,7 +73,7 @@ def attack(tmp_path, preload, clips, run):
         for name in "file", "victim", "moved":
             (outside / name).write_text("hello")
         (outside / "new").unlink(missing_ok=True)
-        told = run(*(args or (clips["film.mkv"], "output/x.mkv", *CHAIN, "-y")),
+        told = run(*(args or (clips["film.mkv"], "output/x.mkv", *CHAIN, "-y", "--backend", "cpu")),
                    env={"LD_PRELOAD": preload, "INTRUDER_REPORT": str(tmp_path / "report"),
                         "INTRUDER_OUTSIDE": str(outside), "INTRUDER_OUTPUT": str(output),
                         "INTRUDER_VICTIM": str(os.getpid()), **env})
