@@ -179,7 +179,7 @@ $(BUILD)/unit_jobs: $(BUILD)/app/jobs/climb.o $(BUILD)/app/jobs/place.o
 # What tests/unit_allocations.c counts.
 COUNTED = malloc calloc realloc posix_memalign strdup cudaMalloc cudaHostAlloc \
     cudaEventCreateWithFlags cudaStreamCreateWithFlags
-$(BUILD)/unit_allocations: LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
+$(BUILD)/unit_allocations: override LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
 
 $(BUILD)/%.o: %.c $(BUILD)/flags | packages
 	@mkdir -p $(@D)
