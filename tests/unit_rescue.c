@@ -32,13 +32,14 @@ struct run {
     struct decoder *decoder;
     struct film whole, given; // `given` by the decoder so far
     int64_t pts[MAX_FRAMES];  // of `given`, in the stream's time base
-    bool ended;               // all packets were sent
+    int sent;                 // packets
+    bool ended;               // all of them
 };
 
 static void begin(struct run *run, const char *name)
 {
     struct source_request request = request_of(name, NULL);
-    struct decoder_request codec = {.max_pixels = MAX_PIXELS, .frames_held = HELD};
+    struct decoder_request codec = {.max_pixels = MAX_PIXELS, .frames_held = HELD, .threads = 1};
     memset(run, 0, sizeof *run);
     watch_file(name, NULL, 0, &run->whole, NULL, NULL);
     assert_int_equal(source_open(&request, &silence, &never, &run->source), STATUS_OK);
@@ -64,6 +65,17 @@ static void take(struct run *run, const AVFrame *frame)
     watch(&run->given, frame, source_video(run->source)->time_base);
 }
 
+// Packets of the video whose data is junk, by their number from 1 on.
+static int junk[4];
+
+static bool is_junk(int number)
+{
+    for (size_t k = 0; k < sizeof junk / sizeof *junk; k++)
+        if (number == junk[k])
+            return true;
+    return false;
+}
+
 // Send the next packet of the video, or the end.
 static void send_next(struct run *run)
 {
@@ -74,6 +86,10 @@ static void send_next(struct run *run)
            packet->av->stream_index != run->source->video)
         packet_destroy(&packet);
     run->ended = status == STATUS_EOF;
+    if (packet && is_junk(++run->sent)) {
+        assert_int_equal(av_packet_make_writable(packet->av), 0);
+        memset(packet->av->data, 0xff, (size_t)packet->av->size);
+    }
     assert_int_equal(decoder_send(run->decoder, packet), STATUS_OK);
     packet_destroy(&packet);
 }
@@ -170,11 +186,11 @@ static bool is_lost(struct backend *backend)
 }
 
 // A packet that nothing can be made of passes for a call that failed.
-static void send_junk(struct run *run)
+static void send_junk(struct run *run, int size)
 {
     struct packet *packet = packet_create();
-    assert_int_equal(av_new_packet(packet->av, 40), 0);
-    memset(packet->av->data, 0xff, 40);
+    assert_int_equal(av_new_packet(packet->av, size), 0);
+    memset(packet->av->data, 0xff, (size_t)size);
     assert_int_equal(decoder_send(run->decoder, packet), STATUS_OK);
     packet_destroy(&packet);
 }
@@ -189,13 +205,70 @@ static void the_decoder_notices_a_loss_by_itself(void **state)
         gone = dead;
         go_on(&run, 30);
         assert_non_null(run.decoder->hardware);
-        send_junk(&run);
+        send_junk(&run, 40);
         go_on(&run, MAX_FRAMES);
         assert_int_equal(run.given.count, run.whole.count);
         assert_memory_equal(run.given.hash, run.whole.hash, sizeof run.whole.hash);
         assert_int_equal(run.decoder->hardware == NULL, dead);
         end(&run);
     }
+}
+
+// Nothing comes of as many packets as may be kept: software gets them, and only its refusals count.
+static void a_gpu_that_gives_nothing_is_left(void **state)
+{
+    (void)state;
+    struct run run;
+    AVFrame *frame = av_frame_alloc();
+    const int packets = (int)(budget_history >> 20) + 8;
+    begin(&run, "b.mp4");
+    run.decoder->began = false;
+    for (int k = 0; k < packets; k++) {
+        bool got = true;
+        assert_int_equal(run.decoder->hardware == NULL, k >= budget_history >> 20);
+        send_junk(&run, 1 << 20);
+        assert_int_equal(decoder_receive(run.decoder, frame, &got), STATUS_OK);
+        assert_false(got);
+    }
+    assert_null(run.decoder->history);
+    assert_int_equal(decoder_damaged_packets(run.decoder), packets);
+    go_on(&run, MAX_FRAMES);
+    assert_int_equal(run.given.count, run.whole.count);
+    assert_memory_equal(run.given.hash, run.whole.hash, sizeof run.whole.hash);
+    assert_int_equal(decoder_damaged_packets(run.decoder), packets);
+    av_frame_free(&frame);
+    end(&run);
+}
+
+// Damaged packets that are counted where the GPU is lost behind frame `at`.
+static int64_t count_damaged(const char *name, int at)
+{
+    struct run run;
+    begin(&run, name);
+    go_on(&run, at);
+    if (at < MAX_FRAMES)
+        history_freeze(run.decoder->history);
+    go_on(&run, MAX_FRAMES);
+    int64_t count = decoder_damaged_packets(run.decoder);
+    end(&run);
+    return count;
+}
+
+// None of the packets is a key frame, without which other frames are lost.
+static void damage_counts_once_wherever_the_gpu_is_lost(void **state)
+{
+    (void)state;
+    const int numbers[][4] = {{30}, {31, 32, 33}, {2, 26, 63, 99}, {14, 15, 38, 100}};
+    const char *const names[] = {"b.mp4", "one.mp4", "vp9.webm"};
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+            memcpy(junk, numbers[k], sizeof junk);
+            int64_t whole = count_damaged(names[n], MAX_FRAMES);
+            assert_in_range(whole, 1, 4);
+            for (int at = 0; at < 100; at++)
+                assert_int_equal(count_damaged(names[n], at), whole);
+        }
+    memset(junk, 0, sizeof junk);
 }
 
 static void frames_too_old_are_not_had(void **state)
@@ -378,6 +451,8 @@ int main(void)
         cmocka_unit_test(all_frames_are_had_wherever_the_gpu_is_lost),
         cmocka_unit_test(frames_that_come_behind_the_loss_are_had),
         cmocka_unit_test(the_decoder_notices_a_loss_by_itself),
+        cmocka_unit_test(a_gpu_that_gives_nothing_is_left),
+        cmocka_unit_test(damage_counts_once_wherever_the_gpu_is_lost),
         cmocka_unit_test(frames_too_old_are_not_had),
         cmocka_unit_test(little_is_kept),
         cmocka_unit_test(what_is_kept_is_limited),

@@ -69,6 +69,12 @@ void decoder_destroy(struct decoder **decoder)
 
 // ---- decoding ----
 
+// True if the GPU's decoder has not given a frame yet, and may be unable to.
+static bool is_untried(const struct decoder *decoder)
+{
+    return decoder->hardware && !decoder->began;
+}
+
 // True if the job has lost the GPU: what was decoded there and is not filtered is decoded again.
 static bool is_lost(const struct decoder *decoder)
 {
@@ -100,15 +106,23 @@ static void count_marked(struct decoder *decoder, const AVPacket *packet)
     decoder->damaged_packets++;
 }
 
-// Count a packet that the decoder refuses. Those that were marked are counted already.
+// Count a packet that the decoder refuses. Those that were marked are counted already. Decoders of
+// several threads tell a packet's damage some packets later: some may count twice where the CPU takes
+// over from a GPU, but none is left out.
 static void count_refused(struct decoder *decoder, int error)
 {
     decoder->last_error = error;
-    if (decoder->marked)
-        decoder->marked--;
-    else
-        decoder->damaged_packets +=
-            decoder->resume_pts == AV_NOPTS_VALUE && is_counted(decoder, decoder->last_pts);
+    if (decoder->is_judged)
+        return;
+    if (decoder->hardware && decoder->history)
+        decoder->judged = history_added(decoder->history);
+    bool counts = !decoder->marked && is_counted(decoder, decoder->last_pts);
+    if (is_untried(decoder)) {
+        decoder->untried.counted += counts;
+        decoder->untried.marked += decoder->marked > 0;
+    }
+    decoder->marked -= decoder->marked > 0;
+    decoder->damaged_packets += counts;
 }
 
 // libavcodec's error, less "no memory" where some pictures of the stream's size find room: decoders
@@ -154,12 +168,6 @@ static enum status check_encryption(const struct decoder *decoder, const AVPacke
     return STATUS_OK;
 }
 
-// True if the GPU's decoder has not given a frame yet, and may be unable to.
-static bool is_untried(const struct decoder *decoder)
-{
-    return decoder->hardware && !decoder->began;
-}
-
 // Check the size by the first packet where the container does not say it.
 static enum status check_unknown_size(const struct decoder *decoder, const AVPacket *packet)
 {
@@ -203,6 +211,8 @@ static enum status restart(struct decoder *decoder)
     assert(packet && packet->restart);
     decoder->pending = NULL;
     decoder->replayed = 0;
+    decoder->judged = 0;
+    decoder->untried.counted = decoder->untried.marked = 0;
     decoder->given_pts = decoder->resume_pts = AV_NOPTS_VALUE;
     if (packet->codec) {
         avcodec_parameters_free(&decoder->about);
@@ -237,6 +247,9 @@ static enum status fall_back(struct decoder *decoder)
     log_print(decoder->log, LOG_INFO, "the GPU does not decode this %s stream: the CPU does",
               codec);
     av_buffer_unref(&decoder->hardware);
+    decoder->judged = 0;
+    decoder->damaged_packets -= decoder->untried.counted;
+    decoder->marked += decoder->untried.marked;
     decoder->replaying = true;
     return decoder_open_codec(decoder);
 }
@@ -277,6 +290,8 @@ static enum status leave_gpu(struct decoder *decoder)
             decoder->log, STATUS_DEVICE,
             "the GPU decodes no more, and the packets from the last key frame on, which "
             "the CPU would need, were too many to keep, or without times");
+    long long given = history_find(decoder->history, decoder->given_pts) + 1;
+    decoder->judged = given > decoder->judged ? given : decoder->judged;
     av_buffer_unref(&decoder->hardware);
     decoder->resume_pts = decoder->given_pts;
     decoder->replayed = 0;
@@ -292,6 +307,8 @@ static bool replay(struct decoder *decoder, enum status *status)
     if (decoder->hardware || !decoder->replaying)
         return false;
     *status = history_packet(decoder->history, decoder->replayed, &packet);
+    decoder->is_judged =
+        packet && history_place(decoder->history, decoder->replayed) < decoder->judged;
     if (packet) {
         decoder->replayed++;
         *status = send(decoder, packet);
@@ -300,7 +317,7 @@ static bool replay(struct decoder *decoder, enum status *status)
     }
     bool ends = decoder->draining || decoder->pending;
     decoder->replaying = false;
-    if (!decoder->rescue)
+    if (!decoder->rescue || !history_is_frozen(decoder->history)) // no frame of a GPU's is anywhere
         history_destroy(&decoder->history);
     if (!*status && ends)
         *status = send(decoder, NULL);
@@ -329,9 +346,13 @@ static enum status accept_frame(struct decoder *decoder, AVFrame *frame, bool *a
 // Make the decoder what it has to be before it is asked for a frame.
 static enum status prepare(struct decoder *decoder)
 {
-    return is_lost(decoder)                          ? leave_gpu(decoder)
-           : decoder->pending && is_untried(decoder) ? restart(decoder)
-                                                     : STATUS_OK;
+    if (is_lost(decoder))
+        return leave_gpu(decoder);
+    if (!is_untried(decoder))
+        return STATUS_OK;
+    return decoder->pending                    ? restart(decoder)
+           : history_is_full(decoder->history) ? fall_back(decoder)
+                                               : STATUS_OK;
 }
 
 enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)

@@ -29,6 +29,14 @@ struct decoder {
     bool began, draining, replaying;
     int64_t given_pts;  // of the frame that was given out last; AV_NOPTS_VALUE: none
     int64_t resume_pts; // frames up to this time were given out before; AV_NOPTS_VALUE: none were
+    // Packets of the history whose damage is counted: what the GPU refused, and all up to the one of
+    // the frame that was given out last. When software gets them again their refusals do not count.
+    long long judged;
+    bool is_judged; // the packet that was sent last is one of them
+    // Refusals of a GPU that has given no frame yet, which may say nothing of the packets.
+    struct {
+        int counted, marked;
+    } untried;
     struct rescue *rescue;
 
     struct packet *pending; // a restart: what is in the decoder comes out before; NULL: none

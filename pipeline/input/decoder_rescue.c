@@ -144,7 +144,7 @@ enum status decoder_rescue(struct decoder *decoder, int64_t pts, AVFrame *frame)
 {
     struct rescue *rescue = decoder->rescue;
     const AVFrame *found = NULL;
-    if (!rescue)
+    if (!rescue || !decoder->history)
         return STATUS_DEVICE;
     assert(!frame->buf[0]);
     history_freeze(decoder->history);

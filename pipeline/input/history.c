@@ -21,6 +21,7 @@ struct history {
     struct entry *entry;
     int count, room;
     int64_t bytes;
+    long long added;  // packets, those that were not kept among them
     bool whole;       // packets are kept from the first of `entry` on
     int second_group; // where it begins in `entry`; 0: there is none yet
     // ---- the decode thread's ----
@@ -133,8 +134,25 @@ enum status history_add(struct history *history, const AVPacket *packet)
         history->whole = true;
     if (history->whole)
         status = append(history, packet);
+    history->added += !status;
     pthread_mutex_unlock(&history->lock);
     return status;
+}
+
+long long history_added(struct history *history)
+{
+    pthread_mutex_lock(&history->lock);
+    long long added = history->added;
+    pthread_mutex_unlock(&history->lock);
+    return added;
+}
+
+bool history_is_full(struct history *history)
+{
+    pthread_mutex_lock(&history->lock);
+    bool full = !history->began && history->bytes > budget_history;
+    pthread_mutex_unlock(&history->lock);
+    return full;
 }
 
 // ---- frames ----
@@ -183,6 +201,7 @@ enum status history_restart(struct history *history, const AVCodecParameters *ab
         history->whole = !status;
         history->began = false;
         history->came = 0;
+        history->added = 0;
     }
     pthread_mutex_unlock(&history->lock);
     return status;
@@ -213,6 +232,25 @@ enum status history_packet(struct history *history, int number, AVPacket **packe
     }
     pthread_mutex_unlock(&history->lock);
     return status;
+}
+
+long long history_place(struct history *history, int number)
+{
+    pthread_mutex_lock(&history->lock);
+    long long place = history->added - history->count + number;
+    pthread_mutex_unlock(&history->lock);
+    return place;
+}
+
+long long history_find(struct history *history, int64_t pts)
+{
+    int number = 0;
+    pthread_mutex_lock(&history->lock);
+    while (number < history->count && history->entry[number].packet->pts != pts)
+        number++;
+    long long place = number < history->count ? history->added - history->count + number : -1;
+    pthread_mutex_unlock(&history->lock);
+    return place;
 }
 
 bool history_reaches(struct history *history, int64_t pts)
