@@ -85,6 +85,21 @@ def test_is_refused_with_what_to_write(run, chain, instead):
     assert text.strip() == "null," + chain and marks.strip("^ ") == "" and "^" in marks
 
 
+@pytest.mark.parametrize("device", ["npp", "opencl", "vulkan", "vaapi", "qsv"])
+def test_names_of_other_devices_lead_to_what_is_accepted(run, device):
+    """Told to leave the device out whoever does so is not refused again."""
+    filters = [text for text, _ in SAME + REFUSED if "," not in text] + ["sobel", "sharpen=1", "scale=2:2"]
+    led = 0
+    for text in filters:
+        said = run("plan", "-f", re.sub("^[a-z0-9]+", rf"\g<0>_{device}", text))
+        assert said.code == 2, text
+        name = re.match("[a-z0-9]+", text)[0]
+        if f"write {name}, and --backend" in said.stderr:
+            led += 1
+            assert 0 in (run("plan", "-f", text).code, run("plan", "-f", name).code), (text, said.stderr)
+    assert led > 5
+
+
 def test_refused_filters_do_differ():
     """Those of the refused that have a formula here are not the same, or the table would be wrong."""
     for theirs, ours in [("negate", "invert"), ("gblur=2", "gaussian=2"), ("sobel", "sobel=l2"),

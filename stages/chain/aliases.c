@@ -124,15 +124,33 @@ enum status alias_differs(struct alias_call *call)
     return parser_refuse(call->parser, call->filter, "%s", alias->instead);
 }
 
-// A filter of another device: CUDA is where stages run anyway, others are ffmpeg's own arithmetic.
-static enum status translate_device(struct alias_call *call, struct span device, struct span base,
-                                    struct span arguments)
+static enum status translate_alias(struct alias_call *call, const struct alias *alias,
+                                   struct span arguments)
 {
-    if (!span_is(device, "_cuda"))
-        return parser_refuse(call->parser, call->filter,
-                             "names of filters say no device here, and ffmpeg's are other "
-                             "arithmetic on each; write %.*s, and --backend says where it runs",
-                             span_length(base), base.begin);
+    call->name = alias->name;
+    if (!alias->translate)
+        return alias_differs(call);
+    enum status status = read_options(call, alias, arguments);
+    return status ? status : alias->translate(call);
+}
+
+// A filter of a device that is not CUDA: ffmpeg's own arithmetic. `alias` NULL: `base` is a stage. What
+// is written instead is accepted, or it is said why not.
+static enum status refuse_device(struct alias_call *call, struct span base,
+                                 const struct alias *alias, struct span arguments)
+{
+    enum status status = alias ? translate_alias(call, alias, arguments) : STATUS_OK;
+    return status
+               ? status
+               : parser_refuse(call->parser, call->filter,
+                               "names of filters say no device here, and ffmpeg's are other "
+                               "arithmetic on each; write %.*s, and --backend says where it runs",
+                               span_length(base), base.begin);
+}
+
+// CUDA is where stages run anyway.
+static enum status translate_stage(struct alias_call *call, struct span base, struct span arguments)
+{
     call->gray = alias_gray_behind(base, call->gray);
     fprintf(call->to, "%.*s%s%.*s", span_length(base), base.begin, arguments.begin ? "=" : "",
             arguments.begin ? span_length(arguments) : 0, arguments.begin);
@@ -147,13 +165,10 @@ static enum status translate(struct alias_call *call, struct span name, struct s
         device = cut_device(&base);
         alias = find(base);
     }
-    if (device.begin && (find_stage(base) || !span_is(device, "_cuda")))
-        return translate_device(call, device, base, arguments);
-    call->name = alias->name;
-    if (!alias->translate)
-        return alias_differs(call);
-    enum status status = read_options(call, alias, arguments);
-    return status ? status : alias->translate(call);
+    if (device.begin && !span_is(device, "_cuda"))
+        return refuse_device(call, base, find_stage(base) ? NULL : alias, arguments);
+    return device.begin && find_stage(base) ? translate_stage(call, base, arguments)
+                                            : translate_alias(call, alias, arguments);
 }
 
 enum status alias_translate(struct parser *parser, struct span filter, char **text)
