@@ -50,7 +50,7 @@ struct need_job {
     bool live, verifies;
     bool claims; // it runs, or will at once; else it is only looked at, and other jobs may have all
     bool leaves_gpu; // the CPU does it if the GPU has no room for it: that is no error
-    int64_t page; // bytes
+    int64_t page;    // bytes
 };
 
 // Set the ceiling: of the host `mem` bytes, 0: what is available now, or was before other jobs of
