@@ -220,6 +220,7 @@ static void a_gpu_that_gives_nothing_is_left(void **state)
     (void)state;
     struct run run;
     AVFrame *frame = av_frame_alloc();
+    AVPacket *kept;
     const int packets = (int)(budget_history >> 20) + 8;
     begin(&run, "b.mp4");
     run.decoder->began = false;
@@ -230,7 +231,8 @@ static void a_gpu_that_gives_nothing_is_left(void **state)
         assert_int_equal(decoder_receive(run.decoder, frame, &got), STATUS_OK);
         assert_false(got);
     }
-    assert_null(run.decoder->history);
+    assert_int_equal(history_packet(run.decoder->history, 0, &kept), STATUS_OK);
+    assert_null(kept);
     assert_int_equal(decoder_damaged_packets(run.decoder), packets);
     go_on(&run, MAX_FRAMES);
     assert_int_equal(run.given.count, run.whole.count);
@@ -269,6 +271,50 @@ static void damage_counts_once_wherever_the_gpu_is_lost(void **state)
                 assert_int_equal(count_damaged(names[n], at), whole);
         }
     memset(junk, 0, sizeof junk);
+}
+
+// Make junk of a packet that the decoder has had, counted from the last; its time, or AV_NOPTS_VALUE if
+// it is a key frame or not kept.
+static int64_t spoil(const struct run *run, int back)
+{
+    AVPacket *packet = NULL;
+    int count = 0;
+    while (!history_packet(run->decoder->history, count, &packet) && packet) {
+        count++;
+        av_packet_free(&packet);
+    }
+    int64_t pts = AV_NOPTS_VALUE;
+    if (count > back)
+        assert_int_equal(history_packet(run->decoder->history, count - 1 - back, &packet), 0);
+    if (packet && !(packet->flags & AV_PKT_FLAG_KEY)) {
+        pts = packet->pts;
+        memset(packet->data, 0xff, (size_t)packet->size); // the history has the same
+    }
+    av_packet_free(&packet);
+    return pts;
+}
+
+// The GPU takes a packet that software refuses. It counts unless its frame was given out: it is missing.
+static void what_only_software_refuses_counts_if_a_frame_is_missing(void **state)
+{
+    (void)state;
+    const char *const names[] = {"b.mp4", "one.mp4", "vp9.webm"};
+    int missing = 0;
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        for (int k = 0; k < 8 * 12; k++) {
+            struct run run;
+            begin(&run, names[n]);
+            go_on(&run, 12 + k / 8 * 2);
+            int64_t last = run.decoder->given_pts, pts = spoil(&run, k % 8);
+            bool counts = pts != AV_NOPTS_VALUE && pts > last;
+            history_freeze(run.decoder->history);
+            go_on(&run, MAX_FRAMES);
+            missing += counts;
+            assert_int_equal(run.given.count, run.whole.count - counts);
+            assert_int_equal(decoder_damaged_packets(run.decoder), counts);
+            end(&run);
+        }
+    assert_true(missing > 10);
 }
 
 static void frames_too_old_are_not_had(void **state)
@@ -453,6 +499,7 @@ int main(void)
         cmocka_unit_test(the_decoder_notices_a_loss_by_itself),
         cmocka_unit_test(a_gpu_that_gives_nothing_is_left),
         cmocka_unit_test(damage_counts_once_wherever_the_gpu_is_lost),
+        cmocka_unit_test(what_only_software_refuses_counts_if_a_frame_is_missing),
         cmocka_unit_test(frames_too_old_are_not_had),
         cmocka_unit_test(little_is_kept),
         cmocka_unit_test(what_is_kept_is_limited),

@@ -115,7 +115,7 @@ static void count_refused(struct decoder *decoder, int error)
     if (decoder->is_judged)
         return;
     if (decoder->hardware && decoder->history)
-        decoder->judged = history_added(decoder->history);
+        history_note_refused(decoder->history);
     bool counts = !decoder->marked && is_counted(decoder, decoder->last_pts);
     if (is_untried(decoder)) {
         decoder->untried.counted += counts;
@@ -211,7 +211,6 @@ static enum status restart(struct decoder *decoder)
     assert(packet && packet->restart);
     decoder->pending = NULL;
     decoder->replayed = 0;
-    decoder->judged = 0;
     decoder->untried.counted = decoder->untried.marked = 0;
     decoder->given_pts = decoder->resume_pts = AV_NOPTS_VALUE;
     if (packet->codec) {
@@ -247,17 +246,18 @@ static enum status fall_back(struct decoder *decoder)
     log_print(decoder->log, LOG_INFO, "the GPU does not decode this %s stream: the CPU does",
               codec);
     av_buffer_unref(&decoder->hardware);
-    decoder->judged = 0;
+    history_forget_refused(decoder->history);
     decoder->damaged_packets -= decoder->untried.counted;
     decoder->marked += decoder->untried.marked;
     decoder->replaying = true;
     return decoder_open_codec(decoder);
 }
 
-// True if the frame was given out before the GPU was lost.
-static bool is_given_again(const struct decoder *decoder, const AVFrame *frame)
+// True if a frame of this time, if there was one, was given out before the GPU was lost.
+static bool is_given_again(const struct decoder *decoder, int64_t pts)
 {
-    return decoder->resume_pts != AV_NOPTS_VALUE && frame->pts <= decoder->resume_pts;
+    return decoder->resume_pts != AV_NOPTS_VALUE && pts != AV_NOPTS_VALUE &&
+           pts <= decoder->resume_pts;
 }
 
 static void finish_frame(struct decoder *decoder, AVFrame *frame)
@@ -277,7 +277,7 @@ static void finish_frame(struct decoder *decoder, AVFrame *frame)
         frame->pts = decoder->next_pts;
     decoder->next_pts = frame->pts + (duration > 0 ? duration : 1);
     decoder->damaged_frames +=
-        damaged && !is_given_again(decoder, frame) && is_counted(decoder, frame->pts);
+        damaged && !is_given_again(decoder, frame->pts) && is_counted(decoder, frame->pts);
     if (decoder->rescue && decoder->hardware)
         history_note_frame(decoder->history, frame->pts, is_guessed);
 }
@@ -290,13 +290,19 @@ static enum status leave_gpu(struct decoder *decoder)
             decoder->log, STATUS_DEVICE,
             "the GPU decodes no more, and the packets from the last key frame on, which "
             "the CPU would need, were too many to keep, or without times");
-    long long given = history_find(decoder->history, decoder->given_pts) + 1;
-    decoder->judged = given > decoder->judged ? given : decoder->judged;
     av_buffer_unref(&decoder->hardware);
     decoder->resume_pts = decoder->given_pts;
     decoder->replayed = 0;
     decoder->replaying = true;
     return decoder_open_codec(decoder);
+}
+
+// True if the packet that the GPU was given as the history's `number` has no more to tell by being
+// refused now: the GPU refused it, too, or the frame that it guessed instead was given out. Behind that
+// a refusal may be of a frame that is still to come, whatever the GPU made of its packet.
+static bool is_judged(const struct decoder *decoder, const AVPacket *packet, int number)
+{
+    return history_was_refused(decoder->history, number) || is_given_again(decoder, packet->pts);
 }
 
 // Send the next of the packets that the GPU had first, then the end if it had come. Returns whether
@@ -307,8 +313,7 @@ static bool replay(struct decoder *decoder, enum status *status)
     if (decoder->hardware || !decoder->replaying)
         return false;
     *status = history_packet(decoder->history, decoder->replayed, &packet);
-    decoder->is_judged =
-        packet && history_place(decoder->history, decoder->replayed) < decoder->judged;
+    decoder->is_judged = packet && is_judged(decoder, packet, decoder->replayed);
     if (packet) {
         decoder->replayed++;
         *status = send(decoder, packet);
@@ -317,8 +322,10 @@ static bool replay(struct decoder *decoder, enum status *status)
     }
     bool ends = decoder->draining || decoder->pending;
     decoder->replaying = false;
-    if (!decoder->rescue || !history_is_frozen(decoder->history)) // no frame of a GPU's is anywhere
+    if (!decoder->rescue)
         history_destroy(&decoder->history);
+    else if (!*status) // other threads may look for a GPU's frames there: it stays, and empty
+        *status = history_restart(decoder->history, decoder->about);
     if (!*status && ends)
         *status = send(decoder, NULL);
     return ends;
@@ -333,7 +340,7 @@ static enum status accept_frame(struct decoder *decoder, AVFrame *frame, bool *a
     enum status status = decoder_check_pixels(decoder, frame->width, frame->height);
     if (!status)
         finish_frame(decoder, frame);
-    *again = !status && is_given_again(decoder, frame);
+    *again = !status && is_given_again(decoder, frame->pts);
     if (status || *again) {
         av_frame_unref(frame);
         return status;

@@ -29,10 +29,7 @@ struct decoder {
     bool began, draining, replaying;
     int64_t given_pts;  // of the frame that was given out last; AV_NOPTS_VALUE: none
     int64_t resume_pts; // frames up to this time were given out before; AV_NOPTS_VALUE: none were
-    // Packets of the history whose damage is counted: what the GPU refused, and all up to the one of
-    // the frame that was given out last. When software gets them again their refusals do not count.
-    long long judged;
-    bool is_judged; // the packet that was sent last is one of them
+    bool is_judged;     // the damage of the packet that was sent last is counted, or was shown
     // Refusals of a GPU that has given no frame yet, which may say nothing of the packets.
     struct {
         int counted, marked;

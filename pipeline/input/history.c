@@ -10,7 +10,8 @@
 
 struct entry {
     AVPacket *packet;
-    bool begins; // decoding may begin here
+    bool begins;  // decoding may begin here
+    bool refused; // by the decoder
 };
 
 struct history {
@@ -21,7 +22,6 @@ struct history {
     struct entry *entry;
     int count, room;
     int64_t bytes;
-    long long added;  // packets, those that were not kept among them
     bool whole;       // packets are kept from the first of `entry` on
     int second_group; // where it begins in `entry`; 0: there is none yet
     // ---- the decode thread's ----
@@ -118,7 +118,7 @@ static enum status append(struct history *history, const AVPacket *packet)
     bool begins = may_begin(history, packet);
     if (begins && history->count && !history->second_group)
         history->second_group = history->count;
-    history->entry[history->count++] = (struct entry){copy, begins};
+    history->entry[history->count++] = (struct entry){copy, begins, false};
     history->bytes += weight_of(packet);
     return STATUS_OK;
 }
@@ -134,17 +134,24 @@ enum status history_add(struct history *history, const AVPacket *packet)
         history->whole = true;
     if (history->whole)
         status = append(history, packet);
-    history->added += !status;
     pthread_mutex_unlock(&history->lock);
     return status;
 }
 
-long long history_added(struct history *history)
+void history_note_refused(struct history *history)
 {
     pthread_mutex_lock(&history->lock);
-    long long added = history->added;
+    if (history->count)
+        history->entry[history->count - 1].refused = true;
     pthread_mutex_unlock(&history->lock);
-    return added;
+}
+
+void history_forget_refused(struct history *history)
+{
+    pthread_mutex_lock(&history->lock);
+    for (int k = 0; k < history->count; k++)
+        history->entry[k].refused = false;
+    pthread_mutex_unlock(&history->lock);
 }
 
 bool history_is_full(struct history *history)
@@ -201,7 +208,6 @@ enum status history_restart(struct history *history, const AVCodecParameters *ab
         history->whole = !status;
         history->began = false;
         history->came = 0;
-        history->added = 0;
     }
     pthread_mutex_unlock(&history->lock);
     return status;
@@ -234,23 +240,12 @@ enum status history_packet(struct history *history, int number, AVPacket **packe
     return status;
 }
 
-long long history_place(struct history *history, int number)
+bool history_was_refused(struct history *history, int number)
 {
     pthread_mutex_lock(&history->lock);
-    long long place = history->added - history->count + number;
+    bool refused = number < history->count && history->entry[number].refused;
     pthread_mutex_unlock(&history->lock);
-    return place;
-}
-
-long long history_find(struct history *history, int64_t pts)
-{
-    int number = 0;
-    pthread_mutex_lock(&history->lock);
-    while (number < history->count && history->entry[number].packet->pts != pts)
-        number++;
-    long long place = number < history->count ? history->added - history->count + number : -1;
-    pthread_mutex_unlock(&history->lock);
-    return place;
+    return refused;
 }
 
 bool history_reaches(struct history *history, int64_t pts)

@@ -38,13 +38,14 @@ void history_note_frame(struct history *history, int64_t pts, bool is_guessed);
 // Forget all, and begin with the next packet, of the stream as `about` has it. Nothing if frozen.
 enum status history_restart(struct history *history, const AVCodecParameters *about);
 
-// How many packets were added, kept or not, since it was created or restarted.
-long long history_added(struct history *history);
+// Note that the decoder refused the packet that was added last; and forget all that were noted.
+void history_note_refused(struct history *history);
+void history_forget_refused(struct history *history);
 
 // True if no frame has come of as many packets as may be kept.
 bool history_is_full(struct history *history);
 
-// Keep the count of packets and all of them from now on; any thread.
+// Keep all packets from now on; any thread.
 void history_freeze(struct history *history);
 bool history_is_frozen(const struct history *history);
 
@@ -53,10 +54,8 @@ bool history_is_frozen(const struct history *history);
 // A reference to packet `number`, from 0, at *packet; NULL: there are no more yet. STATUS_MEMORY.
 enum status history_packet(struct history *history, int number, AVPacket **packet);
 
-// The place of packet `number`, from 0, among all that were added; and that of the packet of this time,
-// -1 if it is not kept.
-long long history_place(struct history *history, int number);
-long long history_find(struct history *history, int64_t pts);
+// True if packet `number` was noted as refused.
+bool history_was_refused(struct history *history, int number);
 
 // True if the frame of this time can be had from the packets; of AV_NOPTS_VALUE, if all frames can.
 bool history_reaches(struct history *history, int64_t pts);
