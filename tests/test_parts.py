@@ -668,6 +668,17 @@ def test_join_writes_over_nothing_that_it_reads(run, tmp_path, film):
     assert refused.code == 2 and not (tmp_path / "rep.mp4").exists()
 
 
+@pytest.mark.parametrize("output", ["hash:-", "hash:/dev/stdout", "hash:/dev/fd/1", "hash:/dev/null", "hash:fifo", "-",
+                                    "fifo"])
+def test_join_refuses_what_has_no_place_for_a_manifest(run, tmp_path, film, output):
+    os.mkfifo(tmp_path / "fifo")
+    make_parts(run, film("b.mp4"), "hash:out.txt", 2)
+    parts = sorted(tmp_path.glob("out.txt.part-*"))
+    refused = run("join", output, *parts)
+    assert refused.code == 2 and "manifest beside it" in refused.stderr and not refused.stdout, refused.stderr
+    assert sorted(tmp_path.iterdir()) == sorted([*parts, tmp_path / "fifo"])
+
+
 def test_an_altered_report_leaves_the_old_output(run, tmp_path, film):
     make_parts(run, film("b.mp4"), "out.mp4", 2, "-f", "stats=report=s.txt")
     (tmp_path / "out.mp4").write_text("old")

@@ -175,6 +175,9 @@ static enum status read_names(struct joining *join, const struct part_set_reques
         return log_fail(join->log, STATUS_USAGE, "no output is named");
     join->list = !strncmp(name, "hash:", 5);
     join->file = url_plain(join->list ? name + 5 : name, true);
+    if (file_is_in_place(join->file))
+        return log_fail(join->log, STATUS_USAGE,
+                        "join writes a file, with its manifest beside it; '%s' is none", name);
     join->publication.log = join->log;
     join->publication.overwrite = join->config->overwrite;
     return part_set_init(request, &join->set);

@@ -169,6 +169,14 @@ static bool is_special(const char *name)
     return !stat(name, &about) && !S_ISREG(about.st_mode);
 }
 
+bool file_is_in_place(const char *name)
+{
+    struct stat about;
+    bool there = !stat(name, &about);
+    return descriptor_of(name) >= 0 ||
+           (there && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode));
+}
+
 static bool is_fifo(const char *name)
 {
     struct stat about;

@@ -23,6 +23,9 @@ struct file;
 // STATUS_OUTPUT with a sentence otherwise. Creates nothing.
 enum status file_check(const char *name, bool overwrite, const struct log *log);
 
+// True if `name` is written in place: standard output, a descriptor, or a pipe or device that is there.
+bool file_is_in_place(const char *name);
+
 // Create a file to be called `name`; "-" is standard output, and "/dev/fd/3" and the like are
 // descriptors, written in place. On success the caller owns *file.
 //
