@@ -38,6 +38,7 @@ CLASSES = ["memory", "system", "libav", "http", "json"]  # and memory-any, which
 CLIP = ["-f", "lavfi", "-i", "testsrc2=size=64x48:rate=8:duration=1", "-f", "lavfi", "-i",
         "sine=440:sample_rate=8000", "-shortest", "-c:v", "libx264", "-preset", "ultrafast", "-g", "4", "-c:a",
         "aac", "-fflags", "+bitexact", "-flags", "+bitexact"]
+CLIPS = ("clip.mkv", "template.png")
 HLS = ["--option", "hls_time=0.4", "--option", "g=4"]
 
 
@@ -48,6 +49,7 @@ class Job(NamedTuple):
     visits: tuple = ()       # requests to the page, and a stop then
     random: tuple = ()       # endings of files that are not the same from run to run
     behind: tuple = ()       # endings of files that may be those of an earlier moment when the run fails
+    replaces: bool = False   # what `before` made: a run that fails leaves all of it, or none with a list of it
     keeps: bool = False      # what is finished stays when the run fails: parts, and segments of a live playlist
 
 
@@ -59,6 +61,8 @@ JOBS = {
     "images": Job(["clip.mkv", "o%d.png", "--frames", "3"]),
     "sequence": Job(["i%d.png", "o.mp4"], before=[["clip.mkv", "i%d.png", "--frames", "3"]]),
     "hls": Job(["clip.mkv", "o.m3u8", *HLS]),
+    "hls-again": Job(["clip.mkv", "o.m3u8", "-f", "invert", "-y", *HLS], before=[["clip.mkv", "o.m3u8", *HLS]],
+                     replaces=True),
     "live": Job(["--live", "clip.mkv", "o.m3u8", *HLS], behind=(".m3u8",), keeps=True),
     "reports": Job(["clip.mkv", "null:", "-f", "tee=t.y4m,stats=o.json,gray,match=template.png:report=m.json",
                     "--json", "j.json", "--trace", "t.json", "--journal", "c.jsonl"],
@@ -87,6 +91,7 @@ class Outcome(NamedTuple):
     stdout: bytes
     files: dict      # their bytes by name
     log: list
+    old: dict        # files that were there before, likewise
 
 
 class Program:
@@ -120,7 +125,7 @@ class Program:
         if key not in self.made:
             made = self.place / f"made-{len(self.made)}"
             made.mkdir()
-            for name in ("clip.mkv", "template.png"):
+            for name in CLIPS:
                 os.link(self.place / name, made / name)
             for words in job.before:
                 subprocess.run([self.sluice, *words, "-q"], cwd=made, check=True)
@@ -132,6 +137,7 @@ class Program:
             folder, log = Path(place) / "run", Path(place) / "log"
             self.prepare(job, folder)
             given = {file.name for file in folder.iterdir()}
+            old = {file.name: file.read_bytes() for file in folder.iterdir() if job.replaces and file.name not in CLIPS}
             env = self.environment(log, fault)
             with open(Path(place) / "said", "w+b") as said, open(Path(place) / "stdout", "w+b") as stdout:
                 process = subprocess.Popen([self.sluice, *job.words], cwd=folder, env=env,
@@ -150,7 +156,7 @@ class Program:
                 files = {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*")
                          if file.is_file() and (file.name not in given or job.before)}
                 return Outcome(code, said.read().decode(errors="replace"), stdout.read(), files,
-                               log.read_text().splitlines() if log.exists() else [])
+                               log.read_text().splitlines() if log.exists() else [], old)
 
     @staticmethod
     def visit(process, said, visits):
@@ -202,6 +208,11 @@ def wrong(job, outcome, normal):
             if re.search(r"part[- ]\d+[- ]of[- ]\d+ is in the output now, and cannot be removed", said) and ".part-" in name}
     if not code and (set(outcome.files) - kept != set(normal.files) or outcome.stdout != normal.stdout):
         return "exit code 0, but the outputs are not those of an undisturbed run"
+    if code and job.replaces:
+        lists = [name for name in outcome.files if name.endswith((".m3u8", ".mpd"))]
+        whole = any(all(outcome.files.get(name) == data for name, data in files.items() if name not in CLIPS)
+                    for files in (outcome.old, normal.files))
+        return f"exit code {code}, and {lists[0]} lists files of two runs" if lists and not whole else None
     for name, data in outcome.files.items():
         same = data == normal.files.get(name)
         fixed = not code or (name in normal.files and not name.endswith(job.behind or "\0"))

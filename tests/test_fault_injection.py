@@ -110,6 +110,17 @@ def test_a_name_that_is_not_safe_is_a_failure(program, name):
         assert not wrong and outcome.code == 5 and "could not be synced" in outcome.said, f"{which}: {wrong}\n{outcome.said}"
 
 
+def test_a_playlist_that_is_replaced_is_the_old_one_or_the_new_one(program):
+    """Whichever of the last calls fails: none lists segments of both."""
+    campaign = faults.Campaign(program, ["hls-again"], every=True, share=None, seed=1, workers=2)
+    log = campaign.count("hls-again", "system").log
+    numbers = [n for n, made in enumerate(log, 1) if made.startswith(("rename", "linkat", "unlink", "fsync"))]
+    assert len(numbers) > 12
+    for n in numbers:
+        which, outcome, wrong = campaign.one(("hls-again", "system", n))
+        assert not wrong, f"{which} {log[n - 1]}: {wrong}\n{outcome.said}"
+
+
 @pytest.mark.parametrize("name,functions", [
     ("sequence", ["set_option"]), ("mp4", ["probe_streams", "forget_tags", "copy_metadata"])])
 def test_options_are_not_lost_without_a_word(program, name, functions):

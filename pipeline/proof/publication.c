@@ -1,10 +1,7 @@
 #include "pipeline/proof/publication.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "pipeline/output/file/file.h"
 #include "pipeline/output/file/folder.h"
@@ -33,18 +30,6 @@ static enum status prepare(const struct publication *publication)
     return status;
 }
 
-// Remove the former manifest, if there may be one.
-static enum status withdraw(const struct publication *publication, const char *name)
-{
-    struct stat about;
-    if (!publication->overwrite || stat(name, &about) || !S_ISREG(about.st_mode))
-        return STATUS_OK;
-    if (unlink(name))
-        return log_fail(publication->log, STATUS_OUTPUT, "%s cannot be replaced: %s", name,
-                        strerror(errno));
-    return folder_sync_of(name, publication->log);
-}
-
 static enum status name_file(struct file **file, const struct log *log)
 {
     char *name = strdup(file_name(*file));
@@ -59,8 +44,8 @@ enum status publication_commit(struct publication *publication)
 {
     int last = publication->count - 1, named = 0;
     enum status status = prepare(publication);
-    if (!status)
-        status = withdraw(publication, file_name(publication->file[last]));
+    if (!status && publication->overwrite) // the former manifest
+        status = folder_remove(file_name(publication->file[last]), publication->log);
     while (!status && named <= last) {
         status = name_file(&publication->file[named], publication->log);
         named += !status;

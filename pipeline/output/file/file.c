@@ -547,7 +547,7 @@ enum status file_hold(struct file *file)
 
 enum status file_stage(struct file *file)
 {
-    assert(file->held);
+    assert(file->held || !file->temporary);
     int error = file->nameless ? hide_behind_name(file) : 0;
     return error ? log_fail(file->log, STATUS_OUTPUT, "%s could not be written: %s", file->name,
                             strerror(error))

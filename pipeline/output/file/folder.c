@@ -5,9 +5,12 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "pipeline/ffmpeg/url.h"
 
 void folder_of(const char *name, char *folder, size_t size)
 {
@@ -57,4 +60,18 @@ int folder_rename_new(const char *from, const char *to)
         return errno;
     unlink(from);
     return 0;
+}
+
+enum status folder_remove(const char *name, const struct log *log)
+{
+    struct stat about;
+    if (stat(name, &about) || !S_ISREG(about.st_mode))
+        return STATUS_OK;
+    char *place = url_resolve(name);
+    bool removed = place && !unlink(place);
+    enum status status =
+        removed ? folder_sync_of(place, log)
+                : log_fail(log, STATUS_OUTPUT, "%s cannot be replaced: %s", name, strerror(errno));
+    free(place);
+    return status;
 }

@@ -19,5 +19,9 @@ enum status folder_sync_of(const char *name, const struct log *log);
 // Rename a file without replacing another, also where the file system cannot do it at once. Returns an errno.
 int folder_rename_new(const char *from, const char *to);
 
+// Remove a regular file, so that it stays away behind a power cut; of a symbolic link its target. Nothing if
+// there is none. STATUS_OUTPUT with a sentence.
+enum status folder_remove(const char *name, const struct log *log);
+
 // Make a folder, if it is not there, whose name is safe then. Whether it is there shows when it is used.
 enum status folder_make(const char *folder, const struct log *log);

@@ -257,18 +257,33 @@ static void unname_held(struct muxer_files *files)
             unlink(files->held[k].name);
 }
 
-// Check that no file which must stay is in the way, before any gets its name.
-static enum status check_held(const struct muxer_files *files)
+// Do all that may fail before any file gets its name: one that must stay is in the way, a full disk has
+// no room for the names of what replaces other files.
+static enum status prepare_held(const struct muxer_files *files)
 {
     enum status status = STATUS_OK;
+    for (int k = 0; k < files->helds && files->destination->overwrite && !status; k++)
+        status = file_stage(files->held[k].file);
     for (int k = 0; k < files->helds && !status; k++)
         status = file_check(files->held[k].name, files->destination->overwrite, files->log);
     return status;
 }
 
+// Remove the lists that are replaced: they would name segments of both.
+static enum status remove_old_lists(const struct muxer_files *files)
+{
+    enum status status = STATUS_OK;
+    for (int k = 0; k < files->helds && files->destination->overwrite && !status; k++)
+        if (is_list(files->held[k].name))
+            status = folder_remove(files->held[k].name, files->log);
+    return status;
+}
+
 static enum status finish_held(struct muxer_files *files)
 {
-    enum status status = check_held(files);
+    enum status status = prepare_held(files);
+    if (!status)
+        status = remove_old_lists(files);
     if (status)
         return status;
     status = name_held(files, false);
