@@ -270,7 +270,8 @@ FILMS = {
     "mkv": Film(["clip.mkv", "o.mkv"], [["clip.mkv", "o.mkv", *OTHER]]),
     "hash": Film(["clip.mkv", "hash:o.txt"], [["clip.mkv", "hash:o.txt", *OTHER]]),
     "images": Film(["clip.mkv", "o%02d.png", "--frames", "4"], [["clip.mkv", "o%02d.png", "--frames", "4", *OTHER]]),
-    "hls": Film(["clip.mkv", "made/o.m3u8", *HLS], [["clip.mkv", "made/o.m3u8", *HLS, *OTHER]]),
+    "hls": Film(["clip.mkv", "made/o.m3u8", *HLS], [["clip.mkv", "made/o.m3u8", *HLS, *OTHER]],
+                may_go=(".m3u8",)),
     "segments": Film(["clip.mkv", "%Y/%m/o.mkv", "--segment", "0.5", "--option", "g=5"]),
     "reports": Film(REPORTS, [REPORTS]),
     "wavelet": Film(["clip.mkv", "null:", "-f", "gray,wavelet=1:2:out=w"], [["clip.mkv", "null:", "-f", "wavelet=1:2:out=w"]]),
@@ -335,6 +336,15 @@ def gone_fault(state, before, film):
         may = path.endswith(film.may_go) or (".part-" in path and film.words[0] != "join" and film.resume)
         if path not in state and not is_hidden(path) and not may:
             return f"{path} was there, and is gone"
+    return None
+
+
+def mixed_fault(state, before, last):
+    """A playlist that is replaced has the segments of one run."""
+    for path in (path for path in state if path.endswith(".m3u8") and not is_hidden(path)):
+        listed = [path, *(name for name in state if name.endswith(".ts") and name in last)]
+        if not any(all(files.get(name, (None, None))[1] == state[name][1] for name in listed) for files in (before, last)):
+            return f"{path} lists segments of two runs"
     return None
 
 
@@ -438,7 +448,7 @@ class Cuts:
             seen.add(key)
             self.states[name] += 1
             fault = whole_fault(state) or gone_fault(state, before if old else {}, film) or \
-                (end_fault(state, last) if key[1] else None) or self.audit_fault(name, state, last, before)
+                mixed_fault(state, before, last) or (end_fault(state, last) if key[1] else None) or self.audit_fault(name, state, last, before)
             if fault:
                 yield f"{name}{' -y' * old}, {k + 1} of {len(events)} events: {fault}"
             if film.resume:
