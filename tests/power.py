@@ -448,7 +448,8 @@ class Cuts:
             seen.add(key)
             self.states[name] += 1
             fault = whole_fault(state) or gone_fault(state, before if old else {}, film) or \
-                mixed_fault(state, before, last) or (end_fault(state, last) if key[1] else None) or self.audit_fault(name, state, last, before)
+                mixed_fault(state, before, last) or (end_fault(state, last) if key[1] else None) or \
+                self.audit_fault(name, state, last, before)
             if fault:
                 yield f"{name}{' -y' * old}, {k + 1} of {len(events)} events: {fault}"
             if film.resume:
