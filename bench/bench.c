@@ -106,26 +106,39 @@ static int device_of(const struct bench *bench)
     return bench->config->device ? atoi(bench->config->device) : 0;
 }
 
-// The same through the library's interface.
-static enum status run_library(struct bench_library *library, int streams, int64_t ns, double *rate)
+// Ways to filter the same frames: by the executor alone, on its own streams and on a caller's, and
+// through the library's interface. Each is held against an earlier one.
+static const struct way {
+    const char *group, *suffix, *held_against;
+    int reference;
+    int streams; // of a caller; 0: the executor's own
+    enum status (*run)(struct bench_library *library, int streams, int64_t ns, int64_t *frames);
+} ways[] = {
+    {.group = "resident"},
+    {"resident", "; 4 streams", "resident", 0, BENCH_STREAMS, bench_library_run_executor},
+    {"library", "; 1 stream", "resident", 0, 1, bench_library_run},
+    {"library", "; 4 streams", "resident, 4 streams", 1, BENCH_STREAMS, bench_library_run},
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static enum status run_way(const struct way *way, struct bench_library *library, int64_t ns,
+                           double *rate)
 {
     int64_t frames = 0, begin_ns = meter_now_ns();
-    enum status status = bench_library_run(library, streams, ns, &frames);
+    enum status status = way->run ? way->run(library, way->streams, ns, &frames)
+                                  : bench_case_run(library->bench_case, ns, &frames);
     *rate = pixel_rate(library->bench_case, frames, begin_ns);
     return status;
 }
 
-// The chain through the library's interface, on one of the caller's streams and on several, beside
-// what its parts reach, one after the other in each repetition. A chain that is none of a filter's
-// is left out.
+// The chain in all ways, one after the other in each repetition. A chain that is none of a
+// filter's is left out.
 static enum status measure_library(const struct bench *bench, const char *chain,
                                    const struct shape *shape)
 {
     const char *pixfmt = bench->config->input_pixfmt ? bench->config->input_pixfmt : "gray";
     struct bench_case bench_case;
     struct bench_library library;
-    static const int streams[] = {0, 1, BENCH_STREAMS}; // 0: by its parts
-    enum { WAYS = sizeof streams / sizeof *streams };
     double rate[WAYS][REPETITIONS + 1] = {{0}};
     const struct bench_case_request request = {.backend = bench->backend,
                                                .log = &bench->log,
@@ -140,27 +153,25 @@ static enum status measure_library(const struct bench *bench, const char *chain,
     bool absent = status == STATUS_USAGE;
     for (int k = 0; k < WAYS * (bench->repetitions + 1) && !status; k++) { // the first to warm up
         double *to = &rate[k % WAYS][k / WAYS];
-        int64_t ns = bench->repetition_ns;
-        status = streams[k % WAYS] ? run_library(&library, streams[k % WAYS], ns, to)
-                                   : run_subject(&bench_case, ns, to);
+        status = run_way(&ways[k % WAYS], &library, bench->repetition_ns, to);
         *to *= 1e-9;
     }
     bench_library_free(&library);
     bench_case_free(&bench_case);
     if (status)
         return absent ? STATUS_OK : status;
-    double reference = meter_spread(rate[0] + 1, bench->repetitions).median;
-    for (int k = 1; k < WAYS; k++) {
+    for (int k = 1; k < WAYS; k++) { // the first has its row among the resident ones
+        const struct way *way = &ways[k];
         char name[512];
-        snprintf(name, sizeof name, "%s; %d stream%s", chain, streams[k],
-                 streams[k] > 1 ? "s" : "");
+        snprintf(name, sizeof name, "%s%s", chain, way->suffix);
         give_row(bench,
-                 (struct sluice_bench_row){.group = "library",
-                                           .name = name,
-                                           .size = shape->name,
-                                           .unit = "Gpx/s",
-                                           .reference = reference,
-                                           .reference_name = "resident"},
+                 (struct sluice_bench_row){
+                     .group = way->group,
+                     .name = name,
+                     .size = shape->name,
+                     .unit = "Gpx/s",
+                     .reference = meter_spread(rate[way->reference] + 1, bench->repetitions).median,
+                     .reference_name = way->held_against},
                  rate[k] + 1, bench->repetitions);
     }
     return STATUS_OK;

@@ -1,5 +1,6 @@
 #include "bench/bench_case.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,7 +196,8 @@ enum status bench_case_init(struct bench_case *bench_case, const struct bench_ca
 
 // ---- running ----
 
-static void next_work(const struct bench_case *bench_case, int64_t first, struct work *work)
+static void next_work(const struct bench_case *bench_case, const struct bench_streams *streams,
+                      int64_t first, struct work *work)
 {
     for (int k = 0; k < bench_case->together; k++) {
         int frame = (int)((first + k) % bench_case->frames);
@@ -203,6 +205,12 @@ static void next_work(const struct bench_case *bench_case, int64_t first, struct
                                 .target = bench_case->target[frame],
                                 .source_on_device = bench_case->stream,
                                 .source_stream = bench_case->stream};
+        if (streams) {
+            work[k].target = streams->target[(first + k) % bench_case->slots];
+            work[k].target_on_device = work[k].source_stream_serves = true;
+            work[k].source_stream =
+                streams->stream[first / bench_case->together % streams->streams];
+        }
     }
 }
 
@@ -219,7 +227,8 @@ static enum status await_newest_first(struct bench_case *bench_case, int64_t fro
 // Frames that stay on the device, for about `ns`: *frames is how many. When all slots are in use,
 // half of them are waited for at once: to sleep and to wake costs the host as much time as some
 // frames cost the GPU.
-static enum status run_resident(struct bench_case *bench_case, int64_t ns, int64_t *frames)
+static enum status run_resident(struct bench_case *bench_case, const struct bench_streams *streams,
+                                int64_t ns, int64_t *frames)
 {
     struct work work[MAX_TOGETHER];
     int64_t begin = meter_now_ns(), submitted = 0, waited = 0;
@@ -229,7 +238,7 @@ static enum status run_resident(struct bench_case *bench_case, int64_t ns, int64
             status = await_newest_first(bench_case, waited, waited + bench_case->slots / 2);
             waited += bench_case->slots / 2;
         }
-        next_work(bench_case, submitted, work);
+        next_work(bench_case, streams, submitted, work);
         if (!status)
             status = executor_submit_many_async(bench_case->executor,
                                                 (int)(submitted % bench_case->slots), work,
@@ -276,7 +285,7 @@ static enum status run_job(struct bench_case *bench_case, int64_t ns, int64_t *f
     }
     int64_t begin = meter_now_ns();
     while (!status && (*frames < bench_case->slots || meter_now_ns() - begin < ns)) {
-        next_work(bench_case, *frames, &work);
+        next_work(bench_case, NULL, *frames, &work);
         status = ring_claim(waiter.ring, &slot);
         if (!status)
             status = bench_case->executor->submit_async(bench_case->executor, slot->number, &work);
@@ -299,7 +308,7 @@ static enum status run_still(struct bench_case *bench_case, int64_t ns, int64_t 
     enum status status = STATUS_OK;
     *frames = 0;
     do {
-        next_work(bench_case, *frames, &work);
+        next_work(bench_case, NULL, *frames, &work);
         status = executor->submit_async(executor, 0, &work);
         if (!status)
             status = executor->wait(executor, 0, NULL);
@@ -311,6 +320,13 @@ static enum status run_still(struct bench_case *bench_case, int64_t ns, int64_t 
 enum status bench_case_run(struct bench_case *bench_case, int64_t ns, int64_t *frames)
 {
     if (bench_case->resident)
-        return run_resident(bench_case, ns, frames);
+        return run_resident(bench_case, NULL, ns, frames);
     return bench_case->still ? run_still(bench_case, ns, frames) : run_job(bench_case, ns, frames);
+}
+
+enum status bench_case_run_on(struct bench_case *bench_case, const struct bench_streams *streams,
+                              int64_t ns, int64_t *frames)
+{
+    assert(bench_case->resident && streams->streams > 0);
+    return run_resident(bench_case, streams, ns, frames);
 }

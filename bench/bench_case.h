@@ -61,3 +61,15 @@ void bench_case_free(struct bench_case *bench_case);
 // Filter frames for about `ns`, and at least one in each slot: *frames is how many. Results of
 // those that do not stay on the device lie in the targets.
 enum status bench_case_run(struct bench_case *bench_case, int64_t ns, int64_t *frames);
+
+// A caller's streams, which serve in turn (`source_stream_serves` of struct work), and memory of
+// the device for its results.
+struct bench_streams {
+    void *const *stream;
+    int streams;
+    const struct image *target; // as many as there are slots
+};
+
+// The same of a resident one on a caller's streams.
+enum status bench_case_run_on(struct bench_case *bench_case, const struct bench_streams *streams,
+                              int64_t ns, int64_t *frames);

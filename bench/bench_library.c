@@ -55,13 +55,17 @@ static enum status make_frames(struct bench_library *library)
     struct backend *backend = bench_case->backend;
     library->in = calloc((size_t)bench_case->frames, sizeof *library->in);
     library->out = calloc((size_t)library->targets, sizeof *library->out);
+    library->target = calloc((size_t)library->targets, sizeof *library->target);
     uint8_t *black = calloc(1, bench_case->bytes);
-    enum status status = library->in && library->out && black ? STATUS_OK : STATUS_MEMORY;
+    enum status status =
+        library->in && library->out && library->target && black ? STATUS_OK : STATUS_MEMORY;
     for (int k = 0; k < bench_case->frames && !status; k++)
         library->in[k] = frame_of(&bench_case->source[k], bench_case->source[k].data[0]);
     for (int k = 0; k < library->targets && !status; k++) {
         uint8_t *data = backend->device_copy(backend, black, bench_case->bytes);
         library->out[k] = frame_of(&bench_case->target[0], data);
+        library->target[k] = bench_case->target[0];
+        library->target[k].data[0] = data;
         status = data ? STATUS_OK : STATUS_MEMORY;
     }
     free(black);
@@ -104,6 +108,7 @@ void bench_library_free(struct bench_library *library)
                                                       library->out[k].data[0]);
     free(library->in);
     free(library->out);
+    free(library->target);
     *library = (struct bench_library){0};
 }
 
@@ -157,6 +162,15 @@ enum status bench_library_run(struct bench_library *library, int streams, int64_
     for (int k = 0; k < streams && !status; k++)
         status = await_stream(library->bench_case, library->stream[k]);
     return status;
+}
+
+enum status bench_library_run_executor(struct bench_library *library, int streams, int64_t ns,
+                                       int64_t *frames)
+{
+    assert(streams > 0 && streams <= BENCH_STREAMS);
+    const struct bench_streams on = {
+        .stream = library->stream, .streams = streams, .target = library->target};
+    return bench_case_run_on(library->bench_case, &on, ns, frames);
 }
 
 // ---- small frames ----

@@ -12,6 +12,7 @@ struct bench_library {
     struct bench_case *bench_case;
     struct sluice_filter *filter;
     struct sluice_frame *in, *out; // `frames` sources, `targets` results
+    struct image *target;          // the results again, as the executor has them
     int targets;
     void *stream[BENCH_STREAMS];
 };
@@ -27,6 +28,10 @@ void bench_library_free(struct bench_library *library);
 // is how many.
 enum status bench_library_run(struct bench_library *library, int streams, int64_t ns,
                               int64_t *frames);
+
+// The same by the executor alone, without the library's interface: what streams cost each other.
+enum status bench_library_run_executor(struct bench_library *library, int streams, int64_t ns,
+                                       int64_t *frames);
 
 // Filter small frames, each by itself, for about `ns`: *us is what one takes. They lie in device
 // memory, where nothing waits for the last but one, or in ordinary memory of the host, where all
