@@ -8,12 +8,11 @@ from ctypes import c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_ui
 from functools import partial
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
-from ._cuda import device_of, let_wait
+from ._cuda import DEFAULT_STREAM, Lender, device_of, lender_of, let_wait
 from ._known import finder_of
 from .errors import UsageError
 
 NUMPY, TORCH, CUPY, OTHER = "numpy", "torch", "cupy", "other"
-_DEFAULT_STREAM = 1  # the legacy one, which 0 is, too
 
 
 class View(NamedTuple):
@@ -26,6 +25,7 @@ class View(NamedTuple):
     writable: bool
     device: Optional[int]  # the GPU; None: host memory
     keep: Any
+    lender: Optional[Lender] = None  # who reuses the memory; None: who has seen the last of `keep`
 
 
 # ---- DLPack: github.com/dmlc/dlpack, include/dlpack/dlpack.h ----
@@ -76,9 +76,13 @@ def _from_dlpack(array: Any, stream: Optional[int]) -> View:
     if where not in (*_HOSTS, _CUDA, _MANAGED):
         raise UsageError(f"{name_of(array)} lies in memory of DLPack's device {where}, which is neither "
                          "the host nor a CUDA GPU: move it there")
-    on_gpu = where not in _HOSTS
+    on_gpu, lends = where not in _HOSTS, False
+    stream = stream or DEFAULT_STREAM
     try:
-        capsule = _capsule(array, {"stream": stream or _DEFAULT_STREAM} if on_gpu else {})
+        try:
+            capsule = _capsule(array, {"stream": stream} if on_gpu else {})
+        except NotImplementedError:  # PyAV makes no stream wait: what it decoded is on the default one
+            capsule, lends = _capsule(array, {"stream": None}), True
     except (BufferError, RuntimeError, AttributeError) as problem:
         raise UsageError(f"{name_of(array)} gives no DLPack tensor: {problem}") from problem
     tensor, flags = _tensor(capsule)
@@ -88,8 +92,12 @@ def _from_dlpack(array: Any, stream: Optional[int]) -> View:
     shape = tuple(tensor.shape[: tensor.ndim])
     steps = tensor.strides[: tensor.ndim] if tensor.strides else None
     strides = tuple(step * size for step in steps) if steps else packed(shape, size)
-    return View((tensor.data or 0) + tensor.byte_offset, shape, strides, size,
-                not flags & (_READ_ONLY | _COPIED), number if on_gpu else None, (array, capsule))
+    data = (tensor.data or 0) + tensor.byte_offset
+    lender = lender_of(data, number) if lends else None
+    if lender is not None:
+        lender.lend(stream)
+    return View(data, shape, strides, size, not flags & (_READ_ONLY | _COPIED), number if on_gpu else None,
+                (array, capsule), lender)
 
 
 # ---- array interfaces: numpy.org/doc/stable/reference/arrays.interface.html, and Numba's for CUDA ----
@@ -115,7 +123,7 @@ def _from_cuda_interface(array: Any, interface: Dict[str, Any], stream: Optional
     view = _from_interface(array, interface, device)
     producer = interface.get("stream")
     if stream is not None and producer is not None:
-        ours, theirs = stream or _DEFAULT_STREAM, producer or _DEFAULT_STREAM
+        ours, theirs = stream or DEFAULT_STREAM, producer or DEFAULT_STREAM
         if ours != theirs:
             let_wait(ours, theirs, device)
     return view
@@ -182,6 +190,17 @@ def stream_of(array: Any, stream: Any) -> int:
         return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
     interface = None if hasattr(array, "__dlpack__") else getattr(array, "__cuda_array_interface__", None)
     return int((interface or {}).get("stream") or 0)
+
+
+def stream_of_results(device: int) -> int:
+    """The current stream of what makes results for arrays of other kinds in that GPU's memory, see maker()."""
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is not None and cupy is None:
+        return int(torch.cuda.current_stream(device).cuda_stream)
+    if cupy is not None:
+        with cupy.cuda.Device(device):
+            return int(cupy.cuda.get_current_stream().ptr)
+    return 0
 
 
 def _handle(stream: Any) -> int:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import Any, Callable, List, Optional, Tuple, Union
 
 from . import _formats
-from ._arrays import View, maker, name_of, stream_of, view_of, without_gaps
+from ._arrays import View, maker, name_of, stream_of, stream_of_results, view_of, without_gaps
 from ._formats import Plane
 from ._library import Format
-from ._video_frames import VideoFrame, is_video_frame, lies_on_gpu
+from ._video_frames import Tags, VideoFrame, is_video_frame, lies_on_gpu
 from .errors import UsageError
 
 
 class Arrays:
     """A picture in an array, or in a tuple or list of arrays, a plane each."""
 
-    interlaced = False
-    range = matrix = 0
-
-    def __init__(self, frame: Any, stream: Optional[int], pixfmt: Optional[str]) -> None:
+    def __init__(self, frame: Any, stream: Optional[int], pixfmt: Optional[str], tags: Optional[Tags] = None) -> None:
+        self.interlaced = tags is not None and tags.interlaced
+        self.range, self.matrix = (tags.range, tags.matrix) if tags else (0, 0)
         self.arrays = list(frame) if isinstance(frame, (tuple, list)) else [frame]
         if not self.arrays:
             raise UsageError("a frame without planes has no picture")
@@ -27,7 +26,7 @@ class Arrays:
         self.views = [view_of(array, stream) for array in self.arrays]
         self.pixfmt = pixfmt or _formats.guess(self.views[0], self.arrays[0])
         self.keep: Any = self.views
-        self.device = self.views[0].device
+        self.device, self.lender = self.views[0].device, self.views[0].lender
         if any(view.device != self.device for view in self.views):
             raise UsageError("the planes of a frame lie in different memories: move them to one")
         if len(self.views[0].shape) < 2:
@@ -88,11 +87,14 @@ def picture_of(frame: Any, stream: Optional[int], pixfmt: Optional[str]) -> Pict
     if not is_video_frame(frame):
         return Arrays(frame, stream, pixfmt)
     if lies_on_gpu(frame):
-        return Arrays(tuple(frame.planes), stream, frame.sw_format.name)
+        tags = Tags(frame, frame.sw_format.name)
+        return Arrays(tuple(frame.planes), stream, tags.pixfmt, tags)
     return VideoFrame(frame)
 
 
 def caller_stream(frame: Any, stream: Any) -> int:
     """The stream as a number; of planes that of the first."""
+    if stream is None and is_video_frame(frame) and lies_on_gpu(frame):
+        return stream_of_results(int(frame.planes[0].__dlpack_device__()[1]))
     first = frame[0] if isinstance(frame, (tuple, list)) and frame else frame
     return stream_of(first, stream)

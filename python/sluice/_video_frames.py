@@ -1,4 +1,4 @@
-"""av.VideoFrame of PyAV (pyav.org) as a picture in host memory, by the addresses of its planes."""
+"""av.VideoFrame of PyAV (pyav.org): what it says of itself, and as a picture in host memory, by its planes' addresses."""
 
 from __future__ import annotations
 
@@ -25,21 +25,30 @@ def lies_on_gpu(frame: Any) -> bool:
     return getattr(frame, "sw_format", None) is not None
 
 
+class Tags:
+    """What a frame of PyAV says of its samples, wherever they are; `name` is their format. Those of PyAV 10, which
+    Debian 12 has, do not tell their range and matrix."""
+
+    def __init__(self, frame: Any, name: str) -> None:
+        full = name.startswith("yuvj")
+        self.pixfmt = name.replace("yuvj", "yuv")
+        self.interlaced = bool(frame.interlaced_frame)
+        self.range = _FULL if full else _RANGES.get(int(getattr(frame, "color_range", 0)), 0)
+        self.matrix = _MATRICES.get(int(getattr(frame, "colorspace", 0)), 0)
+
+
 class VideoFrame:
-    """A frame of PyAV: its format speaks for itself."""
+    """A frame of PyAV in host memory: its format speaks for itself."""
 
     device: Optional[int] = None
+    lender = None
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
         self.keep = frame
-        self.interlaced = bool(frame.interlaced_frame)
-        name = frame.format.name
-        self.full = name.startswith("yuvj")
-        self.pixfmt = name.replace("yuvj", "yuv")
+        tags = Tags(frame, frame.format.name)
+        self.pixfmt, self.interlaced, self.range, self.matrix = tags.pixfmt, tags.interlaced, tags.range, tags.matrix
         self.size = frame.width, frame.height
-        self.range = _FULL if self.full else _RANGES.get(int(frame.color_range), 0)
-        self.matrix = _MATRICES.get(int(frame.colorspace), 0)
 
     def places(self, planes: List[Plane], writing: bool, copying: bool = False) -> List[Tuple[int, int]]:
         """Address and stride of each plane."""
@@ -54,7 +63,8 @@ class VideoFrame:
         result.pts = self.frame.pts
         if self.frame.time_base is not None:
             result.time_base = self.frame.time_base
-        result.color_range, result.colorspace = output.range, self.frame.colorspace
+        if hasattr(result, "color_range"):
+            result.color_range, result.colorspace = output.range, self.frame.colorspace
         return result
 
     def check_target(self, output: Format) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Deque, Iterable, Iterator, List, NamedTuple, Optional, T
 
 from . import analysis as _analysis
 from ._arrays import as_array, maker
+from ._cuda import Lender
 from ._engine import Engine, Key, Pictures, Settings
 from ._known import Places, places_of
 from ._library import (BACKENDS, DEVICE, HOST, MATRICES, OK, RANGES, SITINGS, Frame, choice,
@@ -36,6 +37,12 @@ class _Work(NamedTuple):
     target: Frame
     stream: int
     opaque: Any
+    lender: Optional[Lender] = None  # of the frame
+
+    def ended(self) -> None:
+        """The frame was received: what is put on the stream from now on comes behind it."""
+        if self.lender is not None:
+            self.lender.take_back(self.stream)
 
 
 class Filter:
@@ -147,6 +154,7 @@ class Filter:
             work = self._prepare(frame, out, stream, 0, None, alone=True)
             engine = work.engine
             engine.run(work.source, work.target, work.stream)
+            work.ended()
             self._received = engine
             return work.result
 
@@ -172,6 +180,7 @@ class Filter:
                 frame = engine.receive()
             finally:
                 self._count_ended()
+            work.ended()
             self._received = engine
             return Received(work.result, frame.pts, work.opaque)
 
@@ -338,7 +347,7 @@ class Filter:
             raise UsageError("out= lies in another memory than the frame: give one in the same")
         into = target.places(engine.output_planes, writing=True)
         work = _Work(engine, result, (source.keep, target.keep), self._frame(source, places, pts),
-                     self._frame(target, into, pts), number, opaque)
+                     self._frame(target, into, pts), number, opaque, source.lender)
         return work, source
 
     def _frame(self, picture: Picture, places: List[Tuple[int, int]], pts: int) -> Frame:

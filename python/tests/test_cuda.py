@@ -19,12 +19,20 @@ DRIVER = r"""
 #include <stdio.h>
 #include <string.h>
 static char told[1000];
-static int context, event, fails_in;
+static int context, event, fails_in, foreign;
 #define TELL(...) (snprintf(told + strlen(told), sizeof told - strlen(told), __VA_ARGS__), 0)
 char *fake_told(void) { return told; }
 void fake_begin(int fails) { told[0] = 0; fails_in = fails; }
 int cuInit(unsigned flags) { return flags != 0; }
-int cuPointerGetAttribute(int *value, int what, uint64_t at) { *value = 3; return what == 9 && at ? 0 : 1; }
+void fake_lender(int is_foreign) { foreign = is_foreign; }
+int cuPointerGetAttribute(void *value, int what, uint64_t at)
+{
+    if (what == 1)
+        *(void **)value = foreign ? &foreign : &context;
+    else
+        *(int *)value = 3;
+    return (what == 1 || what == 9) && at ? 0 : 1;
+}
 int cuDeviceGet(int *device, int number) { *device = number + 40; return 0; }
 int cuDevicePrimaryCtxRetain(void **to, int device) { *to = &context; return TELL("retain %d\n", device); }
 int cuDevicePrimaryCtxRelease_v2(int device) { return TELL("release %d\n", device); }
@@ -63,6 +71,7 @@ def driver(library, monkeypatch):
     fake = ctypes.CDLL(str(library))
     fake.fake_told.restype = ctypes.c_char_p
     fake.fake_begin(0)
+    fake.fake_lender(0)
     yield fake
     _cuda._driver.cache_clear()
 
@@ -72,6 +81,21 @@ class OnGpu:
         self.array = array
         self.__cuda_array_interface__ = {"data": (array.ctypes.data, False), "shape": array.shape, "strides": None,
                                          "typestr": "|u1", "version": 3, **{"stream": s for s in stream}}
+
+
+class Lent:
+    """Memory as PyAV's decoder lends it: DLPack that makes no stream wait."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack_device__(self):
+        return 2, 3
+
+    def __dlpack__(self, stream=None):
+        if stream is not None:
+            raise NotImplementedError("no stream")
+        return self.array.__dlpack__()
 
 
 def told(driver):
@@ -110,6 +134,42 @@ def test_streams(driver, case):
         assert told(driver) == wanted
     assert np.array_equal(out, 255 - frame)
     assert filter._newest.streams == [on] * 2 and filter._newest.key.device == 3
+
+
+ASKS = ["retain 43", "push 1", "pop", "release 43"] # which context is the primary one
+LENDS = {
+    "on another stream": (0, OURS, [*ASKS, *waits(OURS, 1)], waits(1, OURS)),
+    "on the default one": (0, 0, ASKS, []),
+    "in a context of its own": (
+        1, OURS, [*ASKS, "push 0", "create 2", "record 1 on 0x1", "retain 43", "push 1", f"{OURS:#x} waits for 1", "pop",
+                  "release 43", "destroy 1", "pop"],
+        ["retain 43", "push 1", "create 2", f"record 1 on {OURS:#x}", "push 0", "0x1 waits for 1", "pop", "destroy 1",
+         "pop", "release 43"]),
+    "in a context of its own, on the default one": (
+        1, 0, [*ASKS, "push 0", "create 2", "record 1 on 0x1", "retain 43", "push 1", "0x1 waits for 1", "pop",
+               "release 43", "destroy 1", "pop"],
+        ["retain 43", "push 1", "create 2", "record 1 on 0x1", "push 0", "0x1 waits for 1", "pop", "destroy 1", "pop",
+         "release 43"]),
+}
+
+
+@pytest.mark.parametrize("case", LENDS)
+def test_memory_that_a_decoder_lends(driver, case):
+    foreign, stream, lends, takes_back = LENDS[case]
+    driver.fake_lender(foreign)
+    frame, out = noise(20, 30), np.zeros((20, 30), np.uint8)
+    filter = sluice.Filter("invert")
+    for _ in range(2):
+        driver.fake_begin(0)
+        filter(Lent(frame), out=OnGpu(out), stream=stream)
+        assert told(driver) == lends + takes_back
+    driver.fake_begin(0)
+    filter.submit(Lent(frame), OnGpu(out), stream=stream)
+    assert told(driver) == lends
+    driver.fake_begin(0)
+    filter.receive()
+    assert told(driver) == takes_back
+    assert np.array_equal(out, 255 - frame)
 
 
 def test_planes_of_several_streams(driver):

@@ -179,3 +179,65 @@ def test_the_stream_of_an_array_interface_reads_the_target(late):
     filter_at_once(late, late.new, by_interface(late.out, late.theirs))
     late.theirs.synchronize()
     assert np.array_equal(read.cpu().numpy(), late.wanted[0])
+
+
+def film(path, full):
+    """Thirty moving pictures of noise, H.264, tagged BT.709."""
+    av = pytest.importorskip("av", reason="av (PyAV) is not installed")
+    picture = noise(144, 192)
+    with av.open(str(path), "w") as out:
+        stream = out.add_stream("libx264", rate=25, options={"crf": "20", "bf": "2"})
+        stream.width, stream.height, stream.pix_fmt = 176, 144, "yuv420p"
+        stream.codec_context.color_range, stream.codec_context.colorspace = 2 if full else 1, 1
+        for k in range(30):
+            luma = np.ascontiguousarray(picture[:, k % 16:k % 16 + 176])
+            frame = av.VideoFrame.from_ndarray(np.concatenate([luma.ravel(), luma[::2, ::2].ravel(),
+                                                               luma[::-2, ::2].ravel()]).reshape(216, 176), "yuv420p")
+            frame.color_range, frame.colorspace = 2 if full else 1, 1
+            out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+
+
+def decoded_on_gpu(path, options=None):
+    av = pytest.importorskip("av", reason="av (PyAV) is not installed")
+    hwaccel = pytest.importorskip("av.codec.hwaccel", reason="this PyAV decodes on no GPU")
+    return av.open(str(path), hwaccel=hwaccel.HWAccel("cuda", allow_software_fallback=False, is_hw_owned=True,
+                                                      options=options))
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["limited", "full"])
+def test_frames_that_pyav_decoded_on_the_gpu(full, tmp_path):
+    av = pytest.importorskip("av", reason="av (PyAV) is not installed")
+    film(tmp_path / "film.mp4", full)
+    gray, rgb = sluice.Filter(CHAIN), sluice.Filter("gaussian=2", output_pixfmt="rgb24")
+    with av.open(str(tmp_path / "film.mp4")) as plain, decoded_on_gpu(tmp_path / "film.mp4") as fast:
+        # All are begun before the first is looked at.
+        found = [(gray(frame), rgb(frame)) for frame in fast.decode(video=0)]
+        wanted = [(gray(frame).to_ndarray(), rgb(frame).to_ndarray()) for frame in plain.decode(video=0)]
+    assert len(found) == len(wanted) == 30
+    for of_gpu, of_cpu in zip(found, wanted):
+        for tensor, array in zip(of_gpu, of_cpu):
+            assert tensor.is_cuda and np.array_equal(tensor.cpu().numpy(), array)
+
+
+@pytest.mark.parametrize("options", [None, {"primary_ctx": "0"}], ids=["primary context", "own context"])
+@pytest.mark.parametrize("given", [False, True], ids=["current", "given"])
+def test_the_decoder_of_pyav_gets_its_memory_back_when_it_was_read(given, options, tmp_path):
+    av = pytest.importorskip("av", reason="av (PyAV) is not installed")
+    film(tmp_path / "film.mp4", False)
+    stream, blur = torch.cuda.Stream(), sluice.Filter("gaussian=2")
+    found = []
+    with decoded_on_gpu(tmp_path / "film.mp4", options) as fast, torch.cuda.stream(None if given else stream):
+        for frame in fast.decode(video=0):
+            with torch.cuda.stream(stream):
+                torch.cuda._sleep(SHORT_WHILE // 10)  # frames are read long after they were handed over
+            found.append(blur(frame, stream=stream) if given else blur(frame))
+            del frame
+            with torch.cuda.stream(torch.cuda.default_stream()):
+                torch.cuda._sleep(SHORT_WHILE // 10)  # and the next is made long after that
+    torch.cuda.synchronize()
+    with av.open(str(tmp_path / "film.mp4")) as plain:
+        wanted = [blur(frame).to_ndarray() for frame in plain.decode(video=0)]
+    for (luma, chroma), array in zip(found, wanted):
+        assert np.array_equal(luma.cpu().numpy(), array[:144])
+        assert np.array_equal(chroma.cpu().numpy()[..., 0].ravel(), array[144:180].ravel())
