@@ -325,6 +325,8 @@ NEED_LIVE = '$(PYTHON) -c "import gi"|python3-gi' 'command -v melt|melt' 'comman
 NEED_FARM = 'PATH=$$PATH:/usr/sbin command -v slurmctld|slurm-wlm' 'PATH=$$PATH:/usr/sbin command -v munged|munge'
 # Tensors for the Python package, where the suite has torch.
 NEED_TORCH = '$(PYTHON) -c "import torch"|python3-torch'
+# Frames of PyAV for it.
+NEED_PYAV = '$(PYTHON) -c "import av"|python3-av'
 # The camera in a virtual machine: make test-webcam.
 NEED_WEBCAM = 'command -v qemu-system-x86_64|qemu-system-x86' 'command -v busybox|busybox-static' \
     'command -v v4l2-ctl|v4l-utils' 'command -v setpriv|util-linux'
@@ -350,6 +352,7 @@ setup-test:
 	-$(setup) $(NEED_LIVE)
 	-$(setup) $(NEED_FARM)
 	-$(setup) $(NEED_TORCH)
+	-$(setup) $(NEED_PYAV)
 setup-webcam: setup-test
 	$(setup) $(NEED_WEBCAM)
 setup-browser: setup-test
@@ -385,6 +388,9 @@ test-webcam: setup-webcam
 # Debian packages, built, installed and purged in new systems of SUITE: root, the network, a quarter of an hour.
 test-package:
 	sh tests/package.sh $(SUITE)
+# Both container images, built and run without an engine: root, the network, ten minutes.
+test-images:
+	sh tests/images.sh
 SUITE ?= trixie
 
 -include tests/fuzz/fuzz.mk tests/faults/faults.mk tests/power/power.mk tests/campaigns.mk # sources may come without tests
@@ -462,6 +468,7 @@ help:
 	@echo "make soak         three hours of a live source, 20,000 jobs in one process: SOAK_SECONDS=540 SOAK_JOBS=500"
 	@echo "make test-webcam  a webcam in a virtual machine, with unplugging and errors"
 	@echo "make test-package SUITE=trixie  Debian packages, built, installed and purged in new systems"
+	@echo "make test-images  container images, built and run by buildah"
 	@echo "make setup-browser  Chromium, for the tests that look at streams with it"
 	@echo "make frei0r gstreamer  plugins of other programs: docs/hosts.md"
 	@echo "make bench        beside OpenCV and NPP, and with FILE=in.mp4 beside ffmpeg, on this machine"
@@ -477,5 +484,5 @@ help:
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
 .PHONY: all always frei0r gstreamer install-hosts install-generated packages wheel setup setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
-        test-run test-webcam test-package check check-run check-rooms bench install uninstall sbom clean help
+        test-run test-webcam test-package test-images check check-run check-rooms bench install uninstall sbom clean help
 .DELETE_ON_ERROR:
