@@ -141,8 +141,8 @@ LENDS = {
     "on another stream": (0, OURS, [*ASKS, *waits(OURS, 1)], waits(1, OURS)),
     "on the default one": (0, 0, ASKS, []),
     "in a context of its own": (
-        1, OURS, [*ASKS, "push 0", "create 2", "record 1 on 0x1", "retain 43", "push 1", f"{OURS:#x} waits for 1", "pop",
-                  "release 43", "destroy 1", "pop"],
+        1, OURS, [*ASKS, "push 0", "create 2", "record 1 on 0x1", "retain 43", "push 1", f"{OURS:#x} waits for 1",
+                  "pop", "release 43", "destroy 1", "pop"],
         ["retain 43", "push 1", "create 2", f"record 1 on {OURS:#x}", "push 0", "0x1 waits for 1", "pop", "destroy 1",
          "pop", "release 43"]),
     "in a context of its own, on the default one": (
