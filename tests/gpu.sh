@@ -89,6 +89,7 @@ check 'frames of PyTorch' timeout 300 python3 "$(dirname "$0")/filter_gpu.py" "$
 ! command -v gst-launch-1.0 >/dev/null ||
     check 'pictures of GStreamer' timeout 500 python3 "$(dirname "$0")/gstreamer_gpu.py" "$build/hosts/gstreamer" &
 check 'conformance of several GPUs' timeout 550 "$build/conformance" --backend cuda --devices 2 &
+check "conformance of another GPU's frames" timeout 550 "$build/conformance" --backend cuda --abroad --every 6 &
 # Not those whose reference takes minutes: large kernels, and wavelets of hundreds of pixels.
 check 'conformance of large pictures, wavelets' timeout 550 "$build/conformance" --backend cuda \
     --large --format yuv444p16-full --only 'wavelet=[0-9]*' --not 'wavelet=*256*' --not 'wavelet=170*' &

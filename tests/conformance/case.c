@@ -289,6 +289,11 @@ static void place(struct test_case *test, const struct backend *backend, int wis
         .image = {.format = &test->program.input, .width = test->width, .height = test->height}};
     // A filler that is taken over keeps its bytes, the scalar reference writes its own.
     bool may = !has_fillers(&test->program) || !has_references(test);
+    if (test->name.abroad) {
+        test->on_device = backend->has_device_memory && may;
+        test->shifted = !random_below(state, 4);
+        return;
+    }
     test->on_device = backend->has_device_memory && may && !random_below(state, 4);
     if (!test->executor->hand_over || !may || wish >= NO_WISH)
         return;
@@ -362,6 +367,7 @@ static struct work round_work(struct test_case *test, int round, int frame)
     if (lends(test) && !last)
         work.source = test->lent[frame].image;
     work.source_on_device = test->on_device;
+    work.source_abroad = test->on_device && test->name.abroad;
     work.target_on_device = test->where;
     work.source_stream_serves = test->on_device && test->where && test->takes_streams;
     work.source_stream = test->stream[frame % STREAMS];
@@ -480,7 +486,10 @@ static void print_replay(const struct test_case *test, const struct backend *bac
 {
     const struct case_name *name = &test->name;
     printf("    replay: conformance --backend %s --seed %u%s%s", backend->name, name->seed,
-           name->large ? " --large" : "", name->on_device ? " --on-device" : "");
+           name->large ? " --large" : "",
+           name->on_device ? " --on-device"
+           : name->abroad  ? " --abroad"
+                           : "");
     if (name->chain)
         printf(" --format %s --chain '%s'", name->format, name->chain);
     putchar('\n');

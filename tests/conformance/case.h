@@ -16,6 +16,7 @@ struct case_name {
     unsigned seed;
     bool large;     // the picture is, too
     bool on_device; // targets are the device's memory, where the backend has some
+    bool abroad;    // sources are as if another device's memory
 };
 
 struct test_case;

@@ -1,7 +1,7 @@
 // Every operation and random plans on a backend, against the scalar reference, to the bit.
 //
 //   conformance [--backend cpu|cuda] [--devices N] [--threads N] [--large] [--ladder]
-//               [--on-device] [--only GLOB] [--not GLOB] [--format NAME] [--every N] [--random N]
+//               [--on-device | --abroad] [--only GLOB] [--not GLOB] [--format NAME] [--every N] [--random N]
 //               [--chain CHAIN] [--seed N]
 //
 // A case is named by chain, format and seed (case.h): every chain of chains.c on every format of
@@ -11,8 +11,9 @@
 // One case is replayed by its --chain, --format and --seed, a random one by --seed alone. Two
 // executors are always busy at once, each with all its slots, so that parameters of one cannot
 // reach the other unseen. A third of a GPU's cases have their targets in its memory, or in place of
-// the source, and use each slot twice without waiting between; --on-device: all have. --devices
-// makes N backends take frames in turn, of GPUs the first N.
+// the source, and use each slot twice without waiting between; --on-device: all have; --abroad: none
+// has, and sources are taken as from another GPU's memory. --devices makes N backends take frames in
+// turn, of GPUs the first N.
 // The steps of the tutorial follow (tutorial.h) unless cases or devices were chosen; --ladder is
 // these alone. The last line is "N passed, N failed".
 #include <fnmatch.h>
@@ -37,7 +38,7 @@ struct globs {
 struct settings {
     const char *backend;
     int threads, devices;
-    bool large, on_device, tutorial_alone, chosen; // chosen: not all cases
+    bool large, on_device, abroad, tutorial_alone, chosen; // chosen: not all cases
     struct globs only, not ;
     const char *format, *chain; // NULL: all
     int every, random;          // random: below 0: as usual
@@ -89,8 +90,12 @@ static void try_fixed(struct run *run)
 {
     for (int f = 0; f < FORMATS; f++)
         for (const char *const *chain = fixed_chains; *chain; chain++) {
-            const struct case_name name = {*chain, test_format(f).name, 0, run->settings->large,
-                                           run->settings->on_device};
+            const struct case_name name = {*chain,
+                                           test_format(f).name,
+                                           0,
+                                           run->settings->large,
+                                           run->settings->on_device,
+                                           run->settings->abroad};
             if (is_wanted(run, name.chain, name.format))
                 try_case(run, &name);
         }
@@ -103,7 +108,8 @@ static void try_random(struct run *run)
     for (int k = 0; k < count; k++)
         try_case(run, &(struct case_name){.seed = settings->seed + (unsigned)k,
                                           .large = settings->large,
-                                          .on_device = settings->on_device});
+                                          .on_device = settings->on_device,
+                                          .abroad = settings->abroad});
 }
 
 static void try_all(struct run *run)
@@ -111,9 +117,9 @@ static void try_all(struct run *run)
     const struct settings *settings = run->settings;
     bool one = settings->chain || (settings->seeded && settings->random < 0);
     if (one)
-        try_case(run,
-                 &(struct case_name){settings->chain, settings->chain ? settings->format : NULL,
-                                     settings->seed, settings->large, settings->on_device});
+        try_case(run, &(struct case_name){settings->chain,
+                                          settings->chain ? settings->format : NULL, settings->seed,
+                                          settings->large, settings->on_device, settings->abroad});
     if (!one)
         try_fixed(run);
     if (!one)
@@ -213,6 +219,9 @@ static void take_option(struct settings *settings, int option, const char *value
     case 'D':
         settings->on_device = true;
         break;
+    case 'A':
+        settings->abroad = true;
+        break;
     case 'L':
         settings->tutorial_alone = true;
         break;
@@ -246,13 +255,21 @@ static void take_option(struct settings *settings, int option, const char *value
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"backend", required_argument, NULL, 'b'}, {"threads", required_argument, NULL, 't'},
-        {"devices", required_argument, NULL, 'd'}, {"large", no_argument, NULL, 'l'},
-        {"on-device", no_argument, NULL, 'D'},     {"ladder", no_argument, NULL, 'L'},
-        {"only", required_argument, NULL, 'o'},    {"not", required_argument, NULL, 'n'},
-        {"format", required_argument, NULL, 'f'},  {"every", required_argument, NULL, 'e'},
-        {"random", required_argument, NULL, 'r'},  {"chain", required_argument, NULL, 'c'},
-        {"seed", required_argument, NULL, 's'},    {NULL, 0, NULL, 0},
+        {"backend", required_argument, NULL, 'b'},
+        {"threads", required_argument, NULL, 't'},
+        {"devices", required_argument, NULL, 'd'},
+        {"large", no_argument, NULL, 'l'},
+        {"on-device", no_argument, NULL, 'D'},
+        {"ladder", no_argument, NULL, 'L'},
+        {"abroad", no_argument, NULL, 'A'},
+        {"only", required_argument, NULL, 'o'},
+        {"not", required_argument, NULL, 'n'},
+        {"format", required_argument, NULL, 'f'},
+        {"every", required_argument, NULL, 'e'},
+        {"random", required_argument, NULL, 'r'},
+        {"chain", required_argument, NULL, 'c'},
+        {"seed", required_argument, NULL, 's'},
+        {NULL, 0, NULL, 0},
     };
     struct settings settings = {.backend = "cpu", .threads = 3, .every = 1, .random = -1};
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
