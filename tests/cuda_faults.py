@@ -1,4 +1,4 @@
-"""A GPU that dies at every call in turn: cuda_faults.py [--sluice build/sluice-faults] [--runs 400] CLIP
+"""A GPU that dies at every call in turn: cuda_faults.py [--sluice build/sluice-faults] [--runs 400] [--ring N] CLIP
 
 Needs a GPU and `make build/sluice-faults`. Every run filters on the GPU, of whose calls one fails, and
 all after it. With --backend auto the run ends well, with the hashes of an undisturbed one, and says in
@@ -23,10 +23,11 @@ ABSENT = r"the GPU was asked for and cannot be used: "
 
 
 def execute(program, clip, chain, way, fault):
-    command = [program, clip, "hash:-", "-f", chain, *WAYS[way]]
+    command = [*program, clip, "hash:-", "-f", chain, *WAYS[way]]
     done = subprocess.run(command, env={**os.environ, "CUDA_FAULT": fault}, text=True, errors="replace",
                           capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False)
-    said = [line for line in done.stderr.splitlines() if "GPU" in line and line.startswith("sluice: ")]
+    said = [line for line in done.stderr.splitlines() if "GPU" in line and line.startswith("sluice: ")
+            and "the GPU does not decode this" not in line] # as its first call failed
     return done.returncode, done.stdout, said, done.stderr
 
 
@@ -49,16 +50,18 @@ def main():
     parser.add_argument("--sluice", default="build/sluice-faults")
     parser.add_argument("--runs", type=int, default=400, help="in all, spread over the calls")
     parser.add_argument("--at-once", type=int, default=8)
+    parser.add_argument("--ring", help="16 lets frames of NVDEC be copied")
     args = parser.parse_args()
+    program = [args.sluice, *(["--ring", args.ring] if args.ring else [])]
     cases, wholes = [], {}
     for chain in CHAINS:
-        code, wholes[chain], _, said = execute(args.sluice, args.clip, chain, "cuda", "count")
+        code, wholes[chain], _, said = execute(program, args.clip, chain, "cuda", "count")
         if code:
             sys.exit(f"the undisturbed run ended with {code}: {said}")
         calls = int(re.search(r"cuda calls (\d+)", said)[1])
         step = max(calls * len(WAYS) * len(CHAINS) / args.runs, 1)
         for way in WAYS:
-            cases += [(args.sluice, args.clip, chain, way, int(k * step)) for k in range(int(calls / step))]
+            cases += [(program, args.clip, chain, way, int(k * step)) for k in range(int(calls / step))]
         print(f"{chain}: {calls} calls, {int(calls / step)} of them fail in each way", flush=True)
     with concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
         wrong = [text for text in pool.map(lambda case: judge(case, wholes[case[2]]), cases) if text]

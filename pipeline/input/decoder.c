@@ -55,6 +55,7 @@ void decoder_destroy(struct decoder **decoder)
     struct decoder *old = *decoder;
     rescue_destroy(&old->rescue);
     avcodec_free_context(&old->codec);
+    av_buffer_unref(&old->memory);
     av_buffer_unref(&old->hardware);
     if (old->stream)
         old->backend->stream_destroy(old->backend, &old->stream);
@@ -362,6 +363,22 @@ static enum status prepare(struct decoder *decoder)
                                                : STATUS_OK;
 }
 
+// The next frame of the codec, in memory that may be kept. One that is lost with the GPU meanwhile was
+// not given. Returns FFmpeg's code; *status is what is no error of the stream's.
+static int take_frame(struct decoder *decoder, AVFrame *frame, enum status *status)
+{
+    int error = decoder_error(decoder, avcodec_receive_frame(decoder->codec, frame));
+    if (error < 0)
+        return error;
+    *status = decoder_copy_surface(decoder, frame);
+    if (!*status)
+        return error;
+    av_frame_unref(frame);
+    if (*status == STATUS_DEVICE && notice_loss(decoder))
+        *status = STATUS_OK;
+    return AVERROR_EXTERNAL;
+}
+
 enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
 {
     enum status status = STATUS_OK;
@@ -370,7 +387,9 @@ enum status decoder_receive(struct decoder *decoder, AVFrame *frame, bool *got)
         status = prepare(decoder);
         if (status)
             return status;
-        int error = decoder_error(decoder, avcodec_receive_frame(decoder->codec, frame));
+        int error = take_frame(decoder, frame, &status);
+        if (status)
+            return status;
         bool ended = error == AVERROR_EOF, on_cpu = error >= 0 && frame->format != AV_PIX_FMT_CUDA;
         bool again = false;
         if (ended && decoder->pending) {

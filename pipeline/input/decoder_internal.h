@@ -19,6 +19,8 @@ struct decoder {
     AVCodecContext *codec;
     void *stream;          // of the GPU
     AVBufferRef *hardware; // NULL: software
+    bool copies;           // frames leave the GPU's decoder for memory of their own:
+    AVBufferRef *memory;   // of frames as the last one; NULL: there was none
     char name[64];
     int64_t next_pts; // for frames without a timestamp
 
@@ -72,6 +74,17 @@ enum status decoder_choose_hardware(struct decoder *decoder);
 // Open a codec for the stream in the place of the one that there is, on the GPU if
 // decoder->hardware is set.
 enum status decoder_open_codec(struct decoder *decoder);
+
+// ---- decoder_surfaces.c ----
+
+// Choose codec->extra_hw_frames, from within its get_format(), and whether frames are copied: where the
+// decoder has too few surfaces for all that the pipeline holds, and for several GPUs, as only its own
+// can read a surface.
+void decoder_choose_surfaces(struct decoder *decoder, AVCodecContext *codec);
+
+// Give a frame that the GPU decoded memory of its own if it is to have that. Nothing waits: it is
+// valid on decoder->stream, as before. STATUS_MEMORY, or STATUS_DEVICE with a sentence.
+enum status decoder_copy_surface(struct decoder *decoder, AVFrame *frame);
 
 // ---- decoder_memory.c ----
 

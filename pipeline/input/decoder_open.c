@@ -19,10 +19,12 @@ typedef struct CUstream_st *CUstream;
 
 static enum AVPixelFormat choose_format(AVCodecContext *codec, const enum AVPixelFormat *formats)
 {
-    const struct decoder *decoder = codec->opaque;
+    struct decoder *decoder = codec->opaque;
     for (int k = 0; decoder->hardware && formats[k] != AV_PIX_FMT_NONE; k++)
-        if (formats[k] == AV_PIX_FMT_CUDA)
+        if (formats[k] == AV_PIX_FMT_CUDA) {
+            decoder_choose_surfaces(decoder, codec);
             return formats[k];
+        }
     for (; *formats != AV_PIX_FMT_NONE; formats++)
         if (!(av_pix_fmt_desc_get(*formats)->flags & AV_PIX_FMT_FLAG_HWACCEL))
             return *formats;
@@ -140,7 +142,6 @@ enum status decoder_open_codec(struct decoder *decoder)
     context->flags |= AV_CODEC_FLAG_UNALIGNED;
     if (decoder->hardware) {
         context->hw_device_ctx = av_buffer_ref(decoder->hardware);
-        context->extra_hw_frames = decoder->request.frames_held + 2;
         context->thread_count = 1; // more would take surfaces, not time
     } else {
         context->thread_count =
