@@ -27,7 +27,7 @@ for unit in "$BUILD"/unit_*; do
     status=$?
     [ $status = 0 ] || cat "$log"
     ok=$(grep -c '^\[       OK \]' "$log")
-    bad=$(grep -c '^\[  FAILED  \] [a-z_]*$' "$log")
+    bad=$(grep '^\[  FAILED  \] [a-z0-9_]*$' "$log" | sort -u | wc -l) # each is listed again at the end
     echo "$(basename "$unit"): $ok passed"
     count "$unit" "$ok" "$bad" $status
 done

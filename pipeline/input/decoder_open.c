@@ -20,7 +20,7 @@ typedef struct CUstream_st *CUstream;
 static enum AVPixelFormat choose_format(AVCodecContext *codec, const enum AVPixelFormat *formats)
 {
     struct decoder *decoder = codec->opaque;
-    for (int k = 0; decoder->hardware && formats[k] != AV_PIX_FMT_NONE; k++)
+    for (int k = 0; codec->hw_device_ctx && formats[k] != AV_PIX_FMT_NONE; k++)
         if (formats[k] == AV_PIX_FMT_CUDA) {
             decoder_choose_surfaces(decoder, codec);
             return formats[k];

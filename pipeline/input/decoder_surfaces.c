@@ -9,11 +9,11 @@
 enum { MOST_SURFACES = 32, BASE_SURFACES = 3, FEW = 2 };
 
 // How many libavcodec takes without any for us; MOST_SURFACES where it does not say.
-static int own_surfaces(AVCodecContext *codec, AVBufferRef *hardware)
+static int own_surfaces(AVCodecContext *codec)
 {
     AVBufferRef *frames = NULL;
     codec->extra_hw_frames = 0;
-    if (avcodec_get_hw_frames_parameters(codec, hardware, AV_PIX_FMT_CUDA, &frames) < 0)
+    if (avcodec_get_hw_frames_parameters(codec, codec->hw_device_ctx, AV_PIX_FMT_CUDA, &frames) < 0)
         return MOST_SURFACES;
     int own = ((AVHWFramesContext *)frames->data)->initial_pool_size + BASE_SURFACES;
     av_buffer_unref(&frames);
@@ -23,7 +23,7 @@ static int own_surfaces(AVCodecContext *codec, AVBufferRef *hardware)
 void decoder_choose_surfaces(struct decoder *decoder, AVCodecContext *codec)
 {
     int wanted = decoder->request.frames_held + FEW;
-    int left = MOST_SURFACES - own_surfaces(codec, decoder->hardware);
+    int left = MOST_SURFACES - own_surfaces(codec);
     decoder->copies = wanted > left || decoder->backend->gpus > 1;
     codec->extra_hw_frames = !decoder->copies ? wanted : left < 0 ? 0 : left < FEW ? left : FEW;
 }
