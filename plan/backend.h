@@ -133,7 +133,8 @@ struct backend {
                                    struct executor **executor);
 
     // (optional; NULL: next to none) Work out how much memory such an executor would take; the
-    // estimate itself takes less than a slot. STATUS_MEMORY, or STATUS_DEVICE of a device that does not work. Thread-safe.
+    // estimate itself takes less than a slot. STATUS_MEMORY, or STATUS_DEVICE of a device that does not
+    // work. Thread-safe.
     enum status (*executor_measure)(struct backend *backend, const struct plan *plan, int width,
                                     int height, int slots, bool frames_in_flight,
                                     struct executor_need *need);
@@ -141,6 +142,11 @@ struct backend {
     // (optional; NULL: never) True if the device works no more, whatever it is asked. Some
     // microseconds. Thread-safe.
     bool (*is_lost)(struct backend *backend);
+
+    // (optional; NULL: it cannot) Leave the device for the host's own processors, for a reason that is
+    // told with the first frame that they have: it is lost from here on, executors made later and frames
+    // submitted later do without it, to the same bits. The thread that submits.
+    void (*leave)(struct backend *backend, const char *why);
 
     // (optional; NULL: it has no memory of its own) Bytes of the device's memory that are free now,
     // of several devices the least. Thread-safe.

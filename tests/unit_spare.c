@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "pipeline/engine/filter/filter.h"
+#include "pipeline/engine/filter/need.h"
 #include "pipeline/engine/filter/spare.h"
 #include "tests/shots.h"
 
@@ -19,6 +21,7 @@ struct fragile {
     const struct log *log;
     int submit_fails, wait_fails; // at which call; NEVER
     bool make_fails, gone;
+    size_t room; // free bytes of its memory
     int submits, waits, pinned;
 };
 
@@ -116,6 +119,11 @@ static enum status fragile_measure(struct backend *backend, const struct plan *p
     return gpu->gone ? STATUS_DEVICE : STATUS_OK;
 }
 
+static size_t fragile_room(struct backend *backend)
+{
+    return ((struct fragile *)backend)->room;
+}
+
 static void fragile_end(struct backend **backend)
 {
     backend_destroy(&((struct fragile *)*backend)->cpu);
@@ -139,6 +147,7 @@ static struct backend *create_fragile(const struct log *log, struct fragile how)
                                  .parallel = 1,
                                  .executor_create = fragile_create,
                                  .executor_measure = fragile_measure,
+                                 .device_room = fragile_room,
                                  .alloc = fragile_alloc,
                                  .free = fragile_free,
                                  .destroy = fragile_end};
@@ -455,6 +464,91 @@ static void a_gpu_that_takes_no_frames_is_left_at_once(void **state)
     end();
 }
 
+static void a_gpu_is_left_for_a_reason(void **state)
+{
+    (void)state;
+    const struct fragile how = {.submit_fails = NEVER, .wait_fails = NEVER};
+    assert_int_equal(begin("gaussian=2", true, how), STATUS_OK);
+    make_shots(&run.program, source, expected);
+    run_frames(run.executor, SLOTS, source, target);
+    assert_int_equal(told.lines, 0);
+    run.backend->leave(run.backend, "it is full");
+    assert_true(run.backend->is_lost(run.backend));
+    assert_int_equal(told.lines, 0);
+    memset(target, 0, sizeof target);
+    run_frames(run.executor, SLOTS, source, target);
+    assert_memory_equal(target, expected, sizeof target);
+    assert_int_equal(fragile->submits, FRAMES_SENT);
+    assert_int_equal(told.lines, 1);
+    assert_string_equal(told.text,
+                        "it is full: the CPU filters from frame 11 on, with the same result");
+    end();
+    assert_int_equal(begin("gaussian=2", false, how), STATUS_OK);
+    assert_null(run.backend->leave);
+    end();
+}
+
+// What a filter is made with for frames of an unknown size until now: a GPU, and a job beside it.
+static enum status make_filter(const struct chain *chain, struct need_job *job, int64_t vram,
+                               struct filter **filter)
+{
+    static const struct sink_formats any;
+    struct ceiling ceiling;
+    const struct filter_request request = {.chain = chain,
+                                           .formats = &any,
+                                           .backend = run.backend,
+                                           .slots = SLOTS,
+                                           .frames_in_flight = true,
+                                           .job = job,
+                                           .log = &noting};
+    AVFrame *frame = av_frame_alloc();
+    frame->format = AV_PIX_FMT_GRAY8;
+    frame->width = WIDTH;
+    frame->height = HEIGHT;
+    ceiling_open(0, vram, run.backend, &noting, &ceiling);
+    job->ceiling = &ceiling;
+    enum status status = filter_create(&request, frame, filter);
+    job->ceiling = NULL;
+    ceiling_close(&ceiling);
+    av_frame_free(&frame);
+    return status;
+}
+
+static void a_gpu_without_room_is_left(void **state)
+{
+    (void)state;
+    static const struct fragile small = {
+        .submit_fails = NEVER, .wait_fails = NEVER, .room = 16 << 20};
+    static const struct fragile large = {
+        .submit_fails = NEVER, .wait_fails = NEVER, .room = 1 << 30};
+    struct chain chain;
+    struct chain_error error;
+    struct filter *filter;
+    assert_int_equal(chain_parse("gaussian=2", NULL, &chain, &error), STATUS_OK);
+    for (int k = 0; k < 4; k++) {
+        bool goes_on = k & 1, has_room = k & 2;
+        struct need_job job = {.on_device = true}; // its decoder takes 64 MiB and more
+        assert_int_equal(begin("gaussian=2", goes_on, has_room ? large : small), STATUS_OK);
+        enum status status = make_filter(&chain, &job, 0, &filter);
+        assert_int_equal(status, goes_on || has_room ? STATUS_OK : STATUS_DEVICE);
+        assert_int_equal(run.backend->is_lost(run.backend), goes_on && !has_room);
+        assert_int_equal(told.lines, status != STATUS_OK); // else it is told with a frame
+        if (status)
+            assert_non_null(strstr(told.text, "of the GPU's memory, and 15 MiB may be taken"));
+        filter_destroy(&filter);
+        if (goes_on && !has_room) {
+            make_shots(&run.program, source, expected);
+            run_frames(run.executor, SLOTS, source, target);
+            assert_memory_equal(target, expected, sizeof target);
+            assert_non_null(strstr(told.text,
+                                   "of the GPU's memory, and 15 MiB may be taken of what "
+                                   "is free on it: the CPU filters from frame 0 on"));
+        }
+        end();
+    }
+    chain_free(&chain);
+}
+
 static void another_filter_begins_on_the_cpu(void **state)
 {
     (void)state;
@@ -527,6 +621,8 @@ int main(void)
         cmocka_unit_test(frames_that_are_not_found_end_the_job),
         cmocka_unit_test(planes_that_are_shared_are_those_that_were_found),
         cmocka_unit_test(a_gpu_that_takes_no_frames_is_left_at_once),
+        cmocka_unit_test(a_gpu_is_left_for_a_reason),
+        cmocka_unit_test(a_gpu_without_room_is_left),
         cmocka_unit_test(another_filter_begins_on_the_cpu),
         cmocka_unit_test(memory_is_there_behind_the_failure),
         cmocka_unit_test(the_cpu_needs_no_spare),

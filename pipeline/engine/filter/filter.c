@@ -116,6 +116,22 @@ static enum status check_memory(const struct filter *filter)
     return status ? status : need_check(&need, request->job, request->log);
 }
 
+// Leave the GPU where it has no room for these frames, whose size was not known before, or has changed, and
+// the job did not ask for it.
+static enum status leave_without_room(const struct filter *filter)
+{
+    const struct filter_request *request = &filter->request;
+    struct backend *backend = request->backend;
+    char lack[NEED_SENTENCE];
+    struct need need;
+    if (!request->job || !backend->leave)
+        return STATUS_OK;
+    enum status status = filter_measure(filter, &need);
+    if (!status && need_lacks_device(&need, request->job->ceiling, lack))
+        backend->leave(backend, lack);
+    return status;
+}
+
 // Plan the filter: refuse all that can be refused, allocate nothing of a frame's size.
 static enum status plan_filter(struct filter *filter, const AVFrame *view, bool reports)
 {
@@ -178,7 +194,9 @@ enum status filter_create(const struct filter_request *request, const AVFrame *f
     enum status status = filter_begin(request, &view, request->strict, filter);
     if (status)
         return status;
-    status = check_memory(*filter);
+    status = leave_without_room(*filter);
+    if (!status)
+        status = check_memory(*filter);
     if (!status && !(*filter)->bypass)
         status = equip_filter(*filter, &view);
     if (status)

@@ -29,7 +29,8 @@ struct filter_request {
 
 struct filter;
 
-// Bind the chain to frames like `frame`. The request's pointers must outlive the filter.
+// Bind the chain to frames like `frame`. The request's pointers must outlive the filter. A backend that
+// has no room for them on its device and can be left (plan/backend.h) is, where the request has a job.
 enum status filter_create(const struct filter_request *request, const AVFrame *frame,
                           struct filter **filter);
 

@@ -67,8 +67,8 @@ static enum status measure_stages(const struct filter *filter, struct need *need
 static bool comes_on_device(const struct filter *filter)
 {
     struct backend *backend = filter->request.backend;
-    return filter->input.on_device ||
-           (filter->request.job->on_device && !(backend->is_lost && backend->is_lost(backend)));
+    return (filter->input.on_device || filter->request.job->on_device) &&
+           !(backend->is_lost && backend->is_lost(backend));
 }
 
 // Frames: those in slots and those on their way to one, and one in the hands of each thread.

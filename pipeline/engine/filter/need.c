@@ -92,11 +92,6 @@ static bool host_fits(const struct need *need, const struct need_job *job, int64
     return fits;
 }
 
-static bool device_fits(const struct need *need, const struct ceiling *ceiling)
-{
-    return !ceiling->device || need_device(need) <= ceiling->device;
-}
-
 // ---- sentences ----
 
 static const struct {
@@ -148,18 +143,22 @@ static enum status refuse_host(const struct need *need, const struct ceiling *ce
         ceiling->host_asked ? "or allow more by --mem" : "--mem SIZE allows more all the same");
 }
 
-static enum status refuse_device(const struct need *need, const struct need_job *job,
-                                 const struct log *log)
+bool need_lacks_device(const struct need *need, const struct ceiling *ceiling,
+                       char sentence[NEED_SENTENCE])
 {
-    const struct ceiling *ceiling = job->ceiling;
-    enum need_part most = largest(need->device);
-    char lack[200];
     snprintf(
-        lack, sizeof lack,
+        sentence, NEED_SENTENCE,
         "%d frame%s of %dx%d in flight need%s %lld MiB of the GPU's memory, and %lld MiB %s",
         need->slots, need->slots == 1 ? "" : "s", need->width, need->height,
         need->slots == 1 ? "s" : "", mib(need_device(need)), (long long)(ceiling->device >> 20),
         ceiling->device_asked ? "are what --vram allows" : "may be taken of what is free on it");
+    return ceiling->device && need_device(need) > ceiling->device;
+}
+
+static enum status refuse_device(const struct need *need, const struct need_job *job,
+                                 const char *lack, const struct log *log)
+{
+    enum need_part most = largest(need->device);
     if (job->leaves_gpu) {
         log_print(log, LOG_WARNING, "the CPU filters: %s", lack);
         return STATUS_DEVICE;
@@ -176,8 +175,9 @@ static enum status refuse_device(const struct need *need, const struct need_job 
 enum status need_check(const struct need *need, const struct need_job *job, const struct log *log)
 {
     int64_t others;
-    if (!device_fits(need, job->ceiling))
-        return refuse_device(need, job, log);
+    char lack[NEED_SENTENCE];
+    if (need_lacks_device(need, job->ceiling, lack))
+        return refuse_device(need, job, lack, log);
     return host_fits(need, job, &others) ? STATUS_OK : refuse_host(need, job->ceiling, others, log);
 }
 

@@ -49,7 +49,7 @@ struct need_job {
     const struct sink *sink; // (optional)
     bool live, verifies;
     bool claims; // it runs, or will at once; else it is only looked at, and other jobs may have all
-    bool leaves_gpu; // the CPU does it if the GPU has no room for it: that is no error
+    bool leaves_gpu; // the CPU is taken if the GPU has no room for any frame: that is no error
     int64_t page;    // bytes
 };
 
@@ -74,6 +74,11 @@ enum status filter_need(const struct filter_request *request, const AVFrame *fra
 // Sum of all parts.
 int64_t need_host(const struct need *need);
 int64_t need_device(const struct need *need);
+
+// True if the device's memory has no room for it; the sentence says how much it lacks.
+enum { NEED_SENTENCE = 200 };
+bool need_lacks_device(const struct need *need, const struct ceiling *ceiling,
+                       char sentence[NEED_SENTENCE]);
 
 // Check that it is within the ceiling; then as much of it is claimed as was not before, where the job
 // claims. STATUS_USAGE, of the device's memory STATUS_DEVICE, with a sentence that says the need, the

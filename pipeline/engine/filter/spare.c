@@ -394,6 +394,16 @@ static bool is_lost(struct backend *backend)
     return has_failed(((struct guarded *)backend)->spare) || (gpu->is_lost && gpu->is_lost(gpu));
 }
 
+static void leave(struct backend *backend, const char *why)
+{
+    struct spare *spare = ((struct guarded *)backend)->spare;
+    pthread_mutex_lock(&spare->lock);
+    if (!spare->failed)
+        snprintf(spare->why, sizeof spare->why, "%s", why);
+    spare->failed = true;
+    pthread_mutex_unlock(&spare->lock);
+}
+
 static enum status stream_create(struct backend *backend, void **stream)
 {
     struct backend *gpu = gpu_of(backend);
@@ -484,6 +494,7 @@ enum status spare_guard(struct spare *spare, struct backend **backend)
                          .free = free_memory,
                          .device_context = device_context,
                          .is_lost = is_lost,
+                         .leave = spare->request.goes_on ? leave : NULL,
                          .stream_create = stream_create,
                          .stream_destroy = stream_destroy,
                          .destroy = destroy_backend};

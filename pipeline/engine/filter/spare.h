@@ -45,7 +45,7 @@ const struct log *spare_log(struct spare *spare);
 // Frames that the CPU was given since the GPU failed; 0 of NULL. Any thread.
 long long spare_frames(struct spare *spare);
 
-// Put a backend with GPUs behind the spare: *backend is another one then, which owns it. Its work is
-// in host memory, or on the GPU. Leaves a backend without GPUs as it is. STATUS_MEMORY: *backend is
+// Put a backend with GPUs behind the spare: *backend is another one then, which owns it, and which can
+// be left if the job goes on. Its work is in host memory, or on the GPU. Leaves a backend without GPUs as it is. STATUS_MEMORY: *backend is
 // destroyed, and NULL.
 enum status spare_guard(struct spare *spare, struct backend **backend);
