@@ -488,7 +488,7 @@ static void a_gpu_is_left_for_a_reason(void **state)
     end();
 }
 
-// What a filter is made with for frames of an unknown size until now: a GPU, and a job beside it.
+// Make a filter for frames whose size was unknown until now, as part of a job.
 static enum status make_filter(const struct chain *chain, struct need_job *job, int64_t vram,
                                struct filter **filter)
 {
