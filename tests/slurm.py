@@ -101,15 +101,15 @@ def children(pid):
     return [pid, *(each for child in listed.split() for each in children(int(child)))]
 
 
-def wait_for(what, seconds=60, every=0.2):
-    """Ask until the answer is true, and return it."""
+def wait_for(what, seconds=60, every=0.2, told=""):
+    """Ask until the answer is true, and return it; `told` is shown where it never is."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         answer = what()
         if answer:
             return answer
         time.sleep(every)
-    pytest.fail(f"{what} is not so after {seconds} s")
+    pytest.fail(f"{what} is not so after {seconds} s: {told}")
 
 
 class Cluster:

@@ -103,7 +103,7 @@ class Farm:
         def is_so():
             told[:] = self.status()
             return told[0] == code
-        wait_for(is_so, seconds)
+        wait_for(is_so, seconds, told=told)
         return told[1]
 
     def states(self, state):

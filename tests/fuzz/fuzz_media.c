@@ -77,6 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                    .codec_threads = 1,
                                    .max_pixels = MAX_PIXELS,
                                    .frames = MAX_FRAMES,
+                                   .mem = 64 << 20, // what is free is not asked for each input
                                    .log = take_log,
                                    .take = take_frame,
                                    .opaque = &ears};
