@@ -245,6 +245,7 @@ static int parse_arguments(struct settings *settings, enum command command, int 
 int settings_parse(int argc, char **argv, enum command *command, struct settings *settings)
 {
     *settings = (struct settings){.config.size = sizeof settings->config,
+                                  .config.map_input = true,
                                   .samples = 100,
                                   .outputs = calloc((size_t)argc + 1, sizeof *settings->outputs),
                                   .options = calloc(2 * (size_t)argc + 1, sizeof(char *)),

@@ -77,7 +77,7 @@ def test_both_libraries_say_the_same_of_filters():
 
 # ---- what is in the objects ----
 
-# Written without a lock by nobody: by pthread_once(), before threads are there, or under the lock.
+# Written without a lock by nobody: by pthread_once(), before threads are there, atomically, or under the lock.
 GUARDED = {
     ("pipeline/engine/filter/need", "lock"), ("pipeline/engine/filter/need", "claimed_by_all"),
     ("pipeline/engine/filter/need", "resident_before"),
@@ -87,6 +87,8 @@ GUARDED = {
     ("pipeline/output/transport/window", "once"), ("pipeline/output/transport/window", "loaded"),
     ("pipeline/output/transport/window", "sdl"), ("pipeline/output/transport/window", "lock"),
     ("pipeline/output/transport/window", "windows"),
+    ("pipeline/input/io/mapped", "once"), ("pipeline/input/io/mapped", "before"),
+    ("pipeline/input/io/mapped", "page_size"), ("pipeline/input/io/mapped", "seats"),
     ("pipeline/messages", "lock"), ("pipeline/messages", "prefix"), ("pipeline/ffmpeg/packet", "spare"),
     ("cpu/fft", "library"), ("cpu/fft", "is_there"), ("cpu/fft", "loaded"), ("cpu/fft", "planner"),
 }

@@ -238,6 +238,12 @@ struct sluice_config {
     // memory SLUICE_STATUS_DEVICE, before anything is written. A request to a running job that would
     // take more is refused alike.
     int64_t mem, vram;
+
+    // Raw video of a regular file, also in YUV4MPEG2, is not copied: the CPU filters it where the
+    // kernel's cache has it. If another process shortens the file meanwhile, the input counts as
+    // damaged, and frames that were being filtered have zeros where it was. For that the process gets
+    // a handler of SIGBUS, which stays, and leaves what is not its own to the handler before it.
+    bool map_input;
 };
 
 struct sluice_job;

@@ -490,6 +490,8 @@ enum status job_open(struct sluice_job *job, const struct sluice_config *config)
         return status;
     if (job->source->pushed)
         status = pushed_bind(job->source->pushed, job->backend);
+    else if (config->map_input && !job->backend->gpus)
+        source_map(job->source);
     if (!status)
         status = open_decoder(job, config);
     if (status)

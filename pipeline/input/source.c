@@ -14,6 +14,7 @@
 #include "pipeline/input/io/mpegts.h"
 #include "pipeline/input/io/truncation.h"
 #include "pipeline/input/pushed.h"
+#include "pipeline/input/raw.h"
 #include "pipeline/input/source_open.h"
 
 // ---- life ----
@@ -70,6 +71,7 @@ void source_close(struct source **source)
         return;
     struct source *old = *source;
     pushed_close(&old->pushed);
+    raw_close(&old->raw);
     if (old->live)
         live_close(&old->live);
     else
@@ -194,14 +196,25 @@ static int read_past_holes(struct source *source, AVPacket *packet)
     }
 }
 
+void source_map(struct source *source)
+{
+    assert(!source->raw);
+    if (source->io && !source->live && !source->pushed && !source->simulate)
+        source->raw = raw_open(source->format, source->io);
+}
+
 // Read the demuxer's next packet, waiting while the source is lost.
 static int read_demuxer(struct source *source, AVPacket *packet)
 {
+    if (source->raw && raw_read(source->raw, source->format, packet))
+        return 0;
     for (;;) {
         source_set_deadline(source, source->stall_ns);
         if (source_may_be_lost(source))
             source->deadline_ns = source->outage.since_ns ? 0 : meter_now_ns() + source->stall_ns;
         int error = read_past_holes(source, packet);
+        if (source->raw && error >= 0)
+            raw_note(source->raw, packet);
         if (!stalls(source, error))
             return error;
         log_print(source->log, LOG_WARNING, "%s is lost: no picture for %g s", source->name,
@@ -441,7 +454,7 @@ static bool has_gap(const struct source *source)
 
 bool source_is_truncated(const struct source *source)
 {
-    return source->broken ||
+    return source->broken || (source->raw && raw_is_torn(source->raw)) ||
            (!source->live && (is_cut(source) || is_short(source) || has_gap(source)));
 }
 

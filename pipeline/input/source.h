@@ -25,6 +25,7 @@
 
 struct part_span;
 struct pushed;
+struct raw;
 
 struct source_request {
     const char *name;
@@ -60,6 +61,7 @@ struct source {
     struct simulate *simulate; // NULL: no faults
     struct reach *reach;       // the rule of what may be opened
     struct input_io *io;       // NULL where libavformat opens things itself
+    struct raw *raw;           // NULL: the demuxer reads all packets
     bool is_stdin;
     bool is_still;           // one picture, as far as is known before decoding
     bool is_playlist;        // of a broadcast: pictures come many at once, and then none for long
@@ -93,6 +95,10 @@ enum status source_open(const struct source_request *request, const struct log *
 enum status source_check(const struct source_request *request, const struct log *log);
 
 void source_close(struct source **source);
+
+// Read raw video of a file without a copy from here on, where that gains anything (raw.h): its packets
+// are the file's own pages, for backends that read from any memory. The reading thread.
+void source_map(struct source *source);
 
 // Read the next packet of any stream; *packet is the caller's on success, else NULL. Of a live
 // source the first packet of video after a loss is a restart. STATUS_EOF at the end; a file that

@@ -152,6 +152,11 @@ int64_t input_io_size(const struct input_io *input)
     return regular ? about.st_size : -1;
 }
 
+int input_io_file(const struct input_io *input)
+{
+    return input_io_size(input) < 0 ? -1 : input->fd;
+}
+
 bool input_io_has_shrunk(const struct input_io *input)
 {
     return input_io_size(input) < input->size;

@@ -39,6 +39,9 @@ size_t input_io_read_at(const struct input_io *input, int64_t at, uint8_t *to, s
 // The size of a regular file now; -1 where it is none.
 int64_t input_io_size(const struct input_io *input);
 
+// The descriptor of a regular file, which stays the input's; -1 where it is none.
+int input_io_file(const struct input_io *input);
+
 // True if a regular file is shorter now than when it was opened.
 bool input_io_has_shrunk(const struct input_io *input);
 
