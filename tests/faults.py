@@ -200,7 +200,7 @@ def wrong(job, outcome, normal):
         return "a sanitizer reports"
     if code not in EXIT_CODES:
         return f"the exit code is {code}"
-    if code and code != normal.code and not re.search(r"^sluice: (?!the page)|^(damaged|dropped|lost) ", said, re.M):
+    if code and code != normal.code and not re.search(r"^sluice: (?!the page (is|shows))|^(damaged|dropped|lost) ", said, re.M):
         return f"exit code {code} without a sentence"
     if hidden:
         return f"{hidden[0]} is left behind"
