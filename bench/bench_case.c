@@ -49,12 +49,24 @@ static enum status lower_chain(const struct bench_case_request *request, struct 
     return status;
 }
 
+static struct format source_format(const struct bench_case_request *request)
+{
+    const struct format full = {.range = RANGE_FULL};
+    if (!request->rgb)
+        return format_planar(MODEL_GRAY, request->depth, 0, 0, false, &full);
+    assert(request->depth == 8);
+    struct format packed = format_planar(MODEL_RGB, 8, 0, 0, false, &full);
+    packed.planes = 1;
+    for (int c = 0; c < 3; c++)
+        packed.component[c] = (struct component){.offset = c, .step = 3, .bytes = 1};
+    return packed;
+}
+
 static enum status plan_chain(const struct bench_case_request *request,
                               struct bench_case *bench_case)
 {
-    const struct format full = {.range = RANGE_FULL};
-    const struct format gray = format_planar(MODEL_GRAY, request->depth, 0, 0, false, &full);
-    enum status status = program_init(&bench_case->program, &gray);
+    const struct format format = source_format(request);
+    enum status status = program_init(&bench_case->program, &format);
     if (!status)
         status = lower_chain(request, &bench_case->program);
     if (!status)
@@ -64,10 +76,10 @@ static enum status plan_chain(const struct bench_case_request *request,
     return status;
 }
 
-static size_t frame_bytes(const struct bench_case_request *request)
+// Rows have no gaps; further planes of a result are not written.
+static size_t frame_bytes(const struct format *format, const struct shape *shape)
 {
-    return (size_t)request->shape->width * (size_t)request->shape->height *
-           (request->depth > 8 ? 2 : 1);
+    return format_row_bytes(format, 0, shape->width) * (size_t)shape->height;
 }
 
 // Noise: nothing that a table or a branch could profit from.
@@ -91,11 +103,20 @@ static enum status make_frame(const struct bench_case *bench_case, const uint8_t
         return source->data[0] ? STATUS_OK : STATUS_MEMORY;
     }
     source->data[0] = backend->alloc(backend, bytes);
-    target->data[0] = backend->alloc(backend, bytes);
+    target->data[0] = backend->alloc(backend, bench_case->target_bytes);
     if (!source->data[0] || !target->data[0])
         return STATUS_MEMORY;
     memcpy(source->data[0], noise, bytes);
     return STATUS_OK;
+}
+
+// Without memory.
+static struct image frame_image(const struct format *format, const struct shape *shape)
+{
+    return (struct image){.format = format,
+                          .width = shape->width,
+                          .height = shape->height,
+                          .stride = {(ptrdiff_t)format_row_bytes(format, 0, shape->width)}};
 }
 
 static enum status make_frames(const struct bench_case_request *request,
@@ -118,12 +139,8 @@ static enum status make_frames(const struct bench_case_request *request,
         fill(noise, bytes, request->depth);
     for (int k = 0; k < bench_case->frames && !status; k++) {
         struct image *source = &bench_case->source[k], *target = &bench_case->target[k];
-        *source = (struct image){.format = &bench_case->program.input,
-                                 .width = request->shape->width,
-                                 .height = request->shape->height,
-                                 .stride = {(ptrdiff_t)(bytes / (size_t)request->shape->height)}};
-        *target = *source;
-        target->format = &bench_case->program.output;
+        *source = frame_image(&bench_case->program.input, request->shape);
+        *target = frame_image(&bench_case->program.output, request->shape);
         status = make_frame(bench_case, noise, source, target);
     }
     free(noise);
@@ -143,7 +160,7 @@ void bench_case_free(struct bench_case *bench_case)
         else if (source)
             backend->free(backend, source, bench_case->bytes);
         if (target)
-            backend->free(backend, target, bench_case->bytes);
+            backend->free(backend, target, bench_case->target_bytes);
     }
     if (bench_case->stream)
         backend->stream_destroy(backend, &bench_case->stream);
@@ -168,21 +185,25 @@ enum status bench_case_init(struct bench_case *bench_case, const struct bench_ca
     *bench_case = (struct bench_case){.backend = backend,
                                       .still = request->still,
                                       .resident = request->resident,
-                                      .together = request->resident ? request->shape->together : 1,
-                                      .bytes = frame_bytes(request)};
+                                      .together = request->resident ? request->shape->together : 1};
+    enum status status = plan_chain(request, bench_case);
+    if (status) {
+        bench_case_free(bench_case);
+        return status;
+    }
+    bench_case->bytes = frame_bytes(&bench_case->program.input, request->shape);
+    bench_case->target_bytes = frame_bytes(&bench_case->program.output, request->shape);
     bench_case->slots = request->resident ? resident_slots(bench_case->bytes, bench_case->together)
                         : request->still  ? 1
                                           : request->slots;
-    enum status status = plan_chain(request, bench_case);
-    if (!status)
-        status = budget_check(&(struct budget_request){.backend = backend,
-                                                       .plan = bench_case->plan,
-                                                       .width = request->shape->width,
-                                                       .height = request->shape->height,
-                                                       .slots = bench_case->slots,
-                                                       .frames_in_flight = !request->still,
-                                                       .without_analyses = true,
-                                                       .log = request->log});
+    status = budget_check(&(struct budget_request){.backend = backend,
+                                                   .plan = bench_case->plan,
+                                                   .width = request->shape->width,
+                                                   .height = request->shape->height,
+                                                   .slots = bench_case->slots,
+                                                   .frames_in_flight = !request->still,
+                                                   .without_analyses = true,
+                                                   .log = request->log});
     if (!status)
         status = backend->executor_create(backend, bench_case->plan, request->shape->width,
                                           request->shape->height, bench_case->slots,

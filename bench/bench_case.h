@@ -1,4 +1,4 @@
-// A case of the benchmark: a chain on gray frames of noise in memory, without a file around them.
+// A case of the benchmark: a chain on frames of noise in memory, without a file around them.
 #pragma once
 
 #include <stdint.h>
@@ -31,6 +31,7 @@ struct bench_case_request {
     void *opaque;
     const struct shape *shape;
     int depth;
+    bool rgb; // sources are R, G, B side by side instead of gray; the depth is 8
     int slots;
     bool resident; // sources lie in the device's memory, results stay there; as many slots as keep
                    // the GPU from waiting for the host
@@ -50,7 +51,7 @@ struct bench_case {
     void *stream;                  // of sources on the device; NULL: on the host
     struct image *source, *target; // `frames` of each
     int frames;
-    size_t bytes; // of a frame
+    size_t bytes, target_bytes; // of a source, of a target: gray, or what the chain makes of RGB
 };
 
 // Make *bench_case ready. bench_case_free() leaves it zeroed, and accepts it so, as a failure does.

@@ -56,13 +56,13 @@ static enum status make_frames(struct bench_library *library)
     library->in = calloc((size_t)bench_case->frames, sizeof *library->in);
     library->out = calloc((size_t)library->targets, sizeof *library->out);
     library->target = calloc((size_t)library->targets, sizeof *library->target);
-    uint8_t *black = calloc(1, bench_case->bytes);
+    uint8_t *black = calloc(1, bench_case->target_bytes);
     enum status status =
         library->in && library->out && library->target && black ? STATUS_OK : STATUS_MEMORY;
     for (int k = 0; k < bench_case->frames && !status; k++)
         library->in[k] = frame_of(&bench_case->source[k], bench_case->source[k].data[0]);
     for (int k = 0; k < library->targets && !status; k++) {
-        uint8_t *data = backend->device_copy(backend, black, bench_case->bytes);
+        uint8_t *data = backend->device_copy(backend, black, bench_case->target_bytes);
         library->out[k] = frame_of(&bench_case->target[0], data);
         library->target[k] = bench_case->target[0];
         library->target[k].data[0] = data;
