@@ -11,7 +11,7 @@ static const struct option_row rows[] = {
     {
         .name = "ladder",
         OF_RUN(ladder),
-        .help = "tutorial: a Gaussian from plain C to CUDA, each step measured",
+        .help = "tutorial: filters from plain C to CUDA, each step measured",
     },
     {
         .name = "chart",

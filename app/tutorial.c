@@ -9,16 +9,45 @@
 #include "bench/machine.h"
 #include "bench/svg.h"
 
-enum { MAX_ROWS = 64 };
+enum { MAX_ROWS = 192 };
 
-// Figures of an article with the same steps: its best one, on its author's machine.
-static const double article_over_one = 12.6, article_over_all = 3.8;
+// A lesson in words.
+static const struct lesson {
+    const char *name;   // in JSON
+    const char *before; // a size in the chart
+    const char *first;  // what step 1 is
+    const char *about;
+    bool over_all;
+} lessons[] = {
+    [SLUICE_LESSON_GAUSSIAN] =
+        {"gaussian", "", "plain C by one thread",
+         "A Gaussian of 17x17 on 8-bit gray, zeros beyond the edges; mean of "
+         "%d runs, in\nmilliseconds a picture, and how many times as fast as "
+         "plain C by one thread and by all.\n",
+         true},
+    [SLUICE_LESSON_MATCHING] = {"matching", "Matching, ", "step 1",
+                                "\nTemplate matching on the same pictures: the score of a template "
+                                "everywhere, and how many\ntimes as fast as the first step.\n",
+                                false},
+    [SLUICE_LESSON_EDGES] = {"edges", "Edge filter, ", "plain C by one thread",
+                             "\nThe edge filter on 8-bit RGB: brightness, mean gray, Sobel, two "
+                             "thresholds, and how many times\nas fast as plain C, a stage after "
+                             "another, by one thread and by all.\n",
+                             true},
+    [SLUICE_LESSON_WAVELET] =
+        {"wavelet", "Mexican hat, ", "its definition",
+         "\nThe Mexican hat on 8-bit gray, a scale at a time, of pictures that "
+         "grow, and how many times\nas fast as its definition by one thread; "
+         "of slow steps fewer runs.\n",
+         false},
+};
 
 struct row {
+    const struct lesson *lesson;
     int step, runs, off_by;
-    bool matching;                                    // template matching instead of a Gaussian
-    char name[64], size[32], device[96], absent[256]; // absent: "" if there are figures
+    char name[64], size[64], device[96], absent[256]; // absent: "" if there are figures
     double mean, median, low, high, over_one, over_all;
+    struct sluice_article article;
 };
 
 struct table {
@@ -30,7 +59,7 @@ struct table {
 // True if this row is the first of its size.
 static bool begins_size(const struct row *first, const struct row *row)
 {
-    return row == first || strcmp(row->size, row[-1].size) != 0;
+    return row == first || row->lesson != row[-1].lesson || strcmp(row->size, row[-1].size) != 0;
 }
 
 // ---- for people ----
@@ -50,17 +79,37 @@ static struct times times(double value)
     return shown;
 }
 
+static bool has_article(const struct row *row)
+{
+    return row->article.over_one > 0 || row->article.ms > 0;
+}
+
+static const char *name_article(const struct row *row)
+{
+    return row->article.ms > 0 ? "the article's GPU, there" : "the article's best step, there";
+}
+
+static void print_article(const struct row *row)
+{
+    const struct sluice_article *article = &row->article;
+    if (article->ms > 0)
+        printf("  %-42s %10.5g\n", name_article(row), article->ms);
+    else if (article->over_all > 0)
+        printf("  %-42s %10s %10s  %-22s %9.1fx %9.1fx\n", name_article(row), "", "", "",
+               article->over_one, article->over_all);
+    else
+        printf("  %-42s %10s %10s  %-22s %9.1fx\n", name_article(row), "", "", "",
+               article->over_one);
+}
+
 static void print_head(const struct row *row)
 {
-    if (row->matching) {
-        printf("%-44s %10s %10s  %-22s %10s\n", row->size, "mean ms", "median", "min .. max",
-               "over first");
-        return;
-    }
-    printf("%-44s %10s %10s  %-22s %10s %10s\n", row->size, "mean ms", "median", "min .. max",
-           "over one", "over all");
-    printf("  %-42s %10s %10s  %-22s %9.1fx %9.1fx\n", "the article's best step, there", "", "", "",
-           article_over_one, article_over_all);
+    bool over_all = row->lesson->over_all;
+    printf("%-44s %10s %10s  %-22s %10s", row->size, "mean ms", "median", "min .. max",
+           over_all ? "over one" : "over first");
+    printf(over_all ? " %10s\n" : "\n", "over all");
+    if (has_article(row))
+        print_article(row);
 }
 
 static void print_row(const struct row *row)
@@ -70,9 +119,9 @@ static void print_row(const struct row *row)
     printf("%d %-42s ", row->step, row->name);
     if (*row->absent)
         printf("not to be had: %s\n", row->absent);
-    else if (row->matching && row->over_one <= 0) // there is no first step here
+    else if (row->over_one <= 0) // there is no first step here
         printf("%10.4g %10.4g  %-22s %10s\n", row->mean, row->median, range, "-");
-    else if (row->matching)
+    else if (!row->lesson->over_all)
         printf("%10.4g %10.4g  %-22s %10s\n", row->mean, row->median, range,
                times(row->over_one).text);
     else
@@ -87,30 +136,25 @@ static void add_row(void *opaque, const struct sluice_tutorial_row *from)
     if (table->rows == MAX_ROWS)
         return;
     struct row *row = &table->row[table->rows++];
-    *row = (struct row){.step = from->step,
+    *row = (struct row){.lesson = &lessons[from->lesson],
+                        .step = from->step,
                         .runs = from->runs,
                         .off_by = from->off_by,
-                        .matching = from->matching,
                         .mean = from->mean,
                         .median = from->median,
                         .low = from->low,
                         .high = from->high,
                         .over_one = from->over_one,
-                        .over_all = from->over_all};
+                        .over_all = from->over_all,
+                        .article = from->article};
     snprintf(row->name, sizeof row->name, "%s", from->name);
     snprintf(row->size, sizeof row->size, "%s", from->size);
     snprintf(row->device, sizeof row->device, "%s", from->device);
     snprintf(row->absent, sizeof row->absent, "%s", from->absent ? from->absent : "");
     if (table->quiet)
         return;
-    if (table->rows == 1)
-        printf("A Gaussian of 17x17 on 8-bit gray, zeros beyond the edges; mean of %d runs, in\n"
-               "milliseconds a picture, and how many times as fast as plain C by one thread and by "
-               "all.\n",
-               row->runs);
-    if (row->matching && !row[-1].matching)
-        printf("\nTemplate matching on the same pictures: the score of a template everywhere, and "
-               "how many\ntimes as fast as the first step.\n");
+    if (table->rows == 1 || row->lesson != row[-1].lesson)
+        printf(row->lesson->about, row->runs);
     if (begins_size(table->row, row)) {
         printf("\n");
         print_head(row);
@@ -122,8 +166,9 @@ static void add_row(void *opaque, const struct sluice_tutorial_row *from)
 
 static json_t *row_json(const struct row *row)
 {
-    json_t *json = json_pack("{s:i, s:s, s:s, s:s}", "rung", row->step, "name", row->name, "size",
-                             row->size, "device", row->device);
+    json_t *json =
+        json_pack("{s:s, s:i, s:s, s:s, s:s}", "lesson", row->lesson->name, "rung", row->step,
+                  "name", row->name, "size", row->size, "device", row->device);
     json_t *figures =
         json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "runs", row->runs, "mean", row->mean,
                   "median", row->median, "low", row->low, "high", row->high, "over_one",
@@ -132,27 +177,41 @@ static json_t *row_json(const struct row *row)
         object_add(&json, "absent", json_string(row->absent));
     else if (!figures || json_object_update(json, figures))
         object_add(&json, "", NULL); // there is no memory
-    if (row->matching) {
-        object_add(&json, "matching", json_true());
+    if (!row->lesson->over_all)
         json_object_del(json, "over_all");
-        json_object_del(json, "off_by");
-        if (row->over_one <= 0)
-            json_object_del(json, "over_one");
-    }
+    if (row->over_one <= 0)
+        json_object_del(json, "over_one");
     json_decref(figures);
+    return json;
+}
+
+// What an article tells of the row's size.
+static json_t *article_json(const struct row *row)
+{
+    const struct sluice_article *article = &row->article;
+    json_t *json = json_pack("{s:s, s:s}", "lesson", row->lesson->name, "size", row->size);
+    if (article->over_one > 0)
+        object_add(&json, "over_one", json_real(article->over_one));
+    if (article->over_all > 0)
+        object_add(&json, "over_all", json_real(article->over_all));
+    if (article->ms > 0)
+        object_add(&json, "ms", json_real(article->ms));
     return json;
 }
 
 static bool write_rows(const struct table *table, const struct settings *settings)
 {
-    json_t *rows = json_array();
-    for (int k = 0; k < table->rows; k++)
-        array_add(&rows, row_json(&table->row[k]));
+    json_t *rows = json_array(), *articles = json_array();
+    for (int k = 0; k < table->rows; k++) {
+        const struct row *row = &table->row[k];
+        array_add(&rows, row_json(row));
+        if (begins_size(table->row, row) && has_article(row))
+            array_add(&articles, article_json(row));
+    }
     char processor[128];
     machine_processor(processor, sizeof processor);
-    json_t *root = json_pack("{s:s, s:s, s:s, s:{s:f, s:f}, s:o}", "version", sluice_version(),
-                             "processor", processor, "unit", "ms", "article", "over_one",
-                             article_over_one, "over_all", article_over_all, "rows", rows);
+    json_t *root = json_pack("{s:s, s:s, s:s, s:o, s:o}", "version", sluice_version(), "processor",
+                             processor, "unit", "ms", "articles", articles, "rows", rows);
     return dump_json(&root, settings);
 }
 
@@ -187,13 +246,15 @@ static void draw_label(struct chart *chart, const char *text)
 static void describe(const struct row *row, char *text, size_t size)
 {
     int used = 0;
-    if (!row->matching)
+    if (row->over_all > 0)
         used = snprintf(text, size, "%s one thread, %s all", times(row->over_one).text,
                         times(row->over_all).text);
     else if (!is_alone(row))
-        used = snprintf(text, size, "%s the first", times(row->over_one).text);
+        used = snprintf(text, size, "%s %s", times(row->over_one).text,
+                        row->lesson->over_all ? "one thread" : "the first");
     if (row->mean > 0)
-        snprintf(text + used, size - (size_t)used, "%s%.3g ms", used ? ", " : "", row->mean);
+        snprintf(text + used, size - (size_t)used, row->mean < 1000 ? "%s%.3g ms" : "%s%.0f ms",
+                 used ? ", " : "", row->mean);
 }
 
 // A row without times has no line from the slowest run to the fastest.
@@ -218,7 +279,7 @@ static void draw_row(struct chart *chart, const struct row *row)
     snprintf(label, sizeof label, "%d %s", row->step, row->name);
     draw_label(chart, label);
     if (!*row->absent) {
-        draw_bar(chart, row, row->step == (row->matching ? 3 : 7) ? "#3b7dbd" : "#9dbedd");
+        draw_bar(chart, row, strncmp(row->name, "sluice", 6) ? "#9dbedd" : "#3b7dbd");
         return;
     }
     svg_text(&chart->svg, LEFT + 8, chart->svg.y + 15, "fill=\"#777\"", "not to be had: %s",
@@ -245,17 +306,23 @@ static void draw_size(struct chart *chart, const struct row *row, int rows)
     bool compared = false;
     for (int k = 0; k < rows; k++)
         compared |= !*row[k].absent && !is_alone(&row[k]);
-    svg_text(svg, SVG_MARGIN, svg->y + 15, "font-size=\"15\" font-weight=\"bold\"", "%s%s: %s",
-             row->matching ? "Matching, " : "", row->size,
-             !compared       ? "milliseconds (step 1 is not to be had)"
-             : row->matching ? "times as fast as step 1"
-                             : "times as fast as plain C by one thread");
+    svg_text(svg, SVG_MARGIN, svg->y + 15, "font-size=\"15\" font-weight=\"bold\"", "%s%s: %s%s",
+             row->lesson->before, row->size,
+             compared ? "times as fast as " : "milliseconds (step 1 is not to be had)",
+             compared ? row->lesson->first : "");
     svg->y += LINE + 4;
     if (compared)
-        draw_decades(chart, rows + !row->matching);
-    if (!row->matching) {
-        draw_label(chart, "the article's best step, there");
-        draw_bar(chart, &(struct row){.over_one = article_over_one, .over_all = article_over_all},
+        draw_decades(chart, rows + has_article(row));
+    if (has_article(row)) {
+        const struct sluice_article *article = &row->article;
+        draw_label(chart, name_article(row));
+        draw_bar(chart,
+                 &(struct row){.lesson = row->lesson,
+                               .over_one = article->over_one,
+                               .over_all = article->over_all,
+                               .mean = article->ms,
+                               .low = article->ms,
+                               .high = article->ms},
                  "#d9a441");
     }
     for (int k = 0; k < rows; k++)
@@ -269,7 +336,7 @@ static void name_devices(const struct table *table, char *text, size_t size)
     const char *threads = "", *gpu = "no GPU";
     for (int k = 0; k < table->rows; k++) {
         const struct row *row = &table->row[k];
-        if (row->matching)
+        if (row->lesson != table->row[0].lesson)
             break;
         if (row->step == 2)
             threads = row->device;
@@ -291,7 +358,9 @@ static bool draw_chart(const struct table *table, const struct settings *setting
     name_devices(table, devices, sizeof devices);
     machine_about(about, sizeof about, devices);
     if (!svg_open(&chart.svg, LEFT + LENGTH + FIGURES,
-                  "A Gaussian of 17x17 on 8-bit gray, step by step: longer is faster", about))
+                  "A Gaussian of 17x17 on 8-bit gray, and other filters, step by step: longer is "
+                  "faster",
+                  about))
         return false;
     for (int k = 0, rows; k < table->rows; k += rows) {
         for (rows = 1; k + rows < table->rows && !begins_size(table->row, &table->row[k + rows]);)
@@ -301,7 +370,7 @@ static bool draw_chart(const struct table *table, const struct settings *setting
     svg_text(
         &chart.svg, SVG_MARGIN, chart.svg.y + 6, "fill=\"#666\"",
         "Logarithmic scale. Bars: the mean of %d runs; lines: from the slowest to the fastest. "
-        "The article measured on a machine of its own.",
+        "Articles measured on machines of their own.",
         table->rows ? table->row->runs : 0);
     chart.svg.y += LINE;
     return write_chart(&chart.svg, settings);

@@ -30,27 +30,45 @@ enum sluice_status sluice_bench(const struct sluice_config *config, bool quick,
                                 void (*row)(void *opaque, const struct sluice_bench_row *row),
                                 void *opaque);
 
-// A step of the tutorial at one size: the same Gaussian (radius 8, zero border, 8-bit gray) from
-// plain C to sluice's own kernels, in the steps of V. Podlozhnyuk, "Image convolution with CUDA"
-// (2007). Times are milliseconds a picture, which stays in the memory of the device.
+// The lessons of the tutorial, each from plain code to sluice's own kernels. Their last step is
+// sluice; before it are
+enum sluice_lesson {
+    SLUICE_LESSON_GAUSSIAN, // radius 8, zero border, 8-bit gray. 1, 2: plain C by one and by all
+                            // threads; 3 to 6: those of V. Podlozhnyuk, "Image convolution with
+                            // CUDA" (2007)
+    SLUICE_LESSON_MATCHING, // of a template of 32x32. 1 and 2: CUDA
+    SLUICE_LESSON_EDGES,   // brightness, mean gray, Sobel, two thresholds of 8-bit RGB. 1, 2: plain
+                           // C, a stage after another, by one and by all threads; 3: CUDA, so
+    SLUICE_LESSON_WAVELET, // the Mexican hat of a scale, 8-bit gray. 1: its definition, one thread
+};
+
+// What an article tells of a lesson and size, on its author's machine: how many times as fast its
+// best step was as one thread and as all, and how long it took. 0: it does not tell.
+struct sluice_article {
+    double over_one, over_all, ms;
+};
+
+// A step of the tutorial at one size. Times are milliseconds a picture, which stays in the memory
+// of the device.
 struct sluice_tutorial_row {
-    int step; // 1 and 2: plain C by one and by all threads; 3 to 6: lessons on CUDA; 7: sluice
+    enum sluice_lesson lesson;
+    int step;
     const char *name;
-    const char *size;   // "1080p", "4K", "8K", "WxH"
+    const char *size;   // "1080p", "4K", "8K", "WxH", and what else rows of a lesson differ in
     const char *device; // "1 thread", "NVIDIA H200, compute capability 9.0"
     const char *absent; // why it cannot be had here: there are no figures then. NULL: it can
-    bool matching;      // a step of template matching: `step` counts from 1 again, 1 and 2 being
-                        // lessons on CUDA, 3 sluice; over_one is over step 1, 0 where it is absent
     int runs;
     double mean, median, low, high;
-    double over_one, over_all; // how many times as fast as step 1 and step 2, by means
+    double over_one, over_all; // how many times as fast as step 1, and as step 2 where that is all
+                               // threads, by means; 0: there is no such step here
+    struct sluice_article article;
     int off_by; // largest difference from the scalar reference, in code values: 0, or
                 // 1 of those that compute in two dimensions and round once
 };
 
 // Run the steps of the tutorial: each step is compared with its reference, to the bit, and then
-// timed, 50 runs of pictures of three sizes (of input_width alone where that is given). `quick`
-// takes the smallest two and few runs. Without a GPU, or with SLUICE_BACKEND_CPU, the steps on it
+// timed, 50 runs (fewer of wavelets that are slow) of pictures of three sizes (of input_width alone
+// where that is given). `quick` takes the smallest two and few runs. Without a GPU, or with SLUICE_BACKEND_CPU, the steps on it
 // are absent; SLUICE_BACKEND_CUDA insists on one. row() as in sluice_bench(). A step that is wrong
 // is SLUICE_STATUS_FAILED.
 enum sluice_status sluice_tutorial(const struct sluice_config *config, bool quick,

@@ -33,6 +33,7 @@ static void name_devices(struct tutorial *tutorial)
 {
     const struct backend *gpu = tutorial->backend[CUDA_GPU];
     int threads = tutorial->backend[ALL_THREADS]->parallel;
+    snprintf(tutorial->device[REFERENCE], sizeof *tutorial->device, "1 thread");
     snprintf(tutorial->device[ONE_THREAD], sizeof *tutorial->device, "1 thread");
     snprintf(tutorial->device[ALL_THREADS], sizeof *tutorial->device, "%d thread%s", threads,
              threads == 1 ? "" : "s");
@@ -44,7 +45,7 @@ static enum status find_devices(struct tutorial *tutorial)
 {
     enum status status = find_gpu(tutorial);
     if (!status)
-        status = backend_scalar_create(&tutorial->log, &tutorial->scalar);
+        status = backend_scalar_create(&tutorial->log, &tutorial->backend[REFERENCE]);
     if (!status)
         status = backend_cpu_create(1, &tutorial->log, &tutorial->backend[ONE_THREAD]);
     if (!status)
@@ -66,8 +67,8 @@ static enum status check_config(const struct tutorial *tutorial, struct shape *o
     if (what)
         return log_fail(
             &tutorial->log, STATUS_USAGE,
-            "--ladder and %s do not go together: it has one filter, on 8-bit gray noise, "
-            "by the CPU and the GPU",
+            "--ladder and %s do not go together: it has filters of its own, on 8-bit noise, by "
+            "the CPU and the GPU",
             what);
     enum status status = config->input_width ? shape_init(config->input_width, config->input_height,
                                                           &tutorial->log, own)
@@ -99,8 +100,11 @@ enum sluice_status sluice_tutorial(const struct sluice_config *config, bool quic
         status = tutorial_gaussian(&tutorial, &shapes[k]);
     for (int k = 0; k < count && !status; k++)
         status = tutorial_matching(&tutorial, &shapes[k]);
+    for (int k = 0; k < count && !status; k++)
+        status = tutorial_edges(&tutorial, &shapes[k]);
+    if (!status)
+        status = tutorial_wavelet(&tutorial, *own.name ? &own : NULL, quick);
     for (int k = 0; k < PROCESSORS; k++)
         backend_destroy(&tutorial.backend[k]);
-    backend_destroy(&tutorial.scalar);
     return (enum sluice_status)status;
 }

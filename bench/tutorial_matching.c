@@ -23,6 +23,9 @@ static const struct match_step {
     {3, "sluice, CUDA", CUDA_GPU, TUTORIAL_MATCH_STEPS},
 };
 
+// It has makers of its own, and climbs by itself.
+static const struct lesson lesson = {.number = SLUICE_LESSON_MATCHING};
+
 enum { MATCH_STEPS = sizeof match_steps / sizeof *match_steps };
 
 struct matching {
@@ -31,8 +34,7 @@ struct matching {
     bool map;               // scores are drawn; else nothing is
     struct bench_case reference;
     uint8_t *made;
-    char name[64]; // the size's, with the template's
-    double base;   // mean milliseconds of the first step
+    double base; // mean milliseconds of the first step
 };
 
 static void lower_match(void *opaque, struct program *program)
@@ -66,7 +68,7 @@ static enum status map_by_sluice(struct matching *self, enum processor processor
     if (status)
         return status;
     status = bench_case_run(&bench_case, 0, &frames);
-    memcpy(self->made, bench_case.target[0].data[0], bench_case.bytes);
+    memcpy(self->made, bench_case.target[0].data[0], bench_case.target_bytes);
     bench_case_free(&bench_case);
     return status;
 }
@@ -104,11 +106,11 @@ static enum status match_case_init(struct matching *self, const struct match_ste
 
 static enum status check_map(const struct matching *self, const struct match_step *step)
 {
-    if (!memcmp(self->made, self->reference.target[0].data[0], self->reference.bytes))
+    if (!memcmp(self->made, self->reference.target[0].data[0], self->reference.target_bytes))
         return STATUS_OK;
     return log_fail(&self->tutorial->log, STATUS_FAILED,
                     "step %d of matching (%s) is wrong at %s: its scores are not those of the CPU",
-                    step->number, step->name, self->name);
+                    step->number, step->name, self->tutorial->size);
 }
 
 static enum status match_run(const struct match_step *step, struct match_runner *runner, double *ms)
@@ -131,9 +133,9 @@ static void give_match_row(struct matching *self, const struct match_step *step,
         self->tutorial->opaque,
         &(struct sluice_tutorial_row){.step = step->number,
                                       .name = step->name,
-                                      .size = self->name,
+                                      .size = self->tutorial->size,
                                       .device = self->tutorial->device[step->processor],
-                                      .matching = true,
+                                      .lesson = SLUICE_LESSON_MATCHING,
                                       .runs = runs,
                                       .mean = spread.mean,
                                       .median = spread.median,
@@ -147,9 +149,9 @@ static void give_match_absence(const struct matching *self, const struct match_s
     self->tutorial->row(self->tutorial->opaque,
                         &(struct sluice_tutorial_row){.step = step->number,
                                                       .name = step->name,
-                                                      .size = self->name,
+                                                      .size = self->tutorial->size,
                                                       .device = "",
-                                                      .matching = true,
+                                                      .lesson = SLUICE_LESSON_MATCHING,
                                                       .absent = self->tutorial->absent});
 }
 
@@ -204,7 +206,7 @@ static enum status make_match_reference(struct matching *self)
         status = bench_case_init(&self->reference, &request);
     if (!status)
         status = bench_case_run(&self->reference, 0, &frames);
-    self->made = status ? NULL : malloc(self->reference.bytes);
+    self->made = status ? NULL : malloc(self->reference.target_bytes);
     return status || self->made ? status : STATUS_MEMORY;
 }
 
@@ -216,8 +218,12 @@ enum status tutorial_matching(struct tutorial *tutorial, const struct shape *sha
     if (shape->width < side || shape->height < side)
         return STATUS_OK;
     struct matching self = {.tutorial = tutorial, .pattern = {name, side, side, sample, NULL}};
+    tutorial->lesson = &lesson;
     tutorial->shape = shape;
-    snprintf(self.name, sizeof self.name, "%.31s, template %dx%d", shape->name, side, side);
+    tutorial->article = (struct sluice_article){0};
+    snprintf(tutorial->chain, sizeof tutorial->chain, "null");
+    snprintf(tutorial->size, sizeof tutorial->size, "%.31s, template %dx%d", shape->name, side,
+             side);
     enum status status = make_match_reference(&self);
     for (int k = 0; k < MATCH_STEPS && !status; k++)
         status = run_match_step(&self, &match_steps[k]);

@@ -1,7 +1,7 @@
 // The plain steps of the tutorial: what a textbook has, two loops and no cleverness.
 //
-// Threads take rows, a few at a time, until none is left. They sleep between two pictures, so that
-// a picture costs no thread's birth.
+// Threads take rows of a pass, a few at a time, until none is left. They sleep between two passes,
+// so that a picture costs no thread's birth.
 #include "plan/tutorial.h"
 
 #include <pthread.h>
@@ -9,23 +9,26 @@
 #include <stdlib.h>
 
 #include "base/minmax.h"
+#include "cpu/tutorial_edges.h"
 
 enum { ROWS_A_TURN = 8 };
 
 struct cpu_maker {
     struct step_maker base;
     struct tutorial_task task;
-    uint16_t **between; // a row of the first pass, of each thread; [0] is the caller's
-    pthread_t *thread;  // [0] is not used
+    uint16_t **between;        // a row of the columns' sums, of each thread; [0] is the caller's
+    struct edge_planes planes; // of TUTORIAL_EDGES, else none
+    pthread_t *thread;         // [0] is not used
     int threads, started;
     atomic_int next_row;
     pthread_mutex_t lock;
     pthread_cond_t begin, end;
     // ---- guarded by lock ----
     enum tutorial_step step;
-    long long pictures; // begun so far
-    int busy;           // threads that have not finished the newest
-    int numbered;       // threads that know which they are
+    int pass;         // of the step, from 0
+    long long passes; // begun so far
+    int busy;         // threads that have not finished the newest
+    int numbered;     // threads that know which they are
     bool closing;
 };
 
@@ -75,13 +78,15 @@ static void square_row(const struct tutorial_task *task, int y)
 
 // ---- threads ----
 
-static void make_rows(struct cpu_maker *self, enum tutorial_step step, uint16_t *between)
+static void make_rows(struct cpu_maker *self, enum tutorial_step step, int pass, uint16_t *between)
 {
     const struct tutorial_task *task = &self->task;
     int first;
     while ((first = atomic_fetch_add(&self->next_row, ROWS_A_TURN)) < task->height)
         for (int y = first; y < min_int(first + ROWS_A_TURN, task->height); y++) {
-            if (step == TUTORIAL_SQUARE)
+            if (step == TUTORIAL_EDGES)
+                edge_row(task, &self->planes, pass, y);
+            else if (step == TUTORIAL_SQUARE)
                 square_row(task, y);
             else
                 separable_row(task, y, between);
@@ -94,13 +99,14 @@ static void *run_thread(void *maker)
     pthread_mutex_lock(&self->lock);
     uint16_t *between = self->between[++self->numbered];
     for (long long made = 0;; made++) {
-        while (self->pictures == made && !self->closing)
+        while (self->passes == made && !self->closing)
             pthread_cond_wait(&self->begin, &self->lock);
         if (self->closing)
             break;
         enum tutorial_step step = self->step;
+        int pass = self->pass;
         pthread_mutex_unlock(&self->lock);
-        make_rows(self, step, between);
+        make_rows(self, step, pass, between);
         pthread_mutex_lock(&self->lock);
         if (--self->busy == 0)
             pthread_cond_signal(&self->end);
@@ -109,16 +115,17 @@ static void *run_thread(void *maker)
     return NULL;
 }
 
-static void make_picture(struct cpu_maker *self, enum tutorial_step step)
+static void make_pass(struct cpu_maker *self, enum tutorial_step step, int pass)
 {
     pthread_mutex_lock(&self->lock);
     atomic_store(&self->next_row, 0);
     self->step = step;
-    self->pictures++;
+    self->pass = pass;
+    self->passes++;
     self->busy = self->started;
     pthread_cond_broadcast(&self->begin);
     pthread_mutex_unlock(&self->lock);
-    make_rows(self, step, self->between[0]);
+    make_rows(self, step, pass, self->between[0]);
     pthread_mutex_lock(&self->lock);
     while (self->busy > 0)
         pthread_cond_wait(&self->end, &self->lock);
@@ -127,8 +134,9 @@ static void make_picture(struct cpu_maker *self, enum tutorial_step step)
 
 static enum status repeat(struct step_maker *maker, enum tutorial_step step, int times)
 {
-    for (int k = 0; k < times; k++)
-        make_picture((struct cpu_maker *)maker, step);
+    int passes = step == TUTORIAL_EDGES ? EDGE_PASSES : 1;
+    for (int k = 0; k < times * passes; k++)
+        make_pass((struct cpu_maker *)maker, step, k % passes);
     return STATUS_OK;
 }
 
@@ -152,6 +160,7 @@ static void destroy(struct step_maker **maker)
         free(self->between[k]);
     free(self->between);
     free(self->thread);
+    edge_planes_finish(&self->planes);
     pthread_mutex_destroy(&self->lock);
     pthread_cond_destroy(&self->begin);
     pthread_cond_destroy(&self->end);
@@ -190,7 +199,9 @@ enum status step_maker_create_cpu(const struct tutorial_task *task, int threads,
     pthread_cond_init(&self->begin, NULL);
     pthread_cond_init(&self->end, NULL);
     *maker = &self->base;
-    enum status status = init_threads(self, log);
+    enum status status = task->edges ? edge_planes_init(&self->planes, task) : STATUS_OK;
+    if (!status)
+        status = init_threads(self, log);
     if (status)
         destroy(maker);
     return status;

@@ -38,6 +38,12 @@ enum status step_maker_create_cuda(struct backend *backend, const struct tutoria
     return STATUS_DEVICE;
 }
 
+enum status edge_maker_create_cuda(struct backend *backend, const struct tutorial_task *task,
+                                   struct step_maker **maker)
+{
+    return step_maker_create_cuda(backend, task, maker);
+}
+
 enum status tutorial_match_create(struct backend *backend, const struct tutorial_match_task *task,
                                   struct tutorial_match **maker)
 {

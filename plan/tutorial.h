@@ -1,6 +1,6 @@
-// The tutorial: one filter in the steps of a lesson, from plain C to a kernel that knows its GPU.
+// The tutorial: filters in the steps of lessons, from plain C to a kernel that knows its GPU.
 //
-// Each step computes the same, a Gaussian of radius 8 (17x17) on 8-bit samples with zeros beyond
+// Each step of the first computes the same, a Gaussian of radius 8 (17x17) on 8-bit samples with zeros beyond
 // the edges, and mends one thing of the step before, as lessons on CUDA have taught it since
 // V. Podlozhnyuk, "Image convolution with CUDA", NVIDIA (2007), the text beside the sample
 // convolutionSeparable. `sluice bench --ladder` runs all of them on the user's machine and shows
@@ -37,6 +37,8 @@ enum tutorial_step {
     TUTORIAL_SEPARABLE, // two kernels, samples from shared memory
     TUTORIAL_UNROLLED,  // two kernels, coalesced, loops unrolled
     TUTORIAL_STEPS,
+    // Of the edge filter, below; on the CPU and the GPU.
+    TUTORIAL_EDGES,
 };
 
 // True if a step follows the second reference.
@@ -56,10 +58,11 @@ struct tutorial_filter {
 // `op` is a narrow OP_SEPARABLE with the same taps on both axes, of this radius or a smaller one.
 void tutorial_filter_init(struct tutorial_filter *filter, const struct op_separable *op);
 
-// The picture of the tutorial: the caller's memory. Strides are bytes, at least `width`; rows may
-// begin anywhere. Sizes from 1x1 to 65535x65535.
+// The picture of the tutorial: the caller's memory. Strides are bytes, at least `width`, of sources
+// in colour three times that; rows may begin anywhere. Sizes from 1x1 to 65535x65535.
 struct tutorial_task {
     struct tutorial_filter filter;
+    bool edges; // TUTORIAL_EDGES and no other step: the source is R, G, B side by side
     const uint8_t *source;
     uint8_t *target;
     ptrdiff_t source_stride, target_stride;
@@ -95,6 +98,23 @@ enum status step_maker_create_cpu(const struct tutorial_task *task, int threads,
 // tutorial. *task is copied. STATUS_DEVICE in a build without CUDA.
 struct backend;
 enum status step_maker_create_cuda(struct backend *backend, const struct tutorial_task *task,
+                                   struct step_maker **maker);
+
+// ---- the edge filter ----
+
+// TUTORIAL_EDGES is a stage after another, each a pass over memory, as an article that measures
+// this filter has it: brightness, the mean of R, G and B, Sobel, two thresholds. Of 8-bit samples:
+//
+//   c'   = clamp(c + 30)                         c = R, G, B
+//   gray = (R' + G' + B' + 1) / 3                rounded down
+//   edge = min(|gx| + |gy|, 255)                 Sobel's 3x3, zeros beyond the edges
+//   y    = 0 where edge < 60, 255 where edge > 200, else edge
+//
+// which is brightness=30,gray=mean,sobel=l1:border=zero,threshold=60:200.
+enum { TUTORIAL_BRIGHTNESS = 30, TUTORIAL_LOW = 60, TUTORIAL_HIGH = 200 };
+
+// Its step on the GPU, as step_maker_create_cuda(). The CPU's is step_maker_create_cpu()'s.
+enum status edge_maker_create_cuda(struct backend *backend, const struct tutorial_task *task,
                                    struct step_maker **maker);
 
 // ---- template matching ----

@@ -1,5 +1,6 @@
-"""`sluice bench --ladder`: a Gaussian from plain C to CUDA, step by step."""
+"""`sluice bench --ladder`: filters from plain C to CUDA, step by step."""
 
+import itertools
 import json
 from xml.etree import ElementTree
 
@@ -14,41 +15,44 @@ RUNGS = [(1, "CPU, one thread"), (2, "CPU, all threads"),
 IN_TWO_DIMENSIONS = (3, 4)
 MATCHING = [(1, "CUDA, a thread a place, global memory"), (2, "CUDA, 16x16 tiles in shared memory"),
             (3, "sluice, CPU, all threads"), (3, "sluice, CUDA")]
+EDGES = [(1, "CPU, one thread, a stage after another"), (2, "CPU, all threads, a stage after another"),
+         (3, "CUDA, a kernel a stage, global memory"), (4, "sluice, CPU, one thread"),
+         (4, "sluice, CPU, all threads"), (4, "sluice, CUDA")]
+WAVELET = [(1, "the definition, one thread"), (2, "sluice, CPU, one thread"), (2, "sluice, CPU, all threads"),
+           (2, "sluice, CUDA")]
+
+# What articles tell of their machines, by lesson and size.
+BEST = {"gaussian": {"over_one": 12.6, "over_all": 3.8}, "edges": {"over_one": 27.6}}
+HATS = {"512x512, scale 1": {"ms": 385}, "512x512, scale 32": {"ms": 21800}}
 
 
-def check_matching(rows, sizes, runs, gpu):
-    """Its steps follow, of the same sizes; speeds are told of the first, which needs a GPU."""
-    assert [(r["size"], r["rung"], r["name"]) for r in rows] == [
-        (f"{size}, template 32x32", *rung) for size in sizes for rung in MATCHING]
+def check_lesson(rows, rungs, sizes, runs, gpu, over_all):
+    """Its rows, and their speeds over its first step, and over its second where that is all threads."""
+    assert [(r["size"], r["rung"], r["name"]) for r in rows] == [(size, *rung) for size in sizes for rung in rungs]
     for row in rows:
         if "CUDA" in row["name"] and not gpu:
             assert row["absent"] and "mean" not in row
             continue
-        first = next((r["mean"] for r in rows if r["size"] == row["size"] and "mean" in r and
-                      r["rung"] == 1), 0)
-        assert "absent" not in row and row["runs"] == runs and row["device"]
-        assert 0 < row["low"] <= row["median"] <= row["high"]
-        assert "over_all" not in row and ("over_one" in row) == (first > 0)
-        assert not first or row["over_one"] == pytest.approx(first / row["mean"], rel=1e-6)
-
-
-def check_rows(all_rows, sizes, runs, gpu):
-    check_matching([row for row in all_rows if row.get("matching")], sizes, runs, gpu)
-    rows = [row for row in all_rows if not row.get("matching")]
-    assert [(r["size"], r["rung"], r["name"]) for r in rows] == [
-        (size, *rung) for size in sizes for rung in RUNGS]
-    for row in rows:
-        if "CUDA" in row["name"] and not gpu:
-            assert row["absent"] and "mean" not in row
-            continue
-        assert "absent" not in row and row["runs"] == runs and row["device"]
+        assert "absent" not in row and row["runs"] in runs and row["device"]
         assert 0 < row["low"] <= row["median"] <= row["high"]
         assert row["low"] <= row["mean"] * 1.001 and row["mean"] <= row["high"] * 1.001
-        assert row["off_by"] <= (row["rung"] in IN_TWO_DIMENSIONS)
-        one, every = (next(r["mean"] for r in rows if r["size"] == row["size"] and r["rung"] == n)
-                      for n in (1, 2))
-        assert row["over_one"] == pytest.approx(one / row["mean"], rel=1e-6)
-        assert row["over_all"] == pytest.approx(every / row["mean"], rel=1e-6)
+        assert row["off_by"] <= (row["lesson"] == "gaussian" and row["rung"] in IN_TWO_DIMENSIONS)
+        for key, rung in ("over_one", 1), ("over_all", 2):
+            base = next((r["mean"] for r in rows if r["size"] == row["size"] and r["rung"] == rung and
+                         "mean" in r), 0) if rung == 1 or over_all else 0
+            assert (key in row) == (base > 0)
+            assert not base or row[key] == pytest.approx(base / row["mean"], rel=1e-6)
+
+
+def check_rows(rows, sizes, hats, runs, gpu):
+    """Lessons follow each other, each with all of its sizes; of slow wavelets there are fewer runs."""
+    lessons = [(name, list(some)) for name, some in itertools.groupby(rows, lambda row: row["lesson"])]
+    assert [name for name, _ in lessons] == ["gaussian", "matching", "edges", "wavelet"]
+    lessons = dict(lessons)
+    check_lesson(lessons["gaussian"], RUNGS, sizes, [runs], gpu, True)
+    check_lesson(lessons["matching"], MATCHING, [f"{size}, template 32x32" for size in sizes], [runs], gpu, False)
+    check_lesson(lessons["edges"], EDGES, sizes, [runs], gpu, True)
+    check_lesson(lessons["wavelet"], WAVELET, hats, range(3, runs + 1), gpu, False)
 
 
 def test_the_quick_ladder_in_words_in_json_and_as_a_chart(run, tmp_path, cuda):
@@ -56,26 +60,34 @@ def test_the_quick_ladder_in_words_in_json_and_as_a_chart(run, tmp_path, cuda):
                  timeout=240)
     assert result.code == 0, result.stderr
     told = json.loads((tmp_path / "l.json").read_text())
-    check_rows(told["rows"], ["1080p", "4K"], 5, cuda)
-    assert told["article"] == {"over_one": 12.6, "over_all": 3.8} and told["unit"] == "ms"
+    hats = [f"{side}x{side}, scale {scale}" for side in (512, 1024) for scale in (1, 32)]
+    check_rows(told["rows"], ["1080p", "4K"], hats, 5, cuda)
+    assert told["articles"] == [{"lesson": lesson, "size": size, **figures} for lesson, figures in BEST.items()
+                                for size in ("1080p", "4K")] + [
+        {"lesson": "wavelet", "size": size, **figures} for size, figures in HATS.items()]
+    assert told["unit"] == "ms"
 
     lines = [line.split() for line in result.text.splitlines()]
-    assert sum(line[:2] == ["the", "article's"] and line[-2:] == ["12.6x", "3.8x"]
-               for line in lines) == 2
-    assert "Template matching on the same pictures" in result.text
+    articles = [line[-1] for line in lines if line[:2] == ["the", "article's"]]
+    assert articles == ["3.8x", "3.8x", "27.6x", "27.6x", "385", "21800"]
+    assert all(words in result.text for words in ("Template matching on the same pictures", "The edge filter on",
+                                                  "The Mexican hat on"))
     for row in told["rows"]:
         shown = [line for line in result.text.splitlines()
                  if line.startswith(f"{row['rung']} {row['name']} ")]
-        assert len(shown) == 2
-        assert all(("not to be had" in line) == ("absent" in row) for line in shown)
+        assert len(shown) == sum((r["rung"], r["name"]) == (row["rung"], row["name"]) for r in told["rows"])
+        assert [("not to be had" in line) for line in shown] == ["absent" in row] * len(shown)
 
     chart = ElementTree.parse(tmp_path / "l.svg").getroot()
     texts = ["".join(text.itertext()) for text in chart.findall("{*}text")]
     assert sum(text.startswith("12.6x one thread, 3.8x all") for text in texts) == 2
-    assert sum(text.startswith("not to be had") for text in texts) == (0 if cuda else 16)
-    assert all(f"{number} {name}" in texts for number, name in RUNGS + MATCHING)
+    assert sum(text == "27.6x one thread" for text in texts) == 2
+    assert "385 ms" in texts and "21800 ms" in texts
+    assert (sum(text.startswith("not to be had") for text in texts) ==
+            sum("absent" in row for row in told["rows"]))
+    assert all(f"{number} {name}" in texts for number, name in RUNGS + MATCHING + EDGES + WAVELET)
     bars = chart.findall("{*}rect")
-    assert len(bars) == 1 + 2 + sum("over_one" in row for row in told["rows"])
+    assert len(bars) == 1 + 4 + sum("over_one" in row for row in told["rows"])
     assert not any(text.startswith("0x") for text in texts) and " 0x" not in result.text
     tools.check_chart(chart, told["processor"])
 
@@ -86,7 +98,7 @@ def test_one_size_on_the_cpu_alone(run, threads):
                  "--json", "-", timeout=120)
     assert result.code == 0, result.stderr
     rows = json.loads(result.text)["rows"]
-    check_rows(rows, ["131x77"], 50, gpu=False)
+    check_rows(rows, ["131x77"], [f"131x77, scale {scale}" for scale in (1, 4, 8, 16, 32)], 50, gpu=False)
     assert {row.get("absent") for row in rows} == {None, "the CPU was asked for"}
     assert rows[1]["device"] == f"{threads} thread" + "s" * (threads > 1)
 

@@ -49,6 +49,26 @@ static bool lower_ladder(struct program *program, const char *text)
     return fine;
 }
 
+// The chain of TUTORIAL_EDGES on R, G, B side by side.
+static bool lower_edges(struct program *program)
+{
+    static struct format rgb;
+    const struct format full = {.range = RANGE_FULL};
+    struct chain chain;
+    struct chain_error error;
+    char text[96];
+    snprintf(text, sizeof text, "brightness=%d,gray=mean,sobel=l1:border=zero,threshold=%d:%d",
+             TUTORIAL_BRIGHTNESS, TUTORIAL_LOW, TUTORIAL_HIGH);
+    rgb = format_planar(MODEL_RGB, 8, 0, 0, false, &full);
+    rgb.planes = 1;
+    for (int c = 0; c < 3; c++)
+        rgb.component[c] = (struct component){.offset = c, .step = 3, .bytes = 1};
+    bool fine = !chain_parse(text, &noise_reader, &chain, &error) && !program_init(program, &rgb) &&
+                !chain_lower(&chain, program) && !program_finish(program, NULL);
+    chain_free(&chain);
+    return fine;
+}
+
 static void tutorial_prepare(struct tutorial_case *test, int number, bool large,
                              struct backend *backend)
 {
@@ -182,6 +202,70 @@ static int run_cuda(const struct tutorial_case *test, struct backend *backend)
     return passed;
 }
 
+// ---- the edge filter, a stage after another ----
+
+static enum status run_edges(const struct tutorial_task *task, struct backend *backend, int threads,
+                             const struct log *log)
+{
+    struct step_maker *maker = NULL;
+    enum status status = backend ? edge_maker_create_cuda(backend, task, &maker)
+                                 : step_maker_create_cpu(task, threads, log, &maker);
+    if (!status)
+        status = maker->make(maker, TUTORIAL_EDGES);
+    step_maker_destroy(&maker);
+    return status;
+}
+
+// True if the step makes what the scalar reference does, in rows with gaps, and writes no gap.
+static bool edges_are_right(int number, bool large, struct backend *backend, int threads,
+                            const struct log *log)
+{
+    uint64_t state = (uint64_t)number + 7;
+    const int width = 1 + random_below(&state, large ? 1999 : 70),
+              height = 1 + random_below(&state, large ? 999 : 50), gap = number % 5;
+    const size_t stride = (size_t)(width + gap), bytes = stride * (size_t)height;
+    struct program program;
+    uint8_t *source = malloc(3 * bytes), *made = malloc(bytes), *wanted = malloc(bytes);
+    bool right = source && made && wanted && lower_edges(&program);
+    for (size_t k = 0; right && k < 3 * bytes; k++)
+        source[k] = (uint8_t)random_below(&state, number % 2 ? 256 : 40);
+    if (right) {
+        memset(made, GUARD, bytes);
+        memset(wanted, GUARD, bytes);
+        const struct work work = {
+            .source = {&program.input, width, height, {source}, {3 * (ptrdiff_t)stride}},
+            .target = {&program.output, width, height, {wanted}, {(ptrdiff_t)stride}}};
+        const struct tutorial_task task = {.edges = true,
+                                           .source = source,
+                                           .target = made,
+                                           .source_stride = 3 * (ptrdiff_t)stride,
+                                           .target_stride = (ptrdiff_t)stride,
+                                           .width = width,
+                                           .height = height};
+        right = !scalar_run(&program, &work) && !run_edges(&task, backend, threads, log) &&
+                !memcmp(made, wanted, bytes);
+        program_free(&program);
+    }
+    free(source);
+    free(made);
+    free(wanted);
+    if (!right)
+        printf("FAILED tutorial %d, edges, %dx%d, %s\n", number, width, height,
+               backend ? "CUDA" : "CPU");
+    return right;
+}
+
+static void run_all_edges(const struct tutorial_settings *settings, struct backend *backend,
+                          int *passed, int *failed)
+{
+    const int threads = settings->threads > 0 ? settings->threads : 1;
+    for (int k = 0; k < (settings->large ? 2 : 40); k++)
+        for (int gpu = 0; gpu <= backend->has_device_memory; gpu++)
+            ++*(edges_are_right(k, settings->large, gpu ? backend : NULL, threads, settings->log)
+                    ? passed
+                    : failed);
+}
+
 // ---- the steps of template matching ----
 
 enum { MATCH_TUTORIAL_WIDTH = 75, MATCH_TUTORIAL_HEIGHT = 53 };
@@ -262,6 +346,7 @@ void tutorial_run(const struct tutorial_settings *settings, struct backend *back
                   int *failed)
 {
     run_filter(settings, backend, passed, failed);
+    run_all_edges(settings, backend, passed, failed);
     if (backend->has_device_memory)
         run_match(backend, passed, failed);
 }
