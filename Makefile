@@ -457,6 +457,13 @@ bench: setup-test
 	+$(MAKE) all
 	$(PYTHON) tests/bench.py --sluice $(BUILD)/sluice $(FILE)
 
+# The same beside other libraries alone, and the table of the run that tests/reference/ keeps.
+bench-peers: all
+	$(PYTHON) tests/peers.py --library $(BUILD)/libsluice-filter.so.1 --json $(BUILD)/peers.json $(PEERS)
+PEERS_RUNS = tests/reference/peers-cpu.json tests/reference/peers-torch-cpu.json
+docs/comparison.md: $(PEERS_RUNS) tests/peers.py
+	$(PYTHON) tests/peers.py --table $(PEERS_RUNS) $@
+
 help:
 	@echo "make              build $(BUILD)/sluice, with CUDA where nvcc is found"
 	@echo "make setup        install what building needs"
@@ -471,7 +478,9 @@ help:
 	@echo "make test-images  container images, built and run by buildah"
 	@echo "make setup-browser  Chromium, for the tests that look at streams with it"
 	@echo "make frei0r gstreamer  plugins of other programs: docs/hosts.md"
-	@echo "make bench        beside OpenCV and NPP, and with FILE=in.mp4 beside ffmpeg, on this machine"
+	@echo "make bench        beside OpenCV, NPP, and what Python can import of SciPy, kornia, kornia-rs, VapourSynth, torch,"
+	@echo "                  CV-CUDA and CuPy, and with FILE=in.mp4 beside ffmpeg, on this machine"
+	@echo "make bench-peers  beside these libraries alone: PEERS='--rounds 25', PYTHON=python of an environment with them"
 	@echo "make check        format, warnings of two compilers, static analysis, layers"
 	@echo "make check-rooms  layers once more, by what the linker sees"
 	@echo "make install      PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) LIBDIR=$(LIBDIR); CUDA code for all GPUs"
@@ -484,5 +493,5 @@ help:
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
 .PHONY: all always frei0r gstreamer install-hosts install-generated packages wheel setup setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
-        test-run test-webcam test-package test-images check check-run check-rooms bench install uninstall sbom clean help
+        test-run test-webcam test-package test-images check check-run check-rooms bench bench-peers install uninstall sbom clean help
 .DELETE_ON_ERROR:

@@ -1,4 +1,4 @@
-"""What bench.py and bench_gpu.py compare sluice with: the same filters in the words of other libraries.
+"""What bench.py, bench_gpu.py and tests/peers.py compare sluice with: the same filters in the words of other libraries.
 
 Functions come by what they do, the names of `chains`; a library that has no such filter is left out there. They take
 frames of their own kind and return results of it.
@@ -216,7 +216,51 @@ def kornias(kornia):
         return lambda s: kornia.imgproc.box_blur(s, (side, side))
 
     return {**{name: blur(*values) for name, values in GAUSSIANS.items()},
-            **{name: box(side) for name, side in BOXES.items()}, "gray": kornia.imgproc.gray_from_rgb}
+            **{name: box(side) for name, side in BOXES.items()},
+            "brightness": lambda s: kornia.imgproc.adjust_brightness(s, 20 / 255), "gray": kornia.imgproc.gray_from_rgb}
+
+
+def kornias_with_zeros(kornia):
+    """What has zeros beyond the edges: its Sobel, of floats, which are made and rounded here."""
+    def sobel(source):
+        return np.minimum(np.rint(kornia.imgproc.sobel(source.astype(np.float32))), 255).astype(np.uint8)
+
+    return {"sobel l2": sobel}
+
+
+# ---- kornia: tensors of torch, as floats of 1 x samples x height x width ----
+
+
+def torch_kornias(torch, kornia, border):
+    """Tensors come and go as those of `torches`; floats between, of 0 to 255, but for colours."""
+    filters, enhance = kornia.filters, kornia.enhance
+
+    def deep(source):
+        frames = source if source.dim() == 2 else source.permute(2, 0, 1)
+        return frames.to(torch.float32).reshape(1, -1, *frames.shape[-2:])
+
+    def rounded(values):
+        return values.round().clamp(0, 255).to(torch.uint8).reshape(values.shape[-2:])
+
+    def blur(sigma, radius):
+        sides = (2 * radius + 1,) * 2
+        return lambda s: rounded(filters.gaussian_blur2d(deep(s), sides, (sigma, sigma), border.torch))
+
+    def box(side):
+        return lambda s: rounded(filters.box_blur(deep(s), (side, side), border.torch))
+
+    second = torch.tensor([LAPLACIAN], dtype=torch.float32)
+
+    def laplacian(source):
+        return filters.filter2d(deep(source), second.to(source.device), border.torch)
+
+    return {**{name: blur(*values) for name, values in GAUSSIANS.items()},
+            **{name: box(side) for name, side in BOXES.items()},
+            "sobel l2": lambda s: rounded(filters.sobel(deep(s), normalized=False, eps=0)),
+            "laplacian": lambda s: rounded(laplacian(s).abs()), "laplacian above 0": lambda s: rounded(laplacian(s)),
+            "brightness": lambda s: rounded(255 * enhance.adjust_brightness(deep(s) / 255, 20 / 255)),
+            "invert": lambda s: rounded(enhance.invert(deep(s), torch.tensor(255.0, device=s.device))),
+            "gray": lambda s: rounded(kornia.color.rgb_to_grayscale(deep(s)))}
 
 
 # ---- VapourSynth ----

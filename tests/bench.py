@@ -3,9 +3,11 @@
 In every round each is timed once, one after the other, so that what else the machine does meets
 both. `make bench` runs this; `make bench FILE=in.mp4` compares whole runs as well, and the
 processor time that filtering adds to a transcode. Where there is a GPU and its toolkit has NPP,
-frames in device memory are compared with that.
+frames in device memory are compared with that. Other libraries that Python can import follow
+(peers.py). A row that a peer wins says so, and the last line counts them.
 """
 import argparse
+import collections
 import itertools
 import json
 import os
@@ -14,6 +16,7 @@ import resource
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -21,6 +24,8 @@ import cv2
 import numpy
 import scipy
 import scipy.ndimage
+
+import peers
 
 WIDTH, HEIGHT, FRAMES = 1920, 1080, 4
 BORDER = cv2.BORDER_REPLICATE
@@ -272,10 +277,24 @@ def report(name, peer, unit, pairs):
     ours, theirs = (statistics.median(side) for side in zip(*pairs))
     ratios = sorted(a / b for a, b in pairs)
     ratio = statistics.median(ratios)
-    print(f"{ours:7.3f} {theirs:7.3f} {ratio:7.2f} ({ratios[0]:.2f} .. {ratios[-1]:.2f})  {name}",
-          flush=True)
-    return {"name": name, "unit": unit, "ours": ours, "peer": peer, "theirs": theirs,
+    row = {"name": name, "unit": unit, "ours": ours, "peer": peer, "theirs": theirs,
             "ratio": ratio, "ratio_low": ratios[0], "ratio_high": ratios[-1]}
+    print(f"{ours:7.3f} {theirs:7.3f} {ratio:7.2f} ({ratios[0]:.2f} .. {ratios[-1]:.2f})  {name}"
+          + (f"  <-- {peer} wins" if is_lost(row) else ""), flush=True)
+    return row
+
+
+def is_lost(row):
+    """Whether the peer is faster: of speeds the ratio is below 1, of times above."""
+    return row["ratio"] > 1 if row["unit"] == "ms" else row["ratio"] < 1
+
+
+def count(rows):
+    """The closing line."""
+    lost = [row for row in rows if is_lost(row)]
+    names = collections.Counter(row["peer"] for row in lost)
+    return (f"\n{len(rows)} comparisons: sluice wins {len(rows) - len(lost)}, peers {len(lost)}"
+            + (f" ({', '.join(f'{name} {times}' for name, times in names.most_common())})" if lost else ""))
 
 
 # Milliseconds that the article's GPU took for a picture of 512x512, of the scales that it tells.
@@ -338,10 +357,26 @@ def compare_matching(program, rounds):
                      "Gpx/s", pairs)
 
 
+def compare_peers(program, rounds):
+    """All that peers.py finds, as rows: frames a second."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        print("\nother libraries", flush=True)
+        subprocess.run([sys.executable, pathlib.Path(__file__).with_name("peers.py"), "--rounds", str(rounds),
+                        "--library", pathlib.Path(program).with_name("libsluice-filter.so.1"), "--json", file.name],
+                       check=True)
+        told = json.load(file)
+    for row in told["rows"]:
+        ours = row["of"]["sluice"]["us"]
+        for name, one in row["of"].items():
+            if not name.startswith("sluice"):
+                yield {"name": f"{row['chain']}, {peers.where(row)}", "unit": "frames/s", "ours": 1e6 / ours,
+                       "peer": name, "theirs": 1e6 / one["us"], "ratio": one["ratio"]}
+
+
 # Comparisons, and whether each takes a file.
 PARTS = {"filters": (compare_filters, False), "matching": (compare_matching, False),
          "wavelets": (compare_wavelets, False), "raw": (compare_raw, False),
-         "npp": (compare_npp, False), "jobs": (compare_jobs, True), "cost": (compare_cost, True)}
+         "npp": (compare_npp, False), "peers": (compare_peers, False), "jobs": (compare_jobs, True), "cost": (compare_cost, True)}
 
 
 def main():
@@ -358,6 +393,7 @@ def main():
         compare, needs_file = PARTS[name]
         if options.file or not needs_file:
             rows += compare(options.sluice, options.rounds, *[options.file] * needs_file)
+    print(count(rows))
     if options.json:
         about = {"version": subprocess.run([options.sluice, "--version"], capture_output=True,
                                            text=True, check=True).stdout.strip(), "rows": rows}

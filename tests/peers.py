@@ -1,0 +1,411 @@
+"""sluice beside other libraries that filter frames in memory, in one run: the table of docs/comparison.md.
+
+    python3 tests/peers.py [--rounds 7] [--threads 1 0] [--size 1920x1080] [--only OpenCV torch] [--json FILE]
+    python3 tests/peers.py --table tests/reference/peers-cpu.json [FILE...] docs/comparison.md
+
+Whoever can be imported takes part; of the others a line says what to install. In every round each is timed once, one
+after the other, so that what else the machine does meets all of them; times are medians, and a ratio is the median of
+the rounds' own. One thread's time is the processor's, which others on the machine change least. A ratio below 1 is a
+row that the peer wins: it is named behind the row, and the last line counts them. Each number of threads has a process
+of its own, as some libraries take theirs when they begin. Results are compared with sluice's, of the same border,
+before anything is timed. The filters are those of python/bench_peers.py, and where there is a GPU those of
+python/bench_gpu.py follow, in its memory. `--table` writes the tables of runs into a document: of more than one, where
+no interpreter can import all.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import platform
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BEGIN, END = "<!-- peers: made by tests/peers.py --table -->", "<!-- end of peers -->"
+GPU = -1  # in place of a number of threads
+
+
+class Peer(NamedTuple):
+    """A library: what to install, how it is kept to one thread ("": it has one), what its calls compute."""
+
+    module: str
+    install: str
+    threads: str
+    about: str
+
+
+PEERS = {
+    "OpenCV": Peer("cv2", "opencv-python-headless", "setNumThreads",
+                   "8-bit samples in and out, weights of Gaussians in 16 bits"),
+    "SciPy": Peer("scipy.ndimage", "scipy", "", "Gaussians and boxes in floats, rounded here; it has one thread"),
+    "kornia-rs": Peer("kornia_rs", "kornia_rs", "RAYON_NUM_THREADS",
+                      "8-bit samples in and out, its Sobel of floats, with zeros beyond the edges"),
+    "VapourSynth": Peer("vapoursynth", "vapoursynth (Python 3.12)", "core.num_threads",
+                        "8-bit clips, Gaussians of 10-bit weights rounded once a direction, which reflect at the edges; "
+                        "with several threads as many frames at a time"),
+    "torch": Peer("torch", "torch", "set_num_threads", "convolutions of floats, made of 8 bits and rounded here"),
+    "kornia": Peer("kornia", "kornia torch", "set_num_threads", "the same, by its filters of tensors"),
+}
+ON_GPU = {"CV-CUDA": "cvcuda-cu13 torch", "CuPy": "cupy-cuda13x torch"}
+
+
+# ---- contestants ----
+
+
+class Contestant(NamedTuple):
+    """Functions of a frame by what they do, those of the first border that has it; how a frame becomes its own."""
+
+    name: str
+    functions: dict  # of a border's name: functions
+    own: object
+
+    def border_of(self, kind):
+        return next((border for border, some in self.functions.items() if kind in some), None)
+
+
+def contestants(bench, peers, frame, threads):
+    """Those that can be had here, sluice first."""
+    border, reflect = peers.BORDERS["replicate"], peers.BORDERS["reflect"]
+    target = bench.np.empty_like(frame)
+    yield Contestant("sluice", {name: sluices(bench, peers, name, threads, target)
+                                for name in ("replicate", "reflect", "zero")}, bench.as_it_is)
+    if bench.cv2:
+        bench.cv2.setNumThreads(threads or -1)
+        yield Contestant("OpenCV", {"replicate": peers.opencvs(bench.cv2, frame.shape, border)}, bench.as_it_is)
+    if bench.ndimage and threads == 1:
+        yield Contestant("SciPy", {"replicate": peers.ndimages(bench.ndimage, bench.np, border)}, bench.as_it_is)
+    if bench.kornia:
+        yield Contestant("kornia-rs", {"replicate": peers.kornias(bench.kornia),
+                                       "zero": peers.kornias_with_zeros(bench.kornia)}, bench.np.atleast_3d)
+    if bench.vapoursynth:
+        bench.vapoursynth.core.num_threads = threads or len(os.sched_getaffinity(0))
+        yield Contestant("VapourSynth", {one.name: peers.vapoursynths(bench.vapoursynth, frame, one)
+                                         for one in (border, reflect)}, bench.as_it_is)
+    if bench.torch:
+        bench.torch.set_num_threads(threads or len(os.sched_getaffinity(0)))
+        yield Contestant("torch", {"replicate": peers.torches(bench.torch, "cpu", border)}, bench.torch.from_numpy)
+    if bench.torch_kornia:
+        yield Contestant("kornia", {"replicate": peers.torch_kornias(bench.torch, bench.torch_kornia, border)},
+                         bench.torch.from_numpy)
+
+
+def sluices(bench, peers, border, threads, target):
+    return {kind: bench.into(bench.sluice.Filter(chain, backend="cpu", threads=threads), target)
+            for kind, chain in peers.chains(border).items()}
+
+
+# ---- a row ----
+
+
+def calls_of(bench, everyone, kind, frame):
+    """Calls by name, with sluice's at each border that somebody has: "sluice" is that with the first."""
+    ours, others = everyone[0], [one for one in everyone[1:] if one.border_of(kind)]
+    reference = {one.name: one.border_of(kind) for one in others}
+    borders = sorted(set(reference.values()), key=["replicate", "reflect", "zero"].index)
+    calls = {sluice_at(border, borders): bench.given(ours.functions[border][kind], frame) for border in borders}
+    for one in others:
+        calls[one.name] = bench.given(one.functions[reference[one.name]][kind], one.own(frame))
+    return calls, {name: sluice_at(border, borders) for name, border in reference.items()}
+
+
+def sluice_at(border, borders):
+    return "sluice" if border == borders[0] else f"sluice, {border}"
+
+
+def spread(times, ours):
+    ratios = sorted(theirs / our for our, theirs in zip(ours, times))
+    return {"us": round(statistics.median(times), 1), "ratio": round(statistics.median(ratios), 3),
+            "low": round(ratios[0], 3), "high": round(ratios[-1], 3)}
+
+
+def measure(bench, peers, calls, held, shape, rounds, now):
+    """What a row has of each: microseconds, times as long as sluice of its border, the largest difference."""
+    def clock(call, times):
+        return bench.clock(call, times, bench.nothing, now)[0]
+
+    results = {name: peers.to_numpy(call()).reshape(shape).astype(int) for name, call in calls.items()}
+    counts = {name: max(1, min(200, int(0.02 / clock(call, 2)))) for name, call in calls.items()}
+    times = collections.defaultdict(list)
+    for _ in range(rounds):
+        for name, call in calls.items():
+            times[name].append(1e6 * clock(call, counts[name]))
+    row = {}
+    for name, some in times.items():
+        reference = held.get(name, name)
+        row[name] = {**spread(some, times[reference]), "difference": int(abs(results[name] - results[reference]).max())}
+        if reference.startswith("sluice, ") and name != reference:
+            row[name]["border"] = reference.removeprefix("sluice, ")
+    return row
+
+
+def chain_without_border(peers, kind):
+    return peers.chains("replicate")[kind].replace(":replicate", "").replace("=border=replicate", "").replace(
+        ":border=replicate", "")
+
+
+def rows_of(threads, options):
+    """In a process of its own: the rows of so many threads, 0 being all, printed as they come."""
+    import bench
+    import bench_peers as peers
+    bench.torch_kornia = peers.library("kornia") if bench.torch else None
+    width, height = map(int, options.size.split("x"))
+    noise = bench.np.random.default_rng(1).integers(0, 256, (height, width, 4), dtype=bench.np.uint8)
+    gray, rgb = (bench.np.ascontiguousarray(some) for some in (noise[..., 3], noise[..., :3]))
+    everyone = [one for one in contestants(bench, peers, gray, threads)
+                if one.name == "sluice" or not options.only or one.name in options.only]
+    now = time.process_time if threads == 1 else time.perf_counter
+    for kind in peers.chains("replicate"):
+        calls, held = calls_of(bench, everyone, kind, rgb if kind == "gray" else gray)
+        if held:
+            yield {"threads": threads, "chain": chain_without_border(peers, kind),
+                   "of": measure(bench, peers, calls, held, gray.shape, options.rounds, now)}
+
+
+def rows_on_gpu(options):
+    """The same of frames that stay in the GPU's memory, as python/bench_gpu.py measures them."""
+    import bench_gpu
+    for size in ("1920x1080x1", "1920x1080x8", "7680x4320x1"):
+        for row in bench_gpu.compare(size, bench_gpu.peers.BORDERS["replicate"], options.rounds):
+            pixels = 1e-3 * row["frames"] * width_times_height(row["size"])
+            of = {name: {"us": round(pixels / row["gpx"][name], 2), "ratio": row["ratio"][name],
+                         "difference": row["difference"][name]} for name in row["gpx"]}
+            yield {"threads": GPU, "size": row["size"], "frames": row["frames"], "chain": row["chain"], "of": of}
+
+
+def width_times_height(size):
+    width, height = map(int, size.split("x"))
+    return width * height
+
+
+def where(row):
+    """Of a row, in short."""
+    if row["threads"] == GPU:
+        return f"GPU, {row['size']}, {row['frames']} a call"
+    return {1: "1 thread", 0: "all threads"}.get(row["threads"], f"{row['threads']} threads")
+
+
+# ---- who wins ----
+
+
+def is_ours(name):
+    return name.startswith("sluice")
+
+
+def winners(row):
+    """Peers that take less time than sluice, the fastest first."""
+    return sorted((name for name, told in row["of"].items() if not is_ours(name) and told["ratio"] < 1),
+                  key=lambda name: row["of"][name]["ratio"])
+
+
+def verdict(row):
+    return "; ".join(f"{name} wins ({row['of'][name]['ratio']:.2f})" for name in winners(row))
+
+
+def count(rows):
+    """The closing line."""
+    pairs = sum(not is_ours(name) for row in rows for name in row["of"])
+    lost = collections.Counter(name for row in rows for name in winners(row))
+    rows_lost = sum(bool(winners(row)) for row in rows)
+    told = ", ".join(f"{name} {times}" for name, times in lost.most_common())
+    return (f"{len(rows)} rows: sluice wins {len(rows) - rows_lost} against everybody, and a peer {rows_lost}; of {pairs} "
+            f"comparisons sluice wins {pairs - lost.total()}, peers {lost.total()}" + (f" ({told})" if told else ""))
+
+
+# ---- for people ----
+
+
+def title(threads, size):
+    if threads == GPU:
+        return "in the GPU's memory; microseconds a call, and how many times as long others take"
+    who = "1 thread, processor time" if threads == 1 else f"{threads} threads" if threads else "all threads"
+    return f"{size} gray (`gray`: from RGB), {who}; microseconds, and how many times as long others take"
+
+
+def names_in(rows):
+    """All that take part, peers in their order."""
+    found = {name for row in rows for name in row["of"] if not is_ours(name)}
+    return [name for name in (*PEERS, *ON_GPU) if name in found] + sorted(found - {*PEERS, *ON_GPU})
+
+
+def print_row(row):
+    ours = row["of"]["sluice"]
+    others = ", ".join(f"{name} {told['ratio']:.3g}x [{told['difference']}]" for name, told in row["of"].items()
+                       if not is_ours(name))
+    won = verdict(row)
+    print(f"{ours['us']:9.0f}  {row['chain']}: {others}{'   <-- ' + won if won else ''}", flush=True)
+
+
+def print_absent(found):
+    for name, peer in PEERS.items():
+        if peer.module.partition(".")[0] not in found["libraries"]:
+            print(f"{name} is not compared: pip install {peer.install}")
+    if not found["gpu"]:
+        print("CV-CUDA and CuPy are not compared: they need a GPU; pip install cvcuda-cu13 cupy-cuda13x torch")
+
+
+def print_abouts(found, rows):
+    """What is compared, once all rows are there."""
+    print()
+    for name in names_in(rows):
+        some = [row["of"][name] for row in rows if name in row["of"]]
+        peer = PEERS.get(name)
+        version = found["libraries"].get(peer.module.partition(".")[0], "") if peer else ""
+        about = f"; {peer.about}" if peer else ""
+        print(f"{name} {version}: within {max(told['difference'] for told in some)} of sluice{about}")
+    print("\nIn [brackets] the largest difference in 8-bit code values; borders are replicated where nothing else is "
+          "said.\n" + count(rows))
+
+
+# ---- the table of the document ----
+
+
+def cell(row, name):
+    told = row["of"].get(name)
+    return f"{told['ratio']:.3g}" if told else "-"
+
+
+def table_of(rows, threads, size):
+    some = [row for row in rows if row["threads"] == threads]
+    if not some:
+        return []
+    names = names_in(some)
+    lines = [f"| {'1 thread' if threads == 1 else 'all threads'} | sluice | "
+             f"{' | '.join(f'{name} takes' for name in names)} | who wins |", "|---" * (len(names) + 3) + "|"]
+    for row in some:
+        lines.append(f"| `{row['chain']}` | {row['of']['sluice']['us']:.0f} | "
+                     f"{' | '.join(cell(row, name) for name in names)} | {', '.join(winners(row)) or 'sluice'} |")
+    return [*lines, ""]
+
+
+def abouts_of(found, rows):
+    lines = []
+    for name in names_in(rows):
+        peer = PEERS[name]
+        blurred = {told["difference"] for row in rows if "threshold" not in row["chain"]
+                   for told in [row["of"].get(name)] if told}
+        most = max(blurred)
+        within = "equal to the bit" if most == 0 else f"within {most} code value{'s' * (most > 1)}"
+        lines.append(f"- {name} {found['libraries'][peer.module.partition('.')[0]]}: {peer.about}. Results are {within}.")
+    return lines
+
+
+def run_table(found):
+    """What a document says of a run's JSON."""
+    rows = found["rows"]
+    lines = ["", f"`{found['command']}`, {found['date']}, {found['version']}, commit {found['commit']}, {found['machine']}, "
+             f"{found['size']}, {found['note']}: microseconds a frame, medians of {found['rounds']} rounds by turns, and "
+             "how many times as long others take; below 1 the peer wins, and is named.", ""]
+    for threads in dict.fromkeys(row["threads"] for row in rows if row["threads"] != GPU):
+        lines += table_of(rows, threads, found["size"])
+    return [*lines, count(rows).replace("; of", ".\nOf", 1) + ".", "", *abouts_of(found, rows), ""]
+
+
+def table(runs):
+    """The text between the markers."""
+    return "\n".join([BEGIN, *sum((run_table(found) for found in runs), []),
+                      "One thread's microseconds are processor time. Behind a blur Sobel and a threshold make up to 30 code "
+                      "values of\none. VapourSynth's blurs are held against sluice's with `border=reflect`, kornia-rs' "
+                      "Sobel against\n`border=zero`, all else against `border=replicate`.", END])
+
+
+def write_table(sources, document):
+    """Put the tables of runs between the markers of a document."""
+    text = pathlib.Path(document).read_text()
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    made = before + table([json.loads(pathlib.Path(source).read_text()) for source in sources]) + after
+    if made != text:
+        pathlib.Path(document).write_text(made)
+
+
+# ---- the command ----
+
+
+def child(options):
+    """Rows of one number of threads, into a file; the first line is what took part."""
+    sys.path[:0] = [str(ROOT / "python")]
+    import bench
+    libraries = {name: str(getattr(sys.modules[name], "__version__", ""))
+                 for name in ("numpy", *(peer.module.partition(".")[0] for peer in PEERS.values()), "cupy", "cvcuda")
+                 if name in sys.modules}
+    if options.child != GPU and bench.torch and (kornia := bench.peers.library("kornia")):
+        libraries["kornia"] = kornia.__version__
+    gpu = bool(bench.torch and bench.torch.cuda.is_available() and not options.only)
+    found = {"version": bench.sluice.version(), "commit": bench.commit(), "machine": bench.machine(),
+             "python": platform.python_version(), "libraries": libraries, "gpu": gpu, "rows": []}
+    if options.child != GPU or gpu:
+        print(f"\n{title(options.child, options.size)}\n       us", flush=True)
+        for row in rows_on_gpu(options) if options.child == GPU else rows_of(options.child, options):
+            found["rows"].append(row)
+            print_row(row)
+    pathlib.Path(options.json).write_text(json.dumps(found))
+
+
+def run_child(threads, options, folder):
+    file = pathlib.Path(folder) / f"{threads}.json"
+    env = {**os.environ, "SLUICE_LIBRARY": os.environ.get("SLUICE_LIBRARY", str(options.library.resolve()))}
+    if threads > 0:
+        env.update(RAYON_NUM_THREADS=str(threads), OMP_NUM_THREADS=str(threads))
+    subprocess.run([sys.executable, __file__, "--child", str(threads), "--rounds", str(options.rounds), "--size",
+                    options.size, "--json", file, *(["--only", *options.only] if options.only else [])],
+                   env=env, check=True)
+    return json.loads(file.read_text())
+
+
+def write_json(found, file):
+    """One row a line, as the others in tests/reference."""
+    rows = ",\n  ".join(json.dumps(row) for row in found["rows"])
+    head = json.dumps({key: value for key, value in found.items() if key != "rows"}, indent=1)
+    pathlib.Path(file).write_text(f'{head[:-2]},\n "rows": [\n  {rows}\n ]\n}}\n')
+
+
+def compare(options):
+    """All rows, and what was measured where."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = [run_child(threads, options, folder) for threads in (*options.threads, GPU)]
+    found = {"command": shlex.join(["python3", "tests/peers.py", *options.words]),
+             "date": time.strftime("%Y-%m-%d", time.gmtime()), "size": options.size, "rounds": options.rounds,
+             "note": options.note, **runs[0], "rows": sum((run["rows"] for run in runs), [])}
+    if options.commit:
+        found["commit"] = options.commit
+    print_abouts(found, found["rows"])
+    print_absent(found)
+    return found
+
+
+def parse(words):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 0], help="0: all of the machine's")
+    parser.add_argument("--size", default="1920x1080")
+    parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build" / "libsluice-filter.so.1")
+    parser.add_argument("--json", help="a file for the rows")
+    parser.add_argument("--commit", help="of the sources, where git cannot tell it")
+    parser.add_argument("--note", default="nothing else running", help="what else the machine did")
+    parser.add_argument("--only", nargs="+", choices=[*PEERS], help="these alone, and not on a GPU")
+    parser.add_argument("--table", nargs="+", metavar="FILE", help="JSON of runs, and the document for their tables")
+    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args(words)
+    options.words = [word for word in words if word != "--json" and word != options.json]
+    return options
+
+
+def main():
+    options = parse(sys.argv[1:])
+    if options.table:
+        return write_table(options.table[:-1], options.table[-1])
+    if options.child is not None:
+        return child(options)
+    found = compare(options)
+    if options.json:
+        write_json(found, options.json)
+
+
+if __name__ == "__main__":
+    main()
