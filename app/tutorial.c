@@ -46,7 +46,7 @@ struct row {
     const struct lesson *lesson;
     int step, runs, off_by;
     char name[64], size[64], device[96], absent[256]; // absent: "" if there are figures
-    double mean, median, low, high, over_one, over_all;
+    double mean, median, low, high, processor, over_one, over_all;
     struct sluice_article article;
 };
 
@@ -144,6 +144,7 @@ static void add_row(void *opaque, const struct sluice_tutorial_row *from)
                         .median = from->median,
                         .low = from->low,
                         .high = from->high,
+                        .processor = from->processor,
                         .over_one = from->over_one,
                         .over_all = from->over_all,
                         .article = from->article};
@@ -177,6 +178,8 @@ static json_t *row_json(const struct row *row)
         object_add(&json, "absent", json_string(row->absent));
     else if (!figures || json_object_update(json, figures))
         object_add(&json, "", NULL); // there is no memory
+    if (row->processor > 0)
+        object_add(&json, "processor", json_real(row->processor));
     if (!row->lesson->over_all)
         json_object_del(json, "over_all");
     if (row->over_one <= 0)

@@ -59,6 +59,8 @@ struct sluice_tutorial_row {
     const char *absent; // why it cannot be had here: there are no figures then. NULL: it can
     int runs;
     double mean, median, low, high;
+    double processor; // mean milliseconds of processor time a picture, all threads, which others on
+                      // the machine change least; 0: not known
     double over_one, over_all; // how many times as fast as step 1, and as step 2 where that is all
                                // threads, by means; 0: there is no such step here
     struct sluice_article article;

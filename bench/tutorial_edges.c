@@ -1,4 +1,4 @@
-// The edge filter: from a stage after another to all stages in one pass over memory.
+// The edge filter: from a stage after another to the passes of sluice's plan.
 #include <stdio.h>
 
 #include "bench/tutorial.h"

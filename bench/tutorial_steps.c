@@ -108,32 +108,42 @@ static void runner_finish(struct runner *runner)
     bench_case_free(&runner->bench_case);
 }
 
-// One run; *ms a picture.
-static enum status run(struct runner *runner, double *ms)
+// What was measured of a step: milliseconds a picture of each run; the process's time of all.
+struct figures {
+    double ms[RUNS];
+    int runs;
+    int64_t processor_ns, pictures;
+};
+
+// One more run.
+static enum status run(struct runner *runner, struct figures *figures)
 {
-    int64_t begin = meter_now_ns(), pictures = runner->times;
+    int64_t begin = meter_now_ns(), process = meter_process_ns(), pictures = runner->times;
     enum status status = runner->maker
                              ? runner->maker->repeat(runner->maker, runner->method, runner->times)
                              : bench_case_run(&runner->bench_case, tutorial_run_ns, &pictures);
-    *ms = (double)(meter_now_ns() - begin) * 1e-6 / (double)pictures;
+    figures->ms[figures->runs++] = (double)(meter_now_ns() - begin) * 1e-6 / (double)pictures;
+    figures->processor_ns += meter_process_ns() - process;
+    figures->pictures += pictures;
     return status;
 }
 
-// The first run warms up, the second says how many pictures fill the others. *runs is how many
-// there were: a lesson may have no patience with slow ones.
-static enum status run_all(const struct tutorial *tutorial, struct runner *runner, double ms[RUNS],
-                           int *runs)
+// The first run warms up, the second says how many pictures fill the others. A lesson may have no
+// patience with slow ones, of which there are fewer.
+static enum status run_all(const struct tutorial *tutorial, struct runner *runner,
+                           struct figures *figures)
 {
-    enum status status = run(runner, &ms[0]);
+    *figures = (struct figures){0};
+    enum status status = run(runner, figures);
     if (!status)
-        status = run(runner, &ms[0]);
-    double times = (double)tutorial_run_ns * 1e-6 / ms[0];
+        status = run(runner, figures);
+    double times = (double)tutorial_run_ns * 1e-6 / figures->ms[figures->runs - 1];
     runner->times = times < 1 ? 1 : times > MAX_TIMES ? MAX_TIMES : (int)times;
     int64_t begin = meter_now_ns(), most = tutorial->lesson->most_ns;
-    *runs = 0;
-    while (!status && *runs < tutorial->runs &&
-           !(most && *runs >= LEAST_RUNS && meter_now_ns() - begin > most))
-        status = run(runner, &ms[(*runs)++]);
+    *figures = (struct figures){0};
+    while (!status && figures->runs < tutorial->runs &&
+           !(most && figures->runs >= LEAST_RUNS && meter_now_ns() - begin > most))
+        status = run(runner, figures);
     return status;
 }
 
@@ -159,12 +169,13 @@ static void report(const struct tutorial *tutorial, struct sluice_tutorial_row *
 }
 
 // The first row waits for the second where it is held against that, too.
-static void give_row(struct tutorial *tutorial, const struct lesson_step *step, double ms[RUNS],
-                     int runs, int off_by)
+static void give_row(struct tutorial *tutorial, const struct lesson_step *step,
+                     struct figures *figures, int off_by)
 {
-    struct spread spread = meter_spread(ms, runs);
+    struct spread spread = meter_spread(figures->ms, figures->runs);
     struct sluice_tutorial_row row = begin_row(tutorial, step);
-    row.runs = runs;
+    row.runs = figures->runs;
+    row.processor = (double)figures->processor_ns * 1e-6 / (double)figures->pictures;
     row.mean = spread.mean;
     row.median = spread.median;
     row.low = spread.low;
@@ -193,8 +204,7 @@ static void give_absence(const struct tutorial *tutorial, const struct lesson_st
 static enum status run_step(struct tutorial *tutorial, const struct lesson_step *step)
 {
     struct runner runner;
-    double ms[RUNS];
-    int runs = 0;
+    struct figures figures;
     if (!tutorial->backend[step->processor]) {
         give_absence(tutorial, step);
         return STATUS_OK;
@@ -206,10 +216,10 @@ static enum status run_step(struct tutorial *tutorial, const struct lesson_step 
                                                         : tutorial->reference.target[0].data[0]);
     int off_by = status ? 0 : largest_difference(tutorial);
     if (!status)
-        status = run_all(tutorial, &runner, ms, &runs);
+        status = run_all(tutorial, &runner, &figures);
     runner_finish(&runner);
     if (!status)
-        give_row(tutorial, step, ms, runs, off_by);
+        give_row(tutorial, step, &figures, off_by);
     return status;
 }
 

@@ -36,6 +36,7 @@ def check_lesson(rows, rungs, sizes, runs, gpu, over_all):
         assert "absent" not in row and row["runs"] in runs and row["device"]
         assert 0 < row["low"] <= row["median"] <= row["high"]
         assert row["low"] <= row["mean"] * 1.001 and row["mean"] <= row["high"] * 1.001
+        assert ("processor" in row) == (row["lesson"] != "matching") and row.get("processor", 1) > 0
         assert row["off_by"] <= (row["lesson"] == "gaussian" and row["rung"] in IN_TWO_DIMENSIONS)
         for key, rung in ("over_one", 1), ("over_all", 2):
             base = next((r["mean"] for r in rows if r["size"] == row["size"] and r["rung"] == rung and

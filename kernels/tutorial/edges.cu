@@ -1,7 +1,7 @@
 // The edge filter of the tutorial on the GPU, a kernel a stage (plan/tutorial.h): what a first
 // program on CUDA has. Each stage reads what the one before wrote, so that of a pixel 3 + 3, 3 + 1,
-// 1 + 1 and 1 + 1 bytes go through memory, where 3 + 1 would do: kernels/stencil/gradient.cu makes
-// all four stages in one kernel.
+// 1 + 1 and 1 + 1 bytes go through memory, where 3 + 1 would do. sluice's plan brightens components
+// by themselves, and makes the other three stages in one kernel: 3 x (1 + 1) and 3 + 1 bytes.
 #include <stdlib.h>
 
 #include "kernels/executor/cuda.h"
