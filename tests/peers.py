@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from typing import NamedTuple
 
@@ -50,7 +51,8 @@ PEERS = {
                         "8-bit clips, Gaussians of 10-bit weights rounded once a direction, which reflect at the edges; "
                         "with several threads as many frames at a time"),
     "torch": Peer("torch", "torch", "set_num_threads", "convolutions of floats, made of 8 bits and rounded here"),
-    "kornia": Peer("kornia", "kornia torch", "set_num_threads", "the same, by its filters of tensors"),
+    "kornia": Peer("kornia", "kornia torch", "set_num_threads",
+                   "its filters of tensors, floats made of 8 bits and rounded here"),
 }
 ON_GPU = {"CV-CUDA": "cvcuda-cu13 torch", "CuPy": "cupy-cuda13x torch"}
 
@@ -235,7 +237,7 @@ def names_in(rows):
 
 def print_row(row):
     ours = row["of"]["sluice"]
-    others = ", ".join(f"{name} {told['ratio']:.3g}x [{told['difference']}]" for name, told in row["of"].items()
+    others = ", ".join(f"{name} {times(told['ratio'])}x [{told['difference']}]" for name, told in row["of"].items()
                        if not is_ours(name))
     won = verdict(row)
     print(f"{ours['us']:9.0f}  {row['chain']}: {others}{'   <-- ' + won if won else ''}", flush=True)
@@ -265,9 +267,14 @@ def print_abouts(found, rows):
 # ---- the table of the document ----
 
 
+def times(ratio):
+    """Three digits, without an exponent."""
+    return f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.3g}"
+
+
 def cell(row, name):
     told = row["of"].get(name)
-    return f"{told['ratio']:.3g}" if told else "-"
+    return times(told["ratio"]) if told else "-"
 
 
 def table_of(rows, threads, size):
@@ -283,6 +290,10 @@ def table_of(rows, threads, size):
     return [*lines, ""]
 
 
+def wrapped(text, indent=""):
+    return textwrap.wrap(text, 118, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+
+
 def abouts_of(found, rows):
     lines = []
     for name in names_in(rows):
@@ -291,27 +302,31 @@ def abouts_of(found, rows):
                    for told in [row["of"].get(name)] if told}
         most = max(blurred)
         within = "equal to the bit" if most == 0 else f"within {most} code value{'s' * (most > 1)}"
-        lines.append(f"- {name} {found['libraries'][peer.module.partition('.')[0]]}: {peer.about}. Results are {within}.")
+        version = found["libraries"][peer.module.partition(".")[0]]
+        lines += wrapped(f"- {name} {version}: {peer.about}. Results are {within}.", "  ")
     return lines
 
 
 def run_table(found):
     """What a document says of a run's JSON."""
     rows = found["rows"]
-    lines = ["", f"`{found['command']}`, {found['date']}, {found['version']}, commit {found['commit']}, {found['machine']}, "
-             f"{found['size']}, {found['note']}: microseconds a frame, medians of {found['rounds']} rounds by turns, and "
-             "how many times as long others take; below 1 the peer wins, and is named.", ""]
+    about = ", ".join([f"`{found['command']}`", found["date"], found["version"], f"commit {found['commit']}",
+                       f"Python {found['python']}", found["machine"], f"{found['size']} gray (`gray`: from RGB)",
+                       found["note"]])
+    lines = [*wrapped(f"{about}: microseconds a frame, medians of {found['rounds']} rounds by turns, and how many times "
+                          "as long others take; below 1 the peer wins, and is named."), ""]
     for threads in dict.fromkeys(row["threads"] for row in rows if row["threads"] != GPU):
         lines += table_of(rows, threads, found["size"])
-    return [*lines, count(rows).replace("; of", ".\nOf", 1) + ".", "", *abouts_of(found, rows), ""]
+    return [*lines, *wrapped(count(rows) + "."), "", *abouts_of(found, rows), ""]
 
 
 def table(runs):
     """The text between the markers."""
-    return "\n".join([BEGIN, *sum((run_table(found) for found in runs), []),
-                      "One thread's microseconds are processor time. Behind a blur Sobel and a threshold make up to 30 code "
-                      "values of\none. VapourSynth's blurs are held against sluice's with `border=reflect`, kornia-rs' "
-                      "Sobel against\n`border=zero`, all else against `border=replicate`.", END])
+    return "\n".join([BEGIN, "", *sum((run_table(found) for found in runs), []),
+                      *wrapped("One thread's microseconds are processor time. Behind a blur Sobel and a threshold make up "
+                               "to 30 code values of one. VapourSynth's blurs are held against sluice's with "
+                               "`border=reflect`, kornia-rs' Sobel against `border=zero`, all else against "
+                               "`border=replicate`."), END])
 
 
 def write_table(sources, document):

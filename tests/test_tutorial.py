@@ -58,7 +58,7 @@ def check_rows(rows, sizes, hats, runs, gpu):
 
 def test_the_quick_ladder_in_words_in_json_and_as_a_chart(run, tmp_path, cuda):
     result = run("bench", "--ladder", "--quick", "--json", "l.json", "--chart", "l.svg",
-                 timeout=240)
+                 timeout=600)
     assert result.code == 0, result.stderr
     told = json.loads((tmp_path / "l.json").read_text())
     hats = [f"{side}x{side}, scale {scale}" for side in (512, 1024) for scale in (1, 32)]
