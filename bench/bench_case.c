@@ -76,10 +76,19 @@ static enum status plan_chain(const struct bench_case_request *request,
     return status;
 }
 
-// Rows have no gaps; further planes of a result are not written.
+// Planes one behind the other, rows without gaps.
+static size_t plane_bytes(const struct format *format, const struct shape *shape, int p)
+{
+    return format_row_bytes(format, p, shape->width) *
+           (size_t)format_rows(format, p, shape->height);
+}
+
 static size_t frame_bytes(const struct format *format, const struct shape *shape)
 {
-    return format_row_bytes(format, 0, shape->width) * (size_t)shape->height;
+    size_t bytes = 0;
+    for (int p = 0; p < format->planes; p++)
+        bytes += plane_bytes(format, shape, p);
+    return bytes;
 }
 
 // Noise: nothing that a table or a branch could profit from.
@@ -93,8 +102,8 @@ static void fill(uint8_t *memory, size_t bytes, int depth)
 }
 
 // Memory for a source and, on the host, for a target. They hold the same noise in every frame.
-static enum status make_frame(const struct bench_case *bench_case, const uint8_t *noise,
-                              struct image *source, struct image *target)
+static enum status make_frame(const struct bench_case *bench_case, const struct shape *shape,
+                              const uint8_t *noise, struct image *source, struct image *target)
 {
     struct backend *backend = bench_case->backend;
     size_t bytes = bench_case->bytes;
@@ -107,16 +116,18 @@ static enum status make_frame(const struct bench_case *bench_case, const uint8_t
     if (!source->data[0] || !target->data[0])
         return STATUS_MEMORY;
     memcpy(source->data[0], noise, bytes);
+    for (int p = 1; p < target->format->planes; p++)
+        target->data[p] = target->data[p - 1] + plane_bytes(target->format, shape, p - 1);
     return STATUS_OK;
 }
 
 // Without memory.
 static struct image frame_image(const struct format *format, const struct shape *shape)
 {
-    return (struct image){.format = format,
-                          .width = shape->width,
-                          .height = shape->height,
-                          .stride = {(ptrdiff_t)format_row_bytes(format, 0, shape->width)}};
+    struct image image = {.format = format, .width = shape->width, .height = shape->height};
+    for (int p = 0; p < format->planes; p++)
+        image.stride[p] = (ptrdiff_t)format_row_bytes(format, p, shape->width);
+    return image;
 }
 
 static enum status make_frames(const struct bench_case_request *request,
@@ -141,7 +152,7 @@ static enum status make_frames(const struct bench_case_request *request,
         struct image *source = &bench_case->source[k], *target = &bench_case->target[k];
         *source = frame_image(&bench_case->program.input, request->shape);
         *target = frame_image(&bench_case->program.output, request->shape);
-        status = make_frame(bench_case, noise, source, target);
+        status = make_frame(bench_case, request->shape, noise, source, target);
     }
     free(noise);
     if (!status && bench_case->resident)

@@ -51,7 +51,7 @@ struct bench_case {
     void *stream;                  // of sources on the device; NULL: on the host
     struct image *source, *target; // `frames` of each
     int frames;
-    size_t bytes, target_bytes; // of a source, of a target: gray, or what the chain makes of RGB
+    size_t bytes, target_bytes; // of a source, and of a target, which may be of another model
 };
 
 // Make *bench_case ready. bench_case_free() leaves it zeroed, and accepts it so, as a failure does.

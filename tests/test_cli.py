@@ -1432,6 +1432,11 @@ def test_bench_takes_one_size_and_depth(run, pixfmt):
     assert run("bench", "--size", "wide").code == run("bench", "--pixfmt", "rgb24").code == 2
 
 
+def test_bench_of_a_chain_that_leaves_colours(run):
+    result = run("bench", "-f", "wavelet=1:2:show=scale", "--quick", "--backend", "cpu", "--size", "65x47")
+    assert result.code == 0 and "65x47" in result.text, result.stderr
+
+
 def test_bench_refuses_what_filtering_refuses(run):
     assert run("bench", "-f", "gausian").code == 2
     assert run("bench", "missing.mp4", "-f", "invert", "--quick").code == 4
