@@ -259,11 +259,11 @@ static void run_all_edges(const struct tutorial_settings *settings, struct backe
                           int *passed, int *failed)
 {
     const int threads = settings->threads > 0 ? settings->threads : 1;
+    struct backend *const makers[] = {NULL, backend}; // the CPU's, and the GPU's
     for (int k = 0; k < (settings->large ? 2 : 40); k++)
-        for (int gpu = 0; gpu <= backend->has_device_memory; gpu++)
-            ++*(edges_are_right(k, settings->large, gpu ? backend : NULL, threads, settings->log)
-                    ? passed
-                    : failed);
+        for (int m = 0; m < (backend->has_device_memory ? 2 : 1); m++)
+            ++*(edges_are_right(k, settings->large, makers[m], threads, settings->log) ? passed
+                                                                                       : failed);
 }
 
 // ---- the steps of template matching ----
