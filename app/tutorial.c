@@ -19,12 +19,11 @@ static const struct lesson {
     const char *about;
     bool over_all;
 } lessons[] = {
-    [SLUICE_LESSON_GAUSSIAN] =
-        {"gaussian", "", "plain C by one thread",
-         "A Gaussian of 17x17 on 8-bit gray, zeros beyond the edges; mean of "
-         "%d runs, in\nmilliseconds a picture, and how many times as fast as "
-         "plain C by one thread and by all.\n",
-         true},
+    [SLUICE_LESSON_GAUSSIAN] = {"gaussian", "", "plain C by one thread",
+                                "A Gaussian of 17x17 on 8-bit gray, zeros beyond the edges, and "
+                                "how many times as fast as\n"
+                                "plain C by one thread and by all.\n",
+                                true},
     [SLUICE_LESSON_MATCHING] = {"matching", "Matching, ", "step 1",
                                 "\nTemplate matching on the same pictures: the score of a template "
                                 "everywhere, and how many\ntimes as fast as the first step.\n",
@@ -107,7 +106,9 @@ static void print_head(const struct row *row)
     bool over_all = row->lesson->over_all;
     printf("%-44s %10s %10s  %-22s %10s", row->size, "mean ms", "median", "min .. max",
            over_all ? "over one" : "over first");
-    printf(over_all ? " %10s\n" : "\n", "over all");
+    if (over_all)
+        printf(" %10s", "over all");
+    printf("\n");
     if (has_article(row))
         print_article(row);
 }
@@ -154,8 +155,10 @@ static void add_row(void *opaque, const struct sluice_tutorial_row *from)
     snprintf(row->absent, sizeof row->absent, "%s", from->absent ? from->absent : "");
     if (table->quiet)
         return;
+    if (table->rows == 1)
+        printf("Milliseconds a picture, means of %d runs.\n\n", row->runs);
     if (table->rows == 1 || row->lesson != row[-1].lesson)
-        printf(row->lesson->about, row->runs);
+        printf("%s", row->lesson->about);
     if (begins_size(table->row, row)) {
         printf("\n");
         print_head(row);

@@ -376,7 +376,8 @@ def compare_peers(program, rounds):
 # Comparisons, and whether each takes a file.
 PARTS = {"filters": (compare_filters, False), "matching": (compare_matching, False),
          "wavelets": (compare_wavelets, False), "raw": (compare_raw, False),
-         "npp": (compare_npp, False), "peers": (compare_peers, False), "jobs": (compare_jobs, True), "cost": (compare_cost, True)}
+         "npp": (compare_npp, False), "peers": (compare_peers, False),
+         "jobs": (compare_jobs, True), "cost": (compare_cost, True)}
 
 
 def main():

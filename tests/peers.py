@@ -48,8 +48,8 @@ PEERS = {
     "kornia-rs": Peer("kornia_rs", "kornia_rs", "RAYON_NUM_THREADS",
                       "8-bit samples in and out, its Sobel of floats, with zeros beyond the edges"),
     "VapourSynth": Peer("vapoursynth", "vapoursynth (Python 3.12)", "core.num_threads",
-                        "8-bit clips, Gaussians of 10-bit weights rounded once a direction, which reflect at the edges; "
-                        "with several threads as many frames at a time"),
+                        "8-bit clips, Gaussians of 10-bit weights rounded once a direction, which reflect at the "
+                        "edges; with several threads as many frames at a time"),
     "torch": Peer("torch", "torch", "set_num_threads", "convolutions of floats, made of 8 bits and rounded here"),
     "kornia": Peer("kornia", "kornia torch", "set_num_threads",
                    "its filters of tensors, floats made of 8 bits and rounded here"),
@@ -215,8 +215,8 @@ def count(rows):
     lost = collections.Counter(name for row in rows for name in winners(row))
     rows_lost = sum(bool(winners(row)) for row in rows)
     told = ", ".join(f"{name} {times}" for name, times in lost.most_common())
-    return (f"{len(rows)} rows: sluice wins {len(rows) - rows_lost} against everybody, and a peer {rows_lost}; of {pairs} "
-            f"comparisons sluice wins {pairs - lost.total()}, peers {lost.total()}" + (f" ({told})" if told else ""))
+    return (f"{len(rows)} rows: sluice wins {len(rows) - rows_lost} against everybody, and a peer {rows_lost}; "
+            f"of {pairs} comparisons sluice wins {pairs - lost.total()}, peers {lost.total()}" + (f" ({told})" if told else ""))
 
 
 # ---- for people ----
@@ -313,8 +313,8 @@ def run_table(found):
     about = ", ".join([f"`{found['command']}`", found["date"], found["version"], f"commit {found['commit']}",
                        f"Python {found['python']}", found["machine"], f"{found['size']} gray (`gray`: from RGB)",
                        found["note"]])
-    lines = [*wrapped(f"{about}: microseconds a frame, medians of {found['rounds']} rounds by turns, and how many times "
-                          "as long others take; below 1 the peer wins, and is named."), ""]
+    lines = [*wrapped(f"{about}: microseconds a frame, medians of {found['rounds']} rounds by turns, and how many "
+                          "times as long others take; below 1 the peer wins, and is named."), ""]
     for threads in dict.fromkeys(row["threads"] for row in rows if row["threads"] != GPU):
         lines += table_of(rows, threads, found["size"])
     return [*lines, *wrapped(count(rows) + "."), "", *abouts_of(found, rows), ""]
@@ -323,8 +323,8 @@ def run_table(found):
 def table(runs):
     """The text between the markers."""
     return "\n".join([BEGIN, "", *sum((run_table(found) for found in runs), []),
-                      *wrapped("One thread's microseconds are processor time. Behind a blur Sobel and a threshold make up "
-                               "to 30 code values of one. VapourSynth's blurs are held against sluice's with "
+                      *wrapped("One thread's microseconds are processor time. Behind a blur Sobel and a threshold make "
+                               "up to 30 code values of one. VapourSynth's blurs are held against sluice's with "
                                "`border=reflect`, kornia-rs' Sobel against `border=zero`, all else against "
                                "`border=replicate`."), END])
 
