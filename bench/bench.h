@@ -70,9 +70,9 @@ struct sluice_tutorial_row {
 
 // Run the steps of the tutorial: each step is compared with its reference, to the bit, and then
 // timed, 50 runs (fewer of wavelets that are slow) of pictures of three sizes (of input_width alone
-// where that is given). `quick` takes the smallest two and few runs. Without a GPU, or with SLUICE_BACKEND_CPU, the steps on it
-// are absent; SLUICE_BACKEND_CUDA insists on one. row() as in sluice_bench(). A step that is wrong
-// is SLUICE_STATUS_FAILED.
+// where that is given). `quick` takes the smallest two and few runs. Without a GPU, or with
+// SLUICE_BACKEND_CPU, the steps on it are absent; SLUICE_BACKEND_CUDA insists on one. row() as in
+// sluice_bench(). A step that is wrong is SLUICE_STATUS_FAILED.
 enum sluice_status sluice_tutorial(const struct sluice_config *config, bool quick,
                                    void (*row)(void *opaque, const struct sluice_tutorial_row *row),
                                    void *opaque);
