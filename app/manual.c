@@ -167,6 +167,9 @@ const struct manual_row manual_environment[] = {
                       "WATCHDOG_USEC also that frames move"},
     {"SLUICE_CPU", "the instruction set of the CPU backend (base, v2, v3, v4, vnni) instead of the "
                    "best that the processor has"},
+    {"SLUICE_TRANSFORMS",
+     "who makes the Fourier transforms of large kernels on the CPU (fftw, libavutil, or none) "
+     "instead of the first of them that is installed"},
     {"SLUICE_SANDBOX",
      "auto, on or off, where --sandbox is not given: off for debuggers and sanitizers that "
      "look into the process"},

@@ -349,7 +349,8 @@ static enum status init_full_frame(struct cpu_executor *self, struct cpu_slot *s
                                              .height = subsampled(height, pass->grid.shift_y),
                                              .depth = pass->load_depth,
                                              .bands = self->bands,
-                                             .rows = self->backend->rows};
+                                             .rows = self->backend->rows,
+                                             .transform_library = plan->limits.transform_library};
         status = full_frame_create(&request, &slot->full_frame[p]);
         if (!status)
             self->base.memory += slot->full_frame[p]->memory;
@@ -512,14 +513,25 @@ enum status backend_cpu_create(int threads, const struct log *log, struct backen
                   level);
         return STATUS_USAGE;
     }
+    const struct transform_library *library;
+    const char *why, *named = getenv("SLUICE_TRANSFORMS");
+    if (!fft_choose(named && *named ? named : NULL, &library, &why)) {
+        log_print(log, LOG_ERROR,
+                  "SLUICE_TRANSFORMS is '%s'; it can be fftw, libavutil or none, as far as these "
+                  "libraries are installed",
+                  named);
+        return STATUS_USAGE;
+    }
     struct cpu_backend *self = calloc(1, sizeof *self);
     if (!self)
         return STATUS_MEMORY;
     self->base = (struct backend){.name = "cpu",
                                   .limits = {.stencils = 16,
                                              .radius = 40,
-                                             .transform = fft_is_there() ? TRANSFORM : 0,
-                                             .transform_size = fft_size},
+                                             .transform = TRANSFORM,
+                                             .transform_size = fft_size,
+                                             .transform_library = library,
+                                             .transform_why = why},
                                   .executor_create = executor_create,
                                   .executor_measure = executor_measure,
                                   .alloc = host_alloc,

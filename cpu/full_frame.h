@@ -39,6 +39,7 @@ struct full_frame_request {
     int width, height, depth; // of the source plane
     int bands;                // as many as run() is called with, at most
     const struct row_kernels *rows;
+    const struct transform_library *transform_library; // of fft_choose(); NULL: none
 };
 
 // Make *full_frame ready for an operation: all memory is allocated here. STATUS_MEMORY is the only

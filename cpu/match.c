@@ -205,6 +205,29 @@ static enum status init_weights(const struct op_template *t, enum match_sum sum,
     return how->weight ? STATUS_OK : STATUS_MEMORY;
 }
 
+// Keep the weights of transforms where these pay and are exact: of samples, and of their squares,
+// which are as 9 and 17 bits about the middle of their range.
+static enum status init_transform(const struct match_full_frame *self, const struct op_template *t,
+                                  struct match_pattern *pattern)
+{
+    enum status status = STATUS_OK;
+    pattern->transforms = true;
+    for (int s = 0; s < (t->mask ? SUMS : 1) && !status; s++) {
+        struct match_correlation *how = &pattern->correlation[s];
+        status = init_weights(t, (enum match_sum)s, how);
+        const struct op_convolve as = {
+            .weight = how->weight, .width = t->width, .height = t->height};
+        if (!status && !op_convolve_transform_is_exact(&as, fft_size, self->transform_library,
+                                                       s == SUM_SQUARES ? 17 : 9))
+            pattern->transforms = false;
+    }
+    for (int s = 0; s < SUMS && !pattern->transforms; s++) {
+        free(pattern->correlation[s].weight);
+        pattern->correlation[s].weight = NULL;
+    }
+    return status;
+}
+
 static enum status init_pattern(const struct match_full_frame *self, const struct op_template *t,
                                 struct match_pattern *pattern)
 {
@@ -217,11 +240,11 @@ static enum status init_pattern(const struct match_full_frame *self, const struc
     if (!pattern->columns || !pattern->rows)
         pattern->columns = pattern->rows = 0;
     pattern->narrow = products <= MATCH_NARROW && !t->mask;
-    pattern->transforms = products > worth && pattern->rows && fft_is_there();
-    for (int s = 0; s < (t->mask ? SUMS : 1) && pattern->rows && !status; s++)
-        status = pattern->transforms
-                     ? init_weights(t, (enum match_sum)s, &pattern->correlation[s])
-                     : init_taps(t, (enum match_sum)s, group, &pattern->correlation[s]);
+    if (products > worth && pattern->rows && self->transform_library)
+        status = init_transform(self, t, pattern);
+    for (int s = 0; s < (t->mask ? SUMS : 1) && pattern->rows && !pattern->transforms && !status;
+         s++)
+        status = init_taps(t, (enum match_sum)s, group, &pattern->correlation[s]);
     return status;
 }
 
@@ -293,7 +316,7 @@ static enum status init_transforms(struct match_full_frame *self, struct match_b
             struct fft **fft = &band->fft[k * SUMS + s];
             const struct op_convolve as = {
                 .weight = pattern->correlation[s].weight, .width = t->width, .height = t->height};
-            status = fft_create(&as, pattern->columns, fft);
+            status = fft_create(self->transform_library, &as, pattern->columns, fft);
             if (status)
                 break;
             self->sums_rows = max_int(self->sums_rows, fft_rows(*fft));
@@ -382,6 +405,7 @@ enum status match_create(const struct full_frame_request *request, struct full_f
     self->base = (struct full_frame){PHASES, run, destroy};
     self->op = op;
     self->rows = request->rows;
+    self->transform_library = request->transform_library;
     self->width = request->width;
     self->height = request->height;
     self->bands = request->bands;

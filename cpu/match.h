@@ -58,6 +58,7 @@ struct match_full_frame {
     struct full_frame base;
     const struct op_match *op;
     const struct row_kernels *rows;
+    const struct transform_library *transform_library;
     int width, height, bands;
     ptrdiff_t part_stride;
     size_t sums_stride; // numbers from one row to the next

@@ -174,7 +174,8 @@ static enum status init_form(struct convolve_state *state)
 
 static enum status init_transform(struct row_pipeline *pipeline, struct convolve_state *state)
 {
-    enum status status = fft_create(&state->op, pipeline->columns, &state->fft);
+    enum status status = fft_create(pipeline->plan->limits.transform_library, &state->op,
+                                    pipeline->columns, &state->fft);
     if (status)
         return status;
     state->band = row_alloc(row_scratch_stride(pipeline) * (size_t)fft_rows(state->fft));

@@ -248,12 +248,15 @@ static void print_codecs(FILE *to)
 // Whether large kernels have a library that makes them fast.
 static void print_transforms(const struct backend *backend, FILE *to)
 {
-    const char *library = backend->gpus ? "libcufft.so, of the CUDA Toolkit," : "libfftw3.so.3";
-    if (backend->limits.transform)
-        fprintf(to, "kernels   of %d numbers and more by Fourier transforms\n",
-                backend->limits.transform);
+    const struct plan_limits *limits = &backend->limits;
+    const char *why = limits->transform_why;
+    if (limits->transform && limits->transform_library)
+        fprintf(to, "kernels   of %d numbers and more by Fourier transforms of %s%s%s\n",
+                limits->transform, limits->transform_library->name, why ? ", as " : "",
+                why ? why : "");
     else if (strcmp(backend->name, "scalar"))
-        fprintf(to, "kernels   number by number, however large: %s is not there\n", library);
+        fprintf(to, "kernels   number by number, however large: %s\n",
+                why ? why : "libcufft.so, of the CUDA Toolkit, is not there");
 }
 
 static void print_choice(const struct subject *subject, const struct sluice_config *config,

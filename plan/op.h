@@ -348,13 +348,31 @@ struct transform_size {
 // The largest side of the transforms that a kernel of this side is made with, where it is made so.
 int op_convolve_transform_side(int side, struct transform_size size);
 
-// The error of such transforms in double precision in s, at most, of samples of `depth` bits about
-// the middle of their range: |x| |w| ((1 + e)^3n (1 + e sqrt 5)^(3n + 1) (1 + b)^3n - 1), e = b =
-// 2^-53, for transforms of 2^n. Below 1/2, rounding gives s itself. C. Percival, "Rapid
-// multiplication modulo the sum and difference of highly composite numbers", Math. Comp. 72 (2003),
-// theorem 5.1.
+// A library of Fourier transforms in double precision, and what bounds its errors. A level is that
+// from transforms of N / 2 to those of N.
+struct transform_library {
+    const char *name;    // for people
+    double factor_error; // of its roots of unity, at most, in units of 2^-53
+    double products;     // with these that a value goes through on a level, at most and on average
+    int additions;       // of a transform, one after another, besides one on each level
+    int most;            // the largest side that it transforms; 0: any
+};
+
+// The error of such transforms in s, at most, of samples of `depth` bits about the middle of their
+// range: |x| |w| ((1 + e)^(3n + 3a) ((1 + e sqrt 5) (1 + b))^(3np) (1 + e sqrt 5) - 1) for those of
+// 2^n samples; e = 2^-53, b is the error of the roots of unity, p the number of products and a that
+// of additions. It is that of C. Percival, "Rapid multiplication modulo the sum and difference of
+// highly composite numbers", Math. Comp. 72 (2003), theorem 5.1, where p = 1 and a = 0; the proof
+// multiplies these terms as a value goes through additions and products. Those err by e sqrt 5: R.
+// Brent, C. Percival, P. Zimmermann, "Error bounds on complex floating-point multiplication", Math.
+// Comp. 76 (2007), and by less where they are fused. In first order it is n (e + p (b + e sqrt 5))
+// a transform, as in N. Higham, "Accuracy and Stability of Numerical Algorithms", theorem 24.2.
 double op_convolve_transform_error(const struct op_convolve *op, struct transform_size size,
-                                   int depth);
+                                   const struct transform_library *library, int depth);
+
+// True if rounding gives s itself, of these transforms: the error stays below 1/2, by some margin.
+bool op_convolve_transform_is_exact(const struct op_convolve *op, struct transform_size size,
+                                    const struct transform_library *library, int depth);
 
 // Where in the analysis of OP_WAVELET the planes begin.
 static inline void *op_wavelet_planes(const struct op_wavelet *op, void *analysis)

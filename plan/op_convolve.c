@@ -49,36 +49,78 @@ int op_convolve_transform_side(int side, struct transform_size size)
 }
 
 double op_convolve_transform_error(const struct op_convolve *op, struct transform_size size,
-                                   int depth)
+                                   const struct transform_library *library, int depth)
 {
     double samples = (double)op_convolve_transform_side(op->width, size) *
                      op_convolve_transform_side(op->height, size);
     double n = log2(samples), e = ldexp(1, -53), squares = 0;
     for (int k = 0; k < op->width * op->height; k++)
         squares += (double)op->weight[k] * op->weight[k];
-    double each = expm1(6 * n * log1p(e) + (3 * n + 1) * log1p(e * sqrt(5)));
+    double products = 3 * n * library->products;
+    double each =
+        expm1(3 * (n + library->additions) * log1p(e) + (products + 1) * log1p(e * sqrt(5)) +
+              products * log1p(e * library->factor_error));
     return ldexp(1, depth - 1) * sqrt(samples) * sqrt(squares) * each;
+}
+
+bool op_convolve_transform_is_exact(const struct op_convolve *op, struct transform_size size,
+                                    const struct transform_library *library, int depth)
+{
+    int longer = op->width > op->height ? op->width : op->height;
+    return (!library->most || op_convolve_transform_side(longer, size) <= library->most) &&
+           op_convolve_transform_error(op, size, library, depth) < 0.45;
+}
+
+// True if transforms cost less than products.
+static bool transforms_pay(const struct op_convolve *f, const struct plan_limits *limits)
+{
+    return limits->transform && !f->rank && op_convolve_products(f) >= limits->transform;
 }
 
 static bool transforms(const struct op *op, const struct plan_limits *limits, int depth)
 {
     const struct op_convolve *f = &op->convolve;
-    return limits->transform && !f->rank && op_convolve_products(f) >= limits->transform &&
-           op_convolve_transform_error(f, limits->transform_size, depth) < 0.45;
+    return transforms_pay(f, limits) && limits->transform_library &&
+           op_convolve_transform_is_exact(f, limits->transform_size, limits->transform_library,
+                                          depth);
+}
+
+static void print_transform(const struct plan_limits *limits, const struct plan_step *step,
+                            FILE *to)
+{
+    const struct op_convolve *f = &step->stencil->convolve;
+    const struct transform_library *library = limits->transform_library;
+    struct transform_size size = limits->transform_size;
+    fprintf(to,
+            " by Fourier transforms of up to %dx%d instead of %d products, exact: errors stay "
+            "below %.2g of a sum's last bit; by %s",
+            op_convolve_transform_side(f->width, size), op_convolve_transform_side(f->height, size),
+            op_convolve_products(f), op_convolve_transform_error(f, size, library, step->depth_in),
+            library->name);
+    if (limits->transform_why)
+        fprintf(to, ", as %s", limits->transform_why);
+}
+
+// Why products are not made by transforms that would cost less.
+static void print_no_transform(const struct plan_limits *limits, const struct plan_step *step,
+                               FILE *to)
+{
+    const struct transform_library *library = limits->transform_library;
+    if (library)
+        fprintf(to, "; Fourier transforms by %s could err by %.2g of a sum's last bit",
+                library->name,
+                op_convolve_transform_error(&step->stencil->convolve, limits->transform_size,
+                                            library, step->depth_in));
+    else if (limits->transform_why)
+        fprintf(to, "; no Fourier transforms, as %s", limits->transform_why);
 }
 
 static void print(const struct plan *plan, const struct plan_step *step, FILE *to)
 {
-    struct transform_size size = plan->transform_size;
     const struct op_convolve *f = &step->stencil->convolve;
     int products = op_convolve_products(f);
     if (step->transform) {
-        fprintf(to,
-                " by Fourier transforms of up to %dx%d instead of %d products, exact: errors stay "
-                "below %.2g of a sum's last bit",
-                op_convolve_transform_side(f->width, size),
-                op_convolve_transform_side(f->height, size), products,
-                op_convolve_transform_error(f, size, step->depth_in));
+        print_transform(&plan->limits, step, to);
         return;
     }
     if (f->rank)
@@ -88,6 +130,8 @@ static void print(const struct plan *plan, const struct plan_step *step, FILE *t
         fprintf(to, ": %d products", products);
     if (f->why)
         fprintf(to, ", %s", f->why);
+    if (transforms_pay(f, &plan->limits))
+        print_no_transform(&plan->limits, step, to);
 }
 
 const struct op_info op_convolve_info = {.name = "convolve",

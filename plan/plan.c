@@ -490,7 +490,7 @@ enum status plan_create(const struct program *program, struct plan_limits limits
     if (!*plan)
         return STATUS_MEMORY;
     (*plan)->program = program;
-    (*plan)->transform_size = limits.transform_size;
+    (*plan)->limits = limits;
     struct builder builder = {.plan = *plan, .program = program, .limits = limits};
     builder.uses = plan_alloc(&builder, (size_t)program->planes * sizeof(int));
     builder.place = plan_alloc(&builder, (size_t)program->planes * sizeof *builder.place);

@@ -25,6 +25,8 @@ struct plan_limits {
     int radius;
     int transform; // the products from which on convolutions cost less by transforms; 0: never
     struct transform_size transform_size;
+    const struct transform_library *transform_library; // who makes them, static; NULL: nobody
+    const char *transform_why; // (optional) why that library, or none: "... is not there"; static
 };
 
 enum place {
@@ -90,7 +92,7 @@ struct plan_block;
 
 struct plan {
     const struct program *program; // the caller's
-    struct transform_size transform_size;
+    struct plan_limits limits;
     struct plan_pass *pass;
     int passes;
     struct plan_buffer *buffer;

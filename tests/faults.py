@@ -109,7 +109,7 @@ class Program:
         self.made = {}
 
     def environment(self, log, fault):
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("FAULTS_", "SLUICE_CPU"))}
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("FAULTS_", "SLUICE_CPU", "SLUICE_TRANSFORMS"))}
         preload = [str(self.interposer)]
         if self.sanitizes:
             preload.insert(0, subprocess.run(["cc", "-print-file-name=libasan.so"], check=True, text=True,

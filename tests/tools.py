@@ -52,7 +52,7 @@ def copy_sources(folder, without=()):
 
 def environment(extra=None):
     """A surrounding that does not change what the program says."""
-    env = {k: v for k, v in os.environ.items() if k not in ("SLUICE_CPU", "NO_COLOR")}
+    env = {k: v for k, v in os.environ.items() if k not in ("SLUICE_CPU", "SLUICE_TRANSFORMS", "NO_COLOR")}
     return {**env, "LC_ALL": "C.UTF-8", **(extra or {})}
 
 

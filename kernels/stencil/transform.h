@@ -26,6 +26,8 @@ struct transform;
 // How large transforms pay here. Which of these sizes makes a plane of the fewest samples is
 // chosen.
 static const struct transform_size transform_size = {.times = 8, .most = 2048};
+static const struct transform_library transform_library = {
+    .name = "cuFFT", .factor_error = 1, .products = 1};
 
 // A kernel, and what it is for.
 struct transform_request {

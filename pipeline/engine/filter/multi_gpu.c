@@ -169,6 +169,8 @@ static struct plan_limits common_limits(struct plan_limits a, struct plan_limits
                      : a.transform > b.transform ? a.transform
                                                  : b.transform,
         .transform_size = a.transform_size,
+        .transform_library = b.transform_library ? a.transform_library : NULL,
+        .transform_why = b.transform_library ? a.transform_why : b.transform_why,
     };
 }
 
