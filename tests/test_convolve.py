@@ -1,8 +1,6 @@
 """Convolutions, through the real program: against the definition in double precision, against OpenCV
 and SciPy, and what is refused."""
 
-import ctypes
-
 import numpy as np
 import pytest
 
@@ -341,24 +339,87 @@ def test_plan_says_how_kernels_are_run(run, tmp_path):
     assert "of rank 2" in plan("dog=4")
 
 
-def has_fftw():
-    try:
-        return bool(ctypes.CDLL("libfftw3.so.3"))
-    except OSError:
-        return False
+# ---- Fourier transforms ----
+
+TRANSFORMS = {"fftw": "FFTW", "libavutil": "libavutil "}
 
 
-def test_plan_says_when_transforms_are_exact(run):
-    """Of a gain beyond all measure they would not be, and the kernel runs directly."""
-    if not has_fftw():
+@pytest.fixture(params=TRANSFORMS)
+def transforms(request):
+    """The surroundings that choose a library of transforms, and its name in plans."""
+    env = {"SLUICE_TRANSFORMS": request.param}
+    if tools.sluice("doctor", "--backend", "cpu", env=env).code:
+        assert request.param == "fftw", "sluice is linked with libavutil, but cannot transform with it"
         pytest.skip("libfftw3.so.3 is missing: make setup-test")
+    return env, TRANSFORMS[request.param]
+
+
+def plan_of(chain, env=None):
+    result = tools.sluice("plan", "--backend", "cpu", "-f", "gray," + chain, env=env)
+    assert result.code == 0, result.stderr
+    return result.text
+
+
+def test_plan_says_when_transforms_are_exact(transforms):
+    """Of a gain beyond all measure they would not be, and the kernel runs directly."""
+    env, name = transforms
     kernel = rows(random_kernel(33, 31, 31))
-    def plan(chain):
-        return run("plan", "--backend", "cpu", "-f", "gray," + chain).text
-    assert "by Fourier transforms of up to 256x128 instead of 1023 products, exact" in plan(
-        f"convolve={kernel}:1")
-    assert "1023 products, lines come not near" in plan(f"convolve={kernel}:65536")
-    assert "Fourier" not in plan("log=20")
+    said = plan_of(f"convolve={kernel}:1", env)
+    assert "by Fourier transforms of up to 256x128 instead of 1023 products, exact" in said
+    assert f"; by {name}" in said and "as SLUICE_TRANSFORMS says so" in said
+    said = plan_of(f"convolve={kernel}:65536", env)
+    assert "1023 products, lines come not near" in said
+    assert f"Fourier transforms by {name}" in said and "could err by" in said
+    assert "Fourier" not in plan_of("log=20", env)
+
+
+def test_plan_and_doctor_say_why_there_are_no_transforms():
+    env = {"SLUICE_TRANSFORMS": "none"}
+    said = plan_of(f"convolve={rows(random_kernel(33, 31, 31))}:1", env)
+    assert "1023 products, lines come not near" in said
+    assert "no Fourier transforms, as SLUICE_TRANSFORMS says so" in said
+    said = tools.sluice("doctor", "--backend", "cpu", env=env).text
+    assert "number by number, however large: SLUICE_TRANSFORMS says so" in said
+
+
+def test_an_unknown_library_of_transforms_is_refused_by_name():
+    result = tools.sluice("doctor", "--backend", "cpu", env={"SLUICE_TRANSFORMS": "mkl"})
+    assert result.code != 0 and "'mkl'; it can be fftw, libavutil or none" in result.stderr
+
+
+def test_without_fftw_libavutil_transforms(tmp_path):
+    """What the loader finds first is no library."""
+    (tmp_path / "libfftw3.so.3").write_bytes(b"")
+    env = {"LD_LIBRARY_PATH": str(tmp_path)}
+    why = "as libfftw3.so.3 is not there"
+    said = plan_of(f"convolve={rows(random_kernel(33, 31, 31))}:1", env)
+    assert "by Fourier transforms of up to 256x128" in said and why in said
+    said = tools.sluice("doctor", "--backend", "cpu", env=env).text
+    assert "by Fourier transforms of libavutil " in said and why in said
+
+
+@pytest.mark.parametrize("pixfmt", ["gray", "gray16le"])
+@pytest.mark.parametrize("width, height, rank, scale", [(33, 31, 31, 0.03), (6, 80, 6, 0.02),
+                                                        (80, 6, 6, 0.02), (70, 61, 61, 0.002)])
+def test_transforms_give_the_bits_of_products(tmp_path, transforms, pixfmt, width, height, rank,
+                                              scale):
+    """On ugly sizes, and those around what a tile of 256 or 512 leaves."""
+    env, _ = transforms
+    kernel = random_kernel(width, height, rank)
+    np.savetxt(tmp_path / "kernel.txt", kernel, "%.4f")
+    chain = f"convolve={tmp_path}/kernel.txt:{scale}:127.5:mirror"
+    for columns, lines in [(1, 1), (2, 3), (31, 33), (225, 98), (257, 452)]:
+        named = pictures(columns, lines)
+        source = [[(x * 257).astype("<u2") if pixfmt == "gray16le" else x.astype("u1")]
+                  for name, x in named.items() if name in ("random", "checks", "halves")]
+        tools.write_raw(tmp_path / "in.raw", source)
+        job = ["-F", "rawvideo", "--size", f"{columns}x{lines}", "--pixfmt", pixfmt,
+               tmp_path / "in.raw", "-f", chain, "--backend", "cpu"]
+        assert "by Fourier transforms" in tools.sluice("plan", *job, env=env).text
+        outputs = [tools.sluice_whole("-q", *job, "-F", "rawvideo", "-", env=surroundings).stdout
+                   for surroundings in ({"SLUICE_TRANSFORMS": "none"}, env)]
+        assert len(outputs[0]) == sum(x[0].nbytes for x in source)
+        assert outputs[0] == outputs[1], f"{columns}x{lines}"
 
 
 def test_journal_keeps_the_kernel_itself(run, tmp_path, clips):
