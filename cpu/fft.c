@@ -27,6 +27,12 @@ bool fft_choose(const char *name, const struct transform_library **library, cons
     return !name || !strcmp(name, "none");
 }
 
+int fft_worth(const struct transform_library *library, int products)
+{
+    const struct fft_library *self = (const struct fft_library *)library;
+    return self ? (int)(products * self->cost) : products;
+}
+
 // ---- construction ----
 
 static int power_above(int least)

@@ -39,6 +39,10 @@ struct fft;
 // was asked for; else NULL. False if there is no library of that name here.
 bool fft_choose(const char *name, const struct transform_library **library, const char **why);
 
+// How many products cost as much as transforms of this library, of as many as those of FFTW cost;
+// `library` may be NULL.
+int fft_worth(const struct transform_library *library, int products);
+
 // How large transforms pay here.
 static const struct transform_size fft_size = {.times = 4, .most = 1024};
 

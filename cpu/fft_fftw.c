@@ -108,6 +108,7 @@ static size_t bytes(const struct fft *fft)
 static const struct fft_library library = {
     .about = {.name = "FFTW", .factor_error = 1, .products = 1},
     .name = "fftw",
+    .cost = 1,
     .is_there = is_there,
     .init = init,
     .finish = finish,

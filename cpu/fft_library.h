@@ -8,6 +8,7 @@ typedef double complex_value[2];
 struct fft_library {
     struct transform_library about; // first: the caller's pointer to it is one to this
     const char *name;               // of fft_choose()
+    double cost;                    // about, of small kernels, by FFTW's
 
     // Whether it is installed; it is loaded then. Thread-safety: any thread, any number of times.
     bool (*is_there)(void);

@@ -263,6 +263,7 @@ static size_t bytes(const struct fft *fft)
 static const struct fft_library library = {
     .about = {.name = name, .factor_error = 4, .products = 0.5, .additions = 1, .most = 131072},
     .name = "libavutil",
+    .cost = 1.5,
     .is_there = is_there,
     .init = init,
     .finish = finish,

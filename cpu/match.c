@@ -8,7 +8,7 @@
 #include "base/minmax.h"
 #include "cpu/match.h"
 
-// Products of a sum by the direct way that cost as much as one by transforms.
+// Products of a sum by the direct way that cost as much as one by transforms of FFTW.
 enum { TRANSFORM_BYTES = 3000, TRANSFORM_WORDS = 900 };
 
 enum { SCORE, FIND, PHASES };
@@ -240,7 +240,8 @@ static enum status init_pattern(const struct match_full_frame *self, const struc
     if (!pattern->columns || !pattern->rows)
         pattern->columns = pattern->rows = 0;
     pattern->narrow = products <= MATCH_NARROW && !t->mask;
-    if (products > worth && pattern->rows && self->transform_library)
+    if (self->transform_library && products > fft_worth(self->transform_library, worth) &&
+        pattern->rows)
         status = init_transform(self, t, pattern);
     for (int s = 0; s < (t->mask ? SUMS : 1) && pattern->rows && !pattern->transforms && !status;
          s++)

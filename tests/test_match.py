@@ -189,7 +189,8 @@ WAYS = [("SLUICE_CPU", level) for level in ("base", "v2", "v3", "v4", "vnni")] +
 
 @pytest.mark.parametrize("variable, value", WAYS, ids=[way[1] for way in WAYS])
 @pytest.mark.parametrize("size, masked", [((5, 3), False), ((63, 63), False), ((280, 260), False),
-                                          ((61, 50), True), ((12, 9), True)])
+                                          ((61, 50), True), ((12, 9), True),
+                                          ((80, 70), True)])
 def test_every_level_gives_the_same(tmp_path, variable, value, size, masked):
     """Directly and by transforms, in 32 bits and in more."""
     f = smooth(300, 280, 8)
