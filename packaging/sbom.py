@@ -16,7 +16,8 @@ import sys
 from pathlib import Path
 
 PRODUCTS = ("sluice", "libsluice.so.1", "libsluice-filter.so.1", "libsluice.a", "libsluice-filter.a")
-OPENED = {"fftw3": "large kernels", "SDL2-2.0": "windows", "avdevice": "cameras and screens"}
+OPENED = {"fftw3": "large kernels", "avutil": "large kernels without FFTW", "SDL2-2.0": "windows",
+          "avdevice": "cameras and screens"}
 # Debian's short names, and those of SPDX.
 LICENCES = {"LGPL-2.1+": "LGPL-2.1-or-later", "LGPL-2.1": "LGPL-2.1-only", "LGPL-2+": "LGPL-2.0-or-later",
             "GPL-2+": "GPL-2.0-or-later", "GPL-3+": "GPL-3.0-or-later", "LGPL-3+": "LGPL-3.0-or-later",
