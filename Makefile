@@ -14,7 +14,10 @@ VERSION = 0.2.0
 SOVERSION = 1
 
 CC ?= cc
-OBJCOPY ?= objcopy
+OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy)
+ifeq ($(origin AR),default)
+AR = $(shell $(CC) -print-prog-name=ar)
+endif
 NVCCFLAGS ?= # -lineinfo for profilers: objects become some times larger
 CFLAGS ?= -O2 -g
 WARNINGS = -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wstrict-prototypes -Wundef
@@ -34,12 +37,21 @@ PATHS = -ffile-prefix-map=$(CURDIR)=.
 MODES = -fvisibility=hidden -fPIC
 STRICT = -Werror=implicit-function-declaration -Werror=int-conversion
 
+# ---- for which machine ----
+
+# The compiler's target. A cross compiler is named after it (CC=aarch64-linux-gnu-gcc) and builds what needs no FFmpeg:
+# libsluice-filter and what tests it.
+TARGET := $(shell $(CC) -dumpmachine 2>/dev/null)
+ARCH := $(firstword $(subst -, ,$(TARGET)))
+CROSS := $(filter $(TARGET)-%,$(notdir $(lastword $(CC))))
+PKG_CONFIG ?= $(if $(CROSS),$(TARGET)-pkg-config,pkg-config)
+
 # ---- what this machine has ----
 
 # Asked for when a recipe runs, not before: `make test` may have to install them first.
 FFMPEG = libavformat libavcodec libswscale libavutil
-FFMPEG_CFLAGS = $(shell pkg-config --cflags $(FFMPEG) jansson libmicrohttpd libxxhash)
-FFMPEG_LIBS = $(shell pkg-config --libs $(FFMPEG) libmicrohttpd jansson libxxhash)
+FFMPEG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(FFMPEG) jansson libmicrohttpd libxxhash)
+FFMPEG_LIBS = $(shell $(PKG_CONFIG) --libs $(FFMPEG) libmicrohttpd jansson libxxhash)
 
 # nvcc on PATH, in CUDA_HOME, or in its usual place. CUDA=no builds without it.
 ifneq ($(CUDA),no)
@@ -82,7 +94,8 @@ endif
 
 # ---- sources: wildcards per folder ----
 
-ISA := $(if $(filter x86_64,$(shell uname -m)),base v2 v3 v4 vnni,base)
+ISA_x86_64 = v2 v3 v4 vnni
+ISA := base $(ISA_$(ARCH))
 ROOMS = $(FILTER) pipeline $(PIPELINE)
 FILTER = base plan stages stages/chain stages/design filter $(CPU)
 CPU = cpu cpu/reference cpu/rows
@@ -142,10 +155,12 @@ $(SHARED_FILTER): $(FILTER_O) filter/sluice-filter.map
 	    -o $@ $(FILTER_O) $(SYSTEM_LIBS)
 	@ln -sf $(@F) $(BUILD)/libsluice-filter.so
 
-$(BUILD)/conformance: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/conformance/*.c)) $(BUILD)/internal.a
+# Of the filter alone, which needs no FFmpeg, so that compilers for other machines build them, too.
+CONFORMANCE_O = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/conformance/*.c) pipeline/engine/filter/multi_gpu.c)
+$(BUILD)/conformance: $(CONFORMANCE_O) $(FILTER_O)
 	$(LINK) -pie -o $@ $^ $(SYSTEM_LIBS)
 
-$(BUILD)/budget: $(BUILD)/tests/budget.o $(BUILD)/internal.a
+$(BUILD)/budget: $(BUILD)/tests/budget.o $(FILTER_O)
 	$(LINK) -pie -o $@ $^ $(SYSTEM_LIBS)
 
 # What a call of the filter library costs; it reports and judges nothing.
@@ -184,7 +199,9 @@ $(BUILD)/unit_allocations: override LDFLAGS += $(COUNTED:%=-Wl,--wrap=%)
 $(BUILD)/%.o: %.c $(BUILD)/flags | packages
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) $(HARDEN) $(PATHS) $(MODES) -ffp-contract=off -MMD -MP $(WARNINGS) $(STRICT) \
-	    -I. -Iinclude $(FFMPEG_CFLAGS) -DSLUICE_VERSION='"$(VERSION)"' -c -o $@ $<
+	    -I. -Iinclude $(if $(filter-out $(WITHOUT_FFMPEG),$<),$(FFMPEG_CFLAGS)) \
+	    -DSLUICE_VERSION='"$(VERSION)"' -c -o $@ $<
+WITHOUT_FFMPEG = $(FILTER:%=%/%) kernels/% tests/conformance/% tests/budget.c pipeline/engine/filter/multi_gpu.c
 
 # The row kernels, once for each level of the instruction set.
 ROWS_v2 = -march=x86-64-v2
@@ -264,15 +281,15 @@ wheel: $(SHARED_FILTER)
 FREI0R = $(BUILD)/hosts/frei0r/sluice.so
 GSTREAMER = $(BUILD)/hosts/gstreamer/libgstsluice.so
 HOSTS := $(if $(wildcard /usr/include/frei0r.h),$(FREI0R)) \
-         $(shell pkg-config --exists gstreamer-video-1.0 2>/dev/null && echo $(GSTREAMER))
+         $(shell $(PKG_CONFIG) --exists gstreamer-video-1.0 2>/dev/null && echo $(GSTREAMER))
 FREI0RDIR ?= $(PREFIX)/lib/frei0r-1
 GSTREAMERDIR ?= $(LIBDIR)/gstreamer-1.0
 # With CUDA and GStreamer's headers for it the element takes pictures in a GPU's memory.
 GSTREAMER_CUDA := $(strip $(if $(and $(NVCC),$(wildcard $(CUDA_ROOT)/include/cuda.h)),\
-    $(shell pkg-config --exists gstreamer-cuda-1.0 2>/dev/null && echo gstreamer-cuda-1.0)))
+    $(shell $(PKG_CONFIG) --exists gstreamer-cuda-1.0 2>/dev/null && echo gstreamer-cuda-1.0)))
 GSTREAMER_C = $(filter-out hosts/gstreamer/$(if $(GSTREAMER_CUDA),cuda_stub,cuda).c,$(wildcard hosts/gstreamer/*.c))
-GSTREAMER_LIBS = -Wl,--as-needed $(shell pkg-config --libs gstreamer-video-1.0 $(GSTREAMER_CUDA))
-GSTREAMER_CFLAGS = $(shell pkg-config --cflags gstreamer-video-1.0 $(GSTREAMER_CUDA)) \
+GSTREAMER_LIBS = -Wl,--as-needed $(shell $(PKG_CONFIG) --libs gstreamer-video-1.0 $(GSTREAMER_CUDA))
+GSTREAMER_CFLAGS = $(shell $(PKG_CONFIG) --cflags gstreamer-video-1.0 $(GSTREAMER_CUDA)) \
     $(if $(GSTREAMER_CUDA),-DGST_USE_UNSTABLE_API -isystem $(CUDA_ROOT)/include)
 $(GSTREAMER): HOST_CFLAGS = -fvisibility=hidden $(GSTREAMER_CFLAGS)
 all: $(HOSTS)
@@ -330,6 +347,10 @@ NEED_PYAV = '$(PYTHON) -c "import av"|python3-av'
 # The camera in a virtual machine: make test-webcam.
 NEED_WEBCAM = 'command -v qemu-system-x86_64|qemu-system-x86' 'command -v busybox|busybox-static' \
     'command -v v4l2-ctl|v4l-utils' 'command -v setpriv|util-linux'
+# A compiler for ARM, what its programs run in.
+NEED_ARM = 'command -v aarch64-linux-gnu-gcc|gcc-aarch64-linux-gnu' \
+    'test -e /usr/aarch64-linux-gnu/include/stdio.h|libc6-dev-arm64-cross' \
+    'command -v qemu-aarch64|qemu-user'
 # A browser that looks at streams, 350 MB: make setup-browser.
 NEED_BROWSER = 'command -v chromium|chromium' 'command -v chromedriver|chromium-driver'
 LIBRARIES = /usr/lib/$(shell $(CC) -print-multiarch 2>/dev/null)
@@ -343,7 +364,7 @@ setup = @sh tests/setup.sh
 # What compilers would complain of file by file.
 packages:
 	@$(if $(LACKS),$(error packages are missing, $(LACKS): run 'make setup'))
-LACKS = $(eval LACKS := $$(shell sh tests/setup.sh --list $(NEED_COMPILE)))$(LACKS)
+LACKS = $(eval LACKS := $$(if $$(CROSS),,$$(shell sh tests/setup.sh --list $(NEED_COMPILE))))$(LACKS)
 
 setup setup-build:
 	$(setup) $(NEED_BUILD)
@@ -353,6 +374,7 @@ setup-test:
 	-$(setup) $(NEED_FARM)
 	-$(setup) $(NEED_TORCH)
 	-$(setup) $(NEED_PYAV)
+	-$(setup) $(NEED_ARM)
 setup-webcam: setup-test
 	$(setup) $(NEED_WEBCAM)
 setup-browser: setup-test
@@ -384,6 +406,11 @@ test-webcam: setup-webcam
 	@$(MAKE) --no-print-directory $(BUILD)/sluice
 	SLUICE_TEST_WEBCAM=1 SLUICE=$(abspath $(BUILD)/sluice) $(PYTHON) -m pytest -q \
 	    -p no:cacheprovider tests/test_webcam.py
+
+# The filter library for aarch64 and what tests/test_aarch64.py runs of it in qemu, into build-arm64.
+arm64:
+	+@$(MAKE) --no-print-directory BUILD=build-arm64 CC=aarch64-linux-gnu-gcc CUDA=no \
+	    $(addprefix build-arm64/,libsluice-filter.a conformance budget)
 
 # Debian packages, built, installed and purged in new systems of SUITE: root, the network, a quarter of an hour.
 test-package:
@@ -476,6 +503,7 @@ help:
 	@echo "make test-webcam  a webcam in a virtual machine, with unplugging and errors"
 	@echo "make test-package SUITE=trixie  Debian packages, built, installed and purged in new systems"
 	@echo "make test-images  container images, built and run by buildah"
+	@echo "make arm64        the filter library for aarch64, by a cross compiler, into build-arm64"
 	@echo "make setup-browser  Chromium, for the tests that look at streams with it"
 	@echo "make frei0r gstreamer  plugins of other programs: docs/hosts.md"
 	@echo "make bench        beside OpenCV, NPP, and what Python can import of SciPy, kornia, kornia-rs, VapourSynth, torch,"
@@ -493,5 +521,5 @@ help:
 	@echo "NVCCFLAGS=-lineinfo tells profilers the lines of kernels."
 
 .PHONY: all always frei0r gstreamer install-hosts install-generated packages wheel setup setup-build setup-test setup-webcam setup-browser setup-check demo demo-run test \
-        test-run test-webcam test-package test-images check check-run check-rooms bench bench-peers install uninstall sbom clean help
+        test-run test-webcam test-package test-images arm64 check check-run check-rooms bench bench-peers install uninstall sbom clean help
 .DELETE_ON_ERROR:

@@ -1,6 +1,6 @@
 # What fails calls of the program, by LD_PRELOAD: tests/faults.py. For x86-64, as its registers are.
 
-ifneq ($(filter x86_64,$(shell uname -m)),)
+ifeq ($(ARCH),x86_64)
 test-run: $(BUILD)/faults.so
 endif
 $(BUILD)/faults.so: tests/faults/faults.c $(BUILD)/flags
