@@ -95,6 +95,7 @@ endif
 # ---- sources: wildcards per folder ----
 
 ISA_x86_64 = v2 v3 v4 vnni
+ISA_aarch64 = $(if $(call takes,-include simde/x86/sse4.2.h),neon)
 ISA := base $(ISA_$(ARCH))
 ROOMS = $(FILTER) pipeline $(PIPELINE)
 FILTER = base plan stages stages/chain stages/design filter $(CPU)
@@ -203,11 +204,12 @@ $(BUILD)/%.o: %.c $(BUILD)/flags | packages
 	    -DSLUICE_VERSION='"$(VERSION)"' -c -o $@ $<
 WITHOUT_FFMPEG = $(FILTER:%=%/%) kernels/% tests/conformance/% tests/budget.c pipeline/engine/filter/multi_gpu.c
 
-# The row kernels, once for each level of the instruction set.
+# The row kernels, once for each level of the instruction set. Without SIMDe's headers (libsimde-dev) there is no neon.
 ROWS_v2 = -march=x86-64-v2
 ROWS_v3 = -march=x86-64-v3
 ROWS_v4 = -march=x86-64-v4
 ROWS_vnni = -march=x86-64-v4 -mavx512vnni -mavx512vbmi
+ROWS_neon = -DROWS_SIMDE
 $(BUILD)/cpu/rows/rows_%.o: cpu/rows/rows.c $(BUILD)/flags | packages
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) $(PATHS) $(MODES) -MMD -MP -O3 -fno-math-errno $(WARNINGS) $(STRICT) -I. -Iinclude $(ROWS_$*) \
@@ -347,10 +349,10 @@ NEED_PYAV = '$(PYTHON) -c "import av"|python3-av'
 # The camera in a virtual machine: make test-webcam.
 NEED_WEBCAM = 'command -v qemu-system-x86_64|qemu-system-x86' 'command -v busybox|busybox-static' \
     'command -v v4l2-ctl|v4l-utils' 'command -v setpriv|util-linux'
-# A compiler for ARM, what its programs run in.
+# A compiler for ARM, what its programs run in, and the headers that make NEON of intrinsics.
 NEED_ARM = 'command -v aarch64-linux-gnu-gcc|gcc-aarch64-linux-gnu' \
     'test -e /usr/aarch64-linux-gnu/include/stdio.h|libc6-dev-arm64-cross' \
-    'command -v qemu-aarch64|qemu-user'
+    'command -v qemu-aarch64|qemu-user' 'test -e /usr/include/simde/x86/sse4.2.h|libsimde-dev'
 # A browser that looks at streams, 350 MB: make setup-browser.
 NEED_BROWSER = 'command -v chromium|chromium' 'command -v chromedriver|chromium-driver'
 LIBRARIES = /usr/lib/$(shell $(CC) -print-multiarch 2>/dev/null)

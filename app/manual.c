@@ -165,8 +165,9 @@ const struct manual_row manual_environment[] = {
     {"DISPLAY", "the X11 screen that --list-devices looks at and display: opens its window on"},
     {"NOTIFY_SOCKET", "the socket of systemd, which is told when the first frame is out; with "
                       "WATCHDOG_USEC also that frames move"},
-    {"SLUICE_CPU", "the instruction set of the CPU backend (base, v2, v3, v4, vnni) instead of the "
-                   "best that the processor has"},
+    {"SLUICE_CPU",
+     "the instruction set of the CPU backend (base, v2, v3, v4, vnni; on aarch64 base, "
+     "neon) instead of the best that the processor has"},
     {"SLUICE_TRANSFORMS",
      "who makes the Fourier transforms of large kernels on the CPU (fftw, libavutil, or none) "
      "instead of the first of them that is installed"},

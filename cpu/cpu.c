@@ -508,9 +508,8 @@ enum status backend_cpu_create(int threads, const struct log *log, struct backen
     *backend = NULL;
     if (!rows) {
         log_print(log, LOG_ERROR,
-                  "SLUICE_CPU is '%s'; it can be vnni, v4, v3, v2 or base, as far as "
-                  "this processor goes",
-                  level);
+                  "SLUICE_CPU is '%s'; it can be %s, as far as this processor and this build go",
+                  level, rows_names);
         return STATUS_USAGE;
     }
     const struct transform_library *library;

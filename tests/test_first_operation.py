@@ -9,7 +9,7 @@ import pytest
 import walkthrough
 
 TEXT = walkthrough.document("first-operation.md")
-LEVELS = ["base", "v2", "v3", "v4", "vnni"]
+LEVELS = ["base", "v2", "v3", "v4", "vnni", "neon"]
 
 
 @pytest.fixture(scope="module")

@@ -183,7 +183,7 @@ def test_scores_of_nearly_flat_windows_are_exact(tmp_path, side):
     assert clear.any() and abs(ours - np.clip(theirs, 0, 1))[clear].max() < 1e-4
 
 
-WAYS = [("SLUICE_CPU", level) for level in ("base", "v2", "v3", "v4", "vnni")] + [
+WAYS = [("SLUICE_CPU", level) for level in ("base", "v2", "v3", "v4", "vnni", "neon")] + [
     ("SLUICE_TRANSFORMS", library) for library in ("fftw", "libavutil", "none")]
 
 

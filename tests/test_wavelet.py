@@ -145,7 +145,7 @@ def test_one_scale_shows_its_size_and_several_their_maximum(tmp_path):
     assert not np.array_equal(shown("wavelet=3"), shown("wavelet=3:7"))
 
 
-@pytest.mark.parametrize("level", ["base", "v2", "v3", "v4", "vnni"])
+@pytest.mark.parametrize("level", ["base", "v2", "v3", "v4", "vnni", "neon"])
 @pytest.mark.parametrize("width, height, pixfmt, border", [
     (101, 75, "gray", "replicate"), (7, 90, "gray", "zero"), (700, 40, "gray", "wrap"),
     (130, 66, "gray12le", "reflect"), (1, 1, "gray16le", "mirror")])

@@ -1,13 +1,26 @@
 // Vectors of 16-bit lanes, as wide as the level of the instruction set has them, for what compilers
 // do not find in plain loops: the sum of two products per 32-bit lane. The rest is GNU C.
 // SIMD_LANES, how many there are, is defined where they exist; kernels have a plain form as well.
+// With ROWS_SIMDE these are the intrinsics of x86-64-v2, which SIMDe's headers make of others: NEON's.
 #pragma once
 
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __x86_64__
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(ROWS_SIMDE)
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/x86/sse4.2.h>
+#endif
+
+#if defined(__x86_64__) || defined(ROWS_SIMDE)
+#if defined(__SSSE3__) || defined(ROWS_SIMDE)
+#define LANES_SSSE3
+#endif
+#if defined(__SSE4_1__) || defined(ROWS_SIMDE)
+#define LANES_SSE4_1
+#endif
 
 #if defined(__AVX512BW__)
 #define SIMD_LANES 32
@@ -101,7 +114,7 @@ static inline lanes16 lanes_min(lanes16 a, lanes16 b)
 
 static inline lanes16 lanes_magnitude(lanes16 a)
 {
-#ifdef __SSSE3__
+#ifdef LANES_SSSE3
     return (lanes16)LANES_CALL_1(abs_epi16, a);
 #else
     return (lanes16)LANES_CALL(max_epi16, a, -a);
@@ -188,7 +201,7 @@ static inline void lanes_store_8_both(uint8_t *to, lanes16 first, lanes16 second
     lanes_store(to, bytes);
 }
 
-#ifdef __SSSE3__
+#ifdef LANES_SSSE3
 #define LANES_BYTES
 
 // Bytes of a and b in turn, from the low (high) half of each 128 bits.
@@ -220,7 +233,7 @@ static inline lanes16 lanes_pack_8(lanes16 low, lanes16 high)
 static inline lanes16 lanes_pair_sums_twice(const uint8_t *from)
 {
     lanes16 bytes = lanes_load(from);
-#ifdef __SSSE3__
+#ifdef LANES_SSSE3
     return (lanes16)LANES_CALL(maddubs_epi16, bytes, (lanes16){0} + 0x0202);
 #else
     return ((bytes & 0xff) + (bytes >> 8)) << 1;
@@ -230,7 +243,7 @@ static inline lanes16 lanes_pair_sums_twice(const uint8_t *from)
 // The signed lanes of even and odd in turn, which are not negative, as bytes of at most 255.
 static inline lanes8x2 lanes_turn_8(lanes16 even, lanes16 odd)
 {
-#ifdef __SSSE3__
+#ifdef LANES_SSSE3
 #define LANES_TURN 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15
     static const uint8_t turn[]
         __attribute__((aligned(64))) = {LANES_TURN, LANES_TURN, LANES_TURN, LANES_TURN};
@@ -253,7 +266,7 @@ static inline lanes8x2 lanes_choose_8(lanes8x2 a, lanes8x2 b, lanes8x2 then, lan
 #ifdef __AVX512BW__
     __mmask64 is_less = _mm512_cmplt_epu8_mask((__m512i)a, (__m512i)b);
     return (lanes8x2)_mm512_mask_mov_epi8((__m512i)other, is_less, (__m512i)then);
-#elif defined(__SSE4_1__)
+#elif defined(LANES_SSE4_1)
     lanes8x2 is_not = (lanes8x2)((lanes8x2)LANES_CALL(max_epu8, a, b) == a);
 #if SIMD_LANES == 16
     return (lanes8x2)_mm256_blendv_epi8((__m256i)then, (__m256i)other, (__m256i)is_not);

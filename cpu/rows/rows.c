@@ -20,10 +20,25 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+// In a loop over weights around one over samples. GCC would join the loops over samples of two
+// weights and not make vectors of that one. Elsewhere lanes do what the plain loops do here.
+#ifdef __aarch64__
+#define ONE_BY_ONE __asm__ volatile("")
+#else
+#define ONE_BY_ONE
+#endif
+
+// Filters, gradients, mixes and convolutions are made of lanes where the sum of two products is one
+// instruction. Of NEON's it takes four, and plain loops take fewer for all of the kernel
+// (tests/reference/predictions-cpu.md).
+#if defined(SIMD_LANES) && !defined(ROWS_SIMDE)
+#define LANES_SUMS
+#endif
+
 enum {
     BLOCK = 64,
 // Sums that stay in registers: as many rows as these have room for.
-#if !defined(SIMD_LANES)
+#if !defined(LANES_SUMS)
     VERTICAL_ROWS = 1,
 #elif SIMD_LANES == 32
     VERTICAL_ROWS = 4,

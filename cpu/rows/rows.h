@@ -174,6 +174,11 @@ struct row_kernels {
                           const uint32_t *samples, const uint32_t *squares, float *to, int width);
 };
 
-// The kernels for this processor, or for the level that `name` asks for ("base", "v2", "v3", "v4",
-// "vnni"): NULL if it is unknown or the processor lacks it. A NULL name asks for the best.
+// Levels of this architecture, in words. On x86-64 those of its psABI follow the base, and "vnni"; on
+// aarch64 "neon", whose box means, convolutions of bytes, affine steps and template matching are
+// made of intrinsics (lanes.h). Both of that architecture run on each of its processors.
+extern const char rows_names[];
+
+// The kernels for this processor, or for the level that `name` asks for: NULL if it is unknown or
+// the processor lacks it. A NULL name asks for the best.
 const struct row_kernels *rows_select(const char *name);

@@ -4,6 +4,16 @@
 #include <string.h>
 
 extern const struct row_kernels rows_base;
+#if defined(__x86_64__)
+const char rows_names[] = "vnni, v4, v3, v2 or base";
+#elif defined(__aarch64__)
+const char rows_names[] = "neon or base";
+// NULL where the build had no headers of SIMDe.
+extern const struct row_kernels rows_neon __attribute__((weak));
+#else
+const char rows_names[] = "base";
+#endif
+
 #ifdef __x86_64__
 extern const struct row_kernels rows_v2, rows_v3, rows_v4, rows_vnni;
 
@@ -48,6 +58,10 @@ const struct row_kernels *rows_select(const char *name)
         runnable[count++] = &rows_v3;
     if (runs_v2())
         runnable[count++] = &rows_v2;
+#endif
+#ifdef __aarch64__
+    if (&rows_neon)
+        runnable[count++] = &rows_neon;
 #endif
     runnable[count++] = &rows_base;
     for (int k = 0; k < count; k++)
