@@ -40,10 +40,10 @@ STRICT = -Werror=implicit-function-declaration -Werror=int-conversion
 # ---- for which machine ----
 
 # The compiler's target. A cross compiler is named after it (CC=aarch64-linux-gnu-gcc) and builds what needs no FFmpeg:
-# libsluice-filter and what tests it.
+# libsluice-filter and what tests it, without CUDA.
 TARGET := $(shell $(CC) -dumpmachine 2>/dev/null)
 ARCH := $(firstword $(subst -, ,$(TARGET)))
-CROSS := $(filter $(TARGET)-%,$(notdir $(lastword $(CC))))
+CROSS := $(if $(filter $(shell uname -m),$(ARCH)),,$(filter $(TARGET)-%,$(notdir $(lastword $(CC)))))
 PKG_CONFIG ?= $(if $(CROSS),$(TARGET)-pkg-config,pkg-config)
 
 # ---- what this machine has ----
@@ -54,7 +54,7 @@ FFMPEG_CFLAGS = $(shell $(PKG_CONFIG) --cflags $(FFMPEG) jansson libmicrohttpd l
 FFMPEG_LIBS = $(shell $(PKG_CONFIG) --libs $(FFMPEG) libmicrohttpd jansson libxxhash)
 
 # nvcc on PATH, in CUDA_HOME, or in its usual place. CUDA=no builds without it.
-ifneq ($(CUDA),no)
+ifeq ($(filter no,$(CUDA))$(CROSS),)
 NVCC := $(firstword $(shell command -v nvcc 2>/dev/null) \
           $(wildcard $(CUDA_HOME)/bin/nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 endif
@@ -64,12 +64,13 @@ CUDA_ROOT := $(realpath $(dir $(realpath $(NVCC)))..)
 # may go to other machines, and holds all. Where there is no GPU native is all.
 CUDA_ARCHS ?= $(if $(filter install wheel,$(MAKECMDGOALS)),all,native)
 CUDA_KNOWN := $(shell $(NVCC) --list-gpu-code 2>/dev/null | sed -n 's/^sm_\([0-9]*\)$$/\1/p' | sort -n)
-CUDA_ALL = $(filter 75 80 86 89 90 100 120,$(CUDA_KNOWN))
+CUDA_ALL = $(filter 75 80 86 89 90 100 120 $(CUDA_$(ARCH)),$(CUDA_KNOWN))
+CUDA_aarch64 = 87 110# Jetson Orin and Thor, which run no code of other GPUs of their generation
 CUDA_HERE = $(eval CUDA_HERE := $$(shell sh kernels/gpus.sh $(CUDA_KNOWN)))$(CUDA_HERE)
 CUDA_CHOSEN = $(strip $(patsubst all,$(CUDA_ALL),$(patsubst native,$(or $(CUDA_HERE),all),$(CUDA_ARCHS))))
 CUDA_NEWEST = $(lastword $(CUDA_CHOSEN))
 # What drivers compile: for newer GPUs that of the newest, and in a build for all that of the oldest, too,
-# for what lies between: Jetsons, which run no code of other GPUs of their generation.
+# for what lies between.
 CUDA_OLDEST = $(if $(filter-out $(CUDA_CHOSEN),$(CUDA_ALL)),,$(firstword $(CUDA_CHOSEN)))
 GENCODE = $(foreach a,$(CUDA_CHOSEN),-gencode arch=compute_$(a),code=sm_$(a)) \
           $(foreach a,$(sort $(CUDA_OLDEST) $(CUDA_NEWEST)),-gencode arch=compute_$(a),code=compute_$(a))

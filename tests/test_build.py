@@ -2,6 +2,7 @@
 pkg-config that only pretend."""
 
 import os
+import platform
 import re
 import shutil
 from pathlib import Path
@@ -12,7 +13,8 @@ import tools
 
 ROOT = Path(__file__).resolve().parent.parent
 KNOWN = (75, 80, 86, 87, 88, 89, 90, 100, 110, 103, 120, 121) # in nvcc's order
-ALL = [75, 80, 86, 89, 90, 100, 120]
+BOARDS = [87, 110] # Jetsons, which have ARM processors
+ALL = [k for k in (75, 80, 86, 87, 89, 90, 100, 110, 120) if k not in BOARDS or platform.machine() == "aarch64"]
 
 pytestmark = pytest.mark.skipif(not (ROOT / "Makefile").exists() or not shutil.which("make"),
                                 reason="no Makefile with make")
@@ -82,9 +84,28 @@ def test_what_is_installed_holds_all_architectures(tmp_path):
     assert tree.compile()[1] == [[90]]
     assert tree.drivers_code() == [90]
     result, calls = tree.compile("-o", "all", "install", f"DESTDIR={tmp_path}")
-    assert tree.drivers_code() == [ALL[0], ALL[-1]] # Jetsons lie between
+    assert tree.drivers_code() == [ALL[0], ALL[-1]] # for what lies between
     assert calls == [ALL] and "may go to other machines" in result.text, result
     assert tree.compile("-o", "all", "install", "CUDA_ARCHS=native")[1] == [[90]]
+
+
+@pytest.mark.parametrize("machine, archs", [("x86_64", []), ("aarch64", BOARDS)])
+def test_what_is_installed_on_arm_holds_jetsons(tmp_path, machine, archs):
+    tree = Tree(tmp_path)
+    tree.program("compiler", f"#!/bin/sh\n[ \"$1\" = -dumpmachine ] && echo {machine}-linux-gnu")
+    (call,) = tree.compile("-o", "all", "install", f"DESTDIR={tmp_path}", "CC=compiler", "-o", "packages")[1]
+    assert call == sorted({75, 80, 86, 89, 90, 100, 120} | set(archs))
+    assert tree.drivers_code() == [75, 120]
+
+
+def test_cross_compilers_build_without_cuda_and_packages(tmp_path):
+    tree = Tree(tmp_path, "9.0\n")
+    machine = "riscv64" if platform.machine() == "aarch64" else "aarch64"
+    tree.program("pkg-config", "#!/bin/sh\nexit 1")
+    tree.program(f"{machine}-linux-gnu-gcc", f"#!/bin/sh\n[ \"$1\" = -dumpmachine ] && echo {machine}-linux-gnu")
+    result, calls = tree.make("-n", f"CC={machine}-linux-gnu-gcc", tree.build / "conformance")
+    assert result.code == 0 and calls == [], result
+    assert "rows_base.o" in result.text and "rows_v2.o" not in result.text and "cuda_stub.o" in result.text
 
 
 def test_missing_packages_are_one_line(tmp_path):
