@@ -29,7 +29,7 @@ static void print_damage(const struct sluice_summary *summary, FILE *to)
         fprintf(to, "skipped   %lld packets, because decoding was too slow\n",
                 (long long)summary->ledger.packets_skipped);
     if (summary->ledger.frames_taken_over)
-        fprintf(to, "GPU       failed; %lld frame%s filtered by the CPU\n",
+        fprintf(to, "GPU       left; %lld frame%s filtered by the CPU\n",
                 (long long)summary->ledger.frames_taken_over,
                 summary->ledger.frames_taken_over == 1 ? " was" : "s were");
     if (summary->latency.quantile[0] > 0)

@@ -132,12 +132,27 @@ int64_t host_memory_ceiling(int64_t available)
     return available > 2 * reserve ? available - reserve : (available + 1) / 2;
 }
 
-int64_t host_memory_resident(void)
+// Bytes of this process's pages: all, and those of files and shared memory among them.
+static bool read_pages(int64_t *all, int64_t *shared)
 {
-    long long pages = 0;
+    long long pages[2];
     FILE *from = fopen("/proc/self/statm", "re");
-    bool known = from && fscanf(from, "%*s %lld", &pages) == 1;
+    bool known = from && fscanf(from, "%*s %lld %lld", &pages[0], &pages[1]) == 2;
     if (from)
         fclose(from);
-    return known ? pages * sysconf(_SC_PAGESIZE) : 0;
+    *all = known ? pages[0] * sysconf(_SC_PAGESIZE) : 0;
+    *shared = known ? pages[1] * sysconf(_SC_PAGESIZE) : 0;
+    return known;
+}
+
+int64_t host_memory_resident(void)
+{
+    int64_t all, shared;
+    return read_pages(&all, &shared) ? all : 0;
+}
+
+int64_t host_memory_own(void)
+{
+    int64_t all, shared;
+    return read_pages(&all, &shared) ? all - shared : 0;
 }

@@ -18,3 +18,6 @@ int64_t host_memory_ceiling(int64_t available);
 
 // The process's memory now; 0 where the system does not say.
 int64_t host_memory_resident(void);
+
+// Resident bytes that are not pages of files, which the kernel can take back.
+int64_t host_memory_own(void);

@@ -3,6 +3,7 @@
 import os
 import struct
 import subprocess
+import time
 import uuid
 
 import pytest
@@ -104,6 +105,39 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_cut(tmp_path, suffix, w
     os.truncate(file, file.stat().st_size - 5 * frame)
     shown, said = job.communicate(timeout=20)
     assert job.returncode == 3 and b"shorter while it was read" in said, said
+
+
+def raw_film(tmp_path, frames):
+    file = tmp_path / "in.gray"
+    tools.ffmpeg("-f", "lavfi", "-i", "testsrc2=size=640x480:rate=25", "-frames:v", frames, "-pix_fmt", "gray", "-f",
+                 "rawvideo", file)
+    return file
+
+
+RAW = ["-F", "rawvideo", "--size", "640x480", "--pix-fmt", "gray"]
+
+
+def test_frames_that_lost_their_file_are_damage_wherever_the_run_ends(tmp_path):
+    """Nobody reads the output when it goes: the first 64 wait to be written, the others to be filtered."""
+    file = raw_film(tmp_path, 100)
+    job = subprocess.Popen([tools.SLUICE, *RAW, file, "-", "-F", "rawvideo", "-f", "invert", "--frames", "90"],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tools.environment())
+    time.sleep(1)
+    os.truncate(file, 0)
+    shown, said = job.communicate(timeout=20)
+    assert job.returncode == 3 and len(shown) == 90 * 640 * 480, said
+    assert b"in.gray became shorter while it was read: frames that were being filtered have zeros" in said, said
+    assert bytes([255]) * 640 in shown, "zeros, inverted"
+
+
+def test_standard_input_may_be_in_the_middle_of_a_file(tmp_path):
+    file = raw_film(tmp_path, 8)
+    whole = file.read_bytes()
+    with file.open("rb") as stdin:
+        os.lseek(stdin.fileno(), 1000, os.SEEK_SET)
+        done = subprocess.run([tools.SLUICE, "-q", *RAW, "-", "-", "-F", "rawvideo", "-f", "null"], stdin=stdin,
+                              capture_output=True, env=tools.environment(), timeout=20, check=False)
+    assert done.stdout == whole[1000:][:7 * 640 * 480], (done.returncode, done.stderr)
 
 
 def test_segments_of_a_playlist_that_count_anew_are_whole(tmp_path, run):

@@ -80,7 +80,7 @@ def test_both_libraries_say_the_same_of_filters():
 # Written without a lock by nobody: by pthread_once(), before threads are there, atomically, or under the lock.
 GUARDED = {
     ("pipeline/engine/filter/need", "lock"), ("pipeline/engine/filter/need", "claimed_by_all"),
-    ("pipeline/engine/filter/need", "resident_before"),
+    ("pipeline/engine/filter/need", "own_before"),
     ("pipeline/doctor", "version"), ("pipeline/doctor", "once"),
     ("filter/version", "version"), ("filter/version", "once"),
     ("pipeline/input/devices/devices", "once"), ("pipeline/input/devices/devices", "registered"),

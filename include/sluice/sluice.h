@@ -242,7 +242,8 @@ struct sluice_config {
     // Raw video of a regular file, also in YUV4MPEG2, is not copied: the CPU filters it where the
     // kernel's cache has it. If another process shortens the file meanwhile, the input counts as
     // damaged, and frames that were being filtered have zeros where it was. For that the process gets
-    // a handler of SIGBUS, which stays, and leaves what is not its own to the handler before it.
+    // a handler of SIGBUS, which leaves what is not its own to the handler before it and stays: the
+    // library must not be unloaded then. Not with `verify`, which reads a frame twice.
     bool map_input;
 };
 

@@ -177,7 +177,13 @@ static enum status finish_output(struct sluice_job *job)
         status = status_join(status, report_writer_finish(job->report_writer, INT64_MAX));
     close_sink(job, false);
     count_missing(job);
-    job->truncated = !cut && source_is_truncated(job->source);
+    bool torn = source_is_torn(job->source);
+    if (torn)
+        log_print(&job->log, LOG_WARNING,
+                  "%s became shorter while it was read: frames that were being filtered have zeros "
+                  "where it was",
+                  job->source->name);
+    job->truncated = torn || (!cut && source_is_truncated(job->source));
     return status;
 }
 
@@ -198,6 +204,10 @@ static enum status run_threads(struct sluice_job *job, bool *left_alone)
             report_writer_finish(job->report_writer, meter_now_ns() + stop_flush_ns);
         return status;
     }
+    if (job->part && source_is_torn(job->source))
+        return log_fail(&job->log, STATUS_INPUT,
+                        "%s became shorter while this part was made of it: the part is not kept",
+                        job->source->name);
     if (job->part && job_part_is_doubtful(job))
         return STATUS_AGAIN;
     status = finish_output(job);

@@ -490,7 +490,7 @@ enum status job_open(struct sluice_job *job, const struct sluice_config *config)
         return status;
     if (job->source->pushed)
         status = pushed_bind(job->source->pushed, job->backend);
-    else if (config->map_input && !job->backend->gpus)
+    else if (config->map_input && !config->verify && !job->backend->gpus)
         source_map(job->source);
     if (!status)
         status = open_decoder(job, config);

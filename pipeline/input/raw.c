@@ -1,5 +1,6 @@
 #include "pipeline/input/raw.h"
 
+#include <libavutil/pixdesc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 struct raw {
     const struct kind *kind;
+    bool is_deep; // samples take two bytes, which lie at even places
     struct mapped *file;
     AVPacket *last; // what was read last, without its data
     int size;       // of its data; 0: the next one's place and time cannot be known
@@ -31,7 +33,9 @@ struct raw *raw_open(const AVFormatContext *format, const struct input_io *io)
     struct raw *raw = calloc(1, sizeof *raw);
     if (!raw)
         return NULL;
+    const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(format->streams[0]->codecpar->format);
     raw->kind = &kinds[k];
+    raw->is_deep = !about || about->comp[0].depth > 8;
     raw->last = av_packet_alloc();
     raw->file = raw->last ? mapped_open(fd) : NULL;
     if (!raw->file)
@@ -52,8 +56,10 @@ void raw_close(struct raw **raw)
 // Remember what the packet says of itself. A frame is a tick of the clock of both demuxers.
 void raw_note(struct raw *raw, const AVPacket *packet)
 {
+    int64_t next = packet->pos + packet->size + (int64_t)strlen(raw->kind->header);
     bool counts = packet->pos >= 0 && packet->pts != AV_NOPTS_VALUE && packet->pts == packet->dts &&
-                  packet->duration == 1 && !packet->side_data_elems;
+                  packet->duration == 1 && !packet->side_data_elems &&
+                  !(packet->flags & AV_PKT_FLAG_CORRUPT) && !(raw->is_deep && next % 2);
     av_packet_unref(raw->last);
     raw->size = counts && av_packet_copy_props(raw->last, packet) >= 0 ? packet->size : 0;
 }

@@ -454,8 +454,13 @@ static bool has_gap(const struct source *source)
 
 bool source_is_truncated(const struct source *source)
 {
-    return source->broken || (source->raw && raw_is_torn(source->raw)) ||
+    return source->broken ||
            (!source->live && (is_cut(source) || is_short(source) || has_gap(source)));
+}
+
+bool source_is_torn(const struct source *source)
+{
+    return source->raw && raw_is_torn(source->raw);
 }
 
 int64_t source_frames(const struct source *source)

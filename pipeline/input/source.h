@@ -140,6 +140,10 @@ void source_cancel(struct source *source);
 // lost. After the end was read. (Where the structure is whole a duration says nothing.)
 bool source_is_truncated(const struct source *source);
 
+// True if somebody shortened the file, and packets that were given out have zeros where it was. Any
+// thread.
+bool source_is_torn(const struct source *source);
+
 // True if it plays in its own time: live, or at the pace of its clock.
 static inline bool source_is_live(const struct source *source)
 {

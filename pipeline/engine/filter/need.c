@@ -10,16 +10,16 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 // ---- guarded by lock ----
 static int64_t claimed_by_all;
-static int64_t resident_before; // any of them
+static int64_t own_before; // any of them
 
 // Memory that was available to jobs of this process before the first of them began: what they have
 // taken since is no longer available, and is theirs all the same.
 static int64_t available_locked(void)
 {
-    int64_t resident = host_memory_resident(), available = budget_memory();
+    int64_t own = host_memory_own(), available = budget_memory();
     if (!claimed_by_all)
-        resident_before = resident;
-    return available + (resident > resident_before ? resident - resident_before : 0);
+        own_before = own;
+    return available + (own > own_before ? own - own_before : 0);
 }
 
 void ceiling_open(int64_t mem, int64_t vram, struct backend *backend, const struct log *log,

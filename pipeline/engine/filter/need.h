@@ -49,7 +49,7 @@ struct need_job {
     const struct sink *sink; // (optional)
     bool live, verifies;
     bool claims; // it runs, or will at once; else it is only looked at, and other jobs may have all
-    bool leaves_gpu; // the CPU is taken if the GPU has no room for any frame: that is no error
+    bool leaves_gpu; // the CPU is taken if the GPU has no room for even one frame: no error
     int64_t page;    // bytes
 };
 

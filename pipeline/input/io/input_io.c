@@ -20,6 +20,7 @@ struct input_io {
     AVIOContext *context;
     int fd;
     int64_t size;  // at the beginning; -1: of what is no regular file
+    int64_t begin; // where reading began; -1: where there are no places
     bool has_data; // something was read
 };
 
@@ -110,6 +111,8 @@ enum status input_io_open(const struct input_io_request *request, struct input_i
     (*input)->fd = STDIN_FILENO;
     enum status status = request->is_stdin ? STATUS_OK : open_file(*input);
     if (!status)
+        (*input)->begin = lseek((*input)->fd, 0, SEEK_CUR);
+    if (!status)
         status = make_context(*input);
     if (!status)
         (*input)->size = input_io_size(*input);
@@ -154,7 +157,7 @@ int64_t input_io_size(const struct input_io *input)
 
 int input_io_file(const struct input_io *input)
 {
-    return input_io_size(input) < 0 ? -1 : input->fd;
+    return input_io_size(input) < 0 || input->begin ? -1 : input->fd;
 }
 
 bool input_io_has_shrunk(const struct input_io *input)

@@ -39,7 +39,8 @@ size_t input_io_read_at(const struct input_io *input, int64_t at, uint8_t *to, s
 // The size of a regular file now; -1 where it is none.
 int64_t input_io_size(const struct input_io *input);
 
-// The descriptor of a regular file, which stays the input's; -1 where it is none.
+// The descriptor of a regular file that is read from its beginning on, which stays the input's; -1 where
+// it is none, as standard input may be in the middle of one.
 int input_io_file(const struct input_io *input);
 
 // True if a regular file is shorter now than when it was opened.

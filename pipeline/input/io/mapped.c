@@ -49,21 +49,29 @@ static void release(struct torn *torn)
 
 // ---- the signal ----
 
-// Put zeros in the place of a page of ours that is gone. The thread that reads it keeps its window.
-static bool mend(uintptr_t address)
+// The seat of the window that has this address. Who reads there has a reference to it, so that it stays
+// while others come and go.
+static struct seat *seat_of(uintptr_t address)
 {
     for (int k = 0; k < SEATS; k++) {
         uintptr_t begin = seats[k].begin;
-        if (!begin || address < begin || address - begin >= seats[k].size)
-            continue;
-        void *page = (void *)(address / page_size * page_size);
-        if (mmap(page, page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
-            page)
-            return false;
-        seats[k].torn->is_torn = true;
-        return true;
+        size_t size = (seats[k].size + page_size - 1) / page_size * page_size;
+        if (begin && address >= begin && address - begin < size && seats[k].begin == begin)
+            return &seats[k];
     }
-    return false;
+    return NULL;
+}
+
+// Put zeros in the place of a page of ours that is gone.
+static bool mend(uintptr_t address)
+{
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    struct seat *seat = seat_of(address);
+    void *page = (void *)(address / page_size * page_size);
+    if (!seat || mmap(page, page_size, PROT_READ, how, -1, 0) != page)
+        return false;
+    seat->torn->is_torn = true;
+    return true;
 }
 
 static void handle(int signal, siginfo_t *about, void *context)
@@ -73,17 +81,21 @@ static void handle(int signal, siginfo_t *about, void *context)
         errno = error;
         return;
     }
-    if (before.sa_flags & SA_SIGINFO)
+    if (before.sa_flags & SA_SIGINFO) {
         before.sa_sigaction(signal, about, context);
-    else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
+    } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
         before.sa_handler(signal);
-    else
+    } else if (about->si_code > 0 || before.sa_handler == SIG_DFL) {
         sigaction(SIGBUS, &before, NULL); // what was read is read again, and ends the process
+        if (about->si_code <= 0)          // somebody sent it
+            raise(signal);
+    }
 }
 
 static void install(void)
 {
-    struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction action = {.sa_sigaction = handle,
+                               .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     page_size = (size_t)sysconf(_SC_PAGESIZE);
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, &before);

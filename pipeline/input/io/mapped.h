@@ -1,9 +1,9 @@
 // Pages of a regular file as packets, where the kernel's cache has them: nothing is copied.
 //
-// Another process may shorten the file meanwhile. Its pages are gone then, and whoever reads one gets
-// SIGBUS, which would end the process. So a handler of that signal is there from the first file on: it
-// puts zeros where pages of ours were, which is_torn() tells, and leaves all else to the handler that
-// was there before, or to the default. systemd's journal reads its files so (sigbus.c).
+// Another process may shorten the file meanwhile, or the disk may fail. Pages are gone then, and whoever
+// reads one gets SIGBUS, which would end the process. So a handler of that signal is there from the first
+// file on: it puts zeros where pages of ours were, which mapped_is_torn() tells, and leaves all else to the
+// handler that was there before, or to the default. systemd's journal reads its files so (sigbus.c).
 #pragma once
 
 #include <libavcodec/packet.h>
@@ -20,8 +20,8 @@ struct mapped *mapped_open(int fd);
 void mapped_close(struct mapped **mapped);
 
 // Give an empty packet `size` bytes of the file from `at` on, which nobody may write to. Behind them are
-// AV_INPUT_BUFFER_PADDING_SIZE more of the file. Waits for the disk. False: they are to be read, as the file is not so
-// long, or the kernel does not map it.
+// AV_INPUT_BUFFER_PADDING_SIZE more of the file. Waits for the disk. False: they are to be read, as the
+// file is not so long, or the kernel does not map it.
 //
 // Thread-safety: one thread at a time; packets belong to any.
 bool mapped_take(struct mapped *mapped, int64_t at, int size, AVPacket *packet);
