@@ -191,7 +191,7 @@ static json_t *row_json(const struct row *row)
     return json;
 }
 
-// What an article tells of the row's size.
+// The figures of an article for the row's size.
 static json_t *article_json(const struct row *row)
 {
     const struct sluice_article *article = &row->article;

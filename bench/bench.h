@@ -42,7 +42,7 @@ enum sluice_lesson {
     SLUICE_LESSON_WAVELET, // the Mexican hat of a scale, 8-bit gray. 1: its definition, one thread
 };
 
-// What an article tells of a lesson and size, on its author's machine: how many times as fast its
+// An article's figures of a lesson and size, on its author's machine: how many times as fast its
 // best step was as one thread and as all, and how long it took. 0: it does not tell.
 struct sluice_article {
     double over_one, over_all, ms;

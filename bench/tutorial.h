@@ -24,13 +24,13 @@ struct lesson_step {
     enum tutorial_step method; // TUTORIAL_STEPS: sluice's own
 };
 
-// What is climbed, from step 1, which others are held against.
+// A lesson is climbed from step 1, against which the others are held.
 struct lesson {
     enum sluice_lesson number;
     const struct lesson_step *step;
     int steps;
     bool rgb;            // sources are in colour
-    bool two_references; // of plan/tutorial.h
+    bool two_references; // those of plan/tutorial.h
     bool over_all;       // step 2 is step 1 by all threads, and others are held against both
     int64_t most_ns;     // begin no run of a step after so long, if there were some; 0: all runs
 };

@@ -108,7 +108,7 @@ static void runner_finish(struct runner *runner)
     bench_case_free(&runner->bench_case);
 }
 
-// What was measured of a step: milliseconds a picture of each run; the process's time of all.
+// The times of a step: milliseconds a picture of each run; the process's time of all.
 struct figures {
     double ms[RUNS];
     int runs;

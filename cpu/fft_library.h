@@ -1,4 +1,4 @@
-// What a library of transforms does for fft.c. For the files fft*.c alone.
+// A library of transforms, as fft.c calls it. For the files fft*.c alone.
 #pragma once
 
 #include "cpu/fft.h"

@@ -5,7 +5,7 @@
 
 enum { EDGE_PASSES = 4 };
 
-// What passes leave for the next: rows without gaps, of three samples a pixel and of one. They own
+// Planes that passes leave for the next: rows without gaps, of three samples a pixel and of one. They own
 // their memory.
 struct edge_planes {
     uint8_t *bright, *gray, *edge;

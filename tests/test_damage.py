@@ -130,6 +130,22 @@ def test_frames_that_lost_their_file_are_damage_wherever_the_run_ends(tmp_path):
     assert bytes([255]) * 640 in shown, "zeros, inverted"
 
 
+def test_a_part_that_lost_its_file_is_not_kept(tmp_path):
+    """Its chain is slow: some thirty frames have been read and wait when the file goes."""
+    file = raw_film(tmp_path, 100)
+    job = subprocess.Popen([tools.SLUICE, "-q", *RAW, file, "out.mkv", "--shard", "1/2", "-c:v", "ffv1", "-f",
+                            "gaussian=200,wavelet=1..64,invert", "--threads", "1"], cwd=tmp_path,
+                           stderr=subprocess.PIPE, env=tools.environment())
+    while len(list(tmp_path.iterdir())) < 2 and job.poll() is None: # until the part is begun
+        time.sleep(0.02)
+    time.sleep(0.5)
+    assert job.poll() is None, "it is over already"
+    os.truncate(file, 0)
+    _, said = job.communicate(timeout=60)
+    assert job.returncode == 4 and b"in.gray became shorter while this part was made of it" in said, said
+    assert [left.name for left in tmp_path.iterdir()] == ["in.gray"]
+
+
 def test_standard_input_may_be_in_the_middle_of_a_file(tmp_path):
     file = raw_film(tmp_path, 8)
     whole = file.read_bytes()
