@@ -1,10 +1,10 @@
 #!/bin/sh
-# What only a machine with a GPU can show: gpu.sh BUILD MEDIA-FOLDER [quick | sanitizer]
+# What only a machine with a GPU can show: gpu.sh BUILD MEDIA-FOLDER [quick | sanitizer | files]
 # Conformance to the bit, equal hashes on real files for every backend, ring and decoder,
 # compute-sanitizer; all at once, a line each. Closes with "N passed, N failed". `quick` leaves the sanitizer out,
-# `sanitizer` is that alone: 16 cores take some ten minutes for each.
+# `sanitizer` is that alone: 16 cores take some ten minutes for each. `files` is the hashes alone.
 set -u
-usage='usage: gpu.sh BUILD MEDIA-FOLDER [quick | sanitizer]'
+usage='usage: gpu.sh BUILD MEDIA-FOLDER [quick | sanitizer | files]'
 build=${1:?$usage}
 media=${2:?$usage}
 part=${3:-}
@@ -101,6 +101,10 @@ all_but_sanitizer() {
         --large --format yuv444p16-full --only 'wavelet=[0-9]*' --not 'wavelet=*256*' --not 'wavelet=170*' &
     check 'conformance of large pictures' timeout 550 "$build/conformance" --backend cuda \
         --large --format nv12 --every 2 --not '*convolve=@*' --not '*wavelet=*' --not 'match=t%*' --not 'gaussian=250*' &
+    files
+}
+
+files() {
     for file in "$media"/*; do
         for chain in gray,gaussian=1.4,sobel,threshold=20:240 'gaussian=3,sharpen=1.5,brightness=9'; do
             hashes "$file" "$chain"
@@ -109,7 +113,7 @@ all_but_sanitizer() {
 }
 
 PATH=$PATH:/usr/local/cuda/bin
-if [ "$part" != quick ] && command -v compute-sanitizer >/dev/null; then
+if [ "$part" != quick ] && [ "$part" != files ] && command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck; do
         for format in gray p010 rgba64; do
             check "$tool on $format" timeout 550 compute-sanitizer --tool $tool --error-exitcode 9 \
@@ -119,7 +123,11 @@ if [ "$part" != quick ] && command -v compute-sanitizer >/dev/null; then
             "$build/conformance" --backend cuda --ladder &
     done
 fi
-[ "$part" = sanitizer ] || all_but_sanitizer
+case $part in
+sanitizer) ;;
+files) files ;;
+*) all_but_sanitizer ;;
+esac
 wait
 failed=$(grep -c ^failed "$work/results")
 echo "$(grep -c ^passed "$work/results") passed, $failed failed"
