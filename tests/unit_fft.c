@@ -4,6 +4,7 @@
 
 #include <libavutil/mem.h>
 #include <libavutil/tx.h>
+#include <libavutil/version.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
