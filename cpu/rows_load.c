@@ -100,15 +100,35 @@ static void mix_source(struct row_pipeline *pipeline, struct mix_state *state, i
                             mix->weight[s], state->sum, pipeline->width);
 }
 
+// The sources' rows at once, where they are bytes of the same pixels.
+static bool load_pixels(struct row_pipeline *pipeline, struct mix_state *state, int y)
+{
+    const struct plan_pass *pass = pipeline->pass;
+    const struct component *at[3];
+    const uint8_t *from[3];
+    if (pass->sources != 3 || !pipeline->rows->load_pixels)
+        return false;
+    for (int s = 0; s < 3; s++) {
+        if (pass->source[s].place != PLACE_INPUT)
+            return false;
+        from[s] = row_operand(pipeline, pass->source[s], y, &at[s]) - at[s]->offset;
+    }
+    return from[1] == from[0] && from[2] == from[0] &&
+           pipeline->rows->load_pixels(from[0], at, state->row, pipeline->width);
+}
+
 // Rows of the sources where all lie on the result's own grid.
 static void mix_near_row(struct row_pipeline *pipeline, struct mix_state *state, int y, void *to)
 {
     const struct plan_pass *pass = pipeline->pass;
     const void *row[3] = {NULL};
+    bool loaded = load_pixels(pipeline, state, y);
     for (int s = 0; s < pass->sources; s++) {
         const struct component *at;
-        if (plan_is_plain(pipeline->plan, pass->source[s], pass->source_grid[s].depth) &&
-            !row_is_loose(pipeline, pass->source[s])) {
+        if (loaded) {
+            row[s] = state->row[s];
+        } else if (plan_is_plain(pipeline->plan, pass->source[s], pass->source_grid[s].depth) &&
+                   !row_is_loose(pipeline, pass->source[s])) {
             row[s] = row_operand(pipeline, pass->source[s], y, &at);
         } else {
             row_load(pipeline, s, y, state->row[s], pipeline->width);

@@ -1,12 +1,14 @@
 // Filter so many frames and say nothing: what test_budget.py counts the instructions of.
 //
-//   budget CHAIN WIDTH HEIGHT FRAMES     8-bit gray, full range; one worker, one frame at a time
+//   budget CHAIN WIDTH HEIGHT FRAMES [rgb24 | rgba]
+//                                        8-bit gray, or RGB side by side; one worker, one frame at a time
 //   budget                               the compiler that the kernels came of, as "gcc-12"
 //
 // FRAMES may be 0: everything is prepared and nothing filtered.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan/backend.h"
 #include "stages/chain.h"
@@ -27,14 +29,26 @@ static void require(enum status status)
     }
 }
 
-static void plan_chain(const char *text, const struct log *log, struct backend *backend,
+// Gray, or RGB of `step` bytes a pixel.
+static struct format format_of(int step)
+{
+    const struct format full = {.range = RANGE_FULL, .kr = 0.299, .kb = 0.114};
+    struct format format =
+        format_planar(step == 1 ? MODEL_GRAY : MODEL_RGB, 8, 0, 0, step == 4, &full);
+    if (step > 1)
+        format.planes = 1;
+    for (int c = 0; step > 1 && c < step; c++)
+        format.component[c] = (struct component){.offset = c, .step = step, .bytes = 1};
+    return format;
+}
+
+static void plan_chain(const char *text, int step, const struct log *log, struct backend *backend,
                        struct program *program, struct plan **plan)
 {
-    const struct format full = {.range = RANGE_FULL};
-    const struct format gray = format_planar(MODEL_GRAY, 8, 0, 0, false, &full);
+    const struct format from = format_of(step);
     struct chain chain;
     require(chain_parse_logged(text, &noise_reader, log, &chain));
-    require(program_init(program, &gray));
+    require(program_init(program, &from));
     require(chain_lower(&chain, program));
     require(program_finish(program, NULL));
     require(plan_create(program, backend->limits, plan));
@@ -45,7 +59,7 @@ static void plan_chain(const char *text, const struct log *log, struct backend *
 static struct image make_image(struct backend *backend, const struct format *format, int width,
                                int height)
 {
-    size_t bytes = (size_t)width * (size_t)height;
+    size_t stride = format_row_bytes(format, 0, width), bytes = stride * (size_t)height;
     uint8_t *memory = backend->alloc(backend, bytes);
     require(memory ? STATUS_OK : STATUS_MEMORY);
     uint32_t state = 1;
@@ -53,11 +67,20 @@ static struct image make_image(struct backend *backend, const struct format *for
         state = state * 1664525 + 1013904223;
         memory[k] = (uint8_t)(state >> 24);
     }
-    return (struct image){
-        .format = format, .width = width, .height = height, .data = {memory}, .stride = {width}};
+    return (struct image){.format = format,
+                          .width = width,
+                          .height = height,
+                          .data = {memory},
+                          .stride = {(ptrdiff_t)stride}};
 }
 
-static void filter(const char *text, int width, int height, int frames)
+static void free_image(struct backend *backend, struct image *image)
+{
+    size_t stride = format_row_bytes(image->format, 0, image->width);
+    backend->free(backend, image->data[0], stride * (size_t)image->height);
+}
+
+static void filter(const char *text, int step, int width, int height, int frames)
 {
     struct log log = {print_message, NULL};
     struct backend *backend;
@@ -65,9 +88,8 @@ static void filter(const char *text, int width, int height, int frames)
     struct plan *plan;
     struct executor *executor;
     require(backend_cpu_create(1, &log, &backend));
-    plan_chain(text, &log, backend, &program, &plan);
+    plan_chain(text, step, &log, backend, &program, &plan);
     require(backend->executor_create(backend, plan, width, height, 1, true, &executor));
-    size_t bytes = (size_t)width * (size_t)height;
     struct work work = {.source = make_image(backend, &program.input, width, height),
                         .target = make_image(backend, &program.output, width, height)};
     struct image tee[MAX_PICTURES];
@@ -85,10 +107,10 @@ static void filter(const char *text, int width, int height, int frames)
         require(executor->wait(executor, 0, NULL));
     }
     executor_destroy(&executor);
-    backend->free(backend, work.source.data[0], bytes);
-    backend->free(backend, work.target.data[0], bytes);
+    free_image(backend, &work.source);
+    free_image(backend, &work.target);
     for (int n = 1; n < program_pictures(&program); n++)
-        backend->free(backend, tee[n - 1].data[0], bytes);
+        free_image(backend, &tee[n - 1]);
     plan_destroy(&plan);
     program_free(&program);
     backend_destroy(&backend);
@@ -107,10 +129,11 @@ int main(int argc, char **argv)
         printf("%s-%d\n", compiler, version);
         return 0;
     }
-    if (argc != 5 || atoi(argv[2]) < 1 || atoi(argv[3]) < 1) {
-        fprintf(stderr, "usage: budget CHAIN WIDTH HEIGHT FRAMES\n");
+    int step = argc < 6 ? 1 : !strcmp(argv[5], "rgb24") ? 3 : !strcmp(argv[5], "rgba") ? 4 : 0;
+    if (argc < 5 || argc > 6 || !step || atoi(argv[2]) < 1 || atoi(argv[3]) < 1) {
+        fprintf(stderr, "usage: budget CHAIN WIDTH HEIGHT FRAMES [rgb24 | rgba]\n");
         return 2;
     }
-    filter(argv[1], atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
+    filter(argv[1], step, atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
     return 0;
 }

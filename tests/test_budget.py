@@ -1,7 +1,7 @@
 """Instructions a pixel of the CPU's row kernels, counted by valgrind: what a slower machine, or one
 that others use, cannot blur.
 
-Each chain filters one frame and three of 8-bit gray; the difference leaves start-up out. Budgets
+Each chain filters one frame and three of 8-bit gray, or of RGB side by side where its name says so; the difference leaves start-up out. Budgets
 lie in budget/cpu.json by compiler, as its releases differ, and by level of the instruction set, as
 far as valgrind knows them (not AVX-512); they are 5 % above what was measured. A count repeats to
 0.1 %; on another processor the C library may copy rows differently, which moved the chain that
@@ -41,23 +41,27 @@ CHAINS = {
     "convolve, lines": "dog=3",
     "pointwise, ranges": "brightness=20,threshold=20:240",
     "pointwise, affine": "contrast=1.3",
+    "sobel, l2": "sobel=l2",
+    "rgb24, gray": "gray",
+    "rgb24, invert": "invert",
 }
 
 pytestmark = pytest.mark.skipif(not shutil.which("valgrind"),
                                 reason="valgrind is missing: make setup-test")
 
 
-def instructions(level, chain, frames):
+def instructions(level, name, frames):
+    packed = ["rgb24"] if name.startswith("rgb24") else []
     said = tools.execute(
-        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", PROGRAM, chain, WIDTH,
-         HEIGHT, frames], env={"SLUICE_CPU": level}, timeout=300)
+        ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", PROGRAM, CHAINS[name], WIDTH,
+         HEIGHT, frames, *packed], env={"SLUICE_CPU": level}, timeout=300)
     assert said.code == 0, said.stderr
     return int(re.search(r"Collected : (\d+)", said.stderr)[1])
 
 
-def measure(level, chain):
+def measure(level, name):
     """Instructions a pixel."""
-    few, many = (instructions(level, chain, frames) for frames in (1, 3))
+    few, many = (instructions(level, name, frames) for frames in (1, 3))
     return (many - few) / (2 * WIDTH * HEIGHT)
 
 
@@ -77,7 +81,7 @@ def test_instructions_a_pixel(request, compiler, name, level):
         pytest.skip(f"no budget for {compiler} yet: pytest {__file__} --update-budget")
     if tools.execute([PROGRAM, "null", 64, 64, 0], env={"SLUICE_CPU": level}).code:
         pytest.skip(f"this processor has no {level}")
-    spent = measure(level, CHAINS[name])
+    spent = measure(level, name)
     if update:
         budgets.setdefault(compiler, {}).setdefault(level, {})[name] = round(spent * ROOM, 3)
         FILE.parent.mkdir(exist_ok=True)

@@ -150,6 +150,21 @@ static inline lanes_float lanes_to_float(lanes32 whole)
 #endif
 }
 
+// The whole number nearest to the root of each lane below 2^24, which have no ties; above, next to it.
+static inline lanes32s lanes_root(lanes32 whole)
+{
+#if SIMD_LANES == 32
+    return (lanes32s)_mm512_cvttps_epi32(
+        _mm512_add_ps(_mm512_sqrt_ps((__m512)lanes_to_float(whole)), _mm512_set1_ps(0.5f)));
+#elif SIMD_LANES == 16
+    return (lanes32s)_mm256_cvttps_epi32(
+        _mm256_add_ps(_mm256_sqrt_ps((__m256)lanes_to_float(whole)), _mm256_set1_ps(0.5f)));
+#else
+    return (lanes32s)_mm_cvttps_epi32(
+        _mm_add_ps(_mm_sqrt_ps((__m128)lanes_to_float(whole)), _mm_set1_ps(0.5f)));
+#endif
+}
+
 static inline lanes16 lanes_load(const void *from)
 {
     lanes16 value;
@@ -258,6 +273,11 @@ static inline lanes8x2 lanes_turn_8(lanes16 even, lanes16 odd)
 static inline lanes8x2 lanes_min_8(lanes8x2 a, lanes8x2 b)
 {
     return (lanes8x2)LANES_CALL(min_epu8, a, b);
+}
+
+static inline lanes8x2 lanes_max_8(lanes8x2 a, lanes8x2 b)
+{
+    return (lanes8x2)LANES_CALL(max_epu8, a, b);
 }
 
 // `then` where a < b, else `other`.

@@ -9,6 +9,7 @@
 
 #include "base/minmax.h"
 #include "cpu/rows/lanes.h"
+#include "cpu/rows/packed.h"
 
 // Functions that row kernels are made of: inlined, so that their constants are known.
 #define INLINE static inline __attribute__((always_inline))
@@ -217,6 +218,44 @@ INLINE lanes8x2 lanes_point(const struct point *f, bool plain, lanes8x2 value)
 }
 #endif
 
+#ifdef PACKED_BYTES
+// Loops of their own for each distance, in which it is a constant.
+static void gather_bytes(const uint8_t *from, int step, int offset, uint8_t *to, int width)
+{
+    if (step == 2)
+        packed_gather(from, 2, offset, to, width);
+    else if (step == 3)
+        packed_gather(from, 3, offset, to, width);
+    else
+        packed_gather(from, 4, offset, to, width);
+}
+
+static bool load_pixels(const uint8_t *from, const struct component *const at[3], void *const to[3],
+                        int width)
+{
+    const int offset[3] = {at[0]->offset, at[1]->offset, at[2]->offset}, step = at[0]->step;
+    for (int c = 0; c < 3; c++)
+        if (at[c]->bytes != 1 || at[c]->shift || at[c]->step != step ||
+            !packed_fits(step, offset[c], width))
+            return false;
+    if (step == 3)
+        packed_gather_three(from, 3, offset, to, width);
+    else if (step == 4)
+        packed_gather_three(from, 4, offset, to, width);
+    return step > 2;
+}
+
+static void scatter_bytes(const uint8_t *from, uint8_t *to, int step, int offset, int width)
+{
+    if (step == 2)
+        packed_scatter(from, to, 2, offset, width);
+    else if (step == 3)
+        packed_scatter(from, to, 3, offset, width);
+    else
+        packed_scatter(from, to, 4, offset, width);
+}
+#endif
+
 #define SAMPLE uint8_t
 #define DIFFERENCE int16_t
 #define ROOT float
@@ -341,6 +380,9 @@ const struct row_kernels ROWS_TABLE = {
     .point = BOTH(point),
     .widen = widen,
     .narrow = narrow,
+#ifdef PACKED_BYTES
+    .load_pixels = load_pixels,
+#endif
     .weigh = BOTH(weigh),
     .mix_add = mix_add,
     .mix_finish = BOTH(mix_finish),

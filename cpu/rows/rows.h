@@ -66,6 +66,11 @@ struct row_kernels {
     // above `most` read as that.
     void (*load[2])(const uint8_t *from, const struct component *at, int most, void *to, int width);
 
+    // load[] of bytes of three components of the same pixels, which begin at `from`; false, and
+    // nothing is done, where they lie in another way than side by side. NULL: there is none.
+    bool (*load_pixels)(const uint8_t *from, const struct component *const at[3], void *const to[3],
+                        int width);
+
     // True if any plain sample of 16 bits has one of the bits of `mask`.
     bool (*any_bit)(const uint16_t *from, uint16_t mask, int width);
 

@@ -1,0 +1,190 @@
+// Bytes of a component that lie 2 to 4 bytes apart, as those of RGB side by side or of NV12's chroma
+// do, by shuffles. Compilers gather such bytes by several shuffles each and scatter them one by one.
+// PACKED_BYTES is defined where these exist.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cpu/rows/lanes.h"
+
+#if defined(__x86_64__) && defined(__SSE4_1__)
+#define PACKED_BYTES
+
+// Loops whose distance shall be a constant in them.
+#define PACKED_INLINE static inline __attribute__((always_inline))
+
+enum { PACKED_STEPS = 4, PACKED_HALF = 16 };
+
+#ifdef __AVX2__
+enum { PACKED_LANES = 2 }; // of 16 bytes
+typedef __m256i packed_vector;
+
+static inline packed_vector packed_both(const uint8_t *low, const uint8_t *high)
+{
+    __m128i first = _mm_loadu_si128((const __m128i *)low);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(first),
+                                   _mm_loadu_si128((const __m128i *)high), 1);
+}
+#define packed_shuffle _mm256_shuffle_epi8
+#define packed_choose _mm256_blendv_epi8
+#define packed_or _mm256_or_si256
+#else
+enum { PACKED_LANES = 1 };
+typedef __m128i packed_vector;
+
+static inline packed_vector packed_both(const uint8_t *low, const uint8_t *high)
+{
+    (void)high;
+    return _mm_loadu_si128((const __m128i *)low);
+}
+#define packed_shuffle _mm_shuffle_epi8
+#define packed_choose _mm_blendv_epi8
+#define packed_or _mm_or_si128
+#endif
+
+// Samples that are dealt with at once, in one vector.
+enum { PACKED_SAMPLES = PACKED_LANES * PACKED_HALF };
+
+static inline packed_vector packed_read(const uint8_t *from)
+{
+    packed_vector value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static inline void packed_write(uint8_t *to, packed_vector value)
+{
+    memcpy(to, &value, sizeof value);
+}
+
+// Which byte of vector j of 16 pixels is sample i, and which of 16 samples is byte i of vector j,
+// for pixels of `step` bytes, the sample's at `offset`. 0x80: none.
+#define PACKED_BYTE(step, offset, j, i)                                             \
+    ((step) * (i) + (offset) >= 16 * (j) && (step) * (i) + (offset) < 16 * (j) + 16 \
+         ? (step) * (i) + (offset)-16 * (j)                                         \
+         : 0x80)
+#define PACKED_SAMPLE(step, offset, j, i) \
+    ((16 * (j) + (i)) % (step) == (offset) ? (16 * (j) + (i)) / (step) % 16 : 0x80)
+#define PACKED_16(of, ...)                                                                     \
+    {                                                                                          \
+        of(__VA_ARGS__, 0), of(__VA_ARGS__, 1), of(__VA_ARGS__, 2), of(__VA_ARGS__, 3),        \
+            of(__VA_ARGS__, 4), of(__VA_ARGS__, 5), of(__VA_ARGS__, 6), of(__VA_ARGS__, 7),    \
+            of(__VA_ARGS__, 8), of(__VA_ARGS__, 9), of(__VA_ARGS__, 10), of(__VA_ARGS__, 11),  \
+            of(__VA_ARGS__, 12), of(__VA_ARGS__, 13), of(__VA_ARGS__, 14), of(__VA_ARGS__, 15) \
+    }
+#define PACKED_PLACE(of, step, offset)                                     \
+    {                                                                      \
+        PACKED_16(of, step, offset, 0), PACKED_16(of, step, offset, 1),    \
+            PACKED_16(of, step, offset, 2), PACKED_16(of, step, offset, 3) \
+    }
+#define PACKED_PLACES(of, step)                                                          \
+    {                                                                                    \
+        PACKED_PLACE(of, step, 0), PACKED_PLACE(of, step, 1), PACKED_PLACE(of, step, 2), \
+            PACKED_PLACE(of, step, 3)                                                    \
+    }
+
+// By step - 2, offset and j.
+typedef const uint8_t packed_index[PACKED_STEPS - 1][PACKED_STEPS][PACKED_STEPS][PACKED_HALF];
+static packed_index packed_byte = {PACKED_PLACES(PACKED_BYTE, 2), PACKED_PLACES(PACKED_BYTE, 3),
+                                   PACKED_PLACES(PACKED_BYTE, 4)};
+static packed_index packed_sample = {PACKED_PLACES(PACKED_SAMPLE, 2),
+                                     PACKED_PLACES(PACKED_SAMPLE, 3),
+                                     PACKED_PLACES(PACKED_SAMPLE, 4)};
+
+// True if bytes `step` apart, the first at `offset` of a pixel, are for the functions below, which
+// touch whole pixels and nothing else.
+static inline bool packed_fits(int step, int offset, int width)
+{
+    return step >= 2 && step <= PACKED_STEPS && offset >= 0 && offset < step &&
+           width >= PACKED_SAMPLES;
+}
+
+// One vector of to[x] = the byte at step x + offset from `from`, the first pixel.
+PACKED_INLINE void packed_gather_at(const uint8_t *from, int step, const packed_vector *shuffle,
+                                    uint8_t *to, int x)
+{
+    const uint8_t *low = from + (size_t)step * (size_t)x, *high = low + step * PACKED_HALF;
+    packed_vector sum = packed_shuffle(packed_both(low, high), shuffle[0]);
+    for (int j = 1; j < step; j++) {
+        packed_vector part = packed_both(low + PACKED_HALF * j, high + PACKED_HALF * j);
+        sum = packed_or(sum, packed_shuffle(part, shuffle[j]));
+    }
+    packed_write(to + x, sum);
+}
+
+// The same of three components.
+PACKED_INLINE void packed_gather_three_at(const uint8_t *from, int step,
+                                          const packed_vector shuffle[3][PACKED_STEPS],
+                                          void *const to[3], int x)
+{
+    const uint8_t *low = from + (size_t)step * (size_t)x, *high = low + step * PACKED_HALF;
+    packed_vector sum[3];
+    for (int j = 0; j < step; j++) {
+        packed_vector part = packed_both(low + PACKED_HALF * j, high + PACKED_HALF * j);
+        for (int c = 0; c < 3; c++) {
+            packed_vector bytes = packed_shuffle(part, shuffle[c][j]);
+            sum[c] = j ? packed_or(sum[c], bytes) : bytes;
+        }
+    }
+    for (int c = 0; c < 3; c++)
+        packed_write((uint8_t *)to[c] + x, sum[c]);
+}
+
+PACKED_INLINE void packed_gather_three(const uint8_t *from, int step, const int offset[3],
+                                       void *const to[3], int width)
+{
+    packed_vector shuffle[3][PACKED_STEPS];
+    for (int c = 0; c < 3; c++)
+        for (int j = 0; j < step; j++)
+            shuffle[c][j] = packed_both(packed_byte[step - 2][offset[c]][j],
+                                        packed_byte[step - 2][offset[c]][j]);
+    int x = 0;
+    for (; x + PACKED_SAMPLES <= width; x += PACKED_SAMPLES)
+        packed_gather_three_at(from, step, shuffle, to, x);
+    if (x < width)
+        packed_gather_three_at(from, step, shuffle, to, width - PACKED_SAMPLES);
+}
+
+PACKED_INLINE void packed_gather(const uint8_t *from, int step, int offset, uint8_t *to, int width)
+{
+    const uint8_t(*index)[PACKED_HALF] = packed_byte[step - 2][offset];
+    packed_vector shuffle[PACKED_STEPS];
+    for (int j = 0; j < step; j++)
+        shuffle[j] = packed_both(index[j], index[j]);
+    int x = 0;
+    for (; x + PACKED_SAMPLES <= width; x += PACKED_SAMPLES)
+        packed_gather_at(from, step, shuffle, to, x);
+    if (x < width)
+        packed_gather_at(from, step, shuffle, to, width - PACKED_SAMPLES);
+}
+
+// One vector of: the byte at step x + offset from `to`, the first pixel, = from[x]. Those between
+// stay, and are read and written, so that nobody else may write to this row meanwhile. 16 bytes have
+// their samples from the first 16 of the vector, or from the others.
+PACKED_INLINE void packed_scatter_at(const uint8_t *from, uint8_t *to, int step,
+                                     const packed_vector *shuffle, int x)
+{
+    const uint8_t *half[2] = {from + x, from + x + PACKED_SAMPLES - PACKED_HALF};
+    for (int j = 0; j < step; j++) {
+        int low = PACKED_LANES * j >= step, high = PACKED_LANES * (j + 1) - 1 >= step;
+        uint8_t *at = to + (size_t)step * (size_t)x + (size_t)j * sizeof(packed_vector);
+        packed_vector samples = packed_shuffle(packed_both(half[low], half[high]), shuffle[j]);
+        packed_write(at, packed_choose(samples, packed_read(at), shuffle[j]));
+    }
+}
+
+PACKED_INLINE void packed_scatter(const uint8_t *from, uint8_t *to, int step, int offset, int width)
+{
+    const uint8_t(*index)[PACKED_HALF] = packed_sample[step - 2][offset];
+    packed_vector shuffle[PACKED_STEPS];
+    for (int j = 0; j < step; j++)
+        shuffle[j] =
+            packed_both(index[PACKED_LANES * j % step], index[(PACKED_LANES * (j + 1) - 1) % step]);
+    int x = 0;
+    for (; x + PACKED_SAMPLES <= width; x += PACKED_SAMPLES)
+        packed_scatter_at(from, to, step, shuffle, x);
+    if (x < width)
+        packed_scatter_at(from, to, step, shuffle, width - PACKED_SAMPLES);
+}
+#endif
