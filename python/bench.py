@@ -18,6 +18,7 @@ import importlib
 import json
 import os
 import platform
+import shutil
 import shlex
 import statistics
 import subprocess
@@ -189,7 +190,9 @@ def machine():
 
 
 def commit():
-    """Of the sources that this file is among; None if there is no repository."""
+    """Of the sources that this file is among; None if there is no repository, or no git."""
+    if not shutil.which("git"):
+        return None
     told = subprocess.run(["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"],
                           capture_output=True, text=True)
     return told.stdout.strip() or None

@@ -8,6 +8,7 @@ usage='usage: gpu.sh BUILD MEDIA-FOLDER [quick | sanitizer | files]'
 build=${1:?$usage}
 media=${2:?$usage}
 part=${3:-}
+case $part in '' | quick | sanitizer | files) ;; *) echo "$usage" >&2; exit 2 ;; esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 : >"$work/results"

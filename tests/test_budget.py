@@ -1,10 +1,10 @@
 """Instructions a pixel of the CPU's row kernels, counted by valgrind: what a slower machine, or one
 that others use, cannot blur.
 
-Each chain filters one frame and three of 8-bit gray, or of RGB side by side where its name says so; the difference leaves start-up out. Budgets
-lie in budget/cpu.json by compiler, as its releases differ, and by level of the instruction set, as
-far as valgrind knows them (not AVX-512); they are 5 % above what was measured. A count repeats to
-0.1 %; on another processor the C library may copy rows differently, which moved the chain that
+Each chain filters one frame and three of 8-bit gray, or of RGB side by side where its name says
+so; the difference leaves start-up out. Budgets lie in budget/cpu.json by compiler, as its releases
+differ, and by level of the instruction set, as far as valgrind knows them (not AVX-512); they are
+5 % above what was measured. A count repeats to 0.1 %; on another processor the C library may copy rows differently, which moved the chain that
 copies most, sobel, by 3 % at most. A change that is meant to cost more, or saves some, runs
 `pytest tests/test_budget.py --update-budget` and shows the new file in its diff.
 """

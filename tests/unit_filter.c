@@ -2,6 +2,8 @@
 #include "tests/filter_frames.h"
 
 #include <libavutil/pixdesc.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "filter/known_addresses.h"
 #include "pipeline/ffmpeg/pixel.h"
@@ -316,6 +318,62 @@ static void every_format_is_read_and_written(void **state)
     }
 }
 
+// A picture of one plane whose last byte is the last one that may be touched.
+struct edge_picture {
+    uint8_t *pages;
+    size_t bytes, page;
+    struct sluice_frame frame;
+};
+
+static struct edge_picture at_the_edge(const struct sluice_format *as, uint8_t byte)
+{
+    struct edge_picture picture = {.page = (size_t)sysconf(_SC_PAGESIZE)};
+    size_t row;
+    int rows;
+    assert_int_equal(sluice_format_plane(as, 0, &row, &rows), SLUICE_STATUS_OK);
+    picture.bytes = row * (size_t)rows;
+    size_t pages = (picture.bytes + picture.page - 1) / picture.page * picture.page;
+    picture.pages = mmap(NULL, pages + picture.page, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(picture.pages != MAP_FAILED);
+    assert_int_equal(mprotect(picture.pages + pages, picture.page, PROT_NONE), 0);
+    picture.frame = (struct sluice_frame){.size = sizeof picture.frame};
+    picture.frame.data[0] = picture.pages + pages - picture.bytes;
+    picture.frame.stride[0] = (ptrdiff_t)row;
+    memset(picture.frame.data[0], byte, picture.bytes);
+    return picture;
+}
+
+static void leave_edge(struct edge_picture *picture)
+{
+    size_t pages = (picture->bytes + picture->page - 1) / picture->page * picture->page;
+    munmap(picture->pages, pages + picture->page);
+}
+
+// Bytes between samples are read and written together with them: those of pixels, and no others.
+static void no_byte_beyond_a_picture_is_touched(void **state)
+{
+    (void)state;
+    static const char *const formats[] = {"gray", "rgb24", "bgr24",   "rgba",    "0rgb",
+                                          "rgb0", "ya8",   "yuyv422", "uyvy422", "rgb48le"};
+    static const int widths[] = {1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129};
+    for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
+        for (size_t w = 0; w < 2 * sizeof widths / sizeof *widths; w++) {
+            struct sluice_format input = test_format(formats[f], widths[w / 2], 2);
+            struct sluice_filter_config config = test_config(w % 2 ? "gray" : "invert", &input);
+            config.backend = SLUICE_BACKEND_CPU;
+            config.threads = 1;
+            struct sluice_filter *filter = test_filter(&config);
+            struct sluice_format output = test_output(filter);
+            struct edge_picture from = at_the_edge(&input, 7), to = at_the_edge(&output, 9);
+            assert_int_equal(sluice_filter_run(filter, &from.frame, &to.frame, NULL),
+                             SLUICE_STATUS_OK);
+            leave_edge(&from);
+            leave_edge(&to);
+            sluice_filter_destroy(&filter);
+        }
+}
+
 static void the_scalar_backend_is_one_of_three(void **state)
 {
     (void)state;
@@ -443,6 +501,7 @@ int main(void)
         cmocka_unit_test(outputs_are_named_as_in_files),
         cmocka_unit_test(results_are_those_of_the_reference),
         cmocka_unit_test(every_format_is_read_and_written),
+        cmocka_unit_test(no_byte_beyond_a_picture_is_touched),
         cmocka_unit_test(the_scalar_backend_is_one_of_three),
         cmocka_unit_test(addresses_of_a_pool_stay_known),
         cmocka_unit_test(outputs_are_what_was_asked_for),

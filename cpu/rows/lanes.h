@@ -150,7 +150,8 @@ static inline lanes_float lanes_to_float(lanes32 whole)
 #endif
 }
 
-// The whole number nearest to the root of each lane below 2^24, which have no ties; above, next to it.
+// The whole number nearest to the root of each lane below 2^22: none of these roots is a half.
+// Above, it may be one more.
 static inline lanes32s lanes_root(lanes32 whole)
 {
 #if SIMD_LANES == 32

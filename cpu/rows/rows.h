@@ -67,7 +67,8 @@ struct row_kernels {
     void (*load[2])(const uint8_t *from, const struct component *at, int most, void *to, int width);
 
     // load[] of bytes of three components of the same pixels, which begin at `from`; false, and
-    // nothing is done, where they lie in another way than side by side. NULL: there is none.
+    // nothing is done, where they lie in another way than side by side, or are fewer than a vector
+    // has. NULL: there is none.
     bool (*load_pixels)(const uint8_t *from, const struct component *const at[3], void *const to[3],
                         int width);
 

@@ -191,7 +191,7 @@ static GstFlowReturn transform(GstBaseTransform *base, GstBuffer *in, GstBuffer 
         return GST_FLOW_NOT_NEGOTIATED;
     if (!map(self, &video->in_info, in, GST_MAP_READ, &from))
         return GST_FLOW_ERROR;
-    if (map(self, &video->out_info, out, GST_MAP_WRITE, &to)) {
+    if (map(self, &video->out_info, out, GST_MAP_READWRITE, &to)) {
         flow = transform_frame(video, &from, &to);
         gst_video_frame_unmap(&to);
     }

@@ -20,13 +20,13 @@
 // the two: then submit says SLUICE_STATUS_AGAIN. sluice_filter_run() is both, for one frame.
 //
 // Memory. All memory is the caller's. A frame's planes, in and out, stay as they are from submit
-// until receive has given the frame back. A result may go into the frame it is made of: the same
-// planes and strides; other ways of overlapping are refused. Any address and stride of 31 bits
-// does; rows that begin at multiples of 64 bytes are the fastest. Host memory from
-// sluice_filter_alloc() goes to and from a GPU without a copy by the calling thread; other host
-// memory is copied within submit, and within receive, by way of memory that the filter takes when
-// it first needs it. A filter on the CPU takes such memory for results over their sources, where
-// stages see neighbours.
+// until receive has given the frame back; a result's are read as well as written. A result may go
+// into the frame it is made of: the same planes and strides; other ways of overlapping are refused.
+// Any address and stride of 31 bits does; rows that begin at multiples of 64 bytes are the fastest.
+// Host memory from sluice_filter_alloc() goes to and from a GPU without a copy by the calling
+// thread; other host memory is copied within submit, and within receive, by way of memory that the
+// filter takes when it first needs it. A filter on the CPU takes such memory for results over their
+// sources, where stages see neighbours.
 //
 // Streams. With frames in device memory the calls wait for no GPU. `stream` is the caller's CUDA
 // stream (cudaStream_t; NULL: the default stream): submit takes what is on it by then as what makes

@@ -4,7 +4,8 @@
 //
 //   strips  one pass: a block goes down some thousand columns, each thread with the sums of four in
 //           registers; the rectangle's sum is the difference of two prefix sums of a row of them
-//   planes  sums of columns through memory, for radii that fill a strip and sums above 32 bits
+//   planes  sums of columns through memory: where less than half of a strip would be results, and
+//           where sums need more than 32 bits or their division a double
 #include <assert.h>
 
 #include "kernels/device.cuh"
@@ -29,7 +30,8 @@ struct box {
 
 enum { BOX_ROWS = 16, BOX_COLUMNS = 1024, BOX_WARPS = 2 };
 
-// Strips: warps of a block at most, and their columns; warps that fill a GPU.
+// Strips: warps of a block at most, and their columns; warps that fill an H100 or H200, which has
+// 132 multiprocessors and registers for 32 of these warps on each.
 enum { STRIP_WARPS = 16, STRIP = STRIP_WARPS * WARP * VEC4, STRIP_FILL = 4224 };
 
 // ---- device helpers ----
@@ -83,14 +85,14 @@ template <typename Sum> static __device__ inline Sum warp_scan(Sum value)
 template <> __device__ inline uint32_t warp_scan(uint32_t value)
 {
     for (int distance = 1; distance < WARP; distance *= 2)
-        asm("{\n\t"
-            ".reg .u32 before;\n\t"
-            ".reg .pred has;\n\t"
-            "shfl.sync.up.b32 before|has, %0, %1, 0, 0xffffffff;\n\t"
-            "@has add.u32 %0, %0, before;\n\t"
-            "}"
-            : "+r"(value)
-            : "r"(distance));
+        asm volatile("{\n\t"
+                     ".reg .u32 before;\n\t"
+                     ".reg .pred has;\n\t"
+                     "shfl.sync.up.b32 before|has, %0, %1, 0, 0xffffffff;\n\t"
+                     "@has add.u32 %0, %0, before;\n\t"
+                     "}"
+                     : "+r"(value)
+                     : "r"(distance));
     return value;
 }
 

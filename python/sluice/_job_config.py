@@ -93,7 +93,7 @@ class Options:
     def fill(self, to: Config) -> None:
         for name, convert in _CONVERTED.items():
             setattr(to, name, convert(getattr(self, name)))
-        kinds = dict(Config._fields_)
+        kinds = {of[0]: of[1] for of in Config._fields_}
         for field in fields(self):
             if field.name not in (*_CONVERTED, "input_size"):
                 value = getattr(self, field.name)

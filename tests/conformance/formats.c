@@ -26,6 +26,17 @@ static struct format packed(enum model model, int bytes, int step, const int *of
     return format;
 }
 
+// Two pixels in four bytes: luma, and Cb and Cr of both, at these offsets.
+static struct format packed_yuv(int luma, int cb, int cr)
+{
+    struct format format = planar(MODEL_YUV, 8, 1, 0, false, RANGE_LIMITED);
+    format.planes = 1;
+    format.component[0] = (struct component){.offset = luma, .step = 2, .bytes = 1};
+    format.component[1] = (struct component){.offset = cb, .step = 4, .bytes = 1};
+    format.component[2] = (struct component){.offset = cr, .step = 4, .bytes = 1};
+    return format;
+}
+
 static struct format semi_planar(int depth, int shift)
 {
     struct format format = planar(MODEL_YUV, depth, 1, 1, false, RANGE_LIMITED);
@@ -57,7 +68,8 @@ static struct format centered(struct format format)
 
 struct named_format test_format(int index)
 {
-    static const int rgb24[4] = {0, 1, 2, -1}, bgra[4] = {2, 1, 0, 3}, rgb0[4] = {0, 1, 2, 3};
+    static const int rgb24[4] = {0, 1, 2, -1}, bgr24[4] = {2, 1, 0, -1}, bgra[4] = {2, 1, 0, 3},
+                     rgb0[4] = {0, 1, 2, 3};
     static const int rgb48[4] = {0, 2, 4, -1}, rgba64[4] = {0, 2, 4, 6}, ya8[4] = {0, -1, -1, 1};
     const enum range limited = RANGE_LIMITED, full = RANGE_FULL;
     const struct named_format formats[FORMATS] = {
@@ -75,7 +87,10 @@ struct named_format test_format(int index)
         {"yuv444p16-full", planar(MODEL_YUV, 16, 0, 0, false, full)},
         {"nv12", semi_planar(8, 0)},
         {"p010", semi_planar(10, 6)},
+        {"yuyv422", packed_yuv(0, 1, 3)},
+        {"uyvy422", packed_yuv(1, 0, 2)},
         {"rgb24", packed(MODEL_RGB, 1, 3, rgb24, false)},
+        {"bgr24", packed(MODEL_RGB, 1, 3, bgr24, false)},
         {"bgra", packed(MODEL_RGB, 1, 4, bgra, true)},
         {"rgb0", packed(MODEL_RGB, 1, 4, rgb0, false)},
         {"rgb48be", big_endian(packed(MODEL_RGB, 2, 6, rgb48, false))},
