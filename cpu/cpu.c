@@ -14,11 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "cpu/fft.h"
 #include "cpu/full_frame.h"
 #include "cpu/host.h"
 #include "cpu/row_pipeline.h"
 #include "cpu/rows/rows.h"
+
+// Bytes of rows that passes go over together: they and the result's stay in a core's cache.
+enum { TOGETHER = 128 << 10 };
 
 // Products of a convolution that cost as much as its transforms by FFTW: on gray 1080p 470 with
 // AVX-512, by time, and 300 with AVX2, by instructions.
@@ -48,9 +52,11 @@ struct cpu_slot {
     struct work_span span;
 };
 
-// A phase of a frame: a pass, and which of its own if that is of an operation on the full frame.
+// A phase of a frame: a pass, and which of its own if that is of an operation on the full frame; or
+// some passes, one after another, over a few rows at a time.
 struct phase {
     int pass, step;
+    int passes;
 };
 
 struct worker {
@@ -140,13 +146,21 @@ static void run_band(const struct cpu_executor *self, const struct worker *worke
             field[n] = image_field(&slot->target[n], parity);
         memory.target = field;
     }
-    if (self->plan->pass[phase.pass].full_frame) {
+    const struct plan_pass *pass = &self->plan->pass[phase.pass];
+    if (pass->full_frame) {
         run_full_frame(self, slot, &memory, phase, band);
         return;
     }
-    long long rows = subsampled(source.height, self->plan->pass[phase.pass].grid.shift_y);
-    row_pipeline_run(worker->pipeline[phase.pass], &memory, (int)(rows * band / self->bands),
-                     (int)(rows * (band + 1) / self->bands));
+    long long rows = subsampled(source.height, pass->grid.shift_y);
+    int first = (int)(rows * band / self->bands), last = (int)(rows * (band + 1) / self->bands);
+    int most = last - first;
+    if (phase.passes > 1) {
+        int plane = source.format->component[pass->source[0].index].plane;
+        most = TOGETHER / (int)format_row_bytes(source.format, plane, source.width) + 1;
+    }
+    for (int y = first; y < last; y += most)
+        for (int k = 0; k < phase.passes; k++)
+            row_pipeline_run(worker->pipeline[phase.pass + k], &memory, y, min_int(y + most, last));
 }
 
 // The oldest frame with a band that nobody has taken.
@@ -360,6 +374,25 @@ static enum status init_full_frame(struct cpu_executor *self, struct cpu_slot *s
     return status;
 }
 
+// True if both passes take samples one by one from the same rows of pixels: each by itself would
+// fetch all of them from memory.
+static bool share_rows(const struct plan *plan, const struct plan_pass *a,
+                       const struct plan_pass *b)
+{
+    const struct plan_pass *passes[2] = {a, b};
+    const struct component *at[2];
+    for (int k = 0; k < 2; k++) {
+        const struct plan_pass *pass = passes[k];
+        if (pass->mix || pass->full_frame || pass->halo_x || pass->halo_y || pass->sources != 1 ||
+            pass->source[0].place != PLACE_INPUT || pass->targets != 1 ||
+            pass->target[0].place != PLACE_OUTPUT)
+            return false;
+        at[k] = &plan->program->input.component[pass->source[0].index];
+    }
+    return at[0]->plane == at[1]->plane && a->grid.shift_y == b->grid.shift_y &&
+           a->target[0].index / FORMAT_COMPONENTS == b->target[0].index / FORMAT_COMPONENTS;
+}
+
 // Phases are the same in every slot.
 static enum status list_phases(struct cpu_executor *self)
 {
@@ -370,9 +403,14 @@ static enum status list_phases(struct cpu_executor *self)
     self->phase = calloc((size_t)count + 1, sizeof *self->phase);
     if (!self->phase)
         return STATUS_MEMORY;
-    for (int p = 0; p < self->plan->passes; p++)
-        for (int step = 0; step < (full_frame[p] ? full_frame[p]->phases : 1); step++)
-            self->phase[self->phases++] = (struct phase){p, step};
+    for (int p = 0; p < self->plan->passes; p++) {
+        struct phase *last = self->phases ? &self->phase[self->phases - 1] : NULL;
+        if (last && share_rows(self->plan, &self->plan->pass[last->pass], &self->plan->pass[p]))
+            last->passes++;
+        else
+            for (int step = 0; step < (full_frame[p] ? full_frame[p]->phases : 1); step++)
+                self->phase[self->phases++] = (struct phase){p, step, 1};
+    }
     return STATUS_OK;
 }
 
