@@ -30,12 +30,13 @@ struct mapped {
     int64_t begin;       // of it in the file
 };
 
-// A window that is mapped. `begin` is set last and taken away first, by who has taken the seat.
+// A window that is mapped. `begin` is set last and taken away first, by who has taken the seat; the
+// handler, in any thread at any time, reads all of them.
 static struct seat {
     atomic_bool taken;
     _Atomic uintptr_t begin; // 0: there is none
-    size_t size;
-    struct torn *torn;
+    atomic_size_t size;
+    _Atomic(struct torn *) torn;
 } seats[SEATS];
 
 static size_t page_size;
