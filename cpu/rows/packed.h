@@ -17,7 +17,7 @@
 enum { PACKED_STEPS = 4, PACKED_HALF = 16 };
 
 #ifdef __AVX2__
-enum { PACKED_LANES = 2 }; // of 16 bytes
+enum { PACKED_LANES = 2 }; // lanes of 16 bytes
 typedef __m256i packed_vector;
 
 static inline packed_vector packed_both(const uint8_t *low, const uint8_t *high)

@@ -23,7 +23,7 @@ struct box {
     struct sink sink;
     // The mean of n = (2 radius_x + 1)(2 radius_y + 1): see mean_of() below.
     int64_t n;
-    uint32_t half; // of n, where sums fit 32 bits
+    uint32_t half; // n / 2, where sums fit 32 bits
     uint32_t reciprocal;
     int shift;
 };
@@ -159,7 +159,7 @@ struct word_columns {
     const uint8_t *first, *second; // in row 0
     const uint8_t *ahead;          // what this lane fetches ahead of its warp
     int reads_second;
-    uint32_t selector; // of the bytes of both
+    uint32_t selector; // which bytes of both
     uint32_t fill;     // four times the border value, which `second` is where that is not read
 };
 
@@ -481,8 +481,8 @@ static size_t box_scratch(const struct op_use *use)
                                          : scratch_bytes(use->width, use->height, sizeof(uint32_t));
 }
 
-// Strips of equal width, of eight warps, whose barriers cost less than those of sixteen, unless most
-// of such a strip were beyond its results; as tall as fills the GPU once, but for small pictures, as
+// Strips of equal width, of eight warps, whose barriers cost less than those of sixteen, unless such
+// a strip had most of its columns beyond its results; as tall as fills the GPU once, but for small pictures, as
 // each begins with the sums of all rows around its first.
 static cudaError_t strips_async(struct box *box, cudaStream_t stream)
 {
