@@ -482,8 +482,8 @@ static size_t box_scratch(const struct op_use *use)
 }
 
 // Strips of equal width, of eight warps, whose barriers cost less than those of sixteen, unless such
-// a strip had most of its columns beyond its results; as tall as fills the GPU once, but for small pictures, as
-// each begins with the sums of all rows around its first.
+// a strip had most of its columns beyond its results; as tall as fills the GPU once, but for small
+// pictures, as each begins with the sums of all rows around its first.
 static cudaError_t strips_async(struct box *box, cudaStream_t stream)
 {
     int width = box->sink.width, beyond = 2 * (box->radius_x / VEC4 + 1) * VEC4;
