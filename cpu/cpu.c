@@ -230,6 +230,18 @@ static void run_here(const struct cpu_executor *self, struct cpu_slot *slot)
     slot->span.busy_ns = host_thread_ns() - start;
 }
 
+// Take the pictures of a frame. What no sample of theirs fills is written before the workers begin.
+static void take_targets(const struct plan *plan, struct cpu_slot *slot)
+{
+    for (int n = 0; n < program_pictures(plan->program); n++) {
+        const struct image *target = &slot->target[n];
+        slot->target[n] = *work_target(&slot->work, n);
+        for (int p = 0; p < target->format->planes; p++)
+            if (plan->picture[n].plane[p].origin == PLANE_COMPUTED)
+                image_clear_gap(target, p);
+    }
+}
+
 static enum status submit_async(struct executor *executor, int number, const struct work *work)
 {
     struct cpu_executor *self = (struct cpu_executor *)executor;
@@ -237,8 +249,7 @@ static enum status submit_async(struct executor *executor, int number, const str
            (!work->fields || !self->plan->program->analyses));
     struct cpu_slot *slot = &self->slot[number];
     slot->work = *work;
-    for (int n = 0; n < program_pictures(self->plan->program); n++)
-        slot->target[n] = *work_target(work, n);
+    take_targets(self->plan, slot);
     if (self->works_here) {
         run_here(self, slot);
         return STATUS_OK;

@@ -52,6 +52,15 @@ size_t format_row_bytes(const struct format *format, int p, int width)
     return bytes;
 }
 
+size_t format_gap(const struct format *format, int p, int width, size_t *offset)
+{
+    const struct component *luma = &format->component[0], *cb = &format->component[1];
+    bool in_pairs = format->model == MODEL_YUV && luma->plane == p && cb->plane == p &&
+                    cb->step == 2 * luma->step;
+    *offset = (size_t)luma->offset + (size_t)width * (size_t)luma->step;
+    return in_pairs && width % 2 ? (size_t)luma->bytes : 0;
+}
+
 int format_rows(const struct format *format, int p, int height)
 {
     return subsampled(height, format_shift_y(format, component_in_plane(format, p)));
@@ -222,11 +231,20 @@ static void fill_component(const struct image *image, int c, int value)
     }
 }
 
+void image_clear_gap(const struct image *image, int p)
+{
+    size_t offset, bytes = format_gap(image->format, p, image->width, &offset);
+    int rows = bytes && image->data[p] ? format_rows(image->format, p, image->height) : 0;
+    for (int y = 0; y < rows; y++)
+        memset(image->data[p] + y * image->stride[p] + offset, 0, bytes);
+}
+
 void image_fill_plane(const struct image *image, int p, const int value[FORMAT_COMPONENTS])
 {
     for (int c = 0; c < FORMAT_COMPONENTS; c++)
         if (format_has(image->format, c) && image->format->component[c].plane == p)
             fill_component(image, c, value[c]);
+    image_clear_gap(image, p);
 }
 
 struct levels format_levels(const struct format *format, int c)

@@ -69,6 +69,12 @@ bool format_has(const struct format *format, int c);
 // Bytes of one row of plane `p` in a picture of `width` columns, without padding.
 size_t format_row_bytes(const struct format *format, int p, int width);
 
+// Bytes of each row of plane `p` that belong to no sample, and complete the last of its packed groups:
+// the second luma of the last pair of YUYV in a picture of an odd width. *offset is where they begin;
+// 0: there are none. Who writes samples of the plane writes zeros there, so that its bytes follow
+// from the picture alone; a plane that is passed on keeps what its maker left.
+size_t format_gap(const struct format *format, int p, int width, size_t *offset);
+
 // Rows of plane `p` in a picture of `height` rows.
 int format_rows(const struct format *format, int p, int height);
 
@@ -126,7 +132,11 @@ struct image_difference {
 bool image_compare(const struct image *got, const struct image *want,
                    struct image_difference *first);
 
-// Write one value per component into every sample of plane `p` that a component has there.
+// Write zeros into the gap of each row of plane `p`, see format_gap(); without data nothing.
+void image_clear_gap(const struct image *image, int p);
+
+// Write one value per component into every sample of plane `p` that a component has there, and zeros
+// into its gap.
 void image_fill_plane(const struct image *image, int p, const int value[FORMAT_COMPONENTS]);
 
 // ---- what a sample's code value stands for ----

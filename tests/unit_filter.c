@@ -374,6 +374,32 @@ static void no_byte_beyond_a_picture_is_touched(void **state)
         }
 }
 
+// The byte that completes the last pair of an odd width is the same whatever lay there.
+static void bytes_of_no_sample_are_zero(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *format;
+        int byte; // behind the last pixel's own
+    } formats[] = {{"yuyv422", 2}, {"uyvy422", 3}};
+    static const char *const texts[] = {"invert", "gray", "gray,brightness=-255", "gaussian=2"};
+    for (int k = 0; k < 16; k++) {
+        struct sluice_format input = test_format(formats[k % 2].format, 33, 3);
+        struct sluice_filter_config config = test_config(texts[k / 4], &input);
+        config.output_pixfmt = formats[k % 2].format;
+        config.backend = k / 2 % 2 ? SLUICE_BACKEND_SCALAR : SLUICE_BACKEND_CPU;
+        struct sluice_filter *filter = test_filter(&config);
+        struct edge_picture from = at_the_edge(&input, 7), to = at_the_edge(&input, 9);
+        assert_int_equal(sluice_filter_run(filter, &from.frame, &to.frame, NULL), SLUICE_STATUS_OK);
+        for (int y = 0; y < 3; y++)
+            assert_int_equal(to.frame.data[0][y * to.frame.stride[0] + 64 + formats[k % 2].byte],
+                             0);
+        leave_edge(&from);
+        leave_edge(&to);
+        sluice_filter_destroy(&filter);
+    }
+}
+
 static void the_scalar_backend_is_one_of_three(void **state)
 {
     (void)state;
@@ -502,6 +528,7 @@ int main(void)
         cmocka_unit_test(results_are_those_of_the_reference),
         cmocka_unit_test(every_format_is_read_and_written),
         cmocka_unit_test(no_byte_beyond_a_picture_is_touched),
+        cmocka_unit_test(bytes_of_no_sample_are_zero),
         cmocka_unit_test(the_scalar_backend_is_one_of_three),
         cmocka_unit_test(addresses_of_a_pool_stay_known),
         cmocka_unit_test(outputs_are_what_was_asked_for),

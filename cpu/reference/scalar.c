@@ -91,6 +91,8 @@ static void store_picture(const struct program *program, const struct plane *pla
         else if (c == COMPONENT_ALPHA && target->format->filler)
             store(target, c, NULL, (1 << target->format->depth) - 1);
     }
+    for (int p = 0; p < target->format->planes; p++)
+        image_clear_gap(target, p);
 }
 
 // Memory for the analysis that the caller does not want.

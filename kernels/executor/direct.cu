@@ -162,6 +162,24 @@ static cudaError_t fill_async(const struct image *images, int count, int c, int 
     return error ? error : pointwise_fill_async(high, &sink, stream);
 }
 
+// Zeros in the gap of plane `p` of pictures that lie alike, where they have it.
+static cudaError_t clear_gap_async(const struct image *images, int count, int p,
+                                   cudaStream_t stream)
+{
+    size_t offset, bytes = format_gap(images->format, p, images->width, &offset);
+    if (!bytes || !images->data[p])
+        return cudaSuccess;
+    const int luma = 0;
+    const ptrdiff_t first = images->format->component[luma].offset;
+    struct image column[FRAMES]; // as wide as the gap, which lies as one luma more
+    for (int k = 0; k < count; k++) {
+        column[k] = images[k];
+        column[k].width = 1;
+        column[k].data[p] += (ptrdiff_t)offset - first;
+    }
+    return fill_async(column, count, luma, 0, stream);
+}
+
 static cudaError_t fill_plane_async(const struct cuda_executor *self,
                                     const struct device_frames *frames, int n, int p,
                                     cudaStream_t stream)
@@ -181,6 +199,8 @@ static cudaError_t fill_plane_async(const struct cuda_executor *self,
             error = fill_async(wanted, count, c, has ? program_out(program, n)[c].value : filler,
                                stream);
     }
+    if (count && !error)
+        error = clear_gap_async(wanted, count, p, stream);
     return error;
 }
 
@@ -245,12 +265,15 @@ cudaError_t direct_finish_async(const struct cuda_executor *self,
 {
     const struct plan *plan = self->plan;
     cudaError_t error = cudaSuccess;
-    if (!frames->work->target_on_device)
-        return error;
     for (int n = 0; n < program_pictures(plan->program); n++)
-        for (int p = 0; p < program_format(plan->program, n)->planes && !error; p++)
-            error = plan->picture[n].plane[p].origin == PLANE_CONSTANT
-                        ? fill_plane_async(self, frames, n, p, stream)
-                        : deliver_async(frames, n, p, stream);
+        for (int p = 0; p < program_format(plan->program, n)->planes && !error; p++) {
+            const enum plane_origin origin = plan->picture[n].plane[p].origin;
+            if (origin == PLANE_COMPUTED)
+                error = clear_gap_async(frames->target[n], frames->count, p, stream);
+            if (error || !frames->work->target_on_device)
+                continue;
+            error = origin == PLANE_CONSTANT ? fill_plane_async(self, frames, n, p, stream)
+                                             : deliver_async(frames, n, p, stream);
+        }
     return error;
 }

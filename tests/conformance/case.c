@@ -139,11 +139,15 @@ static bool has_fields(const struct test_case *test)
     return has;
 }
 
-static bool has_fillers(const struct program *program)
+// True if pictures have bytes that mean nothing.
+static bool has_fillers(const struct program *program, int width)
 {
     bool has = false;
-    for (int n = 0; n < program_pictures(program); n++)
-        has |= program_format(program, n)->filler;
+    size_t offset;
+    for (int n = 0; n < program_pictures(program); n++) {
+        const struct format *format = program_format(program, n);
+        has |= format->filler || format_gap(format, 0, width, &offset);
+    }
     return has;
 }
 
@@ -287,8 +291,8 @@ static void place(struct test_case *test, const struct backend *backend, int wis
 {
     const struct picture_memory source = {
         .image = {.format = &test->program.input, .width = test->width, .height = test->height}};
-    // A filler that is taken over keeps its bytes, the scalar reference writes its own.
-    bool may = !has_fillers(&test->program) || !has_references(test);
+    // Fillers and gaps that are taken over keep their bytes, the scalar reference writes its own.
+    bool may = !has_fillers(&test->program, test->width) || !has_references(test);
     if (test->name.abroad) {
         test->on_device = backend->has_device_memory && may;
         test->shifted = !random_below(state, 4);
