@@ -391,11 +391,13 @@ void source_figures(const struct source *source, struct live_figures *figures)
     }
 }
 
-// The time that the header promises beyond what was read, where it gives the video's duration.
+// The time that the header promises beyond what was read, where it gives the video's duration. Of a
+// damaged header libavformat may say that the streams gave it, and have none.
 static int64_t missing_us(const struct source *source)
 {
     const AVFormatContext *format = source->format;
-    bool said = format->duration_estimation_method == AVFMT_DURATION_FROM_STREAM;
+    bool said = format->duration_estimation_method == AVFMT_DURATION_FROM_STREAM &&
+                format->duration != AV_NOPTS_VALUE;
     return said ? format->duration - source->end_us : 0;
 }
 

@@ -165,7 +165,7 @@ def are_whole(files):
     """Frames of one time in the input are such in the output, which ffmpeg's own muxer minds."""
     inputs = [word for file in files for word in ("-i", file)]
     maps = [word for k in range(len(files)) for word in ("-map", f"{k}:v:0")]  # others may be empty
-    decoded = subprocess.run(["ffmpeg", "-v", "error", "-nostdin", *inputs, *maps, "-f", "null", "-"],
+    decoded = subprocess.run(["ffmpeg", "-v", "repeat+error", "-nostdin", *inputs, *maps, "-f", "null", "-"],
                              stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     said = [line for line in decoded.stderr.splitlines() if "non monotonically" not in line]
     return decoded.returncode == 0 and not said
