@@ -191,7 +191,7 @@ $(BUILD)/unit_preview $(BUILD)/unit_preview_streams: $(PREVIEW:%=$(BUILD)/page/p
 $(BUILD)/unit_preview_turns: $(PREVIEW:%=$(BUILD)/page/preview/%.o)
 
 # Of the program: what `--jobs` decides.
-$(BUILD)/unit_jobs: $(BUILD)/app/jobs/climb.o $(BUILD)/app/jobs/place.o
+$(BUILD)/unit_jobs: $(BUILD)/app/jobs/climb.o $(BUILD)/app/jobs/division.o $(BUILD)/app/jobs/place.o
 
 # What tests/unit_allocations.c counts.
 COUNTED = malloc calloc realloc posix_memalign strdup cudaMalloc cudaHostAlloc \

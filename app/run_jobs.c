@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "app/jobs/division.h"
 #include "app/jobs/part_folders.h"
 #include "app/service/watcher.h"
 
@@ -94,6 +95,15 @@ static void read_gpus(struct run *run)
     }
 }
 
+// True if GPUs decode, and nothing but they sets the pace.
+static bool is_on_gpu(const struct run *run)
+{
+    struct sluice_summary summary = {.size = sizeof summary};
+    sluice_job_summary(run->whole, &summary);
+    const char *encoder = summary.encoder;
+    return strstr(summary.decoder, " on the GPU") && (!encoder || strstr(encoder, "_nvenc"));
+}
+
 // The most jobs that may pay: each keeps a core busy, and a GPU's decoders are up to eight.
 static int most_jobs(const struct run *run)
 {
@@ -135,8 +145,8 @@ static void tell_found(const struct run *run)
 static enum sluice_status divide(struct run *run)
 {
     const struct settings *settings = run->settings;
-    run->parts = jobs_parts(settings->jobs == JOBS_AUTO ? most_jobs(run) : settings->jobs,
-                            run->about.media_total);
+    int jobs = settings->jobs == JOBS_AUTO ? most_jobs(run) : settings->jobs;
+    run->parts = division_parts(jobs, run->about.media_total, is_on_gpu(run));
     if (!run->keeps)
         return SLUICE_STATUS_OK;
     part_folders_find(settings->config.output.name, &run->found);

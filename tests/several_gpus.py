@@ -1,14 +1,15 @@
 """Several GPUs beside one, in one run, as ratios, with the limit that each figure is a share of.
 
-    tests/several_gpus.py [--sluice FILE] [--gpus 1,2,4] [--rounds 3] [--size 3840x2160] [--film IN.mp4 --shorter SHORT.mp4]
-                          [--template T.png] [--json FILE]
+    tests/several_gpus.py [--sluice FILE] [--gpus 1,2,4] [--rounds 3] [--size 3840x2160]
+                          [--film LONG-{}.mp4 --shorter SHORT-{}.mp4] [--template T.png] [--json FILE]
 
 A row a kind of work, a column a number of GPUs:
 
-    film        IN.mp4, decoded by the GPUs, filtered, to null:, in seven jobs a GPU: frames a second from the start of
-                the program to its end. Its limit: as many processes as there are jobs, that only decode SHORT.mp4, each
-                all of it. Both films should take so long that starts, half a second or so, count little: 80,000 frames
-                of 1080p and 10,000
+    film        decoded by the GPUs, filtered, to null:, in seven jobs a GPU: frames a second of LONG from the start of
+                the program to its end; and, apart from starts, of the frames that LONG has more than SHORT, in the
+                seconds that it takes longer. {} in a name stands for the number of GPUs, each of which should have as
+                many frames of the film as one alone: 160,000 and 40,000 of 1080p.
+                Its limit: as many processes as there are jobs, that only decode, each the same --frames of SHORT
     resident    frames in each GPU's own memory, one process a GPU at once: the default chain, `match`, `wavelet`
     memory      from the host's memory back into it, by one process for all GPUs. Its limits: all links at once,
                 and what the host's cores copy in its memory
@@ -119,30 +120,53 @@ def together(args, film, devices, more, count):
     return sum(frames for frames, _ in runs), time.monotonic() - began
 
 
+def per_second(long, short):
+    """Frames a second of two runs' difference, each (frames, seconds)."""
+    return (long[0] - short[0]) / (long[1] - short[1])
+
+
+def require(args):
+    return [] if args.backend == "cpu" else ["--hwdec", "require"]
+
+
 def film(args, count):
-    devices, require = list(range(count)), [] if args.backend == "cpu" else ["--hwdec", "require"]
-    frames, seconds = run_film(args, args.film, devices, ["--jobs", str(JOBS * count), *require])
-    return frames / seconds
+    """Frames a second of a whole run, and apart from starts."""
+    devices, more = list(range(count)), ["--jobs", str(JOBS * count), *require(args)]
+    long, short = (run_film(args, name.replace("{}", str(count)), devices, more) for name in (args.film, args.shorter))
+    return long[0] / long[1], per_second(long, short)
 
 
 def decoding(args, count):
-    devices, require = list(range(count)), [] if args.backend == "cpu" else ["--hwdec", "require"]
-    frames, seconds = together(args, args.shorter, devices, ["-f", "null", *require], JOBS * count)
-    return frames / seconds
+    """The same of processes that only decode: the limit."""
+    name, devices = args.shorter.replace("{}", str(count)), list(range(count))
+    long, short = (together(args, name, devices, ["-f", "null", "--frames", str(frames), *require(args)], JOBS * count)
+                   for frames in (args.frames, args.frames // 3))
+    return long[0] / long[1], per_second(long, short)
 
 
 def rows_of(args):
-    """(name, unit, a function of the number of GPUs)"""
+    """(names, unit, a function of the number of GPUs that returns a figure for each of them)"""
     if args.film:
-        yield "film, filtered", "fps", lambda n: film(args, n)
-        yield "film, decoded only: the limit", "fps", lambda n: decoding(args, n)
+        yield ["film, filtered", "film, filtered, apart from starts"], "fps", lambda n: film(args, n)
+        yield ["film, decoded only: the limit", "film, decoded only, apart from starts: the limit"], "fps", \
+            lambda n: decoding(args, n)
     chains = [DEFAULT, "wavelet=1..64"] + ([f"match={args.template}"] if args.template else [])
     for chain in chains:
-        yield f"resident, {chain}", "Gpx/s", lambda n, chain=chain: resident(args, n, chain)
+        yield [f"resident, {chain}"], "Gpx/s", lambda n, chain=chain: (resident(args, n, chain),)
     for chain in (DEFAULT, "gaussian=66.5:200"):
-        yield f"memory, {chain}", "Gpx/s", lambda n, chain=chain: from_host(args, n, chain)
-    yield "links, both directions at once: a limit", "GB/s", lambda n: links(args, n)
-    yield "host's memory, copied by all cores: a limit", "GB/s", lambda n: copies()
+        yield [f"memory, {chain}"], "Gpx/s", lambda n, chain=chain: (from_host(args, n, chain),)
+    yield ["links, both directions at once: a limit"], "GB/s", lambda n: (links(args, n),)
+    yield ["host's memory, copied by all cores: a limit"], "GB/s", lambda n: (copies(),)
+
+
+def row_of(name, unit, counts, rounds):
+    """Medians of rounds, each a figure for each number of GPUs."""
+    ratios = [[figure / row[0] if row[0] else 0 for figure in row] for row in rounds]
+    row = {"name": name, "unit": unit, "gpus": counts, "median": list(map(statistics.median, zip(*rounds))),
+           "ratio": list(map(statistics.median, zip(*ratios)))}
+    print(f"{name:54} {unit:6}", *(f"{n}: {m:9.1f} ({r:.2f})" for n, m, r in zip(counts, row["median"], row["ratio"])),
+          flush=True)
+    return row
 
 
 def main():
@@ -154,6 +178,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--film", type=os.path.abspath)
     parser.add_argument("--shorter", type=os.path.abspath)
+    parser.add_argument("--frames", type=int, default=12000, help="that each process of the film's limit decodes")
     parser.add_argument("--template", type=os.path.abspath)
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
@@ -162,13 +187,10 @@ def main():
     most = all_gpus()
     counts = list(map(int, args.gpus.split(","))) if args.gpus else [n for n in (1, 2, 4, 8) if n <= max(most, 1)]
     told = []
-    for name, unit, measure in rows_of(args):
+    for names, unit, measure in rows_of(args):
         rounds = [[measure(n) for n in counts] for _ in range(args.rounds)]
-        medians = [statistics.median(row[k] for row in rounds) for k in range(len(counts))]
-        ratios = [statistics.median(row[k] / row[0] if row[0] else 0 for row in rounds) for k in range(len(counts))]
-        told.append({"name": name, "unit": unit, "gpus": counts, "median": medians, "ratio": ratios})
-        print(f"{name:44} {unit:6}", *(f"{n}: {m:9.1f} ({r:.2f})" for n, m, r in zip(counts, medians, ratios)),
-              flush=True)
+        for k, name in enumerate(names):
+            told.append(row_of(name, unit, counts, [[figures[k] for figures in row] for row in rounds]))
     if args.json:
         args.json.write_text(json.dumps({"command": sys.argv, "rows": told}, indent=1) + "\n")
 

@@ -1,9 +1,11 @@
-// `--jobs`: how many jobs measuring leads to, where they run, how their threads are shared out.
+// `--jobs`: how many jobs measuring leads to, how many parts they make, where they run, how their
+// threads are shared out.
 #include "tests/unit.h"
 
 #include <stdio.h>
 
 #include "app/jobs/climb.h"
+#include "app/jobs/division.h"
 #include "app/jobs/place.h"
 
 // ---- how many ----
@@ -83,6 +85,29 @@ static void test_climb_tells(void **state)
     assert_non_null(strstr(text, "before anything could be measured"));
 }
 
+// ---- how many parts ----
+
+static void test_parts_by_the_length(void **state)
+{
+    (void)state;
+    const double hour = 3600;
+    static const struct {
+        int jobs;
+        double hours;
+        int parts, parts_on_gpu;
+    } cases[] = {
+        {1, 0, 1, 1},      {7, 0, 7, 7},       {7, 0.01, 9, 7},  {7, 0.1, 28, 7},
+        {7, 2, 28, 14},    {7, 3, 28, 21},     {7, 100, 28, 28}, {28, 2, 112, 28},
+        {28, 30, 112, 56}, {256, 1, 900, 256}, {1, 0.05, 4, 2},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const double seconds = cases[k].hours * hour;
+        if (division_parts(cases[k].jobs, seconds, false) != cases[k].parts ||
+            division_parts(cases[k].jobs, seconds, true) != cases[k].parts_on_gpu)
+            fail_msg("%d jobs, %g hours", cases[k].jobs, cases[k].hours);
+    }
+}
+
 // ---- where ----
 
 static void test_one_node_is_no_place(void **state)
@@ -160,6 +185,7 @@ int main(void)
         cmocka_unit_test(test_climb_finds_the_best),
         cmocka_unit_test(test_climb_ends_on_large_machines),
         cmocka_unit_test(test_climb_tells),
+        cmocka_unit_test(test_parts_by_the_length),
         cmocka_unit_test(test_one_node_is_no_place),
         cmocka_unit_test(test_nodes_in_turn),
         cmocka_unit_test(test_a_job_is_near_its_gpu),

@@ -34,16 +34,6 @@ static double resident_bytes(void)
     return known ? (double)pages * (double)sysconf(_SC_PAGESIZE) : 0;
 }
 
-int jobs_parts(int jobs, double seconds)
-{
-    const double least_seconds = 4;
-    assert(jobs > 0);
-    double most = seconds / least_seconds;
-    if (most >= 4.0 * jobs)
-        return 4 * jobs;
-    return most > jobs ? (int)most : jobs;
-}
-
 // ---- seats ----
 
 // Start seats up to the number that is wanted. Without a thread for one there are fewer.

@@ -2,7 +2,7 @@
 //
 // Each part is an ordinary job (sluice_config.part), made from beginning to end by one seat: a
 // thread that takes the next part as long as there is one. Parts are more than seats, so that a
-// seat that is early finds another; see jobs_parts().
+// seat that is early finds another; see division.h.
 //
 //   what                 who
 //   a part               the seat that took it, until it is made, found, or has failed
@@ -30,14 +30,6 @@
 #include "sluice/sluice.h"
 
 enum { JOBS_MAX = 256, JOBS_AUTO = -1 };
-
-// How many parts to make of a video so long (seconds; 0: unknown) by so many jobs at once.
-//
-// Four parts a job: when one runs out of parts the others have a quarter of their work left at
-// most, and half of that on average. Not more: each part costs a beginning (0.2 s at 1080p), a key
-// frame, and what an encoder looks ahead. No part is shorter than 4 s unless the jobs could not all
-// work otherwise: key frames are seldom closer, and parts between two of them are empty.
-int jobs_parts(int jobs, double seconds);
 
 struct jobs_request {
     const struct sluice_config *config; // of the whole output; outlives the jobs
