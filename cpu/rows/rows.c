@@ -216,6 +216,48 @@ INLINE lanes8x2 lanes_point(const struct point *f, bool plain, lanes8x2 value)
     y = lanes_choose_8(value, lanes_all_8(f->low), lanes_all_8(f->below), y);
     return lanes_choose_8(lanes_all_8(f->high), value, lanes_all_8(f->above), y);
 }
+
+// A value's limits where the constants at both ends carry the slope on, as a saturating sum's do: they
+// are what the slope makes of the limits.
+struct limits_8 {
+    lanes8x2 least, most, flip, add;
+};
+
+INLINE bool limits_of_point(const struct point *f, struct limits_8 *limits)
+{
+    int least = ((f->below - f->add) & 255) ^ f->flip, most = ((f->above - f->add) & 255) ^ f->flip;
+    *limits = (struct limits_8){lanes_all_8(least), lanes_all_8(most), lanes_all_8(f->flip),
+                                lanes_all_8(f->add)};
+    return f->low <= f->high && (least == f->low || least == f->low - 1) &&
+           (most == f->high || most == f->high + 1);
+}
+
+INLINE lanes8x2 lanes_limit(const struct limits_8 *f, lanes8x2 value)
+{
+    return (lanes_min_8(lanes_max_8(value, f->least), f->most) ^ f->flip) + f->add;
+}
+
+INLINE void lanes_point_store(const struct point *f, const struct limits_8 *limits,
+                              const uint8_t *from, uint8_t *to)
+{
+    lanes8x2 value = (lanes8x2)lanes_load(from);
+    lanes_store(to, (lanes16)(limits ? lanes_limit(limits, value) : lanes_point(f, false, value)));
+}
+
+// POINT_RANGES of a row of a vector's bytes or more; `limits` are its, or NULL. First and last vector
+// lie anywhere, those between on a vector's boundary: stores across lines of the cache, of which
+// arrays of other programs have one a vector, take a tenth longer. Samples that both of two vectors
+// have are made twice.
+INLINE void lanes_point_row(const struct point *ranges, const struct limits_8 *limits,
+                            const uint8_t *restrict from, uint8_t *restrict to, int width)
+{
+    const struct point f = *ranges;
+    const int lanes = 2 * SIMD_LANES, last = width - lanes;
+    lanes_point_store(&f, limits, from, to);
+    for (int x = lanes - (int)((uintptr_t)to % (unsigned)lanes); x < last; x += lanes)
+        lanes_point_store(&f, limits, from + x, to + x);
+    lanes_point_store(&f, limits, from + last, to + last);
+}
 #endif
 
 #ifdef PACKED_BYTES
