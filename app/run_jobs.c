@@ -95,13 +95,12 @@ static void read_gpus(struct run *run)
     }
 }
 
-// True if GPUs decode, and nothing but they sets the pace.
+// True if GPUs are to decode what goes nowhere: most likely they set the pace.
 static bool is_on_gpu(const struct run *run)
 {
     struct sluice_summary summary = {.size = sizeof summary};
     sluice_job_summary(run->whole, &summary);
-    const char *encoder = summary.encoder;
-    return strstr(summary.decoder, " on the GPU") && (!encoder || strstr(encoder, "_nvenc"));
+    return !run->keeps && strstr(summary.decoder, " on the GPU");
 }
 
 // The most jobs that may pay: each keeps a core busy, and a GPU's decoders are up to eight.
@@ -145,8 +144,9 @@ static void tell_found(const struct run *run)
 static enum sluice_status divide(struct run *run)
 {
     const struct settings *settings = run->settings;
-    int jobs = settings->jobs == JOBS_AUTO ? most_jobs(run) : settings->jobs;
-    run->parts = division_parts(jobs, run->about.media_total, is_on_gpu(run));
+    bool measures = settings->jobs == JOBS_AUTO; // which takes parts for each number that is tried
+    int jobs = measures ? most_jobs(run) : settings->jobs;
+    run->parts = division_parts(jobs, run->about.media_total, !measures && is_on_gpu(run));
     if (!run->keeps)
         return SLUICE_STATUS_OK;
     part_folders_find(settings->config.output.name, &run->found);

@@ -230,7 +230,7 @@ static void run_here(const struct cpu_executor *self, struct cpu_slot *slot)
     slot->span.busy_ns = host_thread_ns() - start;
 }
 
-// Take the pictures of a frame. What no sample of theirs fills is written before the workers begin.
+// Take the pictures of a frame. The gaps of their rows are written before the workers begin.
 static void take_targets(const struct plan *plan, struct cpu_slot *slot)
 {
     for (int n = 0; n < program_pictures(plan->program); n++) {

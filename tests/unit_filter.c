@@ -380,20 +380,20 @@ static void bytes_of_no_sample_are_zero(void **state)
     (void)state;
     static const struct {
         const char *format;
-        int byte; // behind the last pixel's own
-    } formats[] = {{"yuyv422", 2}, {"uyvy422", 3}};
+        int byte, bytes; // where it is, and how many
+    } formats[] = {{"yuyv422", 66, 1}, {"uyvy422", 67, 1}, {"y210le", 132, 2}};
     static const char *const texts[] = {"invert", "gray", "gray,brightness=-255", "gaussian=2"};
-    for (int k = 0; k < 16; k++) {
-        struct sluice_format input = test_format(formats[k % 2].format, 33, 3);
-        struct sluice_filter_config config = test_config(texts[k / 4], &input);
-        config.output_pixfmt = formats[k % 2].format;
-        config.backend = k / 2 % 2 ? SLUICE_BACKEND_SCALAR : SLUICE_BACKEND_CPU;
+    for (int k = 0; k < 24; k++) {
+        struct sluice_format input = test_format(formats[k % 3].format, 33, 3);
+        struct sluice_filter_config config = test_config(texts[k / 6], &input);
+        config.output_pixfmt = formats[k % 3].format;
+        config.backend = k / 3 % 2 ? SLUICE_BACKEND_SCALAR : SLUICE_BACKEND_CPU;
         struct sluice_filter *filter = test_filter(&config);
         struct edge_picture from = at_the_edge(&input, 7), to = at_the_edge(&input, 9);
         assert_int_equal(sluice_filter_run(filter, &from.frame, &to.frame, NULL), SLUICE_STATUS_OK);
-        for (int y = 0; y < 3; y++)
-            assert_int_equal(to.frame.data[0][y * to.frame.stride[0] + 64 + formats[k % 2].byte],
-                             0);
+        for (int b = 0; b < 3 * formats[k % 3].bytes; b++)
+            assert_int_equal(
+                to.frame.data[0][b % 3 * to.frame.stride[0] + formats[k % 3].byte + b / 3], 0);
         leave_edge(&from);
         leave_edge(&to);
         sluice_filter_destroy(&filter);

@@ -1,14 +1,14 @@
 // Jobs: an output made in parts, several at once, in threads of this process.
 //
 // Each part is an ordinary job (sluice_config.part), made from beginning to end by one seat: a
-// thread that takes the next part as long as there is one. Parts are more than seats, so that a
-// seat that is early finds another; see division.h.
+// thread that takes the next part as long as there is one. Parts are more than seats where that
+// pays, so that a seat that is early finds another; see division.h.
 //
 //   what                 who
 //   a part               the seat that took it, until it is made, found, or has failed
 //   number of seats      as asked for, or climb.h: a seat beyond it finishes its part and waits
 //   GPU, NUMA node       a seat keeps its own (seat k has GPU k mod their number), so that each GPU
-//                        always has its share of the seats, and a faster one makes more parts
+//                        always has its share of the seats
 //   the output           the joiner, a thread of its own on no node, which takes part 1 when it is
 //                        whole, then part 2, ... so that behind the last part little is left
 //   cores                shared out: each job's CPU backend, decoder and encoder have the threads

@@ -48,8 +48,9 @@ enum sluice_memory {
     SLUICE_MEMORY_DEVICE, // of the GPU that filters; managed and peer memory are refused
 };
 
-// A picture somewhere. It points, it owns nothing. Bytes of a row that are no sample's, as the last
-// luma of packed 4:2:2 of odd width, mean nothing, and become anything.
+// A picture somewhere. It points, it owns nothing. Bytes of a row that are no sample's mean nothing. The
+// last luma of packed 4:2:2 of odd width becomes zero where a chain makes samples of the picture, and
+// what the input has where it passes them on; others become anything.
 struct sluice_frame {
     size_t size;
     uint8_t *data[SLUICE_PLANES];    // of each plane; what is only read is not written to
