@@ -31,6 +31,7 @@ CHAINS = {
     "gaussian, radius 8": "gaussian=2.5:8",
     "gaussian, coarse": "gaussian=20:64",
     "box, radius 20": "box=20",
+    "box, radius 2": "box=2",
     "sobel": "sobel",
     "gaussian, sobel": "gaussian=0.8:2,sobel",
     "gaussian, tee, sobel": "gaussian=0.8:2,tee=a,sobel",

@@ -181,8 +181,8 @@ struct row_kernels {
 };
 
 // Levels of this architecture, in words. On x86-64 those of its psABI follow the base, and "vnni"; on
-// aarch64 "neon", whose box means, convolutions of bytes, affine steps and template matching are
-// made of intrinsics (lanes.h). Both of that architecture run on each of its processors.
+// aarch64 "neon", whose box means, convolutions of bytes, affine steps, ranges of bytes and template
+// matching are made of intrinsics (lanes.h). Both of that architecture run on each of its processors.
 extern const char rows_names[];
 
 // The kernels for this processor, or for the level that `name` asks for: NULL if it is unknown or
