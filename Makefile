@@ -490,7 +490,7 @@ bench: setup-test
 # The same beside other libraries alone, and the table of the run that tests/reference/ keeps.
 bench-peers: all
 	$(PYTHON) tests/peers.py --library $(BUILD)/libsluice-filter.so.1 --json $(BUILD)/peers.json $(PEERS)
-PEERS_RUNS = tests/reference/peers-cpu.json tests/reference/peers-torch-cpu.json
+PEERS_RUNS = tests/reference/peers-cpu.json tests/reference/peers-avx2.json tests/reference/peers-torch-cpu.json
 docs/comparison.md: $(PEERS_RUNS) tests/peers.py
 	$(PYTHON) tests/peers.py --table $(PEERS_RUNS) $@
 

@@ -10,7 +10,7 @@ import pytest
 import peers
 import tools
 
-RUNS = [tools.ROOT / "tests" / "reference" / f"peers-{name}.json" for name in ("cpu", "torch-cpu")]
+RUNS = [tools.ROOT / "tests" / "reference" / f"peers-{name}.json" for name in ("cpu", "avx2", "torch-cpu")]
 PAGE = tools.ROOT / "docs" / "comparison.md"
 LIBRARY = Path(tools.SLUICE).parent / "libsluice-filter.so.1"
 
