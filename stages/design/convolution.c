@@ -236,8 +236,9 @@ static int32_t *rounded(struct program *program, const double *from, double fact
 
 static double direct_error(struct design *design, int bits)
 {
+    double factor = ldexp(1, bits), unit = ldexp(1, -bits);
     for (int k = 0; k < design->width * design->height; k++)
-        design->effective[k] = ldexp(round(ldexp(design->weight[k], bits)), -bits);
+        design->effective[k] = unit * round(factor * design->weight[k]);
     return error_of(design);
 }
 
@@ -283,10 +284,10 @@ static bool line_factors(const struct design *design, int r, int bits, double *o
 
 static void add_effective(struct design *design, const int32_t *x, const int32_t *y, int bits)
 {
-    double *effective = design->effective;
+    double *effective = design->effective, unit = ldexp(1, -bits);
     for (int j = 0; j < design->height; j++)
         for (int i = 0; i < design->width; i++)
-            *effective++ += ldexp((double)y[j] * x[i], -bits);
+            *effective++ += unit * ((double)y[j] * x[i]);
 }
 
 // The first `rank` pairs of lines.

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "plan/backend.h"
+#include "plan/op_info.h"
 #include "plan/plan.h"
 #include "stages/chain.h"
 #include "tests/conformance/formats.h"
@@ -16,7 +17,14 @@
 #include "tests/fuzz/draw.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { MAX_SIDE = 80, SMALL_SIDE = 20, LARGE = 16, MAX_ANALYSES = 64, MAX_CHAIN = 1 << 14 };
+enum {
+    MAX_SIDE = 80,
+    SMALL_SIDE = 20,
+    LARGE = 64,
+    MAX_PRODUCTS = 20000,
+    MAX_ANALYSES = 64,
+    MAX_CHAIN = 1 << 14
+};
 
 static const struct log silent;
 
@@ -55,7 +63,22 @@ static void fill_source(struct trial *trial, struct fuzz_bytes *bytes, uint64_t 
                 image->data[p][y * image->stride[p] + (ptrdiff_t)x] = bytes->at[n++ % bytes->left];
 }
 
-// False: the bytes stand for no program. Pictures have `most` samples a side.
+// About as many products as the reference makes for each sample, which needs no more than that.
+static int64_t products_of(const struct program *program)
+{
+    int64_t products = 1;
+    for (int k = 0; k < program->ops; k++) {
+        if (op_info(&program->op[k])->family != OP_FAMILY_STENCIL)
+            continue;
+        struct op_reach reach = op_reach(&program->op[k]);
+        int64_t columns = reach.left + 1 + reach.right, rows = reach.above + 1 + reach.below;
+        products += program->op[k].kind == OP_SEPARABLE ? columns + rows : columns * rows;
+    }
+    return products;
+}
+
+// False: the bytes stand for no program. Pictures have `most` samples a side, or fewer rows where
+// the program is costly.
 static bool draw_program(struct trial *trial, struct fuzz_bytes *bytes, int most)
 {
     struct chain chain;
@@ -78,6 +101,10 @@ static bool draw_program(struct trial *trial, struct fuzz_bytes *bytes, int most
                 !program_finish(&trial->program, trial->converts ? &trial->wanted.format : NULL) &&
                 trial->program.analyses <= MAX_ANALYSES;
     chain_free(&chain);
+    if (fine && most < MAX_SIDE)
+        while (trial->height > 1 &&
+               trial->width * trial->height * products_of(&trial->program) > MAX_PRODUCTS)
+            trial->height /= 2;
     return fine;
 }
 

@@ -4,6 +4,7 @@
 // Must hold: each connection is answered by HTTP or closed; afterwards the page answers a visitor as
 // before. Uploads are not sent: they are files.
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -39,13 +40,33 @@ static void start(void)
     atexit(stop);
 }
 
+// The alarm by which libFuzzer watches the time interrupts calls.
+static bool comes(int fd, short event, int wait_ms)
+{
+    struct pollfd wait = {.fd = fd, .events = event};
+    int count;
+    do
+        count = poll(&wait, 1, wait_ms);
+    while (count < 0 && errno == EINTR);
+    return count > 0;
+}
+
+static bool connects(int fd, const struct sockaddr_in *to)
+{
+    int error = 0;
+    if (!connect(fd, (const struct sockaddr *)to, sizeof *to))
+        return true;
+    return errno == EINTR && comes(fd, POLLOUT, ANSWER_MS) &&
+           !getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &(socklen_t){sizeof error}) && !error;
+}
+
 static int dial(void)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
     struct linger at_once = {.l_onoff = 1}; // no port waits for its end
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    FUZZ_REQUIRE(fd >= 0 && !connect(fd, (struct sockaddr *)&to, sizeof to));
+    FUZZ_REQUIRE(fd >= 0 && connects(fd, &to));
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     return fd;
 }
@@ -56,8 +77,7 @@ static size_t hear(int fd, char *to, size_t size, int wait_ms)
 {
     char rest[4096] = "";
     size_t got = 0;
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    for (int more = 256; more > 0 && poll(&wait, 1, got < size ? wait_ms : 0) > 0; more--) {
+    for (int more = 256; more > 0 && comes(fd, POLLIN, got < size ? wait_ms : 0); more--) {
         bool room = got < size;
         ssize_t count = recv(fd, room ? to + got : rest, room ? size - got : sizeof rest, 0);
         if (count <= 0)
