@@ -5,7 +5,8 @@ corrupted on the way; the pictures go into segments, a playlist, a port that nob
 to a browser; meanwhile parameters change, figures are asked for and snapshots taken. 540 s of 500
 pictures a second are as many as three hours of 25. Meant for builds with sanitizers; without, its
 figures of memory, threads and descriptors count, too. Before it, --jobs: so many jobs of all kinds in
-one process (soak_jobs.c, beside the program). Exits with 1 if anything is wrong."""
+one process (soak_jobs.c, beside the program). Tells every ten minutes or so on stderr what it has
+found. Exits with 1 if anything is wrong."""
 import argparse
 import http.client
 import json
@@ -21,6 +22,7 @@ import time
 from pathlib import Path
 
 CONNECTION_S = 20
+REPORT_TURNS = 600
 CHAINS = ["stats=/dev/null,gray,gaussian=1.4,threshold=20:240",
           "stats=/dev/null,gaussian=1.4,threshold=9:99"]
 
@@ -120,6 +122,9 @@ def bother(job, folder, metrics, page, seconds):
         latency = latency_of(fetch(metrics, "/metrics").decode())
         fetch(page, "/stream")
         used.append(usage_of(job.pid) | {"latency": latency})
+        if turn % REPORT_TURNS == 0:
+            print(json.dumps({"seconds": round(time.monotonic() - begin), "quarters": quarters(used)}),
+                  file=sys.stderr, flush=True)
         time.sleep(1)
     return used
 
