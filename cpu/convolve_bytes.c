@@ -106,8 +106,10 @@ static bool set_scale(const struct op_convolve *f, const struct multiples *sums,
     form->bits = f->bits + more;
     form->scale = (int)lround(ldexp(scale, more));
     double offset = floor(ldexp((double)f->offset, more));
+    if (form->bits < 1 || fabs(offset) >= 1 << 30)
+        return false;
     form->offset = (int)offset;
-    return form->bits >= 1 && fabs(offset) < 1 << 30;
+    return true;
 }
 
 // Multiples of one number, and whole weights.
