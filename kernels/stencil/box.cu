@@ -2,8 +2,8 @@
 // The cost of a result does not grow with the radius, except for the first one of each stretch that
 // a thread or warp goes along. Two ways:
 //
-//   strips  one pass: a block goes down some thousand columns, each thread with the sums of four in
-//           registers; the rectangle's sum is the difference of two prefix sums of a row of them
+//   strips  one pass: a block goes down some thousand columns, their sums in registers, and passes a
+//           step's rows of them through shared memory to one warp each, which goes along
 //   planes  sums of columns through memory: where less than half of a strip would be results, and
 //           where sums need more than 32 bits or their division a double
 #include <assert.h>
@@ -26,13 +26,21 @@ struct box {
     uint32_t half; // n / 2, where sums fit 32 bits
     uint32_t reciprocal;
     int shift;
+    uint32_t bytes; // selects the means of two products, if `shift` is whole bytes
+    // box_strips: columns that a block sums up before those of its first result; vec4s of zeros before
+    // a row in shared memory, and of the whole row with them.
+    int beyond, front_vec4s, row_vec4s;
 };
 
 enum { BOX_ROWS = 16, BOX_COLUMNS = 1024, BOX_WARPS = 2 };
 
-// Strips: warps of a block at most, and their columns; warps that fill an H100 or H200, which has
-// 132 multiprocessors and registers for 32 of these warps on each.
-enum { STRIP_WARPS = 16, STRIP = STRIP_WARPS * WARP * VEC4, STRIP_FILL = 4224 };
+// Strips: results in a row that a lane makes, columns of a strip, and vec4s of both; blocks that keep
+// the 132 multiprocessors of an H100 or H200 at work (measured: twice as many add up more rows before
+// their first, half as many leave some idle).
+enum { CHUNK = 32, STRIP = WARP * CHUNK, STRIP_VEC4S = STRIP / VEC4, CHUNK_VEC4S = CHUNK / VEC4 };
+enum { STRIP_FILL = 200 };
+// Results of which a strip has whole groups, but for the last at the picture's right edge.
+enum { GROUP = 4 * VEC4 };
 
 // ---- device helpers ----
 
@@ -96,78 +104,72 @@ template <> __device__ inline uint32_t warp_scan(uint32_t value)
     return value;
 }
 
-// Sums of all lanes' values, which may wrap.
-static __device__ inline uint32_t lanes_total(uint32_t value)
-{
-#if __CUDA_ARCH__ >= 800
-    return __reduce_add_sync(0xffffffff, value);
-#else
-    return warp_sum(value);
-#endif
-}
-
-// Samples of a thread's four columns in one row: any, or bytes of a word.
+// A vec4's samples in one row: any, or bytes of a word.
 struct four_samples {
     int value[VEC4];
 };
 
-// The prefix sums of four columns change by those of a row that comes in, or leaves.
-static __device__ inline void prefix_add(uint32_t prefix[VEC4], struct four_samples row)
+// Sums of four columns, and what comes in with a row.
+static __device__ inline void sums_add(uint32_t sum[VEC4], struct four_samples row)
 {
-    uint32_t sum = 0;
     for (int i = 0; i < VEC4; i++)
-        prefix[i] += sum += (uint32_t)row.value[i];
+        sum[i] += (uint32_t)row.value[i];
 }
 
-static __device__ inline void prefix_take(uint32_t prefix[VEC4], struct four_samples row)
+static __device__ inline void sums_take(uint32_t sum[VEC4], struct four_samples row)
 {
-    uint32_t sum = 0;
     for (int i = 0; i < VEC4; i++)
-        prefix[i] -= sum += (uint32_t)row.value[i];
+        sum[i] -= (uint32_t)row.value[i];
 }
 
-static __device__ inline void prefix_add(uint32_t prefix[VEC4], uint32_t row)
+static __device__ inline void sums_add(uint32_t sum[VEC4], uint32_t row)
 {
     for (int i = 0; i < VEC4; i++)
-        prefix[i] = __dp4a(row, 0x01010101u >> 8 * (VEC4 - 1 - i), prefix[i]);
+        sum[i] = __dp4a(row, 1u << 8 * i, sum[i]);
 }
 
 // Products of bytes with minus one.
-static __device__ inline void prefix_take(uint32_t prefix[VEC4], uint32_t row)
+static __device__ inline void sums_take(uint32_t sum[VEC4], uint32_t row)
 {
     for (int i = 0; i < VEC4; i++)
-        asm("dp4a.u32.s32 %0, %1, %2, %0;"
-            : "+r"(prefix[i])
-            : "r"(row), "r"(0xffffffffu >> 8 * (VEC4 - 1 - i)));
+        asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum[i]) : "r"(row), "r"(0xffu << 8 * i));
 }
 
-// A thread's columns x .. x + 3 of the extended plane, read some rows at a time.
+// Columns x .. x + 3 of the extended plane, read some rows at a time: two runs of rows that follow
+// each other. columns_load() asks for them, and columns_take() waits for them, with the same rows, and
+// looks them up, bytes in `table`, a copy in shared memory.
 //
-// any_columns    of any samples: those of the plane itself as others read them, others one by one
-// word_columns   of plain bytes without a lookup, in rows of whole words: four columns, mirrored or
-//                not, lie in two words at most
+// any_columns    of any samples: those that lie side by side as they lie, others one by one, at last
+// word_columns   of plain bytes in rows of whole words: four columns, mirrored or not, lie in two words
+//                at most
 struct any_columns {
-    enum { step = 2 }; // rows at a time
+    enum { step = 2, blocks = 3 }; // rows of a run, blocks on a multiprocessor
     typedef struct four_samples samples;
+    struct rows {
+        uint2 units[2 * step];
+    };
     int x, column[VEC4]; // -1: the border value
-    bool within;
+    int within;          // the plane's own, side by side
 };
 
 struct word_columns {
-    enum { step = 4 };
+    enum { step = 4, blocks = 4 };
     typedef uint32_t samples;
-    const uint8_t *first, *second; // in row 0
-    const uint8_t *ahead;          // what this lane fetches ahead of its warp
-    int reads_second;
-    uint32_t selector; // which bytes of both
-    uint32_t fill;     // four times the border value, which `second` is where that is not read
+    struct rows {
+        uint32_t word[2 * step], beyond; // a bit for each: the border value
+    };
+    const uint8_t *first; // in row 0
+    int second;           // in bytes from `first`; 0: no second word
+    int within;           // all are those of `first`
+    uint32_t selector;    // which bytes of both, or of `first` and `fill`
+    uint32_t fill;        // four times the border value
 };
 
 static __device__ inline void columns_begin(struct any_columns *to, const struct source *source,
                                             int x)
 {
     to->x = x;
-    to->within = x >= 0 && x + VEC4 <= source->width;
+    to->within = source->view.adjacent && x >= 0 && x + VEC4 <= source->width;
     for (int i = 0; i < VEC4; i++)
         to->column[i] = extended_index(source->border, x + i, source->width);
 }
@@ -189,187 +191,398 @@ static __device__ inline void columns_begin(struct word_columns *to, const struc
         to->selector |= (uint32_t)from << 4 * i;
     }
     to->first = row + first * VEC4;
-    to->second = row + max(second, 0) * VEC4;
-    to->reads_second = second >= 0;
+    to->second = second < 0 ? 0 : (second - first) * VEC4;
+    to->within = x >= 0 && x + VEC4 <= source->width;
     to->fill = (uint32_t)source->border_value * 0x1010101u;
-    int sector = x - (int)threadIdx.x * VEC4 + threadIdx.x % VEC4 * 32;
-    to->ahead = row + min(max(sector, 0), source->width - 1);
     // Worked out once: without this, the compiler does it again for every row.
-    asm volatile("" : "+l"(to->first), "+l"(to->second), "+l"(to->ahead), "+r"(to->reads_second));
+    asm volatile("" : "+l"(to->first), "+r"(to->second), "+r"(to->within));
 }
 
-template <int ROWS>
-static __device__ inline void columns_read(const struct any_columns *from,
-                                           const struct source *source, const int y[ROWS],
-                                           struct four_samples samples[ROWS])
+// Whether some of the rows are beyond the plane's.
+template <int ROWS> static __device__ inline bool leave_plane(const int y[ROWS], int height)
 {
-    int value[ROWS][VEC4];
-    if (from->within)
-        source_read_rows<ROWS>(source, from->x, y, value);
-    for (int k = 0; k < ROWS; k++) {
-        int row = extended_index(source->border, y[k], source->height);
-        if (!from->within) {
-            for (int i = 0; i < VEC4; i++)
-                value[k][i] = view_read(&source->view, max(from->column[i], 0), max(row, 0));
-            look_up_vec4(&source->lookup, value[k]);
-            for (int i = 0; i < VEC4; i++)
-                if (row < 0 || from->column[i] < 0)
-                    value[k][i] = source->border_value;
-        }
-        for (int i = 0; i < VEC4; i++)
-            samples[k].value[i] = value[k][i];
-    }
+    return min(y[0], y[ROWS / 2]) < 0 || max(y[ROWS / 2 - 1], y[ROWS - 1]) >= height;
 }
 
-template <int ROWS>
-static __device__ inline void columns_read(const struct word_columns *from,
-                                           const struct source *source, const int y[ROWS],
-                                           uint32_t word[ROWS])
+static __device__ inline void columns_load(const struct any_columns *from,
+                                           const struct source *source,
+                                           const int y[2 * any_columns::step],
+                                           struct any_columns::rows *rows)
 {
-    uint32_t other[ROWS];
+    enum { ROWS = 2 * any_columns::step };
     int row[ROWS];
-    bool outside = false;
-    for (int k = 0; k < ROWS; k++) {
-        row[k] = y[k];
-        outside |= (unsigned)y[k] >= (unsigned)source->height;
-    }
-    if (outside)
-        for (int k = 0; k < ROWS; k++)
-            row[k] = extended_index(source->border, y[k], source->height);
-    for (int k = 0; k < ROWS; k++) {
-        word[k] =
-            __ldg((const uint32_t *)(from->first + (int64_t)max(row[k], 0) * source->view.stride));
-        other[k] = from->fill;
-    }
-    if (from->reads_second)
-        for (int k = 0; k < ROWS; k++)
-            other[k] = __ldg(
-                (const uint32_t *)(from->second + (int64_t)max(row[k], 0) * source->view.stride));
-    for (int k = 0; k < ROWS; k++)
-        word[k] = __byte_perm(word[k], other[k], from->selector);
-    if (outside)
-        for (int k = 0; k < ROWS; k++)
-            if (row[k] < 0)
-                word[k] = from->fill;
-}
-
-static __device__ inline void columns_expect(const struct any_columns *, const struct source *, int)
-{
-}
-
-// A step's rows from y on will be read: a lane asks for 32 bytes of one of them.
-static __device__ inline void columns_expect(const struct word_columns *from,
-                                             const struct source *source, int y)
-{
-    int row = min(y + (int)threadIdx.x / VEC4, source->height - 1);
-    if (threadIdx.x < VEC4 * word_columns::step)
-        asm volatile("prefetch.global.L2 [%0];"
-                     :
-                     : "l"(from->ahead + (int64_t)row * source->view.stride));
-}
-
-// The four words that begin SHIFT words after the vector at `from`. SHIFT -1: anywhere.
-template <int SHIFT>
-static __device__ inline void words_read(const uint32_t *from, uint32_t word[VEC4])
-{
-    if (SHIFT < 0) {
-        for (int i = 0; i < VEC4; i++)
-            word[i] = from[i];
+    if (!from->within)
         return;
+    for (int k = 0; k < ROWS; k++)
+        row[k] = y[k];
+    if (leave_plane<ROWS>(y, source->height))
+        for (int k = 0; k < ROWS; k++)
+            row[k] = max(extended_index(source->border, y[k], source->height), 0);
+    for (int k = 0; k < ROWS; k++) {
+        const uint8_t *at = view_at(&source->view, from->x, row[k]);
+        if (source->view.bytes == 1)
+            rows->units[k].x = __ldg((const uint32_t *)at);
+        else
+            rows->units[k] = __ldg((const uint2 *)at);
     }
-    uint4 first = *(const uint4 *)from, second = *(const uint4 *)(from + VEC4);
-    const uint32_t both[2 * VEC4] = {first.x,  first.y,  first.z,  first.w,
-                                     second.x, second.y, second.z, second.w};
+}
+
+// Samples of one row that are not side by side, or beyond the plane.
+static __device__ inline void read_apart(const struct any_columns *from,
+                                         const struct source *source, int y, int value[VEC4])
+{
     for (int i = 0; i < VEC4; i++)
-        word[i] = both[SHIFT + i];
+        value[i] = view_read(&source->view, max(from->column[i], 0), max(y, 0));
+    look_up_vec4(&source->lookup, value);
+    for (int i = 0; i < VEC4; i++)
+        if (y < 0 || from->column[i] < 0)
+            value[i] = source->border_value;
+}
+
+static __device__ inline void columns_take(const struct any_columns *from,
+                                           const struct source *source, const uint16_t *,
+                                           const int y[2 * any_columns::step],
+                                           const struct any_columns::rows *rows,
+                                           struct four_samples samples[2 * any_columns::step])
+{
+    enum { ROWS = 2 * any_columns::step };
+    const struct view *view = &source->view;
+    for (int k = 0; k < ROWS; k++) {
+        uint2 units = rows->units[k];
+        int *value = samples[k].value;
+        if (!from->within) {
+            read_apart(from, source, extended_index(source->border, y[k], source->height), value);
+            continue;
+        }
+        if (view->bytes == 1) {
+            for (int i = 0; i < VEC4; i++)
+                value[i] = unit_sample<uint8_t>(view, vec4_get(vec4<uint8_t>{units.x}, i));
+        } else if (view->plain) {
+            vec4<uint16_t> plain = plain_vec4(view, vec4<uint16_t>{units.x, units.y});
+            for (int i = 0; i < VEC4; i++)
+                value[i] = vec4_get(plain, i);
+        } else {
+            for (int i = 0; i < VEC4; i++)
+                value[i] =
+                    unit_sample<uint16_t>(view, vec4_get(vec4<uint16_t>{units.x, units.y}, i));
+        }
+        look_up_vec4(&source->lookup, value);
+        if (source->border == BORDER_ZERO && (unsigned)y[k] >= (unsigned)source->height)
+            for (int i = 0; i < VEC4; i++)
+                value[i] = source->border_value;
+    }
+}
+
+static __device__ inline void columns_load(const struct word_columns *from,
+                                           const struct source *source,
+                                           const int y[2 * word_columns::step],
+                                           struct word_columns::rows *rows)
+{
+    enum { ROWS = 2 * word_columns::step };
+    int row[ROWS];
+    rows->beyond = 0;
+    for (int k = 0; k < ROWS; k++)
+        row[k] = y[k];
+    if (leave_plane<ROWS>(y, source->height))
+        for (int k = 0; k < ROWS; k++) {
+            row[k] = extended_index(source->border, y[k], source->height);
+            rows->beyond |= (uint32_t)(row[k] < 0) << k;
+            row[k] = max(row[k], 0);
+        }
+    for (int k = 0; k < ROWS; k++)
+        rows->word[k] =
+            __ldg((const uint32_t *)(from->first + (int64_t)row[k] * source->view.stride));
+    if (from->second)
+        for (int k = 0; k < ROWS; k++)
+            rows->word[k] =
+                __byte_perm(rows->word[k],
+                            __ldg((const uint32_t *)(from->first + from->second +
+                                                     (int64_t)row[k] * source->view.stride)),
+                            from->selector);
+}
+
+static __device__ inline void columns_take(const struct word_columns *from,
+                                           const struct source *source, const uint16_t *table,
+                                           const int *, const struct word_columns::rows *rows,
+                                           uint32_t word[2 * word_columns::step])
+{
+    enum { ROWS = 2 * word_columns::step };
+    for (int k = 0; k < ROWS; k++)
+        word[k] = rows->word[k];
+    if (source->lookup.table)
+        for (int k = 0; k < ROWS; k++)
+            word[k] = lookup_word(&source->lookup, table, word[k]);
+    if (!from->within && !from->second)
+        for (int k = 0; k < ROWS; k++)
+            word[k] = __byte_perm(word[k], from->fill, from->selector);
+    if (rows->beyond)
+        for (int k = 0; k < ROWS; k++)
+            word[k] = rows->beyond >> k & 1 ? from->fill : word[k];
+}
+
+// ---- strips ----
+
+// A thread's columns on their way down, HALVES vec4s a strip apart, the sums of each, and the rows
+// that were asked for.
+template <typename Columns, int HALVES> struct strip_columns {
+    Columns half[HALVES];
+    uint32_t sum[HALVES][VEC4];
+    typename Columns::rows rows[HALVES];
+    const uint16_t *table;
+};
+
+// Where a vec4 lies in its row in shared memory: those that eight lanes reach for at a time, a chunk
+// apart, lie in different banks.
+static __host__ __device__ inline int vec4_place(int vec4)
+{
+    return vec4 + (vec4 >> 3);
+}
+static_assert(CHUNK_VEC4S == 8, "vec4_place() divides by it");
+
+// Ask for rows: a step's that come in from `in` on and leave from `out` on.
+template <typename Columns, int HALVES>
+static __device__ inline void strip_load(struct strip_columns<Columns, HALVES> *own,
+                                         const struct box *b, int in, int out)
+{
+    int row[2 * Columns::step];
+    for (int k = 0; k < Columns::step; k++) {
+        row[k] = in + k;
+        row[Columns::step + k] = out + k;
+    }
+#pragma unroll
+    for (int h = 0; h < HALVES; h++)
+        columns_load(&own->half[h], &b->source, row, &own->rows[h]);
+}
+
+// Take what strip_load() asked for, of one half, after which the next may be asked for.
+template <typename Columns, int HALVES>
+static __device__ inline void strip_take(const struct strip_columns<Columns, HALVES> *own,
+                                         const struct box *b, int h, int in, int out,
+                                         typename Columns::samples samples[2 * Columns::step])
+{
+    int row[2 * Columns::step];
+    for (int k = 0; k < Columns::step; k++) {
+        row[k] = in + k;
+        row[Columns::step + k] = out + k;
+    }
+    columns_take(&own->half[h], &b->source, own->table, row, &own->rows[h], samples);
+}
+
+// Sums around the row above `first`. The first step's rows have been asked for then.
+template <typename Columns, int HALVES>
+static __device__ inline void strip_begin(struct strip_columns<Columns, HALVES> *own,
+                                          const struct box *b, int x, int first)
+{
+    enum { STEP = Columns::step };
+    typename Columns::samples samples[HALVES][2 * STEP];
+#pragma unroll
+    for (int h = 0; h < HALVES; h++) {
+        columns_begin(&own->half[h], &b->source, x + h * STRIP);
+        for (int i = 0; i < VEC4; i++)
+            own->sum[h][i] = 0;
+    }
+    int y = first - b->radius_y - 1, end = first + b->radius_y;
+    strip_load(own, b, y, y + STEP);
+    for (; y < end; y += 2 * STEP) {
+#pragma unroll
+        for (int h = 0; h < HALVES; h++)
+            strip_take(own, b, h, y, y + STEP, samples[h]);
+        if (y + 2 * STEP < end)
+            strip_load(own, b, y + 2 * STEP, y + 3 * STEP);
+        else
+            strip_load(own, b, end, first - b->radius_y - 1);
+        for (int h = 0; h < HALVES; h++)
+            for (int j = 0; j < 2 * STEP && y + j < end; j++)
+                sums_add(own->sum[h], samples[h][j]);
+    }
+}
+
+// Sums of the rows from y on into shared memory, a row for each warp. The next step's rows have been
+// asked for then.
+template <typename Columns, int HALVES>
+static __device__ inline void strip_down(struct strip_columns<Columns, HALVES> *own,
+                                         const struct box *b, uint4 *to, int y)
+{
+    enum { STEP = Columns::step };
+    typename Columns::samples samples[HALVES][2 * STEP];
+    int in = y + b->radius_y, out = y - b->radius_y - 1;
+    to += vec4_place(threadIdx.y * WARP + threadIdx.x);
+#pragma unroll
+    for (int at = 0; at < WARPS; at += STEP) {
+#pragma unroll
+        for (int h = 0; h < HALVES; h++)
+            strip_take(own, b, h, in + at, out + at, samples[h]);
+        strip_load(own, b, in + at + STEP, out + at + STEP);
+#pragma unroll
+        for (int h = 0; h < HALVES; h++) {
+            uint32_t *sum = own->sum[h];
+            for (int k = 0; k < STEP; k++) {
+                sums_add(sum, samples[h][k]);
+                sums_take(sum, samples[h][STEP + k]);
+                to[(at + k) * b->row_vec4s + vec4_place(h * STRIP_VEC4S)] =
+                    make_uint4(sum[0], sum[1], sum[2], sum[3]);
+            }
+        }
+    }
+}
+
+static __device__ inline void vec4_words(uint4 from, uint32_t to[VEC4])
+{
+    to[0] = from.x;
+    to[1] = from.y;
+    to[2] = from.z;
+    to[3] = from.w;
+}
+
+// By how much the sums of a lane's rectangles differ from those before them, in half h: the column
+// that comes in less the one that leaves, which is 2 radius + 1 columns behind it. SHIFT, the radius
+// modulo four, is where the first that comes in lies in its vec4: with the row's first one, those
+// before it come in, too.
+template <int SHIFT>
+static __device__ inline void row_changes(const uint4 *row, int radius, int h,
+                                          uint32_t change[CHUNK])
+{
+    enum { LEAVES = VEC4 - 1 - SHIFT }; // where the first that leaves lies in its vec4
+    int behind = (2 * radius + 1 - SHIFT + LEAVES) / VEC4;
+    uint32_t in[2 * VEC4], out[2 * VEC4], before = 0;
+    row += vec4_place((threadIdx.x + h * WARP) * CHUNK_VEC4S);
+    for (int j = 0; j <= CHUNK_VEC4S; j++) {
+        for (int i = 0; i < VEC4; i++) {
+            in[i] = in[VEC4 + i];
+            out[i] = out[VEC4 + i];
+        }
+        if (j < CHUNK_VEC4S || SHIFT > 0)
+            vec4_words(row[vec4_place(j)], in + VEC4);
+        if (j == 0)
+            for (int i = 0; i < SHIFT && threadIdx.x + h == 0; i++)
+                before += in[VEC4 + i];
+        if (j < CHUNK_VEC4S || LEAVES > 0)
+            vec4_words(row[vec4_place(j - behind)], out + VEC4);
+        for (int i = 0; i < VEC4 && j > 0; i++)
+            change[(j - 1) * VEC4 + i] = in[SHIFT + i] - out[LEAVES + i];
+    }
+    change[0] += before;
+}
+
+// Four means, of sums that change so from *sum on, which includes n / 2.
+static __device__ inline void four_means(const struct box *b, uint32_t *sum,
+                                         const uint32_t change[VEC4], uint32_t mean[VEC4])
+{
+    for (int i = 0; i < VEC4; i++)
+        mean[i] = __umulhi(*sum += change[i], b->reciprocal);
+}
+
+// Four means of bytes: in each product the byte that b->bytes selects of the first of two.
+static __device__ inline uint32_t word_of_means(const struct box *b, uint32_t *sum,
+                                                const uint32_t change[VEC4])
+{
+    uint32_t mean[VEC4];
+    four_means(b, sum, change, mean);
+    return __byte_perm(__byte_perm(mean[0], mean[1], b->bytes),
+                       __byte_perm(mean[2], mean[3], b->bytes), 0x5410);
+}
+
+// Columns of results that a block makes: first .. last - 1, of chunks that begin at `chunks`.
+struct strip_range {
+    int chunks, first, last;
+};
+
+// A warp's row of results: bytes in groups, of which the picture's last may have whole words only,
+// where UNIT is a word's bytes ...
+template <int UNIT>
+static __device__ inline void row_of_bytes(const struct box *b, struct strip_range range, int h,
+                                           int y, uint32_t sum, const uint32_t change[CHUNK])
+{
+    int x = range.chunks + (h * WARP + threadIdx.x) * CHUNK;
+    uint8_t *to = b->sink.view[0].data[blockIdx.z] + (int64_t)y * b->sink.view[0].stride + x;
+    for (int j = 0; j < CHUNK; j += GROUP) {
+        uint32_t word[VEC4];
+        for (int i = 0; i < VEC4; i++)
+            word[i] = word_of_means(b, &sum, change + j + i * VEC4);
+        if (x + j < range.first || x + j >= range.last)
+            continue;
+        if (UNIT == GROUP || x + j + GROUP <= range.last)
+            *(uint4 *)(to + j) = make_uint4(word[0], word[1], word[2], word[3]);
+        else
+            for (int i = 0; i < VEC4; i++)
+                if (x + j + i * VEC4 < range.last)
+                    *(uint32_t *)(to + j + i * VEC4) = word[i];
+    }
+}
+
+// ... and any, in vec4s side by side, by way of the warp's row in shared memory.
+static __device__ inline void row_of_any(const struct box *b, struct strip_range range, int h,
+                                         int y, uint32_t sum, const uint32_t change[CHUNK],
+                                         uint4 *row)
+{
+    int lane = threadIdx.x;
+    __syncwarp(); // all have read the sums
+    for (int j = 0; j < CHUNK_VEC4S; j++) {
+        uint32_t mean[VEC4];
+        four_means(b, &sum, change + j * VEC4, mean);
+        row[vec4_place(lane * CHUNK_VEC4S + j)] = make_uint4(
+            mean[0] >> b->shift, mean[1] >> b->shift, mean[2] >> b->shift, mean[3] >> b->shift);
+    }
+    __syncwarp();
+#pragma unroll 1
+    for (int j = 0; j < CHUNK_VEC4S; j++) {
+        int x = range.chunks + h * STRIP + (j * WARP + lane) * VEC4;
+        uint4 mean = row[vec4_place(j * WARP + lane)];
+        int value[VEC4] = {(int)mean.x, (int)mean.y, (int)mean.z, (int)mean.w};
+        if (x >= range.first && x < range.last)
+            sink_put(&b->sink, x, y, value);
+    }
 }
 
 // ---- kernels ----
 
-// A block makes `rows` rows of `columns` columns, a step of them at a time, and sums up
-// `margin` columns more on each side, margin being a multiple of four above the radius. SHIFT is
-// the radius modulo four: the ends of a vec4's rectangles lie so in the vectors of the row; -1: any.
+// A block makes `rows` rows of `columns` columns, as many at a time as it has warps. Its chunks begin
+// 2 radius columns or more before its results: sums begin empty there, and those of results are
+// whole. A lane's first sum comes by the changes of the lanes before it; sums may wrap on the way.
+// G. E. Blelloch, "Prefix sums and their applications", CMU-CS-90-190, 1990.
 //
-// With S(c) the sum of columns up to c of a row, the rectangle around x has S(x + radius) -
-// S(x - radius - 1). Prefix sums of a thread's four columns, of its warp's by shuffles, of the
-// block's by sixteen warps' totals; they may wrap, differences do not. G. E. Blelloch, "Prefix sums
-// and their applications", CMU-CS-90-190, 1990; F. C. Crow, "Summed-area tables for texture
-// mapping", SIGGRAPH 1984, of one row.
-template <typename Columns, int SHIFT>
-static __global__ void __launch_bounds__(WARP *STRIP_WARPS, 2)
+// UNIT: results are bytes side by side, rows of them a multiple of so many; 0: any.
+template <typename Columns, int HALVES, int SHIFT, int UNIT>
+static __global__ void __launch_bounds__(WARP *WARPS, HALVES > 1 ? 2 : Columns::blocks)
     box_strips(const __grid_constant__ struct box b)
 {
-    enum { STEP = Columns::step };
-    __shared__ __align__(16) uint32_t prefix[STEP][STRIP + 2 * VEC4];
-    __shared__ uint32_t total[STEP][STRIP_WARPS];
-    int lane = threadIdx.x, warp = threadIdx.y, at = (warp * WARP + lane) * VEC4;
-    int margin = (b.radius_x / VEC4 + 1) * VEC4;
-    int first_x = blockIdx.x * b.columns, x = first_x - margin + at;
-    bool makes = x >= first_x && x < min(first_x + b.columns, b.sink.width);
+    extern __shared__ uint4 memory[];
+    __shared__ uint16_t table[256];
+    uint4 *shared = memory + vec4_place(b.front_vec4s);
+    int lane = threadIdx.x, warp = threadIdx.y;
+    uint4 *own_row = shared + warp * b.row_vec4s;
+    struct strip_range range = {.first = (int)blockIdx.x * b.columns};
+    range.last = min(range.first + b.columns, b.sink.width);
+    range.chunks = range.first - b.beyond;
     int first = blockIdx.y * b.rows, last = min(first + b.rows, b.sink.height);
-    int row[2 * STEP];
-    typename Columns::samples samples[2 * STEP];
-    uint32_t sum[VEC4] = {0};
-    Columns columns;
-    columns_begin(&columns, &b.source, x);
-    outlet<uint8_t> outlet = outlet_of<uint8_t>(&b.sink, x);
-    bool straight = SHIFT >= 0 && outlet.whole && !b.sink.lookup.table;
-    // Around the row above the first.
-    for (int k = -b.radius_y - 1; k < b.radius_y; k += 2 * STEP) {
-        for (int j = 0; j < 2 * STEP; j++)
-            row[j] = first + k + j;
-        columns_read<2 * STEP>(&columns, &b.source, row, samples);
-        for (int j = 0; j < 2 * STEP && k + j < b.radius_y; j++)
-            prefix_add(sum, samples[j]);
-    }
-    for (int y = first; y < last; y += STEP) {
-        uint32_t own[STEP][VEC4], scan[STEP];
-        for (int k = 0; k < STEP; k++) {
-            row[2 * k] = y + k + b.radius_y;
-            row[2 * k + 1] = y + k - b.radius_y - 1;
-        }
-        columns_read<2 * STEP>(&columns, &b.source, row, samples);
-        columns_expect(&columns, &b.source, y + STEP + b.radius_y);
-        for (int k = 0; k < STEP; k++) {
-            prefix_add(sum, samples[2 * k]);
-            prefix_take(sum, samples[2 * k + 1]);
-            for (int i = 0; i < VEC4; i++)
-                own[k][i] = sum[i];
-            scan[k] = warp_scan(own[k][VEC4 - 1]);
-            if (lane == WARP - 1)
-                total[k][warp] = scan[k];
-        }
-        __syncthreads(); // totals are there, and nobody reads the rows before any more
-        for (int k = 0; k < STEP; k++) {
-            uint32_t before = lanes_total(lane < warp ? total[k][lane % STRIP_WARPS] : 0) +
-                              scan[k] - own[k][VEC4 - 1];
-            *(uint4 *)&prefix[k][at] = make_uint4(before + own[k][0], before + own[k][1],
-                                                  before + own[k][2], before + own[k][3]);
-        }
-        __syncthreads(); // prefix sums are there, and nobody reads these totals any more
-        if (!makes)
-            continue;
+    struct strip_columns<Columns, HALVES> own = {
+        .table = table
+    };
+    table_share(table, b.source.lookup.table);
+    for (int k = lane; k < vec4_place(b.front_vec4s); k += WARP)
+        memory[warp * b.row_vec4s + k] = make_uint4(0, 0, 0, 0);
+    __syncthreads();
+    strip_begin(&own, &b, range.chunks + b.radius_x - SHIFT + (warp * WARP + lane) * VEC4, first);
+    for (int y = first; y < last; y += WARPS) {
+        strip_down(&own, &b, shared, y);
+        __syncthreads(); // the rows are there
+        uint32_t before = b.half;
 #pragma unroll
-        for (int k = 0; k < STEP; k++) {
-            if (y + k >= last)
-                break;
-            uint32_t begin[VEC4], end[VEC4];
-            int mean[VEC4];
-            if (SHIFT < 0) {
-                words_read<-1>(&prefix[k][at - b.radius_x - 1], begin);
-                words_read<-1>(&prefix[k][at + b.radius_x], end);
-            } else {
-                words_read<VEC4 - 1 - SHIFT>(&prefix[k][at - margin], begin);
-                words_read<SHIFT>(&prefix[k][at + b.radius_x - SHIFT], end);
-            }
-            for (int i = 0; i < VEC4; i++)
-                mean[i] = mean_of(&b, end[i] - begin[i]);
-            if (straight)
-                vec4_set((vec4<uint8_t> *)(outlet.at + (int64_t)(y + k) * b.sink.view[0].stride),
-                         mean);
+        for (int h = 0; h < HALVES; h++) {
+            uint32_t change[CHUNK], total = 0;
+            row_changes<SHIFT>(own_row, b.radius_x, h, change);
+            for (int i = 0; i < CHUNK; i++)
+                total += change[i];
+            uint32_t scan = warp_scan(total), sum = before + scan - total;
+            before += __shfl_sync(0xffffffff, scan, WARP - 1);
+            if (y + warp >= last)
+                continue;
+            if constexpr (UNIT)
+                row_of_bytes<UNIT>(&b, range, h, y + warp, sum, change);
             else
-                sink_put(&b.sink, x, y + k, mean);
+                row_of_any(&b, range, h, y + warp, sum, change, own_row);
         }
+        __syncthreads(); // nobody reads them any more
     }
 }
 
@@ -444,25 +657,22 @@ static __global__ void __launch_bounds__(WARP *WARPS) box_rows(const __grid_cons
 
 // ---- launchers ----
 
-// True if sums of n samples of `depth` bits fit 32 bits, and means of them the fast division.
+// True if sums of n samples of `depth` bits fit 32 bits, and means of them the fast division, by
+// whole bytes where that is exact.
 static bool set_reciprocal(struct box *box, int depth)
 {
     int64_t n = box->n, max_dividend = ((INT64_C(1) << depth) - 1) * n + n / 2;
+    int least = 0; // that is exact
     if (max_dividend >> 32 || n == 1)
         return false;
+    while (least < 32 && (double)max_dividend * (double)n >= (double)(UINT64_C(1) << (32 + least)))
+        least++;
+    int whole = (least + 7) / 8 * 8;
     box->half = (uint32_t)(n / 2);
-    box->shift = 0;
-    while (INT64_C(2) << box->shift <= n)
-        box->shift++;
+    box->shift = whole < 32 && n >> whole ? whole : least;
+    box->bytes = box->shift % 8 ? 0 : (uint32_t)(box->shift / 8 * 0x11 + 0x40);
     box->reciprocal = (uint32_t)((UINT64_C(1) << (32 + box->shift)) / (uint64_t)n + 1);
-    return (double)max_dividend * (double)n < (double)(UINT64_C(1) << (32 + box->shift));
-}
-
-// Half of a strip is results, at least.
-static bool fits_strips(const struct box *box, int depth)
-{
-    struct box reciprocal = *box;
-    return box->radius_x <= STRIP / 4 - VEC4 && set_reciprocal(&reciprocal, depth);
+    return least < 32 && n >> box->shift;
 }
 
 static struct box box_of(const struct op_box *op)
@@ -474,63 +684,115 @@ static struct box box_of(const struct op_box *op)
     };
 }
 
+// UNIT of box_strips.
+static int unit_of(const struct box *box)
+{
+    const struct view *view = &box->sink.view[0];
+    if (box->sink.views > 1 || !view->plain || view->bytes > 1 || box->sink.lookup.table ||
+        box->sink.width % VEC4 || !view_is_aligned(view, GROUP) || box->shift % 8)
+        return 0;
+    return box->sink.width % GROUP ? VEC4 : GROUP;
+}
+
+// Columns of results of so many strips side by side, at most.
+static int strip_columns_of(const struct box *box, int halves)
+{
+    return halves * STRIP - box->beyond - (box->radius_x % VEC4 ? GROUP : 0);
+}
+
+// Half of the columns are results, at least.
+static bool fits_strips(struct box *box, int depth, int halves)
+{
+    box->beyond = (2 * box->radius_x - box->radius_x % VEC4 + GROUP - 1) / GROUP * GROUP;
+    box->front_vec4s = (box->radius_x / 2 + CHUNK_VEC4S) / CHUNK_VEC4S * CHUNK_VEC4S;
+    box->row_vec4s = vec4_place(box->front_vec4s + halves * STRIP_VEC4S) + 1;
+    return set_reciprocal(box, depth) && strip_columns_of(box, halves) >= halves * STRIP / 2;
+}
+
+// Blocks of some GPUs have too little shared memory for two strips.
+static bool has_room(const struct box *box)
+{
+    int device = 0, most = 0;
+    return !cudaGetDevice(&device) &&
+           !cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) &&
+           (size_t)WARPS * box->row_vec4s * sizeof(uint4) <= (size_t)most;
+}
+
 static size_t box_scratch(const struct op_use *use)
 {
     struct box box = box_of(&use->op->box);
-    return fits_strips(&box, use->depth) ? 0
-                                         : scratch_bytes(use->width, use->height, sizeof(uint32_t));
+    return fits_strips(&box, use->depth, 1)
+               ? 0
+               : scratch_bytes(use->width, use->height, sizeof(uint32_t));
 }
 
-// Strips of equal width, of eight warps, whose barriers cost less than those of sixteen, unless such
-// a strip had most of its columns beyond its results; as tall as fills the GPU once, but for small
-// pictures, as each begins with the sums of all rows around its first.
+// Strips of equal width, as tall as leaves STRIP_FILL blocks, or half of those that go down two; but
+// for small pictures, as each begins with the sums of all rows around its first.
+template <typename Columns, int HALVES, int UNIT>
 static cudaError_t strips_async(struct box *box, cudaStream_t stream)
 {
-    int width = box->sink.width, beyond = 2 * (box->radius_x / VEC4 + 1) * VEC4;
-    int most = beyond < STRIP / 4 ? STRIP / 2 : STRIP;
-    int strips = (width + most - beyond - 1) / (most - beyond);
-    box->columns = ((width + strips - 1) / strips + VEC4 - 1) / VEC4 * VEC4;
-    int warps = (box->columns + beyond + WARP * VEC4 - 1) / (WARP * VEC4);
-    int rows = (int)((int64_t)box->sink.height * strips * box->sink.frames * warps / STRIP_FILL);
-    int least = max(box->radius_y, BOX_ROWS);
-    box->rows = (max(rows + 1, least) + VEC4 - 1) / VEC4 * VEC4;
-    static void (*const of_words[VEC4])(struct box) = {
-        box_strips<struct word_columns, 0>, box_strips<struct word_columns, 1>,
-        box_strips<struct word_columns, 2>, box_strips<struct word_columns, 3>};
-    const struct source *source = &box->source;
-    bool words = source->view.plain && source->view.bytes == 1 && !source->lookup.table &&
-                 source->width % VEC4 == 0;
+    static void (*const kernels[VEC4])(struct box) = {
+        box_strips<Columns, HALVES, 0, UNIT>, box_strips<Columns, HALVES, 1, UNIT>,
+        box_strips<Columns, HALVES, 2, UNIT>, box_strips<Columns, HALVES, 3, UNIT>};
+    void (*kernel)(struct box) = kernels[box->radius_x % VEC4];
+    int width = box->sink.width, most = strip_columns_of(box, HALVES);
+    int strips = (width + most - 1) / most;
+    box->columns = ((width + strips - 1) / strips + GROUP - 1) / GROUP * GROUP;
+    int fill = STRIP_FILL / HALVES;
+    int rows = (int)((int64_t)box->sink.height * strips * box->sink.frames / fill);
+    box->rows = (max(rows, max(box->radius_y / 2, BOX_ROWS)) + WARPS - 1) / WARPS * WARPS;
     dim3 grid = grid_shape(width, box->sink.height, box->sink.frames, box->columns, box->rows);
-    void (*kernel)(struct box) =
-        words ? of_words[box->radius_x % VEC4] : box_strips<struct any_columns, -1>;
-    kernel<<<grid, dim3(WARP, (unsigned)warps), 0, stream>>>(*box);
+    size_t shared = (size_t)WARPS * box->row_vec4s * sizeof(uint4);
+    if (shared > 40 << 10) {
+        cudaError_t error =
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+        if (error)
+            return error;
+    }
+    kernel<<<grid, block_shape(), shared, stream>>>(*box);
+    return cudaGetLastError();
+}
+
+static cudaError_t planes_async(struct box *box, const struct stencil *stencil, cudaStream_t stream)
+{
+    int width = box->source.width, height = box->source.height;
+    bool narrow = set_reciprocal(box, stencil->depth);
+    box->sums = (uint32_t *)stencil->scratch;
+    box->stride = scratch_stride(width, sizeof(uint32_t)) / (int)sizeof(uint32_t);
+    box->frame_stride = stencil->scratch_step / (ptrdiff_t)sizeof(uint32_t);
+    box->rows = max(box->radius_y, BOX_ROWS);
+    box->columns = BOX_COLUMNS;
+    assert((uintptr_t)stencil->scratch % 256 == 0);
+    dim3 columns = grid_shape(width, height, box->sink.frames, WARP * VEC4, BOX_WARPS * box->rows);
+    dim3 rows = grid_shape(width, height, box->sink.frames, box->columns, WARPS);
+    box_columns<<<columns, dim3(WARP, BOX_WARPS), 0, stream>>>(*box);
+    if (narrow)
+        box_rows<uint32_t><<<rows, block_shape(), 0, stream>>>(*box);
+    else
+        box_rows<uint64_t><<<rows, block_shape(), 0, stream>>>(*box);
     return cudaGetLastError();
 }
 
 static cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream)
 {
-    const struct op_box *op = &stencil->op->box;
-    int width = stencil->source.width, height = stencil->source.height;
-    struct box box = box_of(op);
-    box.source = stencil->source;
+    const struct source *source = &stencil->source;
+    struct box box = box_of(&stencil->op->box);
+    box.source = *source;
     box.sink = stencil->sink;
-    bool strips = fits_strips(&box, stencil->depth), narrow = set_reciprocal(&box, stencil->depth);
+    bool strips = fits_strips(&box, stencil->depth, 1);
+    bool words = source->view.plain && source->view.bytes == 1 && source->width % VEC4 == 0;
+    int unit = words ? unit_of(&box) : 0;
+    if (strips && unit == GROUP)
+        return strips_async<struct word_columns, 1, GROUP>(&box, stream);
+    if (strips && unit)
+        return strips_async<struct word_columns, 1, VEC4>(&box, stream);
+    if (strips && words)
+        return strips_async<struct word_columns, 1, 0>(&box, stream);
     if (strips)
-        return strips_async(&box, stream);
-    box.sums = (uint32_t *)stencil->scratch;
-    box.stride = scratch_stride(width, sizeof(uint32_t)) / (int)sizeof(uint32_t);
-    box.frame_stride = stencil->scratch_step / (ptrdiff_t)sizeof(uint32_t);
-    box.rows = op->radius_y > BOX_ROWS ? op->radius_y : BOX_ROWS;
-    box.columns = BOX_COLUMNS;
-    assert((uintptr_t)stencil->scratch % 256 == 0);
-    dim3 columns = grid_shape(width, height, box.sink.frames, WARP * VEC4, BOX_WARPS * box.rows);
-    dim3 rows = grid_shape(width, height, box.sink.frames, box.columns, WARPS);
-    box_columns<<<columns, dim3(WARP, BOX_WARPS), 0, stream>>>(box);
-    if (narrow)
-        box_rows<uint32_t><<<rows, block_shape(), 0, stream>>>(box);
-    else
-        box_rows<uint64_t><<<rows, block_shape(), 0, stream>>>(box);
-    return cudaGetLastError();
+        return strips_async<struct any_columns, 1, 0>(&box, stream);
+    if (unit == GROUP && fits_strips(&box, stencil->depth, 2) && has_room(&box))
+        return strips_async<struct word_columns, 2, GROUP>(&box, stream);
+    return planes_async(&box, stencil, stream);
 }
 
 const struct op_kernels box_kernels = {
