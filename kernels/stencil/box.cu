@@ -2,16 +2,18 @@
 // The cost of a result does not grow with the radius, except for the first one of each stretch that
 // a thread or warp goes along. Two ways:
 //
-//   strips  one pass: a block goes down some thousand columns, their sums in registers, and passes a
+//   strips  one pass: a block goes down 1024 columns, or 2048, their sums in registers, and passes a
 //           step's rows of them through shared memory to one warp each, which goes along
-//   planes  sums of columns through memory: where less than half of a strip would be results, and
-//           where sums need more than 32 bits or their division a double
+//   planes  sums of columns through memory: where less than half of those would be results, where two
+//           strips side by side would be needed and results are no groups of bytes or the GPU lacks
+//           shared memory, and where sums need more than 32 bits or their division a double
 #include <assert.h>
+#include <math.h>
 
 #include "kernels/device.cuh"
 #include "kernels/op_kernels.h"
 
-// Sums fit 32 bits: of a column of 32769 samples, 2^31.
+// Sums of columns fit 32 bits: those of 32769 samples of 16 bits are below 2^31 + 2^16.
 struct box {
     struct source source;
     uint32_t *sums;
@@ -27,20 +29,21 @@ struct box {
     uint32_t reciprocal;
     int shift;
     uint32_t bytes; // selects the means of two products, if `shift` is whole bytes
-    // box_strips: columns that a block sums up before those of its first result; vec4s of zeros before
-    // a row in shared memory, and of the whole row with them.
-    int beyond, front_vec4s, row_vec4s;
+    // box_strips: columns from where a block's first chunk begins to its first result; vec4s of zeros
+    // before a row in shared memory, and of the whole row with them.
+    int lead, front_vec4s, row_vec4s;
 };
 
-enum { BOX_ROWS = 16, BOX_COLUMNS = 1024, BOX_WARPS = 2 };
+enum { BOX_ROWS = 16 }; // that a thread or block makes, at least
+enum { PLANE_COLUMNS = 1024, PLANE_WARPS = 2 };
 
-// Strips: results in a row that a lane makes, columns of a strip, and vec4s of both; blocks that keep
-// the 132 multiprocessors of an H100 or H200 at work (measured: twice as many add up more rows before
-// their first, half as many leave some idle).
+// Strips: results side by side that a lane makes; columns of a strip; vec4s of both.
 enum { CHUNK = 32, STRIP = WARP * CHUNK, STRIP_VEC4S = STRIP / VEC4, CHUNK_VEC4S = CHUNK / VEC4 };
-enum { STRIP_FILL = 200 };
-// Results of which a strip has whole groups, but for the last at the picture's right edge.
+// Results that go to memory at once.
 enum { GROUP = 4 * VEC4 };
+// Blocks that keep the 132 multiprocessors of an H100 or H200 at work, measured: twice as many add up
+// more rows before their first, half as many leave some idle.
+enum { STRIP_FILL = 200 };
 
 // ---- device helpers ----
 
@@ -104,19 +107,19 @@ template <> __device__ inline uint32_t warp_scan(uint32_t value)
     return value;
 }
 
-// A vec4's samples in one row: any, or bytes of a word.
+// A vec4's samples in one row. Bytes have it in a word.
 struct four_samples {
     int value[VEC4];
 };
 
-// Sums of four columns, and what comes in with a row.
+// Sums of four columns, and a row that comes in, or leaves.
 static __device__ inline void sums_add(uint32_t sum[VEC4], struct four_samples row)
 {
     for (int i = 0; i < VEC4; i++)
         sum[i] += (uint32_t)row.value[i];
 }
 
-static __device__ inline void sums_take(uint32_t sum[VEC4], struct four_samples row)
+static __device__ inline void sums_subtract(uint32_t sum[VEC4], struct four_samples row)
 {
     for (int i = 0; i < VEC4; i++)
         sum[i] -= (uint32_t)row.value[i];
@@ -129,17 +132,18 @@ static __device__ inline void sums_add(uint32_t sum[VEC4], uint32_t row)
 }
 
 // Products of bytes with minus one.
-static __device__ inline void sums_take(uint32_t sum[VEC4], uint32_t row)
+static __device__ inline void sums_subtract(uint32_t sum[VEC4], uint32_t row)
 {
     for (int i = 0; i < VEC4; i++)
         asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum[i]) : "r"(row), "r"(0xffu << 8 * i));
 }
 
 // Columns x .. x + 3 of the extended plane, read some rows at a time: two runs of rows that follow
-// each other. columns_load() asks for them, and columns_take() waits for them, with the same rows, and
-// looks them up, bytes in `table`, a copy in shared memory.
+// each other. columns_load() asks for them. columns_take(), of the same rows, waits for them and looks
+// them up: words in `table`, which is a copy in shared memory.
 //
-// any_columns    of any samples: those that lie side by side as they lie, others one by one, at last
+// any_columns    of any samples: those that lie side by side at once, others by columns_take(), one by
+//                one
 // word_columns   of plain bytes in rows of whole words: four columns, mirrored or not, lie in two words
 //                at most
 struct any_columns {
@@ -322,12 +326,12 @@ static __device__ inline void columns_take(const struct word_columns *from,
 
 // ---- strips ----
 
-// A thread's columns on their way down, HALVES vec4s a strip apart, the sums of each, and the rows
+// A thread's columns on their way down, a vec4 of each strip, the sums of each column, and the rows
 // that were asked for.
-template <typename Columns, int HALVES> struct strip_columns {
-    Columns half[HALVES];
-    uint32_t sum[HALVES][VEC4];
-    typename Columns::rows rows[HALVES];
+template <typename Columns, int STRIPS> struct strip_columns {
+    Columns strip[STRIPS];
+    uint32_t sum[STRIPS][VEC4];
+    typename Columns::rows rows[STRIPS];
     const uint16_t *table;
 };
 
@@ -339,9 +343,9 @@ static __host__ __device__ inline int vec4_place(int vec4)
 }
 static_assert(CHUNK_VEC4S == 8, "vec4_place() divides by it");
 
-// Ask for rows: a step's that come in from `in` on and leave from `out` on.
-template <typename Columns, int HALVES>
-static __device__ inline void strip_load(struct strip_columns<Columns, HALVES> *own,
+// Ask for two runs of rows: from `in` on, and from `out` on, which leave where sums go down.
+template <typename Columns, int STRIPS>
+static __device__ inline void strip_load(struct strip_columns<Columns, STRIPS> *own,
                                          const struct box *b, int in, int out)
 {
     int row[2 * Columns::step];
@@ -350,14 +354,14 @@ static __device__ inline void strip_load(struct strip_columns<Columns, HALVES> *
         row[Columns::step + k] = out + k;
     }
 #pragma unroll
-    for (int h = 0; h < HALVES; h++)
-        columns_load(&own->half[h], &b->source, row, &own->rows[h]);
+    for (int s = 0; s < STRIPS; s++)
+        columns_load(&own->strip[s], &b->source, row, &own->rows[s]);
 }
 
-// Take what strip_load() asked for, of one half, after which the next may be asked for.
-template <typename Columns, int HALVES>
-static __device__ inline void strip_take(const struct strip_columns<Columns, HALVES> *own,
-                                         const struct box *b, int h, int in, int out,
+// Take what strip_load() asked for, of one strip. The next may be asked for then.
+template <typename Columns, int STRIPS>
+static __device__ inline void strip_take(const struct strip_columns<Columns, STRIPS> *own,
+                                         const struct box *b, int s, int in, int out,
                                          typename Columns::samples samples[2 * Columns::step])
 {
     int row[2 * Columns::step];
@@ -365,61 +369,61 @@ static __device__ inline void strip_take(const struct strip_columns<Columns, HAL
         row[k] = in + k;
         row[Columns::step + k] = out + k;
     }
-    columns_take(&own->half[h], &b->source, own->table, row, &own->rows[h], samples);
+    columns_take(&own->strip[s], &b->source, own->table, row, &own->rows[s], samples);
 }
 
 // Sums around the row above `first`. The first step's rows have been asked for then.
-template <typename Columns, int HALVES>
-static __device__ inline void strip_begin(struct strip_columns<Columns, HALVES> *own,
+template <typename Columns, int STRIPS>
+static __device__ inline void strip_begin(struct strip_columns<Columns, STRIPS> *own,
                                           const struct box *b, int x, int first)
 {
     enum { STEP = Columns::step };
-    typename Columns::samples samples[HALVES][2 * STEP];
+    typename Columns::samples samples[STRIPS][2 * STEP];
 #pragma unroll
-    for (int h = 0; h < HALVES; h++) {
-        columns_begin(&own->half[h], &b->source, x + h * STRIP);
+    for (int s = 0; s < STRIPS; s++) {
+        columns_begin(&own->strip[s], &b->source, x + s * STRIP);
         for (int i = 0; i < VEC4; i++)
-            own->sum[h][i] = 0;
+            own->sum[s][i] = 0;
     }
     int y = first - b->radius_y - 1, end = first + b->radius_y;
     strip_load(own, b, y, y + STEP);
     for (; y < end; y += 2 * STEP) {
 #pragma unroll
-        for (int h = 0; h < HALVES; h++)
-            strip_take(own, b, h, y, y + STEP, samples[h]);
+        for (int s = 0; s < STRIPS; s++)
+            strip_take(own, b, s, y, y + STEP, samples[s]);
         if (y + 2 * STEP < end)
             strip_load(own, b, y + 2 * STEP, y + 3 * STEP);
         else
             strip_load(own, b, end, first - b->radius_y - 1);
-        for (int h = 0; h < HALVES; h++)
+        for (int s = 0; s < STRIPS; s++)
             for (int j = 0; j < 2 * STEP && y + j < end; j++)
-                sums_add(own->sum[h], samples[h][j]);
+                sums_add(own->sum[s], samples[s][j]);
     }
 }
 
 // Sums of the rows from y on into shared memory, a row for each warp. The next step's rows have been
 // asked for then.
-template <typename Columns, int HALVES>
-static __device__ inline void strip_down(struct strip_columns<Columns, HALVES> *own,
+template <typename Columns, int STRIPS>
+static __device__ inline void strip_down(struct strip_columns<Columns, STRIPS> *own,
                                          const struct box *b, uint4 *to, int y)
 {
     enum { STEP = Columns::step };
-    typename Columns::samples samples[HALVES][2 * STEP];
+    typename Columns::samples samples[STRIPS][2 * STEP];
     int in = y + b->radius_y, out = y - b->radius_y - 1;
     to += vec4_place(threadIdx.y * WARP + threadIdx.x);
 #pragma unroll
     for (int at = 0; at < WARPS; at += STEP) {
 #pragma unroll
-        for (int h = 0; h < HALVES; h++)
-            strip_take(own, b, h, in + at, out + at, samples[h]);
+        for (int s = 0; s < STRIPS; s++)
+            strip_take(own, b, s, in + at, out + at, samples[s]);
         strip_load(own, b, in + at + STEP, out + at + STEP);
 #pragma unroll
-        for (int h = 0; h < HALVES; h++) {
-            uint32_t *sum = own->sum[h];
+        for (int s = 0; s < STRIPS; s++) {
+            uint32_t *sum = own->sum[s];
             for (int k = 0; k < STEP; k++) {
-                sums_add(sum, samples[h][k]);
-                sums_take(sum, samples[h][STEP + k]);
-                to[(at + k) * b->row_vec4s + vec4_place(h * STRIP_VEC4S)] =
+                sums_add(sum, samples[s][k]);
+                sums_subtract(sum, samples[s][STEP + k]);
+                to[(at + k) * b->row_vec4s + vec4_place(s * STRIP_VEC4S)] =
                     make_uint4(sum[0], sum[1], sum[2], sum[3]);
             }
         }
@@ -434,18 +438,18 @@ static __device__ inline void vec4_words(uint4 from, uint32_t to[VEC4])
     to[3] = from.w;
 }
 
-// By how much the sums of a lane's rectangles differ from those before them, in half h: the column
-// that comes in less the one that leaves, which is 2 radius + 1 columns behind it. SHIFT, the radius
+// By how much the sums of a lane's rectangles differ from those before them, in strip s: the
+// column that comes in less the one that leaves, which is 2 radius + 1 columns behind it. SHIFT, the radius
 // modulo four, is where the first that comes in lies in its vec4: with the row's first one, those
 // before it come in, too.
 template <int SHIFT>
-static __device__ inline void row_changes(const uint4 *row, int radius, int h,
+static __device__ inline void row_changes(const uint4 *row, int radius, int s,
                                           uint32_t change[CHUNK])
 {
     enum { LEAVES = VEC4 - 1 - SHIFT }; // where the first that leaves lies in its vec4
     int behind = (2 * radius + 1 - SHIFT + LEAVES) / VEC4;
-    uint32_t in[2 * VEC4], out[2 * VEC4], before = 0;
-    row += vec4_place((threadIdx.x + h * WARP) * CHUNK_VEC4S);
+    uint32_t in[2 * VEC4] = {0}, out[2 * VEC4] = {0}, before = 0;
+    row += vec4_place((threadIdx.x + s * WARP) * CHUNK_VEC4S);
     for (int j = 0; j <= CHUNK_VEC4S; j++) {
         for (int i = 0; i < VEC4; i++) {
             in[i] = in[VEC4 + i];
@@ -454,7 +458,7 @@ static __device__ inline void row_changes(const uint4 *row, int radius, int h,
         if (j < CHUNK_VEC4S || SHIFT > 0)
             vec4_words(row[vec4_place(j)], in + VEC4);
         if (j == 0)
-            for (int i = 0; i < SHIFT && threadIdx.x + h == 0; i++)
+            for (int i = 0; i < SHIFT && threadIdx.x + s == 0; i++)
                 before += in[VEC4 + i];
         if (j < CHUNK_VEC4S || LEAVES > 0)
             vec4_words(row[vec4_place(j - behind)], out + VEC4);
@@ -472,7 +476,7 @@ static __device__ inline void four_means(const struct box *b, uint32_t *sum,
         mean[i] = __umulhi(*sum += change[i], b->reciprocal);
 }
 
-// Four means of bytes: in each product the byte that b->bytes selects of the first of two.
+// Four means of bytes. Each is one byte of its product: b->bytes selects those of two products.
 static __device__ inline uint32_t word_of_means(const struct box *b, uint32_t *sum,
                                                 const uint32_t change[VEC4])
 {
@@ -482,18 +486,18 @@ static __device__ inline uint32_t word_of_means(const struct box *b, uint32_t *s
                        __byte_perm(mean[2], mean[3], b->bytes), 0x5410);
 }
 
-// Columns of results that a block makes: first .. last - 1, of chunks that begin at `chunks`.
+// Columns of results that a block makes: first .. last - 1. Its first chunk begins at `origin`.
 struct strip_range {
-    int chunks, first, last;
+    int origin, first, last;
 };
 
-// A warp's row of results: bytes in groups, of which the picture's last may have whole words only,
-// where UNIT is a word's bytes ...
+// A warp's row of results, of bytes. They go to memory in groups, of which the picture's last may
+// consist of whole words only if UNIT is the bytes of one.
 template <int UNIT>
-static __device__ inline void row_of_bytes(const struct box *b, struct strip_range range, int h,
+static __device__ inline void row_of_bytes(const struct box *b, struct strip_range range, int s,
                                            int y, uint32_t sum, const uint32_t change[CHUNK])
 {
-    int x = range.chunks + (h * WARP + threadIdx.x) * CHUNK;
+    int x = range.origin + (s * WARP + threadIdx.x) * CHUNK;
     uint8_t *to = b->sink.view[0].data[blockIdx.z] + (int64_t)y * b->sink.view[0].stride + x;
     for (int j = 0; j < CHUNK; j += GROUP) {
         uint32_t word[VEC4];
@@ -510,10 +514,10 @@ static __device__ inline void row_of_bytes(const struct box *b, struct strip_ran
     }
 }
 
-// ... and any, in vec4s side by side, by way of the warp's row in shared memory.
-static __device__ inline void row_of_any(const struct box *b, struct strip_range range, int h,
-                                         int y, uint32_t sum, const uint32_t change[CHUNK],
-                                         uint4 *row)
+// A warp's row of results of any kind: they go by way of the warp's row in shared memory, whose sums
+// nobody needs any more, so that the lanes write vec4s side by side.
+static __device__ inline void row_of_any(const struct box *b, struct strip_range range, int y,
+                                         uint32_t sum, const uint32_t change[CHUNK], uint4 *row)
 {
     int lane = threadIdx.x;
     __syncwarp(); // all have read the sums
@@ -526,7 +530,7 @@ static __device__ inline void row_of_any(const struct box *b, struct strip_range
     __syncwarp();
 #pragma unroll 1
     for (int j = 0; j < CHUNK_VEC4S; j++) {
-        int x = range.chunks + h * STRIP + (j * WARP + lane) * VEC4;
+        int x = range.origin + (j * WARP + lane) * VEC4;
         uint4 mean = row[vec4_place(j * WARP + lane)];
         int value[VEC4] = {(int)mean.x, (int)mean.y, (int)mean.z, (int)mean.w};
         if (x >= range.first && x < range.last)
@@ -534,54 +538,64 @@ static __device__ inline void row_of_any(const struct box *b, struct strip_range
     }
 }
 
+// A warp goes along row y, whose sums of columns are in shared memory. A lane's first sum comes by
+// the changes of the lanes before it.
+template <int STRIPS, int SHIFT, int UNIT>
+static __device__ inline void strip_along(const struct box *b, struct strip_range range, int y,
+                                          int last, uint4 *row)
+{
+    static_assert(STRIPS == 1 || UNIT, "row_of_any() would overwrite sums of the next strip");
+    uint32_t before = b->half;
+#pragma unroll
+    for (int s = 0; s < STRIPS; s++) {
+        uint32_t change[CHUNK], total = 0;
+        row_changes<SHIFT>(row, b->radius_x, s, change);
+        for (int i = 0; i < CHUNK; i++)
+            total += change[i];
+        uint32_t scan = warp_scan(total), sum = before + scan - total;
+        before += __shfl_sync(0xffffffff, scan, WARP - 1);
+        if (y >= last)
+            continue;
+        if constexpr (UNIT)
+            row_of_bytes<UNIT>(b, range, s, y, sum, change);
+        else
+            row_of_any(b, range, y, sum, change, row);
+    }
+}
+
 // ---- kernels ----
 
-// A block makes `rows` rows of `columns` columns, as many at a time as it has warps. Its chunks begin
-// 2 radius columns or more before its results: sums begin empty there, and those of results are
-// whole. A lane's first sum comes by the changes of the lanes before it; sums may wrap on the way.
-// G. E. Blelloch, "Prefix sums and their applications", CMU-CS-90-190, 1990.
+// A block makes `rows` rows of `columns` columns, as many at a time as it has warps: a thread goes down
+// four columns of each strip, of which a warp reads 128 samples side by side, and then warp w along row
+// w, lane l making results 32 l .. 32 l + 31 of each strip. The first chunk begins 2 radius columns or
+// more before the block's results: sums begin empty there, and those of results are whole. They may
+// wrap on the way. G. E. Blelloch, "Prefix sums and their applications", CMU-CS-90-190, 1990.
 //
 // UNIT: results are bytes side by side, rows of them a multiple of so many; 0: any.
-template <typename Columns, int HALVES, int SHIFT, int UNIT>
-static __global__ void __launch_bounds__(WARP *WARPS, HALVES > 1 ? 2 : Columns::blocks)
+template <typename Columns, int STRIPS, int SHIFT, int UNIT>
+static __global__ void __launch_bounds__(WARP *WARPS, STRIPS > 1 ? 2 : Columns::blocks)
     box_strips(const __grid_constant__ struct box b)
 {
     extern __shared__ uint4 memory[];
     __shared__ uint16_t table[256];
     uint4 *shared = memory + vec4_place(b.front_vec4s);
     int lane = threadIdx.x, warp = threadIdx.y;
-    uint4 *own_row = shared + warp * b.row_vec4s;
     struct strip_range range = {.first = (int)blockIdx.x * b.columns};
     range.last = min(range.first + b.columns, b.sink.width);
-    range.chunks = range.first - b.beyond;
+    range.origin = range.first - b.lead;
     int first = blockIdx.y * b.rows, last = min(first + b.rows, b.sink.height);
-    struct strip_columns<Columns, HALVES> own = {
+    struct strip_columns<Columns, STRIPS> own = {
         .table = table
     };
     table_share(table, b.source.lookup.table);
     for (int k = lane; k < vec4_place(b.front_vec4s); k += WARP)
         memory[warp * b.row_vec4s + k] = make_uint4(0, 0, 0, 0);
     __syncthreads();
-    strip_begin(&own, &b, range.chunks + b.radius_x - SHIFT + (warp * WARP + lane) * VEC4, first);
+    strip_begin(&own, &b, range.origin + b.radius_x - SHIFT + (warp * WARP + lane) * VEC4, first);
     for (int y = first; y < last; y += WARPS) {
         strip_down(&own, &b, shared, y);
         __syncthreads(); // the rows are there
-        uint32_t before = b.half;
-#pragma unroll
-        for (int h = 0; h < HALVES; h++) {
-            uint32_t change[CHUNK], total = 0;
-            row_changes<SHIFT>(own_row, b.radius_x, h, change);
-            for (int i = 0; i < CHUNK; i++)
-                total += change[i];
-            uint32_t scan = warp_scan(total), sum = before + scan - total;
-            before += __shfl_sync(0xffffffff, scan, WARP - 1);
-            if (y + warp >= last)
-                continue;
-            if constexpr (UNIT)
-                row_of_bytes<UNIT>(&b, range, h, y + warp, sum, change);
-            else
-                row_of_any(&b, range, h, y + warp, sum, change, own_row);
-        }
+        strip_along<STRIPS, SHIFT, UNIT>(&b, range, y + warp, last, shared + warp * b.row_vec4s);
         __syncthreads(); // nobody reads them any more
     }
 }
@@ -590,11 +604,11 @@ static __global__ void __launch_bounds__(WARP *WARPS, HALVES > 1 ? 2 : Columns::
 // first, then adds one that enters and takes away one that leaves, two rows at a time. A warp reads
 // 128 samples side by side and writes 512 bytes. Such threads are few: blocks of two warps spread
 // them over the GPU.
-static __global__ void __launch_bounds__(WARP *BOX_WARPS)
+static __global__ void __launch_bounds__(WARP *PLANE_WARPS)
     box_columns(const __grid_constant__ struct box b)
 {
     int x = (blockIdx.x * WARP + threadIdx.x) * VEC4;
-    int first = (blockIdx.y * BOX_WARPS + threadIdx.y) * b.rows;
+    int first = (blockIdx.y * PLANE_WARPS + threadIdx.y) * b.rows;
     int last = min(first + b.rows, b.source.height);
     if (x >= b.source.width || first >= last)
         return;
@@ -657,22 +671,22 @@ static __global__ void __launch_bounds__(WARP *WARPS) box_rows(const __grid_cons
 
 // ---- launchers ----
 
-// True if sums of n samples of `depth` bits fit 32 bits, and means of them the fast division, by
-// whole bytes where that is exact.
+// True if sums of n samples of `depth` bits fit 32 bits, and means of them the fast division, which one
+// sample has no need of. It shifts by whole bytes where the reciprocal still fits 32 bits then.
 static bool set_reciprocal(struct box *box, int depth)
 {
     int64_t n = box->n, max_dividend = ((INT64_C(1) << depth) - 1) * n + n / 2;
     int least = 0; // that is exact
     if (max_dividend >> 32 || n == 1)
         return false;
-    while (least < 32 && (double)max_dividend * (double)n >= (double)(UINT64_C(1) << (32 + least)))
+    while ((double)max_dividend * (double)n >= ldexp(1, 32 + least))
         least++;
     int whole = (least + 7) / 8 * 8;
     box->half = (uint32_t)(n / 2);
-    box->shift = whole < 32 && n >> whole ? whole : least;
+    box->shift = n >> whole ? whole : least;
     box->bytes = box->shift % 8 ? 0 : (uint32_t)(box->shift / 8 * 0x11 + 0x40);
     box->reciprocal = (uint32_t)((UINT64_C(1) << (32 + box->shift)) / (uint64_t)n + 1);
-    return least < 32 && n >> box->shift;
+    return n >> box->shift;
 }
 
 static struct box box_of(const struct op_box *op)
@@ -694,56 +708,68 @@ static int unit_of(const struct box *box)
     return box->sink.width % GROUP ? VEC4 : GROUP;
 }
 
-// Columns of results of so many strips side by side, at most.
-static int strip_columns_of(const struct box *box, int halves)
+// Columns of results of so many strips side by side, at most: a lane's last ones come short by SHIFT.
+static int strip_columns_of(const struct box *box, int strips)
 {
-    return halves * STRIP - box->beyond - (box->radius_x % VEC4 ? GROUP : 0);
+    return strips * STRIP - box->lead - (box->radius_x % VEC4 ? GROUP : 0);
 }
 
-// Half of the columns are results, at least.
-static bool fits_strips(struct box *box, int depth, int halves)
+// How a block of so many strips lies in shared memory: behind a row there is one vec4 more, which its
+// last lane reads, and no result uses.
+static void lay_out_strips(struct box *box, int strips)
 {
-    box->beyond = (2 * box->radius_x - box->radius_x % VEC4 + GROUP - 1) / GROUP * GROUP;
+    box->lead = (2 * box->radius_x + GROUP - 1) / GROUP * GROUP;
     box->front_vec4s = (box->radius_x / 2 + CHUNK_VEC4S) / CHUNK_VEC4S * CHUNK_VEC4S;
-    box->row_vec4s = vec4_place(box->front_vec4s + halves * STRIP_VEC4S) + 1;
-    return set_reciprocal(box, depth) && strip_columns_of(box, halves) >= halves * STRIP / 2;
+    box->row_vec4s = vec4_place(box->front_vec4s + strips * STRIP_VEC4S) + 1;
 }
 
-// Blocks of some GPUs have too little shared memory for two strips.
+static size_t strip_bytes(const struct box *box)
+{
+    return (size_t)WARPS * box->row_vec4s * sizeof(uint4);
+}
+
+// Half of the columns would be results, at least, of a picture that is wide enough.
+static bool pays(const struct box *box, int strips)
+{
+    return strip_columns_of(box, strips) >= strips * STRIP / 2;
+}
+
+// One strip that pays has room on every GPU, two have not: they share with the table of lookups.
 static bool has_room(const struct box *box)
 {
     int device = 0, most = 0;
     return !cudaGetDevice(&device) &&
            !cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) &&
-           (size_t)WARPS * box->row_vec4s * sizeof(uint4) <= (size_t)most;
+           strip_bytes(box) + 256 * sizeof(uint16_t) <= (size_t)most;
 }
 
 static size_t box_scratch(const struct op_use *use)
 {
     struct box box = box_of(&use->op->box);
-    return fits_strips(&box, use->depth, 1)
+    lay_out_strips(&box, 1);
+    return set_reciprocal(&box, use->depth) && pays(&box, 1)
                ? 0
                : scratch_bytes(use->width, use->height, sizeof(uint32_t));
 }
 
-// Strips of equal width, as tall as leaves STRIP_FILL blocks, or half of those that go down two; but
-// for small pictures, as each begins with the sums of all rows around its first.
-template <typename Columns, int HALVES, int UNIT>
+// Blocks of equal width, as tall as leaves STRIP_FILL of them, or half as many that go down two strips;
+// but for small pictures, as each begins with the sums of all rows around its first.
+template <typename Columns, int STRIPS, int UNIT>
 static cudaError_t strips_async(struct box *box, cudaStream_t stream)
 {
     static void (*const kernels[VEC4])(struct box) = {
-        box_strips<Columns, HALVES, 0, UNIT>, box_strips<Columns, HALVES, 1, UNIT>,
-        box_strips<Columns, HALVES, 2, UNIT>, box_strips<Columns, HALVES, 3, UNIT>};
+        box_strips<Columns, STRIPS, 0, UNIT>, box_strips<Columns, STRIPS, 1, UNIT>,
+        box_strips<Columns, STRIPS, 2, UNIT>, box_strips<Columns, STRIPS, 3, UNIT>};
     void (*kernel)(struct box) = kernels[box->radius_x % VEC4];
-    int width = box->sink.width, most = strip_columns_of(box, HALVES);
+    int width = box->sink.width, most = strip_columns_of(box, STRIPS);
     int strips = (width + most - 1) / most;
     box->columns = ((width + strips - 1) / strips + GROUP - 1) / GROUP * GROUP;
-    int fill = STRIP_FILL / HALVES;
+    int fill = STRIP_FILL / STRIPS;
     int rows = (int)((int64_t)box->sink.height * strips * box->sink.frames / fill);
     box->rows = (max(rows, max(box->radius_y / 2, BOX_ROWS)) + WARPS - 1) / WARPS * WARPS;
     dim3 grid = grid_shape(width, box->sink.height, box->sink.frames, box->columns, box->rows);
-    size_t shared = (size_t)WARPS * box->row_vec4s * sizeof(uint4);
-    if (shared > 40 << 10) {
+    size_t shared = strip_bytes(box);
+    if (shared > 40 << 10) { // of 48 KiB that need no leave, the table takes some
         cudaError_t error =
             cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
         if (error)
@@ -753,19 +779,21 @@ static cudaError_t strips_async(struct box *box, cudaStream_t stream)
     return cudaGetLastError();
 }
 
-static cudaError_t planes_async(struct box *box, const struct stencil *stencil, cudaStream_t stream)
+// `narrow`: sums fit 32 bits, and their means the fast division.
+static cudaError_t planes_async(struct box *box, bool narrow, const struct stencil *stencil,
+                                cudaStream_t stream)
 {
     int width = box->source.width, height = box->source.height;
-    bool narrow = set_reciprocal(box, stencil->depth);
     box->sums = (uint32_t *)stencil->scratch;
     box->stride = scratch_stride(width, sizeof(uint32_t)) / (int)sizeof(uint32_t);
     box->frame_stride = stencil->scratch_step / (ptrdiff_t)sizeof(uint32_t);
     box->rows = max(box->radius_y, BOX_ROWS);
-    box->columns = BOX_COLUMNS;
+    box->columns = PLANE_COLUMNS;
     assert((uintptr_t)stencil->scratch % 256 == 0);
-    dim3 columns = grid_shape(width, height, box->sink.frames, WARP * VEC4, BOX_WARPS * box->rows);
+    dim3 columns =
+        grid_shape(width, height, box->sink.frames, WARP * VEC4, PLANE_WARPS * box->rows);
     dim3 rows = grid_shape(width, height, box->sink.frames, box->columns, WARPS);
-    box_columns<<<columns, dim3(WARP, BOX_WARPS), 0, stream>>>(*box);
+    box_columns<<<columns, dim3(WARP, PLANE_WARPS), 0, stream>>>(*box);
     if (narrow)
         box_rows<uint32_t><<<rows, block_shape(), 0, stream>>>(*box);
     else
@@ -779,8 +807,11 @@ static cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream)
     struct box box = box_of(&stencil->op->box);
     box.source = *source;
     box.sink = stencil->sink;
-    bool strips = fits_strips(&box, stencil->depth, 1);
-    bool words = source->view.plain && source->view.bytes == 1 && source->width % VEC4 == 0;
+    bool narrow = set_reciprocal(&box, stencil->depth);
+    bool words = stencil->depth == 8 && source->view.plain && source->view.bytes == 1 &&
+                 source->width % VEC4 == 0;
+    lay_out_strips(&box, 1);
+    bool strips = narrow && pays(&box, 1);
     int unit = words ? unit_of(&box) : 0;
     if (strips && unit == GROUP)
         return strips_async<struct word_columns, 1, GROUP>(&box, stream);
@@ -790,9 +821,10 @@ static cudaError_t box_async(const struct stencil *stencil, cudaStream_t stream)
         return strips_async<struct word_columns, 1, 0>(&box, stream);
     if (strips)
         return strips_async<struct any_columns, 1, 0>(&box, stream);
-    if (unit == GROUP && fits_strips(&box, stencil->depth, 2) && has_room(&box))
+    lay_out_strips(&box, 2);
+    if (narrow && unit == GROUP && pays(&box, 2) && has_room(&box))
         return strips_async<struct word_columns, 2, GROUP>(&box, stream);
-    return planes_async(&box, stencil, stream);
+    return planes_async(&box, narrow, stencil, stream);
 }
 
 const struct op_kernels box_kernels = {
