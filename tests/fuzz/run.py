@@ -11,10 +11,12 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Inputs of text are short. Where a job, a file or a connection is made for each, memory is FFmpeg's.
-LIMITS = {"kernel": 4096, "picture": 4096, "media": 4096, "differential": 1024}
+# Inputs of text are short; those of control are lines, of which each takes its time. Where a job, a file or
+# a connection is made for each, memory is FFmpeg's.
+LIMITS = {"kernel": 4096, "picture": 4096, "media": 4096, "differential": 1024, "control": 300}
 # Other threads' memory looks like leaks, whose search after an execution takes milliseconds: for these
 # they are looked for once, at the end.
 THREADS = {"http", "media", "differential"}
@@ -35,8 +37,10 @@ def run(name, build, seconds):
     # A little memory, again and again, is faster than new pages.
     env = {**os.environ, "ASAN_OPTIONS": "quarantine_size_mb=8:thread_local_quarantine_size_kb=256:"
                                          "malloc_context_size=12:allocator_release_to_os_interval_ms=-1"}
-    result = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                            stdout=subprocess.DEVNULL, text=True, errors="replace", check=False, env=env)
+    with tempfile.TemporaryDirectory() as empty:  # chains name files, by one letter if there are such
+        result = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                stdout=subprocess.DEVNULL, text=True, errors="replace", check=False, env=env,
+                                cwd=empty)
     return result, sorted(set(found.iterdir()) - before)
 
 
