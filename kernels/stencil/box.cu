@@ -202,7 +202,7 @@ static __device__ inline void columns_begin(struct word_columns *to, const struc
     asm volatile("" : "+l"(to->first), "+r"(to->second), "+r"(to->within));
 }
 
-// Whether some of the rows are beyond the plane's.
+// True if some of the rows are beyond the plane's.
 template <int ROWS> static __device__ inline bool leave_plane(const int y[ROWS], int height)
 {
     return min(y[0], y[ROWS / 2]) < 0 || max(y[ROWS / 2 - 1], y[ROWS - 1]) >= height;
@@ -769,7 +769,7 @@ static cudaError_t strips_async(struct box *box, cudaStream_t stream)
     box->rows = (max(rows, max(box->radius_y / 2, BOX_ROWS)) + WARPS - 1) / WARPS * WARPS;
     dim3 grid = grid_shape(width, box->sink.height, box->sink.frames, box->columns, box->rows);
     size_t shared = strip_bytes(box);
-    if (shared > 40 << 10) { // of 48 KiB that need no leave, the table takes some
+    if (shared > 40 << 10) { // the table takes some of the 48 KiB that need no leave
         cudaError_t error =
             cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
         if (error)
